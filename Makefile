@@ -1,0 +1,45 @@
+PYTHON ?= python3
+BIN := .venv/bin
+OLD := .venv-oldest/bin
+
+.PHONY: demo test test-oldest check format bench clean
+
+demo: .venv/demo.stamp  ## explain declined applicants of the bundled data
+	$(BIN)/python examples/german_credit.py
+
+test: .venv/dev.stamp  ## all tests, newest supported libraries
+	$(BIN)/python -m pytest -n 2 -q
+
+test-oldest: .venv-oldest/dev.stamp  ## all tests, oldest supported libraries
+	$(OLD)/python -m pytest -n 2 -q tests src
+
+check: .venv/dev.stamp  ## format, lint, types, layers
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+format: .venv/dev.stamp
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: .venv/dev.stamp  ## seconds of each step on German Credit
+	$(BIN)/python benchmarks/steps.py
+
+.venv/demo.stamp: pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[all]"
+	touch $@
+
+.venv/dev.stamp: pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[dev]"
+	touch $@ .venv/demo.stamp
+
+.venv-oldest/dev.stamp: pyproject.toml constraints-oldest.txt
+	test -x $(OLD)/python || $(PYTHON) -m venv .venv-oldest
+	$(OLD)/python -m pip install --quiet -c constraints-oldest.txt -e ".[dev]"
+	touch $@
+
+clean:
+	rm -rf .venv .venv-oldest out build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,37 @@
+"""Counterfactual explanations for tabular data: valid, realistic, low-cost, actionable."""
+
+from .counterfactuals import Counterfactuals
+from .decision import Decision, Interval
+from .distances import Gower
+from .errors import (
+    McceError,
+    McceWarning,
+    MissingExtraError,
+    NotFittedError,
+    ParameterError,
+    PredictorError,
+    SchemaError,
+)
+from .explainer import MCCE
+from .model import TreeChain
+from .schema import Schema
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "MCCE",
+    "Counterfactuals",
+    "Decision",
+    "Gower",
+    "Interval",
+    "McceError",
+    "McceWarning",
+    "MissingExtraError",
+    "NotFittedError",
+    "ParameterError",
+    "PredictorError",
+    "Schema",
+    "SchemaError",
+    "TreeChain",
+    "__version__",
+]

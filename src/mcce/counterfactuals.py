@@ -1,0 +1,197 @@
+"""The result: counterfactuals, what they cost, and what became of everybody.
+
+Paper: the sets E_h and the columns of its tables. Takes nothing that is not already computed;
+gives frames that a reader can look at, save and join.
+
+Always true: one row of ``people`` per factual, in the order they came; rows of ``frame`` and
+``measures`` stand in that order too, the best of each person first. Labels may repeat: ``owner``
+says by position whose row is whose.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from .decision import Scored
+from .kernels import IntArray
+from .schema import Rows
+from .search import Found
+
+ANSWERED, ALREADY, UNANSWERED = "answered", "already desired", "no answer"
+
+
+@dataclass(frozen=True, eq=False)
+class Counterfactuals:
+    """Counterfactual explanations of a frame of people.
+
+    Parameters
+    ----------
+    factuals
+        The people, as they came.
+    frame
+        Counterfactuals, with the columns and dtypes of the people; index (factual, rank).
+    measures
+        For each of them: score, sparsity, gower, l1 (the sum over features: n_features * gower).
+    owner : (n_counterfactuals,)
+        Position in ``factuals`` of the person each row belongs to.
+    people
+        One row per person: ``status`` ("answered", "already desired" or "no answer"), ``reason``
+        if there is none, own ``score``, ``n_counterfactuals``, ``unseen_immutable`` (immutable
+        features with a value that training never held), and score, sparsity and gower of the
+        nearest miss.
+    nearest_misses
+        For each person without an answer, the candidate that came nearest; index factual.
+    n_evaluated
+        Distinct candidates the predictor was asked about in the search. The factuals and the last
+        call on ``frame`` are not in it.
+    n_unstable
+        Counterfactuals that were withdrawn because the predictor judged them differently when
+        asked again. 0 for a deterministic predictor.
+    timings
+        Wall-clock seconds by step.
+    """
+
+    factuals: pd.DataFrame
+    frame: pd.DataFrame
+    measures: pd.DataFrame
+    owner: IntArray
+    people: pd.DataFrame
+    nearest_misses: pd.DataFrame
+    n_evaluated: int
+    n_unstable: int
+    timings: Mapping[str, float]
+
+    @classmethod
+    def build(
+        cls, rows: Rows, scored: Scored, found: Found, seconds: Mapping[str, float]
+    ) -> Counterfactuals:
+        """The result of a search for the people in ``rows``.
+
+        ``scored`` holds what the predictor says of the people themselves.
+        """
+        labels = rows.labels
+        if isinstance(labels, pd.MultiIndex):
+            labels = labels.to_flat_index()
+        labels = labels.rename("factual")
+        answers = found.answers
+        index = pd.MultiIndex.from_arrays(
+            [labels.take(answers.owner), answers.rank], names=["factual", "rank"]
+        )
+        measures = {
+            "score": answers.score,
+            "sparsity": answers.sparsity,
+            "gower": answers.gower,
+            "l1": answers.gower * len(rows.schema.features),
+        }
+        return cls(
+            factuals=rows.frame.set_axis(labels),
+            frame=answers.frame.set_axis(index),
+            measures=pd.DataFrame(measures, index=index),
+            owner=answers.owner,
+            people=_people(rows, scored, found).set_axis(labels),
+            nearest_misses=found.misses.frame.set_axis(labels.take(found.misses.owner)),
+            n_evaluated=found.n_evaluated,
+            n_unstable=found.n_unstable,
+            timings=dict(seconds) | {"total": sum(seconds.values())},
+        )
+
+    @property
+    def missing(self) -> pd.DataFrame:
+        """The people without an answer, and why."""
+        return self.people[self.people["status"] == UNANSWERED]
+
+    def changes(self) -> pd.DataFrame:
+        """One row per changed cell: factual, rank, feature, before, after."""
+        before = self.factuals.iloc[self.owner]
+        labels = self.frame.index.to_frame(index=False)
+        parts = []
+        for place, name in enumerate(self.frame.columns):
+            old, new = before[name].reset_index(drop=True), self.frame[name].reset_index(drop=True)
+            changed = np.flatnonzero(_differ(old, new))
+            parts.append(
+                pd.DataFrame(
+                    {
+                        "row": changed,
+                        "place": place,
+                        "feature": pd.Series([name] * changed.size, dtype=object),
+                        "before": old.iloc[changed].astype(object).to_numpy(dtype=object),
+                        "after": new.iloc[changed].astype(object).to_numpy(dtype=object),
+                    }
+                )
+            )
+        cells = pd.concat(parts, ignore_index=True).sort_values(["row", "place"], kind="stable")
+        told = labels.iloc[cells["row"]].reset_index(drop=True)
+        return told.join(cells[["feature", "before", "after"]].reset_index(drop=True))
+
+    def summary(self) -> pd.DataFrame:
+        """One row of totals and means, like a row of the paper's tables."""
+        status = self.people["status"]
+        first = self.measures[self.measures.index.get_level_values("rank") == 1]
+        asked = len(self.people) - int((status == ALREADY).sum())
+        return pd.DataFrame(
+            {
+                "n_factuals": [len(self.people)],
+                "answered": [int((status == ANSWERED).sum())],
+                "already_desired": [int((status == ALREADY).sum())],
+                "no_answer": [int((status == UNANSWERED).sum())],
+                "sparsity": [first["sparsity"].mean()],
+                "gower": [first["gower"].mean()],
+                "l1": [first["l1"].mean()],
+                "evaluated_per_person": [self.n_evaluated / asked if asked else 0.0],
+                "seconds": [self.timings["total"]],
+            }
+        )
+
+    def __repr__(self) -> str:
+        status = self.people["status"].value_counts()
+        told = ", ".join(
+            f"{status.get(name, 0)} {name}" for name in (ANSWERED, ALREADY, UNANSWERED)
+        )
+        return f"Counterfactuals({len(self.people)} people: {told}; {len(self.frame)} rows)"
+
+
+def _people(rows: Rows, scored: Scored, found: Found) -> pd.DataFrame:
+    """One row per factual."""
+    n_factuals = len(rows)
+    n_found = np.bincount(found.answers.owner, minlength=n_factuals)
+    status = np.where(scored.valid, ALREADY, np.where(n_found > 0, ANSWERED, UNANSWERED))
+    people = pd.DataFrame(
+        {
+            "status": pd.Series(status, dtype=object),
+            "reason": [found.reasons.get(person, "") for person in range(n_factuals)],
+            "score": scored.score,
+            "n_counterfactuals": n_found,
+            "unseen_immutable": _unseen_immutable(rows),
+            "nearest_score": np.full(n_factuals, np.nan),
+            "nearest_sparsity": pd.array([pd.NA] * n_factuals, dtype="Int64"),
+            "nearest_gower": np.full(n_factuals, np.nan),
+        }
+    )
+    misses = found.misses
+    people.loc[misses.owner, "nearest_score"] = misses.score
+    people.loc[misses.owner, "nearest_sparsity"] = misses.sparsity
+    people.loc[misses.owner, "nearest_gower"] = misses.gower
+    return people
+
+
+def _unseen_immutable(rows: Rows) -> list[str]:
+    """Names of the immutable features with a value that training never held."""
+    immutable = rows.schema.immutable
+    names = [str(rows.schema.names[position]) for position in immutable]
+    told = [""] * len(rows)
+    for person in np.flatnonzero(rows.unseen[immutable].any(axis=0)):
+        unseen = rows.unseen[immutable, person]
+        told[person] = ", ".join(name for name, flag in zip(names, unseen, strict=True) if flag)
+    return told
+
+
+def _differ(old: pd.Series[Any], new: pd.Series[Any]) -> np.ndarray:
+    """Cells that are not equal, two missing ones being equal."""
+    both = old.isna() & new.isna()
+    same = (old.astype(object) == new.astype(object)).to_numpy(dtype=bool)
+    return ~(same | both.to_numpy(dtype=bool))

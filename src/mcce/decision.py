@@ -1,0 +1,342 @@
+"""The decision: a predictor and a desired set make a score and a yes or no for every row.
+
+Paper, footnote to the introduction: a decision is derived from the prediction f(x) by the
+interval c. This is the only module that calls f.
+
+Always true: which method of the predictor is called is settled once and written in ``method``;
+what comes back is checked (one finite score per row) before anybody uses it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+from sklearn.exceptions import NotFittedError as SklearnNotFittedError
+from sklearn.utils import get_tags
+
+from .errors import ParameterError, PredictorError
+from .kernels import BoolArray, FloatArray
+
+Method = Literal["predict_proba", "decision_function", "predict", "call"]
+Closed = Literal["both", "left", "right", "neither"]
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Desired scores between two ends, each open or closed; infinite ends are allowed.
+
+    Examples
+    --------
+    >>> Interval(0.0, 0.1, closed="left")
+    Interval [0.0, 0.1)
+    >>> Interval(0.0, 0.1, closed="left").contains(np.array([0.0, 0.05, 0.1]))
+    array([ True,  True, False])
+    """
+
+    low: float
+    high: float
+    closed: Closed = "both"
+
+    def __post_init__(self) -> None:
+        for end, value in (("low", self.low), ("high", self.high)):
+            if not isinstance(value, Real) or math.isnan(value):
+                raise ParameterError(f"Interval {end} must be a number, got {value!r}.")
+        if self.closed not in ("both", "left", "right", "neither"):
+            raise ParameterError(
+                f'closed must be "both", "left", "right" or "neither", got {self.closed!r}.'
+            )
+        if self.low > self.high or (self.low == self.high and self.closed != "both"):
+            raise ParameterError(
+                f"{self!r} is empty: no score could ever be in it. Give the lower end first."
+            )
+
+    def __repr__(self) -> str:
+        left = "[" if self.closed in ("both", "left") else "("
+        right = "]" if self.closed in ("both", "right") else ")"
+        return f"Interval {left}{self.low}, {self.high}{right}"
+
+    def contains(self, scores: FloatArray) -> BoolArray:
+        """Whether each score is inside."""
+        above = scores >= self.low if self.closed in ("both", "left") else scores > self.low
+        below = scores <= self.high if self.closed in ("both", "right") else scores < self.high
+        return above & below
+
+    def shortfall(self, scores: FloatArray) -> FloatArray:
+        """How far each score is from the interval, 0 inside and at the ends."""
+        return np.maximum(np.maximum(self.low - scores, scores - self.high), 0.0)
+
+
+@dataclass(frozen=True)
+class Scored:
+    """What the predictor says of each row: its score and whether it is decided as desired."""
+
+    score: FloatArray
+    valid: BoolArray
+
+
+@dataclass(frozen=True, eq=False)
+class Decision:
+    """A predictor together with what is desired of it.
+
+    Parameters
+    ----------
+    predictor
+        The black box f.
+    desired
+        The interval of desired scores, or the tuple of desired labels.
+    method
+        How f is asked for scores: one of its methods, or ``"call"`` for a plain callable.
+    columns
+        Columns of the probabilities that are summed to the score; empty if there are none.
+    as_array
+        Whether f wants arrays, because the training data were an array.
+    """
+
+    predictor: Any
+    desired: Interval | tuple[Hashable, ...]
+    method: Method
+    columns: tuple[int, ...] = ()
+    as_array: bool = False
+
+    def __repr__(self) -> str:
+        wanted = self.desired if isinstance(self.desired, Interval) else list(self.desired)
+        columns = f"[:, {list(self.columns)}]" if self.columns else ""
+        return f"Decision({type(self.predictor).__name__}.{self.method}{columns} in {wanted!r})"
+
+    def score(self, frame: pd.DataFrame) -> Scored:
+        """Score and validity of each row of a frame with the training columns."""
+        if frame.empty:
+            return Scored(np.empty(0), np.empty(0, dtype=bool))
+        if isinstance(self.desired, Interval):
+            scores = self._scores(frame)
+            return Scored(scores, self.desired.contains(scores))
+        labels = self._labels(frame)
+        valid = labels.isin(list(self.desired)).to_numpy(dtype=bool)
+        return Scored(self._scores(frame) if self.columns else valid.astype(np.float64), valid)
+
+    def shortfall(self, scores: FloatArray) -> FloatArray:
+        """How far each score is from what is desired; 0 is there."""
+        interval = self.desired if isinstance(self.desired, Interval) else Interval(1.0, math.inf)
+        return interval.shortfall(scores)
+
+    def _scores(self, frame: pd.DataFrame) -> FloatArray:
+        answer = np.asarray(self._ask(self.method, frame))
+        if self.columns:
+            self._check_shape(answer, len(frame), at_least=max(self.columns) + 1)
+            answer = answer[:, list(self.columns)].sum(axis=1)
+        elif answer.shape == (len(frame), 1):
+            answer = answer.ravel()
+        self._check_shape(answer, len(frame))
+        try:
+            scores = answer.astype(np.float64)
+        except (TypeError, ValueError):
+            raise PredictorError(
+                f"{self.method} of the predictor must give numbers, got {answer[0]!r}. "
+                "If it gives labels, pass the desired label or list of labels as desired."
+            ) from None
+        n_nan = int(np.isnan(scores).sum())
+        if n_nan:
+            raise PredictorError(
+                f"{self.method} of the predictor gave NaN for {n_nan} of {len(frame)} rows, first "
+                f"for {frame.iloc[int(np.argmax(np.isnan(scores)))].to_dict()!r}. "
+                "A score must be a number for every row."
+            )
+        return scores
+
+    def _labels(self, frame: pd.DataFrame) -> pd.Series[Any]:
+        answer = np.asarray(self._ask("call" if self.method == "call" else "predict", frame))
+        if answer.shape == (len(frame), 1):
+            answer = answer.ravel()
+        self._check_shape(answer, len(frame))
+        return pd.Series(answer)
+
+    def _check_shape(self, answer: np.ndarray, n_rows: int, *, at_least: int | None = None) -> None:
+        """One entry per row, or one row of at least so many columns per row."""
+        if at_least is None:
+            expected, fits = f"({n_rows},)", answer.shape == (n_rows,)
+        else:
+            expected = f"({n_rows}, {at_least} or more)"
+            fits = answer.ndim == 2 and len(answer) == n_rows and answer.shape[1] >= at_least
+        if not fits:
+            raise PredictorError(
+                f"{self.method} of the predictor must give an array of shape {expected} for "
+                f"{n_rows} rows, got shape {answer.shape}."
+            )
+
+    def _ask(self, method: Method, frame: pd.DataFrame) -> Any:
+        """The predictor's own words; it gets a copy, so that it may do with it what it likes."""
+        function = self.predictor if method == "call" else getattr(self.predictor, method)
+        try:
+            return function(frame.to_numpy(copy=True) if self.as_array else frame.copy())
+        except SklearnNotFittedError as error:
+            raise PredictorError(
+                f"The predictor is not fitted ({error}). Fit it first: mcce explains it, "
+                "it does not train it."
+            ) from error
+        except Exception as error:
+            raise PredictorError(
+                f"The predictor failed on {len(frame)} rows: {type(error).__name__}: {error}"
+                f"{_missing_hint(frame)}"
+            ) from error
+
+
+def decide(
+    predictor: Any,
+    desired: Any = None,
+    *,
+    score_class: Hashable | None = None,
+    as_array: bool = False,
+) -> Decision:
+    """Settle how a predictor is called and what is desired of it.
+
+    Parameters
+    ----------
+    predictor
+        A fitted scikit-learn estimator or pipeline, or a callable from a frame to scores.
+    desired
+        A tuple of two numbers (a closed interval of the score), an :class:`Interval`, or a label
+        or list of labels. None: [0.5, 1] for a binary classifier.
+    score_class
+        The class whose probability is the score; the second one unless given.
+    as_array
+        Whether the predictor wants arrays instead of frames.
+
+    Examples
+    --------
+    >>> decide(lambda frame: frame["salary"] / 1000, (70, 100))
+    Decision(function.call in Interval [70, 100])
+    """
+    wanted = _read_desired(desired)
+    if isinstance(predictor, type):
+        raise PredictorError(
+            f"predictor is the class {predictor.__name__}. Pass a fitted instance of it."
+        )
+    has = [name for name in _METHODS if callable(getattr(predictor, name, None))]
+    if not has and not callable(predictor):
+        raise PredictorError(
+            f"predictor must be a fitted estimator with one of {list(_METHODS)!r}, or a callable "
+            f"from a frame to scores, got {type(predictor).__name__}."
+        )
+    if _type_of(predictor) == "classifier" or "predict_proba" in has:
+        wanted, method, columns = _for_classifier(predictor, wanted, score_class, has)
+        return Decision(predictor, wanted, method, columns, as_array)
+    if wanted is None:
+        raise ParameterError(
+            "desired is needed: a regressor or a plain callable has no natural decision. "
+            "Pass e.g. desired=(0.5, 1.0)."
+        )
+    if score_class is not None:
+        raise ParameterError("score_class is only for classifiers with classes_.")
+    if not isinstance(wanted, Interval) and _type_of(predictor) == "regressor":
+        raise ParameterError(
+            f"desired names labels {list(wanted)!r}, but the predictor is a regressor. "
+            "Pass a tuple of two numbers, the ends of an interval."
+        )
+    return Decision(predictor, wanted, "predict" if "predict" in has else "call", (), as_array)
+
+
+_METHODS: tuple[Method, ...] = ("predict_proba", "decision_function", "predict")
+
+
+def _type_of(predictor: Any) -> str | None:
+    """What the predictor claims to be: "classifier", "regressor", something else or nothing."""
+    if hasattr(predictor, "__sklearn_tags__"):
+        return str(get_tags(predictor).estimator_type)
+    return getattr(predictor, "_estimator_type", None)
+
+
+def _read_desired(desired: Any) -> Interval | tuple[Hashable, ...] | None:
+    """An interval or a tuple of labels."""
+    if desired is None or isinstance(desired, Interval):
+        return desired
+    if isinstance(desired, tuple):
+        numbers = [end for end in desired if isinstance(end, Real) and not isinstance(end, bool)]
+        if len(desired) != 2 or len(numbers) != 2:
+            raise ParameterError(
+                "A tuple as desired means an interval and needs two numbers, got "
+                f"{desired!r}. For labels pass a list."
+            )
+        return Interval(*desired)
+    if isinstance(desired, (list, set, frozenset)):
+        if not desired:
+            raise ParameterError("desired is empty, so nothing could ever be desired.")
+        return tuple(desired)
+    if np.isscalar(desired):
+        return (desired,)
+    raise ParameterError(
+        "desired must be a tuple of two numbers, an mcce.Interval, a label or a list of labels, "
+        f"got {desired!r}."
+    )
+
+
+def _for_classifier(
+    predictor: Any,
+    wanted: Interval | tuple[Hashable, ...] | None,
+    score_class: Hashable | None,
+    has: Sequence[Method],
+) -> tuple[Interval | tuple[Hashable, ...], Method, tuple[int, ...]]:
+    """What is desired of a classifier, the method to call and the columns to sum."""
+    classes = _classes(predictor)
+    if isinstance(wanted, tuple):
+        columns = tuple(_place(label, classes, "desired") for label in wanted)
+        return (
+            (wanted, "predict_proba", columns)
+            if "predict_proba" in has
+            else (wanted, "predict", ())
+        )
+    if score_class is None and len(classes) != 2:
+        raise ParameterError(
+            f"The predictor has {len(classes)} classes {classes!r}. Name the desired ones "
+            "(desired=[...]), or the one whose probability is the score (score_class=...)."
+        )
+    place = 1 if score_class is None else _place(score_class, classes, "score_class")
+    if "predict_proba" in has:
+        return wanted or Interval(0.5, 1.0), "predict_proba", (place,)
+    if place != 1 or len(classes) != 2:
+        raise ParameterError(
+            f"The predictor gives no probabilities, so score_class={score_class!r} has no score. "
+            "Pass it as desired instead."
+        )
+    if "decision_function" in has:
+        return wanted or Interval(0.0, math.inf, "neither"), "decision_function", ()
+    if wanted is not None:
+        raise ParameterError(
+            f"The predictor gives labels only, so no score can be in {wanted!r}. "
+            f"Pass one or more of its classes {classes!r} as desired."
+        )
+    return (classes[1],), "predict", ()
+
+
+def _classes(predictor: Any) -> list[Hashable]:
+    classes = getattr(predictor, "classes_", None)
+    if classes is None:
+        raise PredictorError(
+            f"The predictor {type(predictor).__name__} is a classifier without classes_: it is "
+            "not fitted, or it needs to be wrapped in a callable that gives one score per row."
+        )
+    return list(np.asarray(classes).tolist())
+
+
+def _place(label: Hashable, classes: list[Hashable], argument: str) -> int:
+    if label not in classes:
+        raise ParameterError(
+            f"{argument} names {label!r}, which is not among the predictor's classes {classes!r}. "
+            "For an interval of scores pass a tuple of two numbers."
+        )
+    return classes.index(label)
+
+
+def _missing_hint(frame: pd.DataFrame) -> str:
+    holding = [name for name in frame.columns if frame[name].isna().any()]
+    if not holding:
+        return ""
+    return (
+        f" These columns hold missing values: {holding!r}. If the predictor refuses them, put an "
+        "imputer in front of it or drop the rows."
+    )

@@ -1,0 +1,44 @@
+"""Every error and warning that mcce raises on purpose.
+
+McceError
+├── SchemaError         the columns, kinds or values of the data are not what they must be
+├── ParameterError      an argument has a value that cannot work
+├── PredictorError      the black box cannot be called, or answers with something unusable
+├── NotFittedError      the explainer was asked before it was fitted
+└── MissingExtraError   an optional library is needed that is not installed
+McceWarning             something the user should know that does not stop the work
+
+Each error is also the builtin it resembles, so ``except ValueError`` keeps working.
+"""
+
+from __future__ import annotations
+
+from sklearn.exceptions import NotFittedError as _SklearnNotFittedError
+
+
+class McceError(Exception):
+    """Anything mcce raises on purpose."""
+
+
+class SchemaError(McceError, ValueError):
+    """The columns, kinds or values of the data are not what they must be."""
+
+
+class ParameterError(McceError, ValueError):
+    """An argument has a value that cannot work."""
+
+
+class PredictorError(McceError, ValueError):
+    """The black box cannot be called, or answers with something unusable."""
+
+
+class NotFittedError(McceError, _SklearnNotFittedError):
+    """The explainer was asked before it was fitted."""
+
+
+class MissingExtraError(McceError, ImportError):
+    """An optional library is needed that is not installed."""
+
+
+class McceWarning(UserWarning):
+    """Something the user should know that does not stop the work."""

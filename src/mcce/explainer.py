@@ -1,0 +1,365 @@
+"""MCCE: counterfactual explanations for tabular data, in three steps.
+
+Paper, section "Generating counterfactual explanations with MCCE": (1) model the mutable features
+given the immutable ones and the decision, (2) generate many candidates per person, (3) keep the
+valid ones and rank them. ``fit`` is step 1, ``explain`` is steps 2 and 3.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Hashable, Mapping, Sequence
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.base import BaseEstimator, clone
+
+from .counterfactuals import Counterfactuals
+from .decision import Decision, decide
+from .distances import find_distance
+from .errors import McceWarning, NotFittedError, ParameterError
+from .kernels import FloatArray, IntArray, rows_as_bytes
+from .model import find_generator
+from .postprocess import Ranking
+from .protocols import Distance, Generator, Progress, Rule, Watcher
+from .rules import MaxDistance, MaxSparsity, NoTrainingRow
+from .schema import Kind, Rows, Schema
+from .search import Found, Plan, found_nothing, search
+from .threads import ProgressBar
+
+NO_DESIRED = "no training row has the desired decision"
+
+
+class MCCE(BaseEstimator):
+    """Monte Carlo sampling of valid and realistic counterfactual explanations.
+
+    Parameters
+    ----------
+    predictor
+        The black box: a fitted scikit-learn estimator or pipeline on the raw columns, or any
+        callable from a frame to one score per row. It is given, not trained here.
+    desired
+        The decision people want: a tuple of two numbers (a closed interval of the score), an
+        :class:`Interval` with open or infinite ends, or a class label or list of labels. None is
+        [0.5, 1] for the second class of a binary classifier.
+    immutable
+        Exact names of the columns that must not change.
+    kinds
+        ``"numeric"`` or ``"categorical"`` by column name, where the dtype would mislead.
+    score_class
+        The class whose probability is the score, if not the second.
+    generator
+        Step 1: ``"trees"`` or a generator object, e.g. ``TreeChain(min_samples_leaf=10)``.
+    n_samples
+        Candidates per person, the K of the paper.
+    n_counterfactuals
+        How many counterfactuals each person gets at most.
+    max_sparsity, max_distance
+        Upper bounds on the number of changes and on the distance of what is returned.
+    rank_by
+        What makes a candidate better, the decisive first: ``"sparsity"``, ``"distance"``.
+    distance
+        ``"gower"`` or a distance object.
+    exclude_training_rows
+        Never return an exact copy of a training row.
+    tolerance
+        Share of the training range up to which a numeric difference is not counted as a change.
+        Only to reproduce tables that were counted so; 0 counts exactly.
+    memory
+        Megabytes that the candidates of one block of people may take.
+    n_jobs
+        Threads, as in scikit-learn. The predictor is called from the caller's thread only.
+    random_state
+        Seed of all draws, a whole number; None picks one at fit and keeps it as ``seed_``.
+    verbose
+        Whether to show a progress bar on long work (needs tqdm; silent without a terminal).
+
+    Attributes
+    ----------
+    schema_ : Schema
+        The columns as training showed them.
+    decision_ : Decision
+        How the predictor is called and what is desired of it.
+    generator_
+        The fitted model of step 1.
+    n_desired_ : int
+        Training rows with the desired decision.
+    seed_ : int
+        Seed of all draws.
+    timings_ : dict
+        Wall-clock seconds of fitting by step.
+
+    Examples
+    --------
+    >>> bank = pd.DataFrame({"age": [25, 36, 47, 52] * 5, "salary": range(50, 90, 2)})
+    >>> explainer = MCCE(lambda frame: frame["salary"] / 100, (0.7, 1.0), immutable=["age"])
+    >>> result = explainer.set_params(random_state=0).fit(bank).explain(bank.iloc[[3]])
+    >>> result.changes()
+       factual  rank feature before after
+    0        3     1  salary     56    70
+    """
+
+    def __init__(
+        self,
+        predictor: Any,
+        desired: Any = None,
+        *,
+        immutable: Sequence[Hashable] | None = None,
+        kinds: Mapping[Hashable, Kind] | None = None,
+        score_class: Hashable | None = None,
+        generator: str | Generator = "trees",
+        n_samples: int = 1000,
+        n_counterfactuals: int = 1,
+        max_sparsity: int | None = None,
+        max_distance: float | None = None,
+        rank_by: Sequence[str] = ("sparsity", "distance"),
+        distance: str | Distance = "gower",
+        exclude_training_rows: bool = False,
+        tolerance: float = 0.0,
+        memory: float = 256.0,
+        n_jobs: int | None = None,
+        random_state: int | None = None,
+        verbose: bool = False,
+    ) -> None:
+        self.predictor = predictor
+        self.desired = desired
+        self.immutable = immutable
+        self.kinds = kinds
+        self.score_class = score_class
+        self.generator = generator
+        self.n_samples = n_samples
+        self.n_counterfactuals = n_counterfactuals
+        self.max_sparsity = max_sparsity
+        self.max_distance = max_distance
+        self.rank_by = rank_by
+        self.distance = distance
+        self.exclude_training_rows = exclude_training_rows
+        self.tolerance = tolerance
+        self.memory = memory
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: pd.DataFrame | np.ndarray, y: Any = None) -> MCCE:
+        """Learn from training data how the mutable features go with the rest (step 1).
+
+        Parameters
+        ----------
+        X
+            Training rows: a frame, or a 2-D array whose columns are then called x0, x1, ….
+        y
+            Ignored: the decisions come from the predictor.
+        """
+        self._check_parameters()
+        clock = _Clock()
+        schema = Schema.learn(X, immutable=self.immutable, kinds=self.kinds)
+        rows = schema.encode(X)
+        clock.stop("encode")
+        decision = decide(
+            self.predictor, self.desired, score_class=self.score_class, as_array=schema.from_array
+        )
+        desired = decision.score(rows.frame).valid
+        clock.stop("decision")
+        generator = find_generator(self.generator)
+        generator = generator.fit(rows, desired, n_jobs=self.n_jobs, verbose=self.verbose)
+        clock.stop("model")
+        self.schema_: Schema = schema
+        self.decision_: Decision = decision
+        self.generator_: Generator = generator
+        self.distance_: Distance = find_distance(self.distance).fit(schema, rows, desired)
+        self.n_desired_: int = int(desired.sum())
+        self.seed_: int = _seed(self.random_state)
+        self.training_rows_: np.ndarray | None = None
+        if self.exclude_training_rows:
+            self.training_rows_ = np.unique(rows_as_bytes(rows.exact.T))
+        self.n_features_in_: int = len(schema.features)
+        self.timings_: dict[str, float] = clock.seconds
+        return self
+
+    def explain(
+        self, X: pd.DataFrame | np.ndarray, *, watch: Watcher | None = None
+    ) -> Counterfactuals:
+        """Counterfactuals for people (steps 2 and 3).
+
+        People who are already decided as desired are reported, not explained. Finding nothing is
+        an answer: see ``result.missing`` for the reasons.
+
+        Parameters
+        ----------
+        X
+            People, with the columns of the training data in any order.
+        watch
+            Called between waves of questions to the predictor with how far the work has come;
+            return True to stop and keep what was found.
+        """
+        self._check_fitted()
+        self._check_parameters()
+        clock = _Clock()
+        rows = self.schema_.encode(X)
+        clock.stop("encode")
+        scored = self.decision_.score(rows.frame)
+        clock.stop("decision")
+        found = self._search(rows, np.flatnonzero(~scored.valid), watch)
+        result = Counterfactuals.build(rows, scored, found, clock.seconds | dict(found.seconds))
+        self._warn(result)
+        return result
+
+    def log_likelihood(self, X: pd.DataFrame | np.ndarray) -> FloatArray:
+        """Log-probability of each row's mutable values given its immutable ones, if desired.
+
+        Minus infinity for a row that the model could not have drawn.
+        """
+        self._check_fitted()
+        density = getattr(self.generator_, "log_likelihood", None)
+        if density is None:
+            raise ParameterError(
+                f"The generator {type(self.generator_).__name__} has no log_likelihood; "
+                "the trees have."
+            )
+        return np.asarray(density(self.schema_.encode(X)))
+
+    def _search(self, rows: Rows, people: IntArray, watch: Watcher | None) -> Found:
+        """Steps 2 and 3 for the people at these positions."""
+        if self.n_desired_ == 0:
+            return found_nothing(rows, people, NO_DESIRED)
+        bar = ProgressBar(people.size, "explain", self.verbose)
+
+        def look_on(progress: Progress) -> bool | None:
+            bar.show(progress.n_settled)
+            return watch(progress) if watch is not None else None
+
+        plan = Plan(
+            generator=self.generator_,
+            decision=self.decision_,
+            ranking=self._ranking(),
+            n_samples=self.n_samples,
+            seed=self.seed_,
+            memory=self.memory,
+            n_jobs=self.n_jobs,
+            watch=look_on,
+        )
+        try:
+            return search(plan, rows, people)
+        finally:
+            bar.close()
+
+    def _ranking(self) -> Ranking:
+        rules: list[Rule] = []
+        if self.max_sparsity is not None:
+            rules.append(MaxSparsity(self.max_sparsity))
+        if self.max_distance is not None:
+            rules.append(MaxDistance(self.max_distance))
+        if self.exclude_training_rows:
+            if self.training_rows_ is None:
+                raise NotFittedError(
+                    "exclude_training_rows was set after fit, which did not keep the training "
+                    "rows. Fit again."
+                )
+            rules.append(NoTrainingRow(self.training_rows_))
+        return Ranking(
+            n_counterfactuals=self.n_counterfactuals,
+            rank_by=tuple(self.rank_by),
+            distance=self.distance_,
+            tolerance=self.tolerance,
+            rules=tuple(rules),
+        )
+
+    def _warn(self, result: Counterfactuals) -> None:
+        """One warning per call for what a user must not overlook."""
+        told = []
+        if len(result.missing):
+            told.append(
+                f"{len(result.missing)} of {len(result.people)} people have no counterfactual; "
+                "result.missing says why."
+            )
+        if result.n_unstable:
+            told.append(
+                f"The predictor is unstable: {result.n_unstable} counterfactuals it had accepted "
+                "were refused when it was asked again, and were withdrawn."
+            )
+        if told:
+            warnings.warn(" ".join(told), McceWarning, stacklevel=3)
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "generator_"):
+            raise NotFittedError(
+                "This MCCE is not fitted yet. Call fit with the training data before explaining."
+            )
+
+    def _check_parameters(self) -> None:
+        _check_whole("n_samples", self.n_samples, 1)
+        _check_whole("n_counterfactuals", self.n_counterfactuals, 1)
+        if self.max_sparsity is not None:
+            _check_whole("max_sparsity", self.max_sparsity, 0)
+        if self.max_distance is not None:
+            _check_real("max_distance", self.max_distance)
+        if self.random_state is not None:
+            _check_whole("random_state", self.random_state, 0)
+        _check_real("tolerance", self.tolerance)
+        _check_real("memory", self.memory)
+        names = self.rank_by
+        if isinstance(names, str) or not names or set(names) - {"sparsity", "distance"}:
+            raise ParameterError(
+                'rank_by must list "sparsity" and "distance", one or both, the decisive first, '
+                f"got {names!r}."
+            )
+
+    def __sklearn_clone__(self) -> MCCE:
+        """An unfitted copy with the same predictor: it is given, not trained here."""
+        params = self.get_params(deep=False)
+        kept = {"predictor", "desired"}
+        return type(self)(
+            **{k: v if k in kept else clone(v, safe=False) for k, v in params.items()}
+        )
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Parameters by name; those of the generator too, but never those of the predictor."""
+        params: dict[str, Any] = super().get_params(deep=False)
+        if deep and hasattr(self.generator, "get_params"):
+            nested = self.generator.get_params()
+            params |= {f"generator__{name}": value for name, value in nested.items()}
+        return params
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
+        return tags
+
+
+class _Clock:
+    """Wall-clock seconds since the start or the last stop, by step."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._last = time.perf_counter()
+
+    def stop(self, step: str) -> None:
+        now = time.perf_counter()
+        self.seconds[step] = now - self._last
+        self._last = now
+
+
+def _seed(random_state: int | None) -> int:
+    """The seed itself, or a fresh one from the operating system."""
+    if random_state is None:
+        return int(np.random.SeedSequence().generate_state(1, np.uint64)[0])
+    return int(random_state)
+
+
+def _check_whole(name: str, value: Any, least: int) -> None:
+    if (
+        not isinstance(value, Integral)
+        or isinstance(value, bool)
+        or not least <= int(value) < 2**64
+    ):
+        raise ParameterError(f"{name} must be a whole number >= {least}, got {value!r}.")
+
+
+def _check_real(name: str, value: Any) -> None:
+    if not isinstance(value, Real) or isinstance(value, bool) or not float(value) >= 0:
+        raise ParameterError(f"{name} must be a number >= 0, got {value!r}.")

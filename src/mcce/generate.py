@@ -1,0 +1,130 @@
+"""Step 2: from factuals to candidates.
+
+Paper, section "Generation". Takes the factuals and a fitted generator; gives, block by block, K
+draws for every group of people with equal immutable values.
+
+Always true: a person's draws depend on the seed, the immutable values and the draw number alone;
+peak memory is one block per thread, whatever the number of people.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from .candidates import Candidates, Sampled
+from .columns import as_numbers
+from .kernels import Codes, FloatArray, IntArray, first_of_each, person_keys
+from .protocols import Generator
+from .schema import Rows
+
+# Rough bytes for one candidate of one person while it is compared and ordered.
+BYTES_PER_CANDIDATE = 64
+BYTES_PER_CODE = 8
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Some of the people, neighbours by group, and the group of each (as numbered for all)."""
+
+    people: IntArray
+    group: IntArray
+
+
+def blocks(rows: Rows, people: IntArray, n_samples: int, memory: float) -> Iterator[Block]:
+    """The people in blocks whose candidates take about ``memory`` megabytes."""
+    group = _groups(rows, people)
+    order = np.argsort(group, kind="stable")
+    per_person = n_samples * (BYTES_PER_CANDIDATE + BYTES_PER_CODE * rows.schema.mutable.size)
+    size = max(1, int(memory * 1e6 / per_person))
+    for start in range(0, people.size, size):
+        chosen = order[start : start + size]
+        yield Block(people[chosen], group[chosen])
+
+
+def generate(
+    generator: Generator, rows: Rows, block: Block, draws: IntArray, seed: int
+) -> Candidates:
+    """Candidates of a block of people.
+
+    Parameters
+    ----------
+    generator
+        The fitted model of step 1.
+    rows
+        All factuals.
+    block
+        The people of this block.
+    draws : (n_draws,)
+        Draw numbers; the K of the paper are 0 to K - 1, and further ones extend them.
+    seed
+        Seed of all draws.
+    """
+    _, first, group = np.unique(block.group, return_index=True, return_inverse=True)
+    given = rows.descent[:, block.people[first]]
+    keys = person_keys(seed, given[rows.schema.immutable].T)
+    sampled = generator.sample(given, keys, draws)
+    tables = _tables(rows, sampled)
+    return Candidates(
+        rows=rows,
+        people=block.people,
+        group=group,
+        codes=sampled.codes,
+        draws=draws,
+        distinct=first_of_each(sampled.codes),
+        tables=tables,
+        numbers=_numbers(rows, tables, sampled),
+        own_codes=_own_codes(rows, block.people, tables, sampled),
+    )
+
+
+def _groups(rows: Rows, people: IntArray) -> IntArray:
+    """A number for each distinct combination of immutable values."""
+    group = np.zeros(people.size, dtype=np.int64)
+    for position in rows.schema.immutable:
+        values = pd.factorize(rows.frame.iloc[people, position], use_na_sentinel=False)[0]
+        pairs = group * (int(values.max(initial=0)) + 1) + values
+        group = np.unique(pairs, return_inverse=True)[1]
+    return group
+
+
+def _tables(rows: Rows, sampled: Sampled) -> Sequence[pd.Series[Any]]:
+    """The generator's own value tables in the dtypes of the rows, or those of training."""
+    if sampled.tables is None:
+        return rows.tables
+    dtypes = [table.dtype for table in rows.tables]
+    return [t.astype(dtype) for t, dtype in zip(sampled.tables, dtypes, strict=True)]
+
+
+def _numbers(
+    rows: Rows, tables: Sequence[pd.Series[Any]], sampled: Sampled
+) -> list[FloatArray | None]:
+    features = [rows.schema.features[position] for position in rows.schema.mutable]
+    if sampled.tables is None:
+        return [feature.numbers for feature in features]
+    return [
+        as_numbers(table) if feature.kind == "numeric" else None
+        for feature, table in zip(features, tables, strict=True)
+    ]
+
+
+def _own_codes(
+    rows: Rows, people: IntArray, tables: Sequence[pd.Series[Any]], sampled: Sampled
+) -> Codes:
+    """The people's own codes in the tables, -1 where a table lacks the value."""
+    mutable = rows.schema.mutable
+    if sampled.tables is None:
+        return rows.exact[np.ix_(mutable, people)]
+    own = np.empty((mutable.size, people.size), dtype=np.int32)
+    for i, (position, table) in enumerate(zip(mutable, tables, strict=True)):
+        feature = replace(
+            rows.schema.features[position],
+            table=table,
+            has_missing=bool(table.isna().any()),
+        )
+        own[i] = feature.encode(rows.frame.iloc[people, position])[0]
+    return own

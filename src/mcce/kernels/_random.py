@@ -1,0 +1,63 @@
+"""Every random number of step 2, counted rather than streamed.
+
+A draw is a function of (seed, immutable descent codes, draw number, feature position) and of
+nothing else, so an answer cannot depend on who else is in the batch, on the order of people, on
+blocks, threads or the machine. The mixer is the finaliser of SplitMix64 (Steele, Lea and Flood
+2014): a bijection of 64-bit words, so different inputs of one step never meet.
+
+``DRAWS_VERSION`` changes whenever a draw does; ``tests/golden/draws.json`` holds it to its word.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ._types import Codes, IntArray, WordArray
+
+DRAWS_VERSION = 1
+
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_FIRST = np.uint64(0xBF58476D1CE4E5B9)
+_SECOND = np.uint64(0x94D049BB133111EB)
+
+
+def mix(words: WordArray) -> WordArray:
+    """Scrambled 64-bit words, one for each word and no two alike.
+
+    Examples
+    --------
+    >>> [hex(word) for word in mix(np.array([1, 2], np.uint64))]
+    ['0x5692161d100b05e5', '0xdbd238973a2b148a']
+    """
+    words = (words ^ (words >> np.uint64(30))) * _FIRST
+    words = (words ^ (words >> np.uint64(27))) * _SECOND
+    return words ^ (words >> np.uint64(31))
+
+
+def absorb(state: WordArray, words: ArrayLike) -> WordArray:
+    """Next state after taking in one word each; broadcasts like addition."""
+    return mix((state ^ np.asarray(words).astype(np.uint64)) + _GOLDEN)
+
+
+def person_keys(seed: int, immutable_codes: Codes) -> WordArray:
+    """One key per row of immutable descent codes, shape (n_groups, n_immutable)."""
+    keys = np.full(immutable_codes.shape[0], np.uint64(seed))
+    keys = mix(keys + _GOLDEN)
+    for column in immutable_codes.T:
+        keys = absorb(keys, column)
+    return keys
+
+
+def draw_keys(keys: WordArray, draws: IntArray) -> WordArray:
+    """One key per person and draw number, shape (n_groups, n_draws)."""
+    return absorb(keys[:, None], draws[None, :])
+
+
+def pick(row_keys: WordArray, position: int, counts: IntArray) -> IntArray:
+    """Uniform choice among ``counts`` things for each row and the feature at ``position``.
+
+    The high 32 bits of the draw are scaled by the count and shifted, without any rounding.
+    """
+    high = absorb(row_keys, position) >> np.uint64(32)
+    return ((high * counts.astype(np.uint64)) >> np.uint64(32)).astype(np.int64)

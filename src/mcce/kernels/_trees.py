@@ -1,0 +1,120 @@
+"""Many trees as one flat struct of arrays, and the way down them.
+
+Shared by growing, sampling, saving and the equality tests. A node is a row of the node arrays;
+the nodes of one tree stand together in preorder, left child before right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+
+from ._types import BoolArray, Codes, IntArray, WordArray
+
+LEAF = -1
+WORD_BITS = 64
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Trees:
+    """Flat arrays of all nodes, all level sets and all leaf values of a list of trees.
+
+    Parameters
+    ----------
+    roots : (n_trees,)
+        Node at which each tree begins.
+    feature : (n_nodes,)
+        Column that a node splits on, ``LEAF`` for a leaf.
+    cut : (n_nodes,)
+        Numeric column: rows with ``code <= cut`` go left. Categorical column: offset of the first
+        word in ``sets``; rows whose code is in the set go left. 0 in a leaf.
+    left, right : (n_nodes,)
+        Child nodes; 0 in a leaf.
+    start, count : (n_nodes,)
+        A leaf's slice of ``values``; 0 in an internal node. A leaf with count 0 was never grown.
+    sets : (n_words,)
+        Bitsets, 64 codes a word; the bit after a column's last code stands for unseen levels.
+    values : (n_values,)
+        Response codes of the training rows in each leaf, ascending, with multiplicity.
+    """
+
+    roots: IntArray
+    feature: Codes
+    cut: Codes
+    left: Codes
+    right: Codes
+    start: IntArray
+    count: Codes
+    sets: WordArray
+    values: Codes
+
+
+def pack_set(members: BoolArray) -> WordArray:
+    """Bitset of the true positions, 64 positions a word.
+
+    Examples
+    --------
+    >>> pack_set(np.array([True, False, True]))
+    array([5], dtype=uint64)
+    """
+    padded = np.zeros(-(-members.size // WORD_BITS) * WORD_BITS, dtype=bool)
+    padded[: members.size] = members
+    shifts = np.arange(WORD_BITS, dtype=np.uint64)
+    words = padded.reshape(-1, WORD_BITS).astype(np.uint64) << shifts
+    return np.bitwise_or.reduce(words, axis=1)
+
+
+def join(trees: Sequence[Trees], by_set: BoolArray) -> Trees:
+    """One struct that holds all the trees, in order; ``by_set`` marks the categorical columns."""
+    n_nodes, n_words, n_values = np.int32(0), np.int32(0), 0
+    parts = []
+    for tree in trees:
+        inner = tree.feature != LEAF
+        shifted = {
+            "roots": tree.roots + n_nodes,
+            "cut": tree.cut + n_words * (inner & by_set[tree.feature]),
+            "left": tree.left + n_nodes * inner,
+            "right": tree.right + n_nodes * inner,
+            "start": tree.start + n_values * ~inner,
+        }
+        parts.append(replace(tree, **shifted))
+        n_nodes += np.int32(tree.feature.size)
+        n_words += np.int32(tree.sets.size)
+        n_values += tree.values.size
+    return Trees(
+        *(np.concatenate([getattr(part, f.name) for part in parts]) for f in fields(Trees))
+    )
+
+
+def descend(trees: Trees, tree: int, codes: Codes, by_set: BoolArray) -> IntArray:
+    """Leaf that each row reaches.
+
+    Parameters
+    ----------
+    trees, tree
+        The struct and the number of the tree in it.
+    codes : (n_columns, n_rows)
+        Descent codes, one row of the array per column of the data.
+    by_set : (n_columns,)
+        Columns that are split by sets of levels.
+    """
+    node = np.full(codes.shape[1], trees.roots[tree])
+    walking = np.flatnonzero(trees.feature[node] != LEAF)
+    while walking.size:
+        at = node[walking]
+        column = trees.feature[at]
+        code = codes[column, walking]
+        left = np.where(by_set[column], _in_set(trees, at, code), code <= trees.cut[at])
+        node[walking] = np.where(left, trees.left[at], trees.right[at])
+        walking = walking[trees.feature[node[walking]] != LEAF]
+    return node
+
+
+def _in_set(trees: Trees, node: IntArray, code: Codes) -> BoolArray:
+    """Whether each code is in its node's set; meaningless, but harmless, where there is none."""
+    if not trees.sets.size:
+        return np.zeros(code.shape, dtype=bool)
+    word = trees.sets[(trees.cut[node] + code // WORD_BITS) % trees.sets.size]
+    return (word >> (code % WORD_BITS).astype(np.uint64)) & np.uint64(1) == 1

@@ -1,0 +1,203 @@
+"""Step 1: the chain of decision trees.
+
+Paper, section "Model", equation for p(X^m | X^f, Y'): one tree for each of the q mutable features
+given the immutable ones, the decision and the mutable features visited before. A leaf keeps the
+training values that fell into it, with multiplicity.
+
+Always true: the trees depend on the training rows as a set (not on their order, on threads or on
+the machine); every row that can be drawn has a finite log-likelihood.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from numbers import Integral
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from ..candidates import Sampled
+from ..errors import ParameterError
+from ..kernels import (
+    BoolArray,
+    Classes,
+    Codes,
+    Columns,
+    FloatArray,
+    Growth,
+    IntArray,
+    Numbers,
+    Response,
+    Trees,
+    WordArray,
+    descend,
+    fixed_point,
+    grow_tree,
+    join,
+    leaf_frequency,
+    sample,
+)
+from ..schema import Rows, Schema
+from ..threads import ProgressBar, map_ordered
+from .order import visit_order
+
+
+class TreeChain(BaseEstimator):
+    """The paper's generator: CART for each mutable feature given those before it.
+
+    Parameters
+    ----------
+    min_samples_leaf
+        Least number of training rows in a leaf.
+    min_samples_split
+        Least number of training rows in a node that is split.
+    max_depth
+        Greatest depth of a tree; None for no limit.
+    visit_order
+        ``"data"`` (column order), ``"correlation"`` (most associated with what is already visited
+        first), or a list that names every mutable column once.
+    condition_on_decision
+        Whether the decision is a predictor in every tree. False is the paper's ablation.
+    decisions
+        Decisions for which the chain can be asked. Branches that only an undesired decision
+        reaches are grown if False is among them; sampling always asks for True.
+
+    Attributes
+    ----------
+    trees_ : Trees
+        All trees, flat.
+    visit_order_ : (n_mutable,)
+        Position of the feature that each tree gives.
+    """
+
+    def __init__(
+        self,
+        *,
+        min_samples_leaf: int = 5,
+        min_samples_split: int = 2,
+        max_depth: int | None = None,
+        visit_order: str | Sequence[Hashable] = "data",
+        condition_on_decision: bool = True,
+        decisions: tuple[bool, ...] = (True,),
+    ) -> None:
+        self.min_samples_leaf = min_samples_leaf
+        self.min_samples_split = min_samples_split
+        self.max_depth = max_depth
+        self.visit_order = visit_order
+        self.condition_on_decision = condition_on_decision
+        self.decisions = decisions
+
+    def fit(
+        self, rows: Rows, decision: BoolArray, *, n_jobs: int | None = 1, verbose: bool = False
+    ) -> TreeChain:
+        """Grow one tree per mutable feature.
+
+        Parameters
+        ----------
+        rows
+            The training rows.
+        decision : (n_train,)
+            True where the predictor decides as desired.
+        n_jobs
+            Threads, one tree each.
+        verbose
+            Whether to show a progress bar.
+        """
+        schema = rows.schema
+        growth = self._growth(len(schema.features))
+        order = visit_order(
+            self.visit_order, rows, decision if self.condition_on_decision else None
+        )
+        columns = _columns(schema, _with_decision(rows.descent, decision))
+        given = [*schema.immutable, *([growth.decision_column] * self.condition_on_decision)]
+
+        def grow(place: int) -> Trees:
+            predictors = np.sort(np.array([*given, *order[:place]], dtype=np.int64))
+            position = int(order[place])
+            return grow_tree(
+                columns, predictors, _response(rows, position), rows.descent[position], growth
+            )
+
+        bar = ProgressBar(order.size, "model", verbose)
+        trees: list[Trees] = []
+        for tree in map_ordered(grow, range(order.size), n_jobs):
+            trees.append(tree)
+            bar.show(len(trees))
+        bar.close()
+        self.schema_: Schema = schema
+        self.by_set_: BoolArray = columns.by_set
+        self.visit_order_: IntArray = order
+        self.trees_: Trees = join(trees, columns.by_set)
+        return self
+
+    def sample(self, given: Codes, keys: WordArray, draws: IntArray) -> Sampled:
+        """Draws with the desired decision for each group of immutable codes."""
+        asked = _with_decision(given, np.ones(given.shape[1], dtype=bool))
+        codes = sample(self.trees_, self.visit_order_, self.by_set_, asked, keys, draws)
+        return Sampled(codes[self.schema_.mutable])
+
+    def log_likelihood(self, rows: Rows, *, decision: bool = True) -> FloatArray:
+        """Log-probability of each row's mutable values given its immutable ones and a decision.
+
+        Minus infinity where the chain could not have drawn the row.
+        """
+        if decision not in self.decisions:
+            raise ParameterError(
+                f"The chain was not grown for decision={decision!r}; fit it with "
+                "decisions=(False, True)."
+            )
+        codes = _with_decision(rows.descent, np.full(len(rows), decision))
+        total = np.zeros(len(rows))
+        for tree, position in enumerate(self.visit_order_):
+            leaf = descend(self.trees_, tree, codes, self.by_set_)
+            hits, size = leaf_frequency(self.trees_, leaf, rows.exact[position])
+            with np.errstate(divide="ignore", invalid="ignore"):
+                total += np.where(hits > 0, np.log(hits / size), -np.inf)
+        return total
+
+    def _growth(self, n_features: int) -> Growth:
+        for name, least in (("min_samples_leaf", 1), ("min_samples_split", 2), ("max_depth", 1)):
+            value = getattr(self, name)
+            whole = isinstance(value, Integral) and not isinstance(value, bool)
+            if not (whole and value >= least) and not (name == "max_depth" and value is None):
+                raise ParameterError(f"{name} must be a whole number >= {least}, got {value!r}.")
+        if not self.decisions or set(self.decisions) - {True, False}:
+            raise ParameterError(
+                f"decisions must be (True,) or (False, True), got {self.decisions!r}."
+            )
+        return Growth(
+            min_samples_leaf=self.min_samples_leaf,
+            min_samples_split=self.min_samples_split,
+            max_depth=self.max_depth,
+            decision_column=n_features,
+            grow_undesired=False in self.decisions,
+        )
+
+
+def _with_decision(codes: Codes, decision: BoolArray) -> Codes:
+    """The decision as one more column, after all features."""
+    return np.vstack([codes, decision[None, :].astype(np.int32)])
+
+
+def _columns(schema: Schema, codes: Codes) -> Columns:
+    """How each column may be split; the decision, last, is a number."""
+    features = schema.features
+    return Columns(
+        codes=codes,
+        by_set=np.array([f.kind == "categorical" for f in features] + [False]),
+        ordered=np.array([f.ordered for f in features] + [True]),
+        n_codes=np.array([f.n_codes for f in features] + [2]),
+    )
+
+
+def _response(rows: Rows, position: int) -> Response:
+    """What the tree of a feature makes pure: classes, or values with missing above the rest."""
+    feature = rows.schema.features[position]
+    numbers = rows.numbers(position)
+    if numbers is None:
+        return Classes(rows.descent[position].astype(np.int64), feature.n_codes)
+    missing = np.isnan(numbers)
+    if missing.all():
+        return Numbers(np.zeros(numbers.size, dtype=np.int64))
+    numbers[missing] = np.nanmax(numbers) + feature.spread
+    return Numbers(fixed_point(numbers))

@@ -1,0 +1,277 @@
+"""The columns: who they are, who is immutable, and the door between frames and codes.
+
+Paper, start of section "Generating counterfactual explanations": mutable and immutable features.
+A frame becomes codes once when it comes in and becomes a frame again once when it goes out.
+
+Always true: a code is the rank of a value among the sorted distinct training values, missing
+last; a cell that does not change is taken from the factual's own frame, never decoded; frames
+come back with their columns, order, dtypes and labels; inputs are never changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+
+from . import columns
+from .errors import SchemaError
+from .kernels import BoolArray, Codes, FloatArray, IntArray
+
+Kind = Literal["numeric", "categorical"]
+
+
+@dataclass(frozen=True, eq=False)
+class Feature:
+    """One column as training showed it.
+
+    Parameters
+    ----------
+    name
+        Exact column name.
+    kind
+        ``"numeric"`` or ``"categorical"``.
+    immutable
+        Whether the person cannot change it.
+    ordered
+        Whether its own order is the order of splits: numbers and ordered categories.
+    table
+        One cell per code, in the training dtype, ascending, missing last.
+    has_missing
+        Whether the last code means missing.
+    """
+
+    name: Hashable
+    kind: Kind
+    immutable: bool
+    ordered: bool
+    table: pd.Series[Any]
+    has_missing: bool
+
+    @property
+    def n_codes(self) -> int:
+        """Number of distinct training values, missing included."""
+        return len(self.table)
+
+    @cached_property
+    def numbers(self) -> FloatArray | None:
+        """The value of each code as float64, NaN for missing; None for a categorical feature."""
+        return columns.as_numbers(self.table) if self.kind == "numeric" else None
+
+    @cached_property
+    def spread(self) -> float:
+        """Training range of a numeric feature, the R_j of Gower; 0 for a categorical one."""
+        if self.numbers is None or np.isnan(self.numbers).all():
+            return 0.0
+        return float(np.nanmax(self.numbers) - np.nanmin(self.numbers))
+
+    @classmethod
+    def learn(cls, series: pd.Series[Any], *, kind: Kind | None, immutable: bool) -> Feature:
+        """Feature of a training column; its kind follows the dtype unless it is given."""
+        kind = columns.check_kind(series, kind)
+        first, has_missing = columns.first_of_each_value(series, kind)
+        return cls(
+            name=series.name,
+            kind=kind,
+            immutable=immutable,
+            ordered=kind == "numeric" or columns.is_ordered(series.dtype),
+            table=series.iloc[first].reset_index(drop=True),
+            has_missing=has_missing,
+        )
+
+    def encode(self, series: pd.Series[Any]) -> tuple[Codes, Codes]:
+        """Descent code and exact code of each cell of a column of this feature.
+
+        The exact code is -1 for a value that training never held. Its descent code is that of
+        the nearest number (the lower of two), or one past the last code for an unseen level.
+        """
+        n_present = self.n_codes - self.has_missing
+        known = self.table.iloc[:n_present]
+        missing = series.isna().to_numpy(dtype=bool)
+        exact = np.full(len(series), -1, dtype=np.int32)
+        if self.kind == "numeric":
+            descent = np.full(len(series), self.n_codes - 1, dtype=np.int32)
+            exact[~missing], descent[~missing] = columns.rank_numbers(known, series[~missing])
+        else:
+            exact[~missing] = columns.match_levels(known, series[~missing])
+            descent = np.where(exact >= 0, exact, np.int32(self.n_codes))
+        if self.has_missing:
+            exact[missing] = descent[missing] = self.n_codes - 1
+        return exact, descent
+
+
+@dataclass(frozen=True, eq=False)
+class Schema:
+    """All columns in order.
+
+    Examples
+    --------
+    >>> frame = pd.DataFrame({"age": [36, 52, 36], "sex": ["f", "m", "f"]})
+    >>> schema = Schema.learn(frame, immutable=["sex"])
+    >>> [(feature.name, feature.kind, feature.n_codes) for feature in schema.features]
+    [('age', 'numeric', 2), ('sex', 'categorical', 2)]
+    >>> schema.encode(frame).descent
+    array([[0, 1, 0],
+           [0, 1, 0]], dtype=int32)
+    """
+
+    features: tuple[Feature, ...]
+    from_array: bool = False
+
+    @classmethod
+    def learn(
+        cls,
+        data: pd.DataFrame | np.ndarray,
+        *,
+        immutable: Sequence[Hashable] | None = None,
+        kinds: Mapping[Hashable, Kind] | None = None,
+    ) -> Schema:
+        """Schema of training data.
+
+        Parameters
+        ----------
+        data
+            A frame, or a 2-D array whose columns are then called x0, x1, ….
+        immutable
+            Exact names of the columns that must not change.
+        kinds
+            Kinds by exact name where the dtype would mislead, e.g. ``{"zip": "categorical"}``.
+        """
+        frame = columns.as_frame(data)
+        fixed = columns.check_names(immutable, frame, "immutable")
+        given = columns.check_kinds(kinds, frame)
+        if len(fixed) == frame.shape[1]:
+            raise SchemaError(
+                f"All {frame.shape[1]} columns are immutable, so nothing could change. "
+                "Leave at least one column out of immutable."
+            )
+        if frame.empty:
+            raise SchemaError(
+                f"The training data have shape {frame.shape}. "
+                "At least 1 row and 1 column are needed (a minimum of 1 is required)."
+            )
+        features = tuple(
+            Feature.learn(frame[name], kind=given.get(name), immutable=name in fixed)
+            for name in frame.columns
+        )
+        return cls(features, from_array=not isinstance(data, pd.DataFrame))
+
+    @property
+    def names(self) -> list[Hashable]:
+        """Column names in order."""
+        return [feature.name for feature in self.features]
+
+    @cached_property
+    def mutable(self) -> IntArray:
+        """Positions of the mutable features."""
+        return np.flatnonzero([not feature.immutable for feature in self.features])
+
+    @cached_property
+    def immutable(self) -> IntArray:
+        """Positions of the immutable features."""
+        return np.flatnonzero([feature.immutable for feature in self.features])
+
+    def encode(self, data: pd.DataFrame | np.ndarray) -> Rows:
+        """Rows of data with these columns, in any order, as codes."""
+        frame = columns.as_frame(data)
+        labels = frame.index
+        self._check_names(frame, isinstance(data, pd.DataFrame))
+        frame = frame[self.names].reset_index(drop=True)
+        frame = pd.DataFrame(
+            {f.name: columns.conform(frame[f.name], f.table) for f in self.features},
+            columns=pd.Index(self.names, dtype=frame.columns.dtype),
+        )
+        exact = np.empty((len(self.features), len(frame)), dtype=np.int32)
+        descent = np.empty_like(exact)
+        for position, feature in enumerate(self.features):
+            exact[position], descent[position] = feature.encode(frame[feature.name])
+        return Rows(self, frame, labels, exact, descent)
+
+    def _check_names(self, frame: pd.DataFrame, is_frame: bool) -> None:
+        """The same columns as in training, in any order."""
+        missing = [name for name in self.names if name not in frame.columns]
+        extra = [name for name in frame.columns if name not in set(self.names)]
+        if not missing and not extra:
+            return
+        if not is_frame and not self.from_array:
+            raise SchemaError(
+                "The explainer was fitted on a frame but got an array without column names. "
+                f"Pass a DataFrame with the columns {self.names!r}."
+            )
+        raise SchemaError(
+            f"The columns are not those of the training data: missing {missing!r}, "
+            f"extra {extra!r}. Pass exactly the columns {self.names!r}, in any order."
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows of data on our side of the door.
+
+    Parameters
+    ----------
+    schema
+        What the codes mean.
+    frame
+        The rows themselves, columns in schema order, rows numbered from 0.
+    labels
+        The index the rows came with.
+    exact, descent : (n_features, n_rows)
+        Codes; see :meth:`Feature.encode`.
+    """
+
+    schema: Schema
+    frame: pd.DataFrame
+    labels: pd.Index[Any]
+    exact: Codes
+    descent: Codes
+
+    def __len__(self) -> int:
+        return len(self.frame)
+
+    def numbers(self, position: int) -> FloatArray | None:
+        """Own values of a numeric feature, NaN for missing; None for a categorical one."""
+        if self.schema.features[position].kind == "categorical":
+            return None
+        return columns.as_numbers(self.frame.iloc[:, position])
+
+    @cached_property
+    def unseen(self) -> BoolArray:
+        """Cells whose value training never held, shape (n_features, n_rows)."""
+        return self.exact < 0
+
+    @cached_property
+    def tables(self) -> list[pd.Series[Any]]:
+        """The value of each code of each mutable feature, in the dtypes of these rows."""
+        features = [self.schema.features[position] for position in self.schema.mutable]
+        return [f.table.astype(self.frame[f.name].dtype) for f in features]
+
+    def compose(
+        self,
+        owner: IntArray,
+        changed: BoolArray,
+        codes: Codes,
+        tables: Sequence[pd.Series[Any]],
+    ) -> pd.DataFrame:
+        """Frame of candidates: the owner's own cells, except where they change.
+
+        Parameters
+        ----------
+        owner : (n_candidates,)
+            Row that each candidate belongs to.
+        changed : (n_mutable, n_candidates)
+            Cells that are not the owner's own.
+        codes : (n_mutable, n_candidates)
+            Codes of the mutable features, each indexing its table.
+        tables
+            The value of each code, one table per mutable feature, in the dtypes of these rows.
+        """
+        cells = {name: self.frame[name].array.take(owner) for name in self.schema.names}
+        mutable = [self.schema.names[position] for position in self.schema.mutable]
+        for name, new, row, table in zip(mutable, changed, codes, tables, strict=True):
+            cells[name][new] = table.array.take(row[new])
+        return pd.DataFrame(cells, columns=self.frame.columns)

@@ -1,0 +1,278 @@
+"""The paper's search as a composition of its steps: generate, rank, ask, confirm.
+
+Takes the people to explain and a fitted generator; gives every counterfactual found and, for
+everybody else, the reason and the nearest miss.
+
+Always true: what is found does not depend on blocks, threads or the order of people; every
+counterfactual was valid in a last, fresh call of the predictor on the frame that is returned.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+
+import numpy as np
+import pandas as pd
+
+from .decision import Decision
+from .generate import Block, blocks, generate
+from .kernels import BoolArray, FloatArray, IntArray
+from .postprocess import Ledger, Ranked, Ranking, Waves, explain_misses, rank
+from .protocols import Generator, Progress, Rule, Watcher
+from .rules import NotAgain
+from .schema import Rows
+from .threads import map_ordered
+
+MAX_CONFIRMATIONS = 10
+STOPPED = "stopped before an answer was found"
+UNSTABLE = "the predictor gives another score each time it is asked"
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """Steps 2 and 3 of the paper with all their settings.
+
+    Parameters
+    ----------
+    generator, decision, ranking
+        The fitted model, the black box with what is desired, and how to choose.
+    n_samples, seed
+        Draws per person, and what they hang on.
+    memory
+        Megabytes that one block may take.
+    n_jobs
+        Threads over blocks; the predictor is called from the caller's thread only.
+    watch
+        Called between waves; may stop the search.
+    """
+
+    generator: Generator
+    decision: Decision
+    ranking: Ranking
+    n_samples: int
+    seed: int
+    memory: float
+    n_jobs: int | None
+    watch: Watcher
+
+
+@dataclass(frozen=True, eq=False)
+class Picked:
+    """Candidates picked out of their blocks, one entry each.
+
+    Parameters
+    ----------
+    owner
+        Position of the person among the factuals.
+    draw, rank
+        Draw number, and place among the person's counterfactuals from 1.
+    score, sparsity, distance, gower
+        What the predictor said, and what the candidate costs.
+    frame
+        The rows themselves.
+    """
+
+    owner: IntArray
+    draw: IntArray
+    rank: IntArray
+    score: FloatArray
+    sparsity: IntArray
+    distance: FloatArray
+    gower: FloatArray
+    frame: pd.DataFrame
+
+    def take(self, places: IntArray | BoolArray) -> Picked:
+        """Those at the given places."""
+        return Picked(
+            **{f.name: getattr(self, f.name)[places] for f in fields(self) if f.name != "frame"},
+            frame=self.frame.iloc[places].reset_index(drop=True),
+        )
+
+
+@dataclass(eq=False)
+class Found:
+    """What a search came to.
+
+    Parameters
+    ----------
+    answers, misses
+        Counterfactuals, and the nearest misses of people without any; by person, then rank.
+    reasons
+        Why people without an answer have none, by position among the factuals.
+    n_evaluated
+        Distinct candidates asked.
+    n_unstable
+        Counterfactuals that failed when asked again.
+    seconds
+        Wall-clock seconds by step.
+    """
+
+    answers: Picked
+    misses: Picked
+    reasons: dict[int, str] = field(default_factory=dict)
+    n_evaluated: int = 0
+    n_unstable: int = 0
+    seconds: dict[str, float] = field(default_factory=dict)
+
+
+def search(plan: Plan, rows: Rows, people: IntArray) -> Found:
+    """Counterfactuals for people, each confirmed by a fresh call on the frame returned.
+
+    One that fails is dropped and its person searched again without it. A predictor that keeps
+    changing its mind leaves the person without an answer.
+    """
+    found = _find(plan, rows, people)
+    failed = NotAgain(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
+    for _ in range(MAX_CONFIRMATIONS):
+        again, failed = _confirm(plan, found, failed)
+        if not again.size:
+            return found
+        rules: tuple[Rule, ...] = (*plan.ranking.rules, failed)
+        retry = replace(plan, ranking=replace(plan.ranking, rules=rules))
+        found = _merge(rows, [_without(found, again), _find(retry, rows, again)])
+    again, _ = _confirm(plan, found, failed)
+    found = _without(found, again)
+    found.reasons |= dict.fromkeys(again.tolist(), UNSTABLE)
+    return found
+
+
+def found_nothing(rows: Rows, people: IntArray, reason: str) -> Found:
+    """The outcome for people who cannot be searched for at all."""
+    return Found(_join(rows, []), _join(rows, []), dict.fromkeys(people.tolist(), reason))
+
+
+def _confirm(plan: Plan, found: Found, failed: NotAgain) -> tuple[IntArray, NotAgain]:
+    """People whose counterfactuals do not all stand up to a fresh call, and all that failed."""
+    started = time.perf_counter()
+    fresh = plan.decision.score(found.answers.frame)
+    bad = found.answers.take(~fresh.valid)
+    found.answers = replace(found.answers, score=fresh.score)
+    found.n_unstable += bad.owner.size
+    _add(found.seconds, {"confirm": time.perf_counter() - started})
+    return np.unique(bad.owner), NotAgain(
+        np.concatenate([failed.person, bad.owner]), np.concatenate([failed.draw, bad.draw])
+    )
+
+
+def _find(plan: Plan, rows: Rows, people: IntArray) -> Found:
+    """One pass over all people, block by block."""
+    this = _Pass(plan, rows, people.size)
+    todo = blocks(rows, people, plan.n_samples, plan.memory)
+    parts = []
+    for block, ranked, seconds in map_ordered(this.prepare, todo, plan.n_jobs):
+        parts.append(this.settle(block, ranked))
+        _add(parts[-1].seconds, seconds)
+        if this.stopped:
+            break
+    found = _merge(rows, parts)
+    reached = {*found.answers.owner.tolist(), *found.reasons}
+    found.reasons |= {person: STOPPED for person in people.tolist() if person not in reached}
+    return found
+
+
+class _Pass:
+    """What one pass must remember from block to block."""
+
+    def __init__(self, plan: Plan, rows: Rows, n_people: int) -> None:
+        self.plan = plan
+        self.rows = rows
+        self.n_people = n_people
+        self.n_settled = self.n_evaluated = 0
+        self.stopped = False
+        self.last: tuple[int, Ledger] | None = None
+
+    def prepare(self, block: Block) -> tuple[Block, Ranked, dict[str, float]]:
+        """Steps that need no predictor, in any thread."""
+        plan = self.plan
+        started = time.perf_counter()
+        draws = np.arange(plan.n_samples, dtype=np.int64)
+        candidates = generate(plan.generator, self.rows, block, draws, plan.seed)
+        generated = time.perf_counter()
+        ranked = rank(candidates, plan.ranking)
+        done = time.perf_counter()
+        return block, ranked, {"generate": generated - started, "rank": done - generated}
+
+    def settle(self, block: Block, ranked: Ranked) -> Found:
+        """Steps that ask the predictor, in the caller's thread."""
+        started = time.perf_counter()
+        ledger = Ledger(ranked.candidates, self.plan.decision)
+        if self.last is not None and self.last[0] == block.group[0]:
+            ledger.continue_group(self.last[1])
+        self.last = int(block.group[-1]), ledger
+        waves = Waves(ranked, ledger, self.plan.ranking.n_counterfactuals)
+        while not self.stopped and not waves.settled.all():
+            waves.next_wave()
+            n_settled = self.n_settled + int(waves.settled.sum())
+            progress = Progress(self.n_people, n_settled, self.n_evaluated + ledger.n_evaluated)
+            self.stopped = bool(self.plan.watch(progress))
+        misses = explain_misses(waves, self.plan.ranking.rank_by)
+        self.n_settled += block.people.size
+        self.n_evaluated += ledger.n_evaluated
+        person, draw, place = waves.chosen()
+        return Found(
+            answers=_pick(waves, person, draw, place),
+            misses=_pick(waves, misses.person, misses.draw, np.zeros_like(misses.draw)),
+            reasons=dict(zip(block.people[misses.person].tolist(), misses.reasons, strict=True)),
+            n_evaluated=ledger.n_evaluated,
+            seconds={"validity": time.perf_counter() - started},
+        )
+
+
+def _pick(waves: Waves, person: IntArray, draw: IntArray, place: IntArray) -> Picked:
+    """Candidates of a block, by person and draw as numbered in it."""
+    candidates, costs = waves.ranked.candidates, waves.ranked.costs
+    at = person, draw
+    return Picked(
+        owner=candidates.people[person],
+        draw=candidates.draws[draw],
+        rank=place,
+        score=waves.ledger.score[candidates.group[person], draw],
+        sparsity=costs.sparsity[at],
+        distance=costs.distance[at],
+        gower=costs.gower[at],
+        frame=candidates.frame(person, draw),
+    )
+
+
+def _without(found: Found, people: IntArray) -> Found:
+    """The same without some people."""
+    answers = found.answers.take(~np.isin(found.answers.owner, people))
+    return replace(found, answers=answers)
+
+
+def _merge(rows: Rows, parts: Sequence[Found]) -> Found:
+    """All parts as one, by person."""
+    seconds: dict[str, float] = {}
+    for part in parts:
+        _add(seconds, part.seconds)
+    return Found(
+        answers=_join(rows, [part.answers for part in parts]),
+        misses=_join(rows, [part.misses for part in parts]),
+        reasons={person: why for part in parts for person, why in part.reasons.items()},
+        n_evaluated=sum(part.n_evaluated for part in parts),
+        n_unstable=sum(part.n_unstable for part in parts),
+        seconds=seconds,
+    )
+
+
+def _add(seconds: dict[str, float], more: Mapping[str, float]) -> None:
+    """Add to the seconds of each step."""
+    for step, passed in more.items():
+        seconds[step] = seconds.get(step, 0.0) + passed
+
+
+def _join(rows: Rows, parts: Sequence[Picked]) -> Picked:
+    """All picked candidates as one, by person and rank."""
+    frames = [part.frame for part in parts if len(part.frame)]
+    frame = pd.concat(frames, ignore_index=True) if frames else rows.frame.iloc[:0].copy()
+    whole, real = np.empty(0, dtype=np.int64), np.empty(0)
+    blank = Picked(whole, whole, whole, real, whole, real, real, frame)
+    arrays = {
+        f.name: np.concatenate([getattr(part, f.name) for part in (blank, *parts)])
+        for f in fields(Picked)
+        if f.name != "frame"
+    }
+    joined = Picked(**arrays, frame=frame)
+    return joined.take(np.lexsort((joined.rank, joined.owner)))
