@@ -1,0 +1,58 @@
+"""Settings and small data that many tests share."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "default",
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+settings.register_profile("long", parent=settings.get_profile("default"), max_examples=2000)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+@pytest.fixture(scope="session")
+def reference_folder() -> Path:
+    """Answers of the paper's authors, if they lie beside the checkout."""
+    folder = Path(__file__).resolve().parents[2] / "shared" / "reference"
+    if not folder.is_dir():
+        pytest.skip("the authors' answers are not beside the checkout")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def data_folder() -> Path:
+    """The paper's data sets, if they lie beside the checkout."""
+    folder = Path(__file__).resolve().parents[2] / "shared" / "data"
+    if not folder.is_dir():
+        pytest.skip("the paper's data sets are not beside the checkout")
+    return folder
+
+
+@pytest.fixture
+def bank() -> pd.DataFrame:
+    """Customers of a bank, as in the introduction of the paper."""
+    chance = np.random.default_rng(7)
+    n_train = 400
+    age = chance.integers(20, 70, n_train)
+    return pd.DataFrame(
+        {
+            "age": age,
+            "sex": chance.choice(["female", "male"], n_train),
+            "salary": 1000 * (30 + age // 2 + chance.integers(0, 40, n_train)),
+            "defaulted_last_year": chance.random(n_train) < 0.2,
+        }
+    )
+
+
+def default_risk(frame: pd.DataFrame) -> pd.Series:
+    """The bank's black box: probability of defaulting on the loan."""
+    shortage = (90_000 - frame["salary"]).clip(lower=0) / 100_000
+    return 0.02 + 0.6 * shortage + 0.1 * frame["defaulted_last_year"].astype(float)
