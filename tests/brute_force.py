@@ -1,0 +1,88 @@
+"""The method once more, one candidate at a time in plain Python: an oracle for small cases."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pandas as pd
+
+from mcce import MCCE
+from mcce.kernels import person_keys
+
+
+def candidates(explainer: MCCE, person: pd.DataFrame) -> pd.DataFrame:
+    """All K draws for one person, duplicates included, as rows."""
+    schema = explainer.schema_
+    rows = schema.encode(person)
+    keys = person_keys(explainer.seed_, rows.descent[schema.immutable].T)
+    sampled = explainer.generator_.sample(rows.descent, keys, np.arange(explainer.n_samples))
+    drawn = pd.concat([person] * explainer.n_samples, ignore_index=True)
+    for position, codes in zip(schema.mutable, sampled.codes[:, 0], strict=True):
+        feature = schema.features[position]
+        drawn[feature.name] = feature.table.take(codes).reset_index(drop=True)
+    return drawn
+
+
+def same(a: object, b: object) -> bool:
+    """Equal, two missing cells being equal."""
+    return (pd.isna(a) and pd.isna(b)) or (not pd.isna(a) and not pd.isna(b) and a == b)
+
+
+def costs(explainer: MCCE, row: pd.Series, person: pd.Series) -> tuple[int, float]:
+    """Number of changes and Gower distance of one candidate."""
+    n_changed, total = 0, 0.0
+    for feature in explainer.schema_.features:
+        new, old = row[feature.name], person[feature.name]
+        n_changed += not same(new, old)
+        if same(new, old):
+            continue
+        if feature.kind == "categorical" or pd.isna(new) or pd.isna(old) or feature.spread == 0:
+            total += 1.0
+        else:
+            total += abs(float(new) - float(old)) / feature.spread
+    return n_changed, total / len(explainer.schema_.features)
+
+
+def best(explainer: MCCE, person: pd.DataFrame, train: pd.DataFrame) -> list[tuple]:
+    """Costs of the counterfactuals one person should get, and the cells, best first."""
+    drawn = candidates(explainer, person)
+    valid = explainer.decision_.score(drawn).valid
+    copies = {_key(row) for row in train.astype(object).itertuples(index=False)}
+    ranked, seen = [], set()
+    for number, row in drawn.astype(object).iterrows():
+        sparsity, gower = costs(explainer, row, person.astype(object).iloc[0])
+        key = _key(row)
+        if key in seen:
+            continue
+        seen.add(key)
+        allowed = (
+            valid[number]
+            and (explainer.max_sparsity is None or sparsity <= explainer.max_sparsity)
+            and (explainer.max_distance is None or gower <= explainer.max_distance)
+            and not (explainer.exclude_training_rows and key in copies)
+        )
+        if allowed:
+            named = {"sparsity": sparsity, "distance": gower}
+            order = tuple(named[name] for name in explainer.rank_by)
+            ranked.append(((*order, number), (sparsity, gower, key)))
+    ranked.sort(key=lambda entry: entry[0])
+    return [cost for _, cost in itertools.islice(ranked, explainer.n_counterfactuals)]
+
+
+def _key(row: object) -> tuple:
+    """Cells of a row, missing ones made equal."""
+    return tuple(None if pd.isna(cell) else cell for cell in row)
+
+
+def returned(result: object, person: int) -> list[tuple]:
+    """The same for what was returned to the person at a position."""
+    mine = np.flatnonzero(result.owner == person)
+    rows = result.frame.iloc[mine].astype(object)
+    measures = result.measures.iloc[mine]
+    return [
+        (int(sparsity), float(gower), _key(row))
+        for sparsity, gower, row in zip(
+            measures["sparsity"], measures["gower"], rows.itertuples(index=False), strict=True
+        )
+    ]
