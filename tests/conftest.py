@@ -40,13 +40,13 @@ def data_folder() -> Path:
 def bank() -> pd.DataFrame:
     """Customers of a bank, as in the introduction of the paper."""
     chance = np.random.default_rng(7)
-    n_train = 400
+    n_train = 1000
     age = chance.integers(20, 70, n_train)
     return pd.DataFrame(
         {
             "age": age,
             "sex": chance.choice(["female", "male"], n_train),
-            "salary": 1000 * (30 + age // 2 + chance.integers(0, 40, n_train)),
+            "salary": 4000 * (7 + age // 8 + chance.integers(0, 12, n_train)),
             "defaulted_last_year": chance.random(n_train) < 0.2,
         }
     )
