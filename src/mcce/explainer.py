@@ -175,7 +175,7 @@ class MCCE(BaseEstimator):
         self.training_rows_: np.ndarray | None = None
         if self.exclude_training_rows:
             self.training_rows_ = np.unique(rows_as_bytes(rows.exact.T))
-        self.n_features_in_: int = len(schema.features)
+        self._keep_names(schema)
         self.timings_: dict[str, float] = clock.seconds
         return self
 
@@ -282,6 +282,14 @@ class MCCE(BaseEstimator):
             )
         if told:
             warnings.warn(" ".join(told), McceWarning, stacklevel=3)
+
+    def _keep_names(self, schema: Schema) -> None:
+        """Number and names of the columns, as scikit-learn keeps them."""
+        self.n_features_in_: int = len(schema.features)
+        if hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        if not schema.from_array and all(isinstance(name, str) for name in schema.names):
+            self.feature_names_in_ = np.array(schema.names, dtype=object)
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "generator_"):
