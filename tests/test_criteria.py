@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import warnings
 
-import brute_force
 import numpy as np
 import pandas as pd
 from hypothesis import given
 from hypothesis import strategies as st
-from tables import cases
 
+import brute_force
 from mcce import MCCE, Interval, McceWarning, TreeChain
+from tables import cases
 
 DESIRED = Interval(0.55, np.inf, closed="left")
 

@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tables import cases
 
 from mcce import MCCE, Interval, McceWarning
+from tables import cases
 
 DESIRED = Interval(0.55, np.inf)
 TINY = 1e-6

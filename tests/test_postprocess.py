@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import brute_force
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,6 +11,7 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OrdinalEncoder, StandardScaler
 
+import brute_force
 from mcce import MCCE, Interval, McceWarning, TreeChain
 from mcce.candidates import Sampled
 from mcce.datasets import load_german_credit

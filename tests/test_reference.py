@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-import reference
 
+import reference
 from mcce import MCCE
 
 THEIR_TOLERANCE = 1e-5

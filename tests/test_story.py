@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pandas as pd
-from conftest import default_risk
 
 import mcce
+from conftest import default_risk
 
 
 def test_the_bank_customer_is_told_what_would_have_got_her_the_loan(bank):

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from sklearn.base import clone
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
-from tables import cases
 
 from mcce import MCCE, ParameterError, Schema, TreeChain
 from mcce.datasets import load_german_credit
 from mcce.kernels import descend
 from mcce.model.order import Levels, Numeric, association
+from tables import cases
 
 
 def chain_of(frame, decision, immutable=(), **settings):

@@ -286,8 +286,7 @@ class MCCE(BaseEstimator):
     def _keep_names(self, schema: Schema) -> None:
         """Number and names of the columns, as scikit-learn keeps them."""
         self.n_features_in_: int = len(schema.features)
-        if hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
+        self.__dict__.pop("feature_names_in_", None)
         if not schema.from_array and all(isinstance(name, str) for name in schema.names):
             self.feature_names_in_ = np.array(schema.names, dtype=object)
 
