@@ -34,7 +34,7 @@ def pipeline(german, classifier):
 @pytest.mark.parametrize(
     "classifier",
     [
-        MLPClassifier((8,), max_iter=300, random_state=0, early_stopping=True),
+        MLPClassifier((8,), max_iter=300, tol=0.01, n_iter_no_change=5, random_state=0),
         RandomForestClassifier(20, min_samples_leaf=3, random_state=0),
     ],
 )
