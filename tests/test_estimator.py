@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.tree import DecisionTreeClassifier
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from mcce import MCCE, TreeChain
 
@@ -20,10 +20,14 @@ def first_column(rows):
     return np.nan_to_num(values[:, 0].astype(np.float64))
 
 
+EXPLAINER = MCCE(first_column, desired=(0.0, np.inf), n_samples=10, random_state=0)
+CHECKS = [check for _, check in estimator_checks_generator(EXPLAINER)]
+
+
 # No check is excluded. One is skipped by scikit-learn itself unless SCIPY_ARRAY_API is set.
-@parametrize_with_checks([MCCE(first_column, desired=(0.0, np.inf), n_samples=10, random_state=0)])
-def test_scikit_learn_s_own_checks_pass(estimator, check):
-    check(estimator)
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.func.__name__)
+def test_scikit_learn_s_own_checks_pass(check):
+    check(clone(EXPLAINER))
 
 
 @pytest.fixture

@@ -80,7 +80,15 @@ def test_the_visit_order_is_that_of_the_data_unless_told_otherwise(bank):
 
 
 @pytest.mark.parametrize(
-    "order", ["random", ["salary"], ["salary", "sex", "age"], ["sex", "sex", "salary"]]
+    "order",
+    [
+        "random",
+        5,
+        [["sex"], "salary", "defaulted_last_year"],
+        ["salary"],
+        ["salary", "sex", "age"],
+        ["sex", "sex", "salary"],
+    ],
 )
 def test_a_visit_order_that_is_none_is_refused(bank, order):
     with pytest.raises(ParameterError, match="visit_order must"):
@@ -132,6 +140,8 @@ def test_a_chain_can_be_cloned_and_asked_for_its_parameters():
         {"max_depth": 0},
         {"decisions": ()},
         {"decisions": ("yes",)},
+        {"decisions": True},
+        {"condition_on_decision": "no"},
     ],
 )
 def test_settings_that_cannot_work_are_refused_by_name(bank, settings):

@@ -10,13 +10,14 @@ says by position whose row is whose.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from .columns import is_missing, plain
 from .decision import Scored
 from .kernels import IntArray
 from .schema import Rows
@@ -89,12 +90,14 @@ class Counterfactuals:
             "l1": answers.gower * len(rows.schema.features),
         }
         return cls(
-            factuals=rows.frame.set_axis(labels),
-            frame=answers.frame.set_axis(index),
+            factuals=rows.as_given(rows.frame).set_axis(labels),
+            frame=rows.as_given(answers.frame).set_axis(index),
             measures=pd.DataFrame(measures, index=index),
             owner=answers.owner,
             people=_people(rows, scored, found).set_axis(labels),
-            nearest_misses=found.misses.frame.set_axis(labels.take(found.misses.owner)),
+            nearest_misses=rows.as_given(found.misses.frame).set_axis(
+                labels.take(found.misses.owner)
+            ),
             n_evaluated=found.n_evaluated,
             n_unstable=found.n_unstable,
             timings=dict(seconds) | {"total": sum(seconds.values())},
@@ -162,11 +165,11 @@ def _people(rows: Rows, scored: Scored, found: Found) -> pd.DataFrame:
     status = np.where(scored.valid, ALREADY, np.where(n_found > 0, ANSWERED, UNANSWERED))
     people = pd.DataFrame(
         {
-            "status": pd.Series(status, dtype=object),
-            "reason": [found.reasons.get(person, "") for person in range(n_factuals)],
+            "status": _texts(status.tolist()),
+            "reason": _texts(found.reasons.get(person, "") for person in range(n_factuals)),
             "score": scored.score,
             "n_counterfactuals": n_found,
-            "unseen_immutable": _unseen_immutable(rows),
+            "unseen_immutable": _texts(_unseen_immutable(rows)),
             "nearest_score": np.full(n_factuals, np.nan),
             "nearest_sparsity": pd.array([pd.NA] * n_factuals, dtype="Int64"),
             "nearest_gower": np.full(n_factuals, np.nan),
@@ -177,6 +180,11 @@ def _people(rows: Rows, scored: Scored, found: Found) -> pd.DataFrame:
     people.loc[misses.owner, "nearest_sparsity"] = misses.sparsity
     people.loc[misses.owner, "nearest_gower"] = misses.gower
     return people
+
+
+def _texts(texts: Iterable[str]) -> pd.Series[Any]:
+    """A column of texts that has the same dtype with nobody in it."""
+    return pd.Series(list(texts), dtype=object)
 
 
 def _unseen_immutable(rows: Rows) -> list[str]:
@@ -192,6 +200,8 @@ def _unseen_immutable(rows: Rows) -> list[str]:
 
 def _differ(old: pd.Series[Any], new: pd.Series[Any]) -> np.ndarray:
     """Cells that are not equal, two missing ones being equal."""
-    both = old.isna() & new.isna()
-    same = (old.astype(object) == new.astype(object)).to_numpy(dtype=bool)
-    return ~(same | both.to_numpy(dtype=bool))
+    differ = is_missing(old) != is_missing(new)
+    present = np.flatnonzero(~is_missing(old) & ~is_missing(new))
+    pairs = zip(plain(old.iloc[present]), plain(new.iloc[present]), strict=True)
+    differ[present] = [bool(before != after) for before, after in pairs]
+    return differ

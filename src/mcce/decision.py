@@ -69,7 +69,11 @@ class Interval:
 
     def shortfall(self, scores: FloatArray) -> FloatArray:
         """How far each score is from the interval, 0 inside and at the ends."""
-        return np.maximum(np.maximum(self.low - scores, scores - self.high), 0.0)
+        # Infinity minus infinity is 0 here: a score at an infinite end is inside.
+        with np.errstate(invalid="ignore"):
+            below = np.where(scores < self.low, self.low - scores, 0.0)
+            above = np.where(scores > self.high, scores - self.high, 0.0)
+        return np.where(np.isnan(scores), np.nan, below + above)
 
 
 @dataclass(frozen=True)
@@ -126,20 +130,19 @@ class Decision:
         return interval.shortfall(scores)
 
     def _scores(self, frame: pd.DataFrame) -> FloatArray:
-        answer = np.asarray(self._ask(self.method, frame))
+        answer = self._ask(self.method, frame)
         if self.columns:
             self._check_shape(answer, len(frame), at_least=max(self.columns) + 1)
             answer = answer[:, list(self.columns)].sum(axis=1)
         elif answer.shape == (len(frame), 1):
             answer = answer.ravel()
         self._check_shape(answer, len(frame))
-        try:
-            scores = answer.astype(np.float64)
-        except (TypeError, ValueError):
+        if answer.dtype.kind not in "biuf" and not all(isinstance(a, Real) for a in answer):
             raise PredictorError(
                 f"{self.method} of the predictor must give numbers, got {answer[0]!r}. "
                 "If it gives labels, pass the desired label or list of labels as desired."
-            ) from None
+            )
+        scores = answer.astype(np.float64)
         n_nan = int(np.isnan(scores).sum())
         if n_nan:
             raise PredictorError(
@@ -150,7 +153,7 @@ class Decision:
         return scores
 
     def _labels(self, frame: pd.DataFrame) -> pd.Series[Any]:
-        answer = np.asarray(self._ask("call" if self.method == "call" else "predict", frame))
+        answer = self._ask("call" if self.method == "call" else "predict", frame)
         if answer.shape == (len(frame), 1):
             answer = answer.ravel()
         self._check_shape(answer, len(frame))
@@ -166,14 +169,14 @@ class Decision:
         if not fits:
             raise PredictorError(
                 f"{self.method} of the predictor must give an array of shape {expected} for "
-                f"{n_rows} rows, got shape {answer.shape}."
+                f"{n_rows} rows, got shape {answer.shape}.{_shape_hint(answer)}"
             )
 
-    def _ask(self, method: Method, frame: pd.DataFrame) -> Any:
+    def _ask(self, method: Method, frame: pd.DataFrame) -> np.ndarray:
         """The predictor's own words; it gets a copy, so that it may do with it what it likes."""
         function = self.predictor if method == "call" else getattr(self.predictor, method)
         try:
-            return function(frame.to_numpy(copy=True) if self.as_array else frame.copy())
+            answer = function(frame.to_numpy(copy=True) if self.as_array else frame.copy())
         except SklearnNotFittedError as error:
             raise PredictorError(
                 f"The predictor is not fitted ({error}). Fit it first: mcce explains it, "
@@ -183,6 +186,14 @@ class Decision:
             raise PredictorError(
                 f"The predictor failed on {len(frame)} rows: {type(error).__name__}: {error}"
                 f"{_missing_hint(frame)}"
+            ) from error
+        try:
+            return np.asarray(answer)
+        except Exception as error:
+            raise PredictorError(
+                f"{method} of the predictor gave a {type(answer).__name__} that NumPy cannot read: "
+                f"{error} Wrap the predictor in a callable that gives an array (for torch: "
+                ".detach().cpu().numpy())."
             ) from error
 
 
@@ -233,11 +244,8 @@ def decide(
         )
     if score_class is not None:
         raise ParameterError("score_class is only for classifiers with classes_.")
-    if not isinstance(wanted, Interval) and _type_of(predictor) == "regressor":
-        raise ParameterError(
-            f"desired names labels {list(wanted)!r}, but the predictor is a regressor. "
-            "Pass a tuple of two numbers, the ends of an interval."
-        )
+    if not isinstance(wanted, Interval):
+        _check_labels(wanted, _type_of(predictor))
     return Decision(predictor, wanted, "predict" if "predict" in has else "call", (), as_array)
 
 
@@ -265,7 +273,10 @@ def _read_desired(desired: Any) -> Interval | tuple[Hashable, ...] | None:
         return Interval(*desired)
     if isinstance(desired, (list, set, frozenset)):
         if not desired:
-            raise ParameterError("desired is empty, so nothing could ever be desired.")
+            raise ParameterError(
+                f"desired is empty, got {desired!r}: nothing could ever be desired. "
+                "Name at least one label."
+            )
         return tuple(desired)
     if np.isscalar(desired):
         return (desired,)
@@ -284,12 +295,11 @@ def _for_classifier(
     """What is desired of a classifier, the method to call and the columns to sum."""
     classes = _classes(predictor)
     if isinstance(wanted, tuple):
-        columns = tuple(_place(label, classes, "desired") for label in wanted)
-        return (
-            (wanted, "predict_proba", columns)
-            if "predict_proba" in has
-            else (wanted, "predict", ())
-        )
+        places = _label_places(wanted, classes, score_class)
+        labels = tuple(classes[place] for place in places)
+        if "predict_proba" in has:
+            return labels, "predict_proba", places
+        return labels, "predict", ()
     if score_class is None and len(classes) != 2:
         raise ParameterError(
             f"The predictor has {len(classes)} classes {classes!r}. Name the desired ones "
@@ -313,6 +323,25 @@ def _for_classifier(
     return (classes[1],), "predict", ()
 
 
+def _label_places(
+    labels: tuple[Hashable, ...], classes: list[Hashable], score_class: Hashable | None
+) -> tuple[int, ...]:
+    """Places of the desired labels among the classes."""
+    if score_class is not None:
+        raise ParameterError(
+            f"score_class={score_class!r} goes with an interval of scores, but desired names "
+            f"labels {list(labels)!r}. Leave score_class out."
+        )
+    # In the order of the classes, since the order of a sum shows in its last bit.
+    places = tuple(sorted({_place(label, classes, "desired") for label in labels}))
+    if len(places) == len(classes):
+        raise ParameterError(
+            f"desired names all classes of the predictor, {classes!r}, so that everything is "
+            "desired. Leave one out, or pass a tuple of two numbers for an interval of scores."
+        )
+    return places
+
+
 def _classes(predictor: Any) -> list[Hashable]:
     classes = getattr(predictor, "classes_", None)
     if classes is None:
@@ -320,7 +349,26 @@ def _classes(predictor: Any) -> list[Hashable]:
             f"The predictor {type(predictor).__name__} is a classifier without classes_: it is "
             "not fitted, or it needs to be wrapped in a callable that gives one score per row."
         )
+    if len({np.ndim(label) for label in classes} - {0}):
+        raise PredictorError(
+            f"The predictor {type(predictor).__name__} has several outputs, got classes_ "
+            f"{classes!r}. Wrap the one you want in a callable that gives one score per row."
+        )
     return list(np.asarray(classes).tolist())
+
+
+def _check_labels(labels: tuple[Hashable, ...], type_of: str | None) -> None:
+    """Labels for a predictor that does not tell its classes."""
+    fractional = [x for x in labels if isinstance(x, float) and not x.is_integer()]
+    if type_of == "regressor" or fractional:
+        why = "the predictor is a regressor" if type_of == "regressor" else "a label is whole"
+        raise ParameterError(
+            f"desired names labels {list(labels)!r}, but {why}. For an interval of scores pass a "
+            "tuple of two numbers, e.g. desired=(0.5, 1.0)."
+        )
+    unhashable = [label for label in labels if not isinstance(label, Hashable)]
+    if unhashable:
+        raise ParameterError(f"desired must list plain labels, got {unhashable[0]!r} among them.")
 
 
 def _place(label: Hashable, classes: list[Hashable], argument: str) -> int:
@@ -333,10 +381,16 @@ def _place(label: Hashable, classes: list[Hashable], argument: str) -> int:
 
 
 def _missing_hint(frame: pd.DataFrame) -> str:
-    holding = [name for name in frame.columns if frame[name].isna().any()]
+    holding = [name for name, column in frame.items() if column.isna().any()]
     if not holding:
         return ""
     return (
         f" These columns hold missing values: {holding!r}. If the predictor refuses them, put an "
         "imputer in front of it or drop the rows."
     )
+
+
+def _shape_hint(answer: np.ndarray) -> str:
+    if answer.ndim != 2:
+        return ""
+    return " Pick one column of it, e.g. predictor=lambda frame: model.predict_proba(frame)[:, 1]."

@@ -51,11 +51,15 @@ DISTANCES: dict[str, type[Gower]] = {"gower": Gower}
 
 def find_distance(distance: str | Distance) -> Distance:
     """The distance of that name, or the object itself."""
-    if not isinstance(distance, str):
-        return distance
-    if distance not in DISTANCES:
+    if isinstance(distance, str) and distance in DISTANCES:
+        return DISTANCES[distance]()
+    if (
+        not callable(distance)
+        or not callable(getattr(distance, "fit", None))
+        or not hasattr(distance, "name")
+    ):
         raise ParameterError(
-            f"distance must be one of {sorted(DISTANCES)!r} or an object with fit and __call__, "
-            f"got {distance!r}."
+            f"distance must be one of {sorted(DISTANCES)!r} or an object with name, fit and "
+            f"__call__, got {distance!r}."
         )
-    return DISTANCES[distance]()
+    return distance

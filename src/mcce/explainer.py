@@ -10,7 +10,6 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Hashable, Mapping, Sequence
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -23,6 +22,7 @@ from .distances import find_distance
 from .errors import McceWarning, NotFittedError, ParameterError
 from .kernels import FloatArray, IntArray, rows_as_bytes
 from .model import find_generator
+from .parameters import check_parameters, check_unchanged, learned_parameters
 from .postprocess import Ranking
 from .protocols import Distance, Generator, Progress, Rule, Watcher
 from .rules import MaxDistance, MaxSparsity, NoTrainingRow
@@ -153,7 +153,8 @@ class MCCE(BaseEstimator):
         y
             Ignored: the decisions come from the predictor.
         """
-        self._check_parameters()
+        check_parameters(self)
+        generator, distance = find_generator(self.generator), find_distance(self.distance)
         clock = _Clock()
         schema = Schema.learn(X, immutable=self.immutable, kinds=self.kinds)
         rows = schema.encode(X)
@@ -163,13 +164,12 @@ class MCCE(BaseEstimator):
         )
         desired = decision.score(rows.frame).valid
         clock.stop("decision")
-        generator = find_generator(self.generator)
         generator = generator.fit(rows, desired, n_jobs=self.n_jobs, verbose=self.verbose)
         clock.stop("model")
         self.schema_: Schema = schema
         self.decision_: Decision = decision
         self.generator_: Generator = generator
-        self.distance_: Distance = find_distance(self.distance).fit(schema, rows, desired)
+        self.distance_: Distance = distance.fit(schema, rows, desired)
         self.n_desired_: int = int(desired.sum())
         self.seed_: int = _seed(self.random_state)
         self.training_rows_: np.ndarray | None = None
@@ -177,6 +177,7 @@ class MCCE(BaseEstimator):
             self.training_rows_ = np.unique(rows_as_bytes(rows.exact.T))
         self._keep_names(schema)
         self.timings_: dict[str, float] = clock.seconds
+        self._learned: dict[str, Any] = learned_parameters(self)
         return self
 
     def explain(
@@ -196,7 +197,12 @@ class MCCE(BaseEstimator):
             return True to stop and keep what was found.
         """
         self._check_fitted()
-        self._check_parameters()
+        check_parameters(self)
+        check_unchanged(self, self._learned)
+        if watch is not None and not callable(watch):
+            raise ParameterError(
+                f"watch must be a function that is told the progress, got {watch!r}."
+            )
         clock = _Clock()
         rows = self.schema_.encode(X)
         clock.stop("encode")
@@ -260,7 +266,7 @@ class MCCE(BaseEstimator):
                 )
             rules.append(NoTrainingRow(self.training_rows_))
         return Ranking(
-            n_counterfactuals=self.n_counterfactuals,
+            n_counterfactuals=min(self.n_counterfactuals, self.n_samples),
             rank_by=tuple(self.rank_by),
             distance=self.distance_,
             tolerance=self.tolerance,
@@ -294,24 +300,6 @@ class MCCE(BaseEstimator):
         if not hasattr(self, "generator_"):
             raise NotFittedError(
                 "This MCCE is not fitted yet. Call fit with the training data before explaining."
-            )
-
-    def _check_parameters(self) -> None:
-        _check_whole("n_samples", self.n_samples, 1)
-        _check_whole("n_counterfactuals", self.n_counterfactuals, 1)
-        if self.max_sparsity is not None:
-            _check_whole("max_sparsity", self.max_sparsity, 0)
-        if self.max_distance is not None:
-            _check_real("max_distance", self.max_distance)
-        if self.random_state is not None:
-            _check_whole("random_state", self.random_state, 0)
-        _check_real("tolerance", self.tolerance)
-        _check_real("memory", self.memory)
-        names = self.rank_by
-        if isinstance(names, str) or not names or set(names) - {"sparsity", "distance"}:
-            raise ParameterError(
-                'rank_by must list "sparsity" and "distance", one or both, the decisive first, '
-                f"got {names!r}."
             )
 
     def __sklearn_clone__(self) -> MCCE:
@@ -356,17 +344,3 @@ def _seed(random_state: int | None) -> int:
     if random_state is None:
         return int(np.random.SeedSequence().generate_state(1, np.uint64)[0])
     return int(random_state)
-
-
-def _check_whole(name: str, value: Any, least: int) -> None:
-    if (
-        not isinstance(value, Integral)
-        or isinstance(value, bool)
-        or not least <= int(value) < 2**64
-    ):
-        raise ParameterError(f"{name} must be a whole number >= {least}, got {value!r}.")
-
-
-def _check_real(name: str, value: Any) -> None:
-    if not isinstance(value, Real) or isinstance(value, bool) or not float(value) >= 0:
-        raise ParameterError(f"{name} must be a number >= 0, got {value!r}.")

@@ -17,8 +17,10 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
+from pandas.api.types import is_object_dtype
 
 from . import columns
+from .conform import conform, recast
 from .errors import SchemaError
 from .kernels import BoolArray, Codes, FloatArray, IntArray
 
@@ -91,7 +93,7 @@ class Feature:
         """
         n_present = self.n_codes - self.has_missing
         known = self.table.iloc[:n_present]
-        missing = series.isna().to_numpy(dtype=bool)
+        missing = columns.is_missing(series)
         exact = np.full(len(series), -1, dtype=np.int32)
         if self.kind == "numeric":
             descent = np.full(len(series), self.n_codes - 1, dtype=np.int32)
@@ -144,19 +146,20 @@ class Schema:
         frame = columns.as_frame(data)
         fixed = columns.check_names(immutable, frame, "immutable")
         given = columns.check_kinds(kinds, frame)
+        if frame.empty:
+            lack = "0 sample(s)" if frame.shape[1] else "0 feature(s)"
+            raise SchemaError(
+                f"The training data have {lack} (shape={frame.shape}) while a minimum of 1 is "
+                "required. Pass at least one row and one column."
+            )
         if len(fixed) == frame.shape[1]:
             raise SchemaError(
                 f"All {frame.shape[1]} columns are immutable, so nothing could change. "
                 "Leave at least one column out of immutable."
             )
-        if frame.empty:
-            raise SchemaError(
-                f"The training data have shape {frame.shape}. "
-                "At least 1 row and 1 column are needed (a minimum of 1 is required)."
-            )
         features = tuple(
-            Feature.learn(frame[name], kind=given.get(name), immutable=name in fixed)
-            for name in frame.columns
+            Feature.learn(frame.iloc[:, place], kind=given.get(name), immutable=name in fixed)
+            for place, name in enumerate(frame.columns)
         )
         return cls(features, from_array=not isinstance(data, pd.DataFrame))
 
@@ -177,24 +180,26 @@ class Schema:
 
     def encode(self, data: pd.DataFrame | np.ndarray) -> Rows:
         """Rows of data with these columns, in any order, as codes."""
-        frame = columns.as_frame(data)
-        labels = frame.index
-        self._check_names(frame, isinstance(data, pd.DataFrame))
-        frame = frame[self.names].reset_index(drop=True)
-        frame = pd.DataFrame(
-            {f.name: columns.conform(frame[f.name], f.table) for f in self.features},
-            columns=pd.Index(self.names, dtype=frame.columns.dtype),
-        )
-        exact = np.empty((len(self.features), len(frame)), dtype=np.int32)
+        given = columns.as_frame(data)
+        self._check_names(given, isinstance(data, pd.DataFrame))
+        place: dict[Hashable, int] = {name: at for at, name in enumerate(given.columns)}
+        order = [place[name] for name in self.names]
+        cells = [
+            conform(given.iloc[:, position].reset_index(drop=True), feature.table, feature.kind)
+            for position, feature in zip(order, self.features, strict=True)
+        ]
+        exact = np.empty((len(self.features), len(given)), dtype=np.int32)
         descent = np.empty_like(exact)
-        for position, feature in enumerate(self.features):
-            exact[position], descent[position] = feature.encode(frame[feature.name])
-        return Rows(self, frame, labels, exact, descent)
+        for position, (feature, series) in enumerate(zip(self.features, cells, strict=True)):
+            exact[position], descent[position] = feature.encode(series)
+        frame = _assemble(cells, given.columns.take(order))
+        return Rows(self, frame, given.index, given.columns, exact, descent)
 
     def _check_names(self, frame: pd.DataFrame, is_frame: bool) -> None:
         """The same columns as in training, in any order."""
-        missing = [name for name in self.names if name not in frame.columns]
-        extra = [name for name in frame.columns if name not in set(self.names)]
+        trained, given = set(self.names), set(frame.columns)
+        missing = [name for name in self.names if name not in given]
+        extra = [name for name in frame.columns if name not in trained]
         if not missing and not extra:
             return
         if not is_frame and not self.from_array:
@@ -220,6 +225,8 @@ class Rows:
         The rows themselves, columns in schema order, rows numbered from 0.
     labels
         The index the rows came with.
+    headings
+        The columns as they came, in their own order.
     exact, descent : (n_features, n_rows)
         Codes; see :meth:`Feature.encode`.
     """
@@ -227,6 +234,7 @@ class Rows:
     schema: Schema
     frame: pd.DataFrame
     labels: pd.Index[Any]
+    headings: pd.Index[Any]
     exact: Codes
     descent: Codes
 
@@ -248,7 +256,12 @@ class Rows:
     def tables(self) -> list[pd.Series[Any]]:
         """The value of each code of each mutable feature, in the dtypes of these rows."""
         features = [self.schema.features[position] for position in self.schema.mutable]
-        return [f.table.astype(self.frame[f.name].dtype) for f in features]
+        dtypes = self.frame.dtypes.iloc[self.schema.mutable]
+        return [recast(f.table, dtype) for f, dtype in zip(features, dtypes, strict=True)]
+
+    def as_given(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """A frame in schema order with its columns in the order of these rows."""
+        return frame.iloc[:, self.frame.columns.get_indexer(self.headings)]
 
     def compose(
         self,
@@ -270,8 +283,17 @@ class Rows:
         tables
             The value of each code, one table per mutable feature, in the dtypes of these rows.
         """
-        cells = {name: self.frame[name].array.take(owner) for name in self.schema.names}
-        mutable = [self.schema.names[position] for position in self.schema.mutable]
-        for name, new, row, table in zip(mutable, changed, codes, tables, strict=True):
-            cells[name][new] = table.array.take(row[new])
-        return pd.DataFrame(cells, columns=self.frame.columns)
+        cells = [column.array.take(owner) for _, column in self.frame.items()]
+        mutable = self.schema.mutable
+        for position, new, row, table in zip(mutable, changed, codes, tables, strict=True):
+            cells[position][new] = table.array.take(row[new])
+        return _assemble(cells, self.frame.columns)
+
+
+def _assemble(cells: Sequence[Any], headings: pd.Index[Any]) -> pd.DataFrame:
+    """A frame of columns whose names may be anything that pandas allows."""
+    # The dtype is said, or pandas 3 would make strings of objects that are strings.
+    series = [pd.Series(c, dtype=object) if is_object_dtype(c.dtype) else c for c in cells]
+    frame = pd.DataFrame(dict(enumerate(series)))
+    frame.columns = headings
+    return frame

@@ -48,7 +48,8 @@ def differences(cells: Cells, group: IntArray) -> tuple[BoolArray, FloatArray]:
     changed = codes != cells.own_codes[:, None]
     if cells.numbers is None or cells.own_numbers is None or cells.spread == 0.0:
         return changed, changed.astype(np.float64)
-    gap = np.abs(cells.numbers[codes] - cells.own_numbers[:, None]) / cells.spread
+    with np.errstate(over="ignore"):  # too far to tell is infinitely far
+        gap = np.abs(cells.numbers[codes] - cells.own_numbers[:, None]) / cells.spread
     return changed, np.where(np.isnan(gap), changed, gap)
 
 

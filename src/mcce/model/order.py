@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -33,24 +34,20 @@ def visit_order(
         The decision, None if the chain does not condition on it.
     """
     schema = rows.schema
-    if isinstance(order, str):
-        if order == "data":
-            return schema.mutable
-        if order == "correlation":
-            return _by_association(rows, decision)
-        raise ParameterError(
-            'visit_order must be "data", "correlation" or a list of all mutable columns, '
-            f"got {order!r}."
-        )
-    return _by_name(list(order), schema)
+    if isinstance(order, str) and order == "data":
+        return schema.mutable
+    if isinstance(order, str) and order == "correlation":
+        return _by_association(rows, decision)
+    return _by_name(order, schema)
 
 
-def _by_name(names: list[Hashable], schema: Schema) -> IntArray:
+def _by_name(names: Any, schema: Schema) -> IntArray:
     mutable = [schema.names[position] for position in schema.mutable]
-    if len(names) != len(mutable) or set(names) != set(mutable):
+    listed = isinstance(names, (list, tuple)) and all(isinstance(name, Hashable) for name in names)
+    if not listed or len(names) != len(mutable) or set(names) != set(mutable):
         raise ParameterError(
-            f"visit_order must name every mutable column once: expected some order of "
-            f"{mutable!r}, got {names!r}."
+            'visit_order must be "data", "correlation" or a list that names every mutable column '
+            f"once: expected some order of {mutable!r}, got {names!r}."
         )
     return np.array([schema.names.index(name) for name in names], dtype=np.int64)
 

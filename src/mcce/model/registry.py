@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from copy import deepcopy
 from typing import Any
 
@@ -18,10 +19,21 @@ def find_generator(generator: Any) -> Generator:
     """A new generator of that name, or an unfitted copy of the object."""
     if isinstance(generator, str) and generator in GENERATORS:
         return GENERATORS[generator]()
-    if not all(callable(getattr(generator, name, None)) for name in ("fit", "sample")):
+    if not _can_generate(generator):
         raise ParameterError(
-            f"generator must be one of {sorted(GENERATORS)!r} or an object with fit and sample, "
+            f"generator must be one of {sorted(GENERATORS)!r} or an object with "
+            "fit(rows, decision, *, n_jobs, verbose) and sample(given, keys, draws), "
             f"got {generator!r}."
         )
     copy: Generator = clone(generator) if hasattr(generator, "get_params") else deepcopy(generator)
     return copy
+
+
+def _can_generate(generator: Any) -> bool:
+    """Whether an object has the methods of a generator, with their arguments."""
+    try:
+        inspect.signature(generator.fit).bind(None, None, n_jobs=None, verbose=False)
+        inspect.signature(generator.sample).bind(None, None, None)
+    except (AttributeError, TypeError):
+        return False
+    return True

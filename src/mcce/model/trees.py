@@ -161,9 +161,13 @@ class TreeChain(BaseEstimator):
             whole = isinstance(value, Integral) and not isinstance(value, bool)
             if not (whole and value >= least) and not (name == "max_depth" and value is None):
                 raise ParameterError(f"{name} must be a whole number >= {least}, got {value!r}.")
-        if not self.decisions or set(self.decisions) - {True, False}:
+        if self.decisions not in ((True,), (False, True), (True, False)):
             raise ParameterError(
                 f"decisions must be (True,) or (False, True), got {self.decisions!r}."
+            )
+        if not isinstance(self.condition_on_decision, bool):
+            raise ParameterError(
+                f"condition_on_decision must be True or False, got {self.condition_on_decision!r}."
             )
         return Growth(
             min_samples_leaf=self.min_samples_leaf,

@@ -1,0 +1,121 @@
+"""Parameters of MCCE: what each may be, and what is said if it is something else.
+
+Checked at every ``fit`` and ``explain``, since ``set_params`` may come between. What the data, the
+predictor or a seam must say about a parameter is checked there.
+"""
+
+from __future__ import annotations
+
+import math
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+from .errors import NotFittedError, ParameterError
+
+RANK_BY = ("sparsity", "distance")
+# What fit builds on. The rest may change between fit and explain.
+LEARNED = (
+    "predictor",
+    "desired",
+    "immutable",
+    "kinds",
+    "score_class",
+    "generator",
+    "distance",
+    "random_state",
+)
+
+
+def check_parameters(given: Any) -> None:
+    """Raise for the first parameter of an explainer that cannot work."""
+    _check_whole("n_samples", given.n_samples, 1, 2**31 - 1)
+    _check_whole("n_counterfactuals", given.n_counterfactuals, 1, 2**31 - 1)
+    if given.max_sparsity is not None:
+        _check_whole("max_sparsity", given.max_sparsity, 0, 2**31 - 1)
+    if given.max_distance is not None:
+        _check_real("max_distance", given.max_distance, "a number >= 0", infinite=True)
+    if given.random_state is not None:
+        _check_whole("random_state", given.random_state, 0, 2**64 - 1)
+    _check_real("tolerance", given.tolerance, "a finite number >= 0")
+    _check_real("memory", given.memory, "a finite number of megabytes > 0", zero=False)
+    _check_rank_by(given.rank_by)
+    _check_n_jobs(given.n_jobs)
+    _check_flag("exclude_training_rows", given.exclude_training_rows)
+    _check_flag("verbose", given.verbose)
+    for name in ("generator", "distance"):
+        value = getattr(given, name)
+        if isinstance(value, type):
+            raise ParameterError(
+                f"{name} must be a name or an object, got the class {value.__name__}. "
+                f"Pass an instance: {name}={value.__name__}()."
+            )
+
+
+def learned_parameters(given: Any) -> dict[str, Any]:
+    """Parameters that fit builds on, kept as they were."""
+    values = {name: getattr(given, name) for name in LEARNED}
+    return {k: v.copy() if isinstance(v, (list, dict, set)) else v for k, v in values.items()}
+
+
+def check_unchanged(given: Any, learned: dict[str, Any]) -> None:
+    """Raise if a parameter that fit builds on was set anew after it."""
+    for name, value in learned.items():
+        if not _same(getattr(given, name), value):
+            raise NotFittedError(
+                f"{name} was changed after fit, to {getattr(given, name)!r}, and would be ignored. "
+                "Fit again."
+            )
+
+
+def _same(first: Any, second: Any) -> bool:
+    if first is second:
+        return True
+    same = np.asarray(first == second)
+    return type(first) is type(second) and bool(same.all())
+
+
+def _check_whole(name: str, value: Any, least: int, most: int) -> None:
+    whole = isinstance(value, Integral) and not isinstance(value, bool)
+    if not whole or not least <= int(value) <= most:
+        raise ParameterError(
+            f"{name} must be a whole number from {least} to {most}, got {value!r}."
+        )
+
+
+def _check_real(
+    name: str, value: Any, expected: str, *, zero: bool = True, infinite: bool = False
+) -> None:
+    real = isinstance(value, Real) and not isinstance(value, bool)
+    if (
+        not real
+        or not float(value) >= 0
+        or (not zero and not value)
+        or (not infinite and math.isinf(value))
+    ):
+        raise ParameterError(f"{name} must be {expected}, got {value!r}.")
+
+
+def _check_rank_by(names: Any) -> None:
+    listed = isinstance(names, (list, tuple))
+    known = listed and all(isinstance(name, str) and name in RANK_BY for name in names)
+    if not known or not names or len(set(names)) < len(names):
+        raise ParameterError(
+            'rank_by must list "sparsity" and "distance", one or both, the decisive first, '
+            f'got {names!r}. Write e.g. rank_by=["distance"].'
+        )
+
+
+def _check_n_jobs(n_jobs: Any) -> None:
+    whole = isinstance(n_jobs, Integral) and not isinstance(n_jobs, bool)
+    if n_jobs is not None and not (whole and n_jobs != 0):
+        raise ParameterError(
+            f"n_jobs must be None or a whole number other than 0, got {n_jobs!r}. "
+            "1 is one thread, -1 is all cores."
+        )
+
+
+def _check_flag(name: str, value: Any) -> None:
+    if not isinstance(value, (bool, np.bool_, Integral)):
+        raise ParameterError(f"{name} must be True or False, got {value!r}.")

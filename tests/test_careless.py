@@ -1,0 +1,274 @@
+"""What a hurried user does, end to end: it works, or a clear sentence says why not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.compose import make_column_transformer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
+from sklearn.tree import DecisionTreeClassifier
+
+from mcce import MCCE, Interval, McceWarning, PredictorError, SchemaError, TreeChain
+
+N_TRAIN = 24
+
+
+def score(frame):
+    return frame["points"] / N_TRAIN
+
+
+def explainer(predictor=score, desired=(0.5, 1.0), **settings) -> MCCE:
+    return MCCE(predictor, desired, n_samples=30, random_state=0, **settings)
+
+
+@pytest.fixture
+def train() -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "points": np.arange(N_TRAIN),
+            "sex": ["f", "m"] * 12,
+            "size": pd.Series(["s", "m", "l"] * 8, dtype="category"),
+            "since": pd.date_range("2024-01-01", periods=N_TRAIN),
+        }
+    )
+
+
+def test_nobody_gets_an_empty_result_without_a_question_to_the_predictor(train):
+    asked = []
+    model = explainer(lambda frame: asked.append(len(frame)) or score(frame)).fit(train)
+    asked.clear()
+
+    result = model.explain(train.head(0))
+
+    assert asked == []
+    assert result.frame.index.names == ["factual", "rank"]
+    for frame in (result.frame, result.factuals, result.nearest_misses):
+        pd.testing.assert_series_equal(frame.dtypes, train.dtypes)
+    somebody = model.explain(train.head(1))
+    pd.testing.assert_series_equal(result.people.dtypes, somebody.people.dtypes)
+    pd.testing.assert_series_equal(result.measures.dtypes, somebody.measures.dtypes)
+    assert list(result.changes()) == list(somebody.changes())
+    assert result.summary()["n_factuals"].tolist() == [0]
+    assert len(result.missing) == len(result.owner) == result.n_evaluated == 0
+
+
+def test_one_person_gets_one_answer(train):
+    result = explainer().fit(train).explain(train.iloc[[3]])
+
+    assert result.frame.index.tolist() == [(3, 1)]
+    assert score(result.frame).between(0.5, 1.0).all()
+
+
+def test_people_who_have_what_they_want_are_told_so(train):
+    result = explainer().fit(train).explain(train.tail(3))
+
+    assert result.people["status"].tolist() == ["already desired"] * 3
+    assert result.frame.empty
+    assert result.changes().empty
+    assert result.n_evaluated == 0
+
+
+def test_a_desire_nobody_ever_had_is_a_reason_and_not_an_error(train):
+    model = explainer(desired=(2.0, 3.0)).fit(train)
+
+    with pytest.warns(McceWarning, match="2 of 2 people have no counterfactual"):
+        result = model.explain(train.head(2))
+
+    assert model.n_desired_ == 0
+    assert result.missing["reason"].tolist() == ["no training row has the desired decision"] * 2
+
+
+def test_a_row_of_a_frame_is_refused_with_the_brackets_to_use(train):
+    with pytest.raises(SchemaError, match=r"got a Series.*frame\.iloc\[\[0\]\]"):
+        explainer().fit(train).explain(train.iloc[0])
+
+
+def test_a_target_left_among_the_columns_is_quoted_from_the_predictor(train):
+    model = DecisionTreeClassifier().fit(train[["points"]], train["points"] > 11)
+
+    with pytest.raises(PredictorError, match="Feature names unseen at fit time:\n- target"):
+        explainer(model, None).fit(train[["points"]].assign(target=1))
+
+
+def test_labels_given_to_fit_are_ignored(train):
+    with_labels = explainer().fit(train, ["nonsense"] * 3).explain(train.head(2))
+
+    without = explainer().fit(train).explain(train.head(2))
+
+    pd.testing.assert_frame_equal(with_labels.frame, without.frame)
+
+
+def test_fitting_again_forgets_the_first_data(train):
+    model = explainer().fit(train[["points", "sex"]])
+
+    model.fit(train[["points", "size"]])
+
+    assert model.explain(train[["points", "size"]].head(1)).frame.columns.tolist() == [
+        "points",
+        "size",
+    ]
+
+
+def test_changing_the_training_data_after_fit_changes_nothing(train):
+    expected = explainer().fit(train).explain(train.head(3)).frame
+    model = explainer().fit(train)
+    people = train.head(3).copy()
+
+    train.loc[:, "points"] = -1
+    train.loc[:, "sex"] = "x"
+
+    pd.testing.assert_frame_equal(model.explain(people).frame, expected)
+
+
+def test_the_answers_of_a_pipeline_can_be_given_back_to_it(train):
+    encode = make_column_transformer((OneHotEncoder(), ["sex", "size"]), remainder="passthrough")
+    data = train.drop(columns="since")
+    pipeline = make_pipeline(encode, DecisionTreeClassifier(random_state=0))
+    pipeline.fit(data, np.where(data["points"] > 11, "yes", "no"))
+    model = explainer(pipeline, "yes", immutable=["sex"]).fit(data)
+
+    result = model.explain(data.head(4))
+
+    assert pipeline.predict(result.frame).tolist() == ["yes"] * 4
+    assert (model.explain(result.frame).people["status"] == "already desired").all()
+
+
+def test_a_predictor_that_changes_its_mind_is_told_about_and_never_believed():
+    train = pd.DataFrame({"points": np.arange(N_TRAIN)})
+    chance = np.random.default_rng(0)
+    model = explainer(lambda frame: chance.random(len(frame))).fit(train)
+
+    with pytest.warns(McceWarning, match="The predictor is unstable"):
+        result = model.explain(train.head(8))
+
+    assert result.n_unstable > 0
+    assert result.measures["score"].between(0.5, 1.0).all()
+
+
+def test_an_interrupt_is_not_swallowed(train):
+    def interrupted(frame):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        explainer(interrupted).fit(train)
+
+
+def test_infinite_scores_have_a_place(train):
+    def logit(frame):
+        return np.where(frame["points"] > 11, np.inf, -np.inf)
+
+    model = explainer(logit, Interval(0, np.inf), max_sparsity=0).fit(train)
+
+    with pytest.warns(McceWarning, match="no counterfactual"):
+        result = model.explain(train.head(2))
+
+    assert result.missing["nearest_score"].tolist() == [np.inf, np.inf]
+
+
+@pytest.mark.parametrize("n_train", [1, 2])
+def test_very_few_training_rows_are_enough(train, n_train):
+    result = explainer().fit(train.tail(n_train)).explain(train.head(2))
+
+    assert set(result.frame["points"]) <= set(train["points"].tail(n_train))
+    assert len(result.frame) == 2
+
+
+def test_equal_training_rows_are_enough(train):
+    result = explainer().fit(train.iloc[[-1] * 10]).explain(train.head(1))
+
+    assert result.frame["points"].tolist() == [N_TRAIN - 1]
+
+
+def test_a_column_of_names_does_no_harm(train):
+    named = train.assign(name=[f"person {i}" for i in range(N_TRAIN)])
+
+    result = explainer().fit(named).explain(named.head(2))
+
+    assert result.frame["name"].isin(named["name"]).all()
+
+
+def test_a_person_of_whom_nothing_is_known_gets_an_answer(train):
+    model = explainer(lambda frame: score(frame.fillna({"points": 0}))).fit(train)
+
+    result = model.explain(pd.DataFrame({name: [None] for name in train}))
+
+    assert result.people["status"].tolist() == ["answered"]
+    assert result.frame["points"].notna().all()
+
+
+def test_a_generator_handed_over_is_not_fitted_itself(train):
+    chain = TreeChain(min_samples_leaf=2)
+
+    explainer(generator=chain).fit(train)
+
+    assert not hasattr(chain, "trees_")
+
+
+def test_an_array_may_be_read_only_strided_or_in_fortran_order():
+    straight = np.arange(24.0).reshape(12, 2)
+    locked = straight.copy()
+    locked.flags.writeable = False
+    strided = np.repeat(straight, 2, axis=0)[::2]
+    expected = explainer(lambda rows: rows[:, 0] / N_TRAIN).fit(straight).explain(straight[:3])
+
+    for data in (locked, strided, np.asfortranarray(straight)):
+        result = explainer(lambda rows: rows[:, 0] / N_TRAIN).fit(data).explain(data[:3])
+
+        pd.testing.assert_frame_equal(result.frame, expected.frame)
+
+
+def test_an_array_of_objects_has_columns_of_several_kinds(train):
+    data = train[["points", "sex"]].to_numpy(dtype=object)
+
+    model = explainer(lambda rows: rows[:, 0].astype(float) / N_TRAIN).fit(data)
+
+    assert [feature.kind for feature in model.schema_.features] == ["numeric", "categorical"]
+    assert model.explain(data[:2]).frame["x0"].dtype == np.int64
+
+
+@pytest.mark.parametrize("dtype", [">f8", ">i4"])
+def test_bytes_in_the_order_of_another_machine_are_refused(dtype):
+    data = np.arange(24).reshape(12, 2).astype(dtype)
+    native = np.dtype(dtype).newbyteorder("=")
+
+    with pytest.raises(SchemaError, match=rf"byte order of another machine.*astype\('{native}'\)"):
+        explainer(lambda rows: rows[:, 0]).fit(data)
+
+
+def test_whole_numbers_as_names_are_names_and_not_places():
+    data = pd.DataFrame(np.arange(48).reshape(24, 2), columns=[1, 0])
+
+    model = explainer(lambda frame: frame[1] / 48, immutable=[0]).fit(data)
+
+    assert model.schema_.immutable.tolist() == [1]
+
+
+def test_a_frame_that_forbids_repeated_labels_may_have_several_answers(train):
+    train.flags.allows_duplicate_labels = False
+
+    result = explainer(n_counterfactuals=2).fit(train).explain(train.head(2))
+
+    assert len(result.frame) == 4
+
+
+def test_the_same_person_many_times_gets_the_same_answer(train):
+    result = explainer().fit(train).explain(train.iloc[[3] * 5])
+
+    assert len(result.frame.drop_duplicates()) == 1
+    assert len(result.frame) == 5
+
+
+def test_a_progress_bar_without_a_terminal_is_silent(train, capsys):
+    explainer(verbose=True).fit(train).explain(train.head(2))
+
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_predictor_that_wants_arrays_is_told_by_itself(train):
+    def wants_array(rows):
+        return rows[:, 0]
+
+    with pytest.raises(PredictorError, match="failed on 24 rows"):
+        explainer(wants_array).fit(train)
