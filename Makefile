@@ -1,6 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 OLD := .venv-oldest/bin
+SOURCES := pyproject.toml CMakeLists.txt $(wildcard native/*.cpp native/mcce/*.hpp)
 
 .PHONY: demo test test-oldest check format bench clean
 
@@ -26,17 +27,17 @@ format: .venv/dev.stamp
 bench: .venv/dev.stamp  ## seconds of each step on German Credit
 	$(BIN)/python benchmarks/steps.py
 
-.venv/demo.stamp: pyproject.toml constraints.txt
+.venv/demo.stamp: $(SOURCES) constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[all]"
 	touch $@
 
-.venv/dev.stamp: pyproject.toml constraints.txt
+.venv/dev.stamp: $(SOURCES) constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[dev]"
 	touch $@ .venv/demo.stamp
 
-.venv-oldest/dev.stamp: pyproject.toml constraints-oldest.txt
+.venv-oldest/dev.stamp: $(SOURCES) constraints-oldest.txt
 	test -x $(OLD)/python || $(PYTHON) -m venv .venv-oldest
 	$(OLD)/python -m pip install --quiet -c constraints-oldest.txt -e ".[dev]"
 	touch $@

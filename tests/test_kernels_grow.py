@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.tree import DecisionTreeRegressor
 
-from mcce.kernels import (
+from mcce.kernels.reference import (
     LEAF,
     Classes,
     Columns,

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from mcce.kernels import (
+from mcce.kernels.reference import (
     DRAWS_VERSION,
     Columns,
     Growth,
@@ -22,7 +22,7 @@ from mcce.kernels import (
     person_keys,
     sample,
 )
-from mcce.kernels._random import draw_keys, mix, pick
+from mcce.kernels.reference._random import draw_keys, mix, pick
 
 GOLDEN = Path(__file__).parent / "golden" / "draws.json"
 
@@ -100,7 +100,7 @@ def test_values_are_drawn_as_often_as_they_stand_in_the_leaf(seed):
     codes = sample(trees, np.array([1, 2]), columns.by_set, given, keys, np.arange(20_000))
 
     for group in range(2):
-        drawn = codes[:, group]
+        drawn = np.vstack([np.full((1, 20_000), group, np.int32), codes[:, group]])
         for tree, response in ((0, 1), (1, 2)):
             leaves = descend(trees, tree, drawn, columns.by_set)
             for leaf in np.unique(leaves):
@@ -129,9 +129,10 @@ def test_every_row_drawn_has_its_value_in_the_leaf():
     trees, columns = grown()
     given = np.array([[1], [0], [0]], dtype=np.int32)
 
-    codes = sample(
+    drawn = sample(
         trees, np.array([1, 2]), columns.by_set, given, person_keys(9, given[:1].T), np.arange(500)
     )[:, 0]
+    codes = np.vstack([np.ones((1, 500), np.int32), drawn])
 
     for tree, response in ((0, 1), (1, 2)):
         leaf = descend(trees, tree, codes, columns.by_set)

@@ -268,8 +268,8 @@ class SquaredGower:
         return self
 
     def __call__(self, candidates):
-        cells = candidates.cells()[0]
-        return (cells.numbers[cells.codes[candidates.group]] - cells.own_numbers[:, None]) ** 2
+        block = candidates.comparison
+        return (block.numbers[0][block.codes[0][block.group]] - block.own_numbers[0][:, None]) ** 2
 
 
 def test_another_distance_ranks_and_bounds_but_gower_is_still_measured():

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from .kernels import BoolArray, Cells, Codes, FloatArray, IntArray
+from .kernels import BoolArray, Codes, Comparison, IntArray
 from .schema import Rows
 
 
@@ -45,64 +45,44 @@ class Candidates:
         All factuals.
     people : (n_people,)
         Positions of the block's people among the factuals.
-    group : (n_people,)
-        The group of each person, numbered from 0 in this block.
-    codes : (n_mutable, n_groups, n_draws)
-        Codes of the mutable features.
+    comparison
+        Codes and values of the candidates and of the people themselves.
     draws : (n_draws,)
         Draw numbers.
     distinct : (n_groups, n_draws)
         Whether a draw is the first of its kind in its group.
     tables
-        The value of each code, in the dtypes of ``rows``.
-    numbers
-        The same as float64, None for categorical features.
-    own_codes : (n_mutable, n_people)
-        The people's own codes in ``tables``, -1 where it does not hold their value.
+        The value of each code, one table per mutable feature, in the dtypes of ``rows``.
     """
 
     rows: Rows
     people: IntArray
-    group: IntArray
-    codes: Codes
+    comparison: Comparison
     draws: IntArray
     distinct: BoolArray
     tables: Sequence[pd.Series[Any]]
-    numbers: Sequence[FloatArray | None]
-    own_codes: Codes
+
+    @property
+    def group(self) -> IntArray:
+        """The group of each person, numbered from 0 in this block."""
+        return self.comparison.group
 
     @property
     def shape(self) -> tuple[int, int]:
         """Number of people and of draws for each."""
         return self.people.size, self.draws.size
 
-    def cells(self) -> list[Cells]:
-        """Each mutable feature in column order, ready to be compared."""
-        schema = self.rows.schema
-        cells = []
-        for i, position in enumerate(schema.mutable):
-            own = self.rows.numbers(int(position))
-            cells.append(
-                Cells(
-                    codes=self.codes[i],
-                    numbers=self.numbers[i],
-                    own_codes=self.own_codes[i],
-                    own_numbers=None if own is None else own[self.people],
-                    spread=schema.features[position].spread,
-                )
-            )
-        return cells
-
     def training_codes(self) -> Codes:
         """The codes in the training values, -1 where a generator invented the value."""
+        codes = self.comparison.codes
         if self.tables is self.rows.tables:
-            return self.codes
+            return codes
         features = [self.rows.schema.features[position] for position in self.rows.schema.mutable]
         known = [f.encode(table)[0] for f, table in zip(features, self.tables, strict=True)]
-        return np.stack([row[codes] for row, codes in zip(known, self.codes, strict=True)])
+        return np.stack([row[drawn] for row, drawn in zip(known, codes, strict=True)])
 
-    def frame(self, person: IntArray, draw: IntArray) -> pd.DataFrame:
+    def frame(self, person: IntArray, draw: IntArray | Codes) -> pd.DataFrame:
         """Chosen candidates, by person and draw as numbered in this block, as rows."""
-        codes = self.codes[:, self.group[person], draw]
-        changed = codes != self.own_codes[:, person]
+        codes = self.comparison.codes[:, self.group[person], draw]
+        changed = codes != self.comparison.own_codes[:, person]
         return self.rows.compose(self.people[person], changed, codes, self.tables)

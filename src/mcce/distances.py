@@ -1,36 +1,28 @@
-"""What a change costs: the number of changed features, and how far they move.
+"""How far a candidate is from its person, beside the number of changed features.
 
-Paper, section "Post-processing": sparsity and the Gower distance. Distances add one feature at a
-time in column order and are divided by the number of all features at the end, so that their bits
-do not depend on blocks or machines.
+Paper, section "Post-processing": the Gower distance. Distances add one feature at a time in
+column order and are divided by the number of all features at the end, so that their bits do not
+depend on blocks or machines.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 
 from .candidates import Candidates
 from .errors import ParameterError
-from .kernels import BoolArray, FloatArray, IntArray, differences
+from .kernels import BoolArray, FloatArray, differences
 from .protocols import Distance
 from .schema import Rows, Schema
 
 
-def sparsity(candidates: Candidates, tolerance: float = 0.0) -> IntArray:
-    """Number of features in which each candidate differs from its person.
-
-    Differences are exact. With a tolerance, a numeric difference counts only above that share of
-    the training range: that is how the authors' tables count, and it hides real changes.
-    """
-    count = np.zeros(candidates.shape, dtype=np.int64)
-    for cells in candidates.cells():
-        changed, gap = differences(cells, candidates.group)
-        count += changed if tolerance == 0.0 else changed & (gap > tolerance)
-    return count
-
-
 class Gower:
-    """Mean over all features of the range-scaled difference; 0 or 1 for a category."""
+    """Mean over all features of the range-scaled difference; 0 or 1 for a category.
+
+    This is what it means; step 3 computes the same in a kernel of its own.
+    """
 
     name = "gower"
 
@@ -41,15 +33,15 @@ class Gower:
     def __call__(self, candidates: Candidates) -> FloatArray:
         """Distances in [0, 1] for values inside the training range."""
         total = np.zeros(candidates.shape)
-        for cells in candidates.cells():
-            total += differences(cells, candidates.group)[1]
+        for feature in range(candidates.rows.schema.mutable.size):
+            total += differences(candidates.comparison, feature)[1]
         return total / len(candidates.rows.schema.features)
 
 
 DISTANCES: dict[str, type[Gower]] = {"gower": Gower}
 
 
-def find_distance(distance: str | Distance) -> Distance:
+def find_distance(distance: Any) -> Distance:
     """The distance of that name, or the object itself."""
     if isinstance(distance, str) and distance in DISTANCES:
         return DISTANCES[distance]()
@@ -62,4 +54,5 @@ def find_distance(distance: str | Distance) -> Distance:
             f"distance must be one of {sorted(DISTANCES)!r} or an object with name, fit and "
             f"__call__, got {distance!r}."
         )
-    return distance
+    found: Distance = distance
+    return found

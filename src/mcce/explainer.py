@@ -25,7 +25,7 @@ from .model import find_generator
 from .parameters import check_parameters, check_unchanged, learned_parameters
 from .postprocess import Ranking
 from .protocols import Distance, Generator, Progress, Rule, Watcher
-from .rules import MaxDistance, MaxSparsity, NoTrainingRow
+from .rules import NoTrainingRow
 from .schema import Kind, Rows, Schema
 from .search import Found, Plan, found_nothing, search
 from .threads import ProgressBar
@@ -254,10 +254,6 @@ class MCCE(BaseEstimator):
 
     def _ranking(self) -> Ranking:
         rules: list[Rule] = []
-        if self.max_sparsity is not None:
-            rules.append(MaxSparsity(self.max_sparsity))
-        if self.max_distance is not None:
-            rules.append(MaxDistance(self.max_distance))
         if self.exclude_training_rows:
             if self.training_rows_ is None:
                 raise NotFittedError(
@@ -270,6 +266,8 @@ class MCCE(BaseEstimator):
             rank_by=tuple(self.rank_by),
             distance=self.distance_,
             tolerance=self.tolerance,
+            max_sparsity=self.max_sparsity,
+            max_distance=self.max_distance,
             rules=tuple(rules),
         )
 

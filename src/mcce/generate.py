@@ -18,7 +18,7 @@ import pandas as pd
 
 from .candidates import Candidates, Sampled
 from .columns import as_numbers
-from .kernels import Codes, FloatArray, IntArray, first_of_each, person_keys
+from .kernels import Codes, Comparison, FloatArray, IntArray, first_of_each, person_keys
 from .protocols import Generator
 from .schema import Rows
 
@@ -72,13 +72,18 @@ def generate(
     return Candidates(
         rows=rows,
         people=block.people,
-        group=group,
-        codes=sampled.codes,
+        comparison=Comparison(
+            codes=sampled.codes,
+            numbers=_numbers(rows, tables, sampled),
+            own_codes=_own_codes(rows, block.people, tables, sampled),
+            own_numbers=rows.own_numbers[:, block.people],
+            spreads=rows.schema.spreads,
+            group=group,
+            n_features=len(rows.schema.features),
+        ),
         draws=draws,
         distinct=first_of_each(sampled.codes),
         tables=tables,
-        numbers=_numbers(rows, tables, sampled),
-        own_codes=_own_codes(rows, block.people, tables, sampled),
     )
 
 
@@ -103,13 +108,15 @@ def _tables(rows: Rows, sampled: Sampled) -> Sequence[pd.Series[Any]]:
 def _numbers(
     rows: Rows, tables: Sequence[pd.Series[Any]], sampled: Sampled
 ) -> list[FloatArray | None]:
+    """The value of each code of features whose differences have a size."""
     features = [rows.schema.features[position] for position in rows.schema.mutable]
-    if sampled.tables is None:
-        return [feature.numbers for feature in features]
-    return [
-        as_numbers(table) if feature.kind == "numeric" else None
-        for feature, table in zip(features, tables, strict=True)
-    ]
+    numbers: list[FloatArray | None] = []
+    for feature, table in zip(features, tables, strict=True):
+        if feature.spread == 0:
+            numbers.append(None)
+        else:
+            numbers.append(feature.numbers if sampled.tables is None else as_numbers(table))
+    return numbers
 
 
 def _own_codes(

@@ -10,18 +10,18 @@ most once; nothing here draws random numbers.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
 from .candidates import Candidates
 from .decision import Decision
-from .distances import Gower, sparsity
-from .kernels import BoolArray, FloatArray, IntArray
-from .protocols import Costs, Distance, Rule
+from .kernels import BoolArray, Codes, FloatArray, IntArray, Listing, rank
+from .protocols import Distance, Rule
 
 ROWS_PER_CALL = 100_000
+# Candidates listed per person at first; the rest only for people who need them.
+N_LISTED = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +38,8 @@ class Ranking:
         The distance behind that name.
     tolerance
         Numeric differences up to this share of the training range do not count in sparsity.
+    max_sparsity, max_distance
+        Upper bounds on what is returned.
     rules
         Candidates must pass all of them.
     """
@@ -46,51 +48,64 @@ class Ranking:
     rank_by: tuple[str, ...]
     distance: Distance
     tolerance: float = 0.0
+    max_sparsity: int | None = None
+    max_distance: float | None = None
     rules: tuple[Rule, ...] = ()
 
 
-@dataclass(frozen=True, eq=False)
 class Ranked:
-    """A block in order; all arrays have the shape (n_people, n_draws).
+    """A block of candidates in order, listed as far as anybody needs them.
 
-    Parameters
+    Attributes
     ----------
-    candidates, costs
-        The block and what its candidates cost.
+    candidates, ranking
+        The block, and how it is ordered.
     passed
-        Per rule, the candidates it lets pass.
-    order
-        Each person's draws, the best first, those that may not be returned last.
-    n_allowed : (n_people,)
-        How many of them may be returned.
+        Per rule, the candidates it lets pass, shape (n_people, n_draws).
+    first
+        The best few of everybody.
     """
 
-    candidates: Candidates
-    costs: Costs
-    passed: dict[str, BoolArray]
-    order: IntArray
-    n_allowed: IntArray
+    def __init__(self, candidates: Candidates, ranking: Ranking) -> None:
+        self.candidates = candidates
+        self.ranking = ranking
+        self.passed = {rule.name: rule(candidates) for rule in ranking.rules}
+        self._distance = None if ranking.distance.name == "gower" else ranking.distance(candidates)
+        n_listed = max(N_LISTED, 4 * ranking.n_counterfactuals)
+        self.first = self.list_allowed(np.arange(candidates.people.size), n_listed)
 
+    def list_allowed(self, person: IntArray, n_best: int) -> Listing:
+        """The best candidates of some people that may be returned."""
+        allowed = self.candidates.distinct[self.candidates.group[person]]
+        for kept in self.passed.values():
+            allowed &= kept[person]
+        return self._list(
+            person, allowed, n_best, self.ranking.max_sparsity, self.ranking.max_distance
+        )
 
-def rank(candidates: Candidates, ranking: Ranking) -> Ranked:
-    """The candidates of a block in the order in which they would be returned."""
-    gower = Gower()(candidates)
-    costs = Costs(
-        sparsity=sparsity(candidates, ranking.tolerance),
-        gower=gower,
-        distance=gower if ranking.distance.name == "gower" else ranking.distance(candidates),
-    )
-    passed = {rule.name: rule(candidates, costs) for rule in ranking.rules}
-    allowed = candidates.distinct[candidates.group]
-    for kept in passed.values():
-        allowed = allowed & kept
-    order = np.lexsort((*_keys(costs, ranking.rank_by), ~allowed), axis=-1)
-    return Ranked(candidates, costs, passed, order, allowed.sum(axis=1))
+    def list_all(self, person: IntArray) -> Listing:
+        """All distinct candidates of some people in order, excluded ones too."""
+        distinct = self.candidates.distinct[self.candidates.group[person]]
+        return self._list(person, distinct, self.candidates.draws.size, None, None)
 
-
-def _keys(costs: Costs, rank_by: Sequence[str]) -> list[np.ndarray]:
-    """Sort keys, the decisive one last; a stable sort leaves ties in the order of draws."""
-    return [getattr(costs, name) for name in reversed(rank_by)]
+    def _list(
+        self,
+        person: IntArray,
+        allowed: BoolArray,
+        n_best: int,
+        max_sparsity: int | None,
+        max_distance: float | None,
+    ) -> Listing:
+        return rank(
+            self.candidates.comparison.of(person),
+            allowed,
+            rank_by=self.ranking.rank_by,
+            n_best=min(n_best, self.candidates.draws.size),
+            tolerance=self.ranking.tolerance,
+            max_sparsity=max_sparsity,
+            max_distance=max_distance,
+            distance=None if self._distance is None else self._distance[person],
+        )
 
 
 class Ledger:
@@ -114,7 +129,7 @@ class Ledger:
         ):
             ours[0] = theirs[-1]
 
-    def ask(self, person: IntArray, draw: IntArray) -> BoolArray:
+    def ask(self, person: IntArray, draw: IntArray | Codes) -> BoolArray:
         """Whether each candidate, by person and draw in this block, is valid."""
         group = self.candidates.group[person]
         new = np.flatnonzero(~self.known[group, draw])
@@ -129,94 +144,136 @@ class Ledger:
         return self.valid[group, draw]
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
+class Picks:
+    """Candidates picked in a block, one entry each: whose, which, and what they cost.
+
+    ``person`` and ``draw`` are numbered as in the block, ``rank`` from 1.
+    """
+
+    person: IntArray
+    draw: Codes
+    rank: IntArray
+    sparsity: Codes
+    distance: FloatArray
+    gower: FloatArray
+
+
 class Waves:
-    """The search through one ranked block; ``next_wave`` until ``settled`` is all true."""
+    """The search through one ranked block: ``next_wave`` until everybody is ``settled``."""
 
-    ranked: Ranked
-    ledger: Ledger
-    n_counterfactuals: int
-    n_asked: IntArray = field(init=False)
-    n_found: IntArray = field(init=False)
-    picks: list[tuple[IntArray, IntArray, IntArray]] = field(init=False, default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.n_asked = np.zeros_like(self.ranked.n_allowed)
-        self.n_found = np.zeros_like(self.ranked.n_allowed)
+    def __init__(self, ranked: Ranked, ledger: Ledger) -> None:
+        self.ranked = ranked
+        self.ledger = ledger
+        self.listing = ranked.first
+        self.n_allowed = ranked.first.n_allowed
+        self.n_asked = 0
+        self.n_found: IntArray = np.zeros_like(self.n_allowed)
+        self.picks: list[Picks] = []
+        # Which row of the listing is whose.
+        self._row: IntArray = np.arange(self.n_allowed.size)
 
     @property
     def settled(self) -> BoolArray:
         """People who have enough, or nothing left to try."""
-        enough = self.n_found >= self.n_counterfactuals
-        return enough | (self.n_asked >= self.ranked.n_allowed)
+        enough = self.n_found >= self.ranked.ranking.n_counterfactuals
+        return enough | (self.n_asked >= self.n_allowed)
 
     def next_wave(self) -> None:
         """Ask for everybody unsettled about as many candidates as have been asked before."""
+        wanted = self.ranked.ranking.n_counterfactuals
         person = np.flatnonzero(~self.settled)
-        width = max(self.n_counterfactuals, int(self.n_asked[person[0]]))
-        place = self.n_asked[person][:, None] + np.arange(width)
-        inside = place < self.ranked.n_allowed[person][:, None]
-        draw = self.ranked.order[person[:, None], np.where(inside, place, 0)]
-        valid = np.zeros(inside.shape, dtype=bool)
-        who, which = np.nonzero(inside)
-        valid[who, which] = self.ledger.ask(person[who], draw[who, which])
+        place = self.n_asked + np.arange(max(wanted, self.n_asked))
+        if place[-1] >= self.listing.draw.shape[1]:
+            self._list_more(person)
+        who, which = np.nonzero(place < self.n_allowed[person][:, None])
+        row, at = self._row[person[who]], place[which]
+        valid = np.zeros((person.size, place.size), dtype=bool)
+        valid[who, which] = self.ledger.ask(person[who], self.listing.draw[row, at])
         rank = self.n_found[person][:, None] + np.cumsum(valid, axis=1)
-        who, which = np.nonzero(valid & (rank <= self.n_counterfactuals))
-        self.picks.append((person[who], draw[who, which], rank[who, which]))
+        who, which = np.nonzero(valid & (rank <= wanted))
+        self._pick(person[who], self._row[person[who]], place[which], rank[who, which])
         self.n_found[person] += valid.sum(axis=1)
-        self.n_asked[person] += width
+        self.n_asked += place.size
 
-    def chosen(self) -> tuple[IntArray, IntArray, IntArray]:
-        """Person, draw and rank (from 1) of every counterfactual found."""
-        nobody = (np.empty(0, dtype=np.int64),) * 3
-        person, draw, rank = map(np.concatenate, zip(nobody, *self.picks, strict=True))
-        order = np.lexsort((rank, person))
-        return person[order], draw[order], rank[order]
+    def _list_more(self, person: IntArray) -> None:
+        """List the people who go on as far as it goes."""
+        n_draws = self.ranked.candidates.draws.size
+        if self.listing.draw.shape[1] < n_draws:
+            self.listing = self.ranked.list_allowed(person, n_draws)
+            self._row[person] = np.arange(person.size)
+
+    def _pick(self, person: IntArray, row: IntArray, at: IntArray, rank: IntArray) -> None:
+        listing = self.listing
+        self.picks.append(
+            Picks(
+                person,
+                listing.draw[row, at],
+                rank,
+                listing.sparsity[row, at],
+                listing.distance[row, at],
+                listing.gower[row, at],
+            )
+        )
 
 
 @dataclass(frozen=True, eq=False)
 class Misses:
-    """People of a block without a counterfactual, why, and the draw that came nearest."""
+    """Nearest misses of people without a counterfactual, their scores, and why they have none."""
 
-    person: IntArray
-    draw: IntArray
-    score: FloatArray
+    picks: Picks
     reasons: list[str]
 
 
-def explain_misses(waves: Waves, rank_by: Sequence[str]) -> Misses:
+def explain_misses(waves: Waves) -> Misses:
     """Why people who were asked for in vain have no counterfactual.
 
     Only here are candidates scored that a rule excludes. The nearest miss has the best score,
     then the best rank.
     """
     ranked, ledger = waves.ranked, waves.ledger
-    candidates = ranked.candidates
     person = np.flatnonzero(waves.settled & (waves.n_found == 0))
-    distinct = candidates.distinct[candidates.group[person]]
-    who, draw = np.nonzero(distinct)
-    ledger.ask(person[who], draw)
-    group = candidates.group[person]
-    shortfall = ledger.decision.shortfall(ledger.score[group])
-    valid = ledger.valid[group] & distinct
-    keys = [key[person] for key in _keys(ranked.costs, rank_by)]
-    order = np.lexsort((*keys, shortfall, ~valid, ~distinct), axis=-1)
-    nearest = order[:, 0]
-    return Misses(
-        person=person,
-        draw=nearest,
-        score=ledger.score[group, nearest],
-        reasons=[
-            _reason(valid[i], distinct[i], {name: kept[p] for name, kept in ranked.passed.items()})
-            for i, p in enumerate(person)
-        ],
+    listing = ranked.list_all(person)
+    n_draws = listing.draw.shape[1]
+    listed = np.arange(n_draws) < listing.n_allowed[:, None]
+    who, at = np.nonzero(listed)
+    ledger.ask(person[who], listing.draw[who, at])
+    group = ranked.candidates.group[person][:, None]
+    valid = ledger.valid[group, listing.draw] & listed
+    shortfall = ledger.decision.shortfall(ledger.score[group, listing.draw])
+    nearest = np.lexsort((shortfall, ~valid, ~listed), axis=-1)[:, 0]
+    rows = np.arange(person.size)
+    picks = Picks(
+        person,
+        listing.draw[rows, nearest],
+        np.zeros_like(person),
+        listing.sparsity[rows, nearest],
+        listing.distance[rows, nearest],
+        listing.gower[rows, nearest],
     )
+    return Misses(picks, _reasons(ranked, person, listing, valid))
 
 
-def _reason(valid: BoolArray, distinct: BoolArray, passed: dict[str, BoolArray]) -> str:
-    n_valid = int(valid.sum())
-    if not n_valid:
-        return f"no valid candidate among {valid.size} draws ({int(distinct.sum())} distinct)"
-    counts = {name: int((valid & ~kept).sum()) for name, kept in passed.items()}
-    excluding = ", ".join(f"{name} ({count})" for name, count in counts.items() if count)
-    return f"all {n_valid} valid candidates are excluded by {excluding}"
+def _reasons(ranked: Ranked, person: IntArray, listing: Listing, valid: BoolArray) -> list[str]:
+    """Each person's reason: no candidate is valid, or every valid one is excluded by something."""
+    ranking = ranked.ranking
+    excluded = {
+        name: ~np.take_along_axis(kept[person], listing.draw.astype(np.int64), axis=1)
+        for name, kept in ranked.passed.items()
+    }
+    if ranking.max_sparsity is not None:
+        excluded[f"max_sparsity={ranking.max_sparsity}"] = listing.sparsity > ranking.max_sparsity
+    if ranking.max_distance is not None:
+        excluded[f"max_distance={ranking.max_distance}"] = listing.distance > ranking.max_distance
+    reasons = []
+    for row, n_valid in enumerate(valid.sum(axis=1)):
+        if not n_valid:
+            n_distinct = listing.n_allowed[row]
+            reasons.append(
+                f"no valid candidate among {valid.shape[1]} draws ({n_distinct} distinct)"
+            )
+            continue
+        counts = {name: int((out[row] & valid[row]).sum()) for name, out in excluded.items()}
+        named = ", ".join(f"{name} ({count})" for name, count in counts.items() if count)
+        reasons.append(f"all {n_valid} valid candidates are excluded by {named}")
+    return reasons

@@ -51,18 +51,6 @@ class Distance(Protocol):
         ...
 
 
-@dataclass(frozen=True, eq=False)
-class Costs:
-    """What each candidate costs its person, each of shape (n_people, n_draws).
-
-    ``distance`` is what people are ranked by, which is ``gower`` unless another was chosen.
-    """
-
-    sparsity: IntArray
-    gower: FloatArray
-    distance: FloatArray
-
-
 class Rule(Protocol):
     """A reason not to return a candidate to a person, whatever the predictor says."""
 
@@ -71,7 +59,7 @@ class Rule(Protocol):
         """How the rule is called where it is given as a reason."""
         ...
 
-    def __call__(self, candidates: Candidates, costs: Costs) -> BoolArray:
+    def __call__(self, candidates: Candidates) -> BoolArray:
         """Which candidates the rule lets pass, shape (n_people, n_draws)."""
         ...
 

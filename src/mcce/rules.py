@@ -1,7 +1,7 @@
 """Rules of step 3: reasons not to return a candidate, whatever the predictor says.
 
-Paper, section "Post-processing" (upper bounds for sparsity and distance) and section "Privacy"
-(no copies of training rows).
+Paper, section "Privacy": no copies of training rows. Upper bounds on sparsity and distance are not
+here but in the ranking itself.
 """
 
 from __future__ import annotations
@@ -12,39 +12,6 @@ import numpy as np
 
 from .candidates import Candidates
 from .kernels import BoolArray, IntArray, rows_as_bytes
-from .protocols import Costs
-
-
-@dataclass(frozen=True)
-class MaxSparsity:
-    """At most so many changed features."""
-
-    bound: int
-
-    @property
-    def name(self) -> str:
-        """How the rule is called in a reason."""
-        return f"max_sparsity={self.bound}"
-
-    def __call__(self, candidates: Candidates, costs: Costs) -> BoolArray:
-        """Candidates within the bound."""
-        return costs.sparsity <= self.bound
-
-
-@dataclass(frozen=True)
-class MaxDistance:
-    """At most so far away."""
-
-    bound: float
-
-    @property
-    def name(self) -> str:
-        """How the rule is called in a reason."""
-        return f"max_distance={self.bound}"
-
-    def __call__(self, candidates: Candidates, costs: Costs) -> BoolArray:
-        """Candidates within the bound."""
-        return costs.distance <= self.bound
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +21,7 @@ class NoTrainingRow:
     training: np.ndarray
     name: str = "exclude_training_rows"
 
-    def __call__(self, candidates: Candidates, costs: Costs) -> BoolArray:
+    def __call__(self, candidates: Candidates) -> BoolArray:
         """Candidates that differ from every training row somewhere."""
         schema = candidates.rows.schema
         n_draws = candidates.draws.size
@@ -75,7 +42,7 @@ class NotAgain:
     draw: IntArray
     name: str = "a score that changed when asked again"
 
-    def __call__(self, candidates: Candidates, costs: Costs) -> BoolArray:
+    def __call__(self, candidates: Candidates) -> BoolArray:
         """Candidates that have not failed for this person."""
         keep = np.ones(candidates.shape, dtype=bool)
         order = np.argsort(candidates.people)

@@ -178,6 +178,11 @@ class Schema:
         """Positions of the immutable features."""
         return np.flatnonzero([feature.immutable for feature in self.features])
 
+    @cached_property
+    def spreads(self) -> FloatArray:
+        """Training range of each mutable feature, 0 for categorical and constant ones."""
+        return np.array([self.features[position].spread for position in self.mutable])
+
     def encode(self, data: pd.DataFrame | np.ndarray) -> Rows:
         """Rows of data with these columns, in any order, as codes."""
         given = columns.as_frame(data)
@@ -246,6 +251,15 @@ class Rows:
         if self.schema.features[position].kind == "categorical":
             return None
         return columns.as_numbers(self.frame.iloc[:, position])
+
+    @cached_property
+    def own_numbers(self) -> FloatArray:
+        """Own values of the mutable features, NaN for missing and for categorical ones."""
+        values = np.full((self.schema.mutable.size, len(self)), np.nan)
+        for row, position in enumerate(self.schema.mutable):
+            if self.schema.features[position].kind == "numeric":
+                values[row] = self.numbers(int(position))
+        return values
 
     @cached_property
     def unseen(self) -> BoolArray:

@@ -19,7 +19,7 @@ import pandas as pd
 from .decision import Decision
 from .generate import Block, blocks, generate
 from .kernels import BoolArray, FloatArray, IntArray
-from .postprocess import Ledger, Ranked, Ranking, Waves, explain_misses, rank
+from .postprocess import Ledger, Picks, Ranked, Ranking, Waves, explain_misses
 from .protocols import Generator, Progress, Rule, Watcher
 from .rules import NotAgain
 from .schema import Rows
@@ -190,7 +190,7 @@ class _Pass:
         draws = np.arange(plan.n_samples, dtype=np.int64)
         candidates = generate(plan.generator, self.rows, block, draws, plan.seed)
         generated = time.perf_counter()
-        ranked = rank(candidates, plan.ranking)
+        ranked = Ranked(candidates, plan.ranking)
         done = time.perf_counter()
         return block, ranked, {"generate": generated - started, "rank": done - generated}
 
@@ -201,38 +201,37 @@ class _Pass:
         if self.last is not None and self.last[0] == block.group[0]:
             ledger.continue_group(self.last[1])
         self.last = int(block.group[-1]), ledger
-        waves = Waves(ranked, ledger, self.plan.ranking.n_counterfactuals)
+        waves = Waves(ranked, ledger)
         while not self.stopped and not waves.settled.all():
             waves.next_wave()
             n_settled = self.n_settled + int(waves.settled.sum())
             progress = Progress(self.n_people, n_settled, self.n_evaluated + ledger.n_evaluated)
             self.stopped = bool(self.plan.watch(progress))
-        misses = explain_misses(waves, self.plan.ranking.rank_by)
+        misses = explain_misses(waves)
         self.n_settled += block.people.size
         self.n_evaluated += ledger.n_evaluated
-        person, draw, place = waves.chosen()
+        missed = block.people[misses.picks.person].tolist()
         return Found(
-            answers=_pick(waves, person, draw, place),
-            misses=_pick(waves, misses.person, misses.draw, np.zeros_like(misses.draw)),
-            reasons=dict(zip(block.people[misses.person].tolist(), misses.reasons, strict=True)),
+            answers=_join(self.rows, [_picked(ledger, picks) for picks in waves.picks]),
+            misses=_picked(ledger, misses.picks),
+            reasons=dict(zip(missed, misses.reasons, strict=True)),
             n_evaluated=ledger.n_evaluated,
             seconds={"validity": time.perf_counter() - started},
         )
 
 
-def _pick(waves: Waves, person: IntArray, draw: IntArray, place: IntArray) -> Picked:
-    """Candidates of a block, by person and draw as numbered in it."""
-    candidates, costs = waves.ranked.candidates, waves.ranked.costs
-    at = person, draw
+def _picked(ledger: Ledger, picks: Picks) -> Picked:
+    """Picks taken out of their block, as rows."""
+    candidates = ledger.candidates
     return Picked(
-        owner=candidates.people[person],
-        draw=candidates.draws[draw],
-        rank=place,
-        score=waves.ledger.score[candidates.group[person], draw],
-        sparsity=costs.sparsity[at],
-        distance=costs.distance[at],
-        gower=costs.gower[at],
-        frame=candidates.frame(person, draw),
+        owner=candidates.people[picks.person],
+        draw=candidates.draws[picks.draw],
+        rank=picks.rank,
+        score=ledger.score[candidates.group[picks.person], picks.draw],
+        sparsity=picks.sparsity.astype(np.int64),
+        distance=picks.distance,
+        gower=picks.gower,
+        frame=candidates.frame(picks.person, picks.draw),
     )
 
 

@@ -1,28 +1,43 @@
-"""The inner loops, as readable NumPy over integer codes: the specification of the method's bits.
+"""The inner loops over integer codes: compiled where they are hot, readable NumPy otherwise.
 
+``reference`` holds the readable version of every one; the compiled ones equal it bit for bit.
 Arrays in, arrays out; no frames, no strings, nothing of the rest of the package.
 """
 
-from ._compare import Cells, differences, first_of_each, rows_as_bytes
-from ._grow import Classes, Columns, Growth, Numbers, Response, fixed_point, grow_tree
-from ._random import DRAWS_VERSION, person_keys
-from ._sample import leaf_frequency, sample
-from ._trees import LEAF, Trees, descend, join
 from ._types import BoolArray, Codes, FloatArray, IntArray, WordArray
+from .native import first_of_each, grow_tree, rank, sample
+from .reference import (
+    DRAWS_VERSION,
+    LEAF,
+    Classes,
+    Columns,
+    Comparison,
+    Growth,
+    Listing,
+    Numbers,
+    Trees,
+    descend,
+    differences,
+    fixed_point,
+    join,
+    leaf_frequency,
+    person_keys,
+    rows_as_bytes,
+)
 
 __all__ = [
     "DRAWS_VERSION",
     "LEAF",
     "BoolArray",
-    "Cells",
     "Classes",
     "Codes",
     "Columns",
+    "Comparison",
     "FloatArray",
     "Growth",
     "IntArray",
+    "Listing",
     "Numbers",
-    "Response",
     "Trees",
     "WordArray",
     "descend",
@@ -33,6 +48,7 @@ __all__ = [
     "join",
     "leaf_frequency",
     "person_keys",
+    "rank",
     "rows_as_bytes",
     "sample",
 ]

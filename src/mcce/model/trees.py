@@ -27,7 +27,6 @@ from ..kernels import (
     Growth,
     IntArray,
     Numbers,
-    Response,
     Trees,
     WordArray,
     descend,
@@ -120,21 +119,22 @@ class TreeChain(BaseEstimator):
 
         bar = ProgressBar(order.size, "model", verbose)
         trees: list[Trees] = []
-        for tree in map_ordered(grow, range(order.size), n_jobs):
+        # The last tree has the most predictors; begun first, it does not leave a thread alone.
+        for tree in map_ordered(grow, range(order.size)[::-1], n_jobs):
             trees.append(tree)
             bar.show(len(trees))
         bar.close()
         self.schema_: Schema = schema
         self.by_set_: BoolArray = columns.by_set
         self.visit_order_: IntArray = order
-        self.trees_: Trees = join(trees, columns.by_set)
+        self.trees_: Trees = join(trees[::-1], columns.by_set)
         return self
 
     def sample(self, given: Codes, keys: WordArray, draws: IntArray) -> Sampled:
         """Draws with the desired decision for each group of immutable codes."""
         asked = _with_decision(given, np.ones(given.shape[1], dtype=bool))
         codes = sample(self.trees_, self.visit_order_, self.by_set_, asked, keys, draws)
-        return Sampled(codes[self.schema_.mutable])
+        return Sampled(codes[np.argsort(self.visit_order_)])
 
     def log_likelihood(self, rows: Rows, *, decision: bool = True) -> FloatArray:
         """Log-probability of each row's mutable values given its immutable ones and a decision.
@@ -194,7 +194,7 @@ def _columns(schema: Schema, codes: Codes) -> Columns:
     )
 
 
-def _response(rows: Rows, position: int) -> Response:
+def _response(rows: Rows, position: int) -> Numbers | Classes:
     """What the tree of a feature makes pure: classes, or values with missing above the rest."""
     feature = rows.schema.features[position]
     numbers = rows.numbers(position)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
-from ._types import BoolArray, Codes, IntArray, WordArray
+from .._types import BoolArray, Codes, IntArray, WordArray
 
 LEAF = -1
 WORD_BITS = 64

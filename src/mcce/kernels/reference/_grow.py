@@ -14,14 +14,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
 
+from .._types import BoolArray, Codes, FloatArray, IntArray, WordArray
 from ._trees import LEAF, Trees, pack_set
-from ._types import BoolArray, Codes, FloatArray, IntArray, WordArray
 
 SUM_BITS = 62
+# Beyond so many codes the rows of an ordered column are worth sorting once for all trees.
+MANY = 4096
 
 
 class Response(Protocol):
@@ -124,7 +127,7 @@ class Split:
     goes_left: BoolArray
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)
 class Columns:
     """The predictors' codes and how each column may be split.
 
@@ -144,6 +147,22 @@ class Columns:
     by_set: BoolArray
     ordered: BoolArray
     n_codes: IntArray
+
+    @cached_property
+    def narrow(self) -> list[np.ndarray]:
+        """Each column in the smallest unsigned integers that hold its codes."""
+        return [
+            np.ascontiguousarray(codes, dtype=np.min_scalar_type(int(n) - 1))
+            for codes, n in zip(self.codes, self.n_codes, strict=True)
+        ]
+
+    @cached_property
+    def sorted_rows(self) -> list[np.ndarray | None]:
+        """Rows by code, for ordered columns of many codes; None for the others."""
+        return [
+            np.argsort(codes, kind="stable").astype(np.uint32) if ordered and n > MANY else None
+            for codes, ordered, n in zip(self.narrow, self.ordered, self.n_codes, strict=True)
+        ]
 
 
 def fixed_point(values: FloatArray) -> IntArray:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from .._types import BoolArray, Codes, IntArray, WordArray
 from ._random import draw_keys, pick
 from ._trees import LEAF, Trees, descend
-from ._types import BoolArray, Codes, IntArray, WordArray
 
 
 def sample(
@@ -21,7 +21,7 @@ def sample(
     keys: WordArray,
     draws: IntArray,
 ) -> Codes:
-    """Candidate codes of all columns, shape (n_columns, n_groups, n_draws).
+    """Codes drawn for each response, in visit order, shape (n_trees, n_groups, n_draws).
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ def sample(
         leaf = descend(trees, tree, codes, by_set)
         chosen = pick(row_keys, int(column), trees.count[leaf].astype(np.int64))
         codes[column] = trees.values[trees.start[leaf] + chosen]
-    return codes.reshape(given.shape[0], keys.size, draws.size)
+    return codes[responses].reshape(responses.size, keys.size, draws.size)
 
 
 def leaf_frequency(trees: Trees, leaf: IntArray, codes: Codes) -> tuple[IntArray, IntArray]:

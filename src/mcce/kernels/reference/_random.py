@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ._types import Codes, IntArray, WordArray
+from .._types import Codes, IntArray, WordArray
 
 DRAWS_VERSION = 1
 

@@ -1,0 +1,172 @@
+// The one file that knows Python: arrays in, arrays out, the GIL released while a kernel works.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <cstdint>
+#include <memory>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "mcce/compare.hpp"
+#include "mcce/grow.hpp"
+#include "mcce/sample.hpp"
+
+namespace nb = nanobind;
+
+namespace {
+
+template <class T, int N>
+using In = nb::ndarray<const T, nb::ndim<N>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using Out = nb::ndarray<nb::numpy, T>;
+
+// Hands a vector over to Python without copying it.
+template <class T>
+Out<T> give(std::vector<T>&& values, std::initializer_list<std::size_t> shape) {
+    auto owned = std::make_unique<std::vector<T>>(std::move(values));
+    T* data = owned->data();
+    nb::capsule owner(owned.release(), [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+    return Out<T>(data, shape, owner);
+}
+
+template <class T>
+Out<T> give(std::vector<T>&& values) {
+    const std::size_t size = values.size();
+    return give(std::move(values), {size});
+}
+
+using AnyColumn = nb::ndarray<nb::ro, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+std::vector<mcce::Column> read_columns(const nb::list& codes, const In<std::int32_t, 1>& n_codes,
+                                       const In<std::uint8_t, 1>& by_set,
+                                       const In<std::uint8_t, 1>& ordered, const nb::list& orders) {
+    std::vector<mcce::Column> columns;
+    for (std::size_t j = 0; j < codes.size(); ++j) {
+        const auto column = nb::cast<AnyColumn>(codes[j]);
+        const std::uint32_t* order =
+            orders[j].is_none() ? nullptr : nb::cast<In<std::uint32_t, 1>>(orders[j]).data();
+        columns.push_back({column.data(), static_cast<int>(column.itemsize()), n_codes.data()[j],
+                           by_set.data()[j] != 0, ordered.data()[j] != 0, order});
+    }
+    return columns;
+}
+
+nb::tuple grow_tree(const nb::list& codes, const In<std::int32_t, 1>& n_codes,
+                    const In<std::uint8_t, 1>& by_set, const In<std::uint8_t, 1>& ordered,
+                    const nb::list& orders, const In<std::int32_t, 1>& predictors, const In<std::int64_t, 1>& units,
+                    const In<std::int32_t, 1>& classes, std::size_t n_classes,
+                    const In<std::int32_t, 1>& answers, std::int64_t min_samples_leaf,
+                    std::int64_t min_samples_split, std::int64_t max_depth,
+                    std::int32_t decision_column, bool grow_undesired) {
+    const auto columns = read_columns(codes, n_codes, by_set, ordered, orders);
+    const std::vector<std::int32_t> given(predictors.data(), predictors.data() + predictors.size());
+    const mcce::Growth growth{min_samples_leaf, min_samples_split, max_depth, decision_column,
+                              grow_undesired};
+    mcce::Tree tree;
+    {
+        nb::gil_scoped_release release;
+        const auto grow = [&](auto response) {
+            return mcce::Grower(columns, given, std::move(response), answers.data(), answers.size(),
+                                growth).grow();
+        };
+        if (n_classes == 0) {
+            tree = grow(mcce::NumberResponse(units.data()));
+        } else if (n_classes == 2) {
+            tree = grow(mcce::BinaryResponse(classes.data()));
+        } else {
+            tree = grow(mcce::ClassResponse(classes.data(), n_classes));
+        }
+    }
+    return nb::make_tuple(give(std::move(tree.feature)), give(std::move(tree.cut)),
+                          give(std::move(tree.left)), give(std::move(tree.right)),
+                          give(std::move(tree.start)), give(std::move(tree.count)),
+                          give(std::move(tree.sets)), give(std::move(tree.values)));
+}
+
+Out<std::int32_t> sample(const In<std::int64_t, 1>& roots, const In<std::int32_t, 1>& feature,
+                         const In<std::int32_t, 1>& cut, const In<std::int32_t, 1>& left,
+                         const In<std::int32_t, 1>& right, const In<std::int64_t, 1>& start,
+                         const In<std::int32_t, 1>& count, const In<std::uint64_t, 1>& sets,
+                         const In<std::int32_t, 1>& values, const In<std::uint8_t, 1>& by_set,
+                         const In<std::int32_t, 1>& responses, const In<std::int32_t, 2>& given,
+                         const In<std::uint64_t, 1>& keys, const In<std::int64_t, 1>& draws) {
+    const std::size_t n_trees = roots.size(), n_groups = given.shape(1), n_draws = draws.size();
+    std::vector<std::int32_t> out(n_trees * n_groups * n_draws);
+    {
+        nb::gil_scoped_release release;
+        const mcce::Forest forest{roots.data(), n_trees,      feature.data(), cut.data(),
+                                  left.data(),  right.data(), count.data(),   start.data(),
+                                  feature.size(), sets.data(), values.data(), by_set.data()};
+        mcce::Sampler(forest, responses.data())
+            .sample(given.data(), given.shape(0), n_groups, keys.data(), draws.data(), n_draws,
+                    out.data());
+    }
+    return give(std::move(out), {n_trees, n_groups, n_draws});
+}
+
+Out<std::uint8_t> first_of_each(const In<std::int32_t, 3>& codes) {
+    const std::size_t n_columns = codes.shape(0), n_groups = codes.shape(1), n_draws = codes.shape(2);
+    std::vector<std::uint8_t> first(n_groups * n_draws);
+    {
+        nb::gil_scoped_release release;
+        for (std::size_t group = 0; group < n_groups; ++group)
+            mcce::first_of_each(codes.data() + group * n_draws, n_columns, n_groups * n_draws, n_draws,
+                                first.data() + group * n_draws);
+    }
+    return give(std::move(first), {n_groups, n_draws});
+}
+
+// The best few candidates of each person of a block. `distance` may be empty: Gower's is meant.
+nb::tuple rank(const In<std::int32_t, 3>& codes, const nb::list& numbers,
+               const In<std::int32_t, 2>& own_codes, const In<double, 2>& own_numbers,
+               const In<double, 1>& spreads, const In<std::int64_t, 1>& group,
+               const In<std::uint8_t, 2>& allowed, const In<double, 2>& distance,
+               std::size_t n_features, std::size_t n_best, int first_key, int second_key,
+               double tolerance, std::int64_t max_sparsity, double max_distance) {
+    const std::size_t n_people = group.size(), n_draws = codes.shape(2);
+    std::vector<mcce::Cells> cells;
+    for (std::size_t j = 0; j < codes.shape(0); ++j) {
+        const double* table =
+            numbers[j].is_none() ? nullptr : nb::cast<In<double, 1>>(numbers[j]).data();
+        cells.push_back({codes.data() + j * codes.shape(1) * n_draws, table,
+                         own_codes.data() + j * n_people, own_numbers.data() + j * n_people,
+                         spreads.data()[j]});
+    }
+    std::vector<std::int32_t> draw(n_people * n_best, 0), sparsity(n_people * n_best, 0);
+    std::vector<double> ranked_by(n_people * n_best, 0.0), gower(n_people * n_best, 0.0);
+    std::vector<std::int64_t> n_allowed(n_people);
+    {
+        nb::gil_scoped_release release;
+        mcce::Ranker ranker(std::move(cells), n_features, n_draws,
+                            {first_key, second_key, tolerance, max_sparsity, max_distance});
+        std::vector<mcce::Best> best;
+        for (std::size_t person = 0; person < n_people; ++person) {
+            const double* own_distance = distance.size() ? distance.data() + person * n_draws : nullptr;
+            n_allowed[person] = static_cast<std::int64_t>(
+                ranker.rank(person, static_cast<std::size_t>(group.data()[person]),
+                            allowed.data() + person * n_draws, own_distance, n_best, best));
+            for (std::size_t i = 0; i < best.size(); ++i) {
+                const std::size_t at = person * n_best + i;
+                draw[at] = best[i].draw;
+                sparsity[at] = best[i].sparsity;
+                ranked_by[at] = best[i].distance;
+                gower[at] = best[i].gower;
+            }
+        }
+    }
+    return nb::make_tuple(give(std::move(draw), {n_people, n_best}),
+                          give(std::move(sparsity), {n_people, n_best}),
+                          give(std::move(ranked_by), {n_people, n_best}),
+                          give(std::move(gower), {n_people, n_best}), give(std::move(n_allowed)));
+}
+
+}  // namespace
+
+NB_MODULE(_native, module) {
+    module.doc() = "Compiled inner loops; see mcce.kernels.";
+    module.def("grow_tree", &grow_tree);
+    module.def("sample", &sample);
+    module.def("first_of_each", &first_of_each);
+    module.def("rank", &rank);
+}

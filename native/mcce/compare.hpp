@@ -1,0 +1,173 @@
+// Step 3's inner loops: equals kernels/reference/_compare.py bit for bit.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "random.hpp"
+
+namespace mcce {
+
+// Marks the first draw of each distinct candidate of one group.
+//   codes   column j of draw k at codes[j * stride + k]
+inline void first_of_each(const std::int32_t* codes, std::size_t n_columns, std::size_t stride,
+                          std::size_t n_draws, std::uint8_t* first) {
+    std::size_t size = 16;
+    while (size < 2 * n_draws) size *= 2;
+    std::vector<std::uint64_t> hash(n_draws, 0);
+    for (std::size_t column = 0; column < n_columns; ++column)
+        for (std::size_t draw = 0; draw < n_draws; ++draw)
+            hash[draw] = (hash[draw] ^ static_cast<std::uint32_t>(codes[column * stride + draw])) *
+                         0x9FB21C651E98DF25ULL + (hash[draw] >> 29);
+    std::vector<std::int64_t> table(size, -1);
+    for (std::size_t draw = 0; draw < n_draws; ++draw) {
+        std::size_t slot = mix(hash[draw]) & (size - 1);
+        first[draw] = 1;
+        for (; table[slot] >= 0; slot = (slot + 1) & (size - 1)) {
+            const auto other = static_cast<std::size_t>(table[slot]);
+            bool same = hash[other] == hash[draw];
+            for (std::size_t column = 0; same && column < n_columns; ++column)
+                same = codes[column * stride + other] == codes[column * stride + draw];
+            if (same) {
+                first[draw] = 0;
+                break;
+            }
+        }
+        if (first[draw]) table[slot] = static_cast<std::int64_t>(draw);
+    }
+}
+
+// One mutable feature on both sides of the comparison; numbers is null for 0/1 differences.
+struct Cells {
+    const std::int32_t* codes;        // (n_groups, n_draws)
+    const double* numbers;            // (n_codes,)
+    const std::int32_t* own_codes;    // (n_people,)
+    const double* own_numbers;        // (n_people,)
+    double spread;
+};
+
+struct Best {
+    std::int32_t draw, sparsity;
+    double distance, gower;
+};
+
+enum Key : int { kNone = -1, kSparsity = 0, kDistance = 1 };
+
+struct RankRules {
+    int first_key, second_key;  // Key
+    double tolerance;           // numeric changes up to this share of the range do not count
+    std::int64_t max_sparsity;  // candidates beyond these bounds are not listed
+    double max_distance;
+};
+
+// Lists the best few candidates of one person at a time.
+class Ranker {
+public:
+    Ranker(std::vector<Cells> cells, std::size_t n_features, std::size_t n_draws,
+           const RankRules& rules)
+        : cells_(std::move(cells)), n_features_(static_cast<double>(n_features)), n_draws_(n_draws),
+          rules_(rules), sparsity_(n_draws), total_(n_draws) {}
+
+    // Writes at most `n_best` to `out`, best first; returns how many could be listed in all.
+    // `distance`, if not null, replaces Gower's in ranking.
+    std::size_t rank(std::size_t person, std::size_t group, const std::uint8_t* allowed,
+                     const double* distance, std::size_t n_best, std::vector<Best>& out) {
+        count_changes(person, group);
+        std::size_t n_allowed = choose(allowed, n_best);
+        measure(person, group);
+        out.clear();
+        for (std::size_t i = 0; i < chosen_.size(); ++i) {
+            const auto k = static_cast<std::size_t>(chosen_[i]);
+            const double gower = total_[i] / n_features_;
+            const double ranked_by = distance ? distance[k] : gower;
+            if (ranked_by <= rules_.max_distance)
+                out.push_back({chosen_[i], sparsity_[k], ranked_by, gower});
+        }
+        if (bounded()) n_allowed = out.size();
+        const std::size_t n = std::min(n_best, out.size());
+        std::partial_sort(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(n), out.end(),
+                          [this](const Best& a, const Best& b) { return before(a, b); });
+        out.resize(n);
+        return n_allowed;
+    }
+
+private:
+    bool bounded() const { return rules_.max_distance < std::numeric_limits<double>::infinity(); }
+
+    bool before(const Best& a, const Best& b) const {
+        for (const int key : {rules_.first_key, rules_.second_key}) {
+            if (key == kSparsity && a.sparsity != b.sparsity) return a.sparsity < b.sparsity;
+            if (key == kDistance && a.distance != b.distance) return a.distance < b.distance;
+        }
+        return a.draw < b.draw;
+    }
+
+    static double gap(const Cells& cells, std::int32_t code, std::int32_t own, double number) {
+        if (!cells.numbers) return code != own ? 1.0 : 0.0;
+        const double gap = std::fabs(cells.numbers[code] - number) / cells.spread;
+        return std::isnan(gap) ? (code != own ? 1.0 : 0.0) : gap;
+    }
+
+    void count_changes(std::size_t person, std::size_t group) {
+        std::fill(sparsity_.begin(), sparsity_.end(), 0);
+        for (const auto& cells : cells_) {
+            const std::int32_t* codes = cells.codes + group * n_draws_;
+            const std::int32_t own = cells.own_codes[person];
+            if (rules_.tolerance == 0.0 || !cells.numbers) {
+                for (std::size_t k = 0; k < n_draws_; ++k) sparsity_[k] += codes[k] != own;
+                continue;
+            }
+            const double number = cells.own_numbers[person];
+            for (std::size_t k = 0; k < n_draws_; ++k)
+                sparsity_[k] +=
+                    codes[k] != own && gap(cells, codes[k], own, number) > rules_.tolerance;
+        }
+    }
+
+    // The draws that could be among the best, by sparsity alone; returns how many are allowed.
+    std::size_t choose(const std::uint8_t* allowed, std::size_t n_best) {
+        counts_.assign(cells_.size() + 1, 0);
+        for (std::size_t k = 0; k < n_draws_; ++k)
+            counts_[static_cast<std::size_t>(sparsity_[k])] += allowed[k];
+        std::int64_t bound = std::min<std::int64_t>(rules_.max_sparsity,
+                                                    static_cast<std::int64_t>(cells_.size()));
+        std::size_t n_allowed = 0, seen = 0;
+        for (std::int64_t s = 0; s <= bound; ++s) n_allowed += counts_[static_cast<std::size_t>(s)];
+        if (rules_.first_key == kSparsity && !bounded()) {
+            std::int64_t enough = -1;
+            while (enough < bound && seen < n_best) seen += counts_[static_cast<std::size_t>(++enough)];
+            bound = enough;
+        }
+        chosen_.clear();
+        for (std::size_t k = 0; k < n_draws_; ++k)
+            if (allowed[k] && sparsity_[k] <= bound) chosen_.push_back(static_cast<std::int32_t>(k));
+        return n_allowed;
+    }
+
+    // Adds one feature at a time in column order, as the reference does.
+    void measure(std::size_t person, std::size_t group) {
+        std::fill_n(total_.begin(), chosen_.size(), 0.0);
+        for (const auto& cells : cells_) {
+            const std::int32_t* codes = cells.codes + group * n_draws_;
+            const std::int32_t own = cells.own_codes[person];
+            const double number = cells.numbers ? cells.own_numbers[person] : 0.0;
+            for (std::size_t i = 0; i < chosen_.size(); ++i)
+                total_[i] += gap(cells, codes[chosen_[i]], own, number);
+        }
+    }
+
+    std::vector<Cells> cells_;
+    double n_features_;
+    std::size_t n_draws_;
+    RankRules rules_;
+    std::vector<std::int32_t> sparsity_, chosen_;
+    std::vector<std::size_t> counts_;
+    std::vector<double> total_;
+};
+
+}  // namespace mcce

@@ -1,0 +1,108 @@
+"""The compiled inner loops, called like their readable twins in ``reference``.
+
+Each gives the same bits as its twin; ``tests/test_native.py`` holds them to it. They work on one
+tree or one block of people at a time with the GIL released, so threads come from the caller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields
+
+import numpy as np
+
+from . import _native
+from ._types import BoolArray, Codes, FloatArray, IntArray, WordArray
+from .reference import Classes, Columns, Comparison, Growth, Listing, Numbers, Trees
+
+KEYS = {"sparsity": 0, "distance": 1}
+
+
+def grow_tree(
+    columns: Columns,
+    predictors: IntArray,
+    response: Numbers | Classes,
+    response_codes: Codes,
+    growth: Growth,
+) -> Trees:
+    """Tree of ``response`` given some columns; see :func:`reference.grow_tree`."""
+    units, classes, n_classes = np.empty(0, np.int64), np.empty(0, np.int32), 0
+    if isinstance(response, Numbers):
+        units = response.units
+    else:
+        classes, n_classes = response.classes.astype(np.int32), response.n_classes
+    parts = _native.grow_tree(
+        columns.narrow,
+        columns.n_codes.astype(np.int32),
+        columns.by_set.view(np.uint8),
+        columns.ordered.view(np.uint8),
+        columns.sorted_rows,
+        predictors.astype(np.int32),
+        units,
+        classes,
+        n_classes,
+        np.ascontiguousarray(response_codes),
+        growth.min_samples_leaf,
+        growth.min_samples_split,
+        -1 if growth.max_depth is None else growth.max_depth,
+        -1 if growth.decision_column is None else growth.decision_column,
+        growth.grow_undesired,
+    )
+    return Trees(np.zeros(1, dtype=np.int64), *parts)
+
+
+def sample(
+    trees: Trees,
+    responses: IntArray,
+    by_set: BoolArray,
+    given: Codes,
+    keys: WordArray,
+    draws: IntArray,
+) -> Codes:
+    """Codes drawn for each response, in visit order; see :func:`reference.sample`."""
+    return _native.sample(
+        *(getattr(trees, field.name) for field in fields(trees)),
+        by_set.view(np.uint8),
+        responses.astype(np.int32),
+        np.ascontiguousarray(given),
+        keys,
+        draws,
+    )
+
+
+def first_of_each(codes: Codes) -> BoolArray:
+    """Marks the first draw of each distinct candidate; see :func:`reference.first_of_each`."""
+    return _native.first_of_each(np.ascontiguousarray(codes)).view(np.bool_)
+
+
+def rank(
+    comparison: Comparison,
+    allowed: BoolArray,
+    *,
+    rank_by: Sequence[str],
+    n_best: int,
+    tolerance: float = 0.0,
+    max_sparsity: int | None = None,
+    max_distance: float | None = None,
+    distance: FloatArray | None = None,
+) -> Listing:
+    """The best candidates of each person; see :func:`reference.rank`."""
+    keys = [KEYS[name] for name in rank_by]
+    parts = _native.rank(
+        np.ascontiguousarray(comparison.codes),
+        list(comparison.numbers),
+        np.ascontiguousarray(comparison.own_codes),
+        np.ascontiguousarray(comparison.own_numbers),
+        comparison.spreads,
+        comparison.group,
+        np.ascontiguousarray(allowed).view(np.uint8),
+        np.empty((0, 0)) if distance is None else np.ascontiguousarray(distance),
+        comparison.n_features,
+        min(n_best, allowed.shape[1]),
+        keys[0],
+        keys[1] if len(keys) > 1 else -1,
+        tolerance,
+        np.iinfo(np.int64).max if max_sparsity is None else max_sparsity,
+        np.inf if max_distance is None else max_distance,
+    )
+    return Listing(*parts)

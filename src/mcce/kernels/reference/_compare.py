@@ -1,0 +1,169 @@
+"""Step 3's inner loops: what each candidate costs each person, and which come first.
+
+Paper, section "Post-processing". People of one group share their candidates; every array of
+people and candidates has the shape (n_people, n_draws).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from .._types import BoolArray, Codes, FloatArray, IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """The mutable features of a block of people and of their candidates, in column order.
+
+    Parameters
+    ----------
+    codes : (n_mutable, n_groups, n_draws)
+        Candidates' codes.
+    numbers
+        Per feature the value of each code, NaN for missing; None where a difference is 0 or 1
+        (categorical and constant features).
+    own_codes : (n_mutable, n_people)
+        The people's own codes, -1 where no candidate can equal their value.
+    own_numbers : (n_mutable, n_people)
+        The people's own values; NaN for missing and for categorical features.
+    spreads : (n_mutable,)
+        Training range of each feature with numbers.
+    group : (n_people,)
+        The group of each person.
+    n_features : int
+        Number of all features, immutable ones included.
+    """
+
+    codes: Codes
+    numbers: Sequence[FloatArray | None]
+    own_codes: Codes
+    own_numbers: FloatArray
+    spreads: FloatArray
+    group: IntArray
+    n_features: int
+
+    def of(self, people: IntArray) -> Comparison:
+        """The same for some of the people."""
+        return replace(
+            self,
+            own_codes=self.own_codes[:, people],
+            own_numbers=self.own_numbers[:, people],
+            group=self.group[people],
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Listing:
+    """The best candidates of each person, best first, each array of shape (n_people, n_best).
+
+    Entries beyond a person's ``n_allowed`` are 0 and mean nothing.
+    """
+
+    draw: Codes
+    sparsity: Codes
+    distance: FloatArray
+    gower: FloatArray
+    n_allowed: IntArray
+
+
+def differences(comparison: Comparison, feature: int) -> tuple[BoolArray, FloatArray]:
+    """Whether each candidate's cell differs from the person's own, and by how much (Gower).
+
+    Numeric cells differ by their distance over the training range; categorical ones, constant
+    ones and those with one side missing by 1.
+    """
+    codes = comparison.codes[feature][comparison.group]
+    changed = codes != comparison.own_codes[feature][:, None]
+    numbers = comparison.numbers[feature]
+    if numbers is None:
+        return changed, changed.astype(np.float64)
+    own = comparison.own_numbers[feature][:, None]
+    with np.errstate(over="ignore"):  # too far to tell is infinitely far
+        gap = np.abs(numbers[codes] - own) / comparison.spreads[feature]
+    return changed, np.where(np.isnan(gap), changed, gap)
+
+
+def rank(
+    comparison: Comparison,
+    allowed: BoolArray,
+    *,
+    rank_by: Sequence[str],
+    n_best: int,
+    tolerance: float = 0.0,
+    max_sparsity: int | None = None,
+    max_distance: float | None = None,
+    distance: FloatArray | None = None,
+) -> Listing:
+    """The best candidates of each person.
+
+    Parameters
+    ----------
+    comparison
+        The people and their candidates.
+    allowed : (n_people, n_draws)
+        Which candidates may be listed.
+    rank_by
+        ``"sparsity"`` and ``"distance"``, the decisive first; ties by draw number.
+    n_best
+        How many to list at most.
+    tolerance
+        Numeric differences up to this share of the training range do not count in sparsity.
+    max_sparsity, max_distance
+        Candidates beyond these are not listed.
+    distance : (n_people, n_draws)
+        Distances to rank by; Gower's if None.
+    """
+    shape = comparison.group.size, comparison.codes.shape[2]
+    sparsity, total = np.zeros(shape, dtype=np.int64), np.zeros(shape)
+    for feature in range(len(comparison.codes)):
+        changed, gap = differences(comparison, feature)
+        if tolerance and comparison.numbers[feature] is not None:
+            changed = changed & (gap > tolerance)
+        sparsity += changed
+        total += gap
+    gower = total / comparison.n_features
+    costs = {"sparsity": sparsity, "distance": gower if distance is None else distance}
+    if max_sparsity is not None:
+        allowed = allowed & (costs["sparsity"] <= max_sparsity)
+    if max_distance is not None:
+        allowed = allowed & (costs["distance"] <= max_distance)
+    keys = [costs[name] for name in reversed(rank_by)]
+    order = np.lexsort((*keys, ~allowed), axis=-1)[:, :n_best]
+    n_allowed = allowed.sum(axis=1)
+    listed = np.arange(order.shape[1]) < n_allowed[:, None]
+
+    def take(values: np.ndarray, dtype: type) -> np.ndarray:
+        return np.where(listed, np.take_along_axis(values, order, axis=1), 0).astype(dtype)
+
+    return Listing(
+        draw=np.where(listed, order, 0).astype(np.int32),
+        sparsity=take(costs["sparsity"], np.int32),
+        distance=take(costs["distance"], np.float64),
+        gower=take(gower, np.float64),
+        n_allowed=n_allowed,
+    )
+
+
+def first_of_each(codes: Codes) -> BoolArray:
+    """Marks the first draw of each distinct candidate within its group.
+
+    Parameters
+    ----------
+    codes : (n_columns, n_groups, n_draws)
+        Candidates; groups are never compared with each other.
+    """
+    _, n_groups, n_draws = codes.shape
+    number = np.repeat(np.arange(n_groups, dtype=np.int32), n_draws)
+    rows = rows_as_bytes(np.vstack([number[None], codes.reshape(codes.shape[0], -1)]).T)
+    first = np.zeros(n_groups * n_draws, dtype=bool)
+    first[np.unique(rows, return_index=True)[1]] = True
+    return first.reshape(n_groups, n_draws)
+
+
+def rows_as_bytes(codes: Codes) -> np.ndarray:
+    """Each row as one opaque value that can be sorted and looked up, shape (n_rows,)."""
+    rows = np.ascontiguousarray(codes)
+    return rows.view(np.dtype((np.void, rows.shape[1] * rows.itemsize))).ravel()

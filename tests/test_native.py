@@ -1,0 +1,191 @@
+"""The compiled kernels equal their readable twins, bit for bit."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcce.kernels import native, reference
+from mcce.kernels.reference import Classes, Columns, Comparison, Growth, Numbers, fixed_point
+
+
+def assert_equal(one, other):
+    for field in fields(one):
+        ours, theirs = getattr(one, field.name), getattr(other, field.name)
+        assert ours.dtype == theirs.dtype, field.name
+        assert np.array_equal(ours, theirs), field.name
+
+
+def response_of(kind, n_rows, chance):
+    if kind == "binary":
+        return Classes(chance.integers(0, 2, n_rows), 2)
+    if kind == "classes":
+        return Classes(chance.integers(0, 7, n_rows), 7)
+    if kind == "levels as many as rows":
+        return Classes(np.arange(n_rows), n_rows)
+    if kind == "tenths":
+        return Numbers(fixed_point(chance.integers(0, 4, n_rows) / 10))
+    return Numbers(fixed_point(chance.normal(size=n_rows)))
+
+
+RESPONSES = ["binary", "classes", "levels as many as rows", "numbers", "tenths"]
+
+
+def columns_of(sizes, by_set, ordered, n_rows, chance):
+    codes = np.array([chance.integers(0, n, n_rows) for n in sizes], dtype=np.int32)
+    return Columns(codes, np.array(by_set), np.array(ordered), np.array(sizes))
+
+
+@st.composite
+def problems(draw):
+    n_rows = draw(st.integers(1, 80))
+    chance = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    n_columns = draw(st.integers(1, 5))
+    sizes = [draw(st.sampled_from([1, 2, 3, 9, 70, 300, 5000])) for _ in range(n_columns)]
+    by_set = [draw(st.booleans()) for _ in range(n_columns)]
+    ordered = [not s or draw(st.booleans()) for s in by_set]
+    columns = columns_of(sizes, by_set, ordered, n_rows, chance)
+    growth = Growth(
+        min_samples_leaf=draw(st.integers(1, 6)),
+        min_samples_split=draw(st.integers(2, 20)),
+        max_depth=draw(st.none() | st.integers(1, 4)),
+        decision_column=draw(st.none() | st.integers(0, n_columns - 1)),
+        grow_undesired=draw(st.booleans()),
+    )
+    return columns, response_of(draw(st.sampled_from(RESPONSES)), n_rows, chance), growth
+
+
+@given(problems())
+def test_trees_are_equal(problem):
+    columns, response, growth = problem
+    predictors = np.arange(len(columns.codes))
+    answers = columns.codes[0]
+
+    assert_equal(
+        native.grow_tree(columns, predictors, response, answers, growth),
+        reference.grow_tree(columns, predictors, response, answers, growth),
+    )
+
+
+@pytest.mark.parametrize("kind", RESPONSES)
+@pytest.mark.parametrize("size", [3, 60, 400, 20_000])
+@pytest.mark.parametrize("by_set", [False, True])
+def test_larger_trees_are_equal_too(kind, size, by_set):
+    chance = np.random.default_rng(size)
+    sizes = [size, 2, size, 12, 5000]
+    columns = columns_of(
+        sizes,
+        [by_set, by_set, False, True, False],
+        [not by_set, not by_set, True, False, True],
+        3000,
+        chance,
+    )
+    response = response_of(kind, 3000, chance)
+    predictors, answers = np.arange(5), columns.codes[3]
+
+    assert_equal(
+        native.grow_tree(columns, predictors, response, answers, Growth()),
+        reference.grow_tree(columns, predictors, response, answers, Growth()),
+    )
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 40), st.integers(1, 5), st.booleans())
+def test_draws_are_equal(seed, n_draws, n_groups, by_set):
+    chance = np.random.default_rng(seed)
+    sizes = [5, 80, 3, 200]
+    columns = columns_of(
+        sizes, [by_set, True, False, by_set], [not by_set, False, True, not by_set], 300, chance
+    )
+    order = chance.permutation(3) + 1
+    trees = [
+        reference.grow_tree(
+            columns,
+            np.sort(np.array([0, *order[:place]])),
+            response_of("numbers", 300, chance),
+            columns.codes[column],
+            Growth(),
+        )
+        for place, column in enumerate(order)
+    ]
+    forest = reference.join(trees, columns.by_set)
+    # One past the last code is a level that training never saw.
+    given_codes = np.zeros((4, n_groups), dtype=np.int32)
+    given_codes[0] = chance.integers(0, 6 if by_set else 5, n_groups)
+    keys = reference.person_keys(seed, given_codes[:1].T)
+    draws = chance.integers(0, 10**6, n_draws)
+
+    arguments = forest, order, columns.by_set, given_codes, keys, draws
+
+    assert np.array_equal(native.sample(*arguments), reference.sample(*arguments))
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 60), st.integers(1, 4), st.integers(1, 4))
+def test_duplicates_are_equal(seed, n_draws, n_groups, n_columns):
+    codes = np.random.default_rng(seed).integers(0, 3, (n_columns, n_groups, n_draws), np.int32)
+
+    assert np.array_equal(native.first_of_each(codes), reference.first_of_each(codes))
+
+
+@st.composite
+def comparisons(draw):
+    chance = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    m, n_groups, n_draws = (
+        draw(st.integers(1, 5)),
+        draw(st.integers(1, 3)),
+        draw(st.integers(1, 50)),
+    )
+    n_people = draw(st.integers(1, 6))
+    numbers, own_numbers = [], np.full((m, n_people), np.nan)
+    for feature in range(m):
+        if draw(st.booleans()):
+            numbers.append(None)
+            continue
+        table = np.sort(chance.normal(size=6))
+        if draw(st.booleans()):
+            table[-1] = np.nan
+        numbers.append(table)
+        own = np.append(table, 0.123)
+        own_numbers[feature] = own[chance.integers(0, 7, n_people)]
+    return Comparison(
+        codes=chance.integers(0, 6, (m, n_groups, n_draws), np.int32),
+        numbers=numbers,
+        own_codes=chance.integers(-1, 6, (m, n_people), np.int32),
+        own_numbers=own_numbers,
+        spreads=chance.uniform(0.5, 3.0, m),
+        group=np.sort(chance.integers(0, n_groups, n_people)),
+        n_features=m + draw(st.integers(0, 3)),
+    ), chance
+
+
+@given(
+    comparisons(),
+    st.sampled_from(
+        [("sparsity", "distance"), ("distance", "sparsity"), ("distance",), ("sparsity",)]
+    ),
+    st.integers(1, 60),
+    st.sampled_from([0.0, 0.2, 2.0]),
+    st.none() | st.integers(0, 4),
+    st.none() | st.sampled_from([0.0, 0.2, 0.5]),
+    st.booleans(),
+)
+def test_rankings_are_equal(work, rank_by, n_best, tolerance, max_sparsity, max_distance, own):
+    comparison, chance = work
+    shape = comparison.group.size, comparison.codes.shape[2]
+    settings = {
+        "rank_by": rank_by,
+        "n_best": n_best,
+        "tolerance": tolerance,
+        "max_sparsity": max_sparsity,
+        "max_distance": max_distance,
+        "distance": np.round(chance.random(shape), 1) if own else None,
+    }
+    allowed = chance.random(shape) < 0.8
+
+    assert_equal(
+        native.rank(comparison, allowed, **settings),
+        reference.rank(comparison, allowed, **settings),
+    )
