@@ -88,7 +88,7 @@ Out<std::int32_t> sample(const In<std::int64_t, 1>& roots, const In<std::int32_t
                          const In<std::int32_t, 1>& cut, const In<std::int32_t, 1>& left,
                          const In<std::int32_t, 1>& right, const In<std::int64_t, 1>& start,
                          const In<std::int32_t, 1>& count, const In<std::uint64_t, 1>& sets,
-                         const In<std::int32_t, 1>& values, const In<std::uint8_t, 1>& by_set,
+                         const In<std::int32_t, 1>& values, const In<std::int32_t, 1>& n_levels,
                          const In<std::int32_t, 1>& responses, const In<std::int32_t, 2>& given,
                          const In<std::uint64_t, 1>& keys, const In<std::int64_t, 1>& draws) {
     const std::size_t n_trees = roots.size(), n_groups = given.shape(1), n_draws = draws.size();
@@ -97,7 +97,7 @@ Out<std::int32_t> sample(const In<std::int64_t, 1>& roots, const In<std::int32_t
         nb::gil_scoped_release release;
         const mcce::Forest forest{roots.data(), n_trees,      feature.data(), cut.data(),
                                   left.data(),  right.data(), count.data(),   start.data(),
-                                  feature.size(), sets.data(), values.data(), by_set.data()};
+                                  feature.size(), sets.data(), values.data(), n_levels.data()};
         mcce::Sampler(forest, responses.data())
             .sample(given.data(), given.shape(0), n_groups, keys.data(), draws.data(), n_draws,
                     out.data());

@@ -97,7 +97,9 @@ def test_values_are_drawn_as_often_as_they_stand_in_the_leaf(seed):
     given = np.array([[0, 1], [0, 0], [0, 0]], dtype=np.int32)
     keys = person_keys(seed, given[:1].T)
 
-    codes = sample(trees, np.array([1, 2]), columns.by_set, given, keys, np.arange(20_000))
+    codes = sample(
+        trees, np.array([1, 2]), columns.n_codes * columns.by_set, given, keys, np.arange(20_000)
+    )
 
     for group in range(2):
         drawn = np.vstack([np.full((1, 20_000), group, np.int32), codes[:, group]])
@@ -130,7 +132,12 @@ def test_every_row_drawn_has_its_value_in_the_leaf():
     given = np.array([[1], [0], [0]], dtype=np.int32)
 
     drawn = sample(
-        trees, np.array([1, 2]), columns.by_set, given, person_keys(9, given[:1].T), np.arange(500)
+        trees,
+        np.array([1, 2]),
+        columns.n_codes * columns.by_set,
+        given,
+        person_keys(9, given[:1].T),
+        np.arange(500),
     )[:, 0]
     codes = np.vstack([np.ones((1, 500), np.int32), drawn])
 

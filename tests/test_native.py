@@ -118,7 +118,7 @@ def test_draws_are_equal(seed, n_draws, n_groups, by_set):
     keys = reference.person_keys(seed, given_codes[:1].T)
     draws = chance.integers(0, 10**6, n_draws)
 
-    arguments = forest, order, columns.by_set, given_codes, keys, draws
+    arguments = forest, order, columns.n_codes * columns.by_set, given_codes, keys, draws
 
     assert np.array_equal(native.sample(*arguments), reference.sample(*arguments))
 

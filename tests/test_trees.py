@@ -178,7 +178,7 @@ def impurity_ratios(frame, decision, immutable, n_seeds):
     given = [*rows.schema.immutable, len(rows.schema.features)]
     ratios = []
     for tree, position in enumerate(chain.visit_order_):
-        ours = impurity(descend(chain.trees_, tree, codes, chain.by_set_), rows, position)
+        ours = impurity(descend(chain.trees_, tree, codes, chain.n_levels_ > 0), rows, position)
         numeric = rows.schema.features[position].kind == "numeric"
         peer = DecisionTreeRegressor if numeric else DecisionTreeClassifier
         response = rows.numbers(position) if numeric else rows.exact[position]

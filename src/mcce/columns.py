@@ -147,6 +147,8 @@ def is_time(dtype: Any) -> bool:
 
 def check_finite(series: pd.Series[Any]) -> None:
     """Infinity is no value of a numeric feature, and neither may their differences be."""
+    if series.dtype.kind in "iumMb":
+        return
     numbers = as_numbers(series)
     n_infinite = int(np.isinf(numbers).sum())
     if n_infinite:
@@ -179,6 +181,8 @@ def first_of_each_value(series: pd.Series[Any], kind: Kind) -> tuple[IntArray, b
 
 def as_numbers(series: pd.Series[Any]) -> FloatArray:
     """Numeric cells as float64, NaN for missing; dates and durations in their own unit."""
+    if isinstance(series.dtype, np.dtype) and series.dtype.kind in "iuf":
+        return series.to_numpy(dtype=np.float64, copy=True)
     missing = is_missing(series)
     numbers = np.full(len(series), np.nan)
     numbers[~missing] = _native(series[~missing])
@@ -211,13 +215,13 @@ def match_levels(known: pd.Series[Any], cells: pd.Series[Any]) -> Codes:
 def factorize(series: pd.Series[Any]) -> tuple[IntArray, np.ndarray]:
     """Number of each cell's level, and the levels as plain Python objects."""
     try:
-        numbers, levels = pd.factorize(plain(series))
+        numbers, levels = pd.factorize(series)
     except TypeError as error:
         raise SchemaError(
             f"The levels of column {series.name!r} cannot be compared ({error}). "
             "Make them strings, e.g. with .astype(str)."
         ) from None
-    return numbers, levels
+    return numbers, np.asarray(levels.astype(object), dtype=object)
 
 
 def plain(series: pd.Series[Any]) -> np.ndarray:
@@ -283,8 +287,8 @@ def _gap(low: np.ndarray, high: np.ndarray) -> np.ndarray:
 def _first_of_each_level(series: pd.Series[Any]) -> IntArray:
     """Positions of the first cell of each level; in the order of the levels."""
     numbers, levels = factorize(series)
-    first = np.full(len(levels), len(numbers), dtype=np.int64)
-    np.minimum.at(first, numbers, np.arange(len(numbers)))
+    first = np.empty(len(levels), dtype=np.int64)
+    first[numbers[::-1]] = np.arange(len(numbers))[::-1]
     if is_ordered(series.dtype):
         ranks = series.cat.codes.to_numpy()[first]
         return first[np.argsort(ranks)]

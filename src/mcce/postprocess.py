@@ -10,7 +10,8 @@ most once; nothing here draws random numbers.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 
 import numpy as np
 
@@ -157,6 +158,14 @@ class Picks:
     sparsity: Codes
     distance: FloatArray
     gower: FloatArray
+
+    @classmethod
+    def join(cls, parts: Sequence[Picks]) -> Picks:
+        """All as one."""
+        whole, short, real = np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0)
+        nobody = cls(whole, short, whole, short, real, real)
+        names = [field.name for field in fields(cls)]
+        return cls(*(np.concatenate([getattr(p, n) for p in (nobody, *parts)]) for n in names))
 
 
 class Waves:

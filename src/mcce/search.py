@@ -212,7 +212,7 @@ class _Pass:
         self.n_evaluated += ledger.n_evaluated
         missed = block.people[misses.picks.person].tolist()
         return Found(
-            answers=_join(self.rows, [_picked(ledger, picks) for picks in waves.picks]),
+            answers=_picked(ledger, Picks.join(waves.picks)),
             misses=_picked(ledger, misses.picks),
             reasons=dict(zip(missed, misses.reasons, strict=True)),
             n_evaluated=ledger.n_evaluated,

@@ -54,7 +54,7 @@ def grow_tree(
 def sample(
     trees: Trees,
     responses: IntArray,
-    by_set: BoolArray,
+    n_levels: IntArray,
     given: Codes,
     keys: WordArray,
     draws: IntArray,
@@ -62,7 +62,7 @@ def sample(
     """Codes drawn for each response, in visit order; see :func:`reference.sample`."""
     return _native.sample(
         *(getattr(trees, field.name) for field in fields(trees)),
-        by_set.view(np.uint8),
+        n_levels.astype(np.int32),
         responses.astype(np.int32),
         np.ascontiguousarray(given),
         keys,

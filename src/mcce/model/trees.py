@@ -125,7 +125,7 @@ class TreeChain(BaseEstimator):
             bar.show(len(trees))
         bar.close()
         self.schema_: Schema = schema
-        self.by_set_: BoolArray = columns.by_set
+        self.n_levels_: IntArray = columns.n_codes * columns.by_set
         self.visit_order_: IntArray = order
         self.trees_: Trees = join(trees[::-1], columns.by_set)
         return self
@@ -133,7 +133,7 @@ class TreeChain(BaseEstimator):
     def sample(self, given: Codes, keys: WordArray, draws: IntArray) -> Sampled:
         """Draws with the desired decision for each group of immutable codes."""
         asked = _with_decision(given, np.ones(given.shape[1], dtype=bool))
-        codes = sample(self.trees_, self.visit_order_, self.by_set_, asked, keys, draws)
+        codes = sample(self.trees_, self.visit_order_, self.n_levels_, asked, keys, draws)
         return Sampled(codes[np.argsort(self.visit_order_)])
 
     def log_likelihood(self, rows: Rows, *, decision: bool = True) -> FloatArray:
@@ -149,7 +149,7 @@ class TreeChain(BaseEstimator):
         codes = _with_decision(rows.descent, np.full(len(rows), decision))
         total = np.zeros(len(rows))
         for tree, position in enumerate(self.visit_order_):
-            leaf = descend(self.trees_, tree, codes, self.by_set_)
+            leaf = descend(self.trees_, tree, codes, self.n_levels_ > 0)
             hits, size = leaf_frequency(self.trees_, leaf, rows.exact[position])
             with np.errstate(divide="ignore", invalid="ignore"):
                 total += np.where(hits > 0, np.log(hits / size), -np.inf)

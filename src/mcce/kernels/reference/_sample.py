@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._types import BoolArray, Codes, IntArray, WordArray
+from .._types import Codes, IntArray, WordArray
 from ._random import draw_keys, pick
 from ._trees import LEAF, Trees, descend
 
@@ -16,7 +16,7 @@ from ._trees import LEAF, Trees, descend
 def sample(
     trees: Trees,
     responses: IntArray,
-    by_set: BoolArray,
+    n_levels: IntArray,
     given: Codes,
     keys: WordArray,
     draws: IntArray,
@@ -27,8 +27,8 @@ def sample(
     ----------
     trees, responses
         The chain: tree i gives the column ``responses[i]``, in visit order.
-    by_set : (n_columns,)
-        Columns that are split by sets of levels.
+    n_levels : (n_columns,)
+        Number of levels of each categorical column, 0 for numeric ones.
     given : (n_columns, n_groups)
         Descent codes; the columns that are no response must be filled.
     keys : (n_groups,)
@@ -39,7 +39,7 @@ def sample(
     codes = np.repeat(given, draws.size, axis=1)
     row_keys = draw_keys(keys, draws).ravel()
     for tree, column in enumerate(responses):
-        leaf = descend(trees, tree, codes, by_set)
+        leaf = descend(trees, tree, codes, n_levels > 0)
         chosen = pick(row_keys, int(column), trees.count[leaf].astype(np.int64))
         codes[column] = trees.values[trees.start[leaf] + chosen]
     return codes[responses].reshape(responses.size, keys.size, draws.size)
