@@ -90,14 +90,25 @@ public:
         }
         if (bounded()) n_allowed = out.size();
         const std::size_t n = std::min(n_best, out.size());
-        std::partial_sort(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(n), out.end(),
-                          [this](const Best& a, const Best& b) { return before(a, b); });
+        const auto end = out.begin() + static_cast<std::ptrdiff_t>(n);
+        if (rules_.first_key == kSparsity && rules_.second_key == kDistance) {
+            std::partial_sort(out.begin(), end, out.end(), paper_order);
+        } else {
+            std::partial_sort(out.begin(), end, out.end(),
+                              [this](const Best& a, const Best& b) { return before(a, b); });
+        }
         out.resize(n);
         return n_allowed;
     }
 
 private:
     bool bounded() const { return rules_.max_distance < std::numeric_limits<double>::infinity(); }
+
+    static bool paper_order(const Best& a, const Best& b) {
+        if (a.sparsity != b.sparsity) return a.sparsity < b.sparsity;
+        if (a.distance != b.distance) return a.distance < b.distance;
+        return a.draw < b.draw;
+    }
 
     bool before(const Best& a, const Best& b) const {
         for (const int key : {rules_.first_key, rules_.second_key}) {

@@ -21,8 +21,9 @@ from .kernels import BoolArray, Codes, FloatArray, IntArray, Listing, rank
 from .protocols import Distance, Rule
 
 ROWS_PER_CALL = 100_000
-# Candidates listed per person at first; the rest only for people who need them.
-N_LISTED = 64
+# Candidates listed per person at first, and how many times as many for people who need more.
+N_LISTED = 16
+LIST_MORE = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,10 +207,10 @@ class Waves:
         self.n_asked += place.size
 
     def _list_more(self, person: IntArray) -> None:
-        """List the people who go on as far as it goes."""
-        n_draws = self.ranked.candidates.draws.size
-        if self.listing.draw.shape[1] < n_draws:
-            self.listing = self.ranked.list_allowed(person, n_draws)
+        """List more candidates of the people who go on."""
+        n_listed = self.listing.draw.shape[1]
+        if n_listed < self.ranked.candidates.draws.size:
+            self.listing = self.ranked.list_allowed(person, LIST_MORE * n_listed)
             self._row[person] = np.arange(person.size)
 
     def _pick(self, person: IntArray, row: IntArray, at: IntArray, rank: IntArray) -> None:

@@ -297,17 +297,48 @@ class Rows:
         tables
             The value of each code, one table per mutable feature, in the dtypes of these rows.
         """
-        cells = [column.array.take(owner) for _, column in self.frame.items()]
-        mutable = self.schema.mutable
-        for position, new, row, table in zip(mutable, changed, codes, tables, strict=True):
-            cells[position][new] = table.array.take(row[new])
+        pools = dict(zip(self.schema.mutable.tolist(), self._pools(tables), strict=True))
+        places = np.where(changed, codes.astype(np.int64) + len(self), owner)
+        row = dict(zip(pools, places, strict=True))
+        cells = [
+            pools[position].take(row[position]) if position in pools else own.take(owner)
+            for position, own in enumerate(self._cells)
+        ]
         return _assemble(cells, self.frame.columns)
+
+    @cached_property
+    def _cells(self) -> list[Any]:
+        """The columns as arrays, plain ones where pandas only wraps them."""
+        return [_unwrapped(column) for _, column in self.frame.items()]
+
+    def _pools(self, tables: Sequence[pd.Series[Any]]) -> list[Any]:
+        """Per mutable feature all cells a row may be made of: people's own, then the table."""
+        if tables is not self.tables:
+            return self._pool(tables)
+        return self._training_pools
+
+    @cached_property
+    def _training_pools(self) -> list[Any]:
+        return self._pool(self.tables)
+
+    def _pool(self, tables: Sequence[pd.Series[Any]]) -> list[Any]:
+        own = [self.frame.iloc[:, position] for position in self.schema.mutable]
+        return [_unwrapped(_stack(o, table)) for o, table in zip(own, tables, strict=True)]
 
 
 def _assemble(cells: Sequence[Any], headings: pd.Index[Any]) -> pd.DataFrame:
     """A frame of columns whose names may be anything that pandas allows."""
     # The dtype is said, or pandas 3 would make strings of objects that are strings.
     series = [pd.Series(c, dtype=object) if is_object_dtype(c.dtype) else c for c in cells]
-    frame = pd.DataFrame(dict(enumerate(series)))
+    frame = pd.DataFrame(dict(enumerate(series)), copy=False)
     frame.columns = headings
     return frame
+
+
+def _stack(own: pd.Series[Any], table: pd.Series[Any]) -> pd.Series[Any]:
+    """Two columns of one dtype, one after the other."""
+    return pd.concat([own, table], ignore_index=True) if len(own) else table
+
+
+def _unwrapped(column: pd.Series[Any]) -> Any:
+    return column.to_numpy() if isinstance(column.dtype, np.dtype) else column.array
