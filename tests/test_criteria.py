@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import brute_force
-from mcce import MCCE, Interval, McceWarning, TreeChain
+from mcce import MCCE, Interval, McceWarning, Schema, TreeChain
 from tables import cases
 
 DESIRED = Interval(0.55, np.inf, closed="left")
@@ -108,3 +108,14 @@ def test_everybody_is_accounted_for(work):
     changes = result.changes()
     if explainer.tolerance == 0:
         assert len(changes) == result.measures["sparsity"].sum()
+
+
+@given(cases())
+def test_training_rows_have_the_same_codes_when_they_come_again(case):
+    rows = Schema.learn_rows(case.train, immutable=case.immutable)
+
+    again = rows.schema.encode(case.train)
+
+    assert np.array_equal(rows.exact, again.exact)
+    assert np.array_equal(rows.descent, again.descent)
+    pd.testing.assert_frame_equal(rows.frame, again.frame)

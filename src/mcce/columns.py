@@ -166,17 +166,28 @@ def check_finite(series: pd.Series[Any]) -> None:
         )
 
 
-def first_of_each_value(series: pd.Series[Any], kind: Kind) -> tuple[IntArray, bool]:
-    """Positions at which each distinct value first stands, ascending by value, missing last."""
+def code_values(series: pd.Series[Any], kind: Kind) -> tuple[Codes, IntArray, bool]:
+    """Ranks of a training column's cells among its distinct values, missing last.
+
+    Returns the ranks, the positions at which each value first stands, and whether one is missing.
+    """
     missing = is_missing(series)
-    present = np.flatnonzero(~missing)
+    has_missing = bool(missing.any())
+    present = np.flatnonzero(~missing) if has_missing else np.arange(len(series))
+    cells = series.iloc[present] if has_missing else series
     if kind == "numeric":
-        first = present[np.unique(_native(series.iloc[present]), return_index=True)[1]]
+        numbers, values = pd.factorize(_native(cells))
+        order = np.argsort(values)
     else:
-        first = present[_first_of_each_level(series.iloc[present])]
-    if missing.any():
-        first = np.append(first, np.argmax(missing))
-    return first, bool(missing.any())
+        numbers, levels = factorize(cells)
+        order = _level_order(cells, numbers, levels)
+    rank = np.empty(order.size, dtype=np.int32)
+    rank[order] = np.arange(order.size)
+    codes = np.full(len(series), order.size, dtype=np.int32)
+    codes[present] = rank[numbers]
+    first = np.empty(order.size, dtype=np.int64)
+    first[codes[present][::-1]] = present[::-1]
+    return codes, np.append(first, np.argmax(missing)) if has_missing else first, has_missing
 
 
 def as_numbers(series: pd.Series[Any]) -> FloatArray:
@@ -284,14 +295,12 @@ def _gap(low: np.ndarray, high: np.ndarray) -> np.ndarray:
     return gap.view(np.uint64) if gap.dtype.kind == "i" else gap
 
 
-def _first_of_each_level(series: pd.Series[Any]) -> IntArray:
-    """Positions of the first cell of each level; in the order of the levels."""
-    numbers, levels = factorize(series)
-    first = np.empty(len(levels), dtype=np.int64)
-    first[numbers[::-1]] = np.arange(len(numbers))[::-1]
+def _level_order(series: pd.Series[Any], numbers: IntArray, levels: np.ndarray) -> IntArray:
+    """The levels in their own order, or sorted."""
     if is_ordered(series.dtype):
-        ranks = series.cat.codes.to_numpy()[first]
-        return first[np.argsort(ranks)]
+        ranks = np.empty(len(levels), dtype=np.int64)
+        ranks[numbers] = series.cat.codes.to_numpy()
+        return np.argsort(ranks)
     try:
         order = sorted(range(len(levels)), key=lambda i: levels[i])
     except TypeError as error:
@@ -299,4 +308,4 @@ def _first_of_each_level(series: pd.Series[Any]) -> IntArray:
             f"The levels of column {series.name!r} cannot be sorted ({error}). "
             "Make them all of one type, e.g. with .astype(str)."
         ) from None
-    return first[np.array(order, dtype=np.int64)]
+    return np.array(order, dtype=np.int64)

@@ -156,8 +156,8 @@ class MCCE(BaseEstimator):
         check_parameters(self)
         generator, distance = find_generator(self.generator), find_distance(self.distance)
         clock = _Clock()
-        schema = Schema.learn(X, immutable=self.immutable, kinds=self.kinds)
-        rows = schema.encode(X)
+        rows = Schema.learn_rows(X, immutable=self.immutable, kinds=self.kinds)
+        schema = rows.schema
         clock.stop("encode")
         decision = decide(
             self.predictor, self.desired, score_class=self.score_class, as_array=schema.from_array

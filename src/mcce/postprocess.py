@@ -24,6 +24,8 @@ ROWS_PER_CALL = 100_000
 # Candidates listed per person at first, and how many times as many for people who need more.
 N_LISTED = 16
 LIST_MORE = 8
+# Candidates asked per person after which waves double.
+MANY_ASKED = 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,10 +192,15 @@ class Waves:
         return enough | (self.n_asked >= self.n_allowed)
 
     def next_wave(self) -> None:
-        """Ask for everybody unsettled about as many candidates as have been asked before."""
+        """Ask about the next candidates of everybody unsettled, more in each wave.
+
+        Half as many as were asked before: most people need one or two, and each row costs. As many
+        as before for those who need a lot: then it is the number of calls that costs.
+        """
         wanted = self.ranked.ranking.n_counterfactuals
         person = np.flatnonzero(~self.settled)
-        place = self.n_asked + np.arange(max(wanted, self.n_asked))
+        width = self.n_asked // 2 if self.n_asked < MANY_ASKED else self.n_asked
+        place = self.n_asked + np.arange(max(wanted, width))
         if place[-1] >= self.listing.draw.shape[1]:
             self._list_more(person)
         who, which = np.nonzero(place < self.n_allowed[person][:, None])

@@ -74,9 +74,16 @@ class Feature:
     @classmethod
     def learn(cls, series: pd.Series[Any], *, kind: Kind | None, immutable: bool) -> Feature:
         """Feature of a training column; its kind follows the dtype unless it is given."""
+        return cls.learn_codes(series, kind=kind, immutable=immutable)[0]
+
+    @classmethod
+    def learn_codes(
+        cls, series: pd.Series[Any], *, kind: Kind | None, immutable: bool
+    ) -> tuple[Feature, Codes]:
+        """Feature of a training column, and the codes of its cells."""
         kind = columns.check_kind(series, kind)
-        first, has_missing = columns.first_of_each_value(series, kind)
-        return cls(
+        codes, first, has_missing = columns.code_values(series, kind)
+        feature = cls(
             name=series.name,
             kind=kind,
             immutable=immutable,
@@ -84,6 +91,7 @@ class Feature:
             table=series.iloc[first].reset_index(drop=True),
             has_missing=has_missing,
         )
+        return feature, codes
 
     def encode(self, series: pd.Series[Any]) -> tuple[Codes, Codes]:
         """Descent code and exact code of each cell of a column of this feature.
@@ -94,16 +102,21 @@ class Feature:
         n_present = self.n_codes - self.has_missing
         known = self.table.iloc[:n_present]
         missing = columns.is_missing(series)
+        if not missing.any():
+            return self._encode_present(known, series)
         exact = np.full(len(series), -1, dtype=np.int32)
-        if self.kind == "numeric":
-            descent = np.full(len(series), self.n_codes - 1, dtype=np.int32)
-            exact[~missing], descent[~missing] = columns.rank_numbers(known, series[~missing])
-        else:
-            exact[~missing] = columns.match_levels(known, series[~missing])
-            descent = np.where(exact >= 0, exact, np.int32(self.n_codes))
+        unseen = self.n_codes - (self.kind == "numeric")
+        descent = np.full(len(series), unseen, dtype=np.int32)
+        exact[~missing], descent[~missing] = self._encode_present(known, series[~missing])
         if self.has_missing:
             exact[missing] = descent[missing] = self.n_codes - 1
         return exact, descent
+
+    def _encode_present(self, known: pd.Series[Any], cells: pd.Series[Any]) -> tuple[Codes, Codes]:
+        if self.kind == "numeric":
+            return columns.rank_numbers(known, cells)
+        exact = columns.match_levels(known, cells)
+        return exact, np.where(exact >= 0, exact, np.int32(self.n_codes))
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,7 +145,18 @@ class Schema:
         immutable: Sequence[Hashable] | None = None,
         kinds: Mapping[Hashable, Kind] | None = None,
     ) -> Schema:
-        """Schema of training data.
+        """Schema of training data; see :meth:`learn_rows`."""
+        return cls.learn_rows(data, immutable=immutable, kinds=kinds).schema
+
+    @classmethod
+    def learn_rows(
+        cls,
+        data: pd.DataFrame | np.ndarray,
+        *,
+        immutable: Sequence[Hashable] | None = None,
+        kinds: Mapping[Hashable, Kind] | None = None,
+    ) -> Rows:
+        """Training data as rows with their own schema.
 
         Parameters
         ----------
@@ -157,11 +181,15 @@ class Schema:
                 f"All {frame.shape[1]} columns are immutable, so nothing could change. "
                 "Leave at least one column out of immutable."
             )
-        features = tuple(
-            Feature.learn(frame.iloc[:, place], kind=given.get(name), immutable=name in fixed)
+        learned = [
+            Feature.learn_codes(frame.iloc[:, place], kind=given.get(name), immutable=name in fixed)
             for place, name in enumerate(frame.columns)
-        )
-        return cls(features, from_array=not isinstance(data, pd.DataFrame))
+        ]
+        features = tuple(feature for feature, _ in learned)
+        codes = np.stack([codes for _, codes in learned])
+        schema = cls(features, from_array=not isinstance(data, pd.DataFrame))
+        own = frame.reset_index(drop=True)
+        return Rows(schema, own, frame.index, frame.columns, codes, codes)
 
     @property
     def names(self) -> list[Hashable]:
