@@ -166,7 +166,8 @@ def test_several_labels_are_valid_by_predict_and_scored_by_their_summed_probabil
     assert valid(decision) == [False, True, True, True]
     assert decision.score(X).score.tolist() == [0.0, 1.0, 1.0, 1.0]
     assert (
-        repr(decision) == "Decision(DecisionTreeClassifier.predict_proba[:, [1, 2]] in ['b', 'c'])"
+        repr(decision) == "Decision(DecisionTreeClassifier.predict in ['b', 'c'], "
+        "score DecisionTreeClassifier.predict_proba[:, [1, 2]])"
     )
 
 

@@ -91,7 +91,7 @@ def test_the_order_of_training_rows_changes_nothing(case, seed):
 
 def test_another_seed_gives_other_answers(bank):
     people = bank[bank["salary"] < 45_000]
-    score = lambda frame: frame["salary"] / 1000  # noqa: E731
+    score = lambda frame: frame["salary"] / 1000
     frames = [
         MCCE(score, (70, 200), immutable=["age"], n_samples=5, random_state=seed)
         .fit(bank)

@@ -65,5 +65,5 @@ def test_who_has_the_loan_already_is_reported_not_explained(bank):
 
     assert result.people["status"].tolist() == ["already desired"]
     assert result.frame.empty
-    assert result.summary()["already_desired"].tolist() == [1]
+    assert result.summary()["n_already_desired"].tolist() == [1]
     assert "1 already desired" in repr(result)

@@ -215,7 +215,7 @@ def test_leaves_on_adult_are_as_pure_as_scikit_learn_s(data_folder):
 
 
 def test_the_generator_can_be_given_by_name_or_as_an_object(bank):
-    score = lambda frame: frame["salary"]  # noqa: E731
+    score = lambda frame: frame["salary"]
     chain = TreeChain(max_depth=2)
 
     explainer = MCCE(score, (60_000, 1e9), generator=chain, random_state=0).fit(bank)

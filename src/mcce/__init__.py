@@ -1,7 +1,7 @@
 """Counterfactual explanations for tabular data: valid, realistic, low-cost, actionable."""
 
 from .counterfactuals import Counterfactuals
-from .decision import Decision, Interval
+from .decision import Decision
 from .distances import Gower
 from .errors import (
     McceError,
@@ -13,6 +13,7 @@ from .errors import (
     SchemaError,
 )
 from .explainer import MCCE
+from .interval import Interval
 from .model import TreeChain
 from .schema import Schema
 

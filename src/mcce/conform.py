@@ -53,6 +53,28 @@ def conform(series: pd.Series[Any], table: pd.Series[Any], kind: Kind) -> pd.Ser
     return series
 
 
+def cast(series: pd.Series[Any], like: pd.Series[Any]) -> pd.Series[Any]:
+    """The column in the dtype of another, or an error where that would change a cell."""
+    return _cast(series, like.dtype, like)
+
+
+def own_dtype_kept(
+    given: pd.Series[Any], conformed: pd.Series[Any], table: pd.Series[Any], *, immutable: bool
+) -> pd.Series[Any]:
+    """The column of numbers in its own dtype, if that holds every value it may have to hold.
+
+    An immutable column holds its own cells only; another one the training values too.
+    """
+    if given.dtype == conformed.dtype or not is_measured(given.dtype):
+        return conformed
+    if not immutable:
+        try:
+            _cast(table, given.dtype, given)
+        except SchemaError:
+            return conformed
+    return given
+
+
 def recast(series: pd.Series[Any], dtype: Any) -> pd.Series[Any]:
     """The column in another dtype; a missing cell stays missing."""
     if is_missing(series).all():

@@ -46,7 +46,9 @@ class Counterfactuals:
         features with a value that training never held), and score, sparsity and gower of the
         nearest miss.
     nearest_misses
-        For each person without an answer, the candidate that came nearest; index factual.
+        For each person without an answer, the candidate that came nearest; index factual. Nobody
+        has one if no training row has the desired decision or the search was stopped: then no
+        candidates were looked at.
     n_evaluated
         Distinct candidates the predictor was asked about in the search. The factuals and the last
         call on ``frame`` are not in it.
@@ -54,7 +56,7 @@ class Counterfactuals:
         Counterfactuals that were withdrawn because the predictor judged them differently when
         asked again. 0 for a deterministic predictor.
     timings
-        Wall-clock seconds by step.
+        Seconds by step, added up over threads, and ``total`` by the clock on the wall.
     """
 
     factuals: pd.DataFrame
@@ -100,7 +102,7 @@ class Counterfactuals:
             ),
             n_evaluated=found.n_evaluated,
             n_unstable=found.n_unstable,
-            timings=dict(seconds) | {"total": sum(seconds.values())},
+            timings=dict(seconds),
         )
 
     @property
@@ -139,9 +141,9 @@ class Counterfactuals:
         return pd.DataFrame(
             {
                 "n_factuals": [len(self.people)],
-                "answered": [int((status == ANSWERED).sum())],
-                "already_desired": [int((status == ALREADY).sum())],
-                "no_answer": [int((status == UNANSWERED).sum())],
+                "n_answered": [int((status == ANSWERED).sum())],
+                "n_already_desired": [int((status == ALREADY).sum())],
+                "n_no_answer": [int((status == UNANSWERED).sum())],
                 "sparsity": [first["sparsity"].mean()],
                 "gower": [first["gower"].mean()],
                 "l1": [first["l1"].mean()],

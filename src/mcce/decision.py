@@ -4,7 +4,7 @@ Paper, footnote to the introduction: a decision is derived from the prediction f
 interval c. This is the only module that calls f.
 
 Always true: which method of the predictor is called is settled once and written in ``method``;
-what comes back is checked (one finite score per row) before anybody uses it.
+what comes back is checked (one score per row, none of them NaN) before anybody uses it.
 """
 
 from __future__ import annotations
@@ -21,59 +21,10 @@ from sklearn.exceptions import NotFittedError as SklearnNotFittedError
 from sklearn.utils import get_tags
 
 from .errors import ParameterError, PredictorError
+from .interval import Interval
 from .kernels import BoolArray, FloatArray
 
 Method = Literal["predict_proba", "decision_function", "predict", "call"]
-Closed = Literal["both", "left", "right", "neither"]
-
-
-@dataclass(frozen=True)
-class Interval:
-    """Desired scores between two ends, each open or closed; infinite ends are allowed.
-
-    Examples
-    --------
-    >>> Interval(0.0, 0.1, closed="left")
-    Interval [0.0, 0.1)
-    >>> Interval(0.0, 0.1, closed="left").contains(np.array([0.0, 0.05, 0.1]))
-    array([ True,  True, False])
-    """
-
-    low: float
-    high: float
-    closed: Closed = "both"
-
-    def __post_init__(self) -> None:
-        for end, value in (("low", self.low), ("high", self.high)):
-            if not isinstance(value, Real) or math.isnan(value):
-                raise ParameterError(f"Interval {end} must be a number, got {value!r}.")
-        if self.closed not in ("both", "left", "right", "neither"):
-            raise ParameterError(
-                f'closed must be "both", "left", "right" or "neither", got {self.closed!r}.'
-            )
-        if self.low > self.high or (self.low == self.high and self.closed != "both"):
-            raise ParameterError(
-                f"{self!r} is empty: no score could ever be in it. Give the lower end first."
-            )
-
-    def __repr__(self) -> str:
-        left = "[" if self.closed in ("both", "left") else "("
-        right = "]" if self.closed in ("both", "right") else ")"
-        return f"Interval {left}{self.low}, {self.high}{right}"
-
-    def contains(self, scores: FloatArray) -> BoolArray:
-        """Whether each score is inside."""
-        above = scores >= self.low if self.closed in ("both", "left") else scores > self.low
-        below = scores <= self.high if self.closed in ("both", "right") else scores < self.high
-        return above & below
-
-    def shortfall(self, scores: FloatArray) -> FloatArray:
-        """How far each score is from the interval, 0 inside and at the ends."""
-        # Infinity minus infinity is 0 here: a score at an infinite end is inside.
-        with np.errstate(invalid="ignore"):
-            below = np.where(scores < self.low, self.low - scores, 0.0)
-            above = np.where(scores > self.high, scores - self.high, 0.0)
-        return np.where(np.isnan(scores), np.nan, below + above)
 
 
 @dataclass(frozen=True)
@@ -109,9 +60,13 @@ class Decision:
     as_array: bool = False
 
     def __repr__(self) -> str:
-        wanted = self.desired if isinstance(self.desired, Interval) else list(self.desired)
-        columns = f"[:, {list(self.columns)}]" if self.columns else ""
-        return f"Decision({type(self.predictor).__name__}.{self.method}{columns} in {wanted!r})"
+        name, columns = type(self.predictor).__name__, f"[:, {list(self.columns)}]"
+        score = f"{name}.{self.method}{columns if self.columns else ''}"
+        if isinstance(self.desired, Interval):
+            return f"Decision({score} in {self.desired!r})"
+        asked = "call" if self.method == "call" else "predict"
+        labels = f"{name}.{asked} in {list(self.desired)!r}"
+        return f"Decision({labels}, score {score})" if self.columns else f"Decision({labels})"
 
     def score(self, frame: pd.DataFrame) -> Scored:
         """Score and validity of each row of a frame with the training columns."""
@@ -157,6 +112,12 @@ class Decision:
         if answer.shape == (len(frame), 1):
             answer = answer.ravel()
         self._check_shape(answer, len(frame))
+        fractions = answer[answer != np.floor(answer)] if answer.dtype.kind == "f" else answer[:0]
+        if fractions.size:
+            raise PredictorError(
+                f"desired names labels, {self.desired!r}, but the predictor gives numbers such as "
+                f"{fractions[0]!r}. For an interval of scores pass a tuple of two numbers."
+            )
         return pd.Series(answer)
 
     def _check_shape(self, answer: np.ndarray, n_rows: int, *, at_least: int | None = None) -> None:
@@ -393,4 +354,6 @@ def _missing_hint(frame: pd.DataFrame) -> str:
 def _shape_hint(answer: np.ndarray) -> str:
     if answer.ndim != 2:
         return ""
-    return " Pick one column of it, e.g. predictor=lambda frame: model.predict_proba(frame)[:, 1]."
+    return (
+        " Pick one column of it, e.g. predictor=lambda frame: black_box.predict_proba(frame)[:, 1]."
+    )

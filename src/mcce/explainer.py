@@ -85,10 +85,14 @@ class MCCE(BaseEstimator):
         How the predictor is called and what is desired of it.
     generator_
         The fitted model of step 1.
+    distance_
+        The fitted distance.
     n_desired_ : int
         Training rows with the desired decision.
     seed_ : int
         Seed of all draws.
+    training_rows_ : array or None
+        The training rows as bytes, kept only with ``exclude_training_rows``.
     timings_ : dict
         Wall-clock seconds of fitting by step.
 
@@ -209,7 +213,8 @@ class MCCE(BaseEstimator):
         scored = self.decision_.score(rows.frame)
         clock.stop("decision")
         found = self._search(rows, np.flatnonzero(~scored.valid), watch)
-        result = Counterfactuals.build(rows, scored, found, clock.seconds | dict(found.seconds))
+        seconds = clock.seconds | found.seconds | {"total": clock.total()}
+        result = Counterfactuals.build(rows, scored, found, seconds)
         self._warn(result)
         return result
 
@@ -329,12 +334,15 @@ class _Clock:
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
-        self._last = time.perf_counter()
+        self._first = self._last = time.perf_counter()
 
     def stop(self, step: str) -> None:
         now = time.perf_counter()
         self.seconds[step] = now - self._last
         self._last = now
+
+    def total(self) -> float:
+        return time.perf_counter() - self._first
 
 
 def _seed(random_state: int | None) -> int:

@@ -18,6 +18,7 @@ import pandas as pd
 
 from .candidates import Candidates, Sampled
 from .columns import as_numbers
+from .conform import cast
 from .kernels import Codes, Comparison, FloatArray, IntArray, first_of_each, person_keys
 from .protocols import Generator
 from .schema import Rows
@@ -37,7 +38,7 @@ class Block:
 
 def blocks(rows: Rows, people: IntArray, n_samples: int, memory: float) -> Iterator[Block]:
     """The people in blocks whose candidates take about ``memory`` megabytes."""
-    group = _groups(rows, people)
+    group = rows.groups[people]
     order = np.argsort(group, kind="stable")
     per_person = n_samples * (BYTES_PER_CANDIDATE + BYTES_PER_CODE * rows.schema.mutable.size)
     size = max(1, int(memory * 1e6 / per_person))
@@ -87,22 +88,11 @@ def generate(
     )
 
 
-def _groups(rows: Rows, people: IntArray) -> IntArray:
-    """A number for each distinct combination of immutable values."""
-    group = np.zeros(people.size, dtype=np.int64)
-    for position in rows.schema.immutable:
-        values = pd.factorize(rows.frame.iloc[people, position], use_na_sentinel=False)[0]
-        pairs = group * (int(values.max(initial=0)) + 1) + values
-        group = np.unique(pairs, return_inverse=True)[1]
-    return group
-
-
 def _tables(rows: Rows, sampled: Sampled) -> Sequence[pd.Series[Any]]:
     """The generator's own value tables in the dtypes of the rows, or those of training."""
     if sampled.tables is None:
         return rows.tables
-    dtypes = [table.dtype for table in rows.tables]
-    return [t.astype(dtype) for t, dtype in zip(sampled.tables, dtypes, strict=True)]
+    return [cast(own, table) for own, table in zip(sampled.tables, rows.tables, strict=True)]
 
 
 def _numbers(

@@ -11,6 +11,7 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from .errors import NotFittedError, ParameterError
 
@@ -54,26 +55,32 @@ def check_parameters(given: Any) -> None:
 
 
 def learned_parameters(given: Any) -> dict[str, Any]:
-    """Parameters that fit builds on, kept as they were."""
+    """Parameters that fit builds on, as they are now; those of the generator too."""
     values = {name: getattr(given, name) for name in LEARNED}
-    return {k: v.copy() if isinstance(v, (list, dict, set)) else v for k, v in values.items()}
+    values |= {k: v for k, v in given.get_params().items() if k.startswith("generator__")}
+    return {name: _frozen(value) for name, value in values.items()}
 
 
 def check_unchanged(given: Any, learned: dict[str, Any]) -> None:
     """Raise if a parameter that fit builds on was set anew after it."""
-    for name, value in learned.items():
-        if not _same(getattr(given, name), value):
+    now = learned_parameters(given)
+    for name in dict.fromkeys([*learned, *now]):
+        if name not in now or name not in learned or not _same(now[name], learned[name]):
             raise NotFittedError(
-                f"{name} was changed after fit, to {getattr(given, name)!r}, and would be ignored. "
+                f"{name} was changed after fit, to {now.get(name)!r}, and would be ignored. "
                 "Fit again."
             )
 
 
+def _frozen(value: Any) -> Any:
+    """A value that does not change if what it was taken from does."""
+    if isinstance(value, (list, np.ndarray, pd.Index, pd.Series)):
+        return tuple(value)
+    return value.copy() if isinstance(value, (dict, set)) else value
+
+
 def _same(first: Any, second: Any) -> bool:
-    if first is second:
-        return True
-    same = np.asarray(first == second)
-    return type(first) is type(second) and bool(same.all())
+    return first is second or (type(first) is type(second) and bool(first == second))
 
 
 def _check_whole(name: str, value: Any, least: int, most: int) -> None:

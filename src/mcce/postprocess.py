@@ -17,6 +17,7 @@ import numpy as np
 
 from .candidates import Candidates
 from .decision import Decision
+from .distances import Gower
 from .kernels import BoolArray, Codes, FloatArray, IntArray, Listing, rank
 from .protocols import Distance, Rule
 
@@ -74,7 +75,8 @@ class Ranked:
         self.candidates = candidates
         self.ranking = ranking
         self.passed = {rule.name: rule(candidates) for rule in ranking.rules}
-        self._distance = None if ranking.distance.name == "gower" else ranking.distance(candidates)
+        plain = type(ranking.distance) is Gower
+        self._distance = None if plain else ranking.distance(candidates)
         n_listed = max(N_LISTED, 4 * ranking.n_counterfactuals)
         self.first = self.list_allowed(np.arange(candidates.people.size), n_listed)
 
@@ -112,26 +114,51 @@ class Ranked:
         )
 
 
-class Ledger:
-    """What the predictor said of each candidate of a block, asked at most once."""
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """What the predictor said of single candidates, by group (as numbered for all) and draw."""
 
-    def __init__(self, candidates: Candidates, decision: Decision) -> None:
+    group: IntArray
+    draw: IntArray
+    score: FloatArray
+    valid: BoolArray
+
+
+class Ledger:
+    """What the predictor said of each candidate of a block, asked at most once.
+
+    ``groups`` are the block's groups as numbered for all people; ``remembered`` is what was asked
+    about them before, in another block or another pass.
+    """
+
+    def __init__(
+        self,
+        candidates: Candidates,
+        decision: Decision,
+        groups: IntArray,
+        remembered: Sequence[Asked] = (),
+    ) -> None:
         shape = candidates.distinct.shape
         self.candidates = candidates
         self.decision = decision
+        self.groups = groups
+        self.asked: list[Asked] = []
         self.known: BoolArray = np.zeros(shape, dtype=bool)
         self.valid: BoolArray = np.zeros(shape, dtype=bool)
         self.score: FloatArray = np.full(shape, np.nan)
         self.n_evaluated = 0
 
-    def continue_group(self, before: Ledger) -> None:
-        """Take over what the block before asked about its last group, which is our first."""
-        for ours, theirs in (
-            (self.known, before.known),
-            (self.valid, before.valid),
-            (self.score, before.score),
-        ):
-            ours[0] = theirs[-1]
+        for asked in remembered:
+            place = np.minimum(np.searchsorted(groups, asked.group), groups.size - 1)
+            ours = np.flatnonzero(groups[place] == asked.group)
+            self._note(place[ours], asked.draw[ours], asked.score[ours], asked.valid[ours])
+
+    def _note(
+        self, group: IntArray, draw: IntArray | Codes, score: FloatArray, valid: BoolArray
+    ) -> None:
+        self.known[group, draw] = True
+        self.score[group, draw] = score
+        self.valid[group, draw] = valid
 
     def ask(self, person: IntArray, draw: IntArray | Codes) -> BoolArray:
         """Whether each candidate, by person and draw in this block, is valid."""
@@ -142,8 +169,15 @@ class Ledger:
         for start in range(0, new.size, ROWS_PER_CALL):
             rows = new[start : start + ROWS_PER_CALL]
             scored = self.decision.score(self.candidates.frame(person[rows], draw[rows]))
-            at = group[rows], draw[rows]
-            self.known[at], self.valid[at], self.score[at] = True, scored.valid, scored.score
+            self._note(group[rows], draw[rows], scored.score, scored.valid)
+            self.asked.append(
+                Asked(
+                    self.groups[group[rows]],
+                    draw[rows].astype(np.int64),
+                    scored.score,
+                    scored.valid,
+                )
+            )
         self.n_evaluated += new.size
         return self.valid[group, draw]
 

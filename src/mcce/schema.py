@@ -13,18 +13,18 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from pandas.api.types import is_object_dtype
 
 from . import columns
-from .conform import conform, recast
+from .conform import conform, own_dtype_kept, recast
 from .errors import SchemaError
 from .kernels import BoolArray, Codes, FloatArray, IntArray
 
-Kind = Literal["numeric", "categorical"]
+Kind = columns.Kind
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,15 +217,20 @@ class Schema:
         self._check_names(given, isinstance(data, pd.DataFrame))
         place: dict[Hashable, int] = {name: at for at, name in enumerate(given.columns)}
         order = [place[name] for name in self.names]
+        own = [given.iloc[:, position].reset_index(drop=True) for position in order]
         cells = [
-            conform(given.iloc[:, position].reset_index(drop=True), feature.table, feature.kind)
-            for position, feature in zip(order, self.features, strict=True)
+            conform(series, feature.table, feature.kind)
+            for series, feature in zip(own, self.features, strict=True)
         ]
         exact = np.empty((len(self.features), len(given)), dtype=np.int32)
         descent = np.empty_like(exact)
         for position, (feature, series) in enumerate(zip(self.features, cells, strict=True)):
             exact[position], descent[position] = feature.encode(series)
-        frame = _assemble(cells, given.columns.take(order))
+        returned = [
+            own_dtype_kept(series, cell, feature.table, immutable=feature.immutable)
+            for series, cell, feature in zip(own, cells, self.features, strict=True)
+        ]
+        frame = _assemble(returned, given.columns.take(order))
         return Rows(self, frame, given.index, given.columns, exact, descent)
 
     def _check_names(self, frame: pd.DataFrame, is_frame: bool) -> None:
@@ -279,6 +284,16 @@ class Rows:
         if self.schema.features[position].kind == "categorical":
             return None
         return columns.as_numbers(self.frame.iloc[:, position])
+
+    @cached_property
+    def groups(self) -> IntArray:
+        """A number for each distinct combination of immutable values, shape (n_rows,)."""
+        group = np.zeros(len(self), dtype=np.int64)
+        for position in self.schema.immutable:
+            values = pd.factorize(self.frame.iloc[:, position], use_na_sentinel=False)[0]
+            pairs = group * (int(values.max(initial=0)) + 1) + values
+            group = np.unique(pairs, return_inverse=True)[1]
+        return group
 
     @cached_property
     def own_numbers(self) -> FloatArray:

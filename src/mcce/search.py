@@ -19,15 +19,13 @@ import pandas as pd
 from .decision import Decision
 from .generate import Block, blocks, generate
 from .kernels import BoolArray, FloatArray, IntArray
-from .postprocess import Ledger, Picks, Ranked, Ranking, Waves, explain_misses
-from .protocols import Generator, Progress, Rule, Watcher
+from .postprocess import Asked, Ledger, Picks, Ranked, Ranking, Waves, explain_misses
+from .protocols import Generator, Progress, Watcher
 from .rules import NotAgain
 from .schema import Rows
 from .threads import map_ordered
 
-MAX_CONFIRMATIONS = 10
 STOPPED = "stopped before an answer was found"
-UNSTABLE = "the predictor gives another score each time it is asked"
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,22 +118,23 @@ class Found:
 def search(plan: Plan, rows: Rows, people: IntArray) -> Found:
     """Counterfactuals for people, each confirmed by a fresh call on the frame returned.
 
-    One that fails is dropped and its person searched again without it. A predictor that keeps
-    changing its mind leaves the person without an answer.
+    One that fails is dropped, and its person is searched again without it, until one stands or
+    the candidates run out.
     """
-    found = _find(plan, rows, people)
-    failed = NotAgain(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
-    for _ in range(MAX_CONFIRMATIONS):
-        again, failed = _confirm(plan, found, failed)
-        if not again.size:
-            return found
-        rules: tuple[Rule, ...] = (*plan.ranking.rules, failed)
-        retry = replace(plan, ranking=replace(plan.ranking, rules=rules))
-        found = _merge(rows, [_without(found, again), _find(retry, rows, again)])
-    again, _ = _confirm(plan, found, failed)
-    found = _without(found, again)
-    found.reasons |= dict.fromkeys(again.tolist(), UNSTABLE)
-    return found
+    nobody = np.empty(0, dtype=np.int64)
+    failed, memory, parts = NotAgain(nobody, nobody), list[Asked](), list[Found]()
+    while True:
+        found = _find(plan, rows, people, memory)
+        bad = _confirm(plan, found)
+        people = np.unique(bad.owner)
+        parts.append(_without(found, people))
+        if not people.size:
+            return _merge(rows, parts)
+        failed = NotAgain(
+            np.concatenate([failed.person, bad.owner]), np.concatenate([failed.draw, bad.draw])
+        )
+        rules = [rule for rule in plan.ranking.rules if not isinstance(rule, NotAgain)]
+        plan = replace(plan, ranking=replace(plan.ranking, rules=(*rules, failed)))
 
 
 def found_nothing(rows: Rows, people: IntArray, reason: str) -> Found:
@@ -143,22 +142,20 @@ def found_nothing(rows: Rows, people: IntArray, reason: str) -> Found:
     return Found(_join(rows, []), _join(rows, []), dict.fromkeys(people.tolist(), reason))
 
 
-def _confirm(plan: Plan, found: Found, failed: NotAgain) -> tuple[IntArray, NotAgain]:
-    """People whose counterfactuals do not all stand up to a fresh call, and all that failed."""
+def _confirm(plan: Plan, found: Found) -> Picked:
+    """The counterfactuals that do not stand up to a fresh call on their frame."""
     started = time.perf_counter()
     fresh = plan.decision.score(found.answers.frame)
     bad = found.answers.take(~fresh.valid)
     found.answers = replace(found.answers, score=fresh.score)
     found.n_unstable += bad.owner.size
     _add(found.seconds, {"confirm": time.perf_counter() - started})
-    return np.unique(bad.owner), NotAgain(
-        np.concatenate([failed.person, bad.owner]), np.concatenate([failed.draw, bad.draw])
-    )
+    return bad
 
 
-def _find(plan: Plan, rows: Rows, people: IntArray) -> Found:
-    """One pass over all people, block by block."""
-    this = _Pass(plan, rows, people.size)
+def _find(plan: Plan, rows: Rows, people: IntArray, memory: list[Asked]) -> Found:
+    """One pass over people, block by block; what is asked is added to ``memory``."""
+    this = _Pass(plan, rows, people.size, memory)
     todo = blocks(rows, people, plan.n_samples, plan.memory)
     parts = []
     for block, ranked, seconds in map_ordered(this.prepare, todo, plan.n_jobs):
@@ -175,13 +172,15 @@ def _find(plan: Plan, rows: Rows, people: IntArray) -> Found:
 class _Pass:
     """What one pass must remember from block to block."""
 
-    def __init__(self, plan: Plan, rows: Rows, n_people: int) -> None:
+    def __init__(self, plan: Plan, rows: Rows, n_people: int, memory: list[Asked]) -> None:
         self.plan = plan
         self.rows = rows
         self.n_people = n_people
+        self.memory = memory
+        self.earlier = list(memory)
+        self.before: list[Asked] = []
         self.n_settled = self.n_evaluated = 0
         self.stopped = False
-        self.last: tuple[int, Ledger] | None = None
 
     def prepare(self, block: Block) -> tuple[Block, Ranked, dict[str, float]]:
         """Steps that need no predictor, in any thread."""
@@ -197,10 +196,9 @@ class _Pass:
     def settle(self, block: Block, ranked: Ranked) -> Found:
         """Steps that ask the predictor, in the caller's thread."""
         started = time.perf_counter()
-        ledger = Ledger(ranked.candidates, self.plan.decision)
-        if self.last is not None and self.last[0] == block.group[0]:
-            ledger.continue_group(self.last[1])
-        self.last = int(block.group[-1]), ledger
+        # A group may go on from the block before; all of them may from an earlier pass.
+        remembered = (*self.earlier, *self.before)
+        ledger = Ledger(ranked.candidates, self.plan.decision, np.unique(block.group), remembered)
         waves = Waves(ranked, ledger)
         while not self.stopped and not waves.settled.all():
             waves.next_wave()
@@ -208,6 +206,9 @@ class _Pass:
             progress = Progress(self.n_people, n_settled, self.n_evaluated + ledger.n_evaluated)
             self.stopped = bool(self.plan.watch(progress))
         misses = explain_misses(waves)
+        one_group = block.group[0] == block.group[-1]
+        self.before = [*(self.before if one_group else ()), *ledger.asked]
+        self.memory += ledger.asked
         self.n_settled += block.people.size
         self.n_evaluated += ledger.n_evaluated
         missed = block.people[misses.picks.person].tolist()
