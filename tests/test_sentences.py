@@ -323,5 +323,5 @@ def test_an_invented_value_that_the_column_cannot_hold_is_refused():
     explainer = MCCE(
         lambda f: f["salary"], (60, 100), immutable=["age"], generator=Halves(), random_state=0
     ).fit(TRAIN)
-    with pytest.raises(SchemaError, match="salary|float64"):
+    with pytest.raises(SchemaError, match="no dtype holds both"):
         explainer.explain(TRAIN.head(1))

@@ -1,0 +1,193 @@
+"""What is measured: the paper's four data sets, two more forms of Adult, and its simulated rows.
+
+Paper, section "Real data experiments" and Experiment 4; the form of each set is section 1 of
+``design/BASELINES.md``. The data lie in a folder ``shared`` beside the checkout. A case whose files
+are not there is left out, and that is said.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from measure import say
+from numpy.typing import NDArray
+from predictors import Floats, Predictor, Recipe, read_network, train_forest, train_network
+
+from mcce import MCCE, Interval, TreeChain
+
+SHARED = Path(__file__).resolve().parents[2] / "shared"
+N_PEOPLE = 1000
+AT_LEAST_HALF = Interval(0.5, 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """Training rows, a black box and the people it declined.
+
+    Parameters
+    ----------
+    name
+        How the case is called on the command line.
+    train, people
+        Training rows and factuals, with the same columns.
+    immutable
+        Columns that must not change.
+    predictor, desired
+        The black box, and the scores that people want.
+    n_samples
+        Candidates per person, the K of the paper.
+    """
+
+    name: str
+    train: pd.DataFrame
+    people: pd.DataFrame
+    immutable: list[str]
+    predictor: Predictor
+    desired: Interval = AT_LEAST_HALF
+    n_samples: int = 1000
+
+    @property
+    def mutable(self) -> list[str]:
+        """Columns that may change."""
+        return [name for name in self.train.columns if name not in self.immutable]
+
+    def decide(self, rows: pd.DataFrame) -> NDArray[np.bool_]:
+        """Which rows have the desired decision."""
+        return self.desired.contains(self.predictor(rows))
+
+    def explainer(self, *, n_jobs: int = 1, decisions: tuple[bool, ...] = (True,)) -> MCCE:
+        """Our explainer with the settings of the case, not yet fitted."""
+        return MCCE(
+            self.predictor,
+            self.desired,
+            immutable=self.immutable,
+            generator=TreeChain(decisions=decisions),
+            n_samples=self.n_samples,
+            n_jobs=n_jobs,
+            random_state=0,
+        )
+
+
+def load(name: str) -> Case | None:
+    """The case of a name, or None where its data are absent."""
+    try:
+        return LOADERS[name]()
+    except FileNotFoundError as error:
+        say(f"{name} is left out: {error.filename} is not there (data lie in ../shared)")
+        return None
+
+
+def declined(case: Case, n_people: int, seed: int = 0) -> pd.DataFrame:
+    """So many declined training rows, drawn with replacement."""
+    rows = case.train[~case.decide(case.train)]
+    chosen = np.random.default_rng(seed).integers(len(rows), size=n_people)
+    return rows.iloc[chosen].reset_index(drop=True)
+
+
+def with_distinct_ages(case: Case, people: pd.DataFrame) -> Case:
+    """The case with these people, no two of whom are of an age: nobody shares candidates."""
+    later = np.arange(len(people)) * 1e-6
+    return replace(
+        case,
+        train=case.train.assign(age=case.train["age"].astype(float)),
+        people=people.assign(age=people["age"] + later),
+    )
+
+
+def gaussian(p: int, n_train: int, n_people: int, n_samples: int) -> Case:
+    """The paper's simulated rows: variances 1, covariances 0.5, f the sum, all mutable."""
+    train = _gaussian_rows(p, n_train, seed=0)
+    rows = _gaussian_rows(p, 10 * n_people + 100, seed=1)
+    people = rows[_total(rows) <= 0].head(n_people)
+    name = f"p {p}, n_train {n_train}, n_test {n_people}, K {n_samples}"
+    desired = Interval(0.0, math.inf, closed="neither")
+    return Case(name, train, people, [], _total, desired, n_samples)
+
+
+def _total(frame: pd.DataFrame) -> Floats:
+    return frame.to_numpy(dtype=np.float64).sum(axis=1)
+
+
+def _gaussian_rows(p: int, n_rows: int, seed: int) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    common, own = rng.standard_normal((n_rows, 1)), rng.standard_normal((n_rows, p))
+    return pd.DataFrame((common + own) * math.sqrt(0.5), columns=[f"x{j}" for j in range(p)])
+
+
+def _reference(name: str) -> Case:
+    """Adult or German with the authors' rows, people and black box."""
+    folder = SHARED / "reference" / name
+    meta = json.loads((folder / "meta.json").read_text())
+    train = pd.read_csv(folder / "train.csv.gz", index_col="row")
+    people = pd.read_csv(folder / "factuals.csv.gz", index_col="row")
+    return Case(
+        name,
+        train.drop(columns=meta["target"]),
+        people.drop(columns=[meta["target"], "pred_prob"]),
+        meta["immutables"],
+        read_network(folder / "model.npz"),
+    )
+
+
+def _fico() -> Case:
+    """HELOC without its empty records, two columns as most frequent level or other."""
+    table = pd.read_csv(SHARED / "data" / "heloc.csv.gz")
+    good = table.pop("RiskPerformance") == "Good"
+    full = ~(table == -9).all(axis=1)
+    rows, good = table[full], good[full]
+    for column in ("MaxDelq2PublicRecLast12M", "MaxDelqEver"):
+        most = rows[column].mode()[0]
+        rows = rows.assign(**{column: np.where(rows[column] == most, str(most), "other")})
+    return _trained("fico", rows, good, ["ExternalRiskEstimate"], Recipe((81, 27, 3), 8, 0.0005))
+
+
+def _gmc() -> Case:
+    """Give Me Some Credit, complete rows; desired is no distress."""
+    rows = pd.read_csv(SHARED / "data" / "gmc.csv.gz").dropna()
+    good = rows.pop("SeriousDlqin2yrs") == 0
+    return _trained("gmc", rows, good, ["age"], Recipe((18, 9, 3), 2048, 0.002))
+
+
+def _adult_all_levels() -> Case:
+    """Adult as UCI has it, with 14 features and up to 42 levels."""
+    rows = pd.read_csv(SHARED / "data" / "adult.csv.gz").drop(columns="split")
+    good = rows.pop("income") == ">50K"
+    recipe = Recipe((18, 9, 3), 1024, 0.002)
+    return _trained("adult-all-levels", rows, good, ["age", "sex"], recipe)
+
+
+def _trained(
+    name: str, rows: pd.DataFrame, good: pd.Series[bool], immutable: list[str], recipe: Recipe
+) -> Case:
+    network = train_network(name, rows, good.to_numpy(), recipe)
+    return Case(name, rows, _first_declined(rows, network), immutable, network)
+
+
+def _adult_forest() -> Case:
+    """The authors' Adult with the paper's black box that has no gradients."""
+    adult = _reference("adult")
+    table = pd.read_csv(SHARED / "reference" / "adult" / "train.csv.gz", index_col="row")
+    forest = train_forest("adult-forest", adult.train, (table["income"] == 1).to_numpy())
+    people = _first_declined(adult.train, forest)
+    return replace(adult, name="adult-forest", people=people, predictor=forest)
+
+
+def _first_declined(rows: pd.DataFrame, predictor: Predictor) -> pd.DataFrame:
+    """The first people of the file that are predicted as class 0."""
+    return rows[predictor(rows) < 0.5].head(N_PEOPLE)
+
+
+LOADERS: dict[str, Callable[[], Case]] = {
+    "adult": lambda: _reference("adult"),
+    "gmc": _gmc,
+    "fico": _fico,
+    "german": lambda: _reference("german"),
+    "adult-all-levels": _adult_all_levels,
+    "adult-forest": _adult_forest,
+}

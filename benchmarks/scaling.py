@@ -1,0 +1,187 @@
+"""How it grows: memory, time by size, and threads.
+
+Memory is the peak of a process of its own for each number of people, started as
+``python benchmarks/scaling.py N``.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from cases import Case, declined, gaussian, load, with_distinct_ages
+from measure import Table, cpu, exponent, interleave, say, times, wall
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+from mcce import MCCE
+
+MEMORY_AT_MOST = 100.0
+THREADS = (1, 2, 4, 8, 16)
+
+
+@dataclass(frozen=True)
+class Scope:
+    """How much is measured: which sets (None: all), small sizes only, runs of each."""
+
+    only: Sequence[str] | None
+    quick: bool
+    repeats: int
+    million: bool = False
+
+    def wants(self, name: str) -> bool:
+        """Whether a data set was asked for."""
+        return self.only is None or name in self.only
+
+
+def memory_block(scope: Scope) -> Iterator[Table]:
+    """Peak memory of explaining more and more people."""
+    if not Path("/proc/self/clear_refs").exists():
+        say("memory is left out: it is read from /proc, which only Linux has")
+        return
+    if not scope.wants("adult") or load("adult") is None:
+        return
+    sizes = [1_000, 10_000 if scope.quick else 100_000, *([1_000_000] if scope.million else [])]
+    lines = []
+    peak: dict[int, float] = {}
+    for size in sizes:
+        told = _in_a_process(size)
+        peak[size] = told["peak"]
+        growth = f"{told['peak'] - peak[sizes[0]]:.0f}"
+        say(f"memory of {size} people: {told['peak']:.0f} MB in {told['explain']:.1f} CPU s")
+        given = [f"{told[name]:.0f}" for name in ("fit", "before", "peak", "people", "result")]
+        asked = f"{MEMORY_AT_MOST:g}" if size == 100_000 else ""
+        lines.append([str(size), *given, growth, asked, f"{told['explain']:.2f}"])
+    headings = ["people", "peak of fit MB", "before explain MB", "peak of explain MB"]
+    headings += ["people MB", "result MB", "growth MB", "at most", "explain CPU s"]
+    note = "Adult, K = 1000, declined rows drawn with replacement; one process each. People and "
+    note += "result are the frames that go in and come out; growth is of the peak of explain and "
+    note += "holds both."
+    yield Table("Memory", headings, lines, note)
+
+
+def growth_block(scope: Scope) -> Iterator[Table]:
+    """Exponents: the slope of log time on log size."""
+    lines = []
+    for title, sizes, work in _ladders(scope):
+        contenders = {str(size): partial(_seconds, partial(work, size)) for size in sizes}
+        best = interleave(title, contenders, scope.repeats)
+        seconds = [run["cpu"] for run in best.values()]
+        told = " / ".join(f"{spent:.3f}" for spent in seconds)
+        linear_log = exponent(sizes, [size * np.log(size) for size in sizes])
+        shown = " / ".join(map(str, sizes))
+        lines.append([title, shown, told, f"{exponent(sizes, seconds):.2f}", f"{linear_log:.2f}"])
+    headings = ["growth", "sizes", "CPU s", "exponent", "exponent of n log n"]
+    yield Table("Growth", headings, lines, "1 is linear. Costs that do not grow pull it down.")
+
+
+def threads_block(scope: Scope) -> Iterator[Table]:
+    """Wall-clock seconds by number of threads."""
+    n_people = 10_000 if scope.quick else 100_000
+    counts = [n_jobs for n_jobs in THREADS if n_jobs <= (os.cpu_count() or 1)]
+    lines = []
+    for name in ("gmc", "adult"):
+        case = load(name) if scope.wants(name) else None
+        if case is None:
+            continue
+        people = case.people if name == "gmc" else declined(case, n_people)
+        title = f"threads on {name}"
+        case = replace(case, people=people)
+        contenders = {str(n_jobs): partial(_wall, case, n_jobs) for n_jobs in counts}
+        best = interleave(title, contenders, scope.repeats)
+        one = best["1"]
+        for n_jobs, run in best.items():
+            speedups = [times(one[step], run[step]) for step in run]
+            told = [f"{run[step]:.3f}" for step in run]
+            lines.append([f"{name}, {len(people)} people", n_jobs, *told, *speedups])
+    headings = ["wall-clock", "n_jobs", "fit s", "explain s", "fit", "explain"]
+    yield Table("Threads", headings, lines)
+
+
+def explain_many(n_people: int) -> dict[str, float]:
+    """Megabytes and CPU seconds of explaining so many people in this process."""
+    case = load("adult")
+    assert case is not None
+    explainer = case.explainer().fit(case.train)
+    people = declined(case, n_people)
+    fitted = _memory("VmHWM")
+    gc.collect()
+    _reset_peak()
+    before = _memory("VmRSS")
+    seconds, result = cpu(partial(explainer.explain, people))
+    peak = _memory("VmHWM")
+    frames = (result.frame, result.measures, result.people)
+    size = sum(frame.memory_usage(deep=True).sum() for frame in frames) / 1e6
+    return {
+        "peak": peak,
+        "before": before,
+        "fit": fitted,
+        "people": float(people.memory_usage(deep=True).sum()) / 1e6,
+        "result": float(size),
+        "explain": seconds,
+    }
+
+
+def _ladders(scope: Scope) -> Iterator[tuple[str, list[int], Callable[[int], object]]]:
+    """What grows, through which sizes, and the work at a size."""
+    n_steps = 3 if scope.quick else 5
+    adult = load("adult") if scope.wants("adult") else None
+    if adult is not None:
+        case = with_distinct_ages(adult, declined(adult, 500 * 2 ** (n_steps - 1)))
+        explainer = case.explainer().fit(case.train)
+        together = declined(adult, 2_000 * 2 ** (n_steps - 1))
+        together = together.assign(age=together["age"].astype(float))
+        sizes = [500 * 2**step for step in range(n_steps)]
+        larger = [4 * size for size in sizes]
+        yield "people, no two alike", sizes, lambda n: explainer.explain(case.people.head(n))
+        yield "people, sharing", larger, lambda n: explainer.explain(together.head(n))
+        yield "K, no two alike", sizes, partial(_explain_with, explainer, case)
+    sizes = [8_000 * 2**step for step in range(n_steps)]
+    rows = {size: gaussian(10, size, 1, 1_000) for size in sizes}
+    yield "n_train, 10 Gaussians", sizes, lambda n: rows[n].explainer().fit(rows[n].train)
+
+
+def _explain_with(explainer: MCCE, case: Case, n_samples: int) -> object:
+    return explainer.set_params(n_samples=n_samples).explain(case.people.head(500))
+
+
+def _seconds(work: Callable[[], object]) -> dict[str, float]:
+    return {"cpu": cpu(work)[0]}
+
+
+def _wall(case: Case, n_jobs: int) -> dict[str, float]:
+    explainer = case.explainer(n_jobs=n_jobs)
+    fit, _ = wall(partial(explainer.fit, case.train))
+    return {"fit": fit, "explain": wall(partial(explainer.explain, case.people))[0]}
+
+
+def _in_a_process(n_people: int) -> dict[str, float]:
+    done = subprocess.run(
+        [sys.executable, __file__, str(n_people)], stdout=subprocess.PIPE, text=True, check=True
+    )
+    return dict(json.loads(done.stdout))
+
+
+def _memory(what: str) -> float:
+    """Megabytes of this process: ``VmRSS`` now, ``VmHWM`` at most since the last reset."""
+    # Not ru_maxrss: after fork and exec it starts from what the parent process held.
+    lines = Path("/proc/self/status").read_text().splitlines()
+    (found,) = (line for line in lines if line.startswith(f"{what}:"))
+    return int(found.split()[1]) * 1024 / 1e6
+
+
+def _reset_peak() -> None:
+    """Begin ``VmHWM`` anew, so that a peak of fitting does not hide one of explaining."""
+    Path("/proc/self/clear_refs").write_text("5")
+
+
+if __name__ == "__main__":
+    with threadpool_limits(1):
+        print(json.dumps(explain_many(int(sys.argv[1]))))
