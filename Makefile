@@ -1,9 +1,12 @@
 PYTHON ?= python3
+CXX ?= c++
 BIN := .venv/bin
 OLD := .venv-oldest/bin
 SOURCES := pyproject.toml CMakeLists.txt $(wildcard native/*.cpp native/mcce/*.hpp)
 
-.PHONY: demo test test-oldest check format bench clean
+SANITIZED := .venv-sanitized/bin
+
+.PHONY: demo test test-oldest check check-native format bench clean
 
 demo: .venv/demo.stamp  ## explain declined applicants of the bundled data
 	$(BIN)/python examples/german_credit.py
@@ -19,6 +22,10 @@ check: .venv/dev.stamp  ## format, lint, types, layers
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+
+check-native: .venv-sanitized/dev.stamp  ## kernel tests under the address and undefined-behaviour sanitizers
+	ASAN_OPTIONS=detect_leaks=0 LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libubsan.so)" \
+	  $(SANITIZED)/python -m pytest -q tests/test_native.py tests/test_golden.py
 
 format: .venv/dev.stamp
 	$(BIN)/ruff format .
@@ -42,5 +49,10 @@ bench: .venv/dev.stamp  ## how fast, against a vectorised scikit-learn + NumPy i
 	$(OLD)/python -m pip install --quiet -c constraints-oldest.txt -e ".[dev]"
 	touch $@
 
+.venv-sanitized/dev.stamp: $(SOURCES) constraints.txt
+	test -x $(SANITIZED)/python || $(PYTHON) -m venv .venv-sanitized
+	$(SANITIZED)/python -m pip install --quiet -c constraints.txt -C cmake.define.MCCE_SANITIZE=ON -C build-dir=build/sanitized -e ".[dev]"
+	touch $@
+
 clean:
-	rm -rf .venv .venv-oldest out build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-oldest .venv-sanitized out build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
