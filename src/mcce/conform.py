@@ -79,7 +79,8 @@ def recast(series: pd.Series[Any], dtype: Any) -> pd.Series[Any]:
     """The column in another dtype; a missing cell stays missing."""
     if is_missing(series).all():
         series = pd.Series([None] * len(series), index=series.index, name=series.name, dtype=object)
-    return series.astype(dtype)
+    # pandas 3.0 fills the missing dates of its own input on the way to Arrow, hence the copy.
+    return series.copy().astype(dtype)
 
 
 def _unbox(series: pd.Series[Any], table: pd.Series[Any]) -> pd.Series[Any]:
