@@ -38,15 +38,16 @@ constexpr std::int32_t kLeafCut = -1;
 
 class Sampler {
 public:
-    static constexpr std::size_t kRows = 64;   // rows that descend together ...
+    static constexpr std::size_t kRows = 128;  // rows that descend together ...
     static constexpr std::size_t kLanes = 8;   // ... so many at a time in registers ...
     static constexpr std::size_t kSteps = 4;   // ... so many steps before looking who has arrived
 
     // responses: the column that each tree gives.
     Sampler(const Forest& forest, const std::int32_t* responses)
         : forest_(forest), responses_(responses, responses + forest.n_trees), nodes_(forest.n_nodes),
-          exact_(forest.n_nodes) {
+          exact_(forest.n_nodes), slices_(forest.n_nodes) {
         for (std::size_t i = 0; i < forest.n_nodes; ++i) {
+            slices_[i] = {forest.start[i], static_cast<std::uint64_t>(forest.count[i])};
             exact_[i] = pack(i);
             nodes_[i] = simplify(exact_[i]);
             has_sets_ |= nodes_[i].cut < kLeafCut;
@@ -82,6 +83,10 @@ public:
     }
 
 private:
+    struct Slice {
+        std::int64_t start;
+        std::uint64_t count;
+    };
     using Nodes = std::vector<PackedNode>;
 
     PackedNode pack(std::size_t i) const {
@@ -156,13 +161,12 @@ private:
             row_keys[i] = absorb(key, static_cast<std::uint64_t>(draws[i]));
         for (std::size_t tree = 0; tree < starts.size(); ++tree) {
             std::fill_n(at, n, starts[tree]);
-            descend<kSets>(nodes, rows, n_columns, at, n);
+            if (nodes[starts[tree]].cut != kLeafCut) descend<kSets>(nodes, rows, n_columns, at, n);
             const auto column = static_cast<std::size_t>(responses_[tree]);
             for (std::size_t i = 0; i < n; ++i) {
-                const auto leaf = static_cast<std::size_t>(at[i]);
-                const std::uint32_t chosen =
-                    pick(row_keys[i], column, static_cast<std::uint64_t>(forest_.count[leaf]));
-                const std::int32_t code = forest_.values[forest_.start[leaf] + chosen];
+                const Slice leaf = slices_[static_cast<std::size_t>(at[i])];
+                const std::int32_t code =
+                    forest_.values[leaf.start + pick(row_keys[i], column, leaf.count)];
                 rows[i * n_columns + column] = code;
                 out[tree * stride + i] = code;
             }
@@ -203,6 +207,7 @@ private:
     Forest forest_;
     std::vector<std::int32_t> responses_;
     Nodes nodes_, exact_;
+    std::vector<Slice> slices_;  // of the values, by leaf
     bool has_sets_ = false;
 };
 

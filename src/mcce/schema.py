@@ -365,8 +365,8 @@ class Rows:
         return self._pool(self.tables)
 
     def _pool(self, tables: Sequence[pd.Series[Any]]) -> list[Any]:
-        own = [self.frame.iloc[:, position] for position in self.schema.mutable]
-        return [_unwrapped(_stack(o, table)) for o, table in zip(own, tables, strict=True)]
+        own = [self._cells[position] for position in self.schema.mutable]
+        return [_stack(cells, _unwrapped(table)) for cells, table in zip(own, tables, strict=True)]
 
 
 def _assemble(cells: Sequence[Any], headings: pd.Index[Any]) -> pd.DataFrame:
@@ -378,9 +378,11 @@ def _assemble(cells: Sequence[Any], headings: pd.Index[Any]) -> pd.DataFrame:
     return frame
 
 
-def _stack(own: pd.Series[Any], table: pd.Series[Any]) -> pd.Series[Any]:
-    """Two columns of one dtype, one after the other."""
-    return pd.concat([own, table], ignore_index=True) if len(own) else table
+def _stack(own: Any, table: Any) -> Any:
+    """Two arrays of one dtype, one after the other."""
+    if isinstance(own, np.ndarray):
+        return np.concatenate([own, table])
+    return type(own)._concat_same_type([own, table])
 
 
 def _unwrapped(column: pd.Series[Any]) -> Any:
