@@ -286,6 +286,7 @@ public:
         std::int32_t most = 2;
         for (const auto column : predictors) most = std::max(most, at(column).n_codes);
         cells_.assign(static_cast<std::size_t>(most), Cell{0, 0});
+        others_.assign(static_cast<std::size_t>(most), Cell{0, 0});
         met_.assign(static_cast<std::size_t>(most) / 64 + 1, 0);
         place_.resize(static_cast<std::size_t>(most) + 1);
         goes_left_.resize(static_cast<std::size_t>(most) + 1);
@@ -358,11 +359,14 @@ private:
         const Column& column = at(number);
         if (column.n_codes < 2) return;
         if (column.order) return scan_kept(number, kept_[static_cast<std::size_t>(number)], begin, n);
+        const auto n_codes = static_cast<std::size_t>(column.n_codes);
+        if constexpr (!Response::kNeedsRows) {
+            if (n_codes > 2 && n_codes <= n && column.ordered) return scan_dense(number, column, begin, n);
+        }
         gather(column, begin, n);
         if constexpr (!Response::kNeedsRows) {
-            if (column.n_codes == 2) return consider_two(number, n);
+            if (n_codes == 2) return consider_two(number, n);
         }
-        const auto n_codes = static_cast<std::size_t>(column.n_codes);
         if (n_codes > kSparse * n) {
             levels_.clear();
             count_sorted(n);
@@ -392,15 +396,20 @@ private:
     // The node's codes of a column, side by side.
     void gather(const Column& column, std::size_t begin, std::size_t n) {
         const std::uint32_t* rows = &rows_[begin];
-        const auto take = [&](const auto* codes) {
+        with_codes(column, [&](const auto* codes) {
             for (std::size_t i = 0; i < n; ++i) local_[i] = codes[rows[i]];
-        };
+        });
+    }
+
+    // Calls a function with a column's codes in their own width.
+    template <class Function>
+    static void with_codes(const Column& column, const Function& function) {
         if (column.width == 1) {
-            take(static_cast<const std::uint8_t*>(column.codes));
+            function(static_cast<const std::uint8_t*>(column.codes));
         } else if (column.width == 2) {
-            take(static_cast<const std::uint16_t*>(column.codes));
+            function(static_cast<const std::uint16_t*>(column.codes));
         } else {
-            take(static_cast<const std::uint32_t*>(column.codes));
+            function(static_cast<const std::uint32_t*>(column.codes));
         }
     }
 
@@ -435,6 +444,34 @@ private:
         for (std::size_t i = 0; i < n; ++i) {
             response_.add(cells_[local_[i]], i);
             met_[local_[i] >> 6] |= std::uint64_t{1} << (local_[i] & 63);
+        }
+    }
+
+    // Scores every cut of an ordered column with fewer codes than the node has rows. Rows are counted
+    // in two tallies by turns: one alone would wait for itself where most rows have one code.
+    void scan_dense(std::int32_t number, const Column& column, std::size_t begin, std::size_t n) {
+        const auto n_codes = static_cast<std::size_t>(column.n_codes);
+        const std::uint32_t* rows = &rows_[begin];
+        const auto count = [&](const auto* codes) {
+            std::size_t i = 0;
+            for (; i + 1 < n; i += 2) {
+                response_.add(cells_[codes[rows[i]]], i);
+                response_.add(others_[codes[rows[i + 1]]], i + 1);
+            }
+            if (i < n) response_.add(cells_[codes[rows[i]]], i);
+        };
+        with_codes(column, count);
+        typename Response::Prefix prefix{0, 0};
+        std::size_t before = 0;
+        bool won = false;
+        for (std::size_t code = 0; code < n_codes; ++code) {
+            if (cells_[code].count + others_[code].count == 0) continue;
+            if (won) best_.cut = static_cast<std::int32_t>((before + code) / 2);
+            Response::advance(prefix, cells_[code]);
+            Response::advance(prefix, others_[code]);
+            cells_[code] = others_[code] = Cell{0, 0};
+            won = try_split(number, prefix, prefix.count, n);
+            before = code;
         }
     }
 
@@ -621,7 +658,7 @@ private:
     Tree tree_;
     Split best_;
     std::vector<std::uint32_t> rows_, local_, order_, place_;
-    std::vector<Cell> cells_;
+    std::vector<Cell> cells_, others_;
     std::vector<std::int32_t> levels_, ranked_;
     std::vector<std::pair<double, std::int32_t>> keyed_;
     std::vector<std::uint64_t> met_;
