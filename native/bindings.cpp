@@ -54,13 +54,13 @@ std::vector<mcce::Column> read_columns(const nb::list& codes, const In<std::int3
 
 nb::tuple grow_tree(const nb::list& codes, const In<std::int32_t, 1>& n_codes,
                     const In<std::uint8_t, 1>& by_set, const In<std::uint8_t, 1>& ordered,
-                    const nb::list& orders, const In<std::int32_t, 1>& predictors, const In<std::int64_t, 1>& units,
+                    const nb::list& orders, const In<std::int32_t, 1>& inputs, const In<std::int64_t, 1>& units,
                     const In<std::int32_t, 1>& classes, std::size_t n_classes,
                     const In<std::int32_t, 1>& answers, std::int64_t min_samples_leaf,
                     std::int64_t min_samples_split, std::int64_t max_depth,
                     std::int32_t decision_column, bool grow_undesired) {
     const auto columns = read_columns(codes, n_codes, by_set, ordered, orders);
-    const std::vector<std::int32_t> given(predictors.data(), predictors.data() + predictors.size());
+    const std::vector<std::int32_t> given(inputs.data(), inputs.data() + inputs.size());
     const mcce::Growth growth{min_samples_leaf, min_samples_split, max_depth, decision_column,
                               grow_undesired};
     mcce::Tree tree;

@@ -62,12 +62,12 @@ def problems(draw):
 @given(problems())
 def test_trees_are_equal(problem):
     columns, response, growth = problem
-    predictors = np.arange(len(columns.codes))
+    inputs = np.arange(len(columns.codes))
     answers = columns.codes[0]
 
     assert_equal(
-        native.grow_tree(columns, predictors, response, answers, growth),
-        reference.grow_tree(columns, predictors, response, answers, growth),
+        native.grow_tree(columns, inputs, response, answers, growth),
+        reference.grow_tree(columns, inputs, response, answers, growth),
     )
 
 
@@ -85,11 +85,11 @@ def test_larger_trees_are_equal_too(kind, size, by_set):
         chance,
     )
     response = response_of(kind, 3000, chance)
-    predictors, answers = np.arange(5), columns.codes[3]
+    inputs, answers = np.arange(5), columns.codes[3]
 
     assert_equal(
-        native.grow_tree(columns, predictors, response, answers, Growth()),
-        reference.grow_tree(columns, predictors, response, answers, Growth()),
+        native.grow_tree(columns, inputs, response, answers, Growth()),
+        reference.grow_tree(columns, inputs, response, answers, Growth()),
     )
 
 

@@ -325,3 +325,31 @@ def test_an_invented_value_that_the_column_cannot_hold_is_refused():
     ).fit(TRAIN)
     with pytest.raises(SchemaError, match="no dtype holds both"):
         explainer.explain(TRAIN.head(1))
+
+
+def test_a_numeric_response_is_its_values_not_their_ranks():
+    frame = pd.DataFrame({"x": [0.0, 1.0, 10.0]})
+    low, middle, high = _response(Schema.learn_rows(frame), 0).units.tolist()
+    assert high - middle == 9 * (middle - low) > 0
+
+
+def test_a_draw_hangs_on_the_feature_not_on_when_it_is_visited():
+    chance = np.random.default_rng(0)
+    frame = pd.DataFrame(chance.integers(0, 50, (60, 2)), columns=["a", "b"])
+    rows = Schema.learn_rows(frame)
+    draws = [
+        TreeChain(min_samples_leaf=60, visit_order=order)
+        .fit(rows, np.ones(60, dtype=bool))
+        .sample(rows.descent[:, :1], np.array([7], dtype=np.uint64), np.arange(20))
+        .codes
+        for order in (["a", "b"], ["b", "a"])
+    ]
+    assert np.array_equal(*draws)
+
+
+def test_levels_of_equal_mean_are_ordered_by_their_number():
+    frame = pd.DataFrame({"level": ["u", "v", "w"] * 4, "y": [0.0] * 6 + [1.0] * 6})
+    rows = Schema.learn_rows(frame, immutable=["level"])
+    trees = TreeChain(min_samples_leaf=4, max_depth=1).fit(rows, np.ones(12, dtype=bool)).trees_
+    # All splits gain nothing; the first prefix is u alone, and unseen levels go to the larger side.
+    assert trees.sets.tolist() == [0b0001]

@@ -279,12 +279,12 @@ class Grower {
 public:
     using Cell = typename Response::Cell;
 
-    Grower(const std::vector<Column>& columns, const std::vector<std::int32_t>& predictors,
+    Grower(const std::vector<Column>& columns, const std::vector<std::int32_t>& inputs,
            Response response, const std::int32_t* answers, std::size_t n_rows, const Growth& growth)
-        : columns_(columns), predictors_(predictors), response_(std::move(response)),
+        : columns_(columns), inputs_(inputs), response_(std::move(response)),
           answers_(answers), growth_(growth), rows_(n_rows), local_(n_rows), order_(n_rows) {
         std::int32_t most = 2;
-        for (const auto column : predictors) most = std::max(most, at(column).n_codes);
+        for (const auto column : inputs) most = std::max(most, at(column).n_codes);
         cells_.assign(static_cast<std::size_t>(most), Cell{0, 0});
         others_.assign(static_cast<std::size_t>(most), Cell{0, 0});
         met_.assign(static_cast<std::size_t>(most) / 64 + 1, 0);
@@ -326,7 +326,7 @@ private:
 
     void keep_orders(std::size_t n_rows) {
         kept_.resize(columns_.size());
-        for (const auto number : predictors_) {
+        for (const auto number : inputs_) {
             const Column& column = at(number);
             if (!column.order) continue;
             kept_columns_.push_back(number);
@@ -351,7 +351,7 @@ private:
         if (response_.enter(&rows_[begin], end - begin)) return false;
         best_.gain = -std::numeric_limits<double>::infinity();
         best_.column = -1;
-        for (const auto column : predictors_) consider(column, begin, end - begin);
+        for (const auto column : inputs_) consider(column, begin, end - begin);
         return best_.column >= 0;
     }
 
@@ -651,7 +651,7 @@ private:
     static constexpr std::size_t kSparse = 256;  // codes per row beyond which sorting is cheaper
 
     const std::vector<Column>& columns_;
-    const std::vector<std::int32_t>& predictors_;
+    const std::vector<std::int32_t>& inputs_;
     Response response_;
     const std::int32_t* answers_;
     Growth growth_;

@@ -193,14 +193,13 @@ class Picks:
     draw: Codes
     rank: IntArray
     sparsity: Codes
-    distance: FloatArray
     gower: FloatArray
 
     @classmethod
     def join(cls, parts: Sequence[Picks]) -> Picks:
         """All as one."""
         whole, short, real = np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0)
-        nobody = cls(whole, short, whole, short, real, real)
+        nobody = cls(whole, short, whole, short, real)
         names = [field.name for field in fields(cls)]
         return cls(*(np.concatenate([getattr(p, n) for p in (nobody, *parts)]) for n in names))
 
@@ -262,7 +261,6 @@ class Waves:
                 listing.draw[row, at],
                 rank,
                 listing.sparsity[row, at],
-                listing.distance[row, at],
                 listing.gower[row, at],
             )
         )
@@ -299,7 +297,6 @@ def explain_misses(waves: Waves) -> Misses:
         listing.draw[rows, nearest],
         np.zeros_like(person),
         listing.sparsity[rows, nearest],
-        listing.distance[rows, nearest],
         listing.gower[rows, nearest],
     )
     return Misses(picks, _reasons(ranked, person, listing, valid))

@@ -4,7 +4,7 @@ Takes the people to explain and a fitted generator; gives every counterfactual f
 everybody else, the reason and the nearest miss.
 
 Always true: what is found does not depend on blocks, threads or the order of people; every
-counterfactual was valid in a last, fresh call of the predictor on the frame that is returned.
+counterfactual was valid in a last, fresh call of the predictor on the rows that are returned.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Picked:
         Position of the person among the factuals.
     draw, rank
         Draw number, and place among the person's counterfactuals from 1.
-    score, sparsity, distance, gower
+    score, sparsity, gower
         What the predictor said, and what the candidate costs.
     frame
         The rows themselves.
@@ -77,7 +77,6 @@ class Picked:
     rank: IntArray
     score: FloatArray
     sparsity: IntArray
-    distance: FloatArray
     gower: FloatArray
     frame: pd.DataFrame
 
@@ -104,7 +103,7 @@ class Found:
     n_unstable
         Counterfactuals that failed when asked again.
     seconds
-        Wall-clock seconds by step.
+        Seconds by step, added up over threads.
     """
 
     answers: Picked
@@ -116,7 +115,7 @@ class Found:
 
 
 def search(plan: Plan, rows: Rows, people: IntArray) -> Found:
-    """Counterfactuals for people, each confirmed by a fresh call on the frame returned.
+    """Counterfactuals for people, each confirmed by a fresh call on the rows returned.
 
     One that fails is dropped, and its person is searched again without it, until one stands or
     the candidates run out.
@@ -230,7 +229,6 @@ def _picked(ledger: Ledger, picks: Picks) -> Picked:
         rank=picks.rank,
         score=ledger.score[candidates.group[picks.person], picks.draw],
         sparsity=picks.sparsity.astype(np.int64),
-        distance=picks.distance,
         gower=picks.gower,
         frame=candidates.frame(picks.person, picks.draw),
     )
@@ -268,7 +266,7 @@ def _join(rows: Rows, parts: Sequence[Picked]) -> Picked:
     frames = [part.frame for part in parts if len(part.frame)]
     frame = pd.concat(frames, ignore_index=True) if frames else rows.frame.iloc[:0].copy()
     whole, real = np.empty(0, dtype=np.int64), np.empty(0)
-    blank = Picked(whole, whole, whole, real, whole, real, real, frame)
+    blank = Picked(whole, whole, whole, real, whole, real, frame)
     arrays = {
         f.name: np.concatenate([getattr(part, f.name) for part in (blank, *parts)])
         for f in fields(Picked)

@@ -7,7 +7,7 @@ def grow_tree(
     by_set: NDArray[np.uint8],
     ordered: NDArray[np.uint8],
     sorted_rows: list[np.ndarray | None],
-    predictors: NDArray[np.int32],
+    inputs: NDArray[np.int32],
     units: NDArray[np.int64],
     classes: NDArray[np.int32],
     n_classes: int,

@@ -20,7 +20,7 @@ KEYS = {"sparsity": 0, "distance": 1}
 
 def grow_tree(
     columns: Columns,
-    predictors: IntArray,
+    inputs: IntArray,
     response: Numbers | Classes,
     response_codes: Codes,
     growth: Growth,
@@ -37,7 +37,7 @@ def grow_tree(
         columns.by_set.view(np.uint8),
         columns.ordered.view(np.uint8),
         columns.sorted_rows,
-        predictors.astype(np.int32),
+        inputs.astype(np.int32),
         units,
         classes,
         n_classes,

@@ -56,7 +56,7 @@ class TreeChain(BaseEstimator):
         ``"data"`` (column order), ``"correlation"`` (most associated with what is already visited
         first), or a list that names every mutable column once.
     condition_on_decision
-        Whether the decision is a predictor in every tree. False is the paper's ablation.
+        Whether the decision is an input of every tree. False is the paper's ablation.
     decisions
         Decisions for which the chain can be asked. Branches that only an undesired decision
         reaches are grown if False is among them; sampling always asks for True.
@@ -111,15 +111,15 @@ class TreeChain(BaseEstimator):
         given = [*schema.immutable, *([growth.decision_column] * self.condition_on_decision)]
 
         def grow(place: int) -> Trees:
-            predictors = np.sort(np.array([*given, *order[:place]], dtype=np.int64))
+            inputs = np.sort(np.array([*given, *order[:place]], dtype=np.int64))
             position = int(order[place])
             return grow_tree(
-                columns, predictors, _response(rows, position), rows.descent[position], growth
+                columns, inputs, _response(rows, position), rows.descent[position], growth
             )
 
         bar = ProgressBar(order.size, "model", verbose)
         trees: list[Trees] = []
-        # The last tree has the most predictors; begun first, it does not leave a thread alone.
+        # The last tree has the most inputs; begun first, it does not leave a thread alone.
         for tree in map_ordered(grow, range(order.size)[::-1], n_jobs):
             trees.append(tree)
             bar.show(len(trees))

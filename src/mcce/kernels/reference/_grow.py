@@ -129,7 +129,7 @@ class Split:
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """The predictors' codes and how each column may be split.
+    """The columns' codes and how each column may be split.
 
     Parameters
     ----------
@@ -185,18 +185,18 @@ def fixed_point(values: FloatArray) -> IntArray:
 
 def grow_tree(
     columns: Columns,
-    predictors: IntArray,
+    inputs: IntArray,
     response: Response,
     response_codes: Codes,
     growth: Growth,
 ) -> Trees:
-    """Tree of ``response`` given the columns numbered in ``predictors``, as a struct of one.
+    """Tree of ``response`` given the columns numbered in ``inputs``, as a struct of one.
 
     Parameters
     ----------
     columns
-        All columns; only those in ``predictors`` are split on.
-    predictors : (n_predictors,)
+        All columns; only those in ``inputs`` are split on.
+    inputs : (n_inputs,)
         Ascending column numbers.
     response
         What the nodes are made pure in, one entry per training row.
@@ -209,7 +209,7 @@ def grow_tree(
     waiting = [(np.arange(response_codes.size), 0)]
     while waiting:
         rows, depth = waiting.pop()
-        split = _best_split(columns, predictors, rows, response, growth, depth)
+        split = _best_split(columns, inputs, rows, response, growth, depth)
         if split is None:
             draft.add_leaf(np.sort(response_codes[rows]))
             continue
@@ -274,7 +274,7 @@ def _children(feature: IntArray) -> tuple[Codes, Codes]:
 
 def _best_split(
     columns: Columns,
-    predictors: IntArray,
+    inputs: IntArray,
     rows: IntArray,
     response: Response,
     growth: Growth,
@@ -288,7 +288,7 @@ def _best_split(
     if inside.is_pure():
         return None
     best: Split | None = None
-    for column in predictors:
+    for column in inputs:
         split = best_split_of(columns, int(column), rows, inside, growth.min_samples_leaf)
         if split is not None and (best is None or split.gain > best.gain):
             best = split
