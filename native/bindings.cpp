@@ -71,11 +71,11 @@ nb::tuple grow_tree(const nb::list& codes, const In<std::int32_t, 1>& n_codes,
                                 growth).grow();
         };
         if (n_classes == 0) {
-            tree = grow(mcce::NumberResponse(units.data()));
+            tree = grow(mcce::NumberResponse(units.data(), units.size()));
         } else if (n_classes == 2) {
-            tree = grow(mcce::BinaryResponse(classes.data()));
+            tree = grow(mcce::BinaryResponse(classes.data(), classes.size()));
         } else {
-            tree = grow(mcce::ClassResponse(classes.data(), n_classes));
+            tree = grow(mcce::ClassResponse(classes.data(), classes.size(), n_classes));
         }
     }
     return nb::make_tuple(give(std::move(tree.feature)), give(std::move(tree.cut)),

@@ -93,6 +93,45 @@ def test_larger_trees_are_equal_too(kind, size, by_set):
     )
 
 
+@pytest.mark.parametrize("kind", RESPONSES)
+def test_trees_of_skewed_columns_that_tell_much_are_equal(kind):
+    chance = np.random.default_rng(5)
+    n_rows = 2500
+    rare = np.minimum(chance.geometric(0.6, (4, n_rows)) - 1, 3).astype(np.int32)
+    wide = chance.integers(0, 6000, (2, n_rows), np.int32)
+    codes = np.vstack([rare, wide, rare[0] > 0, wide // 100])
+    columns = Columns(
+        codes,
+        np.array([False, True, True, False, False, False, True, False, True]),
+        np.array([True, False, True, True, True, True, False, True, False]),
+        np.array([4, 4, 4, 4, 6000, 6000, 2, 60, 60]),
+    )
+    if kind == "numbers":
+        response = Numbers(fixed_point(rare[0] * 1.0 + wide[0] / 1e4 + rare[1] * rare[2]))
+    elif kind == "classes":
+        response = Classes((rare[0] + 4 * rare[1]).astype(np.int64), 16)
+    else:
+        response = response_of(kind, n_rows, chance)
+    growth = Growth(min_samples_leaf=3, decision_column=6)
+
+    assert_equal(
+        native.grow_tree(columns, np.arange(9), response, columns.codes[5], growth),
+        reference.grow_tree(columns, np.arange(9), response, columns.codes[5], growth),
+    )
+
+
+def test_trees_with_more_tables_than_there_is_room_for_are_equal():
+    chance = np.random.default_rng(6)
+    sizes = [2, *[2000] * 150]
+    columns = columns_of(sizes, [False] * 151, [True] * 151, 2200, chance)
+    response, growth = response_of("numbers", 2200, chance), Growth(min_samples_leaf=40)
+
+    assert_equal(
+        native.grow_tree(columns, np.arange(151), response, columns.codes[5], growth),
+        reference.grow_tree(columns, np.arange(151), response, columns.codes[5], growth),
+    )
+
+
 @given(st.integers(0, 2**32 - 1), st.integers(1, 40), st.integers(1, 5), st.booleans())
 def test_draws_are_equal(seed, n_draws, n_groups, by_set):
     chance = np.random.default_rng(seed)

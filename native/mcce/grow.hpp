@@ -1,32 +1,26 @@
 // One exact CART tree on integer codes: equals kernels/reference/_grow.py bit for bit.
 //
-// A node's rows are counted per code. Which way depends on sizes alone, never the result:
-//   two codes      counted in registers;
-//   few codes      counted into an array with a bitmap of the codes met, scanned in code order;
-//   many codes     sorted as (code, row) pairs where the node is small against the column.
+// How a column's cuts are scored depends on sizes alone, never the result:
+//   many codes in all        its rows are kept in order, and every cut between them is tried;
+//   few against the node     from the node's table, inherited where it can be;
+//   many against the node    tallied anew, level by level.
 // All sums are integers; gains are the two float64 formulas of the reference, evaluated only where a
 // cheap exact-enough bound says that they could win.
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "responses.hpp"
+#include "tables.hpp"
+#include "tree.hpp"
+
 namespace mcce {
-
-constexpr std::int32_t kLeaf = -1;
-
-// Descent codes of one column in the width it needs, and how it may be split.
-struct Column {
-    const void* codes;
-    int width;  // bytes: 1, 2 or 4
-    std::int32_t n_codes;
-    bool by_set;
-    bool ordered;
-    const std::uint32_t* order;  // rows by code, for an ordered column of many codes; else null
-};
 
 struct Growth {
     std::int64_t min_samples_leaf;
@@ -36,636 +30,407 @@ struct Growth {
     bool grow_undesired;
 };
 
-struct Tree {
-    std::vector<std::int32_t> feature, cut, left, right, count;
-    std::vector<std::int64_t> start;
-    std::vector<std::uint64_t> sets;
-    std::vector<std::int32_t> values;
-};
-
-// The best division of a node so far, and what is needed to carry it out.
-struct Split {
-    double gain = -std::numeric_limits<double>::infinity();
-    std::int32_t column = -1;          // none yet
-    std::int32_t cut = 0;              // ordered columns: codes <= cut go left
-    std::vector<std::int32_t> levels;  // unordered ones: the node's levels in order ...
-    std::size_t n_left_levels = 0;     // ... of which so many go left
-};
-
-// ---------------------------------------------------------------------------------------------
-// Responses: what a node is made pure in. A `Cell` tallies the rows of one code, a `Prefix` those
-// that would go left. `gain` is false where the split certainly gains less than `best`.
-
-class NumberResponse {
-public:
-    struct Cell {
-        std::int64_t sum, count;
-    };
-    using Prefix = Cell;
-    static constexpr bool kNeedsRows = false;
-
-    explicit NumberResponse(const std::int64_t* units) : units_(units) {}
-
-    // Takes a node's rows; true if it is pure.
-    bool enter(const std::uint32_t* rows, std::size_t n) {
-        node_.resize(n);
-        const std::int64_t first = units_[rows[0]];
-        std::int64_t sum = 0;
-        bool pure = true;
-        for (std::size_t i = 0; i < n; ++i) {
-            node_[i] = units_[rows[i]];
-            sum += node_[i];
-            pure &= node_[i] == first;
-        }
-        if (pure) return true;
-        const auto size = static_cast<std::int64_t>(n);
-        mean_ = sum / size - (sum % size < 0);
-        for (auto& unit : node_) unit -= mean_;
-        all_ = {sum - size * mean_, size};
-        return false;
-    }
-    Prefix start() const { return {0, 0}; }
-    void advance_row(Prefix& prefix, std::uint32_t row) const {
-        prefix.sum += units_[row] - mean_;
-        ++prefix.count;
-    }
-    void add(Cell& cell, std::size_t i) const {
-        cell.sum += node_[i];
-        ++cell.count;
-    }
-    // The rows with code 1 in a column of two codes.
-    Cell ones(const std::uint32_t* codes, std::size_t n) const {
-        std::int64_t sum = 0, count = 0;
-        for (std::size_t i = 0; i < n; ++i) {
-            const auto one = static_cast<std::int64_t>(codes[i]);
-            sum += node_[i] & -one;
-            count += one;
-        }
-        return {sum, count};
-    }
-    const Cell& all() const { return all_; }
-    static Cell minus(const Cell& a, const Cell& b) { return {a.sum - b.sum, a.count - b.count}; }
-    static double level_mean(const Cell& cell) {
-        return static_cast<double>(cell.sum) / static_cast<double>(cell.count);
-    }
-    static void advance(Prefix& prefix, const Cell& cell) {
-        prefix.sum += cell.sum;
-        prefix.count += cell.count;
-    }
-    bool gain(const Prefix& prefix, double best, double& gain) const {
-        const auto n = static_cast<double>(all_.count);
-        const auto n_left = static_cast<double>(prefix.count);
-        const double n_right = n - n_left;
-        const double t = static_cast<double>(prefix.sum) * n - static_cast<double>(all_.sum) * n_left;
-        if (t * t < (best * (1.0 - 1e-9) - 1e-6) * (n_left * n_right) * n) return false;
-        const double gap = static_cast<double>(prefix.sum) / n_left -
-                           static_cast<double>(all_.sum - prefix.sum) / n_right;
-        gain = (gap * gap) * (n_left * n_right / n);
-        return true;
-    }
-
-private:
-    const std::int64_t* units_;
-    std::vector<std::int64_t> node_;  // the node's units, centred by their floor mean
-    std::int64_t mean_ = 0;
-    Cell all_{0, 0};
-};
-
-class BinaryResponse {
-public:
-    struct Cell {
-        std::int32_t hits, count;
-    };
-    using Prefix = Cell;
-    static constexpr bool kNeedsRows = false;
-
-    explicit BinaryResponse(const std::int32_t* classes) : classes_(classes) {}
-
-    bool enter(const std::uint32_t* rows, std::size_t n) {
-        node_.resize(n);
-        std::int32_t hits = 0;
-        for (std::size_t i = 0; i < n; ++i) {
-            node_[i] = static_cast<std::uint8_t>(classes_[rows[i]]);
-            hits += node_[i];
-        }
-        all_ = {hits, static_cast<std::int32_t>(n)};
-        purity_ = static_cast<double>(squares(all_)) / static_cast<double>(n);
-        return hits == 0 || hits == all_.count;
-    }
-    Prefix start() const { return {0, 0}; }
-    void advance_row(Prefix& prefix, std::uint32_t row) const {
-        prefix.hits += classes_[row];
-        ++prefix.count;
-    }
-    void add(Cell& cell, std::size_t i) const {
-        cell.hits += node_[i];
-        ++cell.count;
-    }
-    Cell ones(const std::uint32_t* codes, std::size_t n) const {
-        std::int32_t hits = 0, count = 0;
-        for (std::size_t i = 0; i < n; ++i) {
-            hits += static_cast<std::int32_t>(codes[i]) & node_[i];
-            count += static_cast<std::int32_t>(codes[i]);
-        }
-        return {hits, count};
-    }
-    const Cell& all() const { return all_; }
-    static Cell minus(const Cell& a, const Cell& b) { return {a.hits - b.hits, a.count - b.count}; }
-    static double level_mean(const Cell& cell) {
-        return static_cast<double>(cell.hits) / static_cast<double>(cell.count);
-    }
-    static void advance(Prefix& prefix, const Cell& cell) {
-        prefix.hits += cell.hits;
-        prefix.count += cell.count;
-    }
-    bool gain(const Prefix& prefix, double best, double& gain) const {
-        const Cell rest = minus(all_, prefix);
-        const auto n = static_cast<double>(all_.count);
-        const auto n_left = static_cast<double>(prefix.count);
-        const auto n_right = static_cast<double>(rest.count);
-        const auto t = static_cast<double>(static_cast<std::int64_t>(prefix.hits) * all_.count -
-                                           static_cast<std::int64_t>(all_.hits) * prefix.count);
-        if (2.0 * t * t < (best * (1.0 - 1e-9) - 1e-6) * (n_left * n_right) * n) return false;
-        gain = static_cast<double>(squares(prefix)) / n_left +
-               static_cast<double>(squares(rest)) / n_right - purity_;
-        return true;
-    }
-
-private:
-    static std::int64_t squares(const Cell& cell) {
-        const std::int64_t hits = cell.hits, rest = cell.count - cell.hits;
-        return hits * hits + rest * rest;
-    }
-    const std::int32_t* classes_;
-    std::vector<std::uint8_t> node_;
-    Cell all_{0, 0};
-    double purity_ = 0.0;
-};
-
-// Many classes: a row that goes left when `seen` of its class stand there adds 2 seen + 1 to the
-// sum of squares on the left, so the work does not depend on the number of classes.
-class ClassResponse {
-public:
-    struct Cell {
-        std::int32_t hits, count;  // rows of the node's most frequent class, and all
-    };
-    struct Prefix {
-        std::int64_t squares, cross, count;
-    };
-    static constexpr bool kNeedsRows = true;
-
-    ClassResponse(const std::int32_t* classes, std::size_t n_classes)
-        : classes_(classes), totals_(n_classes), left_(n_classes) {}
-
-    bool enter(const std::uint32_t* rows, std::size_t n) {
-        for (const auto k : present_) totals_[static_cast<std::size_t>(k)] = 0;
-        present_.clear();
-        node_.resize(n);
-        for (std::size_t i = 0; i < n; ++i) {
-            node_[i] = classes_[rows[i]];
-            if (totals_[static_cast<std::size_t>(node_[i])]++ == 0) present_.push_back(node_[i]);
-        }
-        all_squares_ = 0;
-        target_ = present_[0];
-        for (const auto k : present_) {
-            const std::int64_t count = total(k), most = total(target_);
-            all_squares_ += count * count;
-            if (count > most || (count == most && k < target_)) target_ = k;
-        }
-        purity_ = static_cast<double>(all_squares_) / static_cast<double>(n);
-        return present_.size() == 1;
-    }
-    void add(Cell& cell, std::size_t i) const {
-        cell.hits += node_[i] == target_;
-        ++cell.count;
-    }
-    static double level_mean(const Cell& cell) {
-        return static_cast<double>(cell.hits) / static_cast<double>(cell.count);
-    }
-    Prefix start() {
-        for (const auto k : present_) left_[static_cast<std::size_t>(k)] = 0;
-        return {0, 0, 0};
-    }
-    void advance_row(Prefix& prefix, std::uint32_t row) {
-        const auto k = static_cast<std::size_t>(classes_[row]);
-        prefix.squares += 2 * left_[k]++ + 1;
-        prefix.cross += totals_[k];
-        ++prefix.count;
-    }
-    bool gain(const Prefix& prefix, double, double& gain) const {
-        const std::int64_t right = all_squares_ - 2 * prefix.cross + prefix.squares;
-        const auto n_right = static_cast<std::int64_t>(node_.size()) - prefix.count;
-        gain = static_cast<double>(prefix.squares) / static_cast<double>(prefix.count) +
-               static_cast<double>(right) / static_cast<double>(n_right) - purity_;
-        return true;
-    }
-
-private:
-    std::int64_t total(std::int32_t k) const { return totals_[static_cast<std::size_t>(k)]; }
-
-    const std::int32_t* classes_;
-    std::vector<std::int32_t> node_, present_;
-    std::vector<std::int64_t> totals_, left_;
-    std::int64_t all_squares_ = 0;
-    std::int32_t target_ = 0;
-    double purity_ = 0.0;
-};
-
-// ---------------------------------------------------------------------------------------------
-// The tree itself.
-
 template <class Response>
 class Grower {
 public:
-    using Cell = typename Response::Cell;
-
     Grower(const std::vector<Column>& columns, const std::vector<std::int32_t>& inputs,
            Response response, const std::int32_t* answers, std::size_t n_rows, const Growth& growth)
-        : columns_(columns), inputs_(inputs), response_(std::move(response)),
-          answers_(answers), growth_(growth), rows_(n_rows), local_(n_rows), order_(n_rows) {
-        std::int32_t most = 2;
-        for (const auto column : inputs) most = std::max(most, at(column).n_codes);
-        cells_.assign(static_cast<std::size_t>(most), Cell{0, 0});
-        others_.assign(static_cast<std::size_t>(most), Cell{0, 0});
-        met_.assign(static_cast<std::size_t>(most) / 64 + 1, 0);
-        place_.resize(static_cast<std::size_t>(most) + 1);
-        goes_left_.resize(static_cast<std::size_t>(most) + 1);
+        : columns_(columns), response_(std::move(response)), answers_(answers), growth_(growth),
+          tables_(columns, inputs, response_, n_rows), open_(inputs), rows_(n_rows), moved_(n_rows),
+          kept_(columns.size()), local_(n_rows), order_(n_rows), spare_(n_rows), side_(n_rows) {
         for (std::size_t i = 0; i < n_rows; ++i) rows_[i] = static_cast<std::uint32_t>(i);
-        keep_orders(n_rows);
+        std::size_t most = 2;
+        for (const auto number : inputs) {
+            const Column& column = at(number);
+            most = std::max(most, static_cast<std::size_t>(column.n_codes));
+            if (column.order) kept_at(number).assign(column.order, column.order + n_rows);
+        }
+        tallies_.assign(most, Tally{0, 0});
+        met_.assign(most / 64 + 1, 0);
+        levels_.resize(most + 1);
+        place_.resize(most);
+        goes_left_.resize(most);
     }
 
     Tree grow() {
-        struct Waiting {
-            std::size_t begin, end;
-            std::int64_t depth;
-            std::int32_t parent;  // whose right child this is, or -1
-        };
-        std::vector<Waiting> waiting{{0, rows_.size(), 0, -1}};
+        std::vector<Node> waiting{{0, rows_.size(), 0, -1, 0, open_.size(), kNoTable}};
         while (!waiting.empty()) {
-            const Waiting here = waiting.back();
+            Node node = waiting.back();
             waiting.pop_back();
-            const auto node = static_cast<std::int32_t>(tree_.feature.size());
-            if (here.parent >= 0) tree_.right[static_cast<std::size_t>(here.parent)] = node;
-            if (!find_split(here.begin, here.end, here.depth)) {
-                add_leaf(here.begin, here.end);
+            open_.resize(node.to);
+            const std::int32_t number = tree_.size();
+            if (node.parent >= 0) tree_.right[static_cast<std::size_t>(node.parent)] = number;
+            if (!find_split(node)) {
+                add_leaf(node);
                 continue;
             }
-            const std::size_t middle = divide(here.begin, here.end);
-            add_split(middle - here.begin, here.end - middle);
-            const bool skip = best_.column == growth_.decision_column && !growth_.grow_undesired;
-            waiting.push_back({middle, here.end, here.depth + 1, node});
-            waiting.push_back({here.begin, skip ? here.begin : middle, here.depth + 1, -1});
+            const std::size_t middle = divide(node);
+            Node left{node.begin, middle, node.depth + 1, -1, node.to, open_.size(), kNoTable};
+            Node right{middle, node.end, node.depth + 1, number, node.to, open_.size(), kNoTable};
+            tree_.add_split(best_, at(best_.column), left.size() >= right.size());
+            // The branch of an undesired decision is never asked for.
+            if (best_.column == growth_.decision_column && !growth_.grow_undesired) left.end = left.begin;
+            pass_on(node.table, left, right);
+            waiting.push_back(right);
+            waiting.push_back(left);
         }
         return std::move(tree_);
     }
 
 private:
-    struct Kept {
-        std::uint32_t row, code;
+    using Value = typename Response::Value;
+    using Tally = typename Response::Tally;
+    using Entry = typename Response::Entry;
+    using Prefix = typename Response::Prefix;
+
+    static constexpr int kNoTable = Tables<Response>::kNone;
+    static constexpr std::size_t kSparse = 256;  // codes per row beyond which sorting is cheaper
+    static constexpr std::size_t kStretch = 16;  // cuts that are held against the floor together
+
+    // Rows [begin, end) and what is known of them.
+    struct Node {
+        std::size_t begin, end;
+        std::int64_t depth;
+        std::int32_t parent;   // whose right child this is, or -1
+        std::size_t from, to;  // of open_: the columns that may still divide it
+        int table;             // of its rows, if they are counted
+
+        std::size_t size() const { return end - begin; }
     };
 
-    void keep_orders(std::size_t n_rows) {
-        kept_.resize(columns_.size());
-        for (const auto number : inputs_) {
-            const Column& column = at(number);
-            if (!column.order) continue;
-            kept_columns_.push_back(number);
-            gather(column, 0, n_rows);
-            auto& kept = kept_[static_cast<std::size_t>(number)];
-            kept.resize(n_rows);
-            for (std::size_t i = 0; i < n_rows; ++i) kept[i] = {column.order[i], local_[column.order[i]]};
-        }
-        if (kept_columns_.empty()) return;
-        side_.resize(n_rows);
-        aside_.resize(n_rows);
+    const Column& at(std::int32_t number) const { return columns_[static_cast<std::size_t>(number)]; }
+    std::vector<std::uint32_t>& kept_at(std::int32_t number) {
+        return kept_[static_cast<std::size_t>(number)];
     }
 
-    const Column& at(std::int32_t column) const { return columns_[static_cast<std::size_t>(column)]; }
-
-    // Looks for the best admissible split of rows [begin, end); false if the node is a leaf.
-    bool find_split(std::size_t begin, std::size_t end, std::int64_t depth) {
-        const auto n = static_cast<std::int64_t>(end - begin);
+    bool is_too_small(const Node& node) const {
         const std::int64_t least = std::max<std::int64_t>(
             {growth_.min_samples_split, 2 * growth_.min_samples_leaf, 2});
-        if (n < least || (growth_.max_depth >= 0 && depth >= growth_.max_depth)) return false;
-        if (response_.enter(&rows_[begin], end - begin)) return false;
+        return static_cast<std::int64_t>(node.size()) < least ||
+               (growth_.max_depth >= 0 && node.depth >= growth_.max_depth);
+    }
+
+    // Looks for the best admissible split of a node; false if it is a leaf.
+    bool find_split(Node& node) {
+        if (is_too_small(node) || response_.enter(node.begin, node.size())) return false;
+        if (node.table == kNoTable && has_dense(node)) {
+            node.table = tables_.take();
+            count(node, node.size());
+        }
         best_.gain = -std::numeric_limits<double>::infinity();
         best_.column = -1;
-        for (const auto column : inputs_) consider(column, begin, end - begin);
+        if constexpr (!Response::kByRow) floor_ = response_.floor(best_.gain);
+        for (std::size_t i = node.from; i < node.to; ++i) {
+            const auto number = open_[i];
+            divisible_ = false;
+            if (at(number).n_codes > 1) consider(number, at(number), node);
+            if (divisible_) open_.push_back(number);
+        }
         return best_.column >= 0;
     }
 
-    void consider(std::int32_t number, std::size_t begin, std::size_t n) {
-        const Column& column = at(number);
-        if (column.n_codes < 2) return;
-        if (column.order) return scan_kept(number, kept_[static_cast<std::size_t>(number)], begin, n);
-        const auto n_codes = static_cast<std::size_t>(column.n_codes);
-        if constexpr (!Response::kNeedsRows) {
-            if (n_codes > 2 && n_codes <= n && column.ordered) return scan_dense(number, column, begin, n);
-        }
-        gather(column, begin, n);
-        if constexpr (!Response::kNeedsRows) {
-            if (n_codes == 2) return consider_two(number, n);
-        }
-        if (n_codes > kSparse * n) {
-            levels_.clear();
-            count_sorted(n);
+    void consider(std::int32_t number, const Column& column, const Node& node) {
+        if (column.order) return scan_kept(number, column, node);
+        if (tables_.is_dense(number, node.size())) return scan_table(number, column, node);
+        column.gather(&rows_[node.begin], node.size(), local_.data());
+        if (static_cast<std::size_t>(column.n_codes) > kSparse * node.size()) {
+            tally_sorted(node.size());
         } else {
-            count_marked(n);
-            if constexpr (!Response::kNeedsRows) {
-                if (column.ordered) return scan_marked(number, n_codes, n);
-            }
-            levels_.clear();
-            list_marked(n_codes);
+            tally_marked(node.size(), static_cast<std::size_t>(column.n_codes));
         }
-        if (levels_.size() > 1) scan(number, column, begin, n);
-        for (const auto level : levels_) cells_[static_cast<std::size_t>(level)] = Cell{0, 0};
+        if constexpr (Response::kByRow) {
+            scan_rows(number, column, node);
+        } else {
+            scan_levels(number, column, node.size(), tallies_.data());
+        }
+        for (std::size_t i = 0; i < n_levels_; ++i)
+            tallies_[static_cast<std::size_t>(levels_[i])] = Tally{0, 0};
     }
 
-    // Scores every cut of a column whose rows are kept in order.
-    void scan_kept(std::int32_t number, const std::vector<Kept>& kept, std::size_t begin, std::size_t n) {
-        auto prefix = response_.start();
-        const Kept* entry = &kept[begin];
-        for (std::size_t i = 0; i + 1 < n; ++i) {
-            response_.advance_row(prefix, entry[i].row);
-            if (entry[i].code != entry[i + 1].code && try_split(number, prefix, prefix.count, n))
-                best_.cut = static_cast<std::int32_t>((entry[i].code + entry[i + 1].code) / 2);
+    bool try_split(std::int32_t number, const Prefix& prefix, std::size_t n) {
+        const std::int64_t n_left = prefix.count, n_right = static_cast<std::int64_t>(n) - n_left;
+        if (n_left < growth_.min_samples_leaf || n_right < growth_.min_samples_leaf) return false;
+        divisible_ = true;
+        if constexpr (!Response::kByRow) {
+            if (!floor_.admits(prefix.sum, prefix.count)) return false;
         }
+        const double gain = response_.gain(prefix);
+        if (!(gain > best_.gain)) return false;
+        best_.gain = gain;
+        best_.column = number;
+        if constexpr (!Response::kByRow) floor_ = response_.floor(gain);
+        return true;
     }
 
-    // The node's codes of a column, side by side.
-    void gather(const Column& column, std::size_t begin, std::size_t n) {
-        const std::uint32_t* rows = &rows_[begin];
-        with_codes(column, [&](const auto* codes) {
-            for (std::size_t i = 0; i < n; ++i) local_[i] = codes[rows[i]];
+    // -----------------------------------------------------------------------------------------
+    // Columns kept in order.
+
+    void scan_kept(std::int32_t number, const Column& column, const Node& node) {
+        const std::uint32_t* places = &kept_at(number)[node.begin];
+        column.with_codes([&](const auto* codes) {
+            const auto code = [&](std::size_t i) { return std::uint32_t{codes[rows_[places[i]]]}; };
+            const auto try_cut = [&](std::size_t i, const Prefix& prefix) {
+                if (code(i) != code(i + 1) && try_split(number, prefix, node.size()))
+                    best_.cut = static_cast<std::int32_t>((code(i) + code(i + 1)) / 2);
+            };
+            if (code(0) == code(node.size() - 1)) return;
+            divisible_ = true;
+            try_cuts(places, node.size() - 1, try_cut);
         });
     }
 
-    // Calls a function with a column's codes in their own width.
-    template <class Function>
-    static void with_codes(const Column& column, const Function& function) {
-        if (column.width == 1) {
-            function(static_cast<const std::uint8_t*>(column.codes));
-        } else if (column.width == 2) {
-            function(static_cast<const std::uint16_t*>(column.codes));
+    // Tries the cut after each place, but for those that the floor shows to be in vain.
+    template <class TryCut>
+    void try_cuts(const std::uint32_t* places, std::size_t n_cuts, const TryCut& try_cut) {
+        Prefix prefix = response_.start();
+        if constexpr (Response::kByRow) {
+            for (std::size_t i = 0; i < n_cuts; ++i) {
+                response_.advance_row(prefix, places[i]);
+                try_cut(i, prefix);
+            }
         } else {
-            function(static_cast<const std::uint32_t*>(column.codes));
+            decltype(prefix.sum) sums[kStretch];
+            for (std::size_t begin = 0; begin < n_cuts; begin += kStretch) {
+                const std::size_t end = std::min(begin + kStretch, n_cuts);
+                for (std::size_t i = begin; i < end; ++i) {
+                    response_.advance_row(prefix, places[i]);
+                    sums[i - begin] = prefix.sum;
+                }
+                const Floor floor = floor_;
+                std::int64_t n_admitted = 0;
+                for (std::size_t i = begin; i < end; ++i)
+                    n_admitted += floor.admits(sums[i - begin], static_cast<std::int64_t>(i + 1));
+                for (std::size_t i = begin; n_admitted && i < end; ++i)
+                    if (floor_.admits(sums[i - begin], static_cast<std::int64_t>(i + 1)))
+                        try_cut(i, {sums[i - begin], static_cast<decltype(prefix.count)>(i + 1)});
+            }
         }
     }
 
-    void consider_two(std::int32_t number, std::size_t n) {
-        if constexpr (!Response::kNeedsRows) {
-            const Cell one = response_.ones(local_.data(), n);
-            const Cell zero = Response::minus(response_.all(), one);
-            if (one.count == 0 || zero.count == 0) return;
-            const bool swap = !at(number).ordered &&
-                              Response::level_mean(one) < Response::level_mean(zero);
-            typename Response::Prefix prefix{0, 0};
-            Response::advance(prefix, swap ? one : zero);
-            if (try_split(number, prefix, prefix.count, n)) {
-                best_.cut = 0;
-                best_.levels = swap ? std::vector<std::int32_t>{1, 0} : std::vector<std::int32_t>{0, 1};
-                best_.n_left_levels = 1;
-            }
+    // -----------------------------------------------------------------------------------------
+    // Columns in the node's table.
+
+    bool has_dense(const Node& node) const {
+        return std::any_of(open_.begin() + static_cast<std::ptrdiff_t>(node.from),
+                           open_.begin() + static_cast<std::ptrdiff_t>(node.to),
+                           [&](auto number) { return tables_.is_dense(number, node.size()); });
+    }
+
+    // Fills a node's table for the open columns that are dense in so many rows.
+    void count(const Node& node, std::size_t n_rows) {
+        for (std::size_t i = node.from; i < node.to; ++i)
+            if (tables_.is_dense(open_[i], n_rows))
+                tables_.count(response_, open_[i], &rows_[node.begin], node.size(), node.table);
+    }
+
+    // Gives children tables out of their parent's.
+    void pass_on(int table, Node& left, Node& right) {
+        Node& smaller = left.size() <= right.size() ? left : right;
+        Node& larger = left.size() <= right.size() ? right : left;
+        const auto wants = [&](const Node& node) { return !is_too_small(node) && has_dense(node); };
+        // Without rows on one side the parent was not divided but cut short.
+        if (table == kNoTable || !smaller.size() || !wants(larger) || !tables_.has_room())
+            return tables_.release(table);
+        larger.table = table;
+        smaller.table = tables_.take();
+        response_.load(smaller.begin, smaller.size());
+        count(smaller, larger.size());
+        for (std::size_t i = larger.from; i < larger.to; ++i)
+            if (tables_.is_dense(open_[i], larger.size()))
+                tables_.subtract(open_[i], larger.table, smaller.table);
+        if (!wants(smaller)) tables_.release(smaller.table);
+    }
+
+    void scan_table(std::int32_t number, const Column& column, const Node& node) {
+        const Entry* entries = tables_.entries(node.table, number);
+        n_levels_ = 0;
+        for (std::int32_t code = 0; code < column.n_codes; ++code) {
+            levels_[n_levels_] = code;
+            n_levels_ += response_.count(entry(entries, code)) != 0;
         }
+        scan_levels(number, column, node.size(), entries);
+    }
+
+    // -----------------------------------------------------------------------------------------
+    // Levels: the codes a node holds, counted in a table or in tallies.
+
+    template <class Count>
+    const Count* entry(const Count* counts, std::int32_t level) const {
+        const std::size_t width = std::is_same_v<Count, Entry> ? response_.n_entries() : 1;
+        return counts + static_cast<std::size_t>(level) * width;
     }
 
     // Tallies the rows per code, and lists the codes met by sorting them.
-    void count_sorted(std::size_t n) {
+    void tally_sorted(std::size_t n) {
+        n_levels_ = 0;
         for (std::size_t i = 0; i < n; ++i) {
-            if (cells_[local_[i]].count == 0) levels_.push_back(static_cast<std::int32_t>(local_[i]));
-            response_.add(cells_[local_[i]], i);
+            Tally& tally = tallies_[local_[i]];
+            if (tally.count == 0) levels_[n_levels_++] = static_cast<std::int32_t>(local_[i]);
+            response_.add(tally, i);
         }
-        std::sort(levels_.begin(), levels_.end());
+        std::sort(levels_.begin(), levels_.begin() + static_cast<std::ptrdiff_t>(n_levels_));
     }
 
-    // Tallies the rows per code, and marks the codes met in a bitmap.
-    void count_marked(std::size_t n) {
+    // Tallies the rows per code, and lists the codes met from a bitmap.
+    void tally_marked(std::size_t n, std::size_t n_codes) {
         for (std::size_t i = 0; i < n; ++i) {
-            response_.add(cells_[local_[i]], i);
+            response_.add(tallies_[local_[i]], i);
             met_[local_[i] >> 6] |= std::uint64_t{1} << (local_[i] & 63);
         }
-    }
-
-    // Scores every cut of an ordered column with fewer codes than the node has rows. Rows are counted
-    // in two tallies by turns: one alone would wait for itself where most rows have one code.
-    void scan_dense(std::int32_t number, const Column& column, std::size_t begin, std::size_t n) {
-        const auto n_codes = static_cast<std::size_t>(column.n_codes);
-        const std::uint32_t* rows = &rows_[begin];
-        const auto count = [&](const auto* codes) {
-            std::size_t i = 0;
-            for (; i + 1 < n; i += 2) {
-                response_.add(cells_[codes[rows[i]]], i);
-                response_.add(others_[codes[rows[i + 1]]], i + 1);
-            }
-            if (i < n) response_.add(cells_[codes[rows[i]]], i);
-        };
-        with_codes(column, count);
-        typename Response::Prefix prefix{0, 0};
-        std::size_t before = 0;
-        bool won = false;
-        for (std::size_t code = 0; code < n_codes; ++code) {
-            if (cells_[code].count + others_[code].count == 0) continue;
-            if (won) best_.cut = static_cast<std::int32_t>((before + code) / 2);
-            Response::advance(prefix, cells_[code]);
-            Response::advance(prefix, others_[code]);
-            cells_[code] = others_[code] = Cell{0, 0};
-            won = try_split(number, prefix, prefix.count, n);
-            before = code;
-        }
-    }
-
-    void list_marked(std::size_t n_codes) {
+        n_levels_ = 0;
         for (std::size_t word = 0; word * 64 < n_codes; ++word) {
             for (std::uint64_t bits = met_[word]; bits; bits &= bits - 1)
-                levels_.push_back(static_cast<std::int32_t>(word * 64) + __builtin_ctzll(bits));
-            met_[word] = 0;
-        }
-    }
-
-    // Scores every cut of an ordered column straight from the bitmap, clearing as it goes.
-    void scan_marked(std::int32_t number, std::size_t n_codes, std::size_t n) {
-        typename Response::Prefix prefix{0, 0};
-        std::size_t before = 0;
-        bool won = false;
-        for (std::size_t word = 0; word * 64 < n_codes; ++word) {
-            for (std::uint64_t bits = met_[word]; bits; bits &= bits - 1) {
-                const std::size_t code = word * 64 + static_cast<std::size_t>(__builtin_ctzll(bits));
-                if (won) best_.cut = static_cast<std::int32_t>((before + code) / 2);
-                Response::advance(prefix, cells_[code]);
-                cells_[code] = Cell{0, 0};
-                won = try_split(number, prefix, prefix.count, n);
-                before = code;
-            }
+                levels_[n_levels_++] = static_cast<std::int32_t>(word * 64) + __builtin_ctzll(bits);
             met_[word] = 0;
         }
     }
 
     // Scores every prefix of the node's levels, in code order or in the level order.
-    void scan(std::int32_t number, const Column& column, std::size_t begin, std::size_t n) {
-        if (!column.ordered) order_levels();
-        const std::vector<std::int32_t>& levels = column.ordered ? levels_ : ranked_;
+    template <class Count>
+    void scan_levels(std::int32_t number, const Column& column, std::size_t n, const Count* counts) {
+        if (n_levels_ < 2) return;
+        if (!column.ordered) order_levels(counts);
+        Prefix prefix = response_.start();
         std::size_t won = 0;
-        if constexpr (Response::kNeedsRows) {
-            won = scan_rows(number, levels, begin, n);
-        } else {
-            typename Response::Prefix prefix{0, 0};
-            for (std::size_t i = 0; i + 1 < levels.size(); ++i) {
-                Response::advance(prefix, cells_[static_cast<std::size_t>(levels[i])]);
-                if (try_split(number, prefix, prefix.count, n)) won = i + 1;
-            }
+        for (std::size_t i = 0; i + 1 < n_levels_; ++i) {
+            response_.advance(prefix, entry(counts, levels_[i]));
+            if (try_split(number, prefix, n)) won = i + 1;
         }
-        if (!won) return;
-        best_.cut = (levels[won - 1] + levels[won]) / 2;
-        best_.n_left_levels = won;
-        if (!column.ordered) best_.levels = levels;
+        close(column, won);
     }
 
-    // The same for a response that must see the rows level by level.
-    std::size_t scan_rows(std::int32_t number, const std::vector<std::int32_t>& levels,
-                          std::size_t begin, std::size_t n) {
+    // The same for a response that sees its rows one by one.
+    void scan_rows(std::int32_t number, const Column& column, const Node& node) {
+        if (n_levels_ < 2) return;
+        if (!column.ordered) order_levels(tallies_.data());
         std::uint32_t next = 0;
-        for (const auto level : levels) {
-            place_[static_cast<std::size_t>(level)] = next;
-            next += static_cast<std::uint32_t>(cells_[static_cast<std::size_t>(level)].count);
+        for (std::size_t i = 0; i < n_levels_; ++i) {
+            const auto level = static_cast<std::size_t>(levels_[i]);
+            place_[level] = next;
+            next += static_cast<std::uint32_t>(tallies_[level].count);
         }
-        for (std::size_t i = 0; i < n; ++i) order_[place_[local_[i]]++] = rows_[begin + i];
-        auto prefix = response_.start();
+        for (std::size_t i = 0; i < node.size(); ++i)
+            order_[place_[local_[i]]++] = static_cast<std::uint32_t>(node.begin + i);
+        Prefix prefix = response_.start();
         std::size_t won = 0, done = 0;
-        for (std::size_t i = 0; i + 1 < levels.size(); ++i) {
-            const auto size = static_cast<std::size_t>(cells_[static_cast<std::size_t>(levels[i])].count);
-            for (const std::size_t end = done + size; done < end; ++done)
+        for (std::size_t i = 0; i + 1 < n_levels_; ++i) {
+            for (const std::size_t end = place_[static_cast<std::size_t>(levels_[i])]; done < end; ++done)
                 response_.advance_row(prefix, order_[done]);
-            if (try_split(number, prefix, prefix.count, n)) won = i + 1;
+            if (try_split(number, prefix, node.size())) won = i + 1;
         }
-        return won;
-    }
-
-    template <class Prefix>
-    bool try_split(std::int32_t number, const Prefix& prefix, std::int64_t n_left, std::size_t n) {
-        const std::int64_t n_right = static_cast<std::int64_t>(n) - n_left;
-        if (n_left < growth_.min_samples_leaf || n_right < growth_.min_samples_leaf) return false;
-        double gain;
-        if (!response_.gain(prefix, best_.gain, gain) || !(gain > best_.gain)) return false;
-        best_.gain = gain;
-        best_.column = number;
-        return true;
+        close(column, won);
     }
 
     // Levels by mean response, ties by number.
-    void order_levels() {
+    template <class Count>
+    void order_levels(const Count* counts) {
         keyed_.clear();
-        for (const auto level : levels_)
-            keyed_.emplace_back(Response::level_mean(cells_[static_cast<std::size_t>(level)]), level);
+        for (std::size_t i = 0; i < n_levels_; ++i)
+            keyed_.emplace_back(response_.level_mean(entry(counts, levels_[i])), levels_[i]);
         std::sort(keyed_.begin(), keyed_.end());
-        ranked_.clear();
-        for (const auto& entry : keyed_) ranked_.push_back(entry.second);
+        for (std::size_t i = 0; i < n_levels_; ++i) levels_[i] = keyed_[i].second;
     }
 
-    // Moves the rows that go left to the front; returns where the right ones begin.
-    std::size_t divide(std::size_t begin, std::size_t end) {
-        const Column& column = at(best_.column);
-        gather(column, begin, end - begin);
+    // Writes down the division after the first `won` levels, if there is one.
+    void close(const Column& column, std::size_t won) {
+        // Levels that are no prefix of the order here may be one further down.
+        divisible_ |= !column.ordered;
+        if (!won) return;
+        best_.cut = (levels_[won - 1] + levels_[won]) / 2;
+        best_.n_left_levels = won;
         if (!column.ordered)
-            for (std::size_t i = 0; i < best_.levels.size(); ++i)
-                goes_left_[static_cast<std::size_t>(best_.levels[i])] = i < best_.n_left_levels;
-        const auto cut = static_cast<std::uint32_t>(best_.cut);
-        std::size_t left = begin, right = 0;
-        for (std::size_t i = begin; i < end; ++i) {
-            const std::uint32_t row = rows_[i], code = local_[i - begin];
-            const bool goes_left = column.ordered ? code <= cut : goes_left_[code] != 0;
+            best_.levels.assign(levels_.begin(), levels_.begin() + static_cast<std::ptrdiff_t>(n_levels_));
+    }
+
+    // -----------------------------------------------------------------------------------------
+    // Rows.
+
+    // Moves the rows that go left to the front, their responses with them; returns where the right
+    // ones begin.
+    std::size_t divide(const Node& node) {
+        const std::size_t middle = node.begin + choose_sides(node);
+        auto& values = response_.values();
+        std::size_t left = node.begin, right = 0;
+        for (std::size_t i = node.begin; i < node.end; ++i) {
+            const bool goes_left = side_[i - node.begin];
+            const std::uint32_t row = rows_[i];
+            const Value value = values[i];
+            moved_[i] = static_cast<std::uint32_t>(goes_left ? left : middle + right);
             rows_[left] = row;
+            values[left] = value;
             order_[right] = row;
+            spare_[right] = value;
             left += goes_left;
             right += !goes_left;
         }
-        std::copy(order_.begin(), order_.begin() + static_cast<std::ptrdiff_t>(right),
-                  rows_.begin() + static_cast<std::ptrdiff_t>(left));
-        if (!kept_columns_.empty()) divide_kept(begin, left, end);
-        return left;
+        std::copy_n(order_.begin(), right, rows_.begin() + static_cast<std::ptrdiff_t>(middle));
+        std::copy_n(spare_.begin(), right, values.begin() + static_cast<std::ptrdiff_t>(middle));
+        for (std::size_t i = node.to; i < open_.size(); ++i)
+            if (at(open_[i]).order) divide_kept(kept_at(open_[i]), node, middle);
+        return middle;
     }
 
-    // The same division of every kept order, so that each stays in order within the children.
-    void divide_kept(std::size_t begin, std::size_t middle, std::size_t end) {
-        for (std::size_t i = begin; i < end; ++i) side_[rows_[i]] = i < middle;
-        for (const auto number : kept_columns_) {
-            std::vector<Kept>& kept = kept_[static_cast<std::size_t>(number)];
-            std::size_t left = begin, right = 0;
-            for (std::size_t i = begin; i < end; ++i) {
-                const Kept entry = kept[i];
-                const bool goes_left = side_[entry.row];
-                kept[left] = entry;
-                aside_[right] = entry;
-                left += goes_left;
-                right += !goes_left;
-            }
-            std::copy(aside_.begin(), aside_.begin() + static_cast<std::ptrdiff_t>(right),
-                      kept.begin() + static_cast<std::ptrdiff_t>(left));
-        }
-    }
-
-    void add_leaf(std::size_t begin, std::size_t end) {
-        const std::size_t start = tree_.values.size();
-        for (std::size_t i = begin; i < end; ++i) tree_.values.push_back(answers_[rows_[i]]);
-        std::sort(tree_.values.begin() + static_cast<std::ptrdiff_t>(start), tree_.values.end());
-        add_node(kLeaf, 0, 0, start, end - begin);
-    }
-
-    void add_split(std::size_t n_left, std::size_t n_right) {
+    // Which rows of the node go left; returns how many.
+    std::size_t choose_sides(const Node& node) {
         const Column& column = at(best_.column);
-        std::int32_t cut = best_.cut;
-        if (column.by_set) {
-            cut = static_cast<std::int32_t>(tree_.sets.size());
-            add_set(column, n_left >= n_right);
-        }
-        add_node(best_.column, cut, static_cast<std::int32_t>(tree_.feature.size()) + 1, 0, 0);
-    }
-
-    // The levels that go left; those the node does not hold follow the order, or the larger child.
-    void add_set(const Column& column, bool left_is_larger) {
-        const auto n_codes = static_cast<std::size_t>(column.n_codes);
-        std::fill_n(goes_left_.begin(), n_codes + 1, static_cast<std::uint8_t>(left_is_larger));
+        column.gather(&rows_[node.begin], node.size(), local_.data());
         if (column.ordered) {
-            for (std::size_t code = 0; code < n_codes; ++code)
-                goes_left_[code] = code <= static_cast<std::size_t>(best_.cut);
+            const auto cut = static_cast<std::uint32_t>(best_.cut);
+            for (std::size_t i = 0; i < node.size(); ++i) side_[i] = local_[i] <= cut;
         } else {
-            for (std::size_t i = 0; i < best_.levels.size(); ++i)
-                goes_left_[static_cast<std::size_t>(best_.levels[i])] = i < best_.n_left_levels;
+            best_.mark_left(column, goes_left_);
+            for (std::size_t i = 0; i < node.size(); ++i) side_[i] = goes_left_[local_[i]];
         }
-        const std::size_t start = tree_.sets.size();
-        tree_.sets.resize(start + (n_codes + 64) / 64, 0);
-        for (std::size_t code = 0; code <= n_codes; ++code)
-            if (goes_left_[code]) tree_.sets[start + code / 64] |= std::uint64_t{1} << (code % 64);
+        std::size_t n_left = 0;
+        for (std::size_t i = 0; i < node.size(); ++i) n_left += side_[i];
+        return n_left;
     }
 
-    void add_node(std::int32_t feature, std::int32_t cut, std::int32_t left, std::size_t start,
-                  std::size_t count) {
-        tree_.feature.push_back(feature);
-        tree_.cut.push_back(cut);
-        tree_.left.push_back(left);
-        tree_.right.push_back(0);
-        tree_.start.push_back(static_cast<std::int64_t>(start));
-        tree_.count.push_back(static_cast<std::int32_t>(count));
+    // Keeps a kept order in order within the children.
+    void divide_kept(std::vector<std::uint32_t>& places, const Node& node, std::size_t middle) {
+        std::size_t left = node.begin, right = 0;
+        for (std::size_t i = node.begin; i < node.end; ++i) {
+            const std::uint32_t place = moved_[places[i]];
+            const bool goes_left = place < middle;
+            places[left] = place;
+            order_[right] = place;
+            left += goes_left;
+            right += !goes_left;
+        }
+        std::copy_n(order_.begin(), right, places.begin() + static_cast<std::ptrdiff_t>(middle));
     }
 
-    static constexpr std::size_t kSparse = 256;  // codes per row beyond which sorting is cheaper
+    void add_leaf(Node& node) {
+        for (std::size_t i = node.begin; i < node.end; ++i) tree_.values.push_back(answers_[rows_[i]]);
+        tree_.add_leaf(node.size());
+        tables_.release(node.table);
+    }
 
     const std::vector<Column>& columns_;
-    const std::vector<std::int32_t>& inputs_;
-    Response response_;
+    Response response_;  // its values stand in the order of rows_
     const std::int32_t* answers_;
     Growth growth_;
     Tree tree_;
+    Tables<Response> tables_;
+
+    // The node at hand: the best split so far, and whether the column considered may divide it or
+    // one below it.
     Split best_;
-    std::vector<std::uint32_t> rows_, local_, order_, place_;
-    std::vector<Cell> cells_, others_;
-    std::vector<std::int32_t> levels_, ranked_;
-    std::vector<std::pair<double, std::int32_t>> keyed_;
+    Floor floor_{1, 0, 1.0, 0.0};
+    bool divisible_ = false;
+
+    std::vector<std::int32_t> open_;
+    std::vector<std::uint32_t> rows_, moved_;       // rows by node, and the place each was moved to
+    std::vector<std::vector<std::uint32_t>> kept_;  // of each column: places by code within each node
+
+    std::vector<std::int32_t> levels_;
+    std::size_t n_levels_ = 0;
+    std::vector<Tally> tallies_;
     std::vector<std::uint64_t> met_;
-    std::vector<std::uint8_t> goes_left_, side_;
-    std::vector<std::int32_t> kept_columns_;
-    std::vector<std::vector<Kept>> kept_;  // by column number
-    std::vector<Kept> aside_;
+    std::vector<std::pair<double, std::int32_t>> keyed_;
+    std::vector<std::uint32_t> place_, local_, order_;
+    std::vector<Value> spare_;
+    std::vector<std::uint8_t> side_, goes_left_;
 };
 
 }  // namespace mcce

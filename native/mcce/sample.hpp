@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "grow.hpp"
+#include "tree.hpp"
 #include "random.hpp"
 
 namespace mcce {

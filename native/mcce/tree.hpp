@@ -1,0 +1,101 @@
+// What a tree is grown from and what it is when grown; kernels/reference/_trees.py tells of its arrays.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+namespace mcce {
+
+constexpr std::int32_t kLeaf = -1;
+
+// Descent codes of one column in the width it needs, and how it may be split.
+struct Column {
+    const void* codes;
+    int width;  // bytes: 1, 2 or 4
+    std::int32_t n_codes;
+    bool by_set;
+    bool ordered;
+    const std::uint32_t* order;  // rows by code, for an ordered column of many codes; else null
+
+    // Calls a function with the codes in their own width.
+    template <class Function>
+    void with_codes(const Function& function) const {
+        if (width == 1) {
+            function(static_cast<const std::uint8_t*>(codes));
+        } else if (width == 2) {
+            function(static_cast<const std::uint16_t*>(codes));
+        } else {
+            function(static_cast<const std::uint32_t*>(codes));
+        }
+    }
+
+    // The codes of some rows, side by side.
+    void gather(const std::uint32_t* rows, std::size_t n, std::uint32_t* out) const {
+        with_codes([&](const auto* own) {
+            for (std::size_t i = 0; i < n; ++i) out[i] = own[rows[i]];
+        });
+    }
+};
+
+// A division of a node.
+struct Split {
+    double gain = -std::numeric_limits<double>::infinity();
+    std::int32_t column = -1;          // none yet
+    std::int32_t cut = 0;              // ordered columns: codes <= cut go left
+    std::vector<std::int32_t> levels;  // unordered ones: the node's levels in order ...
+    std::size_t n_left_levels = 0;     // ... of which so many go left
+
+    // Marks the codes that go left; an unordered column's levels that the node lacks stay as they are.
+    void mark_left(const Column& split, std::vector<std::uint8_t>& goes_left) const {
+        if (split.ordered) {
+            for (std::int32_t code = 0; code < split.n_codes; ++code)
+                goes_left[static_cast<std::size_t>(code)] = code <= cut;
+        } else {
+            for (std::size_t i = 0; i < levels.size(); ++i)
+                goes_left[static_cast<std::size_t>(levels[i])] = i < n_left_levels;
+        }
+    }
+};
+
+struct Tree {
+    std::vector<std::int32_t> feature, cut, left, right, count;
+    std::vector<std::int64_t> start;
+    std::vector<std::uint64_t> sets;
+    std::vector<std::int32_t> values;
+
+    std::int32_t size() const { return static_cast<std::int32_t>(feature.size()); }
+
+    // A leaf of the values just appended, of which there are `n`.
+    void add_leaf(std::size_t n) {
+        const std::size_t first = values.size() - n;
+        std::sort(values.begin() + static_cast<std::ptrdiff_t>(first), values.end());
+        add_node(kLeaf, 0, 0, first, n);
+    }
+
+    // A node whose left child comes next. Levels it does not hold follow the order, or the larger child.
+    void add_split(const Split& split, const Column& column, bool left_is_larger) {
+        if (!column.by_set) return add_node(split.column, split.cut, size() + 1, 0, 0);
+        const std::size_t offset = sets.size(), n_codes = static_cast<std::size_t>(column.n_codes);
+        std::vector<std::uint8_t> goes_left(n_codes + 1, left_is_larger);
+        split.mark_left(column, goes_left);
+        sets.resize(offset + (n_codes + 64) / 64, 0);
+        for (std::size_t code = 0; code <= n_codes; ++code)
+            if (goes_left[code]) sets[offset + code / 64] |= std::uint64_t{1} << (code % 64);
+        add_node(split.column, static_cast<std::int32_t>(offset), size() + 1, 0, 0);
+    }
+
+private:
+    void add_node(std::int32_t column, std::int32_t at, std::int32_t child, std::size_t first, std::size_t n) {
+        feature.push_back(column);
+        cut.push_back(at);
+        left.push_back(child);
+        right.push_back(0);
+        start.push_back(static_cast<std::int64_t>(first));
+        count.push_back(static_cast<std::int32_t>(n));
+    }
+};
+
+}  // namespace mcce
