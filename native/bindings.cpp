@@ -97,7 +97,7 @@ Out<std::int32_t> sample(const In<std::int64_t, 1>& roots, const In<std::int32_t
         nb::gil_scoped_release release;
         const mcce::Forest forest{roots.data(), n_trees,      feature.data(), cut.data(),
                                   left.data(),  right.data(), count.data(),   start.data(),
-                                  feature.size(), sets.data(), values.data(), n_levels.data()};
+                                  sets.data(),  values.data(), n_levels.data()};
         mcce::Sampler(forest, responses.data())
             .sample(given.data(), given.shape(0), n_groups, keys.data(), draws.data(), n_draws,
                     out.data());

@@ -162,6 +162,41 @@ def test_draws_are_equal(seed, n_draws, n_groups, by_set):
     assert np.array_equal(native.sample(*arguments), reference.sample(*arguments))
 
 
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("n_draws", [33, 1000, 5000])
+def test_many_draws_are_equal_too(seed, n_draws):
+    """Lists long enough to be sorted and searched, sets of one word and of two, several rounds."""
+    chance = np.random.default_rng(seed)
+    sizes = [4, 3000, 64, 65, 2, 40]
+    columns = columns_of(
+        sizes,
+        [True, False, True, True, True, False],
+        [False, True, False, False, False, True],
+        3000,
+        chance,
+    )
+    order = chance.permutation(5) + 1
+    trees = [
+        reference.grow_tree(
+            columns,
+            np.sort(np.array([0, *order[:place]])),
+            response_of(RESPONSES[(seed + place) % 2 * 3], 3000, chance),
+            columns.codes[column],
+            Growth(),
+        )
+        for place, column in enumerate(order)
+    ]
+    forest = reference.join(trees, columns.by_set)
+    given_codes = np.zeros((6, 3), dtype=np.int32)
+    given_codes[0] = [0, 4, 2]
+    keys = reference.person_keys(seed, given_codes[:1].T)
+    draws = np.arange(n_draws)
+
+    arguments = forest, order, columns.n_codes * columns.by_set, given_codes, keys, draws
+
+    assert np.array_equal(native.sample(*arguments), reference.sample(*arguments))
+
+
 @given(st.integers(0, 2**32 - 1), st.integers(1, 60), st.integers(1, 4), st.integers(1, 4))
 def test_duplicates_are_equal(seed, n_draws, n_groups, n_columns):
     codes = np.random.default_rng(seed).integers(0, 3, (n_columns, n_groups, n_draws), np.int32)

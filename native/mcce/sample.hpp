@@ -1,16 +1,18 @@
 // Step 2's inner loop: equals kernels/reference/_sample.py bit for bit.
 //
-// Nodes are packed to 16 bytes, sets of levels that are cuts in disguise become cuts, leaves point to
-// themselves, and many rows descend together, so that the processor always has loads in flight.
+// The rows of a group go down a tree together, as a list that every split parts in two. So a node is
+// read once for all rows that pass it, a split on a given column costs the same for one row as for a
+// thousand, and no row's way is a branch that the processor has to guess.
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
 #include <vector>
 
-#include "tree.hpp"
 #include "random.hpp"
+#include "tree.hpp"
 
 namespace mcce {
 
@@ -20,195 +22,209 @@ struct Forest {
     std::size_t n_trees;
     const std::int32_t *feature, *cut, *left, *right, *count;
     const std::int64_t* start;
-    std::size_t n_nodes;
     const std::uint64_t* sets;
     const std::int32_t* values;
     const std::int32_t* n_levels;  // per column: levels of a categorical one, 0 for a numeric one
 };
 
-// One step down needs this and the row alone: four words, and no branch to choose between them. A
-// leaf is a cut that nothing is below, with itself on both sides, so that a row which has arrived may
-// go on stepping.
-struct PackedNode {
-    std::int32_t cut;  // codes <= cut go left; kLeafCut in a leaf; below it: -2 - offset of a set
-    std::int32_t feature, left, right;
-};
-
-constexpr std::int32_t kLeafCut = -1;
-
 class Sampler {
 public:
-    static constexpr std::size_t kRows = 128;  // rows that descend together ...
-    static constexpr std::size_t kLanes = 8;   // ... so many at a time in registers ...
-    static constexpr std::size_t kSteps = 4;   // ... so many steps before looking who has arrived
-
     // responses: the column that each tree gives.
     Sampler(const Forest& forest, const std::int32_t* responses)
-        : forest_(forest), responses_(responses, responses + forest.n_trees), nodes_(forest.n_nodes),
-          exact_(forest.n_nodes), slices_(forest.n_nodes) {
-        for (std::size_t i = 0; i < forest.n_nodes; ++i) {
-            slices_[i] = {forest.start[i], static_cast<std::uint64_t>(forest.count[i])};
-            exact_[i] = pack(i);
-            nodes_[i] = simplify(exact_[i]);
-            has_sets_ |= nodes_[i].cut < kLeafCut;
-        }
-    }
+        : forest_(forest), responses_(responses, responses + forest.n_trees), keys_(kRows),
+          order_(kRows), rows_(2 * kRows), parts_(kRows + 1), leaves_(kRows) {}
 
-    // Codes of the responses for every group and draw: out[tree][group][draw].
+    // Codes of the responses, in column order, for every group and draw: out[response][group][draw].
     //   given   (n_columns, n_groups) descent codes; columns that are no response are filled
     //   keys    (n_groups,)
     void sample(const std::int32_t* given, std::size_t n_columns, std::size_t n_groups,
                 const std::uint64_t* keys, const std::int64_t* draws, std::size_t n_draws,
-                std::int32_t* out) const {
-        std::vector<std::int32_t> rows(kRows * n_columns);
-        std::vector<std::uint8_t> drawn(n_columns, 0);
-        for (const auto column : responses_) drawn[static_cast<std::size_t>(column)] = 1;
+                std::int32_t* out) {
+        columns_.assign(n_columns, {});
+        for (const std::int32_t response : responses_) columns_[response].drawn = out;
         for (std::size_t group = 0; group < n_groups; ++group) {
-            bool unseen = false;
-            for (std::size_t column = 0; column < n_columns; ++column) {
-                const std::int32_t code = given[column * n_groups + group];
-                unseen |= !drawn[column] && forest_.n_levels[column] && code >= forest_.n_levels[column];
-                for (std::size_t i = 0; i < kRows; ++i) rows[i * n_columns + column] = code;
-            }
-            std::int32_t* to = out + group * n_draws;
-            const std::size_t stride = n_groups * n_draws;
-            if (unseen) {
-                sample_group<true>(exact_, rows, n_columns, drawn, keys[group], draws, n_draws, to, stride);
-            } else if (has_sets_) {
-                sample_group<true>(nodes_, rows, n_columns, drawn, keys[group], draws, n_draws, to, stride);
-            } else {
-                sample_group<false>(nodes_, rows, n_columns, drawn, keys[group], draws, n_draws, to, stride);
+            for (std::size_t j = 0; j < n_columns; ++j) columns_[j].given = given[j * n_groups + group];
+            for (std::size_t first = 0; first < n_draws; first += kRows) {
+                const std::size_t n = std::min(kRows, n_draws - first);
+                for (std::size_t i = 0; i < n; ++i)
+                    keys_[i] = absorb(keys[group], static_cast<std::uint64_t>(draws[first + i]));
+                std::int32_t* to = out + group * n_draws + first;
+                for (Column& column : columns_) {
+                    if (!column.drawn) continue;
+                    column.drawn = to;
+                    to += n_groups * n_draws;
+                }
+                draw_rows(n);
             }
         }
     }
 
 private:
-    struct Slice {
-        std::int64_t start;
-        std::uint64_t count;
+    using Row = std::uint16_t;
+    // Rows that go together, a power of two: the lists are long, and the columns stay in the cache.
+    static constexpr std::size_t kRows = 4096;
+    static constexpr std::size_t kLong = 32;  // rows above which a search is quicker than a pass
+
+    struct Column {
+        std::int32_t* drawn = nullptr;  // the rows' codes; null for a given column ...
+        std::int32_t given = 0;         // ... where all have this one
+        std::size_t n_asked = 0;        // rows that splits have asked for their code
     };
-    using Nodes = std::vector<PackedNode>;
 
-    PackedNode pack(std::size_t i) const {
-        const std::int32_t column = forest_.feature[i], cut = forest_.cut[i];
-        const auto self = static_cast<std::int32_t>(i);
-        if (column == kLeaf) return {kLeafCut, 0, self, self};
-        const bool by_set = forest_.n_levels[column] > 0;
-        return {by_set ? kLeafCut - 1 - cut : cut, column, forest_.left[i], forest_.right[i]};
-    }
+    // The rows that have come to a node: rows_[first], ..., n of them.
+    struct Part {
+        std::int32_t at;
+        Row first, n;
+    };
 
-    // A set of levels that is the first few of all, or the last few, is a cut as long as no row has a
-    // level that training never saw.
-    PackedNode simplify(const PackedNode& node) const {
-        if (node.cut >= kLeafCut) return node;
-        const std::int32_t n_levels = forest_.n_levels[node.feature];
-        const std::int32_t offset = kLeafCut - 1 - node.cut;
-        std::int32_t n_changes = 0, last = 0;
-        for (std::int32_t level = 1; level < n_levels; ++level) {
-            if (holds(offset, level) == holds(offset, level - 1)) continue;
-            ++n_changes;
-            last = level - 1;
-        }
-        if (n_changes != 1) return node;
-        if (holds(offset, 0)) return {last, node.feature, node.left, node.right};
-        return {last, node.feature, node.right, node.left};
-    }
-
-    bool holds(std::int32_t offset, std::int32_t code) const {
-        return (forest_.sets[offset + code / 64] >> (code % 64)) & 1;
-    }
-
-    template <bool kSets>
-    std::int32_t step(const PackedNode* nodes, std::int32_t at, const std::int32_t* row) const {
-        const PackedNode node = nodes[at];
-        const std::int32_t code = row[node.feature];
-        bool left = code <= node.cut;
-        if constexpr (kSets) {
-            const bool by_set = node.cut < kLeafCut;
-            const std::int32_t word = by_set ? kLeafCut - 1 - node.cut + code / 64 : 0;
-            left = by_set ? (forest_.sets[word] >> (code % 64)) & 1 : left;
-        }
-        return left ? node.left : node.right;
-    }
-
-    template <bool kSets>
-    void sample_group(const Nodes& nodes, std::vector<std::int32_t>& rows, std::size_t n_columns,
-                      const std::vector<std::uint8_t>& drawn, std::uint64_t key,
-                      const std::int64_t* draws, std::size_t n_draws, std::int32_t* out,
-                      std::size_t stride) const {
-        // Every tree is begun where it first asks for something that is drawn.
-        std::vector<std::int32_t> starts;
+    // Draws n rows of one group, tree by tree. Lists are sorted by the column that was asked for most
+    // in the groups before: by a cut of that column they are split with a search.
+    void draw_rows(std::size_t n) {
+        std::iota(order_.begin(), order_.end(), Row{0});
+        sorted_by_ = kLeaf;
+        std::size_t most = 0;
         for (std::size_t tree = 0; tree < forest_.n_trees; ++tree) {
-            auto at = static_cast<std::int32_t>(forest_.roots[tree]);
-            while (forest_.feature[at] != kLeaf && !drawn[static_cast<std::size_t>(forest_.feature[at])])
-                at = step<kSets>(nodes.data(), at, rows.data());
-            starts.push_back(at);
-        }
-        for (std::size_t first = 0; first < n_draws; first += kRows)
-            draw_rows<kSets>(nodes.data(), rows.data(), n_columns, starts, key, draws + first,
-                             std::min(kRows, n_draws - first), out + first, stride);
-    }
-
-    // Draws up to kRows rows of one group, tree by tree.
-    template <bool kSets>
-    void draw_rows(const PackedNode* nodes, std::int32_t* rows, std::size_t n_columns,
-                   const std::vector<std::int32_t>& starts, std::uint64_t key,
-                   const std::int64_t* draws, std::size_t n, std::int32_t* out,
-                   std::size_t stride) const {
-        std::uint64_t row_keys[kRows];
-        std::int32_t at[kRows];
-        for (std::size_t i = 0; i < n; ++i)
-            row_keys[i] = absorb(key, static_cast<std::uint64_t>(draws[i]));
-        for (std::size_t tree = 0; tree < starts.size(); ++tree) {
-            std::fill_n(at, n, starts[tree]);
-            if (nodes[starts[tree]].cut != kLeafCut) descend<kSets>(nodes, rows, n_columns, at, n);
-            const auto column = static_cast<std::size_t>(responses_[tree]);
-            for (std::size_t i = 0; i < n; ++i) {
-                const Slice leaf = slices_[static_cast<std::size_t>(at[i])];
-                const std::int32_t code =
-                    forest_.values[leaf.start + pick(row_keys[i], column, leaf.count)];
-                rows[i * n_columns + column] = code;
-                out[tree * stride + i] = code;
-            }
+            const std::int32_t response = responses_[tree];
+            draw(static_cast<std::int32_t>(forest_.roots[tree]), response, n);
+            const Column& column = columns_[response];
+            if (forest_.n_levels[response] > 0 || column.n_asked <= most) continue;
+            most = column.n_asked;
+            sorted_by_ = response;
+            sort_order(column.drawn, n);
         }
     }
 
-    // Takes every row to its leaf, several in flight; who has arrived is left out of the next round.
-    template <bool kSets>
-    void descend(const PackedNode* nodes, const std::int32_t* rows, std::size_t n_columns,
-                 std::int32_t* at, std::size_t n) const {
-        std::uint32_t walking[kRows + kLanes];
-        for (std::size_t i = 0; i < n; ++i) walking[i] = static_cast<std::uint32_t>(i);
-        while (n) {
-            // The last lanes of the last round repeat a row, which does no harm.
-            for (std::size_t i = n; i % kLanes; ++i) walking[i] = walking[n - 1];
-            std::size_t n_left = 0;
-            for (std::size_t i = 0; i < n; i += kLanes) {
-                std::int32_t here[kLanes];
-                const std::int32_t* row[kLanes];
-                for (std::size_t lane = 0; lane < kLanes; ++lane) {
-                    here[lane] = at[walking[i + lane]];
-                    row[lane] = rows + walking[i + lane] * n_columns;
-                }
-                for (std::size_t s = 0; s < kSteps; ++s)
-                    for (std::size_t lane = 0; lane < kLanes; ++lane)
-                        here[lane] = step<kSets>(nodes, here[lane], row[lane]);
-                for (std::size_t lane = 0; lane < kLanes; ++lane) {
-                    const std::uint32_t who = walking[i + lane];
-                    at[who] = here[lane];
-                    walking[n_left] = who;
-                    n_left += nodes[here[lane]].cut != kLeafCut && i + lane < n;
-                }
-            }
-            n = n_left;
+    // Sorts by code, digit by digit: no branch depends on a code.
+    void sort_order(const std::int32_t* codes, std::size_t n) {
+        constexpr int kBits = 9;
+        constexpr std::int32_t kDigits = 1 << kBits;
+        const std::int32_t highest = *std::max_element(codes, codes + n);
+        for (int shift = 0; shift < 31 && highest >> shift; shift += kBits) {
+            const auto digit = [=](Row row) { return (codes[row] >> shift) & (kDigits - 1); };
+            Row place[kDigits + 1] = {};
+            for (std::size_t i = 0; i < n; ++i) ++place[digit(order_[i]) + 1];
+            std::partial_sum(place, place + kDigits, place);
+            std::copy_n(order_.data(), n, rows_.data());
+            for (std::size_t i = 0; i < n; ++i) order_[place[digit(rows_[i])]++] = rows_[i];
         }
+    }
+
+    // Takes all rows down a tree and gives each a value of its leaf. That is put off until all have
+    // arrived, as a leaf can then be fetched while another is worked on.
+    void draw(std::int32_t root, std::int32_t response, std::size_t n) {
+        std::copy_n(order_.data(), n, rows_.data());
+        Part* const bottom = parts_.data();
+        Part* top = push(bottom, root, 0, n);
+        Part* arrived = leaves_.data();
+        while (top != bottom) {
+            Part part = *--top;
+            part.at = pass_given(part.at);
+            const std::int32_t feature = forest_.feature[part.at];
+            if (feature == kLeaf) {
+                *arrived++ = part;
+                continue;
+            }
+            columns_[feature].n_asked += part.n;
+            const bool by_search = feature == sorted_by_ && part.n > kLong;
+            top = by_search ? split_sorted(part, top) : split(part, top);
+        }
+        for (const Part* leaf = leaves_.data(); leaf != arrived; ++leaf) pick_values(*leaf, response);
+    }
+
+    // What comes next overwrites an empty part: no branch, and never more parts than rows.
+    static Part* push(Part* top, std::int32_t at, std::size_t first, std::size_t n) {
+        *top = {at, static_cast<Row>(first), static_cast<Row>(n)};
+        return top + (n > 0);
+    }
+
+    // The first node from here on that is a leaf or asks for a drawn column.
+    std::int32_t pass_given(std::int32_t at) const {
+        for (;;) {
+            const std::int32_t feature = forest_.feature[at], cut = forest_.cut[at];
+            if (feature == kLeaf || columns_[feature].drawn) return at;
+            const std::int32_t code = columns_[feature].given;
+            const bool left = forest_.n_levels[feature] ? holds(forest_.sets + cut, code) : code <= cut;
+            at = left ? forest_.left[at] : forest_.right[at];
+        }
+    }
+
+    static bool holds(const std::uint64_t* set, std::int32_t code) {
+        return (set[static_cast<std::uint32_t>(code) / 64] >> (code % 64)) & 1;
+    }
+
+    // Splits a list, sorted up or down by the column in question, where it stands.
+    Part* split_sorted(Part part, Part* top) const {
+        const std::int32_t cut = forest_.cut[part.at];
+        const std::int32_t* codes = columns_[sorted_by_].drawn;
+        const Row* rows = rows_.data() + part.first;
+        const bool low_first = codes[*rows] <= cut;
+        const Row* last = rows;  // of those that go the way of the first
+        for (std::size_t n = part.n; n > 1; n -= n / 2)
+            last += (codes[last[n / 2]] <= cut) == low_first ? n / 2 : 0;
+        const auto n_front = static_cast<std::size_t>(last - rows) + 1;
+        const std::int32_t left = forest_.left[part.at], right = forest_.right[part.at];
+        top = push(top, low_first ? right : left, part.first + n_front, part.n - n_front);
+        return push(top, low_first ? left : right, part.first, n_front);
+    }
+
+    // Splits any list, from the half of rows_ that it is in into the other.
+    Part* split(Part part, Part* top) {
+        const std::int32_t feature = forest_.feature[part.at], cut = forest_.cut[part.at];
+        const std::int32_t n_levels = forest_.n_levels[feature];
+        const std::size_t first = part.first ^ kRows;
+        const auto partition_by = [&](auto goes_left) {
+            return partition(columns_[feature].drawn, &rows_[part.first], &rows_[first], part.n, goes_left);
+        };
+        std::size_t n_left;
+        if (n_levels == 0) {
+            n_left = partition_by([=](std::int32_t code) { return code <= cut; });
+        } else if (n_levels <= 64) {
+            const std::uint64_t word = forest_.sets[cut];
+            n_left = partition_by([=](std::int32_t code) { return (word >> code) & 1; });
+        } else {
+            const std::uint64_t* set = forest_.sets + cut;
+            n_left = partition_by([=](std::int32_t code) { return holds(set, code); });
+        }
+        top = push(top, forest_.right[part.at], first + n_left, part.n - n_left);
+        return push(top, forest_.left[part.at], first, n_left);
+    }
+
+    // Those who go left are put in from the front, the others from the back: what was sorted still
+    // is, up or down. Each row is put in both places, as a branch would cost more; where it does not
+    // belong, another overwrites it.
+    template <class GoesLeft>
+    static std::size_t partition(const std::int32_t* codes, const Row* from, Row* to, std::size_t n,
+                                 GoesLeft goes_left) {
+        std::size_t n_left = 0;
+        Row* back = to + n;  // less the rows so far; n_left beyond it is the next place from the back
+        for (std::size_t i = 0; i < n; ++i) {
+            const Row row = from[i];
+            to[n_left] = row;
+            (--back)[n_left] = row;
+            n_left += goes_left(codes[row]);
+        }
+        return n_left;
+    }
+
+    void pick_values(Part part, std::int32_t response) const {
+        const std::int32_t* values = forest_.values + forest_.start[part.at];
+        const auto count = static_cast<std::uint64_t>(forest_.count[part.at]);
+        const auto position = static_cast<std::uint64_t>(response);
+        const Row* rows = rows_.data() + part.first;
+        std::int32_t* drawn = columns_[response].drawn;
+        for (std::size_t i = 0; i < part.n; ++i)
+            drawn[rows[i]] = values[pick(keys_[rows[i]], position, count)];
     }
 
     Forest forest_;
     std::vector<std::int32_t> responses_;
-    Nodes nodes_, exact_;
-    std::vector<Slice> slices_;  // of the values, by leaf
-    bool has_sets_ = false;
+    std::vector<Column> columns_;
+    std::vector<std::uint64_t> keys_;  // of the rows
+    std::vector<Row> order_;           // in which the rows enter every tree ...
+    std::int32_t sorted_by_ = kLeaf;   // ... by this column's codes, if it is one
+    std::vector<Row> rows_;            // all lists; two halves, so that one can be split into the other
+    std::vector<Part> parts_;          // the stack of those that are still to go on
+    std::vector<Part> leaves_;         // those that have arrived
 };
 
 }  // namespace mcce

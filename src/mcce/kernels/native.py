@@ -59,7 +59,7 @@ def sample(
     keys: WordArray,
     draws: IntArray,
 ) -> Codes:
-    """Codes drawn for each response, in visit order; see :func:`reference.sample`."""
+    """Codes drawn for each response, in column order; see :func:`reference.sample`."""
     return _native.sample(
         *(getattr(trees, field.name) for field in fields(trees)),
         n_levels.astype(np.int32),

@@ -133,8 +133,7 @@ class TreeChain(BaseEstimator):
     def sample(self, given: Codes, keys: WordArray, draws: IntArray) -> Sampled:
         """Draws with the desired decision for each group of immutable codes."""
         asked = _with_decision(given, np.ones(given.shape[1], dtype=bool))
-        codes = sample(self.trees_, self.visit_order_, self.n_levels_, asked, keys, draws)
-        return Sampled(codes[np.argsort(self.visit_order_)])
+        return Sampled(sample(self.trees_, self.visit_order_, self.n_levels_, asked, keys, draws))
 
     def log_likelihood(self, rows: Rows, *, decision: bool = True) -> FloatArray:
         """Log-probability of each row's mutable values given its immutable ones and a decision.

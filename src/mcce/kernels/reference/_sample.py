@@ -21,7 +21,7 @@ def sample(
     keys: WordArray,
     draws: IntArray,
 ) -> Codes:
-    """Codes drawn for each response, in visit order, shape (n_trees, n_groups, n_draws).
+    """Codes drawn for each response, in column order, shape (n_trees, n_groups, n_draws).
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ def sample(
         leaf = descend(trees, tree, codes, n_levels > 0)
         chosen = pick(row_keys, int(column), trees.count[leaf].astype(np.int64))
         codes[column] = trees.values[trees.start[leaf] + chosen]
-    return codes[responses].reshape(responses.size, keys.size, draws.size)
+    return codes[np.sort(responses)].reshape(responses.size, keys.size, draws.size)
 
 
 def leaf_frequency(trees: Trees, leaf: IntArray, codes: Codes) -> tuple[IntArray, IntArray]:
