@@ -281,6 +281,25 @@ def test_a_generator_may_invent_values():
     assert result.measures["gower"].tolist() == [19.5 / 39 / 2, 0.75 / 39 / 2]
 
 
+def test_invented_values_of_several_blocks_come_together():
+    train = pd.DataFrame({"age": [30, 40] * 20, "salary": np.arange(40) + 40.0})
+    people = pd.DataFrame({"age": [40, 30, 50, 30], "salary": [41.0, 59.75, 42.0, 43.0]})
+    explainer = MCCE(
+        lambda f: f["salary"],
+        Interval(60, 100, closed="right"),
+        immutable=["age"],
+        generator=Lattice(),
+        n_counterfactuals=3,
+        random_state=0,
+    ).fit(train)
+
+    whole = explainer.explain(people)
+    pieces = explainer.set_params(memory=1e-6).explain(people)
+
+    assert whole.frame["salary"].tolist() == [60.5, 61.0, 61.5] * 4
+    pd.testing.assert_frame_equal(whole.frame, pieces.frame)
+
+
 @pytest.mark.parametrize(("tolerance", "sparsity"), [(0.0, 2), (0.01, 1)])
 def test_a_tolerance_hides_small_changes_from_the_count_only(tolerance, sparsity):
     train = pd.DataFrame({"a": [0.0, 1000.0] * 10, "b": [5.0, 500.0] * 10})

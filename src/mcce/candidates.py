@@ -1,4 +1,4 @@
-"""Candidates: what step 2 hands to step 3 for one block of people.
+"""Candidates: what step 2 hands to step 3 for one block of people, and what is chosen from it.
 
 Between the paper's sections "Generation" and "Post-processing": the data sets D_h of a block.
 People with equal immutable values form a group and share their draws. Immutable features are not
@@ -8,14 +8,15 @@ stored: a candidate has those of its person by construction.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from .kernels import BoolArray, Codes, Comparison, IntArray
-from .schema import Rows
+from .schema import OWN, Rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,8 +82,69 @@ class Candidates:
         known = [f.encode(table)[0] for f, table in zip(features, self.tables, strict=True)]
         return np.stack([row[drawn] for row, drawn in zip(known, codes, strict=True)])
 
-    def frame(self, person: IntArray, draw: IntArray | Codes) -> pd.DataFrame:
-        """Chosen candidates, by person and draw as numbered in this block, as rows."""
+    def choose(self, person: IntArray, draw: IntArray | Codes) -> Chosen:
+        """Some candidates, by person and draw as numbered in this block."""
         codes = self.comparison.codes[:, self.group[person], draw]
-        changed = codes != self.comparison.own_codes[:, person]
-        return self.rows.compose(self.people[person], changed, codes, self.tables)
+        codes[codes == self.comparison.own_codes[:, person]] = OWN
+        return Chosen(self.rows, self.people[person], codes, self.tables)
+
+
+@dataclass(frozen=True, eq=False)
+class Chosen:
+    """Candidates out of any blocks, written out as a frame when somebody asks for it.
+
+    Parameters
+    ----------
+    rows
+        All factuals.
+    owner : (n_chosen,)
+        Position of each one's person among the factuals.
+    codes : (n_mutable, n_chosen)
+        Codes of the mutable features, ``OWN`` where the cell is the person's own.
+    tables
+        The value of each code, one table per mutable feature, in the dtypes of ``rows``.
+    """
+
+    rows: Rows
+    owner: IntArray
+    codes: Codes
+    tables: Sequence[pd.Series[Any]]
+
+    @cached_property
+    def frame(self) -> pd.DataFrame:
+        """The candidates as rows."""
+        return self.rows.compose(self.owner, self.codes, self.tables)
+
+    def take(self, places: IntArray | BoolArray) -> Chosen:
+        """Those at the given places."""
+        return replace(self, owner=self.owner[places], codes=self.codes[:, places])
+
+    def without_block(self) -> Chosen:
+        """The same, holding on to no more of a generator's own values than are used."""
+        if self.tables is self.rows.tables:
+            return self
+        changed = self.codes != OWN
+        used = zip(self.tables, self.codes, changed, strict=True)
+        tables = [table.iloc[codes[here]] for table, codes, here in used]
+        codes = np.where(changed, np.cumsum(changed, axis=1, dtype=np.int32) - 1, np.int32(OWN))
+        return replace(self, codes=codes, tables=tables)
+
+    @classmethod
+    def join(cls, rows: Rows, parts: Sequence[Chosen]) -> Chosen:
+        """All as one; tables that are not those of training come one after the other."""
+        owner = np.concatenate([np.empty(0, dtype=np.int64), *(part.owner for part in parts)])
+        if all(part.tables is rows.tables for part in parts):
+            none = np.empty((rows.schema.mutable.size, 0), dtype=np.int32)
+            codes = np.concatenate([none, *(part.codes for part in parts)], axis=1)
+            return cls(rows, owner, codes, rows.tables)
+        sizes = np.array([[len(table) for table in part.tables] for part in parts])
+        starts = np.cumsum(sizes, axis=0) - sizes
+        moved = [
+            np.where(part.codes == OWN, OWN, part.codes + start[:, None]).astype(np.int32)
+            for part, start in zip(parts, starts, strict=True)
+        ]
+        tables = [
+            pd.concat(column, ignore_index=True)
+            for column in zip(*(part.tables for part in parts), strict=True)
+        ]
+        return cls(rows, owner, np.concatenate(moved, axis=1), tables)

@@ -122,7 +122,7 @@ def check_storage(series: pd.Series[Any]) -> None:
 
 def is_missing(series: pd.Series[Any]) -> BoolArray:
     """Missing cells; NaN inside a nullable float, which pandas 2 tells apart from NA, is one."""
-    missing = series.isna().to_numpy(dtype=bool)
+    missing = np.asarray(series.array.isna(), dtype=bool)
     if series.dtype.kind == "f" and not isinstance(series.dtype, np.dtype):
         missing = missing | np.isnan(series.to_numpy(dtype=np.float64, na_value=np.nan))
     return missing
@@ -173,8 +173,7 @@ def code_values(series: pd.Series[Any], kind: Kind) -> tuple[Codes, IntArray, bo
     """
     missing = is_missing(series)
     has_missing = bool(missing.any())
-    present = np.flatnonzero(~missing) if has_missing else np.arange(len(series))
-    cells = series.iloc[present] if has_missing else series
+    cells = series[~missing] if has_missing else series
     if kind == "numeric":
         numbers, values = pd.factorize(_native(cells))
         order = np.argsort(values)
@@ -183,11 +182,12 @@ def code_values(series: pd.Series[Any], kind: Kind) -> tuple[Codes, IntArray, bo
         order = _level_order(cells, numbers, levels)
     rank = np.empty(order.size, dtype=np.int32)
     rank[order] = np.arange(order.size)
+    first = _first_of_each(numbers)[order]
+    if not has_missing:
+        return rank[numbers], first, False
     codes = np.full(len(series), order.size, dtype=np.int32)
-    codes[present] = rank[numbers]
-    first = np.empty(order.size, dtype=np.int64)
-    first[codes[present][::-1]] = present[::-1]
-    return codes, np.append(first, np.argmax(missing)) if has_missing else first, has_missing
+    codes[~missing] = rank[numbers]
+    return codes, np.append(np.flatnonzero(~missing)[first], np.argmax(missing)), True
 
 
 def as_numbers(series: pd.Series[Any]) -> FloatArray:
@@ -204,7 +204,9 @@ def rank_numbers(known: pd.Series[Any], cells: pd.Series[Any]) -> tuple[Codes, C
     """Exact rank (-1 if unknown) and rank of the nearest known value (midpoints to the lower)."""
     if known.empty:
         return np.full(len(cells), -1, np.int32), np.zeros(len(cells), np.int32)
-    keys, values = _native(known.astype(cells.dtype)), _native(cells)
+    if known.dtype != cells.dtype:
+        known = known.astype(cells.dtype)
+    keys, values = _native(known), _native(cells)
     above = np.searchsorted(keys, values)
     above_or_last = np.minimum(above, keys.size - 1)
     exact = np.where(keys[above_or_last] == values, above_or_last, -1)
@@ -216,28 +218,27 @@ def rank_numbers(known: pd.Series[Any], cells: pd.Series[Any]) -> tuple[Codes, C
     return exact.astype(np.int32), nearest.astype(np.int32)
 
 
-def match_levels(known: pd.Series[Any], cells: pd.Series[Any]) -> Codes:
-    """Rank of each level among the known ones, -1 if unknown."""
+def match_levels(ranks: Mapping[Any, int], cells: pd.Series[Any]) -> Codes:
+    """Rank of each cell's level, -1 if it has none."""
     numbers, levels = factorize(cells)
-    ranks = pd.Index(plain(known), dtype=object).get_indexer(pd.Index(levels, dtype=object))
-    return ranks[numbers].astype(np.int32)
+    return np.array([ranks.get(level, -1) for level in levels], dtype=np.int32)[numbers]
 
 
 def factorize(series: pd.Series[Any]) -> tuple[IntArray, np.ndarray]:
-    """Number of each cell's level, and the levels as plain Python objects."""
+    """Number of each cell's level, as they come, and the levels as plain Python objects."""
     try:
-        numbers, levels = pd.factorize(series)
+        numbers, levels = series.array.factorize()
     except TypeError as error:
         raise SchemaError(
             f"The levels of column {series.name!r} cannot be compared ({error}). "
             "Make them strings, e.g. with .astype(str)."
         ) from None
-    return numbers, np.asarray(levels.astype(object), dtype=object)
+    return numbers, levels.to_numpy(dtype=object)
 
 
 def plain(series: pd.Series[Any]) -> np.ndarray:
     """Cells as plain Python objects, whatever they are stored in."""
-    return series.astype(object).to_numpy(dtype=object)
+    return series.array.to_numpy(dtype=object)
 
 
 def _check_headings(frame: pd.DataFrame) -> None:
@@ -286,6 +287,14 @@ def _native(series: pd.Series[Any]) -> np.ndarray:
         return series.astype("int64").to_numpy(dtype=np.int64)
     wide = {"i": np.int64, "u": np.uint64, "b": np.int64}.get(dtype.kind, np.float64)
     return series.to_numpy(dtype=wide)
+
+
+def _first_of_each(numbers: IntArray) -> IntArray:
+    """Where each number first stands, if they count up as they come."""
+    highest = np.maximum.accumulate(numbers)
+    is_new = np.ones(numbers.size, dtype=bool)
+    np.not_equal(highest[1:], highest[:-1], out=is_new[1:])
+    return np.flatnonzero(is_new)
 
 
 def _gap(low: np.ndarray, high: np.ndarray) -> np.ndarray:

@@ -77,6 +77,8 @@ def own_dtype_kept(
 
 def recast(series: pd.Series[Any], dtype: Any) -> pd.Series[Any]:
     """The column in another dtype; a missing cell stays missing."""
+    if series.dtype == dtype:
+        return series
     if is_missing(series).all():
         series = pd.Series([None] * len(series), index=series.index, name=series.name, dtype=object)
     # pandas 3.0 fills the missing dates of its own input on the way to Arrow, hence the copy.

@@ -10,7 +10,7 @@ says by position whose row is whose.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -162,38 +162,40 @@ class Counterfactuals:
 
 def _people(rows: Rows, scored: Scored, found: Found) -> pd.DataFrame:
     """One row per factual."""
-    n_factuals = len(rows)
+    n_factuals, misses = len(rows), found.misses
     n_found = np.bincount(found.answers.owner, minlength=n_factuals)
-    status = np.where(scored.valid, ALREADY, np.where(n_found > 0, ANSWERED, UNANSWERED))
-    people = pd.DataFrame(
+    status = np.array([UNANSWERED, ANSWERED, ALREADY], dtype=object)
+    place = np.where(scored.valid, 2, n_found > 0)
+    reason = np.full(n_factuals, "", dtype=object)
+    reason[list(found.reasons)] = list(found.reasons.values())
+    nearest_score, nearest_gower = np.full((2, n_factuals), np.nan)
+    nearest_score[misses.owner], nearest_gower[misses.owner] = misses.score, misses.gower
+    nearest_sparsity, unknown = np.ones(n_factuals, dtype=np.int64), np.ones(n_factuals, dtype=bool)
+    nearest_sparsity[misses.owner], unknown[misses.owner] = misses.sparsity, False
+    return pd.DataFrame(
         {
-            "status": _texts(status.tolist()),
-            "reason": _texts(found.reasons.get(person, "") for person in range(n_factuals)),
+            "status": _texts(status[place]),
+            "reason": _texts(reason),
             "score": scored.score,
             "n_counterfactuals": n_found,
             "unseen_immutable": _texts(_unseen_immutable(rows)),
-            "nearest_score": np.full(n_factuals, np.nan),
-            "nearest_sparsity": pd.array([pd.NA] * n_factuals, dtype="Int64"),
-            "nearest_gower": np.full(n_factuals, np.nan),
+            "nearest_score": nearest_score,
+            "nearest_sparsity": pd.arrays.IntegerArray(nearest_sparsity, unknown),
+            "nearest_gower": nearest_gower,
         }
     )
-    misses = found.misses
-    people.loc[misses.owner, "nearest_score"] = misses.score
-    people.loc[misses.owner, "nearest_sparsity"] = misses.sparsity
-    people.loc[misses.owner, "nearest_gower"] = misses.gower
-    return people
 
 
-def _texts(texts: Iterable[str]) -> pd.Series[Any]:
-    """A column of texts that has the same dtype with nobody in it."""
-    return pd.Series(list(texts), dtype=object)
+def _texts(texts: np.ndarray) -> pd.Series[Any]:
+    """A column of texts, of which pandas 3 would otherwise make another dtype."""
+    return pd.Series(texts, dtype=object)
 
 
-def _unseen_immutable(rows: Rows) -> list[str]:
+def _unseen_immutable(rows: Rows) -> np.ndarray:
     """Names of the immutable features with a value that training never held."""
     immutable = rows.schema.immutable
     names = [str(rows.schema.names[position]) for position in immutable]
-    told = [""] * len(rows)
+    told = np.full(len(rows), "", dtype=object)
     for person in np.flatnonzero(rows.unseen[immutable].any(axis=0)):
         unseen = rows.unseen[immutable, person]
         told[person] = ", ".join(name for name, flag in zip(names, unseen, strict=True) if flag)

@@ -279,9 +279,10 @@ class MCCE(BaseEstimator):
     def _warn(self, result: Counterfactuals) -> None:
         """One warning per call for what a user must not overlook."""
         told = []
-        if len(result.missing):
+        n_missing = len(result.missing)
+        if n_missing:
             told.append(
-                f"{len(result.missing)} of {len(result.people)} people have no counterfactual; "
+                f"{n_missing} of {len(result.people)} people have no counterfactual; "
                 "result.missing says why."
             )
         if result.n_unstable:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,8 @@ from .kernels import Codes, Comparison, FloatArray, IntArray, first_of_each, per
 from .protocols import Generator
 from .schema import Rows
 
-# Rough bytes for one candidate of one person while it is compared and ordered.
+# Rough bytes for one candidate of one person while it is compared and ordered, and for each of its
+# codes, which people of a group share.
 BYTES_PER_CANDIDATE = 64
 BYTES_PER_CODE = 8
 
@@ -38,13 +40,14 @@ class Block:
 
 def blocks(rows: Rows, people: IntArray, n_samples: int, memory: float) -> Iterator[Block]:
     """The people in blocks whose candidates take about ``memory`` megabytes."""
-    group = rows.groups[people]
-    order = np.argsort(group, kind="stable")
-    per_person = n_samples * (BYTES_PER_CANDIDATE + BYTES_PER_CODE * rows.schema.mutable.size)
-    size = max(1, int(memory * 1e6 / per_person))
-    for start in range(0, people.size, size):
-        chosen = order[start : start + size]
-        yield Block(people[chosen], group[chosen])
+    order = np.argsort(rows.groups[people], kind="stable")
+    people, group = people[order], rows.groups[people[order]]
+    opens_group = np.diff(group, prepend=-1) > 0
+    codes = BYTES_PER_CODE * rows.schema.mutable.size * opens_group
+    block = np.floor(np.cumsum(BYTES_PER_CANDIDATE + codes) * (n_samples / (memory * 1e6)))
+    starts = np.flatnonzero(np.diff(block, prepend=-1))
+    for start, end in pairwise([*starts.tolist(), people.size]):
+        yield Block(people[start:end], group[start:end])
 
 
 def generate(
@@ -77,7 +80,7 @@ def generate(
             codes=sampled.codes,
             numbers=_numbers(rows, tables, sampled),
             own_codes=_own_codes(rows, block.people, tables, sampled),
-            own_numbers=rows.own_numbers[:, block.people],
+            own_numbers=rows.own_numbers(block.people),
             spreads=rows.schema.spreads,
             group=group,
             n_features=len(rows.schema.features),

@@ -25,8 +25,8 @@ ROWS_PER_CALL = 100_000
 # Candidates listed per person at first, and how many times as many for people who need more.
 N_LISTED = 16
 LIST_MORE = 8
-# Candidates asked per person after which waves double.
-MANY_ASKED = 16
+# Candidates of a wave, as a share of all that were asked before.
+GROWTH = 5 / 6
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,7 +128,7 @@ class Ledger:
     """What the predictor said of each candidate of a block, asked at most once.
 
     ``groups`` are the block's groups as numbered for all people; ``remembered`` is what was asked
-    about them before, in another block or another pass.
+    about them before, in another block or another pass. Scores of what is not known mean nothing.
     """
 
     def __init__(
@@ -145,7 +145,7 @@ class Ledger:
         self.asked: list[Asked] = []
         self.known: BoolArray = np.zeros(shape, dtype=bool)
         self.valid: BoolArray = np.zeros(shape, dtype=bool)
-        self.score: FloatArray = np.full(shape, np.nan)
+        self.score: FloatArray = np.zeros(shape)
         self.n_evaluated = 0
 
         for asked in remembered:
@@ -168,7 +168,7 @@ class Ledger:
         new = new[np.unique(cell, return_index=True)[1]]
         for start in range(0, new.size, ROWS_PER_CALL):
             rows = new[start : start + ROWS_PER_CALL]
-            scored = self.decision.score(self.candidates.frame(person[rows], draw[rows]))
+            scored = self.decision.score(self.candidates.choose(person[rows], draw[rows]).frame)
             self._note(group[rows], draw[rows], scored.score, scored.valid)
             self.asked.append(
                 Asked(
@@ -227,12 +227,12 @@ class Waves:
     def next_wave(self) -> None:
         """Ask about the next candidates of everybody unsettled, more in each wave.
 
-        Half as many as were asked before: most people need one or two, and each row costs. As many
-        as before for those who need a lot: then it is the number of calls that costs.
+        Somewhat fewer than were asked before: each call costs, and so does each row. The width
+        hangs on nothing but the wave, so that blocks do not change what is asked.
         """
         wanted = self.ranked.ranking.n_counterfactuals
         person = np.flatnonzero(~self.settled)
-        width = self.n_asked // 2 if self.n_asked < MANY_ASKED else self.n_asked
+        width = int(GROWTH * self.n_asked)
         place = self.n_asked + np.arange(max(wanted, width))
         if place[-1] >= self.listing.draw.shape[1]:
             self._list_more(person)

@@ -26,6 +26,9 @@ from .kernels import BoolArray, Codes, FloatArray, IntArray
 
 Kind = columns.Kind
 
+# In place of a code: the person's own cell.
+OWN = -1
+
 
 @dataclass(frozen=True, eq=False)
 class Feature:
@@ -65,6 +68,16 @@ class Feature:
         return columns.as_numbers(self.table) if self.kind == "numeric" else None
 
     @cached_property
+    def known(self) -> pd.Series[Any]:
+        """The table without the missing value."""
+        return self.table.iloc[:-1] if self.has_missing else self.table
+
+    @cached_property
+    def level_codes(self) -> dict[Any, int]:
+        """The code of each known value."""
+        return {level: code for code, level in enumerate(columns.plain(self.known))}
+
+    @cached_property
     def spread(self) -> float:
         """Training range of a numeric feature, the R_j of Gower; 0 for a categorical one."""
         if self.numbers is None or np.isnan(self.numbers).all():
@@ -88,7 +101,7 @@ class Feature:
             kind=kind,
             immutable=immutable,
             ordered=kind == "numeric" or columns.is_ordered(series.dtype),
-            table=series.iloc[first].reset_index(drop=True),
+            table=pd.Series(series.array.take(first), name=series.name, dtype=series.dtype),
             has_missing=has_missing,
         )
         return feature, codes
@@ -99,23 +112,21 @@ class Feature:
         The exact code is -1 for a value that training never held. Its descent code is that of
         the nearest number (the lower of two), or one past the last code for an unseen level.
         """
-        n_present = self.n_codes - self.has_missing
-        known = self.table.iloc[:n_present]
         missing = columns.is_missing(series)
         if not missing.any():
-            return self._encode_present(known, series)
+            return self._encode_present(series)
         exact = np.full(len(series), -1, dtype=np.int32)
         unseen = self.n_codes - (self.kind == "numeric")
         descent = np.full(len(series), unseen, dtype=np.int32)
-        exact[~missing], descent[~missing] = self._encode_present(known, series[~missing])
+        exact[~missing], descent[~missing] = self._encode_present(series[~missing])
         if self.has_missing:
             exact[missing] = descent[missing] = self.n_codes - 1
         return exact, descent
 
-    def _encode_present(self, known: pd.Series[Any], cells: pd.Series[Any]) -> tuple[Codes, Codes]:
+    def _encode_present(self, cells: pd.Series[Any]) -> tuple[Codes, Codes]:
         if self.kind == "numeric":
-            return columns.rank_numbers(known, cells)
-        exact = columns.match_levels(known, cells)
+            return columns.rank_numbers(self.known, cells)
+        exact = columns.match_levels(self.level_codes, cells)
         return exact, np.where(exact >= 0, exact, np.int32(self.n_codes))
 
 
@@ -182,8 +193,8 @@ class Schema:
                 "Leave at least one column out of immutable."
             )
         learned = [
-            Feature.learn_codes(frame.iloc[:, place], kind=given.get(name), immutable=name in fixed)
-            for place, name in enumerate(frame.columns)
+            Feature.learn_codes(column, kind=given.get(name), immutable=name in fixed)
+            for name, column in frame.items()
         ]
         features = tuple(feature for feature, _ in learned)
         codes = np.stack([codes for _, codes in learned])
@@ -215,9 +226,9 @@ class Schema:
         """Rows of data with these columns, in any order, as codes."""
         given = columns.as_frame(data)
         self._check_names(given, isinstance(data, pd.DataFrame))
-        place: dict[Hashable, int] = {name: at for at, name in enumerate(given.columns)}
-        order = [place[name] for name in self.names]
-        own = [given.iloc[:, position].reset_index(drop=True) for position in order]
+        frame = given.reset_index(drop=True)
+        came = dict(frame.items())
+        own = [came[name] for name in self.names]
         cells = [
             conform(series, feature.table, feature.kind)
             for series, feature in zip(own, self.features, strict=True)
@@ -230,7 +241,11 @@ class Schema:
             own_dtype_kept(series, cell, feature.table, immutable=feature.immutable)
             for series, cell, feature in zip(own, cells, self.features, strict=True)
         ]
-        frame = _assemble(returned, given.columns.take(order))
+        if any(ours is not theirs for ours, theirs in zip(returned, came.values(), strict=True)):
+            place = {name: at for at, name in enumerate(came)}
+            frame = _assemble(returned, given.columns.take([place[name] for name in self.names]))
+        # One array is both if training held every value.
+        descent = exact if (exact >= 0).all() else descent
         return Rows(self, frame, given.index, given.columns, exact, descent)
 
     def _check_names(self, frame: pd.DataFrame, is_frame: bool) -> None:
@@ -295,13 +310,12 @@ class Rows:
             group = np.unique(pairs, return_inverse=True)[1]
         return group
 
-    @cached_property
-    def own_numbers(self) -> FloatArray:
-        """Own values of the mutable features, NaN for missing and for categorical ones."""
-        values = np.full((self.schema.mutable.size, len(self)), np.nan)
+    def own_numbers(self, people: IntArray) -> FloatArray:
+        """Own values of some people's mutable features, NaN for missing and categorical ones."""
+        values = np.full((self.schema.mutable.size, people.size), np.nan)
         for row, position in enumerate(self.schema.mutable):
             if self.schema.features[position].kind == "numeric":
-                values[row] = self.numbers(int(position))
+                values[row] = columns.as_numbers(pd.Series(self._cells[position].take(people)))
         return values
 
     @cached_property
@@ -318,14 +332,11 @@ class Rows:
 
     def as_given(self, frame: pd.DataFrame) -> pd.DataFrame:
         """A frame in schema order with its columns in the order of these rows."""
-        return frame.iloc[:, self.frame.columns.get_indexer(self.headings)]
+        order = self.frame.columns.get_indexer(self.headings)
+        return frame if (np.diff(order) > 0).all() else frame.iloc[:, order]
 
     def compose(
-        self,
-        owner: IntArray,
-        changed: BoolArray,
-        codes: Codes,
-        tables: Sequence[pd.Series[Any]],
+        self, owner: IntArray, codes: Codes, tables: Sequence[pd.Series[Any]]
     ) -> pd.DataFrame:
         """Frame of candidates: the owner's own cells, except where they change.
 
@@ -333,21 +344,18 @@ class Rows:
         ----------
         owner : (n_candidates,)
             Row that each candidate belongs to.
-        changed : (n_mutable, n_candidates)
-            Cells that are not the owner's own.
         codes : (n_mutable, n_candidates)
-            Codes of the mutable features, each indexing its table.
+            Codes of the mutable features, each indexing its table; ``OWN`` for the owner's cell.
         tables
             The value of each code, one table per mutable feature, in the dtypes of these rows.
         """
-        pools = dict(zip(self.schema.mutable.tolist(), self._pools(tables), strict=True))
-        places = np.where(changed, codes.astype(np.int64) + len(self), owner)
-        row = dict(zip(pools, places, strict=True))
-        cells = [
-            pools[position].take(row[position]) if position in pools else own.take(owner)
-            for position, own in enumerate(self._cells)
-        ]
-        return _assemble(cells, self.frame.columns)
+        if not owner.size:
+            return self.frame.iloc[:0]
+        places = np.where(codes == OWN, owner, codes + np.int64(len(self)))
+        drawn = zip(self.schema.mutable, self._pools(tables), places, strict=True)
+        cells = {position: pool.take(place) for position, pool, place in drawn}
+        cells |= {position: self._cells[position].take(owner) for position in self.schema.immutable}
+        return _assemble([cells[position] for position in range(len(cells))], self.frame.columns)
 
     @cached_property
     def _cells(self) -> list[Any]:
@@ -356,9 +364,7 @@ class Rows:
 
     def _pools(self, tables: Sequence[pd.Series[Any]]) -> list[Any]:
         """Per mutable feature all cells a row may be made of: people's own, then the table."""
-        if tables is not self.tables:
-            return self._pool(tables)
-        return self._training_pools
+        return self._training_pools if tables is self.tables else self._pool(tables)
 
     @cached_property
     def _training_pools(self) -> list[Any]:
@@ -373,7 +379,7 @@ def _assemble(cells: Sequence[Any], headings: pd.Index[Any]) -> pd.DataFrame:
     """A frame of columns whose names may be anything that pandas allows."""
     # The dtype is said, or pandas 3 would make strings of objects that are strings.
     series = [pd.Series(c, dtype=object) if is_object_dtype(c.dtype) else c for c in cells]
-    frame = pd.DataFrame(dict(enumerate(series)), copy=False)
+    frame = pd.DataFrame(dict(enumerate(series)))
     frame.columns = headings
     return frame
 
@@ -382,7 +388,9 @@ def _stack(own: Any, table: Any) -> Any:
     """Two arrays of one dtype, one after the other."""
     if isinstance(own, np.ndarray):
         return np.concatenate([own, table])
-    return type(own)._concat_same_type([own, table])
+    pieces = type(own)._concat_same_type([own, table])
+    # In one piece: Arrow would join the pieces again at every take.
+    return pieces.take(np.arange(len(pieces)))
 
 
 def _unwrapped(column: pd.Series[Any]) -> Any:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, fields, replace
 import numpy as np
 import pandas as pd
 
+from .candidates import Chosen
 from .decision import Decision
 from .generate import Block, blocks, generate
 from .kernels import BoolArray, FloatArray, IntArray
@@ -62,30 +63,39 @@ class Picked:
 
     Parameters
     ----------
-    owner
-        Position of the person among the factuals.
+    chosen
+        Whose they are, and the rows themselves.
     draw, rank
         Draw number, and place among the person's counterfactuals from 1.
     score, sparsity, gower
         What the predictor said, and what the candidate costs.
-    frame
-        The rows themselves.
     """
 
-    owner: IntArray
+    chosen: Chosen
     draw: IntArray
     rank: IntArray
     score: FloatArray
     sparsity: IntArray
     gower: FloatArray
-    frame: pd.DataFrame
+
+    @property
+    def owner(self) -> IntArray:
+        """Position of each one's person among the factuals."""
+        return self.chosen.owner
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """The rows themselves."""
+        return self.chosen.frame
 
     def take(self, places: IntArray | BoolArray) -> Picked:
         """Those at the given places."""
-        return Picked(
-            **{f.name: getattr(self, f.name)[places] for f in fields(self) if f.name != "frame"},
-            frame=self.frame.iloc[places].reset_index(drop=True),
-        )
+        arrays = (getattr(self, field.name)[places] for field in fields(self)[1:])
+        return Picked(self.chosen.take(places), *arrays)
+
+    def in_order(self) -> Picked:
+        """The same, by person and rank."""
+        return self.take(np.lexsort((self.rank, self.owner)))
 
 
 @dataclass(eq=False)
@@ -125,10 +135,10 @@ def search(plan: Plan, rows: Rows, people: IntArray) -> Found:
     while True:
         found = _find(plan, rows, people, memory)
         bad = _confirm(plan, found)
+        if not bad.owner.size:
+            return _merge(rows, [*parts, found])
         people = np.unique(bad.owner)
         parts.append(_without(found, people))
-        if not people.size:
-            return _merge(rows, parts)
         failed = NotAgain(
             np.concatenate([failed.person, bad.owner]), np.concatenate([failed.draw, bad.draw])
         )
@@ -163,8 +173,11 @@ def _find(plan: Plan, rows: Rows, people: IntArray, memory: list[Asked]) -> Foun
         if this.stopped:
             break
     found = _merge(rows, parts)
-    reached = {*found.answers.owner.tolist(), *found.reasons}
-    found.reasons |= {person: STOPPED for person in people.tolist() if person not in reached}
+    unanswered = np.zeros(len(rows), dtype=bool)
+    unanswered[people] = True
+    unanswered[found.answers.owner] = False
+    stopped = dict.fromkeys(np.flatnonzero(unanswered).tolist(), STOPPED)
+    found.reasons = stopped | found.reasons
     return found
 
 
@@ -221,17 +234,17 @@ class _Pass:
 
 
 def _picked(ledger: Ledger, picks: Picks) -> Picked:
-    """Picks taken out of their block, as rows."""
+    """Picks taken out of their block."""
     candidates = ledger.candidates
-    return Picked(
-        owner=candidates.people[picks.person],
+    picked = Picked(
+        chosen=candidates.choose(picks.person, picks.draw).without_block(),
         draw=candidates.draws[picks.draw],
         rank=picks.rank,
         score=ledger.score[candidates.group[picks.person], picks.draw],
         sparsity=picks.sparsity.astype(np.int64),
         gower=picks.gower,
-        frame=candidates.frame(picks.person, picks.draw),
     )
+    return picked.in_order()
 
 
 def _without(found: Found, people: IntArray) -> Found:
@@ -242,6 +255,8 @@ def _without(found: Found, people: IntArray) -> Found:
 
 def _merge(rows: Rows, parts: Sequence[Found]) -> Found:
     """All parts as one, by person."""
+    if len(parts) == 1:
+        return parts[0]
     seconds: dict[str, float] = {}
     for part in parts:
         _add(seconds, part.seconds)
@@ -263,14 +278,10 @@ def _add(seconds: dict[str, float], more: Mapping[str, float]) -> None:
 
 def _join(rows: Rows, parts: Sequence[Picked]) -> Picked:
     """All picked candidates as one, by person and rank."""
-    frames = [part.frame for part in parts if len(part.frame)]
-    frame = pd.concat(frames, ignore_index=True) if frames else rows.frame.iloc[:0].copy()
     whole, real = np.empty(0, dtype=np.int64), np.empty(0)
-    blank = Picked(whole, whole, whole, real, whole, real, frame)
-    arrays = {
-        f.name: np.concatenate([getattr(part, f.name) for part in (blank, *parts)])
-        for f in fields(Picked)
-        if f.name != "frame"
-    }
-    joined = Picked(**arrays, frame=frame)
-    return joined.take(np.lexsort((joined.rank, joined.owner)))
+    blank = Picked(Chosen.join(rows, []), whole, whole, real, whole, real)
+    arrays = (
+        np.concatenate([getattr(part, field.name) for part in (blank, *parts)])
+        for field in fields(Picked)[1:]
+    )
+    return Picked(Chosen.join(rows, [part.chosen for part in parts]), *arrays).in_order()

@@ -1,0 +1,35 @@
+"""Step 2's blocks: who is looked at together."""
+
+import numpy as np
+import pandas as pd
+
+from mcce import Schema
+from mcce.generate import blocks
+
+
+def rows(ages):
+    train = pd.DataFrame({"age": np.arange(20), "salary": np.arange(20), "debt": np.arange(20)})
+    schema = Schema.learn(train, immutable=["age"])
+    return schema.encode(train.iloc[ages].reset_index(drop=True))
+
+
+def test_everybody_is_in_one_block_once_beside_people_alike():
+    people = rows([3, 1, 2, 1, 3, 1])
+
+    for memory in (1e-6, 0.1, 0.2, 1e3):
+        parts = list(blocks(people, np.arange(6), 1000, memory))
+
+        assert np.concatenate([part.people for part in parts]).tolist() == [0, 4, 1, 3, 5, 2]
+        assert all(part.people.size for part in parts)
+
+
+def test_people_who_share_their_candidates_take_less_memory():
+    alike, different = rows([7] * 12), rows(list(range(12)))
+
+    counts = [len(list(blocks(people, np.arange(12), 1000, 0.2))) for people in (alike, different)]
+
+    assert counts[0] < counts[1]
+
+
+def test_nobody_makes_no_block():
+    assert not list(blocks(rows([1]), np.empty(0, dtype=np.int64), 1000, 1.0))
