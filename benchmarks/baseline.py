@@ -42,7 +42,7 @@ class Column:
         """Numbers as they are, levels as ordinal codes."""
         if self.levels is None:
             return cells.to_numpy(dtype=np.float64)
-        return self.levels.get_indexer(pd.Index(cells)).astype(np.float64)
+        return pd.Categorical(cells, self.levels).codes.astype(np.float64)
 
     def decode(self, values: Floats) -> Floats | pd.Categorical:
         """Cells that a predictor understands."""

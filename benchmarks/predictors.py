@@ -51,9 +51,11 @@ class Network:
 
     def __call__(self, frame: pd.DataFrame) -> Floats:
         """P(desired) of each row."""
+        if len(frame) <= ROWS_PER_PIECE:
+            return self._scores(frame)
         starts = range(0, len(frame), ROWS_PER_PIECE)
         pieces = (frame.iloc[start : start + ROWS_PER_PIECE] for start in starts)
-        return np.concatenate([np.empty(0), *(self._scores(piece) for piece in pieces)])
+        return np.concatenate([self._scores(piece) for piece in pieces])
 
     def _scores(self, frame: pd.DataFrame) -> Floats:
         hidden = design(frame, self._inputs) - self.arrays["natural_mean"]
@@ -122,11 +124,11 @@ def train_forest(name: str, rows: pd.DataFrame, good: NDArray[np.bool_]) -> Fore
 
 def design(frame: pd.DataFrame, inputs: Sequence[str]) -> Floats:
     """Inputs as a matrix: a column itself, or for ``sex_Male`` whether ``sex`` is Male."""
-    columns = tuple(frame.columns)
     matrix = np.empty((len(inputs), len(frame)))
-    for row, (column, level) in zip(matrix, _sources(tuple(inputs), columns), strict=True):
-        cells = frame[column]
-        row[:] = cells.to_numpy(dtype=np.float64) if level is None else _equals(cells, level)
+    sources = _sources(tuple(inputs), tuple(frame.columns))
+    cells = {column: _cells(frame[column]) for column in dict(sources)}
+    for row, (column, level) in zip(matrix, sources, strict=True):
+        row[:] = cells[column] if level is None else cells[column] == level
     return matrix.T
 
 
@@ -142,11 +144,11 @@ def _sources(
     return tuple(sources)
 
 
-def _equals(cells: pd.Series[Any], level: str) -> NDArray[np.bool_]:
-    """Where a column has a level."""
+def _cells(column: pd.Series[Any]) -> Any:
+    """A column as what is quickest to compare."""
     # Comparing a few Python strings is over before Arrow has started.
-    few = len(cells) < FEW_ROWS and not isinstance(cells.dtype, pd.CategoricalDtype)
-    return np.asarray((cells.to_numpy() if few else cells.array) == level, dtype=bool)
+    few = len(column) < FEW_ROWS and not isinstance(column.dtype, pd.CategoricalDtype)
+    return column.to_numpy() if few else column.array
 
 
 def _input_names(rows: pd.DataFrame) -> list[str]:

@@ -189,7 +189,7 @@ private:
                 try_cut(i, prefix);
             }
         } else {
-            decltype(prefix.sum) sums[kStretch];
+            std::int64_t sums[kStretch];
             for (std::size_t begin = 0; begin < n_cuts; begin += kStretch) {
                 const std::size_t end = std::min(begin + kStretch, n_cuts);
                 for (std::size_t i = begin; i < end; ++i) {
@@ -202,7 +202,7 @@ private:
                     n_admitted += floor.admits(sums[i - begin], static_cast<std::int64_t>(i + 1));
                 for (std::size_t i = begin; n_admitted && i < end; ++i)
                     if (floor_.admits(sums[i - begin], static_cast<std::int64_t>(i + 1)))
-                        try_cut(i, {sums[i - begin], static_cast<decltype(prefix.count)>(i + 1)});
+                        try_cut(i, Prefix::of(sums[i - begin], i + 1));
             }
         }
     }
@@ -373,16 +373,20 @@ private:
     // Which rows of the node go left; returns how many.
     std::size_t choose_sides(const Node& node) {
         const Column& column = at(best_.column);
-        column.gather(&rows_[node.begin], node.size(), local_.data());
-        if (column.ordered) {
-            const auto cut = static_cast<std::uint32_t>(best_.cut);
-            for (std::size_t i = 0; i < node.size(); ++i) side_[i] = local_[i] <= cut;
-        } else {
-            best_.mark_left(column, goes_left_);
-            for (std::size_t i = 0; i < node.size(); ++i) side_[i] = goes_left_[local_[i]];
-        }
+        const std::uint32_t* rows = &rows_[node.begin];
+        const auto cut = static_cast<std::uint32_t>(best_.cut);
         std::size_t n_left = 0;
-        for (std::size_t i = 0; i < node.size(); ++i) n_left += side_[i];
+        if (!column.ordered) best_.mark_left(column, goes_left_);
+        column.with_codes([&](const auto* codes) {
+            const auto choose = [&](const auto& goes_left) {
+                for (std::size_t i = 0; i < node.size(); ++i) n_left += side_[i] = goes_left(codes[rows[i]]);
+            };
+            if (column.ordered) {
+                choose([=](std::uint32_t code) { return code <= cut; });
+            } else {
+                choose([this](std::uint32_t code) { return goes_left_[code]; });
+            }
+        });
         return n_left;
     }
 

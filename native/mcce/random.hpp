@@ -18,8 +18,9 @@ inline std::uint64_t absorb(std::uint64_t state, std::uint64_t word) {
 }
 
 // Uniform choice among `count` things, without rounding.
-inline std::uint32_t pick(std::uint64_t row_key, std::uint64_t position, std::uint64_t count) {
-    return static_cast<std::uint32_t>(((absorb(row_key, position) >> 32) * count) >> 32);
+inline std::uint32_t pick(std::uint64_t row_key, std::uint64_t position, std::uint32_t count) {
+    const auto high = static_cast<std::uint32_t>(absorb(row_key, position) >> 32);
+    return static_cast<std::uint32_t>((std::uint64_t{high} * count) >> 32);
 }
 
 }  // namespace mcce

@@ -15,6 +15,9 @@ template <class Int>
 struct Cell {
     Int sum, count;
 
+    static Cell of(std::int64_t sum, std::size_t count) {
+        return {static_cast<Int>(sum), static_cast<Int>(count)};
+    }
     Cell& operator+=(const Cell& other) {
         sum += other.sum;
         count += other.count;

@@ -208,7 +208,7 @@ private:
 
     void pick_values(Part part, std::int32_t response) const {
         const std::int32_t* values = forest_.values + forest_.start[part.at];
-        const auto count = static_cast<std::uint64_t>(forest_.count[part.at]);
+        const auto count = static_cast<std::uint32_t>(forest_.count[part.at]);
         const auto position = static_cast<std::uint64_t>(response);
         const Row* rows = rows_.data() + part.first;
         std::int32_t* drawn = columns_[response].drawn;

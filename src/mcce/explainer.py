@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator, clone
 
-from .counterfactuals import Counterfactuals
+from .counterfactuals import UNANSWERED, Counterfactuals
 from .decision import Decision, decide
 from .distances import find_distance
 from .errors import McceWarning, NotFittedError, ParameterError
