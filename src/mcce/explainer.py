@@ -279,7 +279,7 @@ class MCCE(BaseEstimator):
     def _warn(self, result: Counterfactuals) -> None:
         """One warning per call for what a user must not overlook."""
         told = []
-        n_missing = len(result.missing)
+        n_missing = int((result.people["status"] == UNANSWERED).sum())
         if n_missing:
             told.append(
                 f"{n_missing} of {len(result.people)} people have no counterfactual; "
