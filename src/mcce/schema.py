@@ -351,9 +351,11 @@ class Rows:
         """
         if not owner.size:
             return self.frame.iloc[:0]
-        places = np.where(codes == OWN, owner, codes + np.int64(len(self)))
-        drawn = zip(self.schema.mutable, self._pools(tables), places, strict=True)
-        cells = {position: pool.take(place) for position, pool, place in drawn}
+        drawn = zip(self.schema.mutable, self._pools(tables), codes, strict=True)
+        cells = {
+            position: pool.take(np.where(row == OWN, owner, row + np.int64(len(self))))
+            for position, pool, row in drawn
+        }
         cells |= {position: self._cells[position].take(owner) for position in self.schema.immutable}
         return _assemble([cells[position] for position in range(len(cells))], self.frame.columns)
 
