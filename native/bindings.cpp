@@ -90,7 +90,10 @@ Out<std::int32_t> sample(const In<std::int64_t, 1>& roots, const In<std::int32_t
                          const In<std::int32_t, 1>& count, const In<std::uint64_t, 1>& sets,
                          const In<std::int32_t, 1>& values, const In<std::int32_t, 1>& n_levels,
                          const In<std::int32_t, 1>& responses, const In<std::int32_t, 2>& given,
-                         const In<std::uint64_t, 1>& keys, const In<std::int64_t, 1>& draws) {
+                         const In<std::uint64_t, 1>& keys, const In<std::int64_t, 1>& draws,
+                         const In<std::int32_t, 2>& own, const In<std::int64_t, 2>& first,
+                         const In<std::int64_t, 2>& last, const In<std::int32_t, 2>& runs,
+                         const In<std::int32_t, 3>& near) {
     const std::size_t n_trees = roots.size(), n_groups = given.shape(1), n_draws = draws.size();
     std::vector<std::int32_t> out(n_trees * n_groups * n_draws);
     {
@@ -98,7 +101,9 @@ Out<std::int32_t> sample(const In<std::int64_t, 1>& roots, const In<std::int32_t
         const mcce::Forest forest{roots.data(), n_trees,      feature.data(), cut.data(),
                                   left.data(),  right.data(), count.data(),   start.data(),
                                   sets.data(),  values.data(), n_levels.data()};
-        mcce::Sampler(forest, responses.data())
+        const mcce::Limits limits{own.size() ? own.data() : nullptr, first.data(), last.data(),
+                                  runs.data(), near.data()};
+        mcce::Sampler(forest, responses.data(), limits)
             .sample(given.data(), given.shape(0), n_groups, keys.data(), draws.data(), n_draws,
                     out.data());
     }

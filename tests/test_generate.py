@@ -4,13 +4,16 @@ import numpy as np
 import pandas as pd
 
 from mcce import Schema
+from mcce.constraints.bound import Constraints
+from mcce.constraints.personal import Personal
 from mcce.generate import blocks
 
 
 def rows(ages):
     train = pd.DataFrame({"age": np.arange(20), "salary": np.arange(20), "debt": np.arange(20)})
     schema = Schema.learn(train, immutable=["age"])
-    return schema.encode(train.iloc[ages].reset_index(drop=True))
+    people = schema.encode(train.iloc[ages].reset_index(drop=True))
+    return Personal(Constraints(schema), people)
 
 
 def test_everybody_is_in_one_block_once_beside_people_alike():

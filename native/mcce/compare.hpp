@@ -119,9 +119,10 @@ private:
     }
 
     static double gap(const Cells& cells, std::int32_t code, std::int32_t own, double number) {
-        if (!cells.numbers) return code != own ? 1.0 : 0.0;
+        if (code == own) return 0.0;
+        if (!cells.numbers) return 1.0;
         const double gap = std::fabs(cells.numbers[code] - number) / cells.spread;
-        return std::isnan(gap) ? (code != own ? 1.0 : 0.0) : gap;
+        return std::isnan(gap) ? 1.0 : gap;
     }
 
     void count_changes(std::size_t person, std::size_t group) {

@@ -27,11 +27,18 @@ struct Forest {
     const std::int32_t* n_levels;  // per column: levels of a categorical one, 0 for a numeric one
 };
 
+// What the draws of each group are held to; own is null where there are no limits at all.
+struct Limits {
+    const std::int32_t* own;             // (n_columns, n_groups)
+    const std::int64_t *first, *last;    // (n_columns, n_groups), first -1: everything is allowed
+    const std::int32_t *runs, *near;     // (n_runs, 2), (n_columns, n_groups, 2)
+};
+
 class Sampler {
 public:
     // responses: the column that each tree gives.
-    Sampler(const Forest& forest, const std::int32_t* responses)
-        : forest_(forest), responses_(responses, responses + forest.n_trees), keys_(kRows),
+    Sampler(const Forest& forest, const std::int32_t* responses, const Limits& limits)
+        : forest_(forest), limits_(limits), responses_(responses, responses + forest.n_trees), keys_(kRows),
           order_(kRows), rows_(2 * kRows), parts_(kRows + 1), leaves_(kRows) {}
 
     // Codes of the responses, in column order, for every group and draw: out[response][group][draw].
@@ -43,7 +50,10 @@ public:
         columns_.assign(n_columns, {});
         for (const std::int32_t response : responses_) columns_[response].drawn = out;
         for (std::size_t group = 0; group < n_groups; ++group) {
-            for (std::size_t j = 0; j < n_columns; ++j) columns_[j].given = given[j * n_groups + group];
+            for (std::size_t j = 0; j < n_columns; ++j) {
+                columns_[j].given = given[j * n_groups + group];
+                if (limits_.own) limit(columns_[j], j * n_groups + group);
+            }
             for (std::size_t first = 0; first < n_draws; first += kRows) {
                 const std::size_t n = std::min(kRows, n_draws - first);
                 for (std::size_t i = 0; i < n; ++i)
@@ -69,6 +79,16 @@ private:
         std::int32_t* drawn = nullptr;  // the rows' codes; null for a given column ...
         std::int32_t given = 0;         // ... where all have this one
         std::size_t n_asked = 0;        // rows that splits have asked for their code
+        bool limited = false;
+        std::int32_t own = 0, near_low = 0, near_high = 0;
+        const std::int32_t *runs = nullptr, *runs_end = nullptr;
+        std::vector<std::uint8_t> kept;  // rows with the own value, if its code is not the given one
+    };
+
+    // The values of a leaf within one run.
+    struct Piece {
+        const std::int32_t* values;
+        std::uint32_t n;
     };
 
     // The rows that have come to a node: rows_[first], ..., n of them.
@@ -92,6 +112,22 @@ private:
             sorted_by_ = response;
             sort_order(column.drawn, n);
         }
+        for (const Column& column : columns_)
+            for (std::size_t i = 0; i < n && !column.kept.empty(); ++i)
+                if (column.kept[i]) column.drawn[i] = column.own;
+    }
+
+    // Takes over the limits of a column and group.
+    void limit(Column& column, std::size_t at) const {
+        column.limited = column.drawn && limits_.first[at] >= 0;
+        column.kept.clear();
+        if (!column.limited) return;
+        column.own = limits_.own[at];
+        column.near_low = limits_.near[2 * at];
+        column.near_high = limits_.near[2 * at + 1];
+        column.runs = limits_.runs + 2 * limits_.first[at];
+        column.runs_end = limits_.runs + 2 * limits_.last[at];
+        if (column.own != column.given) column.kept.resize(kRows);
     }
 
     // Sorts by code, digit by digit: no branch depends on a code.
@@ -128,7 +164,9 @@ private:
             const bool by_search = feature == sorted_by_ && part.n > kLong;
             top = by_search ? split_sorted(part, top) : split(part, top);
         }
-        for (const Part* leaf = leaves_.data(); leaf != arrived; ++leaf) pick_values(*leaf, response);
+        const bool limited = columns_[response].limited;
+        for (const Part* leaf = leaves_.data(); leaf != arrived; ++leaf)
+            limited ? pick_within(*leaf, response) : pick_values(*leaf, response);
     }
 
     // What comes next overwrites an empty part: no branch, and never more parts than rows.
@@ -216,7 +254,39 @@ private:
             drawn[rows[i]] = values[pick(keys_[rows[i]], position, count)];
     }
 
+    // The same within the limits of the column; where they leave nothing, the own value is kept.
+    void pick_within(Part part, std::int32_t response) {
+        Column& column = columns_[response];
+        const std::int32_t* values = forest_.values + forest_.start[part.at];
+        const std::int32_t* end = values + forest_.count[part.at];
+        std::uint32_t count = 0;
+        pieces_.clear();
+        for (const std::int32_t* run = column.runs; run != column.runs_end; run += 2) {
+            values = std::lower_bound(values, end, run[0]);
+            const std::int32_t* after = std::upper_bound(values, end, run[1]);
+            pieces_.push_back({values, static_cast<std::uint32_t>(after - values)});
+            count += pieces_.back().n;
+            values = after;
+        }
+        for (std::size_t i = 0; i < part.n; ++i) {
+            const Row row = rows_[part.first + i];
+            std::int32_t code = count ? choose(row, response, count) : column.own;
+            const bool kept = !count || (code >= column.near_low && code <= column.near_high);
+            column.drawn[row] = kept ? column.given : code;
+            if (!column.kept.empty()) column.kept[row] = kept;
+        }
+    }
+
+    // One of the values in pieces_, of which there are so many.
+    std::int32_t choose(Row row, std::int32_t response, std::uint32_t count) const {
+        std::uint32_t place = pick(keys_[row], static_cast<std::uint64_t>(response), count);
+        const Piece* piece = pieces_.data();
+        for (; place >= piece->n; ++piece) place -= piece->n;
+        return piece->values[place];
+    }
+
     Forest forest_;
+    Limits limits_;
     std::vector<std::int32_t> responses_;
     std::vector<Column> columns_;
     std::vector<std::uint64_t> keys_;  // of the rows
@@ -225,6 +295,7 @@ private:
     std::vector<Row> rows_;            // all lists; two halves, so that one can be split into the other
     std::vector<Part> parts_;          // the stack of those that are still to go on
     std::vector<Part> leaves_;         // those that have arrived
+    std::vector<Piece> pieces_;        // of the leaf at hand
 };
 
 }  // namespace mcce

@@ -1,9 +1,11 @@
 """Counterfactual explanations for tabular data: valid, realistic, low-cost, actionable."""
 
+from . import constraints
 from .counterfactuals import Counterfactuals
 from .decision import Decision
 from .distances import Gower
 from .errors import (
+    ConstraintError,
     McceError,
     McceWarning,
     MissingExtraError,
@@ -21,6 +23,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "MCCE",
+    "ConstraintError",
     "Counterfactuals",
     "Decision",
     "Gower",
@@ -35,4 +38,5 @@ __all__ = [
     "SchemaError",
     "TreeChain",
     "__version__",
+    "constraints",
 ]

@@ -241,6 +241,15 @@ def plain(series: pd.Series[Any]) -> np.ndarray:
     return series.array.to_numpy(dtype=object)
 
 
+def differ(old: pd.Series[Any], new: pd.Series[Any]) -> BoolArray:
+    """Cells of two columns that are not equal, two missing ones being equal."""
+    differ = is_missing(old) != is_missing(new)
+    present = np.flatnonzero(~is_missing(old) & ~is_missing(new))
+    pairs = zip(plain(old)[present], plain(new)[present], strict=True)
+    differ[present] = [bool(before != after) for before, after in pairs]
+    return differ
+
+
 def _check_headings(frame: pd.DataFrame) -> None:
     if isinstance(frame.columns, pd.MultiIndex):
         raise SchemaError(

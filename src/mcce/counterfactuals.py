@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from .columns import is_missing, plain
+from .columns import differ
 from .decision import Scored
 from .kernels import IntArray
 from .schema import Rows
@@ -55,6 +55,8 @@ class Counterfactuals:
     n_unstable
         Counterfactuals that were withdrawn because the predictor judged them differently when
         asked again. 0 for a deterministic predictor.
+    stopped
+        Whether the search ended before everybody was settled: time was up, or it was stopped.
     timings
         Seconds by step, added up over threads, and ``total`` by the clock on the wall.
     """
@@ -67,6 +69,7 @@ class Counterfactuals:
     nearest_misses: pd.DataFrame
     n_evaluated: int
     n_unstable: int
+    stopped: bool
     timings: Mapping[str, float]
 
     @classmethod
@@ -102,6 +105,7 @@ class Counterfactuals:
             ),
             n_evaluated=found.n_evaluated,
             n_unstable=found.n_unstable,
+            stopped=found.stopped,
             timings=dict(seconds),
         )
 
@@ -117,7 +121,7 @@ class Counterfactuals:
         parts = []
         for place, name in enumerate(self.frame.columns):
             old, new = before[name].reset_index(drop=True), self.frame[name].reset_index(drop=True)
-            changed = np.flatnonzero(_differ(old, new))
+            changed = np.flatnonzero(differ(old, new))
             parts.append(
                 pd.DataFrame(
                     {
@@ -200,12 +204,3 @@ def _unseen_immutable(rows: Rows) -> np.ndarray:
         unseen = rows.unseen[immutable, person]
         told[person] = ", ".join(name for name, flag in zip(names, unseen, strict=True) if flag)
     return told
-
-
-def _differ(old: pd.Series[Any], new: pd.Series[Any]) -> np.ndarray:
-    """Cells that are not equal, two missing ones being equal."""
-    differ = is_missing(old) != is_missing(new)
-    present = np.flatnonzero(~is_missing(old) & ~is_missing(new))
-    pairs = zip(plain(old.iloc[present]), plain(new.iloc[present]), strict=True)
-    differ[present] = [bool(before != after) for before, after in pairs]
-    return differ

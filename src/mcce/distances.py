@@ -21,10 +21,14 @@ from .schema import Rows, Schema
 class Gower:
     """Mean over all features of the range-scaled difference; 0 or 1 for a category.
 
-    This is what it means; step 3 computes the same in a kernel of its own.
+    This is what it means; step 3 computes the same in a kernel of its own. With weights, one per
+    mutable feature, each difference counts so many times.
     """
 
     name = "gower"
+
+    def __init__(self, weights: FloatArray | None = None) -> None:
+        self.weights = weights
 
     def fit(self, schema: Schema, rows: Rows, decision: BoolArray) -> Gower:
         """Nothing to learn beyond the training ranges, which the schema holds."""
@@ -34,7 +38,8 @@ class Gower:
         """Distances in [0, 1] for values inside the training range."""
         total = np.zeros(candidates.shape)
         for feature in range(candidates.rows.schema.mutable.size):
-            total += differences(candidates.comparison, feature)[1]
+            gap = differences(candidates.comparison, feature)[1]
+            total += gap if self.weights is None else self.weights[feature] * gap
         return total / len(candidates.rows.schema.features)
 
 

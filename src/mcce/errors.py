@@ -3,6 +3,7 @@
 McceError
 ├── SchemaError         the columns, kinds or values of the data are not what they must be
 ├── ParameterError      an argument has a value that cannot work
+├── ConstraintError     a constraint is wrongly written, or does not fit the data
 ├── PredictorError      the black box cannot be called, or answers with something unusable
 ├── NotFittedError      the explainer was asked before it was fitted
 └── MissingExtraError   an optional library is needed that is not installed
@@ -26,6 +27,10 @@ class SchemaError(McceError, ValueError):
 
 class ParameterError(McceError, ValueError):
     """An argument has a value that cannot work."""
+
+
+class ConstraintError(McceError, ValueError):
+    """A constraint is wrongly written, or does not fit the data."""
 
 
 class PredictorError(McceError, ValueError):

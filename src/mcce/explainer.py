@@ -7,6 +7,7 @@ valid ones and rank them. ``fit`` is step 1, ``explain`` is steps 2 and 3.
 
 from __future__ import annotations
 
+import math
 import time
 import warnings
 from collections.abc import Hashable, Mapping, Sequence
@@ -16,16 +17,17 @@ import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator, clone
 
+from .constraints.bound import Constraints
 from .counterfactuals import UNANSWERED, Counterfactuals
 from .decision import Decision, decide
-from .distances import find_distance
-from .errors import McceWarning, NotFittedError, ParameterError
+from .distances import Gower, find_distance
+from .errors import ConstraintError, McceWarning, NotFittedError, ParameterError
 from .kernels import FloatArray, IntArray, rows_as_bytes
 from .model import find_generator
 from .parameters import check_parameters, check_unchanged, learned_parameters
 from .postprocess import Ranking
 from .protocols import Distance, Generator, Progress, Rule, Watcher
-from .rules import NoTrainingRow
+from .rules import NoTrainingRow, Obeys
 from .schema import Kind, Rows, Schema
 from .search import Found, Plan, found_nothing, search
 from .threads import ProgressBar
@@ -53,8 +55,14 @@ class MCCE(BaseEstimator):
         The class whose probability is the score, if not the second.
     generator
         Step 1: ``"trees"`` or a generator object, e.g. ``TreeChain(min_samples_leaf=10)``.
+    constraints
+        How people may change: a list of :mod:`mcce.constraints`, or the path of a file of them.
     n_samples
         Candidates per person, the K of the paper.
+    max_samples
+        People without an answer get further candidates up to so many; None: no further ones.
+    max_seconds
+        A call of ``explain`` stops after about so long and returns what was found by then.
     n_counterfactuals
         How many counterfactuals each person gets at most.
     max_sparsity, max_distance
@@ -115,7 +123,10 @@ class MCCE(BaseEstimator):
         kinds: Mapping[Hashable, Kind] | None = None,
         score_class: Hashable | None = None,
         generator: str | Generator = "trees",
+        constraints: Any = None,
         n_samples: int = 1000,
+        max_samples: int | None = None,
+        max_seconds: float | None = None,
         n_counterfactuals: int = 1,
         max_sparsity: int | None = None,
         max_distance: float | None = None,
@@ -134,7 +145,10 @@ class MCCE(BaseEstimator):
         self.kinds = kinds
         self.score_class = score_class
         self.generator = generator
+        self.constraints = constraints
         self.n_samples = n_samples
+        self.max_samples = max_samples
+        self.max_seconds = max_seconds
         self.n_counterfactuals = n_counterfactuals
         self.max_sparsity = max_sparsity
         self.max_distance = max_distance
@@ -162,6 +176,7 @@ class MCCE(BaseEstimator):
         clock = _Clock()
         rows = Schema.learn_rows(X, immutable=self.immutable, kinds=self.kinds)
         schema = rows.schema
+        Constraints.bind(self.constraints, schema)
         clock.stop("encode")
         decision = decide(
             self.predictor, self.desired, score_class=self.score_class, as_array=schema.from_array
@@ -185,7 +200,11 @@ class MCCE(BaseEstimator):
         return self
 
     def explain(
-        self, X: pd.DataFrame | np.ndarray, *, watch: Watcher | None = None
+        self,
+        X: pd.DataFrame | np.ndarray,
+        *,
+        constraints: Any = None,
+        watch: Watcher | None = None,
     ) -> Counterfactuals:
         """Counterfactuals for people (steps 2 and 3).
 
@@ -196,6 +215,8 @@ class MCCE(BaseEstimator):
         ----------
         X
             People, with the columns of the training data in any order.
+        constraints
+            Further constraints for this call, e.g. what is frozen for some of these people.
         watch
             Called between waves of questions to the predictor with how far the work has come;
             return True to stop and keep what was found.
@@ -208,11 +229,13 @@ class MCCE(BaseEstimator):
                 f"watch must be a function that is told the progress, got {watch!r}."
             )
         clock = _Clock()
+        usual = Constraints.bind(self.constraints, self.schema_)
+        bound = usual.joined(Constraints.bind(constraints, self.schema_))
         rows = self.schema_.encode(X)
         clock.stop("encode")
         scored = self.decision_.score(rows.frame)
         clock.stop("decision")
-        found = self._search(rows, np.flatnonzero(~scored.valid), watch)
+        found = self._search(rows, np.flatnonzero(~scored.valid), bound, watch)
         seconds = clock.seconds | found.seconds | {"total": clock.total()}
         result = Counterfactuals.build(rows, scored, found, seconds)
         self._warn(result)
@@ -232,21 +255,28 @@ class MCCE(BaseEstimator):
             )
         return np.asarray(density(self.schema_.encode(X)))
 
-    def _search(self, rows: Rows, people: IntArray, watch: Watcher | None) -> Found:
+    def _search(
+        self, rows: Rows, people: IntArray, constraints: Constraints, watch: Watcher | None
+    ) -> Found:
         """Steps 2 and 3 for the people at these positions."""
         if self.n_desired_ == 0:
             return found_nothing(rows, people, NO_DESIRED)
         bar = ProgressBar(people.size, "explain", self.verbose)
 
+        ends = time.monotonic() + (math.inf if self.max_seconds is None else self.max_seconds)
+
         def look_on(progress: Progress) -> bool | None:
             bar.show(progress.n_settled)
-            return watch(progress) if watch is not None else None
+            told = watch(progress) if watch is not None else None
+            return told or time.monotonic() >= ends
 
         plan = Plan(
             generator=self.generator_,
             decision=self.decision_,
-            ranking=self._ranking(),
+            ranking=self._ranking(constraints),
+            constraints=constraints,
             n_samples=self.n_samples,
+            max_samples=self.max_samples or self.n_samples,
             seed=self.seed_,
             memory=self.memory,
             n_jobs=self.n_jobs,
@@ -257,8 +287,16 @@ class MCCE(BaseEstimator):
         finally:
             bar.close()
 
-    def _ranking(self) -> Ranking:
-        rules: list[Rule] = []
+    def _ranking(self, constraints: Constraints) -> Ranking:
+        rules: list[Rule] = [Obeys(constraints, constraint) for constraint in constraints.of_rows]
+        distance = self.distance_
+        if constraints.weights is not None:
+            if not isinstance(distance, Gower):
+                raise ConstraintError(
+                    f"Weights are those of the Gower distance, but distance is {distance.name!r}. "
+                    "Leave the weights or the distance out."
+                )
+            distance = Gower(constraints.weights)
         if self.exclude_training_rows:
             if self.training_rows_ is None:
                 raise NotFittedError(
@@ -269,7 +307,7 @@ class MCCE(BaseEstimator):
         return Ranking(
             n_counterfactuals=min(self.n_counterfactuals, self.n_samples),
             rank_by=tuple(self.rank_by),
-            distance=self.distance_,
+            distance=distance,
             tolerance=self.tolerance,
             max_sparsity=self.max_sparsity,
             max_distance=self.max_distance,

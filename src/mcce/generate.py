@@ -20,9 +20,10 @@ import pandas as pd
 from .candidates import Candidates, Sampled
 from .columns import as_numbers
 from .conform import cast
-from .kernels import Codes, Comparison, FloatArray, IntArray, first_of_each, person_keys
+from .constraints.personal import Personal
+from .kernels import Codes, Comparison, FloatArray, IntArray, first_of_each, hold, person_keys
 from .protocols import Generator
-from .schema import Rows
+from .schema import Feature, Rows
 
 # Rough bytes for one candidate of one person while it is compared and ordered, and for each of its
 # codes, which people of a group share.
@@ -38,12 +39,12 @@ class Block:
     group: IntArray
 
 
-def blocks(rows: Rows, people: IntArray, n_samples: int, memory: float) -> Iterator[Block]:
+def blocks(personal: Personal, people: IntArray, n_samples: int, memory: float) -> Iterator[Block]:
     """The people in blocks whose candidates take about ``memory`` megabytes."""
-    order = np.argsort(rows.groups[people], kind="stable")
-    people, group = people[order], rows.groups[people[order]]
+    order = np.argsort(personal.group[people], kind="stable")
+    people, group = people[order], personal.group[people[order]]
     opens_group = np.diff(group, prepend=-1) > 0
-    codes = BYTES_PER_CODE * rows.schema.mutable.size * opens_group
+    codes = BYTES_PER_CODE * personal.rows.schema.mutable.size * opens_group
     block = np.floor(np.cumsum(BYTES_PER_CANDIDATE + codes) * (n_samples / (memory * 1e6)))
     starts = np.flatnonzero(np.diff(block, prepend=-1))
     for start, end in pairwise([*starts.tolist(), people.size]):
@@ -51,7 +52,7 @@ def blocks(rows: Rows, people: IntArray, n_samples: int, memory: float) -> Itera
 
 
 def generate(
-    generator: Generator, rows: Rows, block: Block, draws: IntArray, seed: int
+    generator: Generator, personal: Personal, block: Block, draws: IntArray, seed: int
 ) -> Candidates:
     """Candidates of a block of people.
 
@@ -59,8 +60,8 @@ def generate(
     ----------
     generator
         The fitted model of step 1.
-    rows
-        All factuals.
+    personal
+        All factuals, and what each one's draws are held to.
     block
         The people of this block.
     draws : (n_draws,)
@@ -69,9 +70,8 @@ def generate(
         Seed of all draws.
     """
     _, first, group = np.unique(block.group, return_index=True, return_inverse=True)
-    given = rows.descent[:, block.people[first]]
-    keys = person_keys(seed, given[rows.schema.immutable].T)
-    sampled = generator.sample(given, keys, draws)
+    rows = personal.rows
+    sampled = _sample(generator, personal, block.people[first], draws, seed)
     tables = _tables(rows, sampled)
     return Candidates(
         rows=rows,
@@ -89,6 +89,35 @@ def generate(
         distinct=first_of_each(sampled.codes),
         tables=tables,
     )
+
+
+def _sample(
+    generator: Generator, personal: Personal, people: IntArray, draws: IntArray, seed: int
+) -> Sampled:
+    """Draws for one person of each group, within that one's limits."""
+    rows = personal.rows
+    given = rows.descent[:, people]
+    keys = person_keys(seed, given[rows.schema.immutable].T)
+    limits = personal.limits(people, rows.schema.features)
+    if limits is None:
+        return generator.sample(given, keys, draws)
+    within = getattr(generator, "sample_within", None)
+    if within is not None:
+        held: Sampled = within(given, keys, draws, limits)
+        return held
+    sampled = generator.sample(given, keys, draws)
+    if sampled.tables is not None:
+        limits = personal.limits(people, _features(rows, sampled.tables)) or limits
+    return replace(sampled, codes=hold(limits, sampled.codes, rows.schema.mutable))
+
+
+def _features(rows: Rows, tables: Sequence[pd.Series[Any]]) -> list[Feature]:
+    """The features, the mutable ones with other tables of values."""
+    features = list(rows.schema.features)
+    for position, table in zip(rows.schema.mutable, tables, strict=True):
+        has_missing = bool(table.isna().any())
+        features[position] = replace(features[position], table=table, has_missing=has_missing)
+    return features
 
 
 def _tables(rows: Rows, sampled: Sampled) -> Sequence[pd.Series[Any]]:
@@ -119,12 +148,5 @@ def _own_codes(
     mutable = rows.schema.mutable
     if sampled.tables is None:
         return rows.exact[np.ix_(mutable, people)]
-    own = np.empty((mutable.size, people.size), dtype=np.int32)
-    for i, (position, table) in enumerate(zip(mutable, tables, strict=True)):
-        feature = replace(
-            rows.schema.features[position],
-            table=table,
-            has_missing=bool(table.isna().any()),
-        )
-        own[i] = feature.encode(rows.frame.iloc[people, position])[0]
-    return own
+    features = _features(rows, tables)
+    return np.stack([features[at].encode(rows.own(int(at), people))[0] for at in mutable])

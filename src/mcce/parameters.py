@@ -35,6 +35,15 @@ def check_parameters(given: Any) -> None:
     _check_whole("n_counterfactuals", given.n_counterfactuals, 1, 2**31 - 1)
     if given.max_sparsity is not None:
         _check_whole("max_sparsity", given.max_sparsity, 0, 2**31 - 1)
+    if given.max_samples is not None:
+        _check_whole("max_samples", given.max_samples, 1, 2**31 - 1)
+        if given.max_samples < given.n_samples:
+            raise ParameterError(
+                f"max_samples must be at least n_samples, {given.n_samples}, got "
+                f"{given.max_samples!r}."
+            )
+    if given.max_seconds is not None:
+        _check_real("max_seconds", given.max_seconds, "a number of seconds > 0", zero=False)
     if given.max_distance is not None:
         _check_real("max_distance", given.max_distance, "a number >= 0", infinite=True)
     if given.random_state is not None:

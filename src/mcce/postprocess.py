@@ -75,8 +75,9 @@ class Ranked:
         self.candidates = candidates
         self.ranking = ranking
         self.passed = {rule.name: rule(candidates) for rule in ranking.rules}
-        plain = type(ranking.distance) is Gower
-        self._distance = None if plain else ranking.distance(candidates)
+        distance = ranking.distance
+        plain = type(distance) is Gower and distance.weights is None
+        self._distance = None if plain else distance(candidates)
         n_listed = max(N_LISTED, 4 * ranking.n_counterfactuals)
         self.first = self.list_allowed(np.arange(candidates.people.size), n_listed)
 

@@ -30,6 +30,9 @@ class Generator(Protocol):
         ``given`` holds descent codes, shape (n_features, n_groups), of which only the immutable
         features mean anything. A draw may depend on nothing but its group's immutable codes, its
         group's key and its draw number.
+
+        A generator that can also draw within limits says so by a method ``sample_within`` that
+        takes them as one more argument. Of any other, what is not allowed is put back afterwards.
         """
         ...
 

@@ -1,7 +1,7 @@
 """Rules of step 3: reasons not to return a candidate, whatever the predictor says.
 
-Paper, section "Privacy": no copies of training rows. Upper bounds on sparsity and distance are not
-here but in the ranking itself.
+Paper, section "Privacy": no copies of training rows. Beyond the paper: constraints on whole rows.
+Upper bounds on sparsity and distance are not here but in the ranking itself.
 """
 
 from __future__ import annotations
@@ -10,8 +10,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .candidates import Candidates
+from .candidates import Candidates, Chosen
+from .constraints.bound import Constraints
+from .constraints.kinds import MaxChanges, Relation, Together
 from .kernels import BoolArray, IntArray, rows_as_bytes
+from .schema import OWN
+
+ROWS_PER_PIECE = 100_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +40,36 @@ class NoTrainingRow:
 
 
 @dataclass(frozen=True, eq=False)
+class Obeys:
+    """A constraint on whole rows."""
+
+    constraints: Constraints
+    constraint: MaxChanges | Together | Relation
+
+    @property
+    def name(self) -> str:
+        """As the constraint is called."""
+        return self.constraint.name
+
+    def __call__(self, candidates: Candidates) -> BoolArray:
+        """Candidates that the constraint lets pass; of equal ones the first speaks for all."""
+        keep = np.zeros(candidates.shape, dtype=bool)
+        person, draw = np.nonzero(candidates.distinct[candidates.group])
+        for start in range(0, person.size, ROWS_PER_PIECE):
+            piece = slice(start, start + ROWS_PER_PIECE)
+            keep[person[piece], draw[piece]] = self._judge(
+                candidates.choose(person[piece], draw[piece])
+            )
+        return keep
+
+    def _judge(self, chosen: Chosen) -> BoolArray:
+        if isinstance(self.constraint, Relation):
+            return self.constraint.holds(chosen.frame)
+        places = self.constraints.rows_of(self.constraint)
+        return self.constraint.holds(chosen.codes[places] != OWN)
+
+
+@dataclass(frozen=True, eq=False)
 class NotAgain:
     """Not a candidate that failed when the predictor was asked once more."""
 
@@ -46,7 +81,8 @@ class NotAgain:
         """Candidates that have not failed for this person."""
         keep = np.ones(candidates.shape, dtype=bool)
         order = np.argsort(candidates.people)
-        known = np.flatnonzero(np.isin(self.person, candidates.people))
+        here = np.isin(self.person, candidates.people) & np.isin(self.draw, candidates.draws)
+        known = np.flatnonzero(here)
         place = order[np.searchsorted(candidates.people, self.person[known], sorter=order)]
         keep[place, np.searchsorted(candidates.draws, self.draw[known])] = False
         return keep

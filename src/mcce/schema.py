@@ -300,22 +300,25 @@ class Rows:
             return None
         return columns.as_numbers(self.frame.iloc[:, position])
 
-    @cached_property
-    def groups(self) -> IntArray:
-        """A number for each distinct combination of immutable values, shape (n_rows,)."""
+    def grouped(self, positions: Sequence[int] | IntArray) -> IntArray:
+        """A number for each distinct combination of values of some features, shape (n_rows,)."""
         group = np.zeros(len(self), dtype=np.int64)
-        for position in self.schema.immutable:
+        for position in positions:
             values = pd.factorize(self.frame.iloc[:, position], use_na_sentinel=False)[0]
             pairs = group * (int(values.max(initial=0)) + 1) + values
             group = np.unique(pairs, return_inverse=True)[1]
         return group
+
+    def own(self, position: int, people: IntArray) -> pd.Series[Any]:
+        """Some people's own cells."""
+        return pd.Series(self._cells[position].take(people))
 
     def own_numbers(self, people: IntArray) -> FloatArray:
         """Own values of some people's mutable features, NaN for missing and categorical ones."""
         values = np.full((self.schema.mutable.size, people.size), np.nan)
         for row, position in enumerate(self.schema.mutable):
             if self.schema.features[position].kind == "numeric":
-                values[row] = columns.as_numbers(pd.Series(self._cells[position].take(people)))
+                values[row] = columns.as_numbers(self.own(position, people))
         return values
 
     @cached_property

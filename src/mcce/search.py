@@ -17,7 +17,10 @@ import numpy as np
 import pandas as pd
 
 from .candidates import Chosen
+from .constraints.bound import Constraints
+from .constraints.personal import Personal
 from .decision import Decision
+from .errors import ConstraintError
 from .generate import Block, blocks, generate
 from .kernels import BoolArray, FloatArray, IntArray
 from .postprocess import Asked, Ledger, Picks, Ranked, Ranking, Waves, explain_misses
@@ -37,8 +40,10 @@ class Plan:
     ----------
     generator, decision, ranking
         The fitted model, the black box with what is desired, and how to choose.
-    n_samples, seed
-        Draws per person, and what they hang on.
+    constraints
+        What answers are checked against at last.
+    n_samples, max_samples, seed
+        Draws per person, how many people without an answer get at most, and what they hang on.
     memory
         Megabytes that one block may take.
     n_jobs
@@ -50,7 +55,9 @@ class Plan:
     generator: Generator
     decision: Decision
     ranking: Ranking
+    constraints: Constraints
     n_samples: int
+    max_samples: int
     seed: int
     memory: float
     n_jobs: int | None
@@ -112,6 +119,8 @@ class Found:
         Distinct candidates asked.
     n_unstable
         Counterfactuals that failed when asked again.
+    stopped
+        Whether the search was stopped before everybody was settled.
     seconds
         Seconds by step, added up over threads.
     """
@@ -121,20 +130,36 @@ class Found:
     reasons: dict[int, str] = field(default_factory=dict)
     n_evaluated: int = 0
     n_unstable: int = 0
+    stopped: bool = False
     seconds: dict[str, float] = field(default_factory=dict)
 
 
 def search(plan: Plan, rows: Rows, people: IntArray) -> Found:
+    """Counterfactuals for people, and twice as many draws for those who have none, if allowed."""
+    personal, memory = Personal(plan.constraints, rows), list[Asked]()
+    found = _search_once(plan, personal, people, memory)
+    while plan.n_samples < plan.max_samples and not found.stopped:
+        people = np.array(sorted(found.reasons), dtype=np.int64)
+        if not people.size:
+            break
+        # All draws, not only the new ones: counts are whole, and what was asked is remembered.
+        plan = replace(plan, n_samples=min(2 * plan.n_samples, plan.max_samples))
+        before = replace(found, misses=found.misses.take(people[:0]), reasons={})
+        found = _merge(rows, [before, _search_once(plan, personal, people, memory)])
+    return found
+
+
+def _search_once(plan: Plan, personal: Personal, people: IntArray, memory: list[Asked]) -> Found:
     """Counterfactuals for people, each confirmed by a fresh call on the rows returned.
 
     One that fails is dropped, and its person is searched again without it, until one stands or
     the candidates run out.
     """
-    nobody = np.empty(0, dtype=np.int64)
-    failed, memory, parts = NotAgain(nobody, nobody), list[Asked](), list[Found]()
+    rows, nobody = personal.rows, np.empty(0, dtype=np.int64)
+    failed, parts = NotAgain(nobody, nobody), list[Found]()
     while True:
-        found = _find(plan, rows, people, memory)
-        bad = _confirm(plan, found)
+        found = _find(plan, personal, people, memory)
+        bad = _confirm(plan, rows, found)
         if not bad.owner.size:
             return _merge(rows, [*parts, found])
         people = np.unique(bad.owner)
@@ -151,9 +176,16 @@ def found_nothing(rows: Rows, people: IntArray, reason: str) -> Found:
     return Found(_join(rows, []), _join(rows, []), dict.fromkeys(people.tolist(), reason))
 
 
-def _confirm(plan: Plan, found: Found) -> Picked:
+def _confirm(plan: Plan, rows: Rows, found: Found) -> Picked:
     """The counterfactuals that do not stand up to a fresh call on their frame."""
     started = time.perf_counter()
+    answers = found.answers
+    for name, broken in plan.constraints.broken(rows, answers.owner, answers.frame).items():
+        if broken.any():
+            raise ConstraintError(
+                f"{name!r} does not hold for {int(broken.sum())} of {broken.size} answers although "
+                "it did when it was first asked. A condition must say the same of a row each time."
+            )
     fresh = plan.decision.score(found.answers.frame)
     bad = found.answers.take(~fresh.valid)
     found.answers = replace(found.answers, score=fresh.score)
@@ -162,10 +194,11 @@ def _confirm(plan: Plan, found: Found) -> Picked:
     return bad
 
 
-def _find(plan: Plan, rows: Rows, people: IntArray, memory: list[Asked]) -> Found:
+def _find(plan: Plan, personal: Personal, people: IntArray, memory: list[Asked]) -> Found:
     """One pass over people, block by block; what is asked is added to ``memory``."""
-    this = _Pass(plan, rows, people.size, memory)
-    todo = blocks(rows, people, plan.n_samples, plan.memory)
+    rows = personal.rows
+    this = _Pass(plan, personal, people.size, memory)
+    todo = blocks(personal, people, plan.n_samples, plan.memory)
     parts = []
     for block, ranked, seconds in map_ordered(this.prepare, todo, plan.n_jobs):
         parts.append(this.settle(block, ranked))
@@ -178,15 +211,16 @@ def _find(plan: Plan, rows: Rows, people: IntArray, memory: list[Asked]) -> Foun
     unanswered[found.answers.owner] = False
     stopped = dict.fromkeys(np.flatnonzero(unanswered).tolist(), STOPPED)
     found.reasons = stopped | found.reasons
+    found.stopped = this.stopped
     return found
 
 
 class _Pass:
     """What one pass must remember from block to block."""
 
-    def __init__(self, plan: Plan, rows: Rows, n_people: int, memory: list[Asked]) -> None:
+    def __init__(self, plan: Plan, personal: Personal, n_people: int, memory: list[Asked]) -> None:
         self.plan = plan
-        self.rows = rows
+        self.personal = personal
         self.n_people = n_people
         self.memory = memory
         self.earlier = list(memory)
@@ -199,7 +233,7 @@ class _Pass:
         plan = self.plan
         started = time.perf_counter()
         draws = np.arange(plan.n_samples, dtype=np.int64)
-        candidates = generate(plan.generator, self.rows, block, draws, plan.seed)
+        candidates = generate(plan.generator, self.personal, block, draws, plan.seed)
         generated = time.perf_counter()
         ranked = Ranked(candidates, plan.ranking)
         done = time.perf_counter()
@@ -266,6 +300,7 @@ def _merge(rows: Rows, parts: Sequence[Found]) -> Found:
         reasons={person: why for part in parts for person, why in part.reasons.items()},
         n_evaluated=sum(part.n_evaluated for part in parts),
         n_unstable=sum(part.n_unstable for part in parts),
+        stopped=any(part.stopped for part in parts),
         seconds=seconds,
     )
 

@@ -13,9 +13,11 @@ import numpy as np
 
 from . import _native
 from ._types import BoolArray, Codes, FloatArray, IntArray, WordArray
-from .reference import Classes, Columns, Comparison, Growth, Listing, Numbers, Trees
+from .reference import Classes, Columns, Comparison, Growth, Limits, Listing, Numbers, Trees
 
 KEYS = {"sparsity": 0, "distance": 1}
+_CODES, _PLACES = np.empty((0, 0), dtype=np.int32), np.empty((0, 0), dtype=np.int64)
+NO_LIMITS = Limits(_CODES, _PLACES, _PLACES, _CODES, _CODES[:, :, None])
 
 
 def grow_tree(
@@ -58,8 +60,10 @@ def sample(
     given: Codes,
     keys: WordArray,
     draws: IntArray,
+    limits: Limits | None = None,
 ) -> Codes:
     """Codes drawn for each response, in column order; see :func:`reference.sample`."""
+    held = NO_LIMITS if limits is None else limits
     return _native.sample(
         *(getattr(trees, field.name) for field in fields(trees)),
         n_levels.astype(np.int32),
@@ -67,6 +71,7 @@ def sample(
         np.ascontiguousarray(given),
         keys,
         draws,
+        *(np.ascontiguousarray(getattr(held, field.name)) for field in fields(held)),
     )
 
 

@@ -26,6 +26,7 @@ from ..kernels import (
     FloatArray,
     Growth,
     IntArray,
+    Limits,
     Numbers,
     Trees,
     WordArray,
@@ -132,8 +133,15 @@ class TreeChain(BaseEstimator):
 
     def sample(self, given: Codes, keys: WordArray, draws: IntArray) -> Sampled:
         """Draws with the desired decision for each group of immutable codes."""
+        return self.sample_within(given, keys, draws, None)
+
+    def sample_within(
+        self, given: Codes, keys: WordArray, draws: IntArray, limits: Limits | None
+    ) -> Sampled:
+        """The same, held to the limits of each group."""
         asked = _with_decision(given, np.ones(given.shape[1], dtype=bool))
-        return Sampled(sample(self.trees_, self.visit_order_, self.n_levels_, asked, keys, draws))
+        chain = self.trees_, self.visit_order_, self.n_levels_
+        return Sampled(sample(*chain, asked, keys, draws, limits))
 
     def log_likelihood(self, rows: Rows, *, decision: bool = True) -> FloatArray:
         """Log-probability of each row's mutable values given its immutable ones and a decision.

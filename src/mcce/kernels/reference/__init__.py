@@ -3,7 +3,7 @@
 from ._compare import Comparison, Listing, differences, first_of_each, rank, rows_as_bytes
 from ._grow import Classes, Columns, Growth, Numbers, Response, fixed_point, grow_tree
 from ._random import DRAWS_VERSION, person_keys
-from ._sample import leaf_frequency, sample
+from ._sample import Limits, hold, leaf_frequency, sample
 from ._trees import LEAF, Trees, descend, join
 
 __all__ = [
@@ -13,6 +13,7 @@ __all__ = [
     "Columns",
     "Comparison",
     "Growth",
+    "Limits",
     "Listing",
     "Numbers",
     "Response",
@@ -22,6 +23,7 @@ __all__ = [
     "first_of_each",
     "fixed_point",
     "grow_tree",
+    "hold",
     "join",
     "leaf_frequency",
     "person_keys",

@@ -83,7 +83,7 @@ def differences(comparison: Comparison, feature: int) -> tuple[BoolArray, FloatA
     own = comparison.own_numbers[feature][:, None]
     with np.errstate(over="ignore"):  # too far to tell is infinitely far
         gap = np.abs(numbers[codes] - own) / comparison.spreads[feature]
-    return changed, np.where(np.isnan(gap), changed, gap)
+    return changed, np.where(changed, np.where(np.isnan(gap), 1.0, gap), 0.0)
 
 
 def rank(

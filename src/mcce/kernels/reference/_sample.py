@@ -1,16 +1,45 @@
 """Step 2's inner loop: draw candidates from the leaves of the chain.
 
 Paper, Algorithm 1. Every row carries the immutable codes of its person and the decision; each
-tree in turn sends the rows to their leaves, where one training value is picked uniformly.
+tree in turn sends the rows to their leaves, where one training value is picked uniformly: of all
+that the leaf holds, or of those within a person's limits.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
-from .._types import Codes, IntArray, WordArray
+from .._types import BoolArray, Codes, IntArray, WordArray
 from ._random import draw_keys, pick
 from ._trees import LEAF, Trees, descend
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What the draws of each group are held to.
+
+    Where a leaf holds no code that is allowed, and where the code drawn is near the own one, the
+    person's own value is kept. So no runs at all mean a value that stays.
+
+    Parameters
+    ----------
+    own : (n_columns, n_groups)
+        The group's own exact codes, -1 for a value that training never held.
+    first, last : (n_columns, n_groups)
+        Whose runs are ``runs[first:last]``; first is -1 where everything is allowed.
+    runs : (n_runs, 2)
+        Allowed codes, lowest and highest of each run, ascending within a column and group.
+    near : (n_columns, n_groups, 2)
+        Lowest and highest code that are as good as the own one; none if the first is above.
+    """
+
+    own: Codes
+    first: IntArray
+    last: IntArray
+    runs: Codes
+    near: Codes
 
 
 def sample(
@@ -20,6 +49,7 @@ def sample(
     given: Codes,
     keys: WordArray,
     draws: IntArray,
+    limits: Limits | None = None,
 ) -> Codes:
     """Codes drawn for each response, in column order, shape (n_trees, n_groups, n_draws).
 
@@ -35,14 +65,63 @@ def sample(
         One key per group, from :func:`person_keys`.
     draws : (n_draws,)
         Draw numbers.
+    limits
+        What the draws are held to; their own codes come back where the own value is kept, while
+        the trees after that are asked with its descent code, from ``given``.
     """
     codes = np.repeat(given, draws.size, axis=1)
+    drawn = codes.copy()
     row_keys = draw_keys(keys, draws).ravel()
     for tree, column in enumerate(responses):
         leaf = descend(trees, tree, codes, n_levels > 0)
         chosen = pick(row_keys, int(column), trees.count[leaf].astype(np.int64))
-        codes[column] = trees.values[trees.start[leaf] + chosen]
-    return codes[np.sort(responses)].reshape(responses.size, keys.size, draws.size)
+        drawn[column] = trees.values[trees.start[leaf] + chosen]
+        kept = np.zeros(row_keys.size, dtype=bool)
+        if limits is not None:
+            for group in np.flatnonzero(limits.first[column] >= 0):
+                rows = np.arange(group * draws.size, (group + 1) * draws.size)
+                values = [trees.values[trees.start[at] :][: trees.count[at]] for at in leaf[rows]]
+                drawn[column, rows], kept[rows] = _within(
+                    limits, int(column), int(group), values, row_keys[rows]
+                )
+        codes[column] = np.where(kept, codes[column], drawn[column])
+    return drawn[np.sort(responses)].reshape(responses.size, keys.size, draws.size)
+
+
+def _within(
+    limits: Limits, column: int, group: int, leaves: list[Codes], row_keys: WordArray
+) -> tuple[Codes, BoolArray]:
+    """The code drawn in each row, and whether it is the own one."""
+    runs = limits.runs[limits.first[column, group] : limits.last[column, group]]
+    low, high = limits.near[column, group]
+    drawn = np.full(row_keys.size, limits.own[column, group], dtype=np.int32)
+    kept = np.ones(row_keys.size, dtype=bool)
+    for row, values in enumerate(leaves):
+        allowed = np.concatenate(
+            [values[:0], *(values[(values >= a) & (values <= b)] for a, b in runs)]
+        )
+        if allowed.size:
+            chosen = pick(row_keys[row : row + 1], column, np.array([allowed.size]))
+            code = allowed[chosen[0]]
+            if not low <= code <= high:
+                drawn[row], kept[row] = code, False
+    return drawn, kept
+
+
+def hold(limits: Limits, codes: Codes, columns: IntArray) -> Codes:
+    """Codes of a generator that knows no limits, the own ones where they are not allowed."""
+    held = codes.copy()
+    for row, column in enumerate(columns):
+        for group in np.flatnonzero(limits.first[column] >= 0):
+            runs = limits.runs[limits.first[column, group] : limits.last[column, group]]
+            low, high = limits.near[column, group]
+            drawn = codes[row, group]
+            inside = np.zeros(drawn.size, dtype=bool)
+            for a, b in runs:
+                inside |= (drawn >= a) & (drawn <= b)
+            inside &= ~((drawn >= low) & (drawn <= high))
+            held[row, group] = np.where(inside, drawn, limits.own[column, group])
+    return held
 
 
 def leaf_frequency(trees: Trees, leaf: IntArray, codes: Codes) -> tuple[IntArray, IntArray]:

@@ -1,0 +1,518 @@
+"""Constraints: what each means, that none is ever broken or costs an answer needlessly."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mcce import MCCE, ConstraintError, McceWarning, Schema
+from mcce import constraints as c
+from mcce.constraints.bound import Constraints
+from mcce.constraints.personal import Personal
+from mcce.generate import blocks, generate
+
+pytestmark = pytest.mark.filterwarnings("ignore::mcce.McceWarning")
+
+EDUCATION = ["school", "bachelor", "master"]
+HOUSING = ["rent", "own", "free"]
+
+
+def bank(n_rows, seed=0, missing=True):
+    """Applicants with numbers, ordered and unordered levels, missing cells and rare levels."""
+    chance = np.random.default_rng(seed)
+    frame = pd.DataFrame(
+        {
+            "age": chance.integers(18, 70, n_rows),
+            "salary": chance.integers(10, 90, n_rows).astype(float),
+            "years": chance.integers(0, 40, n_rows),
+            "education": pd.Categorical(chance.choice(EDUCATION, n_rows), EDUCATION, ordered=True),
+            "housing": chance.choice([*HOUSING, "boat"], n_rows, p=[0.5, 0.3, 0.19, 0.01]),
+            "sex": chance.choice(["f", "m"], n_rows),
+        }
+    )
+    if missing:
+        frame.loc[chance.random(n_rows) < 0.1, "salary"] = np.nan
+        frame.loc[chance.random(n_rows) < 0.1, "housing"] = None
+    return frame
+
+
+def score(frame):
+    """A black box that accepts missing cells."""
+    education = pd.Series(frame["education"].cat.codes, index=frame.index)
+    return (
+        frame["salary"].fillna(30) / 100
+        + education / 8
+        + frame["years"] / 100
+        + (frame["housing"] == "own") / 5
+    ).to_numpy()
+
+
+TRAIN = bank(400)
+PEOPLE = bank(60, seed=1)
+
+
+def explain(constraints, people=PEOPLE, **settings):
+    explainer = MCCE(
+        score, (0.8, 10), immutable=["sex"], constraints=constraints, n_samples=60, random_state=3
+    )
+    return explainer.set_params(**settings).fit(TRAIN).explain(people)
+
+
+def before_and_after(result):
+    before = result.factuals.iloc[result.owner].reset_index(drop=True)
+    return before, result.frame.reset_index(drop=True)
+
+
+def changed(before, after):
+    """Features of answers that are not the person's own, cell by cell."""
+    same = {
+        name: (before[name] == after[name]).fillna(False).to_numpy(dtype=bool)
+        | (before[name].isna() & after[name].isna()).to_numpy()
+        for name in before
+    }
+    return ~pd.DataFrame(same)
+
+
+# ---------------------------------------------------------------------------------------------
+# What each means, in words of its own.
+
+RULES = {
+    "only_up salary": (
+        lambda: c.only_up("salary"),
+        lambda b, a: a["salary"] >= b["salary"],
+    ),
+    "only_down years": (lambda: c.only_down("years"), lambda b, a: a["years"] <= b["years"]),
+    "not_down salary": (
+        lambda: c.not_down("salary"),
+        lambda b, a: ~(a["salary"] < b["salary"]),
+    ),
+    "not_up years": (lambda: c.not_up("years"), lambda b, a: ~(a["years"] > b["years"])),
+    "only_up education": (
+        lambda: c.only_up("education"),
+        lambda b, a: a["education"].cat.codes >= b["education"].cat.codes,
+    ),
+    "only_up housing": (
+        lambda: c.only_up("housing", order=["boat", "rent", "free", "own"]),
+        lambda b, a: (
+            a["housing"].map(["boat", "rent", "free", "own"].index, na_action="ignore")
+            >= b["housing"].map(["boat", "rent", "free", "own"].index, na_action="ignore")
+        ),
+    ),
+    "between salary": (
+        lambda: c.between("salary", 20, 60),
+        lambda b, a: a["salary"].between(20, 60),
+    ),
+    "change salary": (
+        lambda: c.change("salary", at_least=-3, at_most=12),
+        lambda b, a: (a["salary"] - b["salary"]).between(-3, 12),
+    ),
+    "change years": (
+        lambda: c.change("years", at_most="20 %"),
+        lambda b, a: a["years"] <= b["years"] + 0.2 * b["years"],
+    ),
+    "levels housing": (
+        lambda: c.levels("housing", ["rent", "own"]),
+        lambda b, a: a["housing"].isin(["rent", "own"]),
+    ),
+    "transitions housing": (
+        lambda: c.transitions("housing", {"rent": ["own", None], None: ["rent"]}),
+        lambda b, a: (
+            ((b["housing"] == "rent") & (a["housing"].isin(["own"]) | a["housing"].isna()))
+            | (b["housing"].isna() & (a["housing"] == "rent"))
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_a_feature_changes_only_as_its_constraint_says(name):
+    write, holds = RULES[name]
+    feature = name.split()[1]
+
+    before, after = before_and_after(explain([write()], n_samples=300, n_counterfactuals=9))
+
+    moved = changed(before, after)[feature].to_numpy()
+    assert moved.any()
+    assert holds(before, after).to_numpy(dtype=bool)[moved].all()
+
+
+def test_a_frozen_feature_stays_for_these_people_only():
+    old = PEOPLE["age"] > 50
+    listed = [
+        c.frozen("salary", "education", where="age > 50"),
+        c.frozen("salary", "education", where=lambda people: people["age"] > 50),
+        c.frozen("salary", "education", where=old),
+        c.frozen("salary", "education", where=old.to_numpy()),
+    ]
+
+    results = [explain([constraint]) for constraint in listed]
+
+    for result in results:
+        moved = changed(*before_and_after(result))[["salary", "education"]]
+        is_old = old.to_numpy()[result.owner]
+        assert not moved[is_old].to_numpy().any()
+        assert moved[~is_old].to_numpy().any()
+        pd.testing.assert_frame_equal(result.frame, results[0].frame)
+
+
+def test_rows_obey_the_number_of_changes_what_goes_together_and_relations():
+    result = explain(
+        [
+            c.max_changes(4),
+            c.max_changes(1, ["salary", "years"]),
+            c.together("education", "age"),
+            c.relation("works from 16 on", "years <= age - 16"),
+        ],
+        n_samples=1000,
+    )
+
+    before, after = before_and_after(result)
+    moved = changed(before, after)
+
+    assert len(after) > 10
+    assert (moved.sum(axis=1) <= 4).all()
+    assert (moved[["salary", "years"]].sum(axis=1) <= 1).all()
+    assert (moved["education"] == moved["age"]).all()
+    assert (after["years"] <= after["age"] - 16).all()
+
+
+def test_differences_below_a_step_are_no_change():
+    result = explain([c.step("salary", 10), c.step("years", 4)])
+
+    before, after = before_and_after(result)
+    gaps = (after[["salary", "years"]] - before[["salary", "years"]]).abs()
+
+    assert (gaps["salary"].fillna(0).isin([0]) | (gaps["salary"].fillna(99) >= 10)).all()
+    assert (gaps["years"].isin([0]) | (gaps["years"] >= 4)).all()
+
+
+def test_a_weight_makes_a_feature_dearer_but_leaves_gower_as_it_is_defined():
+    plain = explain([], rank_by=["distance"])
+    dear = explain([c.weight("salary", 1000.0)], rank_by=["distance"])
+
+    moved = [changed(*before_and_after(result))["salary"].sum() for result in (plain, dear)]
+
+    assert moved[1] < moved[0]
+    assert dear.measures["gower"].max() <= 1
+    assert dear.measures["gower"].mean() >= plain.measures["gower"].mean()
+
+
+# ---------------------------------------------------------------------------------------------
+# All kinds together: never broken, and nothing admissible is overlooked.
+
+
+@st.composite
+def listed(draw):
+    kinds = [
+        st.sampled_from(["only_up", "only_down", "not_up", "not_down"]).flatmap(
+            lambda way: st.sampled_from(["salary", "years", "age"]).map(getattr(c, way))
+        ),
+        st.tuples(st.integers(10, 50), st.integers(0, 40)).map(
+            lambda ends: c.between("salary", ends[0], ends[0] + ends[1])
+        ),
+        st.tuples(st.integers(0, 30), st.integers(0, 30)).map(
+            lambda ends: c.change("years", at_least=-ends[0], at_most=ends[1])
+        ),
+        st.integers(0, 80).map(lambda share: c.change("salary", at_most=f"{share} %")),
+        st.lists(st.sampled_from([*HOUSING, None]), max_size=3).map(
+            lambda levels: c.levels("housing", levels)
+        ),
+        st.dictionaries(
+            st.sampled_from([*HOUSING, None]), st.lists(st.sampled_from([*HOUSING, None]))
+        ).map(lambda allowed: c.transitions("housing", allowed)),
+        st.sampled_from(["only_up", "not_up"]).map(lambda way: getattr(c, way)("education")),
+        st.sampled_from(["salary", "age", "housing"]).map(
+            lambda name: c.frozen(name, where="years > 15")
+        ),
+        st.integers(1, 3).map(c.max_changes),
+        st.just(c.together("salary", "years")),
+        st.just(c.relation("works from 16 on", "years <= age - 16")),
+        st.just(c.step("salary", 7)),
+    ]
+    chosen = draw(st.lists(st.sampled_from(range(len(kinds))), unique=True, max_size=5))
+    return [draw(kinds[kind]) for kind in chosen]
+
+
+@settings(deadline=None)
+@given(listed(), st.integers(1, 3))
+def test_no_answer_breaks_a_constraint_whatever_their_combination(constraints, n_counterfactuals):
+    explainer = MCCE(
+        score,
+        (0.8, 10),
+        immutable=["sex"],
+        constraints=constraints,
+        n_samples=40,
+        n_counterfactuals=n_counterfactuals,
+        random_state=1,
+    ).fit(TRAIN)
+    people = PEOPLE.iloc[:25]
+
+    result = explainer.explain(people)
+
+    rows = explainer.schema_.encode(people)
+    bound = Constraints.bind(constraints, explainer.schema_)
+    fresh = result.frame.reset_index(drop=True)
+    assert not any(broken.any() for broken in bound.broken(rows, result.owner, fresh).values())
+    assert (score(result.frame) >= 0.8).all()
+    assert (result.frame["sex"].to_numpy() == people["sex"].to_numpy()[result.owner]).all()
+
+
+@settings(deadline=None)
+@given(listed())
+def test_whoever_has_an_admissible_candidate_has_an_answer(constraints):
+    explainer = MCCE(
+        score, (0.8, 10), immutable=["sex"], constraints=constraints, n_samples=30, random_state=2
+    ).fit(TRAIN)
+    people = PEOPLE.iloc[:15]
+    result = explainer.explain(people)
+
+    bound = Constraints.bind(constraints, explainer.schema_)
+    rows = explainer.schema_.encode(people)
+    personal = Personal(bound, rows)
+    declined = np.flatnonzero(score(people) < 0.8)
+    admissible = set()
+    for block in blocks(personal, declined, 30, 1.0):
+        candidates = generate(explainer.generator_, personal, block, np.arange(30), explainer.seed_)
+        person, draw = np.nonzero(np.ones(candidates.shape))
+        chosen = candidates.choose(person, draw)
+        broken = bound.broken(rows, chosen.owner, chosen.frame)
+        good = score(chosen.frame) >= 0.8
+        for rows_broken in broken.values():
+            good &= ~rows_broken
+        admissible |= set(chosen.owner[good].tolist())
+
+    assert set(result.owner.tolist()) == admissible
+
+
+@given(st.integers(0, 2**32 - 1))
+@settings(deadline=None, max_examples=30)
+def test_an_answer_under_constraints_does_not_depend_on_the_batch(seed):
+    constraints = [c.only_up("salary"), c.frozen("age", where="years > 15"), c.step("years", 3)]
+    explainer = MCCE(score, (0.8, 10), constraints=constraints, n_samples=40, random_state=1)
+    explainer.fit(TRAIN)
+    together = explainer.explain(PEOPLE)
+    chosen = np.random.default_rng(seed).permutation(len(PEOPLE))[:7]
+
+    alone = explainer.set_params(memory=1e-3, n_jobs=2).explain(PEOPLE.iloc[chosen])
+
+    pd.testing.assert_frame_equal(
+        alone.frame.sort_index(),
+        together.frame.loc[
+            np.sort(chosen)[np.isin(np.sort(chosen), together.frame.index.get_level_values(0))]
+        ].sort_index(),
+    )
+
+
+# ---------------------------------------------------------------------------------------------
+# What is left alone.
+
+
+def test_a_value_that_training_never_held_is_kept_where_it_may_not_change():
+    people = PEOPLE.head(8).assign(age=200, salary=[5.5] * 8, housing="tent")
+
+    result = explain(
+        [c.frozen("age"), c.only_down("salary"), c.levels("housing", ["boat"])],
+        people,
+        desired=(0.5, 10),
+    )
+
+    _, after = before_and_after(result)
+    assert len(after)
+    assert (after["age"] == 200).all()
+    assert (after["salary"] == 5.5).all()
+    assert after["housing"].isin(["tent", "boat"]).all()
+
+
+def test_no_constraints_change_nothing():
+    plain = explain(None)
+
+    for nothing in ([], [c.not_up("age"), c.weight("age", 1.0)][1:]):
+        pd.testing.assert_frame_equal(explain(nothing).frame, plain.frame)
+
+
+def test_constraints_of_one_call_come_on_top():
+    explainer = MCCE(
+        score, (0.8, 10), constraints=[c.only_up("years")], n_samples=60, random_state=3
+    )
+    explainer.fit(TRAIN)
+
+    usual = explainer.explain(PEOPLE)
+    once = explainer.explain(PEOPLE, constraints=[c.frozen("salary")])
+
+    assert changed(*before_and_after(usual))["salary"].any()
+    assert not changed(*before_and_after(once))["salary"].any()
+    assert not (once.frame["years"].to_numpy() < PEOPLE["years"].to_numpy()[once.owner]).any()
+
+
+def test_a_reason_names_the_constraint_that_excluded_what_was_valid():
+    with pytest.warns(McceWarning, match="no counterfactual"):
+        result = explain([c.relation("nobody is so young", "age > 1000")])
+
+    reasons = result.missing["reason"]
+    assert len(reasons)
+    assert reasons.str.contains("nobody is so young").any()
+
+
+def test_further_draws_find_more_and_change_no_answer():
+    few = explain([c.max_changes(1)], n_samples=5)
+    more = explain([c.max_changes(1)], n_samples=5, max_samples=320)
+
+    answered = np.unique(few.owner)
+    assert set(answered) < set(more.owner.tolist())
+    pd.testing.assert_frame_equal(more.frame[np.isin(more.owner, answered)], few.frame)
+    assert more.missing["reason"].str.contains("320|excluded").all()
+
+
+def test_a_call_ends_when_its_time_is_up_and_says_so():
+    result = explain([], max_seconds=1e-9)
+
+    assert result.stopped
+    assert result.missing["reason"].str.contains("stopped").all()
+    assert not explain([]).stopped
+
+
+# ---------------------------------------------------------------------------------------------
+# Careless users.
+
+WRONG = {
+    "names a column": (lambda: [c.only_up("salry")], "Did you mean 'salary'"),
+    "names an immutable column": (lambda: [c.only_up("sex")], "immutable"),
+    "has no order": (lambda: [c.only_up("housing")], "no order"),
+    "leaves out levels": (lambda: [c.only_up("housing", order=["rent"])], "leaves out"),
+    "orders numbers": (lambda: [c.only_up("age", order=[1, 2])], "needs no order"),
+    "is about numbers": (lambda: [c.between("housing", 1, 2)], "categorical"),
+    "is about levels": (lambda: [c.levels("salary", [1])], "numeric"),
+    "names a level": (lambda: [c.levels("housing", ["castle"])], "castle"),
+    "has its ends the wrong way round": (lambda: [c.between("salary", 3, 2)], "no value lies"),
+    "ends in a text": (lambda: [c.between("salary", "much", None)], "much"),
+    "ends in a yes": (lambda: [c.between("salary", True, None)], "no value"),
+    "has no end": (lambda: [c.between("salary")], "low or high"),
+    "changes by nothing": (lambda: [c.change("salary")], "at_least or at_most"),
+    "is no percentage": (lambda: [c.change("salary", at_most="ten %")], "percentage"),
+    "is the wrong way round": (lambda: [c.change("salary", at_least=2, at_most=1)], "above"),
+    "maps nothing": (lambda: [c.transitions("housing", ["rent"])], "must map"),
+    "lists a text": (lambda: [c.levels("housing", "rent")], "must be a list"),
+    "freezes nothing": (lambda: [c.frozen()], "at least one feature"),
+    "freezes whom": (lambda: [c.frozen("age", where=[True])], "one yes or no for each"),
+    "freezes by numbers": (lambda: [c.frozen("age", where=[1] * 60)], "one yes or no for each"),
+    "freezes by failing": (lambda: [c.frozen("age", where=lambda people: 1 / 0)], "ZeroDivision"),
+    "has other labels": (
+        lambda: [c.frozen("age", where=pd.Series([True] * 60, index=range(100, 160)))],
+        "index",
+    ),
+    "is alone": (lambda: [c.together("age")], "two features"),
+    "lets nothing change": (lambda: [c.max_changes(0)], "from 1 on"),
+    "counts in halves": (lambda: [c.max_changes(1.5)], "whole number"),
+    "has no name": (lambda: [c.relation("", "age > 1")], "name must be a text"),
+    "asks nothing": (lambda: [c.relation("x", 3)], "condition"),
+    "is no condition": (lambda: [c.relation("x", "age >")], "not a condition"),
+    "runs code": (lambda: [c.relation("x", "__import__('os')")], "calls"),
+    "reaches inside": (lambda: [c.relation("x", "age.__class__ > 1")], "not understood"),
+    "names no column": (lambda: [c.relation("x", "1 < 2")], "names no column"),
+    "names one that is not there": (lambda: [c.relation("x", "agee > 1")], "'agee'"),
+    "gives a number": (lambda: [c.relation("x", "age + 1")], "yes or no"),
+    "compares texts with numbers": (lambda: [c.relation("x", "housing > 3")], "computed"),
+    "fails": (lambda: [c.relation("x", lambda frame: frame["nothing"])], "KeyError"),
+    "is twice there": (lambda: [c.relation("x", "age > 1"), c.relation("x", "age > 2")], "two"),
+    "weighs less than nothing": (lambda: [c.weight("age", -1)], "from 0 on"),
+    "steps on the spot": (lambda: [c.step("age", 0)], "above 0"),
+    "steps over levels": (lambda: [c.step("housing", 1)], "categorical"),
+    "is no constraint": (lambda: ["only_up"][0:1] and [3], "no constraint"),
+    "is no list": (lambda: 3, "list of constraints"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_constraint_is_an_error_that_names_what_is_wrong(name):
+    write, told = WRONG[name]
+
+    with pytest.raises(ConstraintError, match=told):
+        explain(write())
+
+
+def test_weights_need_the_gower_distance():
+    class Far:
+        name = "far"
+
+        def fit(self, schema, rows, decision):
+            return self
+
+        def __call__(self, candidates):
+            return np.zeros(candidates.shape)
+
+    with pytest.raises(ConstraintError, match="Gower"):
+        explain([c.weight("age", 2)], distance=Far())
+
+
+def test_a_relation_that_changes_its_mind_is_an_error():
+    told = iter([True] * 1000)
+
+    def moody(frame):
+        return np.full(len(frame), next(told, False) and len(frame) > 40)
+
+    with pytest.raises(ConstraintError, match="each time"):
+        explain([c.relation("moody", moody)])
+
+
+def test_dates_are_limited_in_their_own_unit():
+    chance = np.random.default_rng(0)
+    day = pd.Timestamp("2024-01-01", tz="UTC")
+    dates = day + pd.to_timedelta(chance.integers(0, 400, 200), unit="D")
+    train = pd.DataFrame({"since": dates, "salary": chance.integers(0, 100, 200)})
+    late = lambda frame: ((frame["since"] - day).dt.days / 400 + frame["salary"] / 100).to_numpy()
+    constraints = [
+        c.change("since", at_least="-30 days", at_most="60 days"),
+        c.between("since", "2024-02-01", None),
+        c.step("since", "5 days"),
+    ]
+    explainer = MCCE(late, (1.3, 9), constraints=constraints, n_samples=200, random_state=0)
+
+    result = explainer.fit(train).explain(train.head(30))
+
+    before, after = before_and_after(result)
+    gap = (after["since"] - before["since"]).dt.days
+    moved = (gap != 0).to_numpy()
+    assert moved.any()
+    assert gap[moved].between(-30, 60).all()
+    assert (gap[moved].abs() >= 5).all()
+    assert (after["since"][moved] >= pd.Timestamp("2024-02-01", tz="UTC")).all()
+
+
+def test_a_generator_that_knows_no_limits_is_held_to_them():
+    class Anything:
+        def fit(self, rows, decision, *, n_jobs, verbose):
+            self.rows = rows
+            return self
+
+        def sample(self, given, keys, draws):
+            from mcce.candidates import Sampled
+
+            sizes = [self.rows.schema.features[at].n_codes for at in self.rows.schema.mutable]
+            codes = [
+                (keys[:, None] % np.uint64(97) + draws[None, :] * 31 + i).astype(np.int64) % size
+                for i, size in enumerate(sizes)
+            ]
+            return Sampled(np.array(codes, dtype=np.int32))
+
+    result = explain(
+        [c.only_up("salary"), c.frozen("age"), c.step("years", 4)], generator=Anything()
+    )
+
+    before, after = before_and_after(result)
+    moved = changed(before, after)
+    assert len(after)
+    assert not moved["age"].any()
+    assert (after["salary"] >= before["salary"])[moved["salary"]].all()
+    assert ((after["years"] - before["years"]).abs()[moved["years"]] >= 4).all()
+
+
+def test_schema_of_a_bound_set_is_the_one_it_was_bound_to():
+    schema = Schema.learn(TRAIN)
+
+    bound = Constraints.bind([c.only_up("age"), c.max_changes(2)], schema)
+
+    assert [constraint.name for constraint in bound.listed] == ["only_up age", "max_changes 2"]
+    assert bound.without(bound.listed[0]).listed == bound.listed[1:]
