@@ -10,7 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcce.kernels import native, reference
-from mcce.kernels.reference import Classes, Columns, Comparison, Growth, Numbers, fixed_point
+from mcce.kernels.reference import (
+    Classes,
+    Columns,
+    Comparison,
+    Growth,
+    Limits,
+    Numbers,
+    fixed_point,
+)
 
 
 def assert_equal(one, other):
@@ -195,6 +203,60 @@ def test_many_draws_are_equal_too(seed, n_draws):
     arguments = forest, order, columns.n_codes * columns.by_set, given_codes, keys, draws
 
     assert np.array_equal(native.sample(*arguments), reference.sample(*arguments))
+
+
+def limits_of(shape, sizes, responses, chance):
+    """Some columns and groups held to a few runs of codes, some with a neighbourhood."""
+    first, last = np.full(shape, -1, np.int64), np.full(shape, -1, np.int64)
+    near = np.tile(np.array([1, 0], np.int32), (*shape, 1))
+    own = np.array([chance.integers(-1, size, shape[1]) for size in sizes], np.int32)
+    runs = []
+    for column, group in np.ndindex(shape):
+        if column not in responses or chance.random() < 0.4:
+            continue
+        first[column, group] = len(runs)
+        ends = np.sort(chance.choice(sizes[column] + 4, 2 * chance.integers(0, 3), replace=False))
+        runs += ends.reshape(-1, 2).tolist()
+        last[column, group] = len(runs)
+        near[column, group] = np.sort(chance.integers(0, sizes[column], 2))
+    return Limits(own, first, last, np.array(runs, np.int32).reshape(-1, 2), near)
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 60), st.integers(1, 5), st.booleans())
+def test_draws_within_limits_are_equal_and_keep_to_them(seed, n_draws, n_groups, by_set):
+    chance = np.random.default_rng(seed)
+    sizes = [5, 80, 3, 200]
+    columns = columns_of(
+        sizes, [by_set, True, False, by_set], [not by_set, False, True, not by_set], 300, chance
+    )
+    order = chance.permutation(3) + 1
+    trees = [
+        reference.grow_tree(
+            columns,
+            np.sort(np.array([0, *order[:place]])),
+            response_of("numbers", 300, chance),
+            columns.codes[column],
+            Growth(),
+        )
+        for place, column in enumerate(order)
+    ]
+    forest = reference.join(trees, columns.by_set)
+    given_codes = np.array([chance.integers(0, size, n_groups) for size in sizes], dtype=np.int32)
+    keys = reference.person_keys(seed, given_codes[:1].T)
+    limits = limits_of((4, n_groups), sizes, order, chance)
+    arguments = forest, order, columns.n_codes * columns.by_set, given_codes, keys
+    draws = chance.integers(0, 10**6, n_draws)
+
+    drawn = native.sample(*arguments, draws, limits)
+
+    assert np.array_equal(drawn, reference.sample(*arguments, draws, limits))
+    for place, column in enumerate(sorted(order)):
+        for group in np.flatnonzero(limits.first[column] >= 0):
+            runs = limits.runs[limits.first[column, group] : limits.last[column, group]]
+            allowed = {code for low, high in runs for code in range(low, high + 1)}
+            low, high = limits.near[column, group]
+            allowed -= set(range(low, high + 1))
+            assert set(drawn[place, group].tolist()) <= {*allowed, limits.own[column, group]}
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 60), st.integers(1, 4), st.integers(1, 4))

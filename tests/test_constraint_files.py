@@ -1,0 +1,180 @@
+"""Constraints in files: the same as in Python, and errors that point to the line."""
+
+from __future__ import annotations
+
+import pytest
+
+from bank import bank
+from mcce import ConstraintError, Schema
+from mcce import constraints as c
+from mcce.constraints.bound import Constraints
+from mcce.constraints.files import read_constraints
+
+pytest.importorskip("yaml", reason="YAML files need PyYAML")
+
+YAML = """\
+# Written by those who know the customers.
+rules:
+  - only_up: age
+  - only_down: [years, salary]
+  - not_up: {feature: education}
+  - only_up:
+      feature: housing
+      order: [boat, rent, free, own]
+  - between: {feature: salary, low: 10, high: 80}
+  - change: {feature: salary, at_most: 20 %}
+  - levels: {feature: housing, allowed: [rent, own, null]}
+  - transitions: {feature: housing, allowed: {rent: [own], boat: [rent, own]}}
+  - frozen: [housing]
+  - frozen: {features: [age, years], where: age > 60}
+  - max_changes: 3
+  - max_changes: {n: 1, features: [age, years]}
+  - together: [salary, years]
+  - relation: {name: works from 16 on, holds: years <= age - 16}
+  - weight: {feature: age, weight: 2}
+  - step: {feature: salary, step: 0.5}
+"""
+TOML = """\
+# Written by those who know the customers.
+[[rules]]
+only_up = "age"
+[[rules]]
+only_down = ["years", "salary"]
+[[rules]]
+not_up = {feature = "education"}
+[[rules]]
+only_up = {feature = "housing", order = ["boat", "rent", "free", "own"]}
+[[rules]]
+between = {feature = "salary", low = 10, high = 80}
+[[rules]]
+change = {feature = "salary", at_most = "20 %"}
+[[rules]]
+levels = {feature = "housing", allowed = ["rent", "own"]}
+[[rules]]
+transitions = {feature = "housing", allowed = {rent = ["own"], boat = ["rent", "own"]}}
+[[rules]]
+frozen = ["housing"]
+[[rules]]
+frozen = {features = ["age", "years"], where = "age > 60"}
+[[rules]]
+max_changes = 3
+[[rules]]
+max_changes = {n = 1, features = ["age", "years"]}
+[[rules]]
+together = ["salary", "years"]
+[[rules]]
+relation = {name = "works from 16 on", holds = "years <= age - 16"}
+[[rules]]
+weight = {feature = "age", weight = 2}
+[[rules]]
+step = {feature = "salary", step = 0.5}
+"""
+WRITTEN = [
+    c.only_up("age"),
+    c.only_down("years"),
+    c.only_down("salary"),
+    c.not_up("education"),
+    c.only_up("housing", order=["boat", "rent", "free", "own"]),
+    c.between("salary", 10, 80),
+    c.change("salary", at_most="20 %"),
+    c.levels("housing", ["rent", "own", None]),
+    c.transitions("housing", {"rent": ["own"], "boat": ["rent", "own"]}),
+    c.frozen("housing"),
+    c.frozen("age", "years", where="age > 60"),
+    c.max_changes(3),
+    c.max_changes(1, ["age", "years"]),
+    c.together("salary", "years"),
+    c.relation("works from 16 on", "years <= age - 16"),
+    c.weight("age", 2),
+    c.step("salary", 0.5),
+]
+
+
+def in_file(folder, text, name="rules.yaml"):
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_a_file_says_the_same_as_python(tmp_path):
+    read = read_constraints(in_file(tmp_path, YAML))
+    from_toml = read_constraints(in_file(tmp_path, TOML, "rules.toml"))
+
+    assert read == WRITTEN
+    # TOML has no word for missing.
+    assert from_toml == [
+        c.levels("housing", ["rent", "own"]) if one.kind == "levels" else one for one in WRITTEN
+    ]
+
+
+def test_an_explainer_takes_a_path(tmp_path):
+    schema = Schema.learn(bank(400), immutable=["sex"])
+
+    bound = Constraints.bind(str(in_file(tmp_path, YAML)), schema)
+
+    assert list(bound.listed) == WRITTEN
+
+
+WRONG = {
+    "an unknown word": ("rules:\n  - only_up: age\n  - onli_up: age\n", "line 3.*'only_up'"),
+    "an unknown key": (
+        "rules:\n  - between:\n      feature: age\n      lo: 3\n",
+        "line 4.*no 'lo'.*'low'",
+    ),
+    "a missing key": ("rules:\n  - between: {low: 3}\n", "line 2.*feature"),
+    "two words in one": ("rules:\n  - only_up: age\n    only_down: years\n", "line 2.*one word"),
+    "a bare word": ("rules:\n  - only_up\n", "line 2.*one word"),
+    "an unknown column": ("rules:\n  - only_up: age\n  - only_up: agge\n", "line 3.*'age'"),
+    "an unknown level": (
+        "rules:\n  - levels: {feature: housing, allowed: [castle]}\n",
+        "line 2.*castle",
+    ),
+    "a text for a number": ("rules:\n  - max_changes: three\n", "line 2.*three"),
+    "a text for a list": ("rules:\n  - frozen: {features: age}\n", "line 2.*list"),
+    "a condition that is none": (
+        "rules:\n  - relation: {name: x, holds: age >}\n",
+        "line 2.*age >",
+    ),
+    "no list of rules": ("only_up: age\n", "one list called rules"),
+    "another key beside it": ("rules: []\nmore: 1\n", "one list called rules"),
+    "nothing at all": ("", "one list called rules"),
+    "no YAML": ("rules: [", "not YAML"),
+    "a tag that runs code": ("rules: !!python/object/apply:os.getcwd []\n", "not YAML"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_is_wrong_in_yaml_is_told_with_its_line(tmp_path, name):
+    text, told = WRONG[name]
+    schema = Schema.learn(bank(200), immutable=["sex"])
+
+    with pytest.raises(ConstraintError, match=told):
+        Constraints.bind(in_file(tmp_path, text), schema)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ('[[rules]]\nonly_up = "age"\n\n[[rules]]\nonli_up = "age"\n', "line 5.*'only_up'"),
+        ('[[rules]]\n[rules.between]\nfeature = "age"\nlo = 3\n', "line 4.*no 'lo'"),
+        ('[[rules]]\nonly_up = "agge"\n', "line 2.*'age'"),
+        ("rules = 3\n", "one list called rules"),
+        ("rules = [", "not TOML"),
+    ],
+)
+def test_what_is_wrong_in_toml_is_told_with_its_line(tmp_path, text, told):
+    schema = Schema.learn(bank(200), immutable=["sex"])
+
+    with pytest.raises(ConstraintError, match=told):
+        Constraints.bind(in_file(tmp_path, text, "rules.toml"), schema)
+
+
+def test_a_file_that_cannot_be_read_is_an_error_of_ours(tmp_path):
+    schema = Schema.learn(bank(50))
+    (tmp_path / "binary.yaml").write_bytes(b"\xff\xfe\x00")
+
+    for path in (tmp_path / "absent.yaml", tmp_path, tmp_path / "binary.yaml"):
+        with pytest.raises(ConstraintError, match="cannot be read"):
+            Constraints.bind(path, schema)
+    with pytest.raises(ConstraintError, match=r"\.toml, \.yaml or \.yml"):
+        Constraints.bind(in_file(tmp_path, YAML, "rules.txt"), schema)
