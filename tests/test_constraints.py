@@ -483,3 +483,34 @@ def test_schema_of_a_bound_set_is_the_one_it_was_bound_to():
 
     assert [constraint.name for constraint in bound.listed] == ["only_up age", "max_changes 2"]
     assert bound.without(bound.listed[0]).listed == bound.listed[1:]
+
+
+def test_an_interrupted_call_leaves_an_explainer_that_explains_as_before():
+    explainer = MCCE(score, (0.8, 10), n_samples=60, n_jobs=2, random_state=3).fit(TRAIN)
+    before = explainer.explain(PEOPLE).frame
+
+    def interrupt(progress):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        explainer.explain(PEOPLE, watch=interrupt)
+
+    pd.testing.assert_frame_equal(explainer.explain(PEOPLE).frame, before)
+
+
+def test_an_interrupted_fit_leaves_what_was_fitted_before():
+    calls = iter([False] * 2 + [True])
+
+    def moody(frame):
+        if next(calls, False):
+            raise KeyboardInterrupt
+        return score(frame)
+
+    explainer = MCCE(moody, (0.8, 10), n_samples=60, random_state=3).fit(TRAIN)
+    next(calls)
+
+    with pytest.raises(KeyboardInterrupt):
+        explainer.fit(TRAIN.head(50))
+
+    assert len(explainer.explain(PEOPLE).people) == len(PEOPLE)
+    assert explainer.schema_.features[0].n_codes == TRAIN["age"].nunique()

@@ -27,6 +27,7 @@ from .model import find_generator
 from .parameters import check_parameters, check_unchanged, learned_parameters
 from .postprocess import Ranking
 from .protocols import Distance, Generator, Progress, Rule, Watcher
+from .relax import relaxations
 from .rules import NoTrainingRow, Obeys
 from .schema import Kind, Rows, Schema
 from .search import Found, Plan, found_nothing, search
@@ -221,16 +222,13 @@ class MCCE(BaseEstimator):
             Called between waves of questions to the predictor with how far the work has come;
             return True to stop and keep what was found.
         """
-        self._check_fitted()
-        check_parameters(self)
-        check_unchanged(self, self._learned)
+        self._check_ready()
         if watch is not None and not callable(watch):
             raise ParameterError(
                 f"watch must be a function that is told the progress, got {watch!r}."
             )
         clock = _Clock()
-        usual = Constraints.bind(self.constraints, self.schema_)
-        bound = usual.joined(Constraints.bind(constraints, self.schema_))
+        bound = self._bind(constraints)
         rows = self.schema_.encode(X)
         clock.stop("encode")
         scored = self.decision_.score(rows.frame)
@@ -240,6 +238,24 @@ class MCCE(BaseEstimator):
         result = Counterfactuals.build(rows, scored, found, seconds)
         self._warn(result)
         return result
+
+    def relax(
+        self, X: pd.DataFrame | np.ndarray, training: Any = None, *, constraints: Any = None
+    ) -> pd.DataFrame:
+        """What would give people without an answer one, if it alone were lifted.
+
+        Parameters
+        ----------
+        X
+            People, with the columns of the training data in any order.
+        training
+            The training data once more, to try immutable features too: each is learned anew as
+            mutable, which takes as long as fitting. None: immutable features are not tried.
+        constraints
+            Further constraints, as in :meth:`explain`.
+        """
+        self._check_ready()
+        return relaxations(self, X, training, self._bind(constraints))
 
     def log_likelihood(self, X: pd.DataFrame | np.ndarray) -> FloatArray:
         """Log-probability of each row's mutable values given its immutable ones, if desired.
@@ -255,8 +271,17 @@ class MCCE(BaseEstimator):
             )
         return np.asarray(density(self.schema_.encode(X)))
 
+    def _bind(self, more: Any) -> Constraints:
+        """The constraints of the explainer and of one call."""
+        usual = Constraints.bind(self.constraints, self.schema_)
+        return usual.joined(Constraints.bind(more, self.schema_))
+
     def _search(
-        self, rows: Rows, people: IntArray, constraints: Constraints, watch: Watcher | None
+        self,
+        rows: Rows,
+        people: IntArray,
+        constraints: Constraints,
+        watch: Watcher | None = None,
     ) -> Found:
         """Steps 2 and 3 for the people at these positions."""
         if self.n_desired_ == 0:
@@ -337,6 +362,11 @@ class MCCE(BaseEstimator):
         self.__dict__.pop("feature_names_in_", None)
         if not schema.from_array and all(isinstance(name, str) for name in schema.names):
             self.feature_names_in_ = np.array(schema.names, dtype=object)
+
+    def _check_ready(self) -> None:
+        self._check_fitted()
+        check_parameters(self)
+        check_unchanged(self, self._learned)
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "generator_"):

@@ -314,15 +314,17 @@ def _reasons(ranked: Ranked, person: IntArray, listing: Listing, valid: BoolArra
         excluded[f"max_sparsity={ranking.max_sparsity}"] = listing.sparsity > ranking.max_sparsity
     if ranking.max_distance is not None:
         excluded[f"max_distance={ranking.max_distance}"] = listing.distance > ranking.max_distance
+    allowed = np.arange(valid.shape[1]) < listing.n_allowed[:, None]
+    for out in excluded.values():
+        allowed &= ~out
     reasons = []
     for row, n_valid in enumerate(valid.sum(axis=1)):
+        n_distinct, n_allowed = listing.n_allowed[row], int(allowed[row].sum())
+        looked_at = f"{valid.shape[1]} draws ({n_distinct} distinct, {n_allowed} allowed)"
         if not n_valid:
-            n_distinct = listing.n_allowed[row]
-            reasons.append(
-                f"no valid candidate among {valid.shape[1]} draws ({n_distinct} distinct)"
-            )
+            reasons.append(f"no valid candidate among {looked_at}")
             continue
         counts = {name: int((out[row] & valid[row]).sum()) for name, out in excluded.items()}
         named = ", ".join(f"{name} ({count})" for name, count in counts.items() if count)
-        reasons.append(f"all {n_valid} valid candidates are excluded by {named}")
+        reasons.append(f"all {n_valid} valid candidates among {looked_at} are excluded by {named}")
     return reasons

@@ -93,6 +93,11 @@ class Constraints:
         return np.array([given.get(int(position), 1.0) for position in self.schema.mutable])
 
     @property
+    def limiting(self) -> list[Constraint]:
+        """Constraints that can stand in the way of an answer."""
+        return [c for c in self.listed if not isinstance(c, Weight)]
+
+    @property
     def of_rows(self) -> list[MaxChanges | Together | Relation]:
         """Constraints that judge a whole row."""
         return [c for c in self.listed if isinstance(c, (MaxChanges, Together, Relation))]

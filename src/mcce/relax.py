@@ -1,0 +1,98 @@
+"""What would have to be lifted: for people without an answer, one constraint at a time.
+
+Beyond the paper. Takes a fitted explainer and people; gives a line for each person without an
+answer and each thing that stands in the way alone: a constraint, an upper bound, the ban on copies
+of training rows and, where the training data are at hand to learn anew, an immutable feature.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from sklearn.base import clone
+
+from .constraints.bound import Constraints
+from .kernels import IntArray
+from .schema import Rows
+from .search import Found
+
+if TYPE_CHECKING:
+    from .explainer import MCCE
+
+# Settings that exclude candidates, and what they are when they do not.
+BOUNDS: dict[str, Any] = {
+    "max_sparsity": None,
+    "max_distance": None,
+    "exclude_training_rows": False,
+}
+COLUMNS = ["factual", "lifted", "kind", "answered", "sparsity", "gower"]
+
+
+def relaxations(
+    explainer: MCCE, X: pd.DataFrame | np.ndarray, training: Any, constraints: Constraints
+) -> pd.DataFrame:
+    """One line for each person without an answer and each thing that could be lifted."""
+    rows = explainer.schema_.encode(X)
+    declined = np.flatnonzero(~explainer.decision_.score(rows.frame).valid)
+    people = np.array(sorted(explainer._search(rows, declined, constraints).reasons), np.int64)
+    lines: list[pd.DataFrame] = []
+    if people.size:
+        for lifted, kind, found in _lift(explainer, X, rows, people, training, constraints):
+            lines.append(_lines(rows, people, found).assign(lifted=lifted, kind=kind))
+    if not lines:
+        return pd.DataFrame({name: [] for name in COLUMNS}).astype({"answered": bool})
+    table = pd.concat(lines, ignore_index=True)
+    order = table.sort_values(["place", "answered", "sparsity"], ascending=[True, False, True])
+    return order[COLUMNS].reset_index(drop=True)
+
+
+def _lift(
+    explainer: MCCE,
+    X: pd.DataFrame | np.ndarray,
+    rows: Rows,
+    people: IntArray,
+    training: Any,
+    constraints: Constraints,
+) -> Iterator[tuple[str, str, Found]]:
+    """What is found when one thing is lifted, thing by thing."""
+    for constraint in constraints.limiting:
+        left = constraints.without(constraint)
+        yield constraint.name, "constraint", explainer._search(rows, people, left)
+    for name, free in BOUNDS.items():
+        if getattr(explainer, name) != free:
+            freer = copy.copy(explainer).set_params(**{name: free})
+            yield name, "bound", freer._search(rows, people, constraints)
+    if training is None:
+        return
+    for position in explainer.schema_.immutable:
+        name = explainer.schema_.names[position]
+        fixed = [other for other in explainer.immutable or () if other != name]
+        freer = clone(explainer).set_params(immutable=fixed, random_state=explainer.seed_)
+        freer.fit(training)
+        bound = Constraints.bind(constraints.listed, freer.schema_)
+        yield str(name), "immutable", freer._search(freer.schema_.encode(X), people, bound)
+
+
+def _lines(rows: Rows, people: IntArray, found: Found) -> pd.DataFrame:
+    """Whether each person has an answer now, and what the best one costs."""
+    best = found.answers.take(found.answers.rank == 1)
+    place = np.searchsorted(people, best.owner)
+    answered = np.zeros(people.size, dtype=bool)
+    sparsity, gower = np.full((2, people.size), np.nan)
+    answered[place], sparsity[place], gower[place] = True, best.sparsity, best.gower
+    labels = rows.labels.take(people)
+    return pd.DataFrame(
+        {
+            "factual": pd.Series(
+                list(labels), dtype=labels.dtype if labels.nlevels == 1 else object
+            ),
+            "place": people,
+            "answered": answered,
+            "sparsity": pd.array(sparsity, dtype="Int64"),
+            "gower": gower,
+        }
+    )
