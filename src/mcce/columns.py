@@ -49,7 +49,8 @@ def check_names(names: Any, frame: pd.DataFrame, argument: str) -> list[Hashable
     if names is None:
         return []
     listed = (Sequence, Set, pd.Index, pd.Series, np.ndarray)
-    if isinstance(names, (str, bytes)) or not isinstance(names, listed):
+    single = isinstance(names, (str, bytes)) or getattr(names, "ndim", 1) == 0
+    if single or not isinstance(names, listed):
         raise SchemaError(
             f"{argument} must be a list of column names, got {names!r}. "
             f"Write {argument}=[{names!r}] for a single column."

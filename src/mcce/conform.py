@@ -46,7 +46,11 @@ def conform(series: pd.Series[Any], table: pd.Series[Any], kind: Kind) -> pd.Ser
         if not is_missing(series).all():
             check_storage(series)
         series = _unbox(series, table)
-        series = _cast(series, _joint_dtype(series, table), table)
+        try:
+            joint = _joint_dtype(series, table)
+        except UnicodeEncodeError as error:  # half a character, which Arrow refuses
+            raise _no_joint(series, table) from error
+        series = _cast(series, joint, table)
     if kind == "numeric":
         _check_measured(series, table)
         check_finite(series)
@@ -144,7 +148,15 @@ def _equal(first: pd.Series[Any], second: pd.Series[Any]) -> bool:
     if not np.array_equal(missing, is_missing(second)):
         return False
     pairs = zip(plain(first[~missing]), plain(second[~missing]), strict=True)
-    return all(bool(a == b) for a, b in pairs)
+    return all(_is(a, b) for a, b in pairs)
+
+
+def _is(first: Any, second: Any) -> bool:
+    """Whether two cells are the same; what cannot be compared, an array for one, is not."""
+    try:
+        return first is second or bool(first == second)
+    except (TypeError, ValueError):
+        return False
 
 
 def _can_be_missing(dtype: Any) -> Any:

@@ -239,7 +239,7 @@ def _read_desired(desired: Any) -> Interval | tuple[Hashable, ...] | None:
                 "Name at least one label."
             )
         return tuple(desired)
-    if np.isscalar(desired):
+    if np.isscalar(desired) and not isinstance(desired, complex):
         return (desired,)
     raise ParameterError(
         "desired must be a tuple of two numbers, an mcce.Interval, a label or a list of labels, "

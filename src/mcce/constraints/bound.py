@@ -191,7 +191,7 @@ def _read(written: Any) -> Iterable[Constraint]:
         from .files import read_constraints
 
         return read_constraints(written)
-    if not isinstance(written, Iterable):
+    if not isinstance(written, Iterable) or getattr(written, "ndim", 1) == 0:
         raise ConstraintError(
             "constraints must be a list of constraints (mcce.constraints) or the path of a file "
             f"that holds them, got {written!r}."

@@ -50,7 +50,7 @@ def read_constraints(path: str | os.PathLike[str]) -> list[Constraint]:
     file = Path(path)
     try:
         text = file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:
         raise ConstraintError(
             f"The constraints in {str(file)!r} cannot be read: {error}."
         ) from error

@@ -57,29 +57,29 @@ Where: TypeAlias = "str | Callable[[pd.DataFrame], Any] | Sequence[bool] | None"
 
 def only_up(feature: Hashable, *, order: Iterable[Any] | None = None) -> Constraint:
     """The feature may only rise; ``order`` ranks levels that have no order of their own."""
-    return Direction((feature,), up=True, strict=True, order=_order(order))
+    return Direction(_one("only_up", feature), up=True, strict=True, order=_order(order))
 
 
 def only_down(feature: Hashable, *, order: Iterable[Any] | None = None) -> Constraint:
     """The feature may only fall."""
-    return Direction((feature,), up=False, strict=True, order=_order(order))
+    return Direction(_one("only_down", feature), up=False, strict=True, order=_order(order))
 
 
 def not_down(feature: Hashable, *, order: Iterable[Any] | None = None) -> Constraint:
     """The feature may not fall; unlike with :func:`only_up` it may become or stop being missing."""
-    return Direction((feature,), up=True, strict=False, order=_order(order))
+    return Direction(_one("not_down", feature), up=True, strict=False, order=_order(order))
 
 
 def not_up(feature: Hashable, *, order: Iterable[Any] | None = None) -> Constraint:
     """The feature may not rise."""
-    return Direction((feature,), up=False, strict=False, order=_order(order))
+    return Direction(_one("not_up", feature), up=False, strict=False, order=_order(order))
 
 
 def between(feature: Hashable, low: Any = None, high: Any = None) -> Constraint:
     """A new value lies between two ends, both included; None is no end."""
     if low is None and high is None:
         raise ConstraintError(f"between {feature}: give low or high or both.")
-    return Between((feature,), low, high)
+    return Between(_one("between", feature), low, high)
 
 
 def change(feature: Hashable, *, at_least: Any = None, at_most: Any = None) -> Constraint:
@@ -90,12 +90,12 @@ def change(feature: Hashable, *, at_least: Any = None, at_most: Any = None) -> C
     """
     if at_least is None and at_most is None:
         raise ConstraintError(f"change {feature}: give at_least or at_most or both.")
-    return Change((feature,), at_least, at_most)
+    return Change(_one("change", feature), at_least, at_most)
 
 
 def levels(feature: Hashable, allowed: Iterable[Any]) -> Constraint:
     """A new level is one of these; None among them allows missing."""
-    return Levels((feature,), _several(f"levels {feature}", "allowed", allowed))
+    return Levels(_one("levels", feature), _several(f"levels {feature}", "allowed", allowed))
 
 
 def transitions(feature: Hashable, allowed: Mapping[Any, Iterable[Any]]) -> Constraint:
@@ -106,7 +106,7 @@ def transitions(feature: Hashable, allowed: Mapping[Any, Iterable[Any]]) -> Cons
             f"{title}: allowed must map each level to those it may become, got {allowed!r}."
         )
     listed = [(level, _several(title, str(level), after)) for level, after in allowed.items()]
-    return Transitions((feature,), tuple(listed))
+    return Transitions(_one("transitions", feature), tuple(listed))
 
 
 def frozen(*features: Hashable, where: Where = None) -> Constraint:
@@ -158,12 +158,16 @@ def weight(feature: Hashable, weight: float) -> Constraint:
         raise ConstraintError(
             f"weight {feature}: a weight must be a number from 0 on, got {weight!r}."
         )
-    return Weight((feature,), float(weight))
+    return Weight(_one("weight", feature), float(weight))
 
 
 def step(feature: Hashable, step: Any) -> Constraint:
     """Differences below this are no change: the person's own value is kept."""
-    return Step((feature,), step)
+    return Step(_one("step", feature), step)
+
+
+def _one(title: str, feature: Any) -> tuple[Hashable, ...]:
+    return _names(title, (feature,))
 
 
 def _order(order: Iterable[Any] | None) -> tuple[Any, ...] | None:
@@ -173,10 +177,15 @@ def _order(order: Iterable[Any] | None) -> tuple[Any, ...] | None:
 def _names(title: str, names: Sequence[Hashable]) -> tuple[Hashable, ...]:
     if not names:
         raise ConstraintError(f"{title}: name at least one feature.")
-    return tuple(dict.fromkeys(names))
+    return _several(title, "features", names)
 
 
 def _several(title: str, argument: str, values: Any) -> tuple[Any, ...]:
     if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
         raise ConstraintError(f"{title}: {argument} must be a list, got {values!r}.")
-    return tuple(dict.fromkeys(values))
+    try:
+        return tuple(dict.fromkeys(values))
+    except TypeError as error:
+        raise ConstraintError(
+            f"{title}: {argument} must list plain values such as names, got {values!r}: {error}."
+        ) from None
