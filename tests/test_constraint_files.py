@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from bank import bank
@@ -167,6 +168,29 @@ def test_what_is_wrong_in_toml_is_told_with_its_line(tmp_path, text, told):
 
     with pytest.raises(ConstraintError, match=told):
         Constraints.bind(in_file(tmp_path, text, "rules.toml"), schema)
+
+
+@pytest.mark.parametrize(("text", "name"), [(YAML, "rules.yaml"), (TOML, "rules.toml")])
+def test_a_damaged_file_is_refused_or_read_but_never_anything_else(tmp_path, text, name):
+    schema = Schema.learn(bank(400), immutable=["sex"])
+    chance = np.random.default_rng(1)
+    outcomes = set()
+    for _ in range(300):
+        damaged = bytearray(text.encode())
+        for _ in range(chance.integers(1, 6)):
+            place = chance.integers(len(damaged))
+            if chance.random() < 0.3:
+                del damaged[place]
+            else:
+                damaged[place] = chance.integers(1, 256)
+        (tmp_path / name).write_bytes(damaged)
+        try:
+            Constraints.bind(tmp_path / name, schema)
+            outcomes.add("read")
+        except ConstraintError as error:
+            outcomes.add(f"refused, {'named' if name in str(error) else str(error)}")
+
+    assert outcomes == {"read", "refused, named"}
 
 
 def test_a_file_that_cannot_be_read_is_an_error_of_ours(tmp_path):
