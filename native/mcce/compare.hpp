@@ -20,10 +20,16 @@ inline void first_of_each(const std::int32_t* codes, std::size_t n_columns, std:
     std::size_t size = 16;
     while (size < 2 * n_draws) size *= 2;
     std::vector<std::uint64_t> hash(n_draws, 0);
-    for (std::size_t column = 0; column < n_columns; ++column)
-        for (std::size_t draw = 0; draw < n_draws; ++draw)
-            hash[draw] = (hash[draw] ^ static_cast<std::uint32_t>(codes[column * stride + draw])) *
-                         0x9FB21C651E98DF25ULL + (hash[draw] >> 29);
+    // Two columns at a time, since it is the multiplication that takes long.
+    for (std::size_t column = 0; column < n_columns; column += 2) {
+        const std::int32_t* one = codes + column * stride;
+        const std::int32_t* other = column + 1 < n_columns ? one + stride : one;
+        for (std::size_t draw = 0; draw < n_draws; ++draw) {
+            const std::uint64_t both = static_cast<std::uint32_t>(one[draw]) |
+                                       std::uint64_t{static_cast<std::uint32_t>(other[draw])} << 32;
+            hash[draw] = (hash[draw] ^ both) * 0x9FB21C651E98DF25ULL + (hash[draw] >> 29);
+        }
+    }
     std::vector<std::int64_t> table(size, -1);
     for (std::size_t draw = 0; draw < n_draws; ++draw) {
         std::size_t slot = mix(hash[draw]) & (size - 1);
