@@ -20,9 +20,10 @@ import pandas as pd
 from sklearn.exceptions import NotFittedError as SklearnNotFittedError
 from sklearn.utils import get_tags
 
-from .errors import ParameterError, PredictorError
+from .errors import McceError, ParameterError, PredictorError
 from .interval import Interval
 from .kernels import BoolArray, FloatArray
+from .predictors import adapt, check_rows
 
 Method = Literal["predict_proba", "decision_function", "predict", "call"]
 
@@ -136,8 +137,12 @@ class Decision:
     def _ask(self, method: Method, frame: pd.DataFrame) -> np.ndarray:
         """The predictor's own words; it gets a copy, so that it may do with it what it likes."""
         function = self.predictor if method == "call" else getattr(self.predictor, method)
+        rows = frame.to_numpy(copy=True) if self.as_array else frame.copy()
         try:
-            answer = function(frame.to_numpy(copy=True) if self.as_array else frame.copy())
+            check_rows(self.predictor, rows)
+            answer = function(rows)
+        except McceError:
+            raise
         except SklearnNotFittedError as error:
             raise PredictorError(
                 f"The predictor is not fitted ({error}). Fit it first: mcce explains it, "
@@ -170,7 +175,8 @@ def decide(
     Parameters
     ----------
     predictor
-        A fitted scikit-learn estimator or pipeline, or a callable from a frame to scores.
+        A fitted scikit-learn estimator or pipeline, a boosting model, an ONNX session, one of
+        ``mcce.predictors``, or a callable from a frame to scores.
     desired
         A tuple of two numbers (a closed interval of the score), an :class:`Interval`, or a label
         or list of labels. None: [0.5, 1] for a binary classifier.
@@ -189,6 +195,7 @@ def decide(
         raise PredictorError(
             f"predictor is the class {predictor.__name__}. Pass a fitted instance of it."
         )
+    predictor = adapt(predictor)
     has = [name for name in _METHODS if callable(getattr(predictor, name, None))]
     if not has and not callable(predictor):
         raise PredictorError(
@@ -255,6 +262,8 @@ def _for_classifier(
 ) -> tuple[Interval | tuple[Hashable, ...], Method, tuple[int, ...]]:
     """What is desired of a classifier, the method to call and the columns to sum."""
     classes = _classes(predictor)
+    if wanted is None and score_class is None and len(classes) == 2 and _has_threshold(predictor):
+        wanted = (classes[1],)
     if isinstance(wanted, tuple):
         places = _label_places(wanted, classes, score_class)
         labels = tuple(classes[place] for place in places)
@@ -282,6 +291,14 @@ def _for_classifier(
             f"Pass one or more of its classes {classes!r} as desired."
         )
     return (classes[1],), "predict", ()
+
+
+def _has_threshold(predictor: Any) -> bool:
+    """Whether a classifier, or the last step of a pipeline, decides by a threshold of its own."""
+    last = predictor.steps[-1][1] if hasattr(predictor, "steps") else predictor
+    fixed = hasattr(last, "threshold") and hasattr(last, "pos_label")
+    moved = getattr(last, "get_probability_threshold", lambda: 0.5)() != 0.5
+    return fixed or hasattr(last, "best_threshold_") or moved
 
 
 def _label_places(

@@ -42,12 +42,14 @@ class MCCE(BaseEstimator):
     Parameters
     ----------
     predictor
-        The black box: a fitted scikit-learn estimator or pipeline on the raw columns, or any
-        callable from a frame to one score per row. It is given, not trained here.
+        The black box: a fitted scikit-learn estimator or pipeline on the raw columns, a boosting
+        model, one of ``mcce.predictors``, or any callable from a frame to one score per row. It is
+        given, not trained here.
     desired
         The decision people want: a tuple of two numbers (a closed interval of the score), an
         :class:`Interval` with open or infinite ends, or a class label or list of labels. None is
-        [0.5, 1] for the second class of a binary classifier.
+        [0.5, 1] for the second class of a binary classifier, or that class itself if the
+        classifier has a threshold of its own.
     immutable
         Exact names of the columns that must not change.
     kinds

@@ -1,0 +1,140 @@
+"""A small table of loans for the tests of predictors, and what every answer must hold to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from mcce import MCCE, Counterfactuals
+
+N_TRAIN = 240
+IMMUTABLE = ["sex", "age"]
+JOBS = ["clerk", "farmer", "judge", "pilot"]
+JUDGED = {"binary": "yes", "multiclass": ["fair", "good"], "regression": (0.55, 10.0)}
+
+
+def loans(*, gaps: bool = False, boxed: bool = False) -> pd.DataFrame:
+    """Numbers, strings with a rare level, and booleans; categories or with missing cells if asked.
+
+    All numbers are exact in single precision.
+    """
+    chance = np.random.default_rng(3)
+    frame = pd.DataFrame(
+        {
+            "age": chance.integers(20, 60, N_TRAIN),
+            "sex": chance.choice(["f", "m"], N_TRAIN),
+            "job": chance.choice(JOBS, N_TRAIN, p=[0.5, 0.3, 0.19, 0.01]),
+            "salary": chance.integers(8, 80, N_TRAIN) / 4,
+            "owns": chance.random(N_TRAIN) < 0.4,
+        }
+    )
+    frame.loc[3, "job"] = "pilot"
+    if boxed:
+        frame = frame.astype({"sex": "category", "job": "category"})
+    if gaps:
+        frame.loc[::9, "salary"] = np.nan
+        frame.loc[4::11, "job"] = None
+    return frame
+
+
+def numbers() -> pd.DataFrame:
+    """The columns that are numbers or booleans, and sex as one of them."""
+    frame = loans().drop(columns="job")
+    return frame.assign(sex=(frame["sex"] == "f").astype(float))
+
+
+def merit(frame: pd.DataFrame) -> np.ndarray:
+    """What the labels are made of: a number from 0 to 1 that every column has a part in."""
+    job = frame["job"].isin(["judge", "pilot"]) if "job" in frame else frame["age"] > 40
+    salary = frame["salary"].fillna(8.0)
+    return (0.5 * salary / 20 + 0.25 * job + 0.15 * frame["owns"] + frame["age"] / 600).to_numpy()
+
+
+def target(frame: pd.DataFrame, task: str) -> np.ndarray:
+    """Merit itself, or its labels as strings."""
+    if task == "regression":
+        return merit(frame)
+    if task == "binary":
+        return np.where(merit(frame) > 0.5, "yes", "no")
+    return np.array(["bad", "fair", "good"])[np.digitize(merit(frame), [0.35, 0.6])]
+
+
+def numbered(frame: pd.DataFrame, task: str) -> np.ndarray:
+    """The target with its labels as numbers in alphabetical order."""
+    wanted = target(frame, task)
+    return wanted if task == "regression" else np.unique(wanted, return_inverse=True)[1]
+
+
+BOXED = loans(gaps=True, boxed=True)
+
+
+@cache
+def xgboost_model():
+    """A classifier of 0 and 1 on categories with missing cells."""
+    xgboost = pytest.importorskip("xgboost", reason="xgboost is not installed")
+    model = xgboost.XGBClassifier(n_estimators=10, enable_categorical=True, n_jobs=1)
+    return model.fit(BOXED, numbered(BOXED, "binary"))
+
+
+@cache
+def lightgbm_model():
+    """A classifier of 0 and 1 on categories with missing cells."""
+    lightgbm = pytest.importorskip("lightgbm", reason="lightgbm is not installed")
+    model = lightgbm.LGBMClassifier(n_estimators=10, min_child_samples=3, verbose=-1, n_jobs=1)
+    return model.fit(BOXED, numbered(BOXED, "binary"))
+
+
+@cache
+def catboost_model():
+    """A classifier of 0 and 1 on categories without missing cells, which it would refuse."""
+    catboost = pytest.importorskip("catboost", reason="catboost is not installed")
+    frame = loans(boxed=True)
+    model = catboost.CatBoostClassifier(
+        iterations=10, verbose=False, allow_writing_files=False, thread_count=1
+    )
+    return model.fit(frame, numbered(frame, "binary"), cat_features=["sex", "job"])
+
+
+def explain(
+    predictor: Any, desired: Any, frame: pd.DataFrame, people: pd.DataFrame, **settings: Any
+):
+    explainer = MCCE(
+        predictor, desired, immutable=IMMUTABLE, n_samples=200, random_state=0, **settings
+    )
+    return explainer.fit(frame).explain(people)
+
+
+def answers(
+    predictor: Any,
+    desired: Any,
+    frame: pd.DataFrame,
+    valid: Callable[[pd.DataFrame], Any],
+) -> Counterfactuals:
+    """Counterfactuals for a dozen people, checked by the raw library: ``valid`` asks it afresh."""
+    wanted = np.asarray(valid(frame), dtype=bool)
+    people = frame[~wanted].head(12)
+
+    result = explain(predictor, desired, frame, people, n_counterfactuals=2)
+
+    assert 0 < wanted.sum() < len(frame)
+    assert (result.people["status"] == "answered").all()
+    assert len(result.frame) > len(people)
+    assert np.asarray(valid(result.frame), dtype=bool).all()
+    own = people.loc[result.frame.index.get_level_values("factual")]
+    for name in IMMUTABLE:
+        pd.testing.assert_series_equal(
+            result.frame[name].reset_index(drop=True), own[name].reset_index(drop=True)
+        )
+    pd.testing.assert_series_equal(result.frame.dtypes, frame.dtypes)
+    return result
+
+
+def same(first: Counterfactuals, second: Counterfactuals) -> None:
+    """The same counterfactuals, and the same scores up to single precision."""
+    pd.testing.assert_frame_equal(first.frame, second.frame)
+    np.testing.assert_allclose(first.measures["score"], second.measures["score"], atol=2e-6)
