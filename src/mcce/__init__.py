@@ -12,14 +12,14 @@ from .errors import (
     NotFittedError,
     ParameterError,
     PredictorError,
+    SavedFileError,
     SchemaError,
 )
-from .explainer import MCCE
+from .explainer import MCCE, load
 from .interval import Interval
 from .model import TreeChain
 from .schema import Schema
-
-__version__ = "0.1.0"
+from .version import __version__
 
 __all__ = [
     "MCCE",
@@ -34,9 +34,11 @@ __all__ = [
     "NotFittedError",
     "ParameterError",
     "PredictorError",
+    "SavedFileError",
     "Schema",
     "SchemaError",
     "TreeChain",
     "__version__",
     "constraints",
+    "load",
 ]

@@ -6,6 +6,7 @@ McceError
 ├── ConstraintError     a constraint is wrongly written, or does not fit the data
 ├── PredictorError      the black box cannot be called, or answers with something unusable
 ├── NotFittedError      the explainer was asked before it was fitted
+├── SavedFileError      a file cannot be written or read, or holds no explainer that can be used
 └── MissingExtraError   an optional library is needed that is not installed
 McceWarning             something the user should know that does not stop the work
 
@@ -39,6 +40,10 @@ class PredictorError(McceError, ValueError):
 
 class NotFittedError(McceError, _SklearnNotFittedError):
     """The explainer was asked before it was fitted."""
+
+
+class SavedFileError(McceError, OSError, ValueError):
+    """A file cannot be written or read, or holds no explainer that can be used."""
 
 
 class MissingExtraError(McceError, ImportError):

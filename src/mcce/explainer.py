@@ -8,6 +8,7 @@ valid ones and rank them. ``fit`` is step 1, ``explain`` is steps 2 and 3.
 from __future__ import annotations
 
 import math
+import os
 import time
 import warnings
 from collections.abc import Hashable, Mapping, Sequence
@@ -24,11 +25,12 @@ from .distances import Gower, find_distance
 from .errors import ConstraintError, McceWarning, NotFittedError, ParameterError
 from .kernels import FloatArray, IntArray, rows_as_bytes
 from .model import find_generator
-from .parameters import check_parameters, check_unchanged, learned_parameters
+from .parameters import check_parameters, check_real, check_unchanged, learned_parameters
 from .postprocess import Ranking
 from .protocols import Distance, Generator, Progress, Rule, Watcher
 from .relax import relaxations
 from .rules import NoTrainingRow, Obeys
+from .saving import restore, save
 from .schema import Kind, Rows, Schema
 from .search import Found, Plan, found_nothing, search
 from .threads import ProgressBar
@@ -273,6 +275,15 @@ class MCCE(BaseEstimator):
             )
         return np.asarray(density(self.schema_.encode(X)))
 
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Put the fitted explainer, without its predictor, into a file for :func:`load`.
+
+        The file holds no code. It does hold training values, feature by feature; whole training
+        rows only with ``exclude_training_rows``.
+        """
+        self._check_ready()
+        save(self, path)
+
     def _bind(self, more: Any) -> Constraints:
         """The constraints of the explainer and of one call."""
         usual = Constraints.bind(self.constraints, self.schema_)
@@ -398,6 +409,25 @@ class MCCE(BaseEstimator):
         tags.input_tags.categorical = True
         tags.input_tags.string = True
         return tags
+
+
+def load(path: str | os.PathLike[str], predictor: Any, *, tolerance: float = 1e-9) -> MCCE:
+    """An explainer that was saved, with the predictor it explains; its answers are the same.
+
+    Parameters
+    ----------
+    path
+        File written by :meth:`MCCE.save`. It is checked and never executed, whoever wrote it.
+    predictor
+        The predictor that was explained. It must score the probe rows in the file as it did.
+    tolerance
+        Relative difference up to which such scores are equal; raise it for float32 predictors.
+    """
+    check_real("tolerance", tolerance, "a finite number >= 0")
+    explainer = restore(MCCE, path, predictor, tolerance)
+    explainer._keep_names(explainer.schema_)
+    explainer._learned = learned_parameters(explainer)
+    return explainer
 
 
 class _Clock:

@@ -43,13 +43,13 @@ def check_parameters(given: Any) -> None:
                 f"{given.max_samples!r}."
             )
     if given.max_seconds is not None:
-        _check_real("max_seconds", given.max_seconds, "a number of seconds > 0", zero=False)
+        check_real("max_seconds", given.max_seconds, "a number of seconds > 0", zero=False)
     if given.max_distance is not None:
-        _check_real("max_distance", given.max_distance, "a number >= 0", infinite=True)
+        check_real("max_distance", given.max_distance, "a number >= 0", infinite=True)
     if given.random_state is not None:
         _check_whole("random_state", given.random_state, 0, 2**64 - 1)
-    _check_real("tolerance", given.tolerance, "a finite number >= 0")
-    _check_real("memory", given.memory, "a finite number of megabytes > 0", zero=False)
+    check_real("tolerance", given.tolerance, "a finite number >= 0")
+    check_real("memory", given.memory, "a finite number of megabytes > 0", zero=False)
     _check_rank_by(given.rank_by)
     _check_n_jobs(given.n_jobs)
     _check_flag("exclude_training_rows", given.exclude_training_rows)
@@ -81,6 +81,20 @@ def check_unchanged(given: Any, learned: dict[str, Any]) -> None:
             )
 
 
+def check_real(
+    name: str, value: Any, expected: str, *, zero: bool = True, infinite: bool = False
+) -> None:
+    """Raise unless a parameter is a number >= 0."""
+    real = isinstance(value, Real) and not isinstance(value, bool)
+    if (
+        not real
+        or not float(value) >= 0
+        or (not zero and not value)
+        or (not infinite and math.isinf(value))
+    ):
+        raise ParameterError(f"{name} must be {expected}, got {value!r}.")
+
+
 def _frozen(value: Any) -> Any:
     """A value that does not change if what it was taken from does."""
     if isinstance(value, (list, np.ndarray, pd.Index, pd.Series)):
@@ -98,19 +112,6 @@ def _check_whole(name: str, value: Any, least: int, most: int) -> None:
         raise ParameterError(
             f"{name} must be a whole number from {least} to {most}, got {value!r}."
         )
-
-
-def _check_real(
-    name: str, value: Any, expected: str, *, zero: bool = True, infinite: bool = False
-) -> None:
-    real = isinstance(value, Real) and not isinstance(value, bool)
-    if (
-        not real
-        or not float(value) >= 0
-        or (not zero and not value)
-        or (not infinite and math.isinf(value))
-    ):
-        raise ParameterError(f"{name} must be {expected}, got {value!r}.")
 
 
 def _check_rank_by(names: Any) -> None:

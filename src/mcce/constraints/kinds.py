@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar
 
 import numpy as np
@@ -36,6 +36,12 @@ class Constraint:
 
     def check(self, features: Sequence[Feature]) -> None:
         """An error where the constraint does not fit its features."""
+
+    def written(self) -> tuple[str, dict[str, Any]]:
+        """The word and the arguments that users write for it."""
+        names = [field.name for field in fields(self)]
+        told = {name: getattr(self, name) for name in names if name not in ("features", "source")}
+        return self.kind, {"feature": self.features[0]} | told
 
 
 # ---------------------------------------------------------------------------------------------
@@ -91,8 +97,13 @@ class Direction(FeatureConstraint):
     @property
     def name(self) -> str:
         """E.g. only_up age."""
+        return f"{self.written()[0]} {self.features[0]}"
+
+    def written(self) -> tuple[str, dict[str, Any]]:
+        """E.g. only_up, with an order if one was given."""
         way = "up" if self.up == self.strict else "down"
-        return f"{'only' if self.strict else 'not'}_{way} {self.features[0]}"
+        order = {} if self.order is None else {"order": list(self.order)}
+        return f"{'only' if self.strict else 'not'}_{way}", {"feature": self.features[0]} | order
 
     def check(self, features: Sequence[Feature]) -> None:
         """Numbers, ordered levels, or an order that names all levels."""
@@ -168,29 +179,29 @@ class Between(FeatureConstraint):
 class Change(FeatureConstraint):
     """A new number differs from the own one by so much at least and at most."""
 
-    low: Any
-    high: Any
+    at_least: Any
+    at_most: Any
     kind: ClassVar[str] = "change"
 
     def check(self, features: Sequence[Feature]) -> None:
         """Numeric feature, ends as numbers in its unit or as percentages."""
         (feature,) = features
         _check_numeric(self.name, feature)
-        for end in (self.low, self.high):
+        for end in (self.at_least, self.at_most):
             if end is not None and _share(end) is None:
                 _length(self.name, feature, end)
         at_one = np.ones(1)
         low, high = self.bounds(feature, at_one)
         if not low[0] <= high[0]:
             raise ConstraintError(
-                f"{self.name}: at_least={self.low!r} is above at_most={self.high!r}."
+                f"{self.name}: at_least={self.at_least!r} is above at_most={self.at_most!r}."
             )
 
     def bounds(self, feature: Feature, own: FloatArray) -> tuple[FloatArray, FloatArray]:
         """The own value and so much more or less; from missing nowhere."""
         missing = np.isnan(own)
-        low = np.where(missing, math.inf, self._end(feature, own, self.low, -math.inf))
-        return low, np.where(missing, -math.inf, self._end(feature, own, self.high, math.inf))
+        low = np.where(missing, math.inf, self._end(feature, own, self.at_least, -math.inf))
+        return low, np.where(missing, -math.inf, self._end(feature, own, self.at_most, math.inf))
 
     def _end(self, feature: Feature, own: FloatArray, end: Any, free: float) -> FloatArray | float:
         if end is None:
@@ -233,6 +244,10 @@ class Transitions(FeatureConstraint):
         for level, after in self.allowed:
             _check_levels(self.name, feature, [level, *after])
 
+    def written(self) -> tuple[str, dict[str, Any]]:
+        """The list of each level as a mapping."""
+        return self.kind, {"feature": self.features[0], "allowed": dict(self.allowed)}
+
     def pairs(self, feature: Feature, own: Sequence[Any], new: Sequence[Any]) -> BoolArray:
         """By the list of the own level."""
         after = {MissingLevel if level is None else level: to for level, to in self.allowed}
@@ -246,6 +261,10 @@ class Frozen(Constraint):
 
     where: Any = None
     kind: ClassVar[str] = "frozen"
+
+    def written(self) -> tuple[str, dict[str, Any]]:
+        """All features, and the condition."""
+        return self.kind, {"features": list(self.features), "where": self.where}
 
     def holds_for(self, frame: pd.DataFrame, labels: pd.Index[Any]) -> BoolArray:
         """The people it is about."""
@@ -282,6 +301,10 @@ class MaxChanges(Constraint):
         among = f" of {', '.join(str(name) for name in self.features)}" if self.features else ""
         return f"max_changes {self.n}{among}"
 
+    def written(self) -> tuple[str, dict[str, Any]]:
+        """The number, and the features if not all are meant."""
+        return self.kind, {"n": self.n, "features": list(self.features)}
+
     def holds(self, changed: BoolArray) -> BoolArray:
         """From which features change, shape (n_features, …)."""
         return np.asarray(changed.sum(axis=0) <= self.n)
@@ -292,6 +315,10 @@ class Together(Constraint):
     """All of these features change or none does."""
 
     kind: ClassVar[str] = "together"
+
+    def written(self) -> tuple[str, dict[str, Any]]:
+        """The features."""
+        return self.kind, {"features": list(self.features)}
 
     def holds(self, changed: BoolArray) -> BoolArray:
         """From which features change, shape (n_features, …)."""
@@ -310,6 +337,11 @@ class Relation(Constraint):
     def name(self) -> str:
         """As it was named."""
         return self.title
+
+    def written(self) -> tuple[str, dict[str, Any]]:
+        """The name, and the condition as a text if it is one."""
+        text = self.condition.text if isinstance(self.condition, Expression) else self.condition
+        return self.kind, {"name": self.title, "holds": text}
 
     def holds(self, frame: pd.DataFrame) -> BoolArray:
         """Row by row."""
@@ -349,6 +381,20 @@ class Step(Constraint):
         """The step as a number."""
         return _length(self.name, feature, self.step)
 
+
+CONSTRAINT_KINDS: tuple[type[Constraint], ...] = (
+    Direction,
+    Between,
+    Change,
+    Levels,
+    Transitions,
+    Frozen,
+    MaxChanges,
+    Together,
+    Relation,
+    Weight,
+    Step,
+)
 
 # ---------------------------------------------------------------------------------------------
 

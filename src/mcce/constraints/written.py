@@ -166,6 +166,16 @@ def step(feature: Hashable, step: Any) -> Constraint:
     return Step(_one("step", feature), step)
 
 
+def write(word: str, given: Mapping[str, Any]) -> Constraint:
+    """The constraint of a word and its arguments by name, as :meth:`Constraint.written` gives."""
+    if word not in __all__:
+        raise ConstraintError(f"There is no constraint {word!r}. There are {', '.join(__all__)}.")
+    arguments = dict(given)
+    features = arguments.pop("features", []) if word in ("frozen", "together") else []
+    made: Constraint = globals()[word](*features, **arguments)
+    return made
+
+
 def _one(title: str, feature: Any) -> tuple[Hashable, ...]:
     return _names(title, (feature,))
 

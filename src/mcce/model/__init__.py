@@ -1,6 +1,6 @@
 """Step 1: models of the mutable features given the immutable ones and the decision."""
 
-from .registry import find_generator
+from .registry import GENERATORS, find_generator
 from .trees import TreeChain
 
-__all__ = ["TreeChain", "find_generator"]
+__all__ = ["GENERATORS", "TreeChain", "find_generator"]

@@ -125,10 +125,15 @@ class TreeChain(BaseEstimator):
             trees.append(tree)
             bar.show(len(trees))
         bar.close()
+        return self.keep(schema, order, join(trees[::-1], columns.by_set))
+
+    def keep(self, schema: Schema, order: IntArray, trees: Trees) -> TreeChain:
+        """Take trees that were grown on rows of this schema, one per feature in this order."""
+        levels = [f.n_codes if f.kind == "categorical" else 0 for f in schema.features]
         self.schema_: Schema = schema
-        self.n_levels_: IntArray = columns.n_codes * columns.by_set
+        self.n_levels_: IntArray = np.array([*levels, 0])
         self.visit_order_: IntArray = order
-        self.trees_: Trees = join(trees[::-1], columns.by_set)
+        self.trees_: Trees = trees
         return self
 
     def sample(self, given: Codes, keys: WordArray, draws: IntArray) -> Sampled:

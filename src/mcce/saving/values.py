@@ -1,0 +1,228 @@
+"""Plain values as JSON, exactly: what goes in comes out with the same type and bits.
+
+None, booleans, strings, lists and ordinary numbers stand as they are; everything else is a dict of
+one entry, its tag and what it is made of. To save one more type, add a line to ``CODECS``.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import pandas as pd
+
+from ..constraints.kinds import CONSTRAINT_KINDS, Constraint
+from ..constraints.written import write
+from ..distances import DISTANCES, Gower
+from ..errors import SavedFileError
+from ..interval import Interval
+from ..model import GENERATORS, TreeChain
+
+EXACT_IN_JSON = 2**53
+
+
+@dataclass(frozen=True)
+class Codec:
+    """A type of values: its tag, what a value is made of, and the value made of that again."""
+
+    type: type
+    tag: str
+    take: Callable[[Any], Any]
+    make: Callable[[Any], Any]
+
+
+def pack(value: Any, what: str) -> Any:
+    """A value as JSON; ``what`` names it, should that be impossible."""
+    kind = type(value)
+    if value is None or kind is bool or (kind is int and abs(value) < EXACT_IN_JSON):
+        return value
+    if (kind is float and math.isfinite(value)) or (kind is str and _is_text(value)):
+        return value
+    if kind is list:
+        return [pack(item, what) for item in value]
+    codec = _BY_TYPE.get(np.generic if isinstance(value, np.generic) else kind)
+    if codec is None:
+        raise _unsavable(value, what)
+    try:
+        parts = codec.take(value)
+    except NotPlainError:
+        raise _unsavable(value, what) from None
+    return {codec.tag: pack(parts, what)}
+
+
+def unpack(plain: Any) -> Any:
+    """The value of what :func:`pack` gave."""
+    if isinstance(plain, list):
+        return [unpack(item) for item in plain]
+    if isinstance(plain, np.ndarray):
+        raise ValueError("an array stands where a plain value should")
+    if not isinstance(plain, dict):
+        return plain
+    [(tag, parts)] = plain.items()
+    return _BY_TAG[tag].make(unpack(parts))
+
+
+def pack_zone(zone: datetime.tzinfo | None) -> str | float | None:
+    """A time zone by its name in the tz database, or by its seconds east of UTC."""
+    if zone is None:
+        return None
+    if isinstance(zone, datetime.timezone):
+        return zone.utcoffset(None).total_seconds()
+    # The zones that pandas 2 takes by default call it zone.
+    name = zone.key if isinstance(zone, ZoneInfo) else getattr(zone, "zone", None)
+    if not isinstance(name, str):
+        raise NotPlainError
+    return name
+
+
+def check_zone(zone: Any) -> datetime.tzinfo | None:
+    """The standard library's zone of what :func:`pack_zone` gave."""
+    if zone is None:
+        return None
+    if isinstance(zone, str):
+        return ZoneInfo(zone)
+    return datetime.timezone(datetime.timedelta(seconds=zone))
+
+
+def unpack_zone(zone: Any) -> Any:
+    """A zone for pandas, which has classes of its own for the named ones."""
+    known = check_zone(zone)
+    return zone if isinstance(zone, str) else known
+
+
+class NotPlainError(Exception):
+    """A value of a known type that holds something unknown."""
+
+
+def _unsavable(value: Any, what: str) -> SavedFileError:
+    kind = type(value)
+    return SavedFileError(
+        f"Cannot save {what}: {value!r} is a {kind.__module__}.{kind.__qualname__}, which cannot "
+        "be written without code in the file. What can be saved is plain values (numbers, "
+        "strings, booleans, dates, missing ones, and lists of them) and what comes with mcce. "
+        "Nothing was written."
+    )
+
+
+def _is_text(value: str) -> bool:
+    """Whether a string has no lone halves of characters, which JSON would join."""
+    return value.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in value)
+
+
+def _take_set(value: Any) -> list[Any]:
+    # In an order that does not hang on the hashes of strings, which differ from run to run.
+    return sorted(value, key=lambda item: (type(item).__qualname__, repr(item)))
+
+
+def _take_datetime(value: datetime.datetime) -> list[Any]:
+    return [value.replace(tzinfo=None).isoformat(), value.fold, pack_zone(value.tzinfo)]
+
+
+def _make_datetime(parts: list[Any]) -> datetime.datetime:
+    text, fold, zone = parts
+    naive = datetime.datetime.fromisoformat(text)
+    return naive.replace(fold=fold, tzinfo=check_zone(zone))
+
+
+def _take_time(value: datetime.time) -> list[Any]:
+    if value.tzinfo is not None:
+        raise NotPlainError
+    return [value.isoformat(), value.fold]
+
+
+def _make_time(parts: list[Any]) -> datetime.time:
+    text, fold = parts
+    return datetime.time.fromisoformat(text).replace(fold=fold)
+
+
+def _take_timestamp(value: pd.Timestamp) -> list[Any]:
+    return [value.to_numpy(), pack_zone(value.tzinfo)]
+
+
+def _make_timestamp(parts: list[Any]) -> Any:
+    moment, zone = parts
+    stamp = pd.Timestamp(moment)
+    return stamp if zone is None else stamp.tz_localize("UTC").tz_convert(unpack_zone(zone))
+
+
+def _take_scalar(value: np.generic) -> list[Any]:
+    dtype = value.dtype
+    if dtype.kind not in "biufmMU" or (dtype.itemsize > 8 and dtype.kind != "U"):
+        raise NotPlainError
+    number = value.view(np.int64) if dtype.kind in "mM" else value
+    return [dtype.newbyteorder("<").str, number.item()]
+
+
+def _make_scalar(parts: list[Any]) -> Any:
+    name, item = parts
+    dtype = np.dtype(name).newbyteorder("=")
+    if dtype.kind not in "biufmMU":
+        raise ValueError(f"{name!r} is no dtype of a plain value")
+    if dtype.kind == "U":
+        return np.str_(item)
+    plain = np.dtype(np.int64) if dtype.kind in "mM" else dtype
+    return np.array(item, dtype=plain).astype(dtype)[()]
+
+
+def _take_chain(chain: TreeChain) -> list[Any]:
+    return ["trees", dict(sorted(chain.get_params(deep=False).items()))]
+
+
+def _make_constraint(parts: list[Any]) -> Constraint:
+    word, given = parts
+    return write(word, given)
+
+
+CODECS = (
+    *(
+        Codec(kind, "constraint", lambda c: list(c.written()), _make_constraint)
+        for kind in CONSTRAINT_KINDS
+    ),
+    Codec(
+        str,
+        "utf-8 with surrogates",
+        lambda s: s.encode("utf-8", "surrogatepass").hex(),
+        lambda text: bytes.fromhex(text).decode("utf-8", "surrogatepass"),
+    ),
+    Codec(int, "int", hex, lambda text: int(text, 16)),
+    Codec(float, "float", repr, float),
+    Codec(bytes, "bytes", bytes.hex, bytes.fromhex),
+    Codec(tuple, "tuple", list, tuple),
+    Codec(set, "set", _take_set, set),
+    Codec(frozenset, "frozenset", _take_set, frozenset),
+    Codec(dict, "dict", lambda d: [[key, item] for key, item in d.items()], dict),
+    Codec(Decimal, "decimal", str, Decimal),
+    Codec(datetime.date, "date", datetime.date.isoformat, datetime.date.fromisoformat),
+    Codec(datetime.time, "time", _take_time, _make_time),
+    Codec(datetime.datetime, "datetime", _take_datetime, _make_datetime),
+    Codec(
+        datetime.timedelta,
+        "timedelta",
+        lambda t: [t.days, t.seconds, t.microseconds],
+        lambda parts: datetime.timedelta(*parts),
+    ),
+    Codec(np.generic, "numpy", _take_scalar, _make_scalar),
+    Codec(pd.Timestamp, "pandas.Timestamp", _take_timestamp, _make_timestamp),
+    Codec(pd.Timedelta, "pandas.Timedelta", pd.Timedelta.to_numpy, pd.Timedelta),
+    Codec(
+        pd.Interval,
+        "pandas.Interval",
+        lambda i: [i.left, i.right, i.closed],
+        lambda parts: pd.Interval(*parts),
+    ),
+    Codec(type(pd.NA), "missing", lambda _: "NA", lambda _: pd.NA),
+    Codec(type(pd.NaT), "missing time", lambda _: "NaT", lambda _: pd.NaT),
+    Codec(
+        Interval, "interval", lambda i: [i.low, i.high, i.closed], lambda parts: Interval(*parts)
+    ),
+    Codec(TreeChain, "generator", _take_chain, lambda parts: GENERATORS[parts[0]](**parts[1])),
+    Codec(Gower, "distance", lambda gower: gower.name, lambda name: DISTANCES[name]()),
+)
+_BY_TYPE = {codec.type: codec for codec in CODECS}
+_BY_TAG = {codec.tag: codec for codec in CODECS}
