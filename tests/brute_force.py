@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 import pandas as pd
 
@@ -46,10 +44,15 @@ def costs(explainer: MCCE, row: pd.Series, person: pd.Series) -> tuple[int, floa
 
 def best(explainer: MCCE, person: pd.DataFrame, train: pd.DataFrame) -> list[tuple]:
     """Costs of the counterfactuals one person should get, and the cells, best first."""
+    return ranked(explainer, person, train)[: explainer.n_counterfactuals]
+
+
+def ranked(explainer: MCCE, person: pd.DataFrame, train: pd.DataFrame) -> list[tuple]:
+    """The same for all that one person might get."""
     drawn = candidates(explainer, person)
     valid = explainer.decision_.score(drawn).valid
     copies = {_key(row) for row in train.astype(object).itertuples(index=False)}
-    ranked, seen = [], set()
+    kept, seen = [], set()
     for number, row in drawn.astype(object).iterrows():
         sparsity, gower = costs(explainer, row, person.astype(object).iloc[0])
         key = _key(row)
@@ -65,9 +68,46 @@ def best(explainer: MCCE, person: pd.DataFrame, train: pd.DataFrame) -> list[tup
         if allowed:
             named = {"sparsity": sparsity, "distance": gower}
             order = tuple(named[name] for name in explainer.rank_by)
-            ranked.append(((*order, number), (sparsity, gower, key)))
-    ranked.sort(key=lambda entry: entry[0])
-    return [cost for _, cost in itertools.islice(ranked, explainer.n_counterfactuals)]
+            kept.append(((*order, number), (sparsity, gower, key)))
+    kept.sort(key=lambda entry: entry[0])
+    return [cost for _, cost in kept]
+
+
+def needful(person: pd.DataFrame, entries: list[tuple]) -> list[tuple]:
+    """Of ranked entries those that do not make all changes of a better one and more."""
+    own = _key(person.astype(object).iloc[0])
+    kept: list[tuple] = []
+    for entry in entries:
+        if not any(_makes_all_changes(entry[2], better[2], own) for better in kept):
+            kept.append(entry)
+    return kept
+
+
+def _makes_all_changes(cells: tuple, better: tuple, own: tuple) -> bool:
+    return all(new == old or cell == new for cell, new, old in zip(cells, better, own, strict=True))
+
+
+def difference(explainer: MCCE, one: tuple, other: tuple) -> float:
+    """Gower distance between two entries."""
+    names = explainer.schema_.names
+    rows = [dict(zip(names, entry[2], strict=True)) for entry in (one, other)]
+    return costs(explainer, *rows)[1]
+
+
+def diverse(explainer: MCCE, person: pd.DataFrame, train: pd.DataFrame, n_pool: int) -> list[tuple]:
+    """What one person should get with diversity."""
+    weight = explainer.diversity
+    left = needful(person, ranked(explainer, person, train))[:n_pool]
+    taken = left[:1]
+    left = left[1:]
+    while left and len(taken) < explainer.n_counterfactuals:
+        values = [
+            weight * min(difference(explainer, entry, other) for other in taken)
+            - (1.0 - weight) * entry[1]
+            for entry in left
+        ]
+        taken.append(left.pop(values.index(max(values))))
+    return taken
 
 
 def _key(row: object) -> tuple:

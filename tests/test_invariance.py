@@ -35,19 +35,26 @@ def assert_same(one, other):
     pd.testing.assert_frame_equal(one.people, other.people, check_exact=True)
 
 
-@given(cases(), st.sampled_from([{"memory": TINY}, {"n_jobs": 3}, {"memory": 0.02, "n_jobs": 2}]))
-def test_blocks_and_threads_change_nothing(case, settings):
-    plain = answers(fitted(case), case.people)
+DIVERSITY = st.sampled_from([None, 0.5, 1.0])
 
-    other = answers(fitted(case, **settings), case.people)
+
+@given(
+    cases(),
+    st.sampled_from([{"memory": TINY}, {"n_jobs": 3}, {"memory": 0.02, "n_jobs": 2}]),
+    DIVERSITY,
+)
+def test_blocks_and_threads_change_nothing(case, settings, diversity):
+    plain = answers(fitted(case, diversity=diversity), case.people)
+
+    other = answers(fitted(case, diversity=diversity, **settings), case.people)
 
     assert_same(plain, other)
     assert plain.n_evaluated == other.n_evaluated
 
 
-@given(cases(), st.integers(0, 2**32 - 1))
-def test_order_and_company_change_nothing(case, seed):
-    explainer = fitted(case)
+@given(cases(), st.integers(0, 2**32 - 1), DIVERSITY)
+def test_order_and_company_change_nothing(case, seed, diversity):
+    explainer = fitted(case, diversity=diversity)
     everybody = answers(explainer, case.people)
     some = np.random.default_rng(seed).permutation(len(case.people))[: 1 + seed % 6]
 

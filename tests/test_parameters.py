@@ -42,6 +42,11 @@ WRONG = [
     ("n_samples", 2**40, "got 1099511627776"),
     ("n_counterfactuals", 0, "whole number from 1"),
     ("n_counterfactuals", "all", "got 'all'"),
+    ("diversity", -0.1, "None or a number from 0 to 1, got -0.1"),
+    ("diversity", 1.5, "got 1.5"),
+    ("diversity", math.nan, "got nan"),
+    ("diversity", "much", "got 'much'"),
+    ("diversity", True, "got True"),
     ("max_sparsity", -1, "whole number from 0"),
     ("max_sparsity", 2.0, "got 2.0"),
     ("max_distance", math.nan, "a number >= 0, got nan"),
@@ -127,6 +132,8 @@ def test_parameters_set_between_fit_and_explain_are_checked_too(name, value):
         {"memory": 1e-9},
         {"exclude_training_rows": np.False_},
         {"n_counterfactuals": 2**31 - 1},
+        {"n_counterfactuals": 2**31 - 1, "diversity": 1},
+        {"diversity": np.float32(0.5)},
     ],
 )
 def test_unusual_but_sensible_parameters_work(settings):

@@ -85,6 +85,24 @@ class Decision:
         interval = self.desired if isinstance(self.desired, Interval) else Interval(1.0, math.inf)
         return interval.shortfall(scores)
 
+    def margin(self, frame: pd.DataFrame, scores: FloatArray) -> FloatArray:
+        """How far inside the desired set each row of a frame is, given their scores.
+
+        Interval: the distance of the score to the nearer end, negative outside; an end that a
+        probability cannot pass is none. Labels: the largest probability of a desired one less the
+        largest of another, NaN where the predictor gives no probabilities.
+        """
+        if isinstance(self.desired, Interval):
+            low, high = self.desired.low, self.desired.high
+            if self.columns:
+                low, high = (-math.inf if low <= 0 else low), (math.inf if high >= 1 else high)
+            return Interval(low, high).margin(scores)
+        if not self.columns or frame.empty:
+            return np.full(len(frame), np.nan)
+        answer = self._ask(self.method, frame)
+        wanted = np.isin(np.arange(answer.shape[1]), self.columns)
+        return (answer[:, wanted].max(axis=1) - answer[:, ~wanted].max(axis=1)).astype(np.float64)
+
     def _scores(self, frame: pd.DataFrame) -> FloatArray:
         answer = self._ask(self.method, frame)
         if self.columns:

@@ -25,10 +25,17 @@ from .distances import Gower, find_distance
 from .errors import ConstraintError, McceWarning, NotFittedError, ParameterError
 from .kernels import FloatArray, IntArray, rows_as_bytes
 from .model import find_generator
-from .parameters import check_parameters, check_real, check_unchanged, learned_parameters
+from .parameters import (
+    check_parameters,
+    check_real,
+    check_trial,
+    check_unchanged,
+    learned_parameters,
+)
 from .postprocess import Ranking
 from .protocols import Distance, Generator, Progress, Rule, Watcher
 from .relax import relaxations
+from .robustness import Trial, measure_robustness
 from .rules import NoTrainingRow, Obeys
 from .saving import restore, save
 from .schema import Kind, Rows, Schema
@@ -70,6 +77,10 @@ class MCCE(BaseEstimator):
         A call of ``explain`` stops after about so long and returns what was found by then.
     n_counterfactuals
         How many counterfactuals each person gets at most.
+    diversity
+        From 0 to 1, how much difference between several counterfactuals of a person counts against
+        distance; see :mod:`mcce.diversity` for the rule. The first stays the same. None: the best
+        ones, however alike.
     max_sparsity, max_distance
         Upper bounds on the number of changes and on the distance of what is returned.
     rank_by
@@ -133,6 +144,7 @@ class MCCE(BaseEstimator):
         max_samples: int | None = None,
         max_seconds: float | None = None,
         n_counterfactuals: int = 1,
+        diversity: float | None = None,
         max_sparsity: int | None = None,
         max_distance: float | None = None,
         rank_by: Sequence[str] = ("sparsity", "distance"),
@@ -155,6 +167,7 @@ class MCCE(BaseEstimator):
         self.max_samples = max_samples
         self.max_seconds = max_seconds
         self.n_counterfactuals = n_counterfactuals
+        self.diversity = diversity
         self.max_sparsity = max_sparsity
         self.max_distance = max_distance
         self.rank_by = rank_by
@@ -261,6 +274,38 @@ class MCCE(BaseEstimator):
         self._check_ready()
         return relaxations(self, X, training, self._bind(constraints))
 
+    def robustness(
+        self,
+        result: Counterfactuals,
+        *,
+        n_perturbations: int = 100,
+        scale: float = 0.05,
+        random_state: int | None = None,
+    ) -> pd.DataFrame:
+        """How firmly the counterfactuals of a result stand, one row each with its index.
+
+        ``valid``: whether a fresh call of the predictor says so. ``margin``: how far inside the
+        desired set it is, see :meth:`Decision.margin`. ``stability``: share of small moves of its
+        changed numbers that keep it valid, NaN if none can move. ``partial``: share of the proper
+        subsets of its changes that are valid already, NaN if there are none; ``minimal``: whether
+        none is. ``n_evaluated``: rows the predictor was asked about.
+
+        Parameters
+        ----------
+        result
+            What :meth:`explain` returned.
+        n_perturbations, scale
+            Moves of each at most, and how far a number may move as a share of its training range;
+            see :mod:`mcce.robustness`.
+        random_state
+            Seed of the moves; None is ``seed_``.
+        """
+        self._check_ready()
+        check_trial(n_perturbations, scale, random_state)
+        seed = self.seed_ if random_state is None else int(random_state)
+        trial = Trial(self.decision_, int(n_perturbations), float(scale), seed)
+        return measure_robustness(trial, self.schema_, result, verbose=self.verbose)
+
     def log_likelihood(self, X: pd.DataFrame | np.ndarray) -> FloatArray:
         """Log-probability of each row's mutable values given its immutable ones, if desired.
 
@@ -342,14 +387,16 @@ class MCCE(BaseEstimator):
                     "rows. Fit again."
                 )
             rules.append(NoTrainingRow(self.training_rows_))
+        n_counterfactuals = min(self.n_counterfactuals, self.n_samples)
         return Ranking(
-            n_counterfactuals=min(self.n_counterfactuals, self.n_samples),
+            n_counterfactuals=n_counterfactuals,
             rank_by=tuple(self.rank_by),
             distance=distance,
             tolerance=self.tolerance,
             max_sparsity=self.max_sparsity,
             max_distance=self.max_distance,
             rules=tuple(rules),
+            diversity=self.diversity if n_counterfactuals > 1 else None,
         )
 
     def _warn(self, result: Counterfactuals) -> None:

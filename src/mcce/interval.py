@@ -62,3 +62,19 @@ class Interval:
             below = np.where(scores < self.low, self.low - scores, 0.0)
             above = np.where(scores > self.high, scores - self.high, 0.0)
         return np.where(np.isnan(scores), np.nan, below + above)
+
+    def margin(self, scores: FloatArray) -> FloatArray:
+        """How far each score is from the nearer end, negative outside; infinite ends are no ends.
+
+        Examples
+        --------
+        >>> Interval(0.0, 10.0).margin(np.array([1.0, 7.0, 12.0]))
+        array([ 1.,  3., -2.])
+        """
+        # A score at an end is 0 away from it, also where both are infinite.
+        with np.errstate(invalid="ignore"):
+            above = np.where(scores == self.low, 0.0, scores - self.low)
+            below = np.where(scores == self.high, 0.0, self.high - scores)
+        above = above if self.low > -math.inf else np.full_like(above, math.inf)
+        below = below if self.high < math.inf else np.full_like(below, math.inf)
+        return np.minimum(above, below)

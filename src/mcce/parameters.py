@@ -33,6 +33,8 @@ def check_parameters(given: Any) -> None:
     """Raise for the first parameter of an explainer that cannot work."""
     _check_whole("n_samples", given.n_samples, 1, 2**31 - 1)
     _check_whole("n_counterfactuals", given.n_counterfactuals, 1, 2**31 - 1)
+    if given.diversity is not None:
+        check_real("diversity", given.diversity, "None or a number from 0 to 1", most=1.0)
     if given.max_sparsity is not None:
         _check_whole("max_sparsity", given.max_sparsity, 0, 2**31 - 1)
     if given.max_samples is not None:
@@ -63,6 +65,14 @@ def check_parameters(given: Any) -> None:
             )
 
 
+def check_trial(n_perturbations: Any, scale: Any, random_state: Any) -> None:
+    """Raise for the first parameter of ``robustness`` that cannot work."""
+    _check_whole("n_perturbations", n_perturbations, 1, 100_000)
+    check_real("scale", scale, "a number above 0 and up to 1", zero=False, most=1.0)
+    if random_state is not None:
+        _check_whole("random_state", random_state, 0, 2**64 - 1)
+
+
 def learned_parameters(given: Any) -> dict[str, Any]:
     """Parameters that fit builds on, as they are now; those of the generator too."""
     values = {name: getattr(given, name) for name in LEARNED}
@@ -82,15 +92,22 @@ def check_unchanged(given: Any, learned: dict[str, Any]) -> None:
 
 
 def check_real(
-    name: str, value: Any, expected: str, *, zero: bool = True, infinite: bool = False
+    name: str,
+    value: Any,
+    expected: str,
+    *,
+    zero: bool = True,
+    infinite: bool = False,
+    most: float = math.inf,
 ) -> None:
-    """Raise unless a parameter is a number >= 0."""
+    """Raise unless a parameter is a number from 0 to ``most``."""
     real = isinstance(value, Real) and not isinstance(value, bool)
     if (
         not real
-        or not float(value) >= 0
+        or not value >= 0
         or (not zero and not value)
-        or (not infinite and math.isinf(value))
+        or (not infinite and _is_infinite(value))
+        or value > most
     ):
         raise ParameterError(f"{name} must be {expected}, got {value!r}.")
 
@@ -112,6 +129,13 @@ def _check_whole(name: str, value: Any, least: int, most: int) -> None:
         raise ParameterError(
             f"{name} must be a whole number from {least} to {most}, got {value!r}."
         )
+
+
+def _is_infinite(value: Real) -> bool:
+    try:
+        return math.isinf(value)
+    except OverflowError:  # a whole number beyond all floats
+        return True
 
 
 def _check_rank_by(names: Any) -> None:

@@ -11,13 +11,14 @@ most once; nothing here draws random numbers.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
 from .candidates import Candidates
 from .decision import Decision
 from .distances import Gower
+from .diversity import POOL, Pool, diverse_ranks
 from .kernels import BoolArray, Codes, FloatArray, IntArray, Listing, rank
 from .protocols import Distance, Rule
 
@@ -47,6 +48,8 @@ class Ranking:
         Upper bounds on what is returned.
     rules
         Candidates must pass all of them.
+    diversity
+        From 0 to 1, how much several counterfactuals of a person must differ; None: the best.
     """
 
     n_counterfactuals: int
@@ -56,6 +59,12 @@ class Ranking:
     max_sparsity: int | None = None
     max_distance: float | None = None
     rules: tuple[Rule, ...] = ()
+    diversity: float | None = None
+
+    @property
+    def n_wanted(self) -> int:
+        """Valid candidates of a person to look for: all that are returned, or a pool of them."""
+        return self.n_counterfactuals * (1 if self.diversity is None else POOL)
 
 
 class Ranked:
@@ -65,6 +74,8 @@ class Ranked:
     ----------
     candidates, ranking
         The block, and how it is ordered.
+    n_wanted
+        Valid candidates of a person to look for, as far as there are draws.
     passed
         Per rule, the candidates it lets pass, shape (n_people, n_draws).
     first
@@ -74,11 +85,12 @@ class Ranked:
     def __init__(self, candidates: Candidates, ranking: Ranking) -> None:
         self.candidates = candidates
         self.ranking = ranking
+        self.n_wanted = min(ranking.n_wanted, candidates.draws.size)
         self.passed = {rule.name: rule(candidates) for rule in ranking.rules}
         distance = ranking.distance
         plain = type(distance) is Gower and distance.weights is None
         self._distance = None if plain else distance(candidates)
-        n_listed = max(N_LISTED, 4 * ranking.n_counterfactuals)
+        n_listed = max(N_LISTED, 4 * self.n_wanted)
         self.first = self.list_allowed(np.arange(candidates.people.size), n_listed)
 
     def list_allowed(self, person: IntArray, n_best: int) -> Listing:
@@ -204,6 +216,10 @@ class Picks:
         names = [field.name for field in fields(cls)]
         return cls(*(np.concatenate([getattr(p, n) for p in (nobody, *parts)]) for n in names))
 
+    def take(self, places: BoolArray) -> Picks:
+        """Those at the given places."""
+        return Picks(*(getattr(self, field.name)[places] for field in fields(self)))
+
 
 class Waves:
     """The search through one ranked block: ``next_wave`` until everybody is ``settled``."""
@@ -216,13 +232,16 @@ class Waves:
         self.n_asked = 0
         self.n_found: IntArray = np.zeros_like(self.n_allowed)
         self.picks: list[Picks] = []
+        self.pool = None
+        if ranked.ranking.diversity is not None:
+            self.pool = Pool(ranked.candidates.comparison, ranked.n_wanted)
         # Which row of the listing is whose.
         self._row: IntArray = np.arange(self.n_allowed.size)
 
     @property
     def settled(self) -> BoolArray:
         """People who have enough, or nothing left to try."""
-        enough = self.n_found >= self.ranked.ranking.n_counterfactuals
+        enough = self.n_found >= self.ranked.n_wanted
         return enough | (self.n_asked >= self.n_allowed)
 
     def next_wave(self) -> None:
@@ -231,21 +250,46 @@ class Waves:
         Somewhat fewer than were asked before: each call costs, and so does each row. The width
         hangs on nothing but the wave, so that blocks do not change what is asked.
         """
-        wanted = self.ranked.ranking.n_counterfactuals
+        wanted = self.ranked.n_wanted
         person = np.flatnonzero(~self.settled)
         width = int(GROWTH * self.n_asked)
         place = self.n_asked + np.arange(max(wanted, width))
         if place[-1] >= self.listing.draw.shape[1]:
             self._list_more(person)
-        who, which = np.nonzero(place < self.n_allowed[person][:, None])
-        row, at = self._row[person[who]], place[which]
-        valid = np.zeros((person.size, place.size), dtype=bool)
-        valid[who, which] = self.ledger.ask(person[who], self.listing.draw[row, at])
+        valid = self._ask(person, place)
         rank = self.n_found[person][:, None] + np.cumsum(valid, axis=1)
         who, which = np.nonzero(valid & (rank <= wanted))
         self._pick(person[who], self._row[person[who]], place[which], rank[who, which])
         self.n_found[person] += valid.sum(axis=1)
         self.n_asked += place.size
+
+    def _ask(self, person: IntArray, place: IntArray) -> BoolArray:
+        """Whether people's candidates at these places are found, shape (n_people, n_places)."""
+        listed = place < self.n_allowed[person][:, None]
+        at = np.minimum(place, self.listing.draw.shape[1] - 1)
+        draw = self.listing.draw[self._row[person][:, None], at]
+        if self.pool is not None:
+            listed &= self.pool.needed(person, draw)
+        who, which = np.nonzero(listed)
+        valid = np.zeros_like(listed)
+        valid[who, which] = self.ledger.ask(person[who], draw[who, which])
+        return valid if self.pool is None else self.pool.keep(person, draw, valid)
+
+    def answers(self) -> Picks:
+        """What everybody gets of the valid candidates found."""
+        found, ranking = Picks.join(self.picks), self.ranked.ranking
+        if ranking.diversity is None:
+            return found
+        rank = diverse_ranks(
+            self.ranked.candidates.comparison,
+            found.person,
+            found.draw,
+            found.rank - 1,
+            found.gower,
+            n_counterfactuals=ranking.n_counterfactuals,
+            diversity=ranking.diversity,
+        )
+        return replace(found, rank=rank).take(rank > 0)
 
     def _list_more(self, person: IntArray) -> None:
         """List more candidates of the people who go on."""

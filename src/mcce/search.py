@@ -259,7 +259,7 @@ class _Pass:
         self.n_evaluated += ledger.n_evaluated
         missed = block.people[misses.picks.person].tolist()
         return Found(
-            answers=_picked(ledger, Picks.join(waves.picks)),
+            answers=_picked(ledger, waves.answers()),
             misses=_picked(ledger, misses.picks),
             reasons=dict(zip(missed, misses.reasons, strict=True)),
             n_evaluated=ledger.n_evaluated,

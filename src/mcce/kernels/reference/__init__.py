@@ -2,7 +2,7 @@
 
 from ._compare import Comparison, Listing, differences, first_of_each, rank, rows_as_bytes
 from ._grow import Classes, Columns, Growth, Numbers, Response, fixed_point, grow_tree
-from ._random import DRAWS_VERSION, person_keys
+from ._random import DRAWS_VERSION, draw_keys, person_keys, pick
 from ._sample import Limits, hold, leaf_frequency, sample
 from ._trees import LEAF, Trees, descend, join
 
@@ -20,6 +20,7 @@ __all__ = [
     "Trees",
     "descend",
     "differences",
+    "draw_keys",
     "first_of_each",
     "fixed_point",
     "grow_tree",
@@ -27,6 +28,7 @@ __all__ = [
     "join",
     "leaf_frequency",
     "person_keys",
+    "pick",
     "rank",
     "rows_as_bytes",
     "sample",
