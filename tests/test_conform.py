@@ -125,6 +125,19 @@ def test_a_column_of_nothing_but_missing_fits_any_training_dtype(trained, dtype,
     assert met.isna().all()
 
 
+@pytest.mark.parametrize("dtype", ["int64", "uint64"])
+@pytest.mark.parametrize("given", [pd.Series([np.nan]), pd.Series([None], dtype=object)])
+def test_nothing_but_missing_does_not_round_the_training_values(given, dtype):
+    exact = [2**60 + 1, 2**60 + 3]
+    train = pd.DataFrame({"column": pd.Series(exact * 12, dtype=dtype)})
+    model = MCCE(lambda frame: frame["column"].notna().astype(float), (0.5, 1), random_state=0)
+
+    result = model.fit(train).explain(given.to_frame("column"))
+
+    assert result.frame["column"].isin(exact).all()
+    assert str(result.frame["column"].dtype) == dtype.replace("i", "I").replace("uI", "UI")
+
+
 @pytest.mark.parametrize("trained", [pd.Series([np.nan]), pd.Series([None], dtype=object)])
 @pytest.mark.parametrize("given", [pd.Series([1]), pd.Series([0.5]), pd.Series(DAYS)])
 def test_training_of_nothing_but_missing_takes_any_numbers(trained, given):

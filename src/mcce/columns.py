@@ -19,31 +19,6 @@ from .kernels import BoolArray, Codes, FloatArray, IntArray
 Kind = Literal["numeric", "categorical"]
 
 
-def as_frame(data: Any) -> pd.DataFrame:
-    """The data as a frame: itself, or a 2-D array with columns x0, x1, …."""
-    if isinstance(data, pd.DataFrame):
-        _check_headings(data)
-        return data
-    if isinstance(data, pd.Series):
-        raise SchemaError(
-            "Expected a pandas DataFrame with one row per person, got a Series. "
-            "Take one person out of a frame with double brackets: frame.iloc[[0]]."
-        )
-    if not isinstance(data, np.ndarray):
-        raise SchemaError(
-            "Expected a pandas DataFrame or a 2-D NumPy array, got "
-            f"{type(data).__module__}.{type(data).__name__}. Convert it first (a sparse matrix "
-            "with .toarray(), a list with np.asarray, another frame with .to_pandas())."
-        )
-    if data.ndim != 2:
-        raise SchemaError(
-            f"Expected a 2-D array with one row per person, got shape {data.shape}. Reshape your "
-            "data: .reshape(1, -1) makes one person, .reshape(-1, 1) one feature."
-        )
-    frame = pd.DataFrame(data, columns=[f"x{j}" for j in range(data.shape[1])])
-    return frame.infer_objects() if data.dtype == object else frame
-
-
 def check_names(names: Any, frame: pd.DataFrame, argument: str) -> list[Hashable]:
     """Exact column names of the frame, in the order given, each once."""
     if names is None:
@@ -191,13 +166,18 @@ def code_values(series: pd.Series[Any], kind: Kind) -> tuple[Codes, IntArray, bo
     return codes, np.append(np.flatnonzero(~missing)[first], np.argmax(missing)), True
 
 
-def as_numbers(series: pd.Series[Any]) -> FloatArray:
-    """Numeric cells as float64, NaN for missing; dates and durations in their own unit."""
+def as_numbers(series: pd.Series[Any], like: Any = None) -> FloatArray:
+    """Numeric cells as float64, NaN for missing.
+
+    Dates and durations are counted in their own unit, or in that of another dtype.
+    """
     if isinstance(series.dtype, np.dtype) and series.dtype.kind in "iuf":
         return series.to_numpy(dtype=np.float64, copy=True)
     missing = is_missing(series)
     numbers = np.full(len(series), np.nan)
     numbers[~missing] = _native(series[~missing])
+    if like is not None and is_time(like) and is_time(series.dtype):
+        numbers *= _unit(series.dtype) / _unit(like)
     return numbers
 
 
@@ -251,22 +231,27 @@ def differ(old: pd.Series[Any], new: pd.Series[Any]) -> BoolArray:
     return differ
 
 
-def _check_headings(frame: pd.DataFrame) -> None:
-    if isinstance(frame.columns, pd.MultiIndex):
-        raise SchemaError(
-            "The frame has several levels of column names. Flatten them first: "
-            "frame.columns = ['_'.join(name) for name in frame.columns]."
-        )
-    if not frame.columns.is_unique:
-        twice = frame.columns[frame.columns.duplicated()].unique().tolist()
-        raise SchemaError(
-            f"Column names must be unique, but these occur more than once: {twice!r}. "
-            "Rename or drop all but one of each."
-        )
-    if frame.columns.hasnans:
-        raise SchemaError(
-            f"Every column needs a name, but one is missing among {list(frame.columns)!r}."
-        )
+def assemble(cells: Sequence[Any], headings: pd.Index[Any]) -> pd.DataFrame:
+    """A frame of columns whose names may be anything that pandas allows."""
+    # The dtype is said, or pandas 3 would make strings of objects that are strings.
+    series = [pd.Series(c, dtype=object) if types.is_object_dtype(c.dtype) else c for c in cells]
+    frame = pd.DataFrame(dict(enumerate(series)))
+    frame.columns = headings
+    return frame
+
+
+def stack(own: Any, table: Any) -> Any:
+    """Two arrays of one dtype, one after the other."""
+    if isinstance(own, np.ndarray):
+        return np.concatenate([own, table])
+    pieces = type(own)._concat_same_type([own, table])
+    # In one piece: Arrow would join the pieces again at every take.
+    return pieces.take(np.arange(len(pieces)))
+
+
+def unwrapped(column: pd.Series[Any]) -> Any:
+    """A column as an array, a plain one where pandas only wraps it."""
+    return column.to_numpy() if isinstance(column.dtype, np.dtype) else column.array
 
 
 def _natural_kind(series: pd.Series[Any], declared: Kind | None) -> Kind:
@@ -297,6 +282,12 @@ def _native(series: pd.Series[Any]) -> np.ndarray:
         return series.astype("int64").to_numpy(dtype=np.int64)
     wide = {"i": np.int64, "u": np.uint64, "b": np.int64}.get(dtype.kind, np.float64)
     return series.to_numpy(dtype=wide)
+
+
+def _unit(dtype: Any) -> float:
+    """What :func:`_native` counts dates and durations of this dtype in, as nanoseconds."""
+    name = getattr(dtype, "unit", None) or np.datetime_data(getattr(dtype, "numpy_dtype", dtype))[0]
+    return float(np.array(1, dtype=f"m8[{name}]") / np.timedelta64(1, "ns"))
 
 
 def _first_of_each(numbers: IntArray) -> IntArray:

@@ -62,31 +62,56 @@ def cast(series: pd.Series[Any], like: pd.Series[Any]) -> pd.Series[Any]:
     return _cast(series, like.dtype, like)
 
 
-def own_dtype_kept(
-    given: pd.Series[Any], conformed: pd.Series[Any], table: pd.Series[Any], *, immutable: bool
-) -> pd.Series[Any]:
-    """The column of numbers in its own dtype, if that holds every value it may have to hold.
+def hold(
+    given: pd.Series[Any],
+    conformed: pd.Series[Any],
+    table: pd.Series[Any],
+    *,
+    immutable: bool,
+    translated: bool,
+) -> tuple[pd.Series[Any], Any]:
+    """The column for the predictor, and the dtype in which it goes back to its owner.
 
-    An immutable column holds its own cells only; another one the training values too.
+    An immutable column holds its own cells only; another one the training values too. Between
+    pandas frames the predictor sees the dtype that goes back: numbers in their own, if it holds
+    them. Where a kind of frame was translated, the predictor sees the training dtype, if it holds
+    the cells, and the owner theirs, if it holds them.
     """
-    if given.dtype == conformed.dtype or not is_measured(given.dtype):
-        return conformed
-    if not immutable:
-        try:
-            _cast(table, given.dtype, given)
-        except SchemaError:
-            return conformed
-    return given
+    own = given.dtype
+    own_holds = own == conformed.dtype or immutable or _holds(own, table)
+    if translated:
+        column = _as_trained(conformed, table)
+        if isinstance(own, pd.CategoricalDtype) and not own.ordered and not own_holds:
+            own, own_holds = _with_more_levels(own, table), True
+        return column, own if own_holds else column.dtype
+    column = given if own_holds and is_measured(own) else conformed
+    return column, column.dtype
 
 
 def recast(series: pd.Series[Any], dtype: Any) -> pd.Series[Any]:
     """The column in another dtype; a missing cell stays missing."""
     if series.dtype == dtype:
+        if isinstance(dtype, pd.CategoricalDtype):
+            # Equal categories may hold their levels as texts or as objects.
+            cells = pd.Categorical.from_codes(series.cat.codes, dtype=dtype)
+            return pd.Series(cells, index=series.index, name=series.name)
         return series
     if is_missing(series).all():
         series = pd.Series([None] * len(series), index=series.index, name=series.name, dtype=object)
+    if types.is_object_dtype(dtype) and getattr(series.dtype, "na_value", None) is pd.NA:
+        # As a plain column says it: few predictors know NA among objects.
+        cells = series.array.to_numpy(dtype=object, na_value=None)
+        return pd.Series(cells, index=series.index, name=series.name, dtype=object)
     # pandas 3.0 fills the missing dates of its own input on the way to Arrow, hence the copy.
     return series.copy().astype(dtype)
+
+
+def _as_trained(conformed: pd.Series[Any], table: pd.Series[Any]) -> pd.Series[Any]:
+    """The column in the training dtype, or the nearest one, if that holds every cell."""
+    for dtype in (table.dtype, _can_be_missing(table.dtype)):
+        if _holds(dtype, table) and _holds(dtype, conformed):
+            return recast(conformed, dtype)
+    return conformed
 
 
 def _unbox(series: pd.Series[Any], table: pd.Series[Any]) -> pd.Series[Any]:
@@ -111,7 +136,9 @@ def _joint_dtype(series: pd.Series[Any], table: pd.Series[Any]) -> Any:
     if isinstance(trained, pd.CategoricalDtype):
         return _with_levels_of(series, trained, table)
     if is_missing(series).all():
-        return _can_be_missing(trained)
+        room = _can_be_missing(trained)
+        wide = {"i": pd.Int64Dtype(), "u": pd.UInt64Dtype()}
+        return wide[trained.kind] if _loses_integers(series, table, room) else room
     if is_missing(table).all() and trained in (np.float64, object):
         return _can_be_missing(given)
     family = _family(series)
@@ -140,6 +167,15 @@ def _cast(series: pd.Series[Any], dtype: Any, table: pd.Series[Any]) -> pd.Serie
     if not _equal(cast, series):
         raise _no_joint(series, table)
     return cast
+
+
+def _holds(dtype: Any, cells: pd.Series[Any]) -> bool:
+    """Whether a dtype holds these cells without changing one."""
+    try:
+        _cast(cells, dtype, cells)
+    except SchemaError:
+        return False
+    return True
 
 
 def _equal(first: pd.Series[Any], second: pd.Series[Any]) -> bool:
@@ -222,6 +258,12 @@ def _with_levels_of(
             "Convert it with .astype(the expected dtype)."
         )
     return pd.CategoricalDtype([*trained.categories, *levels[places < 0]], ordered=trained.ordered)
+
+
+def _with_more_levels(given: pd.CategoricalDtype, table: pd.Series[Any]) -> pd.CategoricalDtype:
+    """A category without an order, with the training levels after its own."""
+    levels = dict.fromkeys([*given.categories, *plain(table[~is_missing(table)])])
+    return pd.CategoricalDtype(list(levels))
 
 
 def _keeps_order(table: pd.Series[Any], given: pd.CategoricalDtype) -> bool:

@@ -5,13 +5,14 @@ gives frames that a reader can look at, save and join.
 
 Always true: one row of ``people`` per factual, in the order they came; rows of ``frame`` and
 ``measures`` stand in that order too, the best of each person first. Labels may repeat: ``owner``
-says by position whose row is whose.
+says by position whose row is whose. What is computed is computed in pandas; a result in another
+kind of frame is the same told again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -19,16 +20,23 @@ import pandas as pd
 
 from .columns import differ
 from .decision import Scored
+from .frames import PANDAS, Door
 from .kernels import IntArray
 from .schema import Rows
 from .search import Found
 
 ANSWERED, ALREADY, UNANSWERED = "answered", "already desired", "no answer"
+_ROWS, _ACCOUNTS = ("factuals", "frame", "nearest_misses"), ("measures", "people")
 
 
 @dataclass(frozen=True, eq=False)
 class Counterfactuals:
-    """Counterfactual explanations of a frame of people.
+    """Counterfactual explanations of a frame of people, in the kind of frame that they came in.
+
+    In a kind without an index the rows of ``frame``, ``factuals`` and ``nearest_misses`` carry no
+    labels, and ``measures``, ``people`` and ``changes()`` have them as columns: ``factual`` (the
+    position) and ``rank``. Rows of ``measures`` go with those of ``frame``; rows of
+    ``nearest_misses`` with those of ``people`` that have a ``nearest_score``.
 
     Parameters
     ----------
@@ -59,18 +67,24 @@ class Counterfactuals:
         Whether the search ended before everybody was settled: time was up, or it was stopped.
     timings
         Seconds by step, added up over threads, and ``total`` by the clock on the wall.
+    door
+        By which the people came in.
+    in_pandas
+        The same result in pandas, if this one is in another kind.
     """
 
-    factuals: pd.DataFrame
-    frame: pd.DataFrame
-    measures: pd.DataFrame
+    factuals: Any
+    frame: Any
+    measures: Any
     owner: IntArray
-    people: pd.DataFrame
-    nearest_misses: pd.DataFrame
+    people: Any
+    nearest_misses: Any
     n_evaluated: int
     n_unstable: int
     stopped: bool
     timings: Mapping[str, float]
+    door: Door = PANDAS
+    in_pandas: Counterfactuals | None = field(default=None, repr=False)
 
     @classmethod
     def build(
@@ -109,13 +123,36 @@ class Counterfactuals:
             timings=dict(seconds),
         )
 
-    @property
-    def missing(self) -> pd.DataFrame:
-        """The people without an answer, and why."""
-        return self.people[self.people["status"] == UNANSWERED]
+    def in_kind(self, door: Door) -> Counterfactuals:
+        """The same result, which is in pandas, in the kind of a door."""
+        if not door.foreign:
+            return self
+        rows = {name: door.rows(getattr(self, name)) for name in _ROWS}
+        accounts = {name: door.account(getattr(self, name)) for name in _ACCOUNTS}
+        return replace(self, **rows, **accounts, door=door, in_pandas=self)
 
-    def changes(self) -> pd.DataFrame:
-        """One row per changed cell: factual, rank, feature, before, after."""
+    def to_pandas(self) -> Counterfactuals:
+        """The same result in pandas, with the labels as indexes."""
+        return self.in_pandas or self
+
+    @property
+    def missing(self) -> Any:
+        """The people without an answer, and why."""
+        people = self.to_pandas().people
+        return self.door.account(people[people["status"] == UNANSWERED])
+
+    def changes(self) -> Any:
+        """One row per changed cell: factual, rank, feature, before, after.
+
+        The cells are as they are where a column may hold several types, otherwise texts.
+        """
+        return self.door.account(self.to_pandas()._changes())
+
+    def summary(self) -> Any:
+        """One row of totals and means, like a row of the paper's tables."""
+        return self.door.account(self.to_pandas()._summary())
+
+    def _changes(self) -> pd.DataFrame:
         before = self.factuals.iloc[self.owner]
         labels = self.frame.index.to_frame(index=False)
         parts = []
@@ -137,8 +174,7 @@ class Counterfactuals:
         told = labels.iloc[cells["row"]].reset_index(drop=True)
         return told.join(cells[["feature", "before", "after"]].reset_index(drop=True))
 
-    def summary(self) -> pd.DataFrame:
-        """One row of totals and means, like a row of the paper's tables."""
+    def _summary(self) -> pd.DataFrame:
         status = self.people["status"]
         first = self.measures[self.measures.index.get_level_values("rank") == 1]
         asked = len(self.people) - int((status == ALREADY).sum())
@@ -157,7 +193,7 @@ class Counterfactuals:
         )
 
     def __repr__(self) -> str:
-        status = self.people["status"].value_counts()
+        status = self.to_pandas().people["status"].value_counts()
         told = ", ".join(
             f"{status.get(name, 0)} {name}" for name in (ANSWERED, ALREADY, UNANSWERED)
         )

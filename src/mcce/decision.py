@@ -21,6 +21,7 @@ from sklearn.exceptions import NotFittedError as SklearnNotFittedError
 from sklearn.utils import get_tags
 
 from .errors import McceError, ParameterError, PredictorError
+from .frames import PANDAS, Door
 from .interval import Interval
 from .kernels import BoolArray, FloatArray
 from .predictors import adapt, check_rows
@@ -50,15 +51,15 @@ class Decision:
         How f is asked for scores: one of its methods, or ``"call"`` for a plain callable.
     columns
         Columns of the probabilities that are summed to the score; empty if there are none.
-    as_array
-        Whether f wants arrays, because the training data were an array.
+    door
+        The kind of frame that f is handed, which is that of the training data.
     """
 
     predictor: Any
     desired: Interval | tuple[Hashable, ...]
     method: Method
     columns: tuple[int, ...] = ()
-    as_array: bool = False
+    door: Door = PANDAS
 
     def __repr__(self) -> str:
         name, columns = type(self.predictor).__name__, f"[:, {list(self.columns)}]"
@@ -155,7 +156,7 @@ class Decision:
     def _ask(self, method: Method, frame: pd.DataFrame) -> np.ndarray:
         """The predictor's own words; it gets a copy, so that it may do with it what it likes."""
         function = self.predictor if method == "call" else getattr(self.predictor, method)
-        rows = frame.to_numpy(copy=True) if self.as_array else frame.copy()
+        rows = self.door.for_predictor(frame)
         try:
             check_rows(self.predictor, rows)
             answer = function(rows)
@@ -186,7 +187,7 @@ def decide(
     desired: Any = None,
     *,
     score_class: Hashable | None = None,
-    as_array: bool = False,
+    door: Door = PANDAS,
 ) -> Decision:
     """Settle how a predictor is called and what is desired of it.
 
@@ -200,8 +201,8 @@ def decide(
         or list of labels. None: [0.5, 1] for a binary classifier.
     score_class
         The class whose probability is the score; the second one unless given.
-    as_array
-        Whether the predictor wants arrays instead of frames.
+    door
+        The kind of frame that the predictor is handed.
 
     Examples
     --------
@@ -222,7 +223,7 @@ def decide(
         )
     if _type_of(predictor) == "classifier" or "predict_proba" in has:
         wanted, method, columns = _for_classifier(predictor, wanted, score_class, has)
-        return Decision(predictor, wanted, method, columns, as_array)
+        return Decision(predictor, wanted, method, columns, door)
     if wanted is None:
         raise ParameterError(
             "desired is needed: a regressor or a plain callable has no natural decision. "
@@ -232,7 +233,7 @@ def decide(
         raise ParameterError("score_class is only for classifiers with classes_.")
     if not isinstance(wanted, Interval):
         _check_labels(wanted, _type_of(predictor))
-    return Decision(predictor, wanted, "predict" if "predict" in has else "call", (), as_array)
+    return Decision(predictor, wanted, "predict" if "predict" in has else "call", (), door)
 
 
 _METHODS: tuple[Method, ...] = ("predict_proba", "decision_function", "predict")

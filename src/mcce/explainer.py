@@ -15,7 +15,6 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from sklearn.base import BaseEstimator, clone
 
 from .constraints.bound import Constraints
@@ -23,6 +22,7 @@ from .counterfactuals import UNANSWERED, Counterfactuals
 from .decision import Decision, decide
 from .distances import Gower, find_distance
 from .errors import ConstraintError, McceWarning, NotFittedError, ParameterError
+from .frames import ArrayDoor
 from .kernels import FloatArray, IntArray, rows_as_bytes
 from .model import find_generator
 from .parameters import (
@@ -122,6 +122,7 @@ class MCCE(BaseEstimator):
 
     Examples
     --------
+    >>> import pandas as pd
     >>> bank = pd.DataFrame({"age": [25, 36, 47, 52] * 5, "salary": range(50, 90, 2)})
     >>> explainer = MCCE(lambda frame: frame["salary"] / 100, (0.7, 1.0), immutable=["age"])
     >>> result = explainer.set_params(random_state=0).fit(bank).explain(bank.iloc[[3]])
@@ -179,25 +180,32 @@ class MCCE(BaseEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: pd.DataFrame | np.ndarray, y: Any = None) -> MCCE:
+    def fit(
+        self, X: Any, y: Any = None, *, feature_names: Sequence[Hashable] | None = None
+    ) -> MCCE:
         """Learn from training data how the mutable features go with the rest (step 1).
 
         Parameters
         ----------
         X
-            Training rows: a frame, or a 2-D array whose columns are then called x0, x1, ….
+            Training rows: a pandas or polars frame, a pyarrow table or a 2-D array. The predictor
+            is always handed this kind.
         y
             Ignored: the decisions come from the predictor.
+        feature_names
+            Names for the columns of an array; x0, x1, … if there are none.
         """
         check_parameters(self)
         generator, distance = find_generator(self.generator), find_distance(self.distance)
         clock = _Clock()
-        rows = Schema.learn_rows(X, immutable=self.immutable, kinds=self.kinds)
+        rows = Schema.learn_rows(
+            X, immutable=self.immutable, kinds=self.kinds, feature_names=feature_names
+        )
         schema = rows.schema
         Constraints.bind(self.constraints, schema)
         clock.stop("encode")
         decision = decide(
-            self.predictor, self.desired, score_class=self.score_class, as_array=schema.from_array
+            self.predictor, self.desired, score_class=self.score_class, door=schema.door
         )
         desired = decision.score(rows.frame).valid
         clock.stop("decision")
@@ -219,7 +227,7 @@ class MCCE(BaseEstimator):
 
     def explain(
         self,
-        X: pd.DataFrame | np.ndarray,
+        X: Any,
         *,
         constraints: Any = None,
         watch: Watcher | None = None,
@@ -232,7 +240,8 @@ class MCCE(BaseEstimator):
         Parameters
         ----------
         X
-            People, with the columns of the training data in any order.
+            People, with the columns of the training data in any order, in any kind of frame: the
+            result comes in that kind.
         constraints
             Further constraints for this call, e.g. what is frozen for some of these people.
         watch
@@ -254,11 +263,9 @@ class MCCE(BaseEstimator):
         seconds = clock.seconds | found.seconds | {"total": clock.total()}
         result = Counterfactuals.build(rows, scored, found, seconds)
         self._warn(result)
-        return result
+        return result.in_kind(rows.door)
 
-    def relax(
-        self, X: pd.DataFrame | np.ndarray, training: Any = None, *, constraints: Any = None
-    ) -> pd.DataFrame:
+    def relax(self, X: Any, training: Any = None, *, constraints: Any = None) -> Any:
         """What would give people without an answer one, if it alone were lifted.
 
         Parameters
@@ -281,7 +288,7 @@ class MCCE(BaseEstimator):
         n_perturbations: int = 100,
         scale: float = 0.05,
         random_state: int | None = None,
-    ) -> pd.DataFrame:
+    ) -> Any:
         """How firmly the counterfactuals of a result stand, one row each with its index.
 
         ``valid``: whether a fresh call of the predictor says so. ``margin``: how far inside the
@@ -306,7 +313,7 @@ class MCCE(BaseEstimator):
         trial = Trial(self.decision_, int(n_perturbations), float(scale), seed)
         return measure_robustness(trial, self.schema_, result, verbose=self.verbose)
 
-    def log_likelihood(self, X: pd.DataFrame | np.ndarray) -> FloatArray:
+    def log_likelihood(self, X: Any) -> FloatArray:
         """Log-probability of each row's mutable values given its immutable ones, if desired.
 
         Minus infinity for a row that the model could not have drawn.
@@ -420,7 +427,8 @@ class MCCE(BaseEstimator):
         """Number and names of the columns, as scikit-learn keeps them."""
         self.n_features_in_: int = len(schema.features)
         self.__dict__.pop("feature_names_in_", None)
-        if not schema.from_array and all(isinstance(name, str) for name in schema.names):
+        unnamed = isinstance(schema.door, ArrayDoor) and not schema.door.named
+        if not unnamed and all(isinstance(name, str) for name in schema.names):
             self.feature_names_in_ = np.array(schema.names, dtype=object)
 
     def _check_ready(self) -> None:

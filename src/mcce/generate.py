@@ -137,7 +137,11 @@ def _numbers(
         if feature.spread == 0:
             numbers.append(None)
         else:
-            numbers.append(feature.numbers if sampled.tables is None else as_numbers(table))
+            numbers.append(
+                feature.numbers
+                if sampled.tables is None
+                else as_numbers(table, feature.table.dtype)
+            )
     return numbers
 
 

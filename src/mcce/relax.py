@@ -32,9 +32,7 @@ BOUNDS: dict[str, Any] = {
 COLUMNS = ["factual", "lifted", "kind", "answered", "sparsity", "gower"]
 
 
-def relaxations(
-    explainer: MCCE, X: pd.DataFrame | np.ndarray, training: Any, constraints: Constraints
-) -> pd.DataFrame:
+def relaxations(explainer: MCCE, X: Any, training: Any, constraints: Constraints) -> Any:
     """One line for each person without an answer and each thing that could be lifted."""
     rows = explainer.schema_.encode(X)
     declined = np.flatnonzero(~explainer.decision_.score(rows.frame).valid)
@@ -44,15 +42,16 @@ def relaxations(
         for lifted, kind, found in _lift(explainer, X, rows, people, training, constraints):
             lines.append(_lines(rows, people, found).assign(lifted=lifted, kind=kind))
     if not lines:
-        return pd.DataFrame({name: [] for name in COLUMNS}).astype({"answered": bool})
+        empty = pd.DataFrame({name: [] for name in COLUMNS}).astype({"answered": bool})
+        return rows.door.account(empty)
     table = pd.concat(lines, ignore_index=True)
     order = table.sort_values(["place", "answered", "sparsity"], ascending=[True, False, True])
-    return order[COLUMNS].reset_index(drop=True)
+    return rows.door.account(order[COLUMNS].reset_index(drop=True))
 
 
 def _lift(
     explainer: MCCE,
-    X: pd.DataFrame | np.ndarray,
+    X: Any,
     rows: Rows,
     people: IntArray,
     training: Any,

@@ -18,6 +18,7 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -59,7 +60,7 @@ class Trial:
 
 def measure_robustness(
     trial: Trial, schema: Schema, result: Counterfactuals, *, verbose: bool
-) -> pd.DataFrame:
+) -> Any:
     """One row per counterfactual: valid, margin, stability, partial, minimal, n_evaluated."""
     answers = _Answers.read(schema, result)
     n_rows = 1 + trial.n_perturbations + _count_parts(answers.changed)
@@ -72,7 +73,8 @@ def measure_robustness(
             bar.show(some.stop)
     finally:
         bar.close()
-    measured = pd.concat(parts, ignore_index=True).set_axis(result.frame.index)
+    labels = result.to_pandas().frame.index
+    measured = pd.concat(parts, ignore_index=True).set_axis(labels)
     n_refused = int((~measured["valid"]).sum())
     if n_refused:
         warnings.warn(
@@ -82,7 +84,7 @@ def measure_robustness(
             McceWarning,
             stacklevel=3,
         )
-    return measured
+    return result.door.account(measured)
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,6 +106,7 @@ class _Answers:
                 "result must be what explain returned, a Counterfactuals, got "
                 f"{type(result).__name__}."
             )
+        result = result.to_pandas()
         if set(result.frame.columns) != set(schema.names):
             raise SchemaError(
                 f"The result has the columns {list(result.frame.columns)!r}, but this explainer "

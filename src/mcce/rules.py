@@ -64,7 +64,7 @@ class Obeys:
 
     def _judge(self, chosen: Chosen) -> BoolArray:
         if isinstance(self.constraint, Relation):
-            return self.constraint.holds(chosen.frame)
+            return self.constraint.holds(chosen.frame, chosen.rows.schema.door)
         places = self.constraints.rows_of(self.constraint)
         return self.constraint.holds(chosen.codes[places] != OWN)
 

@@ -17,11 +17,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from pandas.api.types import is_object_dtype
 
 from . import columns
-from .conform import conform, own_dtype_kept, recast
+from .conform import conform, hold, recast
 from .errors import SchemaError
+from .frames import PANDAS, ArrayDoor, Door, check_feature_names, enter
 from .kernels import BoolArray, Codes, FloatArray, IntArray
 
 Kind = columns.Kind
@@ -146,12 +146,12 @@ class Schema:
     """
 
     features: tuple[Feature, ...]
-    from_array: bool = False
+    door: Door = PANDAS
 
     @classmethod
     def learn(
         cls,
-        data: pd.DataFrame | np.ndarray,
+        data: Any,
         *,
         immutable: Sequence[Hashable] | None = None,
         kinds: Mapping[Hashable, Kind] | None = None,
@@ -162,23 +162,26 @@ class Schema:
     @classmethod
     def learn_rows(
         cls,
-        data: pd.DataFrame | np.ndarray,
+        data: Any,
         *,
         immutable: Sequence[Hashable] | None = None,
         kinds: Mapping[Hashable, Kind] | None = None,
+        feature_names: Sequence[Hashable] | None = None,
     ) -> Rows:
         """Training data as rows with their own schema.
 
         Parameters
         ----------
         data
-            A frame, or a 2-D array whose columns are then called x0, x1, ….
+            A frame, or a 2-D array whose columns are then called x0, x1, … unless named.
         immutable
             Exact names of the columns that must not change.
         kinds
             Kinds by exact name where the dtype would mislead, e.g. ``{"zip": "categorical"}``.
+        feature_names
+            Names for the columns of an array, in order.
         """
-        frame = columns.as_frame(data)
+        frame, door = enter(data, check_feature_names(feature_names, data))
         fixed = columns.check_names(immutable, frame, "immutable")
         given = columns.check_kinds(kinds, frame)
         if frame.empty:
@@ -198,9 +201,8 @@ class Schema:
         ]
         features = tuple(feature for feature, _ in learned)
         codes = np.stack([codes for _, codes in learned])
-        schema = cls(features, from_array=not isinstance(data, pd.DataFrame))
-        own = frame.reset_index(drop=True)
-        return Rows(schema, own, frame.index, frame.columns, codes, codes)
+        schema, own, dtypes = cls(features, door), frame.reset_index(drop=True), list(frame.dtypes)
+        return Rows(schema, own, frame.index, frame.columns, codes, codes, door, dtypes)
 
     @property
     def names(self) -> list[Hashable]:
@@ -222,10 +224,12 @@ class Schema:
         """Training range of each mutable feature, 0 for categorical and constant ones."""
         return np.array([self.features[position].spread for position in self.mutable])
 
-    def encode(self, data: pd.DataFrame | np.ndarray) -> Rows:
+    def encode(self, data: Any) -> Rows:
         """Rows of data with these columns, in any order, as codes."""
-        given = columns.as_frame(data)
-        self._check_names(given, isinstance(data, pd.DataFrame))
+        named = isinstance(self.door, ArrayDoor) and self.door.named
+        given, door = enter(data, self.names if named else None)
+        translated = door.foreign or self.door.foreign
+        self._check_names(given, door)
         frame = given.reset_index(drop=True)
         came = dict(frame.items())
         own = [came[name] for name in self.names]
@@ -237,28 +241,30 @@ class Schema:
         descent = np.empty_like(exact)
         for position, (feature, series) in enumerate(zip(self.features, cells, strict=True)):
             exact[position], descent[position] = feature.encode(series)
-        returned = [
-            own_dtype_kept(series, cell, feature.table, immutable=feature.immutable)
+        held = [
+            hold(series, cell, feature.table, immutable=feature.immutable, translated=translated)
             for series, cell, feature in zip(own, cells, self.features, strict=True)
         ]
-        if any(ours is not theirs for ours, theirs in zip(returned, came.values(), strict=True)):
+        if any(ours is not theirs for (ours, _), theirs in zip(held, came.values(), strict=True)):
             place = {name: at for at, name in enumerate(came)}
-            frame = _assemble(returned, given.columns.take([place[name] for name in self.names]))
+            headings = given.columns.take([place[name] for name in self.names])
+            frame = columns.assemble([column for column, _ in held], headings)
+        dtypes = [dtype for _, dtype in held]
         # One array is both if training held every value.
         descent = exact if (exact >= 0).all() else descent
-        return Rows(self, frame, given.index, given.columns, exact, descent)
+        return Rows(self, frame, given.index, given.columns, exact, descent, door, dtypes)
 
-    def _check_names(self, frame: pd.DataFrame, is_frame: bool) -> None:
+    def _check_names(self, frame: pd.DataFrame, door: Door) -> None:
         """The same columns as in training, in any order."""
         trained, given = set(self.names), set(frame.columns)
         missing = [name for name in self.names if name not in given]
         extra = [name for name in frame.columns if name not in trained]
         if not missing and not extra:
             return
-        if not is_frame and not self.from_array:
+        if isinstance(door, ArrayDoor) and not isinstance(self.door, ArrayDoor):
             raise SchemaError(
                 "The explainer was fitted on a frame but got an array without column names. "
-                f"Pass a DataFrame with the columns {self.names!r}."
+                f"Pass a frame with the columns {self.names!r}."
             )
         raise SchemaError(
             f"The columns are not those of the training data: missing {missing!r}, "
@@ -282,6 +288,10 @@ class Rows:
         The columns as they came, in their own order.
     exact, descent : (n_features, n_rows)
         Codes; see :meth:`Feature.encode`.
+    door
+        By which the rows came in.
+    dtypes
+        In which the columns go out again, in schema order.
     """
 
     schema: Schema
@@ -290,6 +300,8 @@ class Rows:
     headings: pd.Index[Any]
     exact: Codes
     descent: Codes
+    door: Door
+    dtypes: Sequence[Any]
 
     def __len__(self) -> int:
         return len(self.frame)
@@ -318,7 +330,8 @@ class Rows:
         values = np.full((self.schema.mutable.size, people.size), np.nan)
         for row, position in enumerate(self.schema.mutable):
             if self.schema.features[position].kind == "numeric":
-                values[row] = columns.as_numbers(self.own(position, people))
+                table = self.schema.features[position].table
+                values[row] = columns.as_numbers(self.own(position, people), table.dtype)
         return values
 
     @cached_property
@@ -334,7 +347,11 @@ class Rows:
         return [recast(f.table, dtype) for f, dtype in zip(features, dtypes, strict=True)]
 
     def as_given(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """A frame in schema order with its columns in the order of these rows."""
+        """A frame in schema order with its columns in the order and dtypes of these rows."""
+        if self.dtypes != list(frame.dtypes):
+            pairs = zip(frame.items(), self.dtypes, strict=True)
+            own = [recast(cells, dtype) for (_, cells), dtype in pairs]
+            frame = columns.assemble(own, frame.columns)
         order = self.frame.columns.get_indexer(self.headings)
         return frame if (np.diff(order) > 0).all() else frame.iloc[:, order]
 
@@ -360,12 +377,13 @@ class Rows:
             for position, pool, row in drawn
         }
         cells |= {position: self._cells[position].take(owner) for position in self.schema.immutable}
-        return _assemble([cells[position] for position in range(len(cells))], self.frame.columns)
+        in_order = [cells[position] for position in range(len(cells))]
+        return columns.assemble(in_order, self.frame.columns)
 
     @cached_property
     def _cells(self) -> list[Any]:
         """The columns as arrays, plain ones where pandas only wraps them."""
-        return [_unwrapped(column) for _, column in self.frame.items()]
+        return [columns.unwrapped(column) for _, column in self.frame.items()]
 
     def _pools(self, tables: Sequence[pd.Series[Any]]) -> list[Any]:
         """Per mutable feature all cells a row may be made of: people's own, then the table."""
@@ -376,27 +394,5 @@ class Rows:
         return self._pool(self.tables)
 
     def _pool(self, tables: Sequence[pd.Series[Any]]) -> list[Any]:
-        own = [self._cells[position] for position in self.schema.mutable]
-        return [_stack(cells, _unwrapped(table)) for cells, table in zip(own, tables, strict=True)]
-
-
-def _assemble(cells: Sequence[Any], headings: pd.Index[Any]) -> pd.DataFrame:
-    """A frame of columns whose names may be anything that pandas allows."""
-    # The dtype is said, or pandas 3 would make strings of objects that are strings.
-    series = [pd.Series(c, dtype=object) if is_object_dtype(c.dtype) else c for c in cells]
-    frame = pd.DataFrame(dict(enumerate(series)))
-    frame.columns = headings
-    return frame
-
-
-def _stack(own: Any, table: Any) -> Any:
-    """Two arrays of one dtype, one after the other."""
-    if isinstance(own, np.ndarray):
-        return np.concatenate([own, table])
-    pieces = type(own)._concat_same_type([own, table])
-    # In one piece: Arrow would join the pieces again at every take.
-    return pieces.take(np.arange(len(pieces)))
-
-
-def _unwrapped(column: pd.Series[Any]) -> Any:
-    return column.to_numpy() if isinstance(column.dtype, np.dtype) else column.array
+        pairs = zip(self.schema.mutable, tables, strict=True)
+        return [columns.stack(self._cells[at], columns.unwrapped(table)) for at, table in pairs]

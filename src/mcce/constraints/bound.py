@@ -108,7 +108,7 @@ class Constraints:
         for constraint in self.listed:
             if not isinstance(constraint, Frozen):
                 continue
-            whose = constraint.holds_for(rows.as_given(rows.frame), rows.labels)
+            whose = constraint.holds_for(rows.as_given(rows.frame), rows.labels, rows.door)
             for name in constraint.features:
                 position = self._place[name]
                 frozen[position] = frozen.get(position, False) | whose
@@ -140,10 +140,12 @@ class Constraints:
                 admitted = constraint.admits(feature, own.iloc[:, at], frame.iloc[:, at])
                 broken[constraint.name] = changed[at] & ~admitted
             elif isinstance(constraint, Frozen):
-                whose = constraint.holds_for(rows.as_given(rows.frame), rows.labels)[owner]
+                whose = constraint.holds_for(rows.as_given(rows.frame), rows.labels, rows.door)[
+                    owner
+                ]
                 broken[constraint.name] = changed[positions].any(axis=0) & whose
             elif isinstance(constraint, Relation):
-                broken[constraint.name] = ~constraint.holds(frame)
+                broken[constraint.name] = ~constraint.holds(frame, self.schema.door)
             elif isinstance(constraint, (MaxChanges, Together)):
                 speaks_of = positions or self.schema.mutable.tolist()
                 broken[constraint.name] = ~constraint.holds(changed[speaks_of])

@@ -16,6 +16,7 @@ import pandas as pd
 
 from ..columns import as_numbers, is_missing, plain
 from ..errors import ConstraintError
+from ..frames import Door
 from ..kernels import BoolArray, FloatArray, IntArray
 from ..schema import Feature
 from .expressions import Expression
@@ -66,8 +67,9 @@ class FeatureConstraint(Constraint):
         if feature.kind == "categorical":
             (before, own_levels), (after, new_levels) = number_levels(own), number_levels(new)
             return self.pairs(feature, own_levels, new_levels)[before, after]
-        numbers = as_numbers(new)
-        low, high = self.bounds(feature, as_numbers(own))
+        unit = feature.table.dtype
+        numbers = as_numbers(new, unit)
+        low, high = self.bounds(feature, as_numbers(own, unit))
         within = (numbers >= low) & (numbers <= high)
         return np.where(np.isnan(numbers), self.can_become_missing, within)
 
@@ -266,14 +268,14 @@ class Frozen(Constraint):
         """All features, and the condition."""
         return self.kind, {"features": list(self.features), "where": self.where}
 
-    def holds_for(self, frame: pd.DataFrame, labels: pd.Index[Any]) -> BoolArray:
-        """The people it is about."""
+    def holds_for(self, frame: pd.DataFrame, labels: pd.Index[Any], door: Door) -> BoolArray:
+        """The people it is about; a function is given them in the kind they came in."""
         if self.where is None:
             return np.ones(len(frame), dtype=bool)
         if isinstance(self.where, (str, Expression)):
             return _expression(self.where)(frame)
         if callable(self.where):
-            told = _asked(self.name, self.where, frame.set_axis(labels))
+            told = _asked(self.name, self.where, door.rows(frame.set_axis(labels)))
         else:
             told = self.where
         if isinstance(told, pd.Series) and not told.index.equals(labels):
@@ -343,12 +345,13 @@ class Relation(Constraint):
         text = self.condition.text if isinstance(self.condition, Expression) else self.condition
         return self.kind, {"name": self.title, "holds": text}
 
-    def holds(self, frame: pd.DataFrame) -> BoolArray:
-        """Row by row."""
+    def holds(self, frame: pd.DataFrame, door: Door) -> BoolArray:
+        """Row by row; a function is given them in the kind of the training data."""
         if isinstance(self.condition, Expression):
             return self.condition(frame)
         title = f"relation {self.title!r}"
-        return _yes_or_no(title, _asked(title, self.condition, frame), len(frame))
+        told = _asked(title, self.condition, door.for_predictor(frame))
+        return _yes_or_no(title, told, len(frame))
 
 
 # ---------------------------------------------------------------------------------------------
@@ -403,16 +406,16 @@ def _expression(condition: str | Expression) -> Expression:
     return condition if isinstance(condition, Expression) else Expression(condition)
 
 
-def _asked(title: str, condition: Any, frame: pd.DataFrame) -> Any:
-    """What a user's function says of a copy of the frame."""
+def _asked(title: str, condition: Any, rows: Any) -> Any:
+    """What a user's function says of rows."""
     try:
-        return condition(frame.copy())
+        return condition(rows)
     except Exception as error:
         raise ConstraintError(f"{title} failed: {type(error).__name__}: {error}") from error
 
 
 def _yes_or_no(title: str, told: Any, n_rows: int) -> BoolArray:
-    answers = pd.Series(told).reset_index(drop=True)
+    answers = pd.Series(told if isinstance(told, pd.Series) else np.asarray(told))
     if len(answers) != n_rows or not pd.api.types.is_bool_dtype(answers.dtype):
         raise ConstraintError(
             f"{title}: needs one yes or no for each of {n_rows} rows, got {len(answers)} of dtype "

@@ -93,8 +93,8 @@ class Personal:
         people: IntArray,
     ) -> tuple[IntArray, IntArray]:
         """Lowest and highest codes of two runs each: of numbers, and the missing one."""
-        own = as_numbers(self.rows.own(position, people))
-        known = as_numbers(feature.known)
+        own = as_numbers(self.rows.own(position, people), feature.table.dtype)
+        known = as_numbers(feature.known, feature.table.dtype)
         bounds = [rule.bounds(feature, own) for rule in rules]
         least = reduce(np.maximum, [low for low, _ in bounds], np.full(own.size, -np.inf))
         most = reduce(np.minimum, [high for _, high in bounds], np.full(own.size, np.inf))
@@ -125,8 +125,11 @@ class Personal:
         near = np.tile(np.array([1, 0], dtype=np.int32), (people.size, 1))
         if position not in self._steps:
             return near
-        own = as_numbers(self.rows.own(position, people))
-        known, step = as_numbers(feature.known), self._steps[position].size(feature)
+        own = as_numbers(self.rows.own(position, people), feature.table.dtype)
+        known, step = (
+            as_numbers(feature.known, feature.table.dtype),
+            self._steps[position].size(feature),
+        )
         present = ~np.isnan(own)
         near[present, 0] = np.searchsorted(known, own[present] - step, side="right")
         near[present, 1] = np.searchsorted(known, own[present] + step, side="left") - 1

@@ -28,6 +28,7 @@ from ..schema import Feature, Schema
 from . import archive
 from .cells import pack_cells, unpack_cells
 from .chain import pack_chain, unpack_chain
+from .doors import pack_door, unpack_door
 from .probes import attach_predictor, check_known, pack_predictor
 from .values import pack, unpack
 
@@ -96,14 +97,12 @@ def _pack_schema(explainer: MCCE) -> dict[str, Any]:
         }
         for feature in schema.features
     ]
-    return {"from_array": schema.from_array, "features": features}
+    return {"frames": pack_door(schema.door), "features": features}
 
 
 def _unpack_schema(plain: dict[str, Any], explainer: MCCE) -> dict[str, Any]:
-    schema = Schema(
-        tuple(_unpack_feature(feature) for feature in plain["features"]),
-        from_array=plain["from_array"] is True,
-    )
+    features = tuple(_unpack_feature(feature) for feature in plain["features"])
+    schema = Schema(features, unpack_door(plain["frames"], features))
     if not schema.mutable.size or len(set(schema.names)) < len(schema.names):
         raise ValueError("its columns are all immutable, or two have one name")
     return {"schema_": schema}

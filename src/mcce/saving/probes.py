@@ -58,7 +58,7 @@ def attach_predictor(
         explainer.predictor,
         explainer.desired,
         score_class=explainer.score_class,
-        as_array=explainer.schema_.from_array,
+        door=explainer.schema_.door,
     )
     asked = _pack_decision(decision)
     if asked != plain["decision"]:
