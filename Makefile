@@ -6,7 +6,7 @@ SOURCES := pyproject.toml CMakeLists.txt $(wildcard native/*.cpp native/mcce/*.h
 
 SANITIZED := .venv-sanitized/bin
 
-.PHONY: demo test test-oldest check check-native format bench clean
+.PHONY: demo test test-oldest test-predictors check check-native format bench clean
 
 demo: .venv/demo.stamp  ## explain declined applicants of the bundled data
 	$(BIN)/python examples/german_credit.py
@@ -16,6 +16,9 @@ test: .venv/dev.stamp  ## all tests, newest supported libraries
 
 test-oldest: .venv-oldest/dev.stamp  ## all tests, oldest supported libraries
 	$(OLD)/python -m pytest -n 2 -q tests src
+
+test-predictors: .venv/predictors.stamp  ## the tests of black boxes, with every library they are for
+	$(BIN)/python -m pytest -n 2 -q tests/test_predictor*.py
 
 check: .venv/dev.stamp  ## format, lint, types, layers
 	$(BIN)/ruff format --check .
@@ -43,6 +46,11 @@ bench: .venv/dev.stamp  ## how fast, against a vectorised scikit-learn + NumPy i
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[dev]"
 	touch $@ .venv/demo.stamp
+
+.venv/predictors.stamp: .venv/dev.stamp
+	$(BIN)/python -m pip install --quiet -c constraints.txt torch
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[dev,predictors,deep]"
+	touch $@
 
 .venv-oldest/dev.stamp: $(SOURCES) constraints-oldest.txt
 	test -x $(OLD)/python || $(PYTHON) -m venv .venv-oldest

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 import pandas as pd
+from pandas.api.types import is_object_dtype
 
 from .errors import MissingExtraError, SchemaError
 
@@ -119,12 +120,11 @@ class ArrowDoor(Door):
         import pyarrow as pa
 
         labelled = frame.reset_index() if any(frame.index.names) else frame
-        texts = labelled.select_dtypes(object).columns
-        told = labelled.assign(**{name: labelled[name].map(_text, "ignore") for name in texts})
-        arrays = {
-            name: pa.array(column, pa.string() if name in texts else None, from_pandas=True)
-            for name, column in told.items()
-        }
+        arrays = {}
+        for name, column in labelled.items():
+            mixed = is_object_dtype(column.dtype)
+            told = column.map(_text, "ignore") if mixed else column
+            arrays[name] = pa.array(told, pa.string() if mixed else None, from_pandas=True)
         return self._native(pa.table(arrays))
 
     def _native(self, table: pa.Table) -> Any:
