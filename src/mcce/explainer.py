@@ -15,21 +15,19 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone
 
 from .constraints.bound import Constraints
 from .counterfactuals import UNANSWERED, Counterfactuals
 from .decision import Decision, decide
 from .distances import Gower, find_distance
 from .errors import ConstraintError, McceWarning, NotFittedError, ParameterError
-from .frames import ArrayDoor
+from .estimator import Estimator
 from .kernels import FloatArray, IntArray, rows_as_bytes
 from .model import find_generator
 from .parameters import (
     check_parameters,
     check_real,
     check_trial,
-    check_unchanged,
     learned_parameters,
 )
 from .postprocess import Ranking
@@ -40,12 +38,12 @@ from .rules import NoTrainingRow, Obeys
 from .saving import restore, save
 from .schema import Kind, Rows, Schema
 from .search import Found, Plan, found_nothing, search
-from .threads import ProgressBar
+from .threads import Clock, ProgressBar
 
 NO_DESIRED = "no training row has the desired decision"
 
 
-class MCCE(BaseEstimator):
+class MCCE(Estimator):
     """Monte Carlo sampling of valid and realistic counterfactual explanations.
 
     Parameters
@@ -197,7 +195,7 @@ class MCCE(BaseEstimator):
         """
         check_parameters(self)
         generator, distance = find_generator(self.generator), find_distance(self.distance)
-        clock = _Clock()
+        clock = Clock()
         rows = Schema.learn_rows(
             X, immutable=self.immutable, kinds=self.kinds, feature_names=feature_names
         )
@@ -253,7 +251,7 @@ class MCCE(BaseEstimator):
             raise ParameterError(
                 f"watch must be a function that is told the progress, got {watch!r}."
             )
-        clock = _Clock()
+        clock = Clock()
         bound = self._bind(constraints)
         rows = self.schema_.encode(X)
         clock.stop("encode")
@@ -423,48 +421,6 @@ class MCCE(BaseEstimator):
         if told:
             warnings.warn(" ".join(told), McceWarning, stacklevel=3)
 
-    def _keep_names(self, schema: Schema) -> None:
-        """Number and names of the columns, as scikit-learn keeps them."""
-        self.n_features_in_: int = len(schema.features)
-        self.__dict__.pop("feature_names_in_", None)
-        unnamed = isinstance(schema.door, ArrayDoor) and not schema.door.named
-        if not unnamed and all(isinstance(name, str) for name in schema.names):
-            self.feature_names_in_ = np.array(schema.names, dtype=object)
-
-    def _check_ready(self) -> None:
-        self._check_fitted()
-        check_parameters(self)
-        check_unchanged(self, self._learned)
-
-    def _check_fitted(self) -> None:
-        if not hasattr(self, "generator_"):
-            raise NotFittedError(
-                "This MCCE is not fitted yet. Call fit with the training data before explaining."
-            )
-
-    def __sklearn_clone__(self) -> MCCE:
-        """An unfitted copy with the same predictor: it is given, not trained here."""
-        params = self.get_params(deep=False)
-        kept = {"predictor", "desired"}
-        return type(self)(
-            **{k: v if k in kept else clone(v, safe=False) for k, v in params.items()}
-        )
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Parameters by name; those of the generator too, but never those of the predictor."""
-        params: dict[str, Any] = super().get_params(deep=False)
-        if deep and hasattr(self.generator, "get_params"):
-            nested = self.generator.get_params()
-            params |= {f"generator__{name}": value for name, value in nested.items()}
-        return params
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.categorical = True
-        tags.input_tags.string = True
-        return tags
-
 
 def load(path: str | os.PathLike[str], predictor: Any, *, tolerance: float = 1e-9) -> MCCE:
     """An explainer that was saved, with the predictor it explains; its answers are the same.
@@ -483,22 +439,6 @@ def load(path: str | os.PathLike[str], predictor: Any, *, tolerance: float = 1e-
     explainer._keep_names(explainer.schema_)
     explainer._learned = learned_parameters(explainer)
     return explainer
-
-
-class _Clock:
-    """Wall-clock seconds since the start or the last stop, by step."""
-
-    def __init__(self) -> None:
-        self.seconds: dict[str, float] = {}
-        self._first = self._last = time.perf_counter()
-
-    def stop(self, step: str) -> None:
-        now = time.perf_counter()
-        self.seconds[step] = now - self._last
-        self._last = now
-
-    def total(self) -> float:
-        return time.perf_counter() - self._first
 
 
 def _seed(random_state: int | None) -> int:

@@ -7,6 +7,7 @@ at most ``n_jobs`` of them wait at a time, so memory stays flat.
 from __future__ import annotations
 
 import sys
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -66,3 +67,21 @@ class ProgressBar:
         """Take the bar away."""
         if self._bar is not None:
             self._bar.close()
+
+
+class Clock:
+    """Wall-clock seconds since the start or the last stop, by step."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._first = self._last = time.perf_counter()
+
+    def stop(self, step: str) -> None:
+        """Note the seconds of a step that ends here."""
+        now = time.perf_counter()
+        self.seconds[step] = now - self._last
+        self._last = now
+
+    def total(self) -> float:
+        """Seconds since the start."""
+        return time.perf_counter() - self._first

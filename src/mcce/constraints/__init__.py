@@ -1,6 +1,6 @@
 """How people may change; :mod:`.written` holds what users write, the rest what it means."""
 
-from .kinds import Constraint
+from .base import Constraint
 from .written import (
     between,
     change,

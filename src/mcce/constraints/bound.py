@@ -20,16 +20,9 @@ from ..columns import differ
 from ..errors import ConstraintError
 from ..kernels import BoolArray, FloatArray
 from ..schema import Rows, Schema
-from .kinds import (
-    Constraint,
-    FeatureConstraint,
-    Frozen,
-    MaxChanges,
-    Relation,
-    Step,
-    Together,
-    Weight,
-)
+from .base import Constraint
+from .kinds import Frozen, MaxChanges, Relation, Step, Together, Weight
+from .of_features import FeatureConstraint
 
 
 @dataclass(frozen=True, eq=False)

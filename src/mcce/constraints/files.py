@@ -29,7 +29,7 @@ from typing import Any
 
 from ..errors import ConstraintError, MissingExtraError
 from . import written
-from .kinds import Constraint
+from .base import Constraint
 
 WORDS: dict[str, Callable[..., Constraint]] = {n: getattr(written, n) for n in written.__all__}
 # Words whose value may be a list of features, taken as one constraint.

@@ -16,7 +16,7 @@ from ..columns import as_numbers
 from ..kernels import BoolArray, Codes, IntArray, Limits
 from ..schema import Feature, Rows
 from .bound import Constraints
-from .kinds import FeatureConstraint, MissingLevel, number_levels
+from .of_features import FeatureConstraint, MissingLevel, number_levels
 
 FREE = -1
 

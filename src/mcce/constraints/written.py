@@ -19,21 +19,10 @@ import numpy as np
 import pandas as pd
 
 from ..errors import ConstraintError
+from .base import Constraint
 from .expressions import Expression
-from .kinds import (
-    Between,
-    Change,
-    Constraint,
-    Direction,
-    Frozen,
-    Levels,
-    MaxChanges,
-    Relation,
-    Step,
-    Together,
-    Transitions,
-    Weight,
-)
+from .kinds import Frozen, MaxChanges, Relation, Step, Together, Weight
+from .of_features import Between, Change, Direction, Levels, Transitions
 
 __all__ = [
     "between",

@@ -17,7 +17,8 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pandas as pd
 
-from ..constraints.kinds import CONSTRAINT_KINDS, Constraint
+from ..constraints.base import Constraint
+from ..constraints.kinds import CONSTRAINT_KINDS
 from ..constraints.written import write
 from ..distances import DISTANCES, Gower
 from ..errors import SavedFileError
