@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pytest
 
 from bank import bank, score
 from mcce import McceError
@@ -90,7 +91,7 @@ def broken_call(seed: int) -> Call:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 way(call, chance)
-        except Exception as error:
+        except (Exception, pytest.skip.Exception) as error:
             # A constraint may be refused where it is written.
             told = f": {error}" if isinstance(error, McceError) else ""
             call.broken.append(f"({way.__name__} could not be made{told})")
@@ -259,6 +260,9 @@ def _frame_as_something_else(frame, chance):
         lambda: iter([frame]),
         lambda: frame.T,
         lambda: odd(chance),
+        lambda: pytest.importorskip("polars").from_pandas(frame),
+        lambda: pytest.importorskip("polars").from_pandas(frame).lazy(),
+        lambda: pytest.importorskip("pyarrow").Table.from_pandas(frame, preserve_index=False),
     ]
     return forms[chance.integers(len(forms))]()
 

@@ -29,6 +29,7 @@ def unchanged(before, after):
 
 def check(call, explainer, result):
     """What is said of every answer."""
+    result = result.to_pandas()
     if not len(result.frame):
         return
     decision = explainer.decision_
