@@ -18,6 +18,23 @@ JOBS = ["clerk", "farmer", "judge", "pilot"]
 JUDGED = {"binary": "yes", "multiclass": ["fair", "good"], "regression": (0.55, 10.0)}
 
 
+def _kinds() -> list[Callable[[pd.DataFrame], Any]]:
+    """How pandas becomes each other kind of frame whose library is installed."""
+    try:
+        import narwhals  # noqa: F401
+        import polars
+        import pyarrow
+    except ImportError:
+        return []
+    return [
+        lambda frame: polars.from_pandas(frame.reset_index(drop=True)),
+        lambda frame: pyarrow.Table.from_pandas(frame, preserve_index=False),
+    ]
+
+
+KINDS = _kinds()
+
+
 def loans(*, gaps: bool = False, boxed: bool = False) -> pd.DataFrame:
     """Numbers, strings with a rare level, and booleans; categories or with missing cells if asked.
 
@@ -119,7 +136,9 @@ def answers(
     wanted = np.asarray(valid(frame), dtype=bool)
     people = frame[~wanted].head(12)
 
-    result = explain(predictor, desired, frame, people, n_counterfactuals=2)
+    explainer = MCCE(predictor, desired, immutable=IMMUTABLE, n_samples=200, random_state=0)
+    explainer.set_params(n_counterfactuals=2).fit(frame)
+    result = explainer.explain(people)
 
     assert 0 < wanted.sum() < len(frame)
     assert (result.people["status"] == "answered").all()
@@ -131,7 +150,17 @@ def answers(
             result.frame[name].reset_index(drop=True), own[name].reset_index(drop=True)
         )
     pd.testing.assert_series_equal(result.frame.dtypes, frame.dtypes)
+    for translate in KINDS:
+        other = explainer.explain(translate(people))
+        assert type(other.frame) is type(translate(people))
+        assert cells(other.frame) == cells(translate(result.frame))
+        assert other.to_pandas().measures["score"].tolist() == result.measures["score"].tolist()
     return result
+
+
+def cells(frame: Any) -> list[dict[str, Any]]:
+    """Rows of a frame of another kind as plain cells."""
+    return frame.to_pylist() if hasattr(frame, "to_pylist") else frame.to_dicts()
 
 
 def same(first: Counterfactuals, second: Counterfactuals) -> None:

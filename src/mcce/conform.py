@@ -91,11 +91,7 @@ def hold(
 def recast(series: pd.Series[Any], dtype: Any) -> pd.Series[Any]:
     """The column in another dtype; a missing cell stays missing."""
     if series.dtype == dtype:
-        if isinstance(dtype, pd.CategoricalDtype):
-            # Equal categories may hold their levels as texts or as objects.
-            cells = pd.Categorical.from_codes(series.cat.codes, dtype=dtype)
-            return pd.Series(cells, index=series.index, name=series.name)
-        return series
+        return _recategorise(series, dtype) if isinstance(dtype, pd.CategoricalDtype) else series
     if is_missing(series).all():
         series = pd.Series([None] * len(series), index=series.index, name=series.name, dtype=object)
     if types.is_object_dtype(dtype) and getattr(series.dtype, "na_value", None) is pd.NA:
@@ -104,6 +100,17 @@ def recast(series: pd.Series[Any], dtype: Any) -> pd.Series[Any]:
         return pd.Series(cells, index=series.index, name=series.name, dtype=object)
     # pandas 3.0 fills the missing dates of its own input on the way to Arrow, hence the copy.
     return series.copy().astype(dtype)
+
+
+def _recategorise(series: pd.Series[Any], dtype: pd.CategoricalDtype) -> pd.Series[Any]:
+    """A category in an equal one, which may hold its levels in another order or as objects."""
+    own, wanted = series.cat.categories, dtype.categories
+    if own.dtype == wanted.dtype and own.equals(wanted):
+        return series
+    places, numbers = wanted.get_indexer(own), series.cat.codes.to_numpy()
+    codes = np.where(numbers < 0, -1, places[numbers])
+    cells = pd.Categorical.from_codes(codes, dtype=dtype)
+    return pd.Series(cells, index=series.index, name=series.name)
 
 
 def _as_trained(conformed: pd.Series[Any], table: pd.Series[Any]) -> pd.Series[Any]:
