@@ -313,8 +313,11 @@ def test_a_level_that_is_no_plain_value_is_named(path):
 
 
 def test_a_time_zone_without_a_name_is_named(path):
-    zone = tz.gettz("Europe/Oslo")
-    frame = pd.DataFrame({"t": pd.date_range("2024", periods=18, tz=zone), "n": range(18)})
+    try:
+        dates = pd.date_range("2024", periods=18, tz=tz.gettz("Europe/Oslo"))
+    except AttributeError:
+        pytest.skip("this pandas does not know the zones of this dateutil")
+    frame = pd.DataFrame({"t": dates, "n": range(18)})
     explainer = MCCE(lambda f: f["n"], (9, 99), random_state=0).fit(frame)
 
     with pytest.raises(SavedFileError, match="column 't': its time zone tz"):
