@@ -201,7 +201,10 @@ def rank_numbers(known: pd.Series[Any], cells: pd.Series[Any]) -> tuple[Codes, C
 
 def match_levels(ranks: Mapping[Any, int], cells: pd.Series[Any]) -> Codes:
     """Rank of each cell's level, -1 if it has none."""
-    numbers, levels = factorize(cells)
+    if isinstance(cells.dtype, pd.CategoricalDtype):
+        numbers, levels = cells.array.codes, cells.dtype.categories.to_numpy(dtype=object)
+    else:
+        numbers, levels = factorize(cells)
     return np.array([ranks.get(level, -1) for level in levels], dtype=np.int32)[numbers]
 
 
