@@ -136,6 +136,12 @@ WRONG = {
         "rules:\n  - relation: {name: x, holds: age >}\n",
         "line 2.*age >",
     ),
+    "a key twice": ("rules:\n  - only_up: age\n    only_up: years\n", "line 3.*twice"),
+    "two lists": ("rules: []\nrules: []\n", "line 2.*twice"),
+    "a condition on nothing": (
+        "rules:\n  - frozen: {features: [age], where: agee > 6}\n",
+        "line 2",
+    ),
     "no list of rules": ("only_up: age\n", "one list called rules"),
     "another key beside it": ("rules: []\nmore: 1\n", "one list called rules"),
     "nothing at all": ("", "one list called rules"),

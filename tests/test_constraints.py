@@ -12,6 +12,7 @@ from bank import HOUSING, bank, score
 from mcce import MCCE, ConstraintError, McceWarning, Schema
 from mcce import constraints as c
 from mcce.constraints.bound import Constraints
+from mcce.constraints.expressions import Expression
 from mcce.constraints.personal import Personal
 from mcce.generate import blocks, generate
 
@@ -514,3 +515,87 @@ def test_an_interrupted_fit_leaves_what_was_fitted_before():
 
     assert len(explainer.explain(PEOPLE).people) == len(PEOPLE)
     assert explainer.schema_.features[0].n_codes == TRAIN["age"].nunique()
+
+
+def test_a_value_that_a_rule_leaves_out_may_stay_as_it_is():
+    chance = np.random.default_rng(0)
+    train = pd.DataFrame({"loans": chance.integers(0, 4, 400), "paid": chance.integers(0, 2, 400)})
+    levels = train.assign(loans=train["loans"].astype(str))
+    for frame, rule in (
+        (train, c.between("loans", 0, 2)),
+        (train, c.change("loans", at_most=-1)),
+        (levels, c.levels("loans", ["0", "1"])),
+        (levels, c.transitions("loans", {"3": ["0"]})),
+    ):
+        explainer = MCCE(lambda rows: rows["paid"], (0.5, 1), random_state=0).fit(frame)
+        person = frame[(frame["loans"].astype(int) == 3) & (frame["paid"] == 0)].head(1)
+
+        result = explainer.explain(person, constraints=[rule])
+
+        assert result.measures["sparsity"].tolist() == [1]
+
+
+def test_constraints_must_be_there_to_be_read_again():
+    with pytest.raises(ConstraintError, match="list of constraints"):
+        explain(rule for rule in [c.frozen("age")])
+
+
+@pytest.mark.parametrize(
+    ("text", "holds"),
+    [
+        ("x != 1", [True, False, False]),
+        ("x == 1", [False, True, False]),
+        ("x not in [1]", [True, False, False]),
+        ("x > 0 and x < 2", [False, True, False]),
+        ("missing(x) or x > 1", [True, False, True]),
+        ("not missing(x)", [True, True, False]),
+        ("0 < x < 2", [False, True, False]),
+    ],
+)
+@pytest.mark.parametrize("dtype", ["float64", "Int64", "object", "double[pyarrow]"])
+def test_a_comparison_with_a_missing_value_is_not_true_in_any_dtype(text, holds, dtype):
+    frame = pd.DataFrame({"x": pd.Series([2, 1, None], dtype=dtype)})
+
+    assert Expression(text)(frame).tolist() == holds
+
+
+@pytest.mark.parametrize(
+    "text", ["age > 20 and years", "age and years > 1", "not age", "age > 1 or 3"]
+)
+def test_what_is_not_yes_or_no_cannot_be_joined(text):
+    with pytest.raises(ConstraintError, match="not yes or no"):
+        explain([c.frozen("salary", where=text)])
+
+
+@pytest.mark.parametrize(
+    ("where", "told"), [("agee > 60", "Did you mean 'age'"), ("age >", "not a condition")]
+)
+def test_a_wrong_condition_is_told_when_it_is_declared(where, told):
+    with pytest.raises(ConstraintError, match=told):
+        MCCE(score, (0.8, 10), constraints=[c.frozen("salary", where=where)]).fit(TRAIN)
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        lambda: c.change("since", at_most=30),
+        lambda: c.change("since", at_most="10 %"),
+        lambda: c.step("since", 30),
+        lambda: c.between("since", 2011),
+    ],
+)
+def test_numbers_say_nothing_of_dates(rule):
+    train = pd.DataFrame({"since": pd.date_range("2024", periods=50), "x": range(50)})
+
+    with pytest.raises(ConstraintError, match="since"):
+        MCCE(lambda rows: rows["x"], (1, 2), constraints=[rule()]).fit(train)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "UInt8", "Int64", "int16[pyarrow]"])
+def test_ends_need_not_fit_the_dtype_of_the_column(dtype):
+    people = TRAIN.astype({"years": dtype})
+    rules = [c.change("years", at_least=-5.5), c.between("years", -1, 1000.5), c.step("years", 1.5)]
+
+    result = MCCE(score, (0.8, 10), constraints=rules, n_samples=40, random_state=0).fit(people)
+
+    assert len(result.explain(people.head(30)).people) == 30

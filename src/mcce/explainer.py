@@ -392,7 +392,8 @@ class MCCE(Estimator):
                     "rows. Fit again."
                 )
             rules.append(NoTrainingRow(self.training_rows_))
-        n_counterfactuals = min(self.n_counterfactuals, self.n_samples)
+        most = self.max_samples or self.n_samples
+        n_counterfactuals = min(self.n_counterfactuals, most)
         return Ranking(
             n_counterfactuals=n_counterfactuals,
             rank_by=tuple(self.rank_by),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,8 +17,9 @@ import pandas as pd
 from sklearn.base import clone
 
 from .constraints.bound import Constraints
+from .frames import ArrayDoor
 from .kernels import IntArray
-from .schema import Rows
+from .schema import OWN, Rows
 from .search import Found
 
 if TYPE_CHECKING:
@@ -34,6 +36,8 @@ COLUMNS = ["factual", "lifted", "kind", "answered", "sparsity", "gower"]
 
 def relaxations(explainer: MCCE, X: Any, training: Any, constraints: Constraints) -> Any:
     """One line for each person without an answer and each thing that could be lifted."""
+    # However long it takes: a search that was stopped would blame what is not in the way.
+    explainer = copy.copy(explainer).set_params(max_seconds=None)
     rows = explainer.schema_.encode(X)
     declined = np.flatnonzero(~explainer.decision_.score(rows.frame).valid)
     people = np.array(sorted(explainer._search(rows, declined, constraints).reasons), np.int64)
@@ -71,9 +75,15 @@ def _lift(
         name = explainer.schema_.names[position]
         fixed = [other for other in explainer.immutable or () if other != name]
         freer = clone(explainer).set_params(immutable=fixed, random_state=explainer.seed_)
-        freer.fit(training)
+        door = explainer.schema_.door
+        named = isinstance(door, ArrayDoor) and door.named and isinstance(training, np.ndarray)
+        freer.fit(training, feature_names=explainer.schema_.names if named else None)
         bound = Constraints.bind(constraints.listed, freer.schema_)
-        yield str(name), "immutable", freer._search(freer.schema_.encode(X), people, bound)
+        found = freer._search(freer.schema_.encode(X), people, bound)
+        # Only an answer that makes use of it shows that it stood in the way.
+        place = int(np.searchsorted(freer.schema_.mutable, position))
+        uses_it = found.answers.chosen.codes[place] != OWN
+        yield str(name), "immutable", replace(found, answers=found.answers.take(uses_it))
 
 
 def _lines(rows: Rows, people: IntArray, found: Found) -> pd.DataFrame:

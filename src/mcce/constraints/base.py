@@ -18,6 +18,11 @@ class Constraint:
     kind: ClassVar[str]
 
     @property
+    def conditions(self) -> tuple[str, ...]:
+        """Further columns that a condition asks for."""
+        return ()
+
+    @property
     def name(self) -> str:
         """How the constraint is called where it is given as a reason."""
         return f"{self.kind} {', '.join(str(feature) for feature in self.features)}"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -61,7 +61,7 @@ class Constraints:
 
     def without(self, left_out: Constraint) -> Constraints:
         """The same but for one."""
-        return Constraints(self.schema, tuple(c for c in self.listed if c is not left_out))
+        return Constraints(self.schema, tuple(c for c in self.listed if c != left_out))
 
     @cached_property
     def by_feature(self) -> Mapping[int, list[FeatureConstraint]]:
@@ -136,7 +136,8 @@ class Constraints:
                 whose = constraint.holds_for(rows.as_given(rows.frame), rows.labels, rows.door)[
                     owner
                 ]
-                broken[constraint.name] = changed[positions].any(axis=0) & whose
+                moved = changed[positions].any(axis=0) & whose
+                broken[constraint.name] = broken.get(constraint.name, False) | moved
             elif isinstance(constraint, Relation):
                 broken[constraint.name] = ~constraint.holds(frame, self.schema.door)
             elif isinstance(constraint, (MaxChanges, Together)):
@@ -149,7 +150,7 @@ class Constraints:
         return {name: at for at, name in enumerate(self.schema.names)}
 
     def _check(self, constraint: Constraint) -> None:
-        for name in constraint.features:
+        for name in (*constraint.features, *constraint.conditions):
             if name not in self._place:
                 close = difflib.get_close_matches(str(name), map(str, self.schema.names), n=1)
                 hint = f" Did you mean {close[0]!r}?" if close else ""
@@ -186,7 +187,9 @@ def _read(written: Any) -> Iterable[Constraint]:
         from .files import read_constraints
 
         return read_constraints(written)
-    if not isinstance(written, Iterable) or getattr(written, "ndim", 1) == 0:
+    # An iterator would be empty when it is read again.
+    once = isinstance(written, Iterator) or getattr(written, "ndim", 1) == 0
+    if not isinstance(written, Iterable) or once:
         raise ConstraintError(
             "constraints must be a list of constraints (mcce.constraints) or the path of a file "
             f"that holds them, got {written!r}."

@@ -3,7 +3,8 @@
 What a domain expert writes in a file must be safe to read, so nothing is handed to Python: the
 text is parsed, and only arithmetic, comparisons, ``and``, ``or``, ``not``, ``in``, ``abs``,
 ``min``, ``max`` and ``missing`` are understood. A name that is no plain word stands between
-backticks. A comparison with a missing value is not true.
+backticks. A comparison with a missing value is not true, whatever it asks; so ``not (x > 1)`` holds
+where x is missing, and ``missing(x)`` tells.
 """
 
 from __future__ import annotations
@@ -87,6 +88,8 @@ class Expression:
         """Where the condition holds."""
         try:
             value = pd.Series(self._value(self._tree.body, frame), index=frame.index)
+        except ConstraintError:
+            raise
         except Exception as error:
             raise ConstraintError(
                 f"{self.text!r} cannot be computed: {type(error).__name__}: {error}"
@@ -119,6 +122,14 @@ class Expression:
             raise ConstraintError(f"{self.text!r} names no column, so it says nothing of a row.")
         return names
 
+    def _yes(self, value: Any, node: ast.expr) -> Any:
+        """A side of and, or, not, if it is yes or no."""
+        if not isinstance(value, pd.Series) or not pd.api.types.is_bool_dtype(value.dtype):
+            raise ConstraintError(
+                f"{self.text!r}: {ast.unparse(node)!r} is not yes or no. Compare it with something."
+            )
+        return value.fillna(False).astype(bool)
+
     def _value(self, node: ast.expr, frame: pd.DataFrame) -> Any:
         def value(inner: ast.expr) -> Any:
             return self._value(inner, frame)
@@ -131,19 +142,28 @@ class Expression:
             return [value(inner) for inner in node.elts]
         if isinstance(node, ast.BoolOp):
             join = operator.and_ if isinstance(node.op, ast.And) else operator.or_
-            return reduce(join, [value(inner) for inner in node.values])
+            return reduce(join, [self._yes(value(inner), inner) for inner in node.values])
         if isinstance(node, ast.UnaryOp):
             inner = value(node.operand)
-            return ~inner if isinstance(node.op, ast.Not) else -inner
+            return ~self._yes(inner, node.operand) if isinstance(node.op, ast.Not) else -inner
         if isinstance(node, ast.BinOp):
             return _ARITHMETIC[type(node.op)](value(node.left), value(node.right))
         if isinstance(node, ast.Compare):
             sides = [value(inner) for inner in (node.left, *node.comparators)]
             steps = zip(node.ops, sides, sides[1:], strict=False)
-            return reduce(operator.and_, [_COMPARISONS[type(op)](a, b) for op, a, b in steps])
+            return reduce(operator.and_, [_compare(op, a, b) for op, a, b in steps])
         assert isinstance(node, ast.Call)
         assert isinstance(node.func, ast.Name)
         return _FUNCTIONS[node.func.id](*[value(inner) for inner in node.args])
+
+
+def _compare(op: ast.cmpop, left: Any, right: Any) -> Any:
+    """A comparison, which with a missing value on either side is not true."""
+    told = _COMPARISONS[type(op)](left, right)
+    gaps = pd.isna(left) | (False if isinstance(right, list) else pd.isna(right))
+    if not isinstance(told, pd.Series):
+        return told
+    return told.fillna(False).astype(bool) & ~gaps
 
 
 def _isin(cells: pd.Series[Any], levels: Any) -> pd.Series[Any]:

@@ -49,7 +49,7 @@ def read_constraints(path: str | os.PathLike[str]) -> list[Constraint]:
     """The constraints in a file."""
     file = Path(path)
     try:
-        text = file.read_text(encoding="utf-8")
+        text = file.read_text(encoding="utf-8-sig")
     except (OSError, ValueError) as error:
         raise ConstraintError(
             f"The constraints in {str(file)!r} cannot be read: {error}."
@@ -175,12 +175,29 @@ def _yaml_rules(text: str, name: str) -> list[Rule]:
         data, node = yaml.safe_load(text), yaml.compose(text, Loader=yaml.SafeLoader)
     except (yaml.YAMLError, ValueError) as error:
         raise ConstraintError(f"{name} is not YAML: {error}.") from None
+    _check_keys(node, name)
     listed = _rules_of(data, name)
     (entries,) = [value for key, value in node.value if key.value == "rules"]
     return [
         Rule(entry, place.start_mark.line + 1, dict(_key_lines(place)))
         for entry, place in zip(listed, entries.value, strict=True)
     ]
+
+
+def _check_keys(node: Any, name: str) -> None:
+    """An error where a key stands twice in one mapping, of which YAML would drop one."""
+    if node is None or node.id == "scalar":
+        return
+    for entry in node.value:
+        for inner in entry if isinstance(entry, tuple) else (entry,):
+            _check_keys(inner, name)
+    if node.id == "mapping":
+        seen: set[str] = set()
+        for key, _ in node.value:
+            if str(key.value) in seen:
+                line = key.start_mark.line + 1
+                raise ConstraintError(f"{name}, line {line}: {key.value!r} stands here twice.")
+            seen.add(str(key.value))
 
 
 def _key_lines(node: Any) -> Iterator[tuple[str, int]]:

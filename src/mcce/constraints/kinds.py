@@ -37,6 +37,11 @@ class Frozen(Constraint):
     where: Any = None
     kind: ClassVar[str] = "frozen"
 
+    @property
+    def conditions(self) -> tuple[str, ...]:
+        """The columns of a condition that is a text."""
+        return Expression(self.where).names if isinstance(self.where, str) else ()
+
     def written(self) -> tuple[str, dict[str, Any]]:
         """All features, and the condition."""
         return self.kind, {"features": list(self.features), "where": self.where}
@@ -45,8 +50,8 @@ class Frozen(Constraint):
         """The people it is about; a function is given them in the kind they came in."""
         if self.where is None:
             return np.ones(len(frame), dtype=bool)
-        if isinstance(self.where, (str, Expression)):
-            return _expression(self.where)(frame)
+        if isinstance(self.where, str):
+            return Expression(self.where)(frame)
         if callable(self.where):
             told = _asked(self.name, self.where, door.rows(frame.set_axis(labels)))
         else:
@@ -124,6 +129,8 @@ class Relation(Constraint):
             return self.condition(frame)
         title = f"relation {self.title!r}"
         told = _asked(title, self.condition, door.for_predictor(frame))
+        if isinstance(told, pd.Series) and not told.index.equals(frame.index):
+            raise ConstraintError(f"{title}: gives its rows in another order than it got them.")
         return _yes_or_no(title, told, len(frame))
 
 
@@ -173,10 +180,6 @@ CONSTRAINT_KINDS: tuple[type[Constraint], ...] = (
 )
 
 
-def _expression(condition: str | Expression) -> Expression:
-    return condition if isinstance(condition, Expression) else Expression(condition)
-
-
 def _asked(title: str, condition: Any, rows: Any) -> Any:
     """What a user's function says of rows."""
     try:
@@ -186,6 +189,8 @@ def _asked(title: str, condition: Any, rows: Any) -> Any:
 
 
 def _yes_or_no(title: str, told: Any, n_rows: int) -> BoolArray:
+    if np.ndim(told) != 1:
+        raise ConstraintError(f"{title}: needs one yes or no for each row, got {np.ndim(told)}-D.")
     answers = pd.Series(told if isinstance(told, pd.Series) else np.asarray(told))
     if len(answers) != n_rows or not pd.api.types.is_bool_dtype(answers.dtype):
         raise ConstraintError(

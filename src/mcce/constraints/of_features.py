@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from ..columns import as_numbers, is_missing, plain
+from ..columns import as_numbers, is_missing, is_time, plain
 from ..errors import ConstraintError
 from ..kernels import BoolArray, FloatArray, IntArray
 from ..schema import Feature
@@ -162,11 +162,13 @@ class Change(FeatureConstraint):
         (feature,) = features
         check_numeric(self.name, feature)
         for end in (self.at_least, self.at_most):
+            if end is not None and _share(end) is not None and is_time(feature.table.dtype):
+                raise ConstraintError(f"{self.name}: a share of a date means nothing, got {end!r}.")
             if end is not None and _share(end) is None:
                 length(self.name, feature, end)
-        at_one = np.ones(1)
-        low, high = self.bounds(feature, at_one)
-        if not low[0] <= high[0]:
+        shares = [_share(end) is not None for end in (self.at_least, self.at_most)]
+        low, high = self.bounds(feature, np.ones(1))
+        if shares[0] == shares[1] and not low[0] <= high[0]:
             raise ConstraintError(
                 f"{self.name}: at_least={self.at_least!r} is above at_most={self.at_most!r}."
             )
@@ -260,24 +262,29 @@ def _check_levels(title: str, feature: Feature, named: Iterable[Any]) -> None:
 
 def _number(title: str, feature: Feature, value: Any) -> float:
     """A value of the feature in the unit of its numbers."""
+    dtype = feature.table.dtype
+    is_number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
     try:
-        cell = pd.Series([value]).astype(feature.table.dtype)
-        number = float(as_numbers(cell)[0]) if feature.table.dtype.kind in "mM" else float(value)
+        if is_time(dtype) == is_number:
+            raise TypeError("a date or a length of time is needed" if is_number else "no number")
+        cell = pd.Series([value]).astype(dtype) if is_time(dtype) else value
+        number = float(as_numbers(cell)[0] if is_time(dtype) else value)
     except (TypeError, ValueError, OverflowError) as error:
         raise ConstraintError(
             f"{title}: {value!r} is no value of {feature.name!r}: {error}."
         ) from error
-    is_time = feature.table.dtype.kind in "mM"
-    if math.isnan(number) or (isinstance(value, (bool, str)) and not is_time):
+    if math.isnan(number):
         raise ConstraintError(f"{title}: {value!r} is no value of {feature.name!r}.")
     return number
 
 
 def length(title: str, feature: Feature, value: Any) -> float:
     """A difference in the unit of the feature's numbers."""
-    if feature.table.dtype.kind not in "mM":
+    if not is_time(feature.table.dtype):
         return _number(title, feature, value)
     try:
+        if isinstance(value, (int, float, np.number)):
+            raise TypeError("a number has no unit")
         unit = as_numbers(feature.known.iloc[:1] + pd.Timedelta(value))
         return float(unit[0] - as_numbers(feature.known.iloc[:1])[0])
     except (TypeError, ValueError, IndexError) as error:

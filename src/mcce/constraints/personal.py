@@ -92,18 +92,23 @@ class Personal:
         feature: Feature,
         people: IntArray,
     ) -> tuple[IntArray, IntArray]:
-        """Lowest and highest codes of two runs each: of numbers, and the missing one."""
+        """Lowest and highest codes of three runs each: of numbers, missing, and the own one."""
         own = as_numbers(self.rows.own(position, people), feature.table.dtype)
         known = as_numbers(feature.known, feature.table.dtype)
         bounds = [rule.bounds(feature, own) for rule in rules]
         least = reduce(np.maximum, [low for low, _ in bounds], np.full(own.size, -np.inf))
         most = reduce(np.minimum, [high for _, high in bounds], np.full(own.size, np.inf))
         may_miss = feature.has_missing and all(rule.can_become_missing for rule in rules)
-        low, high = np.empty((2, people.size, 2), dtype=np.int64)
+        low, high = np.empty((2, people.size, 3), dtype=np.int64)
         low[:, 0] = np.searchsorted(known, least, side="left")
         high[:, 0] = np.searchsorted(known, most, side="right") - 1
         low[:, 1], high[:, 1] = len(known), len(known) if may_miss else FREE
-        return low, high
+        # Staying is always allowed, so the own value may be drawn as any other.
+        code = feature.encode(self.rows.own(position, people))[0]
+        inside = ((low[:, :2] <= code[:, None]) & (code[:, None] <= high[:, :2])).any(axis=1)
+        low[:, 2], high[:, 2] = code, np.where(inside | (code < 0), FREE, code)
+        order = np.argsort(low, axis=1)
+        return np.take_along_axis(low, order, axis=1), np.take_along_axis(high, order, axis=1)
 
     def _level_runs(
         self,
@@ -117,6 +122,7 @@ class Personal:
         new = [*feature.level_codes, *([MissingLevel] * feature.has_missing)]
         free = np.ones((len(own), len(new)), dtype=bool)
         allowed = reduce(np.logical_and, [rule.pairs(feature, own, new) for rule in rules], free)
+        allowed |= np.array([[a == b for b in new] for a in own], dtype=bool)  # staying
         low, high = _runs_of(allowed)
         return low[number], high[number]
 

@@ -104,6 +104,8 @@ def frozen(*features: Hashable, where: Where = None) -> Constraint:
     ``where``: a condition such as ``"age > 60"``, a function of the people's frame, or one yes or
     no for each person.
     """
+    if isinstance(where, str):
+        Expression(where)  # an error here and not when people are explained
     return Frozen(_names("frozen", features), where)
 
 
