@@ -10,7 +10,9 @@
 
 #include "mcce/compare.hpp"
 #include "mcce/grow.hpp"
+#include "mcce/nearest.hpp"
 #include "mcce/sample.hpp"
+#include "mcce/support.hpp"
 
 namespace nb = nanobind;
 
@@ -84,6 +86,16 @@ nb::tuple grow_tree(const nb::list& codes, const In<std::int32_t, 1>& n_codes,
                           give(std::move(tree.sets)), give(std::move(tree.values)));
 }
 
+// The trees of a chain in the order of kernels.Trees, and the levels of each column.
+mcce::Forest read_forest(const In<std::int64_t, 1>& roots, const In<std::int32_t, 1>& feature,
+                         const In<std::int32_t, 1>& cut, const In<std::int32_t, 1>& left,
+                         const In<std::int32_t, 1>& right, const In<std::int64_t, 1>& start,
+                         const In<std::int32_t, 1>& count, const In<std::uint64_t, 1>& sets,
+                         const In<std::int32_t, 1>& values, const In<std::int32_t, 1>& n_levels) {
+    return {roots.data(), roots.size(), feature.data(), cut.data(),    left.data(),    right.data(),
+            count.data(), start.data(), sets.data(),    values.data(), n_levels.data()};
+}
+
 Out<std::int32_t> sample(const In<std::int64_t, 1>& roots, const In<std::int32_t, 1>& feature,
                          const In<std::int32_t, 1>& cut, const In<std::int32_t, 1>& left,
                          const In<std::int32_t, 1>& right, const In<std::int64_t, 1>& start,
@@ -98,9 +110,7 @@ Out<std::int32_t> sample(const In<std::int64_t, 1>& roots, const In<std::int32_t
     std::vector<std::int32_t> out(n_trees * n_groups * n_draws);
     {
         nb::gil_scoped_release release;
-        const mcce::Forest forest{roots.data(), n_trees,      feature.data(), cut.data(),
-                                  left.data(),  right.data(), count.data(),   start.data(),
-                                  sets.data(),  values.data(), n_levels.data()};
+        const auto forest = read_forest(roots, feature, cut, left, right, start, count, sets, values, n_levels);
         const mcce::Limits limits{own.size() ? own.data() : nullptr, first.data(), last.data(),
                                   runs.data(), near.data()};
         mcce::Sampler(forest, responses.data(), limits)
@@ -108,6 +118,81 @@ Out<std::int32_t> sample(const In<std::int64_t, 1>& roots, const In<std::int32_t
                     out.data());
     }
     return give(std::move(out), {n_trees, n_groups, n_draws});
+}
+
+nb::tuple gather_holdings(const In<std::int64_t, 1>& roots, const In<std::int32_t, 1>& feature,
+                          const In<std::int32_t, 1>& cut, const In<std::int32_t, 1>& left,
+                          const In<std::int32_t, 1>& right, const In<std::int64_t, 1>& start,
+                          const In<std::int32_t, 1>& count, const In<std::uint64_t, 1>& sets,
+                          const In<std::int32_t, 1>& values, const In<std::int32_t, 1>& n_levels,
+                          const In<std::int32_t, 1>& responses, const In<std::int32_t, 1>& missing) {
+    const auto forest = read_forest(roots, feature, cut, left, right, start, count, sets, values, n_levels);
+    auto held = mcce::gather_holdings(forest, feature.size(), responses.data(), missing.data());
+    return nb::make_tuple(give(std::move(held.size)), give(std::move(held.low)), give(std::move(held.high)),
+                          give(std::move(held.misses)), give(std::move(held.offset)),
+                          give(std::move(held.sets)));
+}
+
+Out<std::int32_t> strain(const In<std::int64_t, 1>& roots, const In<std::int32_t, 1>& feature,
+                         const In<std::int32_t, 1>& cut, const In<std::int32_t, 1>& left,
+                         const In<std::int32_t, 1>& right, const In<std::int64_t, 1>& start,
+                         const In<std::int32_t, 1>& count, const In<std::uint64_t, 1>& sets,
+                         const In<std::int32_t, 1>& values, const In<std::int32_t, 1>& n_levels,
+                         const In<std::int32_t, 1>& responses, const In<std::int32_t, 1>& missing,
+                         const In<std::int32_t, 1>& size, const In<std::int32_t, 1>& low,
+                         const In<std::int32_t, 1>& high, const In<std::uint8_t, 1>& misses,
+                         const In<std::int64_t, 1>& offset, const In<std::uint64_t, 1>& held_sets,
+                         const In<std::int32_t, 1>& n_codes, const In<std::int32_t, 2>& codes,
+                         const In<std::int32_t, 1>& least) {
+    const std::size_t n_rows = codes.shape(1);
+    std::vector<std::int32_t> out(roots.size() * n_rows);
+    {
+        nb::gil_scoped_release release;
+        const auto forest = read_forest(roots, feature, cut, left, right, start, count, sets, values, n_levels);
+        const mcce::Held held{size.data(),   low.data(),    high.data(),
+                              misses.data(), offset.data(), held_sets.data()};
+        mcce::strain(forest, held, responses.data(), missing.data(), n_codes.data(), codes.data(), n_rows,
+                     least.data(), out.data());
+    }
+    return give(std::move(out), {roots.size(), n_rows});
+}
+
+nb::tuple build_neighbours(const In<double, 2>& points, const In<std::uint8_t, 1>& is_level) {
+    mcce::Neighbours built;
+    {
+        nb::gil_scoped_release release;
+        built = mcce::NeighbourBuilder(points.data(), points.shape(0), points.shape(1), is_level.data()).build();
+    }
+    return nb::make_tuple(give(std::move(built.points), {points.shape(0), points.shape(1)}),
+                          give(std::move(built.first)), give(std::move(built.last)),
+                          give(std::move(built.left)), give(std::move(built.right)),
+                          give(std::move(built.column)), give(std::move(built.left_edge)),
+                          give(std::move(built.right_edge)));
+}
+
+Out<double> nearest(const In<double, 2>& points, const In<std::int64_t, 1>& first,
+                    const In<std::int64_t, 1>& last, const In<std::int64_t, 1>& left,
+                    const In<std::int64_t, 1>& right, const In<std::int32_t, 1>& column,
+                    const In<double, 1>& left_edge, const In<double, 1>& right_edge,
+                    const In<std::uint8_t, 1>& is_level, const In<double, 2>& rows, std::size_t k) {
+    const std::size_t n_rows = rows.shape(0), n_columns = rows.shape(1);
+    std::vector<double> out(n_rows * k);
+    {
+        nb::gil_scoped_release release;
+        mcce::Seeker seeker({points.data(), n_columns, is_level.data(), first.data(), last.data(), left.data(),
+                             right.data(), column.data(), left_edge.data(), right_edge.data()}, k);
+        for (std::size_t row = 0; row < n_rows; ++row) seeker.seek(rows.data() + row * n_columns, &out[row * k]);
+    }
+    return give(std::move(out), {n_rows, k});
+}
+
+Out<std::int64_t> first_equal(const In<std::int32_t, 2>& rows) {
+    std::vector<std::int64_t> first(rows.shape(0));
+    {
+        nb::gil_scoped_release release;
+        mcce::first_equal(rows.data(), rows.shape(0), rows.shape(1), first.data());
+    }
+    return give(std::move(first));
 }
 
 Out<std::uint8_t> first_of_each(const In<std::int32_t, 3>& codes) {
@@ -174,4 +259,9 @@ NB_MODULE(_native, module) {
     module.def("sample", &sample);
     module.def("first_of_each", &first_of_each);
     module.def("rank", &rank);
+    module.def("gather_holdings", &gather_holdings);
+    module.def("strain", &strain);
+    module.def("build_neighbours", &build_neighbours);
+    module.def("nearest", &nearest);
+    module.def("first_equal", &first_equal);
 }

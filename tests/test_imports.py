@@ -20,16 +20,19 @@ def imported_by(statement):
     return {module: int(own) for own, module in lines}
 
 
+def own_time(imported):
+    return sum(spent for module, spent in imported.items() if module.partition(".")[0] == "mcce")
+
+
 def test_the_import_loads_nothing_but_the_required_libraries_and_takes_no_time_of_its_own():
     before = imported_by("import numpy, pandas, sklearn.base, sklearn.utils")
     after = imported_by("import mcce")
 
     loaded = {module.partition(".")[0] for module in set(after) - set(before)}
-    own = [spent for module, spent in after.items() if module.partition(".")[0] == "mcce"]
     strangers = loaded - REQUIRED - THEIRS - set(sys.stdlib_module_names) - {"mcce"}
     assert not {module for module in strangers if not module.startswith("_")}
-    # A tenth of a second where it was measured, so a busy machine does no harm.
-    assert sum(own) < 500_000
+    # A tenth of a second where it was measured; the best of several, so a busy machine does no harm.
+    assert min(own_time(after), *(own_time(imported_by("import mcce")) for _ in range(3))) < 500_000
 
 
 def test_public_names_are_sorted_and_there():

@@ -19,6 +19,7 @@ from .explainer import MCCE, load
 from .interval import Interval
 from .model import TreeChain
 from .schema import Schema
+from .searches import Search
 from .version import __version__
 
 __all__ = [
@@ -37,6 +38,7 @@ __all__ = [
     "SavedFileError",
     "Schema",
     "SchemaError",
+    "Search",
     "TreeChain",
     "__version__",
     "constraints",

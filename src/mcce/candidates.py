@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from .kernels import BoolArray, Codes, Comparison, IntArray
+from .columns import as_numbers
+from .kernels import BoolArray, Codes, Comparison, FloatArray, IntArray
 from .schema import OWN, Rows
 
 
@@ -75,12 +76,7 @@ class Candidates:
 
     def training_codes(self) -> Codes:
         """The codes in the training values, -1 where a generator invented the value."""
-        codes = self.comparison.codes
-        if self.tables is self.rows.tables:
-            return codes
-        features = [self.rows.schema.features[position] for position in self.rows.schema.mutable]
-        known = [f.encode(table)[0] for f, table in zip(features, self.tables, strict=True)]
-        return np.stack([row[drawn] for row, drawn in zip(known, codes, strict=True)])
+        return _training_codes(self.rows, self.tables, self.comparison.codes)
 
     def choose(self, person: IntArray, draw: IntArray | Codes) -> Chosen:
         """Some candidates, by person and draw as numbered in this block."""
@@ -115,6 +111,10 @@ class Chosen:
         """The candidates as rows."""
         return self.rows.compose(self.owner, self.codes, self.tables)
 
+    def training_codes(self) -> Codes:
+        """The codes in the training values; they mean nothing where the cell is the own one."""
+        return _training_codes(self.rows, self.tables, self.codes)
+
     def take(self, places: IntArray | BoolArray) -> Chosen:
         """Those at the given places."""
         return replace(self, owner=self.owner[places], codes=self.codes[:, places])
@@ -148,3 +148,61 @@ class Chosen:
             for column in zip(*(part.tables for part in parts), strict=True)
         ]
         return cls(rows, owner, np.concatenate(moved, axis=1), tables)
+
+
+class Lookup:
+    """Candidates out of any blocks as trees and distances read them.
+
+    Parameters
+    ----------
+    rows
+        All factuals.
+    tables
+        The value of each code, one table per mutable feature.
+    """
+
+    def __init__(self, rows: Rows, tables: Sequence[pd.Series[Any]]) -> None:
+        self.rows = rows
+        self._descent: list[Codes] = []
+        self._points: list[FloatArray] = []
+        for position, table in zip(rows.schema.mutable, tables, strict=True):
+            feature = rows.schema.features[position]
+            if tables is rows.tables:
+                exact = descent = np.arange(feature.n_codes, dtype=np.int32)
+                numbers = feature.numbers
+            else:
+                exact, descent = feature.encode(table)
+                numbers = (
+                    None if feature.numbers is None else as_numbers(table, feature.table.dtype)
+                )
+            self._descent.append(descent)
+            self._points.append(feature.place(exact, numbers))
+
+    def descent(self, owner: IntArray, codes: Codes) -> Codes:
+        """Descent codes of all features, shape (n_features, n_chosen)."""
+        cells = self.rows.descent[:, owner]
+        for position, table, drawn in zip(self._mutable, self._descent, codes, strict=True):
+            changed = drawn != OWN
+            cells[position, changed] = table[drawn[changed]]
+        return cells
+
+    def points(self, owner: IntArray, codes: Codes) -> FloatArray:
+        """Points in the space of all features, shape (n_chosen, n_features)."""
+        cells = self.rows.points[owner]
+        for position, table, drawn in zip(self._mutable, self._points, codes, strict=True):
+            changed = drawn != OWN
+            cells[changed, position] = table[drawn[changed]]
+        return cells
+
+    @property
+    def _mutable(self) -> IntArray:
+        return self.rows.schema.mutable
+
+
+def _training_codes(rows: Rows, tables: Sequence[pd.Series[Any]], codes: Codes) -> Codes:
+    """Codes that index some tables as codes in the training values."""
+    if tables is rows.tables:
+        return codes
+    features = [rows.schema.features[position] for position in rows.schema.mutable]
+    known = [f.encode(table)[0] for f, table in zip(features, tables, strict=True)]
+    return np.stack([row[drawn] for row, drawn in zip(known, codes, strict=True)])

@@ -20,10 +20,10 @@ import pandas as pd
 
 from .columns import differ
 from .decision import Scored
+from .found import Found
 from .frames import PANDAS, Door
 from .kernels import IntArray
 from .schema import Rows
-from .search import Found
 
 ANSWERED, ALREADY, UNANSWERED = "answered", "already desired", "no answer"
 _ROWS, _ACCOUNTS = ("factuals", "frame", "nearest_misses"), ("measures", "people")
@@ -46,6 +46,9 @@ class Counterfactuals:
         Counterfactuals, with the columns and dtypes of the people; index (factual, rank).
     measures
         For each of them: score, sparsity, gower, l1 (the sum over features: n_features * gower).
+        If fit learned what accepted rows look like, also ``in_support``, ``nearness`` (the share of
+        real accepted rows that are nearer to the others) and ``without_peers`` (no accepted
+        training row has the person's immutable values); see :class:`mcce.accepted.Accepted`.
     owner : (n_counterfactuals,)
         Position in ``factuals`` of the person each row belongs to.
     people
@@ -88,11 +91,17 @@ class Counterfactuals:
 
     @classmethod
     def build(
-        cls, rows: Rows, scored: Scored, found: Found, seconds: Mapping[str, float]
+        cls,
+        rows: Rows,
+        scored: Scored,
+        found: Found,
+        seconds: Mapping[str, float],
+        looks: Mapping[str, np.ndarray],
     ) -> Counterfactuals:
         """The result of a search for the people in ``rows``.
 
-        ``scored`` holds what the predictor says of the people themselves.
+        ``scored`` holds what the predictor says of the people themselves, ``looks`` further
+        measures of the answers.
         """
         labels = rows.labels
         if isinstance(labels, pd.MultiIndex):
@@ -107,6 +116,7 @@ class Counterfactuals:
             "sparsity": answers.sparsity,
             "gower": answers.gower,
             "l1": answers.gower * len(rows.schema.features),
+            **looks,
         }
         return cls(
             factuals=rows.as_given(rows.frame).set_axis(labels),

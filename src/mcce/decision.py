@@ -81,6 +81,24 @@ class Decision:
         valid = labels.isin(list(self.desired)).to_numpy(dtype=bool)
         return Scored(self._scores(frame) if self.columns else valid.astype(np.float64), valid)
 
+    @property
+    def graded(self) -> bool:
+        """Whether scores tell more than the decision does."""
+        return isinstance(self.desired, Interval) or bool(self.columns)
+
+    def merit(self, scores: FloatArray) -> FloatArray:
+        """How good scores are, the higher the better, also beyond what is desired.
+
+        Interval: the distance to the nearer end, negative outside; an end that a probability cannot
+        pass is none. Labels: their probability.
+        """
+        if not isinstance(self.desired, Interval):
+            return scores
+        low, high = self.desired.low, self.desired.high
+        if self.columns:
+            low, high = (-math.inf if low <= 0 else low), (math.inf if high >= 1 else high)
+        return Interval(low, high).margin(scores)
+
     def shortfall(self, scores: FloatArray) -> FloatArray:
         """How far each score is from what is desired; 0 is there."""
         interval = self.desired if isinstance(self.desired, Interval) else Interval(1.0, math.inf)
@@ -89,15 +107,11 @@ class Decision:
     def margin(self, frame: pd.DataFrame, scores: FloatArray) -> FloatArray:
         """How far inside the desired set each row of a frame is, given their scores.
 
-        Interval: the distance of the score to the nearer end, negative outside; an end that a
-        probability cannot pass is none. Labels: the largest probability of a desired one less the
+        Interval: the merit of the score. Labels: the largest probability of a desired one less the
         largest of another, NaN where the predictor gives no probabilities.
         """
         if isinstance(self.desired, Interval):
-            low, high = self.desired.low, self.desired.high
-            if self.columns:
-                low, high = (-math.inf if low <= 0 else low), (math.inf if high >= 1 else high)
-            return Interval(low, high).margin(scores)
+            return self.merit(scores)
         if not self.columns or frame.empty:
             return np.full(len(frame), np.nan)
         answer = self._ask(self.method, frame)

@@ -16,12 +16,14 @@ from typing import Any
 
 import numpy as np
 
+from .accepted import Accepted
 from .constraints.bound import Constraints
 from .counterfactuals import UNANSWERED, Counterfactuals
 from .decision import Decision, decide
-from .distances import Gower, find_distance
-from .errors import ConstraintError, McceWarning, NotFittedError, ParameterError
+from .distances import find_distance
+from .errors import McceWarning, ParameterError
 from .estimator import Estimator
+from .found import Found
 from .kernels import FloatArray, IntArray, rows_as_bytes
 from .model import find_generator
 from .parameters import (
@@ -30,17 +32,19 @@ from .parameters import (
     check_trial,
     learned_parameters,
 )
-from .postprocess import Ranking
-from .protocols import Distance, Generator, Progress, Rule, Watcher
+from .plan import make_plan
+from .protocols import Distance, Generator, Progress, Watcher
 from .relax import relaxations
 from .robustness import Trial, measure_robustness
-from .rules import NoTrainingRow, Obeys
 from .saving import restore, save
 from .schema import Kind, Rows, Schema
-from .search import Found, Plan, found_nothing, search
+from .search import search
+from .searches import Search, find_search
 from .threads import Clock, ProgressBar
 
 NO_DESIRED = "no training row has the desired decision"
+# Share of real accepted rows by which answers are judged if the search asks for none.
+SHARE = 0.95
 
 
 class MCCE(Estimator):
@@ -67,10 +71,14 @@ class MCCE(Estimator):
         Step 1: ``"trees"`` or a generator object, e.g. ``TreeChain(min_samples_leaf=10)``.
     constraints
         How people may change: a list of :mod:`mcce.constraints`, or the path of a file of them.
+    search
+        How answers are searched for: ``"paper"``, ``"balanced"``, ``"sparse"``, ``"plausible"``,
+        ``"near"``, ``"fast"``, or a :class:`Search` of your own, where all are described.
     n_samples
-        Candidates per person, the K of the paper.
+        Candidates per person, the K of the paper; None: what the search says, 1000 for the paper's.
     max_samples
-        People without an answer get further candidates up to so many; None: no further ones.
+        People without an answer get further candidates up to so many; None: what the search says,
+        no further ones for the paper's.
     max_seconds
         A call of ``explain`` stops after about so long and returns what was found by then.
     n_counterfactuals
@@ -113,6 +121,8 @@ class MCCE(Estimator):
         Training rows with the desired decision.
     seed_ : int
         Seed of all draws.
+    accepted_ : Accepted or None
+        What accepted training rows look like, learned only for searches that ask.
     training_rows_ : array or None
         The training rows as bytes, kept only with ``exclude_training_rows``.
     timings_ : dict
@@ -139,7 +149,8 @@ class MCCE(Estimator):
         score_class: Hashable | None = None,
         generator: str | Generator = "trees",
         constraints: Any = None,
-        n_samples: int = 1000,
+        search: str | Search = "paper",
+        n_samples: int | None = None,
         max_samples: int | None = None,
         max_seconds: float | None = None,
         n_counterfactuals: int = 1,
@@ -162,6 +173,7 @@ class MCCE(Estimator):
         self.score_class = score_class
         self.generator = generator
         self.constraints = constraints
+        self.search = search
         self.n_samples = n_samples
         self.max_samples = max_samples
         self.max_seconds = max_seconds
@@ -214,6 +226,12 @@ class MCCE(Estimator):
         self.generator_: Generator = generator
         self.distance_: Distance = distance.fit(schema, rows, desired)
         self.n_desired_: int = int(desired.sum())
+        self.accepted_: Accepted | None = None
+        if find_search(self.search).needs_accepted:
+            order = getattr(generator, "visit_order", "data")
+            accepted = rows.take(np.flatnonzero(desired))
+            self.accepted_ = Accepted().fit(accepted, order, self.n_jobs)
+            clock.stop("accepted")
         self.seed_: int = _seed(self.random_state)
         self.training_rows_: np.ndarray | None = None
         if self.exclude_training_rows:
@@ -259,7 +277,7 @@ class MCCE(Estimator):
         clock.stop("decision")
         found = self._search(rows, np.flatnonzero(~scored.valid), bound, watch)
         seconds = clock.seconds | found.seconds | {"total": clock.total()}
-        result = Counterfactuals.build(rows, scored, found, seconds)
+        result = Counterfactuals.build(rows, scored, found, seconds, self._looks(found))
         self._warn(result)
         return result.in_kind(rows.door)
 
@@ -329,7 +347,8 @@ class MCCE(Estimator):
         """Put the fitted explainer, without its predictor, into a file for :func:`load`.
 
         The file holds no code. It does hold training values, feature by feature; whole training
-        rows only with ``exclude_training_rows``.
+        rows only with ``exclude_training_rows``, and whole accepted ones with a search that goes by
+        what accepted rows look like.
         """
         self._check_ready()
         save(self, path)
@@ -348,7 +367,7 @@ class MCCE(Estimator):
     ) -> Found:
         """Steps 2 and 3 for the people at these positions."""
         if self.n_desired_ == 0:
-            return found_nothing(rows, people, NO_DESIRED)
+            return Found.nothing(rows, people, NO_DESIRED)
         bar = ProgressBar(people.size, "explain", self.verbose)
 
         ends = time.monotonic() + (math.inf if self.max_seconds is None else self.max_seconds)
@@ -358,52 +377,17 @@ class MCCE(Estimator):
             told = watch(progress) if watch is not None else None
             return told or time.monotonic() >= ends
 
-        plan = Plan(
-            generator=self.generator_,
-            decision=self.decision_,
-            ranking=self._ranking(constraints),
-            constraints=constraints,
-            n_samples=self.n_samples,
-            max_samples=self.max_samples or self.n_samples,
-            seed=self.seed_,
-            memory=self.memory,
-            n_jobs=self.n_jobs,
-            watch=look_on,
-        )
         try:
-            return search(plan, rows, people)
+            return search(make_plan(self, constraints, look_on), rows, people)
         finally:
             bar.close()
 
-    def _ranking(self, constraints: Constraints) -> Ranking:
-        rules: list[Rule] = [Obeys(constraints, constraint) for constraint in constraints.of_rows]
-        distance = self.distance_
-        if constraints.weights is not None:
-            if not isinstance(distance, Gower):
-                raise ConstraintError(
-                    f"Weights are those of the Gower distance, but distance is {distance.name!r}. "
-                    "Leave the weights or the distance out."
-                )
-            distance = Gower(constraints.weights)
-        if self.exclude_training_rows:
-            if self.training_rows_ is None:
-                raise NotFittedError(
-                    "exclude_training_rows was set after fit, which did not keep the training "
-                    "rows. Fit again."
-                )
-            rules.append(NoTrainingRow(self.training_rows_))
-        most = self.max_samples or self.n_samples
-        n_counterfactuals = min(self.n_counterfactuals, most)
-        return Ranking(
-            n_counterfactuals=n_counterfactuals,
-            rank_by=tuple(self.rank_by),
-            distance=distance,
-            tolerance=self.tolerance,
-            max_sparsity=self.max_sparsity,
-            max_distance=self.max_distance,
-            rules=tuple(rules),
-            diversity=self.diversity if n_counterfactuals > 1 else None,
-        )
+    def _looks(self, found: Found) -> dict[str, np.ndarray]:
+        """How real the answers look, where fit has learned what accepted rows look like."""
+        if self.accepted_ is None:
+            return {}
+        share = find_search(self.search).support or SHARE
+        return self.accepted_.measures(found.answers.chosen, share)
 
     def _warn(self, result: Counterfactuals) -> None:
         """One warning per call for what a user must not overlook."""
@@ -418,6 +402,13 @@ class MCCE(Estimator):
             told.append(
                 f"The predictor is unstable: {result.n_unstable} counterfactuals it had accepted "
                 "were refused when it was asked again, and were withdrawn."
+            )
+        alone = result.to_pandas().measures.get("without_peers")
+        if alone is not None and alone.any():
+            told.append(
+                f"{int(alone.sum())} counterfactuals are for people whose immutable values no "
+                "accepted training row has: nothing is known of what is usual for them "
+                "(without_peers in result.measures)."
             )
         if told:
             warnings.warn(" ".join(told), McceWarning, stacklevel=3)

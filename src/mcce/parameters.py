@@ -31,25 +31,21 @@ LEARNED = (
 
 def check_parameters(given: Any) -> None:
     """Raise for the first parameter of an explainer that cannot work."""
-    _check_whole("n_samples", given.n_samples, 1, 2**31 - 1)
-    _check_whole("n_counterfactuals", given.n_counterfactuals, 1, 2**31 - 1)
+    if given.n_samples is not None:
+        check_whole("n_samples", given.n_samples, 1, 2**31 - 1)
+    check_whole("n_counterfactuals", given.n_counterfactuals, 1, 2**31 - 1)
     if given.diversity is not None:
         check_real("diversity", given.diversity, "None or a number from 0 to 1", most=1.0)
     if given.max_sparsity is not None:
-        _check_whole("max_sparsity", given.max_sparsity, 0, 2**31 - 1)
+        check_whole("max_sparsity", given.max_sparsity, 0, 2**31 - 1)
     if given.max_samples is not None:
-        _check_whole("max_samples", given.max_samples, 1, 2**31 - 1)
-        if given.max_samples < given.n_samples:
-            raise ParameterError(
-                f"max_samples must be at least n_samples, {given.n_samples}, got "
-                f"{given.max_samples!r}."
-            )
+        check_whole("max_samples", given.max_samples, 1, 2**31 - 1)
     if given.max_seconds is not None:
         check_real("max_seconds", given.max_seconds, "a number of seconds > 0", zero=False)
     if given.max_distance is not None:
         check_real("max_distance", given.max_distance, "a number >= 0", infinite=True)
     if given.random_state is not None:
-        _check_whole("random_state", given.random_state, 0, 2**64 - 1)
+        check_whole("random_state", given.random_state, 0, 2**64 - 1)
     check_real("tolerance", given.tolerance, "a finite number >= 0")
     check_real("memory", given.memory, "a finite number of megabytes > 0", zero=False)
     _check_rank_by(given.rank_by)
@@ -67,10 +63,10 @@ def check_parameters(given: Any) -> None:
 
 def check_trial(n_perturbations: Any, scale: Any, random_state: Any) -> None:
     """Raise for the first parameter of ``robustness`` that cannot work."""
-    _check_whole("n_perturbations", n_perturbations, 1, 100_000)
+    check_whole("n_perturbations", n_perturbations, 1, 100_000)
     check_real("scale", scale, "a number above 0 and up to 1", zero=False, most=1.0)
     if random_state is not None:
-        _check_whole("random_state", random_state, 0, 2**64 - 1)
+        check_whole("random_state", random_state, 0, 2**64 - 1)
 
 
 def learned_parameters(given: Any) -> dict[str, Any]:
@@ -123,7 +119,8 @@ def _same(first: Any, second: Any) -> bool:
     return first is second or (type(first) is type(second) and bool(first == second))
 
 
-def _check_whole(name: str, value: Any, least: int, most: int) -> None:
+def check_whole(name: str, value: Any, least: int, most: int) -> None:
+    """Raise unless a parameter is a whole number in a range."""
     whole = isinstance(value, Integral) and not isinstance(value, bool)
     if not whole or not least <= int(value) <= most:
         raise ParameterError(

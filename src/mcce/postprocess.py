@@ -216,7 +216,7 @@ class Picks:
         names = [field.name for field in fields(cls)]
         return cls(*(np.concatenate([getattr(p, n) for p in (nobody, *parts)]) for n in names))
 
-    def take(self, places: BoolArray) -> Picks:
+    def take(self, places: IntArray | BoolArray) -> Picks:
         """Those at the given places."""
         return Picks(*(getattr(self, field.name)[places] for field in fields(self)))
 
@@ -317,6 +317,11 @@ class Misses:
 
     picks: Picks
     reasons: list[str]
+
+    @classmethod
+    def none(cls) -> Misses:
+        """Nobody's."""
+        return cls(Picks.join([]), [])
 
 
 def explain_misses(waves: Waves) -> Misses:

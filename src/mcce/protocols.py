@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 from .kernels import BoolArray, Codes, FloatArray, IntArray, WordArray
 
 if TYPE_CHECKING:
-    from .candidates import Candidates, Sampled
+    from .candidates import Candidates, Chosen, Sampled
     from .schema import Rows, Schema
 
 
@@ -64,6 +64,14 @@ class Rule(Protocol):
 
     def __call__(self, candidates: Candidates) -> BoolArray:
         """Which candidates the rule lets pass, shape (n_people, n_draws)."""
+        ...
+
+
+class RowRule(Rule, Protocol):
+    """A rule that can be asked about any rows, whoever's draws they are."""
+
+    def keeps(self, chosen: Chosen) -> BoolArray:
+        """Which rows the rule lets pass, shape (n_chosen,)."""
         ...
 
 

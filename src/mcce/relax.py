@@ -17,10 +17,10 @@ import pandas as pd
 from sklearn.base import clone
 
 from .constraints.bound import Constraints
+from .found import Found
 from .frames import ArrayDoor
 from .kernels import IntArray
 from .schema import OWN, Rows
-from .search import Found
 
 if TYPE_CHECKING:
     from .explainer import MCCE

@@ -10,11 +10,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .candidates import Candidates, Chosen
+from .candidates import Candidates, Chosen, Lookup
 from .constraints.bound import Constraints
 from .constraints.kinds import MaxChanges, Relation, Together
-from .kernels import BoolArray, IntArray, rows_as_bytes
+from .kernels import BoolArray, Codes, IntArray, rows_as_bytes
 from .schema import OWN
+from .support import Support
 
 ROWS_PER_PIECE = 100_000
 
@@ -35,8 +36,19 @@ class NoTrainingRow:
         codes[schema.mutable] = candidates.training_codes()
         own = candidates.rows.exact[:, candidates.people[first]]
         codes[schema.immutable] = own[schema.immutable][:, :, None]
-        copies = np.isin(rows_as_bytes(codes.reshape(len(codes), -1).T), self.training)
+        copies = self._copies(codes.reshape(len(codes), -1))
         return ~copies.reshape(first.size, n_draws)[candidates.group]
+
+    def keeps(self, chosen: Chosen) -> BoolArray:
+        """Rows that differ from every training row somewhere."""
+        mutable = chosen.rows.schema.mutable
+        codes = chosen.rows.exact[:, chosen.owner]
+        drawn = chosen.training_codes()
+        codes[mutable] = np.where(chosen.codes == OWN, codes[mutable], drawn)
+        return ~self._copies(codes)
+
+    def _copies(self, codes: Codes) -> BoolArray:
+        return np.isin(rows_as_bytes(codes.T), self.training)
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,16 +69,38 @@ class Obeys:
         person, draw = np.nonzero(candidates.distinct[candidates.group])
         for start in range(0, person.size, ROWS_PER_PIECE):
             piece = slice(start, start + ROWS_PER_PIECE)
-            keep[person[piece], draw[piece]] = self._judge(
-                candidates.choose(person[piece], draw[piece])
-            )
+            chosen = candidates.choose(person[piece], draw[piece])
+            keep[person[piece], draw[piece]] = self.keeps(chosen)
         return keep
 
-    def _judge(self, chosen: Chosen) -> BoolArray:
+    def keeps(self, chosen: Chosen) -> BoolArray:
+        """Rows that the constraint lets pass."""
         if isinstance(self.constraint, Relation):
             return self.constraint.holds(chosen.frame, chosen.rows.schema.door)
         places = self.constraints.rows_of(self.constraint)
         return self.constraint.holds(chosen.codes[places] != OWN)
+
+
+@dataclass(frozen=True, eq=False)
+class InSupport:
+    """Looks like a real accepted row."""
+
+    support: Support
+    sizes: Codes
+    name: str = "support"
+
+    def __call__(self, candidates: Candidates) -> BoolArray:
+        """Candidates that are inside; people of a group share them."""
+        shape = candidates.distinct.shape
+        _, first = np.unique(candidates.group, return_index=True)
+        owner = np.repeat(candidates.people[first], shape[1])
+        codes = candidates.comparison.codes.reshape(-1, owner.size)
+        inside = np.zeros(owner.size, dtype=bool)
+        distinct = np.flatnonzero(candidates.distinct.ravel())
+        lookup = Lookup(candidates.rows, candidates.tables)
+        descent = lookup.descent(owner[distinct], codes[:, distinct])
+        inside[distinct] = self.support.n_outside(descent, self.sizes) == 0
+        return inside.reshape(shape)[candidates.group]
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ come back with their columns, order, dtypes and labels; inputs are never changed
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -22,7 +22,7 @@ from . import columns
 from .conform import conform, hold, recast
 from .errors import SchemaError
 from .frames import PANDAS, ArrayDoor, Door, check_feature_names, enter
-from .kernels import BoolArray, Codes, FloatArray, IntArray
+from .kernels import MISSING, BoolArray, Codes, FloatArray, IntArray
 
 Kind = columns.Kind
 
@@ -105,6 +105,12 @@ class Feature:
             has_missing=has_missing,
         )
         return feature, codes
+
+    def place(self, exact: Codes, numbers: FloatArray | None) -> FloatArray:
+        """Where cells stand on the axis of this feature: range-scaled numbers, or exact codes."""
+        if numbers is None or self.spread == 0:
+            return exact.astype(np.float64)
+        return np.where(np.isnan(numbers), MISSING, numbers / self.spread)
 
     def encode(self, series: pd.Series[Any]) -> tuple[Codes, Codes]:
         """Descent code and exact code of each cell of a column of this feature.
@@ -220,6 +226,11 @@ class Schema:
         return np.flatnonzero([feature.immutable for feature in self.features])
 
     @cached_property
+    def is_level(self) -> BoolArray:
+        """Features whose differences are 0 or 1: categorical and constant ones."""
+        return np.array([feature.spread == 0 for feature in self.features])
+
+    @cached_property
     def spreads(self) -> FloatArray:
         """Training range of each mutable feature, 0 for categorical and constant ones."""
         return np.array([self.features[position].spread for position in self.mutable])
@@ -303,8 +314,27 @@ class Rows:
     door: Door
     dtypes: Sequence[Any]
 
+    @classmethod
+    def of_codes(cls, schema: Schema, codes: Codes) -> Rows:
+        """Rows of training values, given by their codes."""
+        pairs = zip(schema.features, codes, strict=True)
+        cells = [columns.unwrapped(feature.table).take(row) for feature, row in pairs]
+        frame = columns.assemble(cells, pd.Index(schema.names, dtype=object))
+        dtypes = list(frame.dtypes)
+        return cls(schema, frame, frame.index, frame.columns, codes, codes, PANDAS, dtypes)
+
     def __len__(self) -> int:
         return len(self.frame)
+
+    def take(self, places: IntArray) -> Rows:
+        """Some of the rows."""
+        return replace(
+            self,
+            frame=self.frame.take(places).reset_index(drop=True),
+            labels=self.labels.take(places),
+            exact=self.exact[:, places],
+            descent=self.descent[:, places],
+        )
 
     def numbers(self, position: int) -> FloatArray | None:
         """Own values of a numeric feature, NaN for missing; None for a categorical one."""
@@ -333,6 +363,13 @@ class Rows:
                 table = self.schema.features[position].table
                 values[row] = columns.as_numbers(self.own(position, people), table.dtype)
         return values
+
+    @cached_property
+    def points(self) -> FloatArray:
+        """The rows as points in the space of all features, shape (n_rows, n_features)."""
+        features = enumerate(self.schema.features)
+        axes = [f.place(self.exact[at], self.numbers(at)) for at, f in features]
+        return np.stack(axes, axis=1)
 
     @cached_property
     def unseen(self) -> BoolArray:

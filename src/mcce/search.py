@@ -1,7 +1,8 @@
-"""The paper's search as a composition of its steps: generate, rank, ask, confirm.
+"""The search for all people: generate, rank, ask, walk, confirm.
 
-Takes the people to explain and a fitted generator; gives every counterfactual found and, for
-everybody else, the reason and the nearest miss.
+Paper, sections "Generation" and "Post-processing", and beyond it the walk. Takes the people to
+explain and a plan; gives every counterfactual found and, for everybody else, the reason and the
+nearest miss.
 
 Always true: what is found does not depend on blocks, threads or the order of people; every
 counterfactual was valid in a last, fresh call of the predictor on the rows that are returned.
@@ -10,26 +11,60 @@ counterfactual was valid in a last, fresh call of the predictor on the rows that
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
-import pandas as pd
 
-from .candidates import Chosen
+from .choose import Choice, choose
 from .constraints.bound import Constraints
 from .constraints.personal import Personal
 from .decision import Decision
 from .errors import ConstraintError
+from .found import Found, Picked
 from .generate import Block, blocks, generate
-from .kernels import BoolArray, FloatArray, IntArray
-from .postprocess import Asked, Ledger, Picks, Ranked, Ranking, Waves, explain_misses
+from .kernels import IntArray
+from .postprocess import (
+    Asked,
+    Ledger,
+    Misses,
+    Picks,
+    Ranked,
+    Ranking,
+    Waves,
+    explain_misses,
+)
 from .protocols import Generator, Progress, Watcher
 from .rules import NotAgain
 from .schema import Rows
 from .threads import map_ordered
+from .walk import Terms, Walk
 
 STOPPED = "stopped before an answer was found"
+# Draws up to so many times the first are tried for targets inside the support. After that those
+# outside will do too.
+SUPPORTED = 10
+# What a walk takes in memory, in draws.
+DRAWS_PER_WALK = 20
+
+
+@dataclass(frozen=True, eq=False)
+class Walking:
+    """How answers are made of valid candidates.
+
+    Parameters
+    ----------
+    targets, last_targets
+        How candidates are chosen to walk towards: so that the answer may be looked for among the
+        rows on the way, and, for people who have none then, so that they could be answers.
+    terms, choice
+        What a row must be, and which of several is returned.
+    """
+
+    targets: Ranking
+    last_targets: Ranking
+    terms: Terms
+    choice: Choice
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +85,10 @@ class Plan:
         Threads over blocks; the predictor is called from the caller's thread only.
     watch
         Called between waves; may stop the search.
+    walking
+        How to go on from valid candidates; None: they are the answers.
+    last
+        Whether whoever finds nothing now has no answer.
     """
 
     generator: Generator
@@ -62,91 +101,39 @@ class Plan:
     memory: float
     n_jobs: int | None
     watch: Watcher
+    walking: Walking | None = None
+    last: bool = True
 
-
-@dataclass(frozen=True, eq=False)
-class Picked:
-    """Candidates picked out of their blocks, one entry each.
-
-    Parameters
-    ----------
-    chosen
-        Whose they are, and the rows themselves.
-    draw, rank
-        Draw number, and place among the person's counterfactuals from 1.
-    score, sparsity, gower
-        What the predictor said, and what the candidate costs.
-    """
-
-    chosen: Chosen
-    draw: IntArray
-    rank: IntArray
-    score: FloatArray
-    sparsity: IntArray
-    gower: FloatArray
-
-    @property
-    def owner(self) -> IntArray:
-        """Position of each one's person among the factuals."""
-        return self.chosen.owner
-
-    @property
-    def frame(self) -> pd.DataFrame:
-        """The rows themselves."""
-        return self.chosen.frame
-
-    def take(self, places: IntArray | BoolArray) -> Picked:
-        """Those at the given places."""
-        arrays = (getattr(self, field.name)[places] for field in fields(self)[1:])
-        return Picked(self.chosen.take(places), *arrays)
-
-    def in_order(self) -> Picked:
-        """The same, by person and rank."""
-        return self.take(np.lexsort((self.rank, self.owner)))
-
-
-@dataclass(eq=False)
-class Found:
-    """What a search came to.
-
-    Parameters
-    ----------
-    answers, misses
-        Counterfactuals, and the nearest misses of people without any; by person, then rank.
-    reasons
-        Why people without an answer have none, by position among the factuals.
-    n_evaluated
-        Distinct candidates asked.
-    n_unstable
-        Counterfactuals that failed when asked again.
-    stopped
-        Whether the search was stopped before everybody was settled.
-    seconds
-        Seconds by step, added up over threads.
-    """
-
-    answers: Picked
-    misses: Picked
-    reasons: dict[int, str] = field(default_factory=dict)
-    n_evaluated: int = 0
-    n_unstable: int = 0
-    stopped: bool = False
-    seconds: dict[str, float] = field(default_factory=dict)
+    def stages(self) -> Iterator[Plan]:
+        """The plan with more and more draws, for those who have no answer yet."""
+        plan = self
+        if self.walking is not None:
+            most = min(SUPPORTED * self.n_samples, self.max_samples)
+            plan = replace(self, ranking=self.walking.targets, last=False)
+            yield plan
+            while plan.n_samples < most:
+                plan = replace(plan, n_samples=min(2 * plan.n_samples, most))
+                yield plan
+            plan = replace(plan, ranking=self.walking.last_targets, last=True)
+        yield plan
+        while plan.n_samples < plan.max_samples:
+            # All draws, not only the new ones: counts are whole, and what was asked is remembered.
+            plan = replace(plan, n_samples=min(2 * plan.n_samples, plan.max_samples))
+            yield plan
 
 
 def search(plan: Plan, rows: Rows, people: IntArray) -> Found:
-    """Counterfactuals for people, and twice as many draws for those who have none, if allowed."""
+    """Counterfactuals for people; those who have none are searched for again, if allowed."""
     personal, memory = Personal(plan.constraints, rows), list[Asked]()
-    found = _search_once(plan, personal, people, memory)
-    while plan.n_samples < plan.max_samples and not found.stopped:
-        people = np.array(sorted(found.reasons), dtype=np.int64)
-        if not people.size:
+    parts: list[Found] = []
+    for stage in plan.stages():
+        for found in parts[-1:]:  # whoever has nothing is looked for anew
+            found.misses, found.reasons = found.misses.take(people[:0]), {}
+        parts.append(_search_once(stage, personal, people, memory))
+        people = np.array(sorted(parts[-1].reasons), dtype=np.int64)
+        if not people.size or parts[-1].stopped:
             break
-        # All draws, not only the new ones: counts are whole, and what was asked is remembered.
-        plan = replace(plan, n_samples=min(2 * plan.n_samples, plan.max_samples))
-        before = replace(found, misses=found.misses.take(people[:0]), reasons={})
-        found = _merge(rows, [before, _search_once(plan, personal, people, memory)])
-    return found
+    return Found.merge(rows, parts)
 
 
 def _search_once(plan: Plan, personal: Personal, people: IntArray, memory: list[Asked]) -> Found:
@@ -161,19 +148,14 @@ def _search_once(plan: Plan, personal: Personal, people: IntArray, memory: list[
         found = _find(plan, personal, people, memory)
         bad = _confirm(plan, rows, found)
         if not bad.owner.size:
-            return _merge(rows, [*parts, found])
+            return Found.merge(rows, [*parts, found])
         people = np.unique(bad.owner)
-        parts.append(_without(found, people))
+        parts.append(found.without(people))
         failed = NotAgain(
             np.concatenate([failed.person, bad.owner]), np.concatenate([failed.draw, bad.draw])
         )
         rules = [rule for rule in plan.ranking.rules if not isinstance(rule, NotAgain)]
         plan = replace(plan, ranking=replace(plan.ranking, rules=(*rules, failed)))
-
-
-def found_nothing(rows: Rows, people: IntArray, reason: str) -> Found:
-    """The outcome for people who cannot be searched for at all."""
-    return Found(_join(rows, []), _join(rows, []), dict.fromkeys(people.tolist(), reason))
 
 
 def _confirm(plan: Plan, rows: Rows, found: Found) -> Picked:
@@ -190,7 +172,7 @@ def _confirm(plan: Plan, rows: Rows, found: Found) -> Picked:
     bad = found.answers.take(~fresh.valid)
     found.answers = replace(found.answers, score=fresh.score)
     found.n_unstable += bad.owner.size
-    _add(found.seconds, {"confirm": time.perf_counter() - started})
+    found.add_seconds({"confirm": time.perf_counter() - started})
     return bad
 
 
@@ -198,14 +180,17 @@ def _find(plan: Plan, personal: Personal, people: IntArray, memory: list[Asked])
     """One pass over people, block by block; what is asked is added to ``memory``."""
     rows = personal.rows
     this = _Pass(plan, personal, people.size, memory)
-    todo = blocks(personal, people, plan.n_samples, plan.memory)
+    n_draws = plan.n_samples
+    if plan.walking is not None:
+        n_draws += DRAWS_PER_WALK * plan.ranking.n_counterfactuals
+    todo = blocks(personal, people, n_draws, plan.memory)
     parts = []
     for block, ranked, seconds in map_ordered(this.prepare, todo, plan.n_jobs):
         parts.append(this.settle(block, ranked))
-        _add(parts[-1].seconds, seconds)
+        parts[-1].add_seconds(seconds)
         if this.stopped:
             break
-    found = _merge(rows, parts)
+    found = Found.merge(rows, parts)
     unanswered = np.zeros(len(rows), dtype=bool)
     unanswered[people] = True
     unanswered[found.answers.owner] = False
@@ -248,23 +233,51 @@ class _Pass:
         waves = Waves(ranked, ledger)
         while not self.stopped and not waves.settled.all():
             waves.next_wave()
-            n_settled = self.n_settled + int(waves.settled.sum())
-            progress = Progress(self.n_people, n_settled, self.n_evaluated + ledger.n_evaluated)
-            self.stopped = bool(self.plan.watch(progress))
-        misses = explain_misses(waves)
+            self._look_on(int(waves.settled.sum()), ledger.n_evaluated)
+        misses = explain_misses(waves) if self.plan.last else Misses.none()
+        answers, n_evaluated = self._walk(ledger, waves.answers())
         one_group = block.group[0] == block.group[-1]
         self.before = [*(self.before if one_group else ()), *ledger.asked]
         self.memory += ledger.asked
         self.n_settled += block.people.size
-        self.n_evaluated += ledger.n_evaluated
+        self.n_evaluated += ledger.n_evaluated + n_evaluated
         missed = block.people[misses.picks.person].tolist()
         return Found(
-            answers=_picked(ledger, waves.answers()),
+            answers=answers,
             misses=_picked(ledger, misses.picks),
             reasons=dict(zip(missed, misses.reasons, strict=True)),
-            n_evaluated=ledger.n_evaluated,
+            n_evaluated=ledger.n_evaluated + n_evaluated,
             seconds={"validity": time.perf_counter() - started},
         )
+
+    def _walk(self, ledger: Ledger, found: Picks) -> tuple[Picked, int]:
+        """The answers that the valid candidates found lead to, and how many rows were asked."""
+        walking, candidates = self.plan.walking, ledger.candidates
+        if walking is None:
+            return _picked(ledger, found), 0
+        # By person and rank, so that of equal rows that of the better target is kept.
+        found = found.take(np.lexsort((found.rank, found.person)))
+        score = ledger.score[candidates.group[found.person], found.draw]
+        walk = Walk(walking.terms, candidates, found, score)
+        while not self.stopped and not walk.ended:
+            walk.next_round()
+            self._look_on(0, ledger.n_evaluated + walk.register.n_evaluated)
+        chosen = choose(walking.choice, candidates, walk)
+        at = walk.at[chosen.walk]
+        picked = Picked(
+            chosen=walk.register.chosen(at).without_block(),
+            draw=candidates.draws[walk.draw[chosen.walk]],
+            rank=chosen.rank,
+            score=walk.register.score[at],
+            sparsity=chosen.sparsity,
+            gower=chosen.gower,
+        )
+        return picked.in_order(), walk.register.n_evaluated
+
+    def _look_on(self, n_settled: int, n_evaluated: int) -> None:
+        """Tell how far the block has come; the watcher may stop the search."""
+        so_far = self.n_settled + n_settled, self.n_evaluated + n_evaluated
+        self.stopped = bool(self.plan.watch(Progress(self.n_people, *so_far)))
 
 
 def _picked(ledger: Ledger, picks: Picks) -> Picked:
@@ -279,44 +292,3 @@ def _picked(ledger: Ledger, picks: Picks) -> Picked:
         gower=picks.gower,
     )
     return picked.in_order()
-
-
-def _without(found: Found, people: IntArray) -> Found:
-    """The same without some people."""
-    answers = found.answers.take(~np.isin(found.answers.owner, people))
-    return replace(found, answers=answers)
-
-
-def _merge(rows: Rows, parts: Sequence[Found]) -> Found:
-    """All parts as one, by person."""
-    if len(parts) == 1:
-        return parts[0]
-    seconds: dict[str, float] = {}
-    for part in parts:
-        _add(seconds, part.seconds)
-    return Found(
-        answers=_join(rows, [part.answers for part in parts]),
-        misses=_join(rows, [part.misses for part in parts]),
-        reasons={person: why for part in parts for person, why in part.reasons.items()},
-        n_evaluated=sum(part.n_evaluated for part in parts),
-        n_unstable=sum(part.n_unstable for part in parts),
-        stopped=any(part.stopped for part in parts),
-        seconds=seconds,
-    )
-
-
-def _add(seconds: dict[str, float], more: Mapping[str, float]) -> None:
-    """Add to the seconds of each step."""
-    for step, passed in more.items():
-        seconds[step] = seconds.get(step, 0.0) + passed
-
-
-def _join(rows: Rows, parts: Sequence[Picked]) -> Picked:
-    """All picked candidates as one, by person and rank."""
-    whole, real = np.empty(0, dtype=np.int64), np.empty(0)
-    blank = Picked(Chosen.join(rows, []), whole, whole, real, whole, real)
-    arrays = (
-        np.concatenate([getattr(part, field.name) for part in (blank, *parts)])
-        for field in fields(Picked)[1:]
-    )
-    return Picked(Chosen.join(rows, [part.chosen for part in parts]), *arrays).in_order()

@@ -13,7 +13,18 @@ import numpy as np
 
 from . import _native
 from ._types import BoolArray, Codes, FloatArray, IntArray, WordArray
-from .reference import Classes, Columns, Comparison, Growth, Limits, Listing, Numbers, Trees
+from .reference import (
+    Classes,
+    Columns,
+    Comparison,
+    Growth,
+    Holdings,
+    Limits,
+    Listing,
+    Neighbours,
+    Numbers,
+    Trees,
+)
 
 KEYS = {"sparsity": 0, "distance": 1}
 _CODES, _PLACES = np.empty((0, 0), dtype=np.int32), np.empty((0, 0), dtype=np.int64)
@@ -65,19 +76,61 @@ def sample(
     """Codes drawn for each response, in column order; see :func:`reference.sample`."""
     held = NO_LIMITS if limits is None else limits
     return _native.sample(
-        *(getattr(trees, field.name) for field in fields(trees)),
+        *_parts(trees),
         n_levels.astype(np.int32),
         responses.astype(np.int32),
         np.ascontiguousarray(given),
         keys,
         draws,
-        *(np.ascontiguousarray(getattr(held, field.name)) for field in fields(held)),
+        *map(np.ascontiguousarray, _parts(held)),
     )
 
 
 def first_of_each(codes: Codes) -> BoolArray:
     """Marks the first draw of each distinct candidate; see :func:`reference.first_of_each`."""
     return _native.first_of_each(np.ascontiguousarray(codes)).view(np.bool_)
+
+
+def first_equal(rows: Codes) -> IntArray:
+    """Place of the first row that is equal to each; see :func:`reference.first_equal`."""
+    return _native.first_equal(np.ascontiguousarray(rows))
+
+
+def gather_holdings(
+    trees: Trees, n_levels: IntArray, responses: IntArray, missing: Codes
+) -> Holdings:
+    """What every node holds; see :func:`reference.gather_holdings`."""
+    chain = *_parts(trees), n_levels.astype(np.int32), responses.astype(np.int32)
+    return Holdings(*_native.gather_holdings(*chain, missing))
+
+
+def strain(
+    trees: Trees,
+    n_levels: IntArray,
+    responses: IntArray,
+    missing: Codes,
+    held: Holdings,
+    n_codes: Codes,
+    codes: Codes,
+    least: Codes,
+) -> Codes:
+    """Largest node that lacks a row's value; see :func:`reference.strain`."""
+    chain = *_parts(trees), n_levels.astype(np.int32), responses.astype(np.int32)
+    return _native.strain(
+        *chain, missing, *_parts(held), n_codes, np.ascontiguousarray(codes), least
+    )
+
+
+def build_neighbours(points: FloatArray, is_level: BoolArray) -> Neighbours:
+    """Rows to be near to, shape (n_rows, n_columns), with a tree to look them up."""
+    parts = _native.build_neighbours(np.ascontiguousarray(points), is_level.view(np.uint8))
+    return Neighbours(*(*parts, is_level))
+
+
+def nearest(neighbours: Neighbours, rows: FloatArray, k: int) -> FloatArray:
+    """Distances to the k nearest; see :func:`reference.nearest`."""
+    *parts, is_level = _parts(neighbours)
+    return _native.nearest(*parts, is_level.view(np.uint8), np.ascontiguousarray(rows), k)
 
 
 def rank(
@@ -111,3 +164,8 @@ def rank(
         np.inf if max_distance is None else max_distance,
     )
     return Listing(*parts)
+
+
+def _parts(arrays: Trees | Limits | Holdings | Neighbours) -> list[np.ndarray]:
+    """The arrays of a struct, in order."""
+    return [getattr(arrays, field.name) for field in fields(arrays)]

@@ -18,13 +18,15 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import pandas as pd
 
+from ..accepted import Accepted
 from ..constraints.bound import Constraints
 from ..distances import find_distance
 from ..errors import ParameterError
 from ..kernels import DRAWS_VERSION, rows_as_bytes
 from ..model import TreeChain, find_generator
 from ..parameters import check_parameters
-from ..schema import Feature, Schema
+from ..schema import Feature, Rows, Schema
+from ..searches import find_search
 from . import archive
 from .cells import pack_cells, unpack_cells
 from .chain import pack_chain, unpack_chain
@@ -42,6 +44,8 @@ class Section:
 
     take: Callable[[MCCE], Any]
     make: Callable[[Any, MCCE], dict[str, Any]]
+    # Whether older files do not have it; then it is made of None.
+    optional: bool = False
 
 
 def save(explainer: MCCE, path: str | os.PathLike[str]) -> None:
@@ -61,7 +65,8 @@ def restore(
         explainer = explainer_class(predictor, **_unpack_parameters(document["parameters"]))
         check_parameters(explainer)
         for name, section in SECTIONS.items():
-            for attribute, learned in section.make(document[name], explainer).items():
+            plain = document.get(name) if section.optional else document[name]
+            for attribute, learned in section.make(plain, explainer).items():
                 setattr(explainer, attribute, learned)
         Constraints.bind(explainer.constraints, explainer.schema_)
         known = document["predictor"]
@@ -167,6 +172,28 @@ def _unpack_training_rows(plain: dict[str, Any] | None, explainer: MCCE) -> dict
     return {"training_rows_": np.unique(rows_as_bytes(codes))}
 
 
+def _pack_accepted(explainer: MCCE) -> dict[str, Any] | None:
+    if explainer.accepted_ is None or not find_search(explainer.search).needs_accepted:
+        return None
+    return {"codes": explainer.accepted_.codes_}
+
+
+def _unpack_accepted(plain: dict[str, Any] | None, explainer: MCCE) -> dict[str, Any]:
+    """What was learned of the accepted rows, learned again of the same rows."""
+    if plain is None:
+        if find_search(explainer.search).needs_accepted:
+            raise ValueError("its search needs the accepted training rows, which it lacks")
+        return {"accepted_": None}
+    codes, schema = plain["codes"], explainer.schema_
+    n_codes = np.array([feature.n_codes for feature in schema.features])
+    if codes.ndim != 2 or len(codes) != n_codes.size or codes.dtype != np.int32:
+        raise ValueError("the accepted rows are not those of its columns")
+    if (codes < 0).any() or (codes >= n_codes[:, None]).any():
+        raise ValueError("the accepted rows hold codes that stand for nothing")
+    order = getattr(explainer.generator_, "visit_order", "data")
+    return {"accepted_": Accepted().fit(Rows.of_codes(schema, codes), order)}
+
+
 def _whole(value: Any) -> int:
     if type(value) is not int or not 0 <= value < 2**64:
         raise ParameterError(f"expected a whole number from 0 to {2**64 - 1}, got {value!r}")
@@ -178,4 +205,5 @@ SECTIONS: dict[str, Section] = {
     "model": Section(_pack_model, _unpack_model),
     "draws": Section(_pack_draws, _unpack_draws),
     "training_rows": Section(_pack_training_rows, _unpack_training_rows),
+    "accepted": Section(_pack_accepted, _unpack_accepted, optional=True),
 }

@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from decimal import Decimal
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -24,6 +24,7 @@ from ..distances import DISTANCES, Gower
 from ..errors import SavedFileError
 from ..interval import Interval
 from ..model import GENERATORS, TreeChain
+from ..searches import Search
 
 EXACT_IN_JSON = 2**53
 
@@ -223,6 +224,7 @@ CODECS = (
         Interval, "interval", lambda i: [i.low, i.high, i.closed], lambda parts: Interval(*parts)
     ),
     Codec(TreeChain, "generator", _take_chain, lambda parts: GENERATORS[parts[0]](**parts[1])),
+    Codec(Search, "search", asdict, lambda parts: Search(**parts)),
     Codec(Gower, "distance", lambda gower: gower.name, lambda name: DISTANCES[name]()),
 )
 _BY_TYPE = {codec.type: codec for codec in CODECS}

@@ -1,35 +1,52 @@
 """The inner loops as readable NumPy: the specification that the compiled ones equal bit for bit."""
 
-from ._compare import Comparison, Listing, differences, first_of_each, rank, rows_as_bytes
+from ._compare import (
+    Comparison,
+    Listing,
+    differences,
+    first_equal,
+    first_of_each,
+    rank,
+    rows_as_bytes,
+)
 from ._grow import Classes, Columns, Growth, Numbers, Response, fixed_point, grow_tree
+from ._nearest import MISSING, Neighbours, nearest
 from ._random import DRAWS_VERSION, draw_keys, person_keys, pick
 from ._sample import Limits, hold, leaf_frequency, sample
+from ._support import Holdings, gather_holdings, strain
 from ._trees import LEAF, Trees, descend, join
 
 __all__ = [
     "DRAWS_VERSION",
     "LEAF",
+    "MISSING",
     "Classes",
     "Columns",
     "Comparison",
     "Growth",
+    "Holdings",
     "Limits",
     "Listing",
+    "Neighbours",
     "Numbers",
     "Response",
     "Trees",
     "descend",
     "differences",
     "draw_keys",
+    "first_equal",
     "first_of_each",
     "fixed_point",
+    "gather_holdings",
     "grow_tree",
     "hold",
     "join",
     "leaf_frequency",
+    "nearest",
     "person_keys",
     "pick",
     "rank",
     "rows_as_bytes",
     "sample",
+    "strain",
 ]

@@ -106,13 +106,13 @@ def descend(trees: Trees, tree: int, codes: Codes, by_set: BoolArray) -> IntArra
         at = node[walking]
         column = trees.feature[at]
         code = codes[column, walking]
-        left = np.where(by_set[column], _in_set(trees, at, code), code <= trees.cut[at])
+        left = np.where(by_set[column], in_set(trees, at, code), code <= trees.cut[at])
         node[walking] = np.where(left, trees.left[at], trees.right[at])
         walking = walking[trees.feature[node[walking]] != LEAF]
     return node
 
 
-def _in_set(trees: Trees, node: IntArray, code: Codes) -> BoolArray:
+def in_set(trees: Trees, node: IntArray, code: Codes) -> BoolArray:
     """Whether each code is in its node's set; meaningless, but harmless, where there is none."""
     if not trees.sets.size:
         return np.zeros(code.shape, dtype=bool)

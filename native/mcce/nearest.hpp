@@ -1,0 +1,196 @@
+// Distances to the nearest of many rows: equals kernels/reference/_nearest.py bit for bit.
+//
+// A k-d tree over the rows. It only decides which rows need not be looked at, never what a distance is:
+// that is added up feature by feature in column order, so the shape of the tree cannot change a bit.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+namespace mcce {
+
+// A missing number; numbers this far apart have one side missing, and differ by 1.
+constexpr double kMissing = 1e308, kApart = 5e307;
+
+inline double number_gap(double a, double b) {
+    const double gap = std::fabs(a - b);
+    return gap > kApart ? 1.0 : gap;
+}
+
+// The rows in the order of the tree's leaves, and its nodes.
+struct Neighbours {
+    std::vector<double> points;
+    std::vector<std::int64_t> first, last, left, right;  // rows and children of each node
+    std::vector<std::int32_t> column;                    // that divides it, -1 for a leaf
+    std::vector<double> left_edge, right_edge;           // greatest number left, least right; or the level left
+};
+
+class NeighbourBuilder {
+public:
+    // points   (n_rows, n_columns): range-scaled numbers, or levels where `is_level`
+    NeighbourBuilder(const double* points, std::size_t n_rows, std::size_t n_columns, const std::uint8_t* is_level)
+        : points_(points), n_columns_(n_columns), is_level_(is_level), order_(n_rows) {
+        std::iota(order_.begin(), order_.end(), std::size_t{0});
+    }
+
+    Neighbours build() {
+        build(0, order_.size());
+        for (const std::size_t row : order_)
+            built_.points.insert(built_.points.end(), points_ + row * n_columns_, points_ + (row + 1) * n_columns_);
+        return std::move(built_);
+    }
+
+private:
+    static constexpr std::size_t kFew = 24;  // rows that are not divided further
+
+    double value(std::size_t row, std::size_t column) const { return points_[row * n_columns_ + column]; }
+
+    std::size_t build(std::size_t first, std::size_t last) {
+        const std::size_t at = built_.first.size();
+        built_.first.push_back(static_cast<std::int64_t>(first));
+        built_.last.push_back(static_cast<std::int64_t>(last));
+        for (auto* children : {&built_.left, &built_.right}) children->push_back(0);
+        for (auto* edges : {&built_.left_edge, &built_.right_edge}) edges->push_back(0.0);
+        built_.column.push_back(-1);
+        if (last - first <= kFew) return at;
+        double widest = 0.0, level = 0.0;
+        std::size_t column = 0;
+        for (std::size_t j = 0; j < n_columns_; ++j) {
+            double usual = 0.0;
+            const double width = spread(first, last, j, usual);
+            if (width > widest) widest = width, column = j, level = usual;
+        }
+        if (widest == 0.0) return at;
+        built_.column[at] = static_cast<std::int32_t>(column);
+        built_.left_edge[at] = built_.right_edge[at] = level;
+        const std::size_t middle = is_level_[column] ? part_level(first, last, column, level)
+                                                     : part_numbers(first, last, column, at);
+        const std::size_t left = build(first, middle), right = build(middle, last);
+        built_.left[at] = static_cast<std::int64_t>(left);
+        built_.right[at] = static_cast<std::int64_t>(right);
+        return at;
+    }
+
+    auto place(std::size_t i) { return order_.begin() + static_cast<std::ptrdiff_t>(i); }
+
+    std::size_t part_level(std::size_t first, std::size_t last, std::size_t column, double level) {
+        const auto middle = std::partition(place(first), place(last),
+                                           [&](std::size_t row) { return value(row, column) == level; });
+        return static_cast<std::size_t>(middle - order_.begin());
+    }
+
+    std::size_t part_numbers(std::size_t first, std::size_t last, std::size_t column, std::size_t at) {
+        const auto half = place(first + (last - first) / 2);
+        std::nth_element(place(first), half, place(last),
+                         [&](std::size_t a, std::size_t b) { return value(a, column) < value(b, column); });
+        const double pivot = value(*half, column);
+        auto middle = std::partition(place(first), place(last),
+                                     [&](std::size_t row) { return value(row, column) < pivot; });
+        if (middle == place(first))
+            middle = std::partition(middle, place(last),
+                                    [&](std::size_t row) { return value(row, column) <= pivot; });
+        double low = -std::numeric_limits<double>::infinity(), high = -low;
+        for (auto it = place(first); it != middle; ++it) low = std::max(low, value(*it, column));
+        for (auto it = middle; it != place(last); ++it) high = std::min(high, value(*it, column));
+        built_.left_edge[at] = low;
+        built_.right_edge[at] = high;
+        return static_cast<std::size_t>(middle - order_.begin());
+    }
+
+    // How far dividing by a column could part the rows; `usual` is their commonest level or nearly so.
+    double spread(std::size_t first, std::size_t last, std::size_t column, double& usual) const {
+        if (!is_level_[column]) {
+            double low = value(order_[first], column), high = low;
+            for (std::size_t i = first; i < last; ++i) {
+                low = std::min(low, value(order_[i], column));
+                high = std::max(high, value(order_[i], column));
+            }
+            return std::min(number_gap(low, high), 1.0);
+        }
+        std::size_t votes = 0, n = 0;
+        for (std::size_t i = first; i < last; ++i) {
+            if (votes == 0) usual = value(order_[i], column);
+            votes = value(order_[i], column) == usual ? votes + 1 : votes - 1;
+        }
+        for (std::size_t i = first; i < last; ++i) n += value(order_[i], column) == usual;
+        const double share = static_cast<double>(n) / static_cast<double>(last - first);
+        return 2.0 * std::min(share, 1.0 - share);
+    }
+
+    const double* points_;
+    std::size_t n_columns_;
+    const std::uint8_t* is_level_;
+    std::vector<std::size_t> order_;
+    Neighbours built_;
+};
+
+// The arrays of Neighbours, as the package keeps them.
+struct Neighbourhood {
+    const double* points;
+    std::size_t n_columns;
+    const std::uint8_t* is_level;
+    const std::int64_t *first, *last, *left, *right;
+    const std::int32_t* column;
+    const double *left_edge, *right_edge;
+};
+
+class Seeker {
+public:
+    Seeker(const Neighbourhood& all, std::size_t k) : all_(all), k_(k), offset_(all.n_columns, 0.0) {}
+
+    // Distances of a row to the k nearest, ascending; infinite beyond the number of rows.
+    void seek(const double* row, double* best) {
+        std::fill_n(best, k_, std::numeric_limits<double>::infinity());
+        visit(0, row, 0.0, best);
+    }
+
+private:
+    static constexpr double kSlack = 1.0 - 1e-9;  // bounds are added up in another order than distances
+
+    void visit(std::size_t at, const double* row, double bound, double* best) {
+        if (all_.column[at] < 0) return look(at, row, best);
+        const auto column = static_cast<std::size_t>(all_.column[at]);
+        const double own = row[column], left_edge = all_.left_edge[at], right_edge = all_.right_edge[at];
+        double left = 0.0, right = 0.0;
+        if (all_.is_level[column]) {
+            (own == left_edge ? right : left) = 1.0;
+        } else {
+            left = own > left_edge ? number_gap(own, left_edge) : 0.0;
+            right = own < right_edge ? number_gap(own, right_edge) : 0.0;
+        }
+        const bool left_first = left <= right;
+        for (const bool go_left : {left_first, !left_first}) {
+            const double was = offset_[column], now = std::max(was, go_left ? left : right);
+            const double total = bound - was + now;
+            if (total * kSlack >= best[k_ - 1]) continue;
+            offset_[column] = now;
+            visit(static_cast<std::size_t>(go_left ? all_.left[at] : all_.right[at]), row, total, best);
+            offset_[column] = was;
+        }
+    }
+
+    void look(std::size_t at, const double* row, double* best) const {
+        for (std::int64_t i = all_.first[at]; i < all_.last[at]; ++i) {
+            const double* point = all_.points + static_cast<std::size_t>(i) * all_.n_columns;
+            double total = 0.0;
+            for (std::size_t j = 0; j < all_.n_columns && total < best[k_ - 1]; ++j)
+                total += all_.is_level[j] ? (point[j] != row[j] ? 1.0 : 0.0) : number_gap(point[j], row[j]);
+            if (total >= best[k_ - 1]) continue;
+            std::size_t place = k_ - 1;
+            for (; place > 0 && best[place - 1] > total; --place) best[place] = best[place - 1];
+            best[place] = total;
+        }
+    }
+
+    Neighbourhood all_;
+    std::size_t k_;
+    std::vector<double> offset_;
+};
+
+}  // namespace mcce

@@ -1,0 +1,57 @@
+"""Distances to the nearest of many rows.
+
+The difference of two rows in a feature is that of its range-scaled numbers, or 1 for two levels
+that are not the same; one side missing is 1, both are 0. Differences are added in column order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .._types import BoolArray, FloatArray
+
+# A missing number; two that are further apart than this have one side missing.
+MISSING, APART = 1e308, 5e307
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Neighbours:
+    """Rows to be near to, in an order and with a tree that make looking them up quick.
+
+    Parameters
+    ----------
+    points : (n_rows, n_columns)
+        Range-scaled numbers, ``MISSING`` for none; or levels.
+    first, last, left, right, column, left_edge, right_edge : (n_nodes,)
+        The tree: rows and children of each node, the column that divides it (-1 for a leaf), and
+        the greatest number left and the least right of it, or the level that goes left.
+    is_level : (n_columns,)
+        Columns of levels.
+    """
+
+    points: FloatArray
+    first: np.ndarray
+    last: np.ndarray
+    left: np.ndarray
+    right: np.ndarray
+    column: np.ndarray
+    left_edge: FloatArray
+    right_edge: FloatArray
+    is_level: BoolArray
+
+
+def nearest(neighbours: Neighbours, rows: FloatArray, k: int) -> FloatArray:
+    """Distances to the k nearest, ascending, infinite beyond their number; (n_rows, k)."""
+    found = np.full((len(rows), k), np.inf)
+    for place, row in enumerate(rows):
+        total = np.zeros(len(neighbours.points))
+        for column, is_level in enumerate(neighbours.is_level):
+            other = neighbours.points[:, column]
+            gap = np.abs(other - row[column])
+            number = np.where(gap > APART, 1.0, gap)
+            total += np.where(other != row[column], 1.0, 0.0) if is_level else number
+        best = np.sort(total)[:k]
+        found[place, : best.size] = best
+    return found

@@ -1,0 +1,55 @@
+"""How near a row is to real accepted ones.
+
+Beyond the paper. The nearness of a row is its mean distance to the nearest accepted training rows,
+a distance being the sum over all features of range-scaled differences, 1 between two levels.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .kernels import FloatArray, IntArray, Neighbours, build_neighbours, nearest
+from .schema import Rows
+
+N_NEAREST = 5
+# Real rows whose own nearness the quantiles are taken from, at most.
+N_TYPICAL = 2_000
+
+
+class Nearness:
+    """The accepted training rows, ready to be near to.
+
+    Attributes
+    ----------
+    neighbours_ : Neighbours
+        The rows.
+    typical_ : (n_typical,)
+        Nearness of real accepted rows to the others, ascending.
+    """
+
+    def fit(self, rows: Rows) -> Nearness:
+        """Keep the accepted rows, and how near to each other they are."""
+        points = rows.points
+        self.neighbours_: Neighbours = build_neighbours(points, rows.schema.is_level)
+        order = np.lexsort(rows.exact)
+        some = order[np.random.default_rng(0).permutation(order.size)[:N_TYPICAL]]
+        # The nearest of all is the row itself.
+        own = nearest(self.neighbours_, points[some], N_NEAREST + 1)[:, 1:]
+        self.typical_: FloatArray = np.sort(_mean(own))
+        return self
+
+    def __call__(self, points: FloatArray) -> FloatArray:
+        """Nearness of each row, given as points of shape (n_rows, n_features)."""
+        return _mean(nearest(self.neighbours_, points, N_NEAREST))
+
+    def quantile(self, nearness: FloatArray) -> FloatArray:
+        """Share of real accepted rows that are nearer to the others than this."""
+        n_nearer: IntArray = np.searchsorted(self.typical_, nearness, side="left")
+        return n_nearer / max(self.typical_.size, 1)
+
+
+def _mean(distances: FloatArray) -> FloatArray:
+    """Mean over the neighbours that there are, 0 if there are none."""
+    there = np.isfinite(distances)
+    total = np.where(there, distances, 0.0).sum(axis=1)
+    return total / np.maximum(there.sum(axis=1), 1)

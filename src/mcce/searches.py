@@ -1,0 +1,112 @@
+"""How answers are searched for: the paper's way, and named ways that go beyond it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+from .errors import ParameterError
+from .parameters import check_real, check_whole
+
+Prefer = Literal["nearness", "distance", "both"]
+
+
+@dataclass(frozen=True)
+class Search:
+    """What is looked for, and how hard.
+
+    The presets, by name: ``"paper"`` ranks the draws as they are. The others walk from the person
+    towards several draws and keep what is needed: ``"sparse"`` for the fewest changes,
+    ``"balanced"`` for few and small ones that look real, ``"plausible"`` for rows that could hardly
+    be told from real accepted ones, ``"near"`` for the fewest and then smallest changes.
+    ``"fast"`` ranks guided draws: worse than these, better than the paper's, and quick.
+
+    Parameters
+    ----------
+    targets
+        Valid draws to walk towards, per person; 0: the draws themselves are the answers. Each
+        costs a few rows of the predictor; twice as many give slightly fewer changes.
+    support
+        Share of real accepted rows that are inside the calibrated support; answers must be inside
+        where that is possible. The smaller, the more realistic are answers and the more changes
+        they need. None: realism is not asked for.
+    slack
+        Changes above a person's fewest that may be spent on what is preferred.
+    prefer
+        Among a person's answers within the slack: ``"nearness"`` to real accepted rows, the
+        ``"distance"`` to the person, or ``"both"``, with a small price on each change.
+    keep
+        Probability with which a draw keeps the person's own value where the model could have drawn
+        it. 0 is the paper. The higher, the fewer draws are needed, but the less they differ.
+    n_samples, max_samples
+        Draws per person, and how many people without an answer get at most; None: no further ones.
+    """
+
+    targets: int = 8
+    support: float | None = 0.95
+    slack: int = 1
+    prefer: Prefer = "both"
+    keep: float = 0.0
+    n_samples: int = 100
+    max_samples: int | None = 10_000
+
+    def __post_init__(self) -> None:
+        check_whole("targets", self.targets, 0, 1000)
+        if self.support is not None:
+            told = "None or a share above 0 and below 1"
+            check_real("support", self.support, told, zero=False, most=1.0)
+            if self.support == 1:
+                raise ParameterError(f"support must be {told}, got {self.support!r}.")
+        check_whole("slack", self.slack, 0, 1000)
+        if self.prefer not in get_args(Prefer):
+            raise ParameterError(
+                f"prefer must be one of {list(get_args(Prefer))!r}, got {self.prefer!r}."
+            )
+        check_real("keep", self.keep, "a probability from 0 up to, but not, 1", most=1.0)
+        if self.keep == 1:
+            raise ParameterError("keep must be below 1: at 1 nothing would ever change, got 1.")
+        if not self.targets and (self.slack, self.prefer) != (0, "distance"):
+            raise ParameterError(
+                "Without targets there is nothing to choose from beyond the ranking: give "
+                f"slack=0 and prefer='distance', or some targets; got slack={self.slack!r} and "
+                f"prefer={self.prefer!r}."
+            )
+        check_whole("n_samples", self.n_samples, 1, 2**31 - 1)
+        if self.max_samples is None:
+            return
+        check_whole("max_samples", self.max_samples, 1, 2**31 - 1)
+        if self.max_samples < self.n_samples:
+            raise ParameterError(
+                f"max_samples must be at least n_samples, {self.n_samples}, got "
+                f"{self.max_samples!r}."
+            )
+
+    @property
+    def needs_accepted(self) -> bool:
+        """Whether fit must learn what real accepted rows look like."""
+        return self.targets > 0 or self.support is not None
+
+
+def _draws(**knobs: Any) -> Search:
+    return Search(targets=0, support=None, slack=0, prefer="distance", **knobs)
+
+
+SEARCHES: dict[str, Search] = {
+    "paper": _draws(n_samples=1000, max_samples=None),
+    "sparse": Search(slack=0, prefer="nearness"),
+    "balanced": Search(),
+    "plausible": Search(support=0.75, prefer="nearness"),
+    "near": Search(slack=0, prefer="distance"),
+    "fast": _draws(keep=0.8),
+}
+
+
+def find_search(search: Any) -> Search:
+    """The search of that name, or the object itself."""
+    if isinstance(search, str) and search in SEARCHES:
+        return SEARCHES[search]
+    if not isinstance(search, Search):
+        raise ParameterError(
+            f"search must be one of {list(SEARCHES)!r} or a Search, got {search!r}."
+        )
+    return search

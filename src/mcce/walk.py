@@ -1,0 +1,241 @@
+"""From targets to answers: walk towards each, then put back what is not needed.
+
+Beyond the paper. A person's targets are valid candidates. The walk goes from the person towards
+each of them, one feature at a time, by the one that raises the score most, until the row is good:
+valid, inside the support and allowed. The target itself ends it too. Then single changes are put
+back while the row stays as good. All people and targets of a block move together, one call of the
+predictor per round.
+
+Always true: a row is asked at most once; nobody's way depends on anybody else's; every row that is
+arrived at is valid, and is allowed and inside the support if its target is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .candidates import Candidates, Chosen, Lookup
+from .decision import Decision
+from .kernels import BoolArray, Codes, FloatArray, IntArray, first_equal
+from .postprocess import ROWS_PER_CALL, Picks
+from .protocols import RowRule
+from .schema import OWN
+from .support import Support
+
+# Scores are compared to so many decimals: the last may hang on how many rows a call has.
+DECIMALS = 10
+
+
+@dataclass(frozen=True, eq=False)
+class Terms:
+    """What a row must be, and how a walk may go.
+
+    Parameters
+    ----------
+    decision
+        The black box with what is desired.
+    rules
+        Rows must pass all of them.
+    support, sizes
+        What real accepted rows look like, for some share of them; None: it is not asked for.
+    units : (n_units, n_mutable)
+        Features that change only together; each is in one unit.
+    slack, n_wanted
+        A walk is given up if the person has so many answers of so many changes less.
+    """
+
+    decision: Decision
+    rules: tuple[RowRule, ...]
+    support: Support | None
+    sizes: Codes | None
+    units: BoolArray
+    slack: int
+    n_wanted: int
+
+
+class Register:
+    """Every row that was looked at in a block of people, and what is known of it.
+
+    Attributes
+    ----------
+    cells : (n_rows, 1 + n_mutable)
+        Person, as numbered in the block, and codes, ``OWN`` where a cell is the person's own.
+    n_outside, allowed : (n_rows,)
+        Features outside the support; whether all rules let the row pass.
+    asked, valid, score : (n_rows,)
+        Whether the predictor was asked, and if so what it said.
+    """
+
+    def __init__(self, terms: Terms, candidates: Candidates) -> None:
+        self.terms = terms
+        self.rows, self.people, self.tables = candidates.rows, candidates.people, candidates.tables
+        self.lookup = Lookup(candidates.rows, candidates.tables)
+        self.cells: Codes = np.empty((0, 1 + self.rows.schema.mutable.size), dtype=np.int32)
+        self.n_outside: IntArray = np.empty(0, dtype=np.int64)
+        self.allowed, self.asked, self.valid = np.empty((3, 0), dtype=bool)
+        self.score: FloatArray = np.empty(0)
+        self.n_evaluated = 0
+
+    def place(self, person: IntArray, codes: Codes) -> IntArray:
+        """The number of each row here; what is new is put down."""
+        n_known = len(self.cells)
+        cells = np.concatenate([person[None].astype(np.int32), codes]).T
+        first = first_equal(np.concatenate([self.cells, cells]))[n_known:]
+        new = np.flatnonzero(first == n_known + np.arange(first.size))
+        number = np.empty(first.size, dtype=np.int64)
+        number[new] = n_known + np.arange(new.size)
+        self._put_down(cells[new])
+        return np.where(first < n_known, first, number[np.maximum(first - n_known, 0)])
+
+    def chosen(self, numbers: IntArray) -> Chosen:
+        """Rows by number."""
+        cells = self.cells[numbers]
+        codes = np.ascontiguousarray(cells[:, 1:].T)
+        return Chosen(self.rows, self.people[cells[:, 0]], codes, self.tables)
+
+    def ask(self, numbers: IntArray) -> None:
+        """Ask the predictor about rows, those that it was not asked about yet."""
+        new = np.unique(numbers[~self.asked[numbers]])
+        for start in range(0, new.size, ROWS_PER_CALL):
+            piece = new[start : start + ROWS_PER_CALL]
+            scored = self.terms.decision.score(self.chosen(piece).frame)
+            self.learn(piece, scored.score, scored.valid)
+        self.n_evaluated += new.size
+
+    def learn(self, numbers: IntArray, score: FloatArray, valid: BoolArray | bool) -> None:
+        """Note what the predictor said of rows."""
+        self.score[numbers] = score
+        self.valid[numbers] = valid
+        self.asked[numbers] = True
+
+    def merit(self, numbers: IntArray) -> FloatArray:
+        """How good the scores of rows are."""
+        return self.terms.decision.merit(self.score[numbers]).round(DECIMALS)
+
+    def good(self, numbers: IntArray) -> BoolArray:
+        """Rows that are valid, inside the support and allowed."""
+        return self.valid[numbers] & self.allowed[numbers] & (self.n_outside[numbers] == 0)
+
+    def _put_down(self, cells: Codes) -> None:
+        n_known, n_new = len(self.cells), len(cells)
+        self.cells = np.concatenate([self.cells, cells])
+        chosen = self.chosen(np.arange(n_known, n_known + n_new))
+        allowed = np.ones(n_new, dtype=bool)
+        for rule in self.terms.rules:
+            allowed &= rule.keeps(chosen)
+        n_outside = np.zeros(n_new, dtype=np.int64)
+        if self.terms.support is not None and self.terms.sizes is not None:
+            descent = self.lookup.descent(chosen.owner, chosen.codes)
+            n_outside = self.terms.support.n_outside(descent, self.terms.sizes)
+        no = np.zeros(n_new, dtype=bool)
+        self.allowed = np.concatenate([self.allowed, allowed])
+        self.n_outside = np.concatenate([self.n_outside, n_outside])
+        self.asked, self.valid = np.concatenate([[self.asked, self.valid], [no, no]], axis=1)
+        self.score = np.concatenate([self.score, np.zeros(n_new)])
+
+
+class Walk:
+    """The ways of a block of people towards their targets.
+
+    Attributes
+    ----------
+    person, draw : (n_walks,)
+        Whose way each is and towards which candidate, as numbered in the block.
+    at : (n_walks,)
+        Where it has come to, by number in the register.
+    arrived, given_up : (n_walks,)
+        How it has ended.
+    """
+
+    def __init__(self, terms: Terms, candidates: Candidates, targets: Picks, score: FloatArray):
+        self.terms = terms
+        self.register = Register(terms, candidates)
+        self.person, self.draw = targets.person, targets.draw
+        self.targets = candidates.choose(self.person, self.draw).codes
+        self.n_people = candidates.people.size
+        there = self.register.place(self.person, self.targets)
+        self.register.learn(there, score, True)
+        start = np.full_like(self.targets, OWN)
+        graded = terms.decision.graded
+        self.at: IntArray = self.register.place(self.person, start) if graded else there
+        self.arrived: BoolArray = np.full(self.person.size, not graded)
+        self.given_up: BoolArray = np.zeros(self.person.size, dtype=bool)
+        self._reverting: IntArray | None = None
+
+    @property
+    def ended(self) -> bool:
+        """Whether nobody moves any more."""
+        return self._reverting is not None and not self._reverting.size
+
+    def next_round(self) -> None:
+        """One step of everybody: forth as long as somebody has not arrived, then back."""
+        walking = np.flatnonzero(~self.arrived & ~self.given_up)
+        if walking.size:
+            self._step(walking)
+            self._give_up()
+            return
+        if self._reverting is None:
+            self._reverting = np.flatnonzero(self.arrived)
+        self._reverting = self._revert(self._reverting)
+
+    def _step(self, walking: IntArray) -> None:
+        """Copy one more unit of features from the target: one that ends the walk, or the best."""
+        register, here, there = self.register, self._codes(walking), self.targets[:, walking]
+        walk, unit = self._moves(here != there)
+        codes = np.where(self.terms.units[unit].T, there[:, walk], here[:, walk])
+        row = register.place(self.person[walking[walk]], codes)
+        register.ask(row)
+        order = np.lexsort((unit, -register.merit(row), ~register.good(row), walk))
+        best = order[_opens(walk[order])]
+        self.at[walking] = row[best]
+        ends = register.good(row[best]) | (codes[:, best] == there).all(axis=0)
+        self.arrived[walking[ends]] = True
+
+    def _give_up(self) -> None:
+        """Leave ways that have become longer than others of the person are, by the slack."""
+        n_changes, most = self.n_changes, self.targets.shape[0]
+        arrived, person = np.flatnonzero(self.arrived), self.person
+        n_arrived = np.bincount(person[arrived], minlength=self.n_people)
+        fewest = np.full(self.n_people, most)
+        np.minimum.at(fewest, person[arrived], n_changes[arrived])
+        enough = (n_arrived >= self.terms.n_wanted)[person]
+        too_long = n_changes >= fewest[person] + self.terms.slack
+        self.given_up |= enough & too_long & ~self.arrived
+
+    def _revert(self, walks: IntArray) -> IntArray:
+        """Put back one unit of features where the row stays as good; gives those who went on."""
+        register, here = self.register, self._codes(walks)
+        walk, unit = self._moves(here != OWN)
+        codes = np.where(self.terms.units[unit].T, OWN, here[:, walk])
+        changed = (codes != OWN).any(axis=0)
+        walk, unit, codes = walk[changed], unit[changed], codes[:, changed]
+        row, now = register.place(self.person[walks[walk]], codes), self.at[walks[walk]]
+        as_good = register.allowed[row] >= register.allowed[now]
+        as_good &= register.n_outside[row] <= register.n_outside[now]
+        register.ask(row[as_good])
+        left = np.flatnonzero(as_good & register.valid[row])
+        walk, unit, row = walk[left], unit[left], row[left]
+        order = np.lexsort((unit, -register.merit(row), register.n_outside[row], walk))
+        best = order[_opens(walk[order])]
+        self.at[walks[walk[best]]] = row[best]
+        return walks[walk[best]]
+
+    def _moves(self, differs: BoolArray) -> tuple[IntArray, IntArray]:
+        """All moves of everybody: which way, and which unit of features."""
+        walk, unit = np.nonzero((self.terms.units @ differs).T)
+        return walk, unit
+
+    def _codes(self, walks: IntArray) -> Codes:
+        return np.ascontiguousarray(self.register.cells[self.at[walks], 1:].T)
+
+    @property
+    def n_changes(self) -> IntArray:
+        """Changed features of each way so far."""
+        return np.asarray((self.register.cells[self.at, 1:] != OWN).sum(axis=1))
+
+
+def _opens(numbers: IntArray) -> IntArray:
+    """Where a new number begins in an ascending list."""
+    return np.flatnonzero(np.diff(numbers, prepend=-1))
