@@ -1,14 +1,12 @@
 """What is measured: the paper's four data sets, two more forms of Adult, and its simulated rows.
 
-Paper, section "Real data experiments" and Experiment 4; the form of each set is section 1 of
-``design/BASELINES.md``. The data lie in a folder ``shared`` beside the checkout. A case whose files
-are not there is left out, and that is said.
+Paper, section "Real data experiments" and Experiment 4. The data lie in a folder
+``shared`` beside the checkout. A case whose files are not there is left out, and that is said.
 """
 
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,11 +15,13 @@ import numpy as np
 import pandas as pd
 from measure import say
 from numpy.typing import NDArray
-from predictors import Floats, Predictor, Recipe, read_network, train_forest, train_network
+from predictors import Predictor, Recipe, read_network, train_forest, train_network
 
-from mcce import MCCE, Interval, TreeChain
+from mcce import MCCE, DatasetError, Interval, TreeChain, datasets
+from mcce.datasets import Dataset
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
+DATA = SHARED / "data"
 N_PEOPLE = 1000
 AT_LEAST_HALF = Interval(0.5, 1.0)
 
@@ -84,8 +84,8 @@ def load(name: str) -> Case | None:
         texts = case.train.select_dtypes(exclude="number").columns
         levels = {name: pd.CategoricalDtype(sorted(case.train[name].unique())) for name in texts}
         return replace(case, train=case.train.astype(levels), people=case.people.astype(levels))
-    except FileNotFoundError as error:
-        say(f"{name} is left out: {error.filename} is not there (data lie in ../shared)")
+    except (FileNotFoundError, DatasetError) as error:
+        say(f"{name} is left out: {error} (data lie in ../shared)")
         return None
 
 
@@ -107,23 +107,12 @@ def with_distinct_ages(case: Case, people: pd.DataFrame) -> Case:
 
 
 def gaussian(p: int, n_train: int, n_people: int, n_samples: int) -> Case:
-    """The paper's simulated rows: variances 1, covariances 0.5, f the sum, all mutable."""
-    train = _gaussian_rows(p, n_train, seed=0)
-    rows = _gaussian_rows(p, 10 * n_people + 100, seed=1)
-    people = rows[_total(rows) <= 0].head(n_people)
+    """The paper's simulated rows, all mutable."""
+    train = datasets.simulate(n_train, p, seed=0)
+    rows = datasets.simulate(10 * n_people + 100, p, seed=1)
+    people = rows.features[rows.target <= 0].head(n_people)
     name = f"p {p}, n_train {n_train}, n_test {n_people}, K {n_samples}"
-    desired = Interval(0.0, math.inf, closed="neither")
-    return Case(name, train, people, [], _total, desired, n_samples)
-
-
-def _total(frame: pd.DataFrame) -> Floats:
-    return frame.to_numpy(dtype=np.float64).sum(axis=1)
-
-
-def _gaussian_rows(p: int, n_rows: int, seed: int) -> pd.DataFrame:
-    rng = np.random.default_rng(seed)
-    common, own = rng.standard_normal((n_rows, 1)), rng.standard_normal((n_rows, p))
-    return pd.DataFrame((common + own) * math.sqrt(0.5), columns=[f"x{j}" for j in range(p)])
+    return Case(name, train.features, people, [], datasets.total, train.desired, n_samples)
 
 
 def _reference(name: str) -> Case:
@@ -141,38 +130,11 @@ def _reference(name: str) -> Case:
     )
 
 
-def _fico() -> Case:
-    """HELOC without its empty records, two columns as most frequent level or other."""
-    table = pd.read_csv(SHARED / "data" / "heloc.csv.gz")
-    good = table.pop("RiskPerformance") == "Good"
-    full = ~(table == -9).all(axis=1)
-    rows, good = table[full], good[full]
-    for column in ("MaxDelq2PublicRecLast12M", "MaxDelqEver"):
-        most = rows[column].mode()[0]
-        rows = rows.assign(**{column: np.where(rows[column] == most, str(most), "other")})
-    return _trained("fico", rows, good, ["ExternalRiskEstimate"], Recipe((81, 27, 3), 8, 0.0005))
-
-
-def _gmc() -> Case:
-    """Give Me Some Credit, complete rows; desired is no distress."""
-    rows = pd.read_csv(SHARED / "data" / "gmc.csv.gz").dropna()
-    good = rows.pop("SeriousDlqin2yrs") == 0
-    return _trained("gmc", rows, good, ["age"], Recipe((18, 9, 3), 2048, 0.002))
-
-
-def _adult_all_levels() -> Case:
-    """Adult as UCI has it, with 14 features and up to 42 levels."""
-    rows = pd.read_csv(SHARED / "data" / "adult.csv.gz").drop(columns="split")
-    good = rows.pop("income") == ">50K"
-    recipe = Recipe((18, 9, 3), 1024, 0.002)
-    return _trained("adult-all-levels", rows, good, ["age", "sex"], recipe)
-
-
-def _trained(
-    name: str, rows: pd.DataFrame, good: pd.Series[bool], immutable: list[str], recipe: Recipe
-) -> Case:
+def _trained(name: str, data: Dataset, recipe: Recipe) -> Case:
+    """A data set, a network for it, and the first people that it declines."""
+    rows, good = data.features, data.target == data.desired
     network = train_network(name, rows, good.to_numpy(), recipe)
-    return Case(name, rows, _first_declined(rows, network), immutable, network)
+    return Case(name, rows, _first_declined(rows, network), data.immutable, network)
 
 
 def _adult_forest() -> Case:
@@ -187,6 +149,24 @@ def _adult_forest() -> Case:
 def _first_declined(rows: pd.DataFrame, predictor: Predictor) -> pd.DataFrame:
     """The first people of the file that are predicted as class 0."""
     return rows[predictor(rows) < 0.5].head(N_PEOPLE)
+
+
+def _fico() -> Case:
+    """HELOC without its empty records."""
+    data = datasets.load("fico", form="paper", rows="known", folder=DATA)
+    return _trained("fico", data, Recipe((81, 27, 3), 8, 0.0005))
+
+
+def _gmc() -> Case:
+    """Give Me Some Credit, complete rows."""
+    data = datasets.load("gmc", form="paper", folder=DATA)
+    return _trained("gmc", data, Recipe((18, 9, 3), 2048, 0.002))
+
+
+def _adult_all_levels() -> Case:
+    """Adult as UCI has it, with 14 features and up to 42 levels."""
+    data = datasets.load("adult", folder=DATA)
+    return _trained("adult-all-levels", data, Recipe((18, 9, 3), 1024, 0.002))
 
 
 LOADERS: dict[str, Callable[[], Case]] = {

@@ -31,7 +31,7 @@ def test_the_import_loads_nothing_but_the_required_libraries_and_takes_no_time_o
     loaded = {module.partition(".")[0] for module in set(after) - set(before)}
     strangers = loaded - REQUIRED - THEIRS - set(sys.stdlib_module_names) - {"mcce"}
     assert not {module for module in strangers if not module.startswith("_")}
-    # A tenth of a second where it was measured; the best of several, so a busy machine does no harm.
+    # A tenth of a second where it was measured; of several, so that a busy machine does no harm.
     assert min(own_time(after), *(own_time(imported_by("import mcce")) for _ in range(3))) < 500_000
 
 

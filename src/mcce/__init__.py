@@ -6,6 +6,7 @@ from .decision import Decision
 from .distances import Gower
 from .errors import (
     ConstraintError,
+    DatasetError,
     McceError,
     McceWarning,
     MissingExtraError,
@@ -26,6 +27,7 @@ __all__ = [
     "MCCE",
     "ConstraintError",
     "Counterfactuals",
+    "DatasetError",
     "Decision",
     "Gower",
     "Interval",

@@ -7,6 +7,7 @@ McceError
 ├── PredictorError      the black box cannot be called, or answers with something unusable
 ├── NotFittedError      the explainer was asked before it was fitted
 ├── SavedFileError      a file cannot be written or read, or holds no explainer that can be used
+├── DatasetError        a data set cannot be found or read, or is not what its card says
 └── MissingExtraError   an optional library is needed that is not installed
 McceWarning             something the user should know that does not stop the work
 
@@ -44,6 +45,10 @@ class NotFittedError(McceError, _SklearnNotFittedError):
 
 class SavedFileError(McceError, OSError, ValueError):
     """A file cannot be written or read, or holds no explainer that can be used."""
+
+
+class DatasetError(McceError, OSError, ValueError):
+    """A data set cannot be found or read, or is not what its card says."""
 
 
 class MissingExtraError(McceError, ImportError):

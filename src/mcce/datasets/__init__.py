@@ -1,5 +1,18 @@
-"""Data to try the method on; only German Credit comes with the package."""
+"""The paper's data sets and simulated rows; only German Credit comes with the package."""
 
-from .german_credit import Dataset, load_german_credit
+from .cards import NAMES, card, describe
+from .dataset import Dataset
+from .loading import load, load_german_credit
+from .simulated import simulate, simulate_like, total
 
-__all__ = ["Dataset", "load_german_credit"]
+__all__ = [
+    "NAMES",
+    "Dataset",
+    "card",
+    "describe",
+    "load",
+    "load_german_credit",
+    "simulate",
+    "simulate_like",
+    "total",
+]

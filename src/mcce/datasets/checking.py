@@ -1,0 +1,131 @@
+"""From a table as it was found to the one that its card describes.
+
+Columns come in the order of the card: whole numbers as int64, others as float64, categories with
+the declared levels, the target as it is. What cannot be so is an error, never a silent cast.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ..errors import DatasetError, McceWarning
+from .cards import NAMES, card
+
+
+def conform(table: pd.DataFrame, of: Mapping[str, Any], where: str) -> pd.DataFrame:
+    """The table with the columns and dtypes of a card."""
+    _check_columns(table, of, where)
+    columns = {}
+    for column in of["columns"]:
+        name, at = column["name"], f"{where}: column {column['name']!r}"
+        if column["kind"] == "category":
+            cells = _levels(table[name], column["levels"], of.get("unknown"), at)
+            dtype = cells.dtype if name == of["target"] else pd.CategoricalDtype(column["levels"])
+            columns[name] = cells.astype(dtype)
+        else:
+            columns[name] = _numbers(table[name], column, at)
+    return pd.DataFrame(columns).reset_index(drop=True)
+
+
+def check_cells(table: pd.DataFrame, of: Mapping[str, Any], where: str) -> None:
+    """Raise unless rows and labels are as many as the card says; warn if cells are others."""
+    counts = {str(label): n for label, n in table[of["target"]].value_counts().items()}
+    if len(table) != of["rows"] or counts != of["target_counts"]:
+        raise DatasetError(
+            f"{where} must hold {of['rows']} rows with {of['target_counts']} in {of['target']!r}, "
+            f"but has {len(table)} with {counts}. It may be cut short or another version; "
+            "verify=False takes it as it is."
+        )
+    if digest(table, of) != of["digest"]:
+        warnings.warn(
+            f"{where} has the rows and labels of {of['name']}, but not the very cells that its "
+            "card was written for: what was published may not be reproduced. "
+            "verify=False takes it without this warning.",
+            McceWarning,
+            stacklevel=3,
+        )
+
+
+def digest(table: pd.DataFrame, of: Mapping[str, Any]) -> str:
+    """SHA-256 of the cells of a conformed table, whatever the order of its rows and its file."""
+    columns = [_as_numbers(table[column["name"]], column) for column in of["columns"]]
+    cells = np.column_stack(columns).astype("<f8") + 0.0
+    cells[np.isnan(cells)] = np.nan
+    order = np.lexsort(cells.T[::-1])
+    return hashlib.sha256(cells[order].tobytes()).hexdigest()
+
+
+def _check_columns(table: pd.DataFrame, of: Mapping[str, Any], where: str) -> None:
+    known = [column["name"] for column in of["columns"]]
+    missing = [name for name in known if name not in table.columns]
+    if missing:
+        raise DatasetError(
+            f"{where} must hold {of['name']} but lacks the columns {missing!r}. "
+            f"Its columns are {list(table.columns)!r}{_resembled(table)}."
+        )
+    if not table.columns.is_unique:
+        twice = table.columns[table.columns.duplicated()].tolist()
+        raise DatasetError(f"{where} has the columns {twice!r} more than once. Keep one of each.")
+    ignored = of.get("ignored", [])
+    surplus = [name for name in table.columns if name not in known and name not in ignored]
+    if surplus:
+        raise DatasetError(
+            f"{where} has the columns {surplus!r}, which {of['name']} does not have. "
+            "Take them out, or use the original file."
+        )
+
+
+def _resembled(table: pd.DataFrame) -> str:
+    """The data set that a table rather is, for an error."""
+    for name in NAMES:
+        if {column["name"] for column in card(name)["columns"]} <= set(table.columns):
+            return f": those of {card(name)['name']}, load({name!r})"
+    return ""
+
+
+def _levels(
+    cells: pd.Series[Any], levels: list[str | int], unknown: str | None, at: str
+) -> pd.Series[Any]:
+    """Cells that are declared levels; an unknown one as the level for it, where there is one."""
+    if cells.isna().any() and unknown in levels:
+        cells = cells.astype(object).where(cells.notna(), unknown)
+    plain = cells.astype(object) if isinstance(cells.dtype, pd.CategoricalDtype) else cells
+    strange = ~plain.isin(levels).to_numpy()
+    if strange.any():
+        shown = plain[strange].drop_duplicates().head(5).tolist()
+        raise DatasetError(
+            f"{at} must hold only {levels!r}, but holds {shown!r}, first in row "
+            f"{int(strange.argmax())}, counted from 0."
+        )
+    return plain.astype(np.int64) if isinstance(levels[0], int) else plain
+
+
+def _numbers(cells: pd.Series[Any], column: Mapping[str, Any], at: str) -> pd.Series[Any]:
+    """Cells as int64 or float64, which hold every one of them."""
+    numbers = pd.to_numeric(cells.astype(object), errors="coerce").astype(np.float64)
+    wrong = (numbers.isna() & cells.notna()) | np.isinf(numbers)
+    kind = "numbers"
+    if "n_missing" not in column:
+        wrong |= cells.isna()
+        kind = "numbers without missing cells"
+    if column["kind"] == "whole":
+        wrong |= numbers.mod(1).ne(0) & numbers.notna()
+        kind = "whole " + kind
+    if wrong.any():
+        row = int(np.flatnonzero(wrong)[0])
+        raise DatasetError(
+            f"{at} must hold {kind}, but row {row}, counted from 0, has {cells.iloc[row]!r}."
+        )
+    return numbers.astype(np.int64 if column["kind"] == "whole" else np.float64)
+
+
+def _as_numbers(cells: pd.Series[Any], column: Mapping[str, Any]) -> Any:
+    if column["kind"] != "category":
+        return cells.to_numpy(dtype=np.float64)
+    return cells.astype(pd.CategoricalDtype(column["levels"])).cat.codes.to_numpy()

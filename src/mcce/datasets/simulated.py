@@ -1,0 +1,97 @@
+"""Simulated rows of the scalability study.
+
+Paper, section "Experiment 4" and the appendix "Simulations mimicking real data experiments":
+Gaussian features with mean 0, variance 1 and equal correlations, f their sum, desired above 0.
+"""
+
+from __future__ import annotations
+
+import math
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from ..errors import ParameterError
+from ..interval import Interval
+from ..parameters import check_real
+from .cards import card
+from .dataset import Dataset
+
+
+def simulate(
+    n_rows: int,
+    n_features: int,
+    *,
+    n_immutable: int = 0,
+    correlation: float = 0.5,
+    seed: int = 0,
+) -> Dataset:
+    """Gaussian rows; the target is ``total`` of each, and what is desired is above 0.
+
+    Parameters
+    ----------
+    n_rows, n_features
+        How many; columns are called x0, x1 and so on.
+    n_immutable
+        So many features, from the first on, are immutable.
+    correlation
+        Of any two features, from 0 to 1.
+    seed
+        Rows of another seed are independent: take one for training, one for people.
+
+    Examples
+    --------
+    >>> rows = simulate(1000, 5, seed=1)
+    >>> rows.features.shape, rows.desired
+    ((1000, 5), Interval (0.0, inf))
+    >>> people = rows.features[rows.target <= 0]
+    """
+    _check_count("n_rows", n_rows, 1)
+    _check_count("n_features", n_features, 1)
+    _check_count("n_immutable", n_immutable, 0, n_features)
+    _check_count("seed", seed, 0)
+    check_real("correlation", correlation, "a number from 0 to 1", most=1.0)
+    chance = np.random.default_rng(seed)
+    common = chance.standard_normal((n_rows, 1))
+    own = chance.standard_normal((n_rows, n_features))
+    names = [f"x{position}" for position in range(n_features)]
+    cells = math.sqrt(correlation) * common + math.sqrt(1.0 - correlation) * own
+    features = pd.DataFrame(cells, columns=names)
+    told = f"{n_features} Gaussian features with correlation {correlation:g}, seed {seed}"
+    return Dataset(
+        features=features,
+        target=pd.Series(total(features), name="total"),
+        desired=Interval(0.0, math.inf, closed="neither"),
+        immutable=names[:n_immutable],
+        card={"name": "Simulated rows", "rows": n_rows, "summary": told},
+    )
+
+
+def simulate_like(name: str, *, seed: int = 0) -> Dataset:
+    """Gaussian rows as many as a data set of the paper has, with as many (immutable) features.
+
+    Examples
+    --------
+    >>> rows = simulate_like("german")
+    >>> rows.features.shape, rows.immutable
+    ((1000, 20), ['x0', 'x1', 'x2'])
+    """
+    of = card(name)
+    form = of["forms"]["paper"]
+    n_rows = of["selections"][form["rows"]]["rows"]
+    return simulate(n_rows, form["features"], n_immutable=len(form["immutable"]), seed=seed)
+
+
+def total(frame: pd.DataFrame) -> NDArray[np.float64]:
+    """The black box of the simulated rows: the sum of the features."""
+    return frame.to_numpy(dtype=np.float64).sum(axis=1)
+
+
+def _check_count(name: str, value: Any, least: int, most: int | None = None) -> None:
+    whole = isinstance(value, Integral) and not isinstance(value, bool)
+    if not whole or value < least or (most is not None and value > most):
+        upper = "" if most is None else f" and <= {most}"
+        raise ParameterError(f"{name} must be a whole number >= {least}{upper}, got {value!r}.")
