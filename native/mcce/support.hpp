@@ -32,6 +32,10 @@ inline bool has_bit(const std::uint64_t* set, std::int32_t code) {
     return (set[static_cast<std::uint32_t>(code) / 64] >> (code % 64)) & 1;
 }
 
+// A level is not held if fewer rows have it than this share of what its share of all rows would give, unless
+// that is so few that it may be chance.
+constexpr std::int64_t kUnusual = 20, kChance = 5;
+
 // What every node holds, from the leaves up.
 //   responses   the column that each tree gives
 //   missing     per tree, the code of a missing number, -1 if there is none
@@ -43,39 +47,45 @@ inline Holdings gather_holdings(const Forest& forest, std::size_t n_nodes, const
                   std::vector<std::uint8_t>(n_nodes),
                   std::vector<std::int64_t>(n_nodes, -1),
                   {}};
+    std::vector<std::int64_t> start(n_nodes);  // of the values below a node, which stand together
+    std::vector<std::int64_t> overall, count;
     for (std::size_t tree = 0; tree < forest.n_trees; ++tree) {
         const auto first = static_cast<std::size_t>(forest.roots[tree]);
         const auto last = tree + 1 < forest.n_trees ? static_cast<std::size_t>(forest.roots[tree + 1]) : n_nodes;
-        const std::int32_t n_levels = forest.n_levels[responses[tree]];
-        const std::size_t n_words = n_levels ? static_cast<std::size_t>(n_levels + 63) / 64 : 0;
-        for (std::size_t node = first; n_words && node < last; ++node) {
-            held.offset[node] = static_cast<std::int64_t>(held.sets.size());
-            held.sets.resize(held.sets.size() + n_words, 0);
-        }
         for (std::size_t node = last; node-- > first;) {
-            std::uint64_t* levels = n_words ? held.sets.data() + held.offset[node] : nullptr;
-            if (forest.feature[node] == kLeaf) {
-                held.size[node] = forest.count[node];
-                const std::int32_t* value = forest.values + forest.start[node];
-                for (const std::int32_t* end = value + forest.count[node]; value != end; ++value) {
-                    if (n_words) {
-                        levels[*value / 64] |= std::uint64_t{1} << (*value % 64);
-                    } else if (*value == missing[tree]) {
-                        held.misses[node] = 1;
-                    } else {
-                        held.low[node] = std::min(held.low[node], *value);
-                        held.high[node] = std::max(held.high[node], *value);
-                    }
+            const bool leaf = forest.feature[node] == kLeaf;
+            const std::int32_t left = forest.left[node], right = forest.right[node];
+            held.size[node] = leaf ? forest.count[node] : held.size[left] + held.size[right];
+            start[node] = leaf ? forest.start[node] : start[left];
+        }
+        const auto n_levels = static_cast<std::size_t>(forest.n_levels[responses[tree]]);
+        const std::size_t n_words = (n_levels + 63) / 64;
+        overall.assign(n_levels, 0);
+        count.assign(n_levels, 0);
+        for (std::size_t node = first; node < last; ++node) {
+            const std::int32_t *value = forest.values + start[node], *end = value + held.size[node];
+            if (n_levels) {
+                held.offset[node] = static_cast<std::int64_t>(held.sets.size());
+                held.sets.resize(held.sets.size() + n_words, 0);
+                for (const std::int32_t* v = value; v != end; ++v) ++count[static_cast<std::size_t>(*v)];
+                if (node == first) overall = count;
+                for (const std::int32_t* v = value; v != end; ++v) {
+                    const auto level = static_cast<std::size_t>(*v);
+                    const std::int64_t n = count[level];  // 0 if it was looked at before
+                    const std::int64_t expected = held.size[node] * overall[level];
+                    if (n && (n * kUnusual * held.size[first] >= expected || expected < kChance * held.size[first]))
+                        held.sets[static_cast<std::size_t>(held.offset[node]) + level / 64] |= std::uint64_t{1} << (level % 64);
+                    count[level] = 0;
                 }
                 continue;
             }
-            for (const std::int32_t child : {forest.left[node], forest.right[node]}) {
-                held.size[node] += held.size[child];
-                held.low[node] = std::min(held.low[node], held.low[child]);
-                held.high[node] = std::max(held.high[node], held.high[child]);
-                held.misses[node] |= held.misses[child];
-                for (std::size_t word = 0; word < n_words; ++word)
-                    levels[word] |= held.sets[static_cast<std::size_t>(held.offset[child]) + word];
+            for (; value != end; ++value) {
+                if (*value == missing[tree]) {
+                    held.misses[node] = 1;
+                } else {
+                    held.low[node] = std::min(held.low[node], *value);
+                    held.high[node] = std::max(held.high[node], *value);
+                }
             }
         }
     }
