@@ -125,9 +125,11 @@ nb::tuple gather_holdings(const In<std::int64_t, 1>& roots, const In<std::int32_
                           const In<std::int32_t, 1>& right, const In<std::int64_t, 1>& start,
                           const In<std::int32_t, 1>& count, const In<std::uint64_t, 1>& sets,
                           const In<std::int32_t, 1>& values, const In<std::int32_t, 1>& n_levels,
-                          const In<std::int32_t, 1>& responses, const In<std::int32_t, 1>& missing) {
+                          const In<std::int32_t, 1>& responses, const In<std::int32_t, 1>& missing,
+                          bool contradictions) {
     const auto forest = read_forest(roots, feature, cut, left, right, start, count, sets, values, n_levels);
-    auto held = mcce::gather_holdings(forest, feature.size(), responses.data(), missing.data());
+    auto held = mcce::HoldingsGatherer(forest, feature.size(), responses.data(), missing.data(), contradictions)
+                    .gather();
     return nb::make_tuple(give(std::move(held.size)), give(std::move(held.low)), give(std::move(held.high)),
                           give(std::move(held.misses)), give(std::move(held.offset)),
                           give(std::move(held.sets)));

@@ -6,12 +6,10 @@ that are returned, how real they look.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from .candidates import Chosen, Lookup
-from .kernels import Codes, IntArray, rows_as_bytes
+from .kernels import BoolArray, Codes, IntArray, rows_as_bytes
 from .nearness import Nearness
 from .schema import Rows
 from .support import Support
@@ -32,9 +30,16 @@ class Accepted:
         The rows themselves.
     """
 
-    def fit(self, rows: Rows, visit_order: Any = "data", n_jobs: int | None = 1) -> Accepted:
-        """Learn from the accepted rows."""
-        self.support_: Support = Support().fit(rows, visit_order, n_jobs)
+    def fit(
+        self, rows: Rows, accepted: BoolArray, order: IntArray, n_jobs: int | None = 1
+    ) -> Accepted:
+        """Learn from the training rows; see :meth:`Support.fit`."""
+        support = Support().fit(rows, accepted, order, n_jobs)
+        return self.keep(support, rows.take(np.flatnonzero(accepted)))
+
+    def keep(self, support: Support, rows: Rows) -> Accepted:
+        """Take a support that was learned before, and the accepted rows."""
+        self.support_: Support = support
         self.nearness_: Nearness = Nearness().fit(rows)
         self.codes_: Codes = rows.exact
         self.peers_: np.ndarray = np.unique(_immutables(rows, np.arange(len(rows))))
@@ -53,7 +58,7 @@ class Accepted:
         outside = self.support_.n_outside(descent, self.support_.sizes(share))
         return {
             "in_support": outside == 0,
-            "nearness": self.nearness_.quantile(self.nearness_(points)),
+            "nearness": self.nearness_.quantile(self.nearness_(points)[0]),
             "without_peers": ~np.isin(_immutables(chosen.rows, chosen.owner), self.peers_),
         }
 

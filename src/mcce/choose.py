@@ -1,8 +1,8 @@
 """Which of a person's rows to return, among those that the walks have come to.
 
-Beyond the paper. Rows inside the support come first. Among them, rows of at most so many changes
-above the person's fewest stand in the order of what is preferred: near to real accepted rows, near
-to the person, or both.
+Beyond the paper. Rows inside the support come first, and copies of accepted training rows last.
+Among them, rows of at most so many changes above the person's fewest stand in the order of what is
+preferred.
 """
 
 from __future__ import annotations
@@ -18,10 +18,14 @@ from .nearness import Nearness
 from .postprocess import Ranking
 from .schema import OWN
 from .searches import Prefer
-from .walk import Walk
+from .walk import Register, Walk
 
-# The cost of "both": nearness, so much of l1, and so much for each change above the fewest.
-L1, CHANGE = 0.5, 0.2
+# The cost of "both": nearness, so much of l1, and for each change above the fewest so much, and so
+# much of the nearness that is usual.
+L1, CHANGE, USUAL = 0.1, 0.1, 0.1
+# What "sparsity" wants for one more change: nearness at most this share of the nearest without it,
+# and this much less.
+SHARE, GAIN = 0.5, 0.25
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,75 +50,87 @@ class Choice:
 
 @dataclass(frozen=True, eq=False)
 class Selection:
-    """Walks whose rows are returned: which, its rank for its person, and what it costs."""
+    """Rows of the register that are returned: which, its rank for its person, what it costs."""
 
-    walk: IntArray
+    row: IntArray
     rank: IntArray
     sparsity: IntArray
     gower: FloatArray
 
 
 def choose(choice: Choice, candidates: Candidates, walk: Walk) -> Selection:
-    """The best rows of everybody, among distinct ones that may be returned."""
+    """The best rows of everybody, among all that may be returned."""
     ranking = choice.ranking
-    found, block, row, place = _arrivals(candidates, walk)
+    found, block, person, place = _arrivals(candidates, walk)
     allowed: BoolArray = np.zeros(block.shape, dtype=bool)
-    outside, nearness = np.zeros(block.shape, dtype=bool), np.zeros(block.shape)
-    at = walk.at[found]
-    chosen = walk.register.chosen(at)
-    allowed[row, place] = True
-    outside[row, place] = walk.register.n_outside[at] > 0
-    nearness[row, place] = choice.nearness(walk.register.lookup.points(chosen.owner, chosen.codes))
+    outside = np.zeros(block.shape, dtype=bool)
+    allowed[person, place] = True
+    outside[person, place] = walk.register.n_outside[found] > 0
     sparsity, gower = _costs(block, ranking.tolerance)
     distance = ranking.distance(block)
     if ranking.max_sparsity is not None:
         allowed &= sparsity <= ranking.max_sparsity
     if ranking.max_distance is not None:
         allowed &= distance <= ranking.max_distance
-
     inside: BoolArray = allowed & ~outside
     best = np.where(inside.any(axis=1, keepdims=True), inside, allowed)
     fewest = np.where(best, sparsity, len(block.comparison.codes)).min(axis=1)
     above = sparsity - fewest[:, None]
+    over = np.maximum(above - choice.slack, 0)
+
+    within: BoolArray = allowed & (over == 0)
+    nearness, copy = np.zeros(block.shape), np.zeros(block.shape, dtype=bool)
+    some = np.flatnonzero(within[person, place])
+    at = person[some], place[some]
+    nearness[at], copy[at] = _nearness(choice.nearness, walk.register, found[some])
+    if choice.prefer == "sparsity":
+        without = np.where(best & (above == 0) & ~copy, nearness, np.inf).min(axis=1)[:, None]
+        worth = (nearness <= SHARE * without) & (nearness <= without - GAIN)
+        over = np.where(worth, over, above)
+    price = CHANGE + USUAL * choice.nearness.usual
     cost = {
+        "sparsity": nearness,
         "nearness": nearness,
         "distance": distance,
-        "both": nearness + L1 * distance * block.comparison.n_features + CHANGE * above,
+        "both": nearness + L1 * distance * block.comparison.n_features + price * above,
     }[choice.prefer]
-    order = np.lexsort((cost, np.maximum(above - choice.slack, 0), outside, ~allowed), axis=-1)
+    order = np.lexsort((cost, over, copy, outside, ~allowed), axis=-1)
     rank = np.empty_like(order)
     np.put_along_axis(rank, order, np.arange(1, order.shape[1] + 1)[None], axis=1)
-    rank = np.where(allowed, rank, 0)[row, place]
+    rank = np.where(allowed, rank, 0)[person, place]
     if ranking.diversity is not None:
         kept = np.flatnonzero(rank)
         rank[kept] = diverse_ranks(
             block.comparison,
-            row[kept],
+            person[kept],
             place[kept].astype(np.int32),
             rank[kept] - 1,
-            gower[row[kept], place[kept]],
+            gower[person[kept], place[kept]],
             n_counterfactuals=ranking.n_counterfactuals,
             diversity=ranking.diversity,
         )
     taken = np.flatnonzero((rank > 0) & (rank <= ranking.n_counterfactuals))
-    row, place = row[taken], place[taken]
-    return Selection(found[taken], rank[taken], sparsity[row, place], gower[row, place])
+    at = person[taken], place[taken]
+    return Selection(found[taken], rank[taken], sparsity[at], gower[at])
 
 
 def _arrivals(
     candidates: Candidates, walk: Walk
 ) -> tuple[IntArray, Candidates, IntArray, IntArray]:
-    """Walks to distinct rows, all rows as candidates of their people, and where each stands."""
-    may = np.flatnonzero(walk.arrived & walk.register.allowed[walk.at])
-    found = may[np.unique(walk.at[may], return_index=True)[1]]
-    found = found[np.lexsort((found, walk.person[found]))]
+    """Rows that may be returned, as candidates of their people, and where each stands."""
+    register = walk.register
+    numbers = np.arange(len(register.cells))
+    may = register.good(numbers)
+    may[walk.at[walk.arrived]] |= register.allowed[walk.at[walk.arrived]]
+    found = np.flatnonzero(may)
+    found = found[np.lexsort((found, register.cells[found, 0]))]
     people, first, row, count = np.unique(
-        walk.person[found], return_index=True, return_inverse=True, return_counts=True
+        register.cells[found, 0], return_index=True, return_inverse=True, return_counts=True
     )
     place = np.arange(found.size) - first[row]
     own = candidates.comparison.own_codes[:, people]
     codes = np.repeat(own[:, :, None], max(int(count.max(initial=0)), 1), axis=2)
-    cells = walk.register.cells[walk.at[found], 1:].T
+    cells = register.cells[found, 1:].T
     codes[:, row, place] = np.where(cells == OWN, own[:, row], cells)
     block = replace(
         candidates,
@@ -126,6 +142,14 @@ def _arrivals(
         distinct=np.ones(codes.shape[1:], dtype=bool),
     )
     return found, block, row, place
+
+
+def _nearness(
+    nearness: Nearness, register: Register, numbers: IntArray
+) -> tuple[FloatArray, BoolArray]:
+    """How near rows are to real accepted ones, and whether they are copies of one."""
+    chosen = register.chosen(numbers)
+    return nearness(register.lookup.points(chosen.owner, chosen.codes))
 
 
 def _costs(block: Candidates, tolerance: float) -> tuple[IntArray, FloatArray]:

@@ -227,10 +227,9 @@ class MCCE(Estimator):
         self.distance_: Distance = distance.fit(schema, rows, desired)
         self.n_desired_: int = int(desired.sum())
         self.accepted_: Accepted | None = None
-        if find_search(self.search).needs_accepted:
-            order = getattr(generator, "visit_order", "data")
-            accepted = rows.take(np.flatnonzero(desired))
-            self.accepted_ = Accepted().fit(accepted, order, self.n_jobs)
+        if find_search(self.search).needs_accepted and desired.any():
+            order = getattr(generator, "visit_order_", schema.mutable)
+            self.accepted_ = Accepted().fit(rows, desired, order, self.n_jobs)
             clock.stop("accepted")
         self.seed_: int = _seed(self.random_state)
         self.training_rows_: np.ndarray | None = None

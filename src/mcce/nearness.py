@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .kernels import FloatArray, IntArray, Neighbours, build_neighbours, nearest
+from .kernels import BoolArray, FloatArray, IntArray, Neighbours, build_neighbours, nearest
 from .schema import Rows
 
 N_NEAREST = 5
@@ -38,9 +38,18 @@ class Nearness:
         self.typical_: FloatArray = np.sort(_mean(own))
         return self
 
-    def __call__(self, points: FloatArray) -> FloatArray:
-        """Nearness of each row, given as points of shape (n_rows, n_features)."""
-        return _mean(nearest(self.neighbours_, points, N_NEAREST))
+    def __call__(self, points: FloatArray) -> tuple[FloatArray, BoolArray]:
+        """Nearness of each row, and whether it equals one of them.
+
+        Rows are points of shape (n_rows, n_features).
+        """
+        distances = nearest(self.neighbours_, points, N_NEAREST)
+        return _mean(distances), distances[:, 0] == 0
+
+    @property
+    def usual(self) -> float:
+        """How near to the others a real accepted row usually is."""
+        return float(np.median(self.typical_))
 
     def quantile(self, nearness: FloatArray) -> FloatArray:
         """Share of real accepted rows that are nearer to the others than this."""

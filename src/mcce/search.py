@@ -263,12 +263,12 @@ class _Pass:
             walk.next_round()
             self._look_on(0, ledger.n_evaluated + walk.register.n_evaluated)
         chosen = choose(walking.choice, candidates, walk)
-        at = walk.at[chosen.walk]
+        register = walk.register
         picked = Picked(
-            chosen=walk.register.chosen(at).without_block(),
-            draw=candidates.draws[walk.draw[chosen.walk]],
+            chosen=register.chosen(chosen.row).without_block(),
+            draw=candidates.draws[walk.draw[register.walk[chosen.row]]],
             rank=chosen.rank,
-            score=walk.register.score[at],
+            score=register.score[chosen.row],
             sparsity=chosen.sparsity,
             gower=chosen.gower,
         )

@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 from .errors import ParameterError
 from .parameters import check_real, check_whole
 
-Prefer = Literal["nearness", "distance", "both"]
+Prefer = Literal["sparsity", "nearness", "distance", "both"]
 
 
 @dataclass(frozen=True)
@@ -33,8 +33,10 @@ class Search:
     slack
         Changes above a person's fewest that may be spent on what is preferred.
     prefer
-        Among a person's answers within the slack: ``"nearness"`` to real accepted rows, the
-        ``"distance"`` to the person, or ``"both"``, with a small price on each change.
+        Which of a person's answers within the slack is taken: that of fewest changes unless one
+        more brings it much nearer to real accepted rows (``"sparsity"``), the one nearest to real
+        accepted rows (``"nearness"``) or to the person (``"distance"``), or a balance of these
+        (``"both"``).
     keep
         Probability with which a draw keeps the person's own value where the model could have drawn
         it. 0 is the paper. The higher, the fewer draws are needed, but the less they differ.
@@ -42,7 +44,7 @@ class Search:
         Draws per person, and how many people without an answer get at most; None: no further ones.
     """
 
-    targets: int = 8
+    targets: int = 12
     support: float | None = 0.95
     slack: int = 1
     prefer: Prefer = "both"
@@ -93,7 +95,7 @@ def _draws(**knobs: Any) -> Search:
 
 SEARCHES: dict[str, Search] = {
     "paper": _draws(n_samples=1000, max_samples=None),
-    "sparse": Search(slack=0, prefer="nearness"),
+    "sparse": Search(prefer="sparsity"),
     "balanced": Search(),
     "plausible": Search(support=0.75, prefer="nearness"),
     "near": Search(slack=0, prefer="distance"),

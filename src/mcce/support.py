@@ -1,37 +1,45 @@
 """What real accepted rows look like: the calibrated support.
 
 Beyond the paper. "The value occurs in its leaf" is no test of realism: hardly a held-out row passes
-it in all its features. Here a chain of trees is grown on the accepted training rows; a row is
-inside if, for each mutable feature, the smallest node of at least so many rows on its way holds its
-value: between the least and the greatest number, or among the levels. How many rows is found at
-fit, on rows that the trees have not seen, so that a stated share of them is inside.
+it in all its features. Here trees are grown once more, with larger leaves, and a row is looked at
+on its way down each of them. In the trees of the accepted training rows a node must hold its value:
+between the least and the greatest number, or among the levels. In those of all training rows, who
+know more of what never goes together, a node must not contradict its level: hold it in less than a
+hundredth of the rows that it would have by its share of all.
 
-Always true: a row inside for some share is inside for every larger one; nothing here depends on the
-order of the training rows.
+Only nodes of at least so many rows are asked. How many is found at fit on accepted rows that the
+trees have not seen, so that a stated share of them is inside.
+
+Always true: a row that is inside for some share is inside for every larger one; nothing here
+depends on the order of the training rows.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from .kernels import (
+    BoolArray,
     Codes,
+    Growth,
     Holdings,
     IntArray,
     Trees,
     gather_holdings,
+    grow_tree,
+    join,
     strain,
 )
-from .model import TreeChain
+from .model.trees import split_columns, tree_response
 from .schema import Rows, Schema
+from .threads import map_ordered
 
-# Rows in the smallest node that is ever looked at.
+# Rows in the smallest node that is ever asked.
 MIN_SAMPLES_LEAF = 20
-# How often a fifth of the rows is held out, and how many rows are used for that at most.
+# How often a part of the accepted rows is held out, and how many rows are used for that at most.
 N_SPLITS = 5
 MAX_CALIBRATION = 20_000
 # A level that a smaller share of the accepted rows has is rare. Rows with one must be inside as
@@ -44,64 +52,98 @@ class Support:
 
     Attributes
     ----------
+    chains_ : list of Chain
+        Trees of the accepted rows, and of all rows for the categorical features, if any.
     strains_ : (n_held_out,)
-        Ascending: for rows that were held out, the size of the largest node that lacks one of
-        their values. A row is inside if nodes up to that size are not looked at.
+        Ascending: for accepted rows that were held out, the size of the largest node that objects
+        to one of their values. A row is inside if only larger nodes are asked.
     rare_strains_ : dict
-        The same for single features, of rows with a rare level in it.
+        The same for single features, of rows with a rare level in it, by place among the mutable.
     """
 
-    strains_: Codes
-    rare_strains_: dict[int, Codes]
+    def fit(
+        self, rows: Rows, accepted: BoolArray, order: IntArray, n_jobs: int | None = 1
+    ) -> Support:
+        """Grow the trees and calibrate them on accepted rows that were held out.
 
-    def fit(self, rows: Rows, visit_order: Any = "data", n_jobs: int | None = 1) -> Support:
-        """Grow the trees on the accepted rows and calibrate them on parts held out."""
-        rows = rows.take(np.lexsort(rows.exact))
-        mixed = np.random.default_rng(0).permutation(len(rows))[:MAX_CALIBRATION]
+        Parameters
+        ----------
+        rows, accepted
+            The training rows, and which have the desired decision.
+        order
+            Positions of the mutable features in the order in which they are given to each other.
+        n_jobs
+            Threads, one tree each.
+        """
+        alike = np.lexsort(rows.exact)
+        yes, no = alike[accepted[alike]], alike[~accepted[alike]]
+        rng = np.random.default_rng(0)
+        mixed = yes[rng.permutation(yes.size)[:MAX_CALIBRATION]]
+        others = no[rng.permutation(no.size)[:MAX_CALIBRATION]]
         fold = np.arange(mixed.size) % N_SPLITS
-        parts = []
-        for held_out in range(N_SPLITS):
-            seen, unseen = mixed[fold != held_out], mixed[fold == held_out]
-            if seen.size and unseen.size:
-                part = _Chain.grow(rows.take(seen), visit_order, n_jobs)
-                parts.append((unseen, part.strain(rows.descent[:, unseen])))
-        self.chain_ = _Chain.grow(rows, visit_order, n_jobs)
-        self._calibrate(rows, parts)
+        found = np.zeros((order.size, mixed.size), dtype=np.int32)
+        for held_out in range(N_SPLITS if yes.size > 1 else 0):
+            seen, unseen = mixed[fold != held_out], fold == held_out
+            part = Support().grow(rows, seen, np.concatenate([seen, others]), order, n_jobs)
+            found[:, unseen] = part._strain(rows.descent[:, mixed[unseen]])
+        self._calibrate(rows, accepted, mixed, found)
+        return self.grow(rows, yes, alike, order, n_jobs)
+
+    def grow(
+        self,
+        rows: Rows,
+        accepted: IntArray,
+        everybody: IntArray,
+        order: IntArray,
+        n_jobs: int | None,
+    ) -> Support:
+        """Grow the trees on rows at these places."""
+        self.chains_ = [Chain.grow(rows.take(accepted), order, order, n_jobs)]
+        levels = [at for at in order if rows.schema.features[at].kind == "categorical"]
+        if levels:
+            responses = np.array(levels, dtype=np.int64)
+            chain = Chain.grow(rows.take(everybody), order, responses, n_jobs, contradictions=True)
+            self.chains_.append(chain)
         return self
 
-    def _calibrate(self, rows: Rows, parts: list[tuple[IntArray, Codes]]) -> None:
-        mutable = rows.schema.mutable
-        held_out = np.concatenate([np.empty(0, np.int64), *(unseen for unseen, _ in parts)])
-        found = np.concatenate([np.empty((mutable.size, 0), np.int32), *(s for _, s in parts)], 1)
-        self.strains_ = np.sort(found.max(axis=0, initial=0))
-        self.rare_strains_ = {}
-        for place, position in enumerate(mutable):
-            feature = rows.schema.features[position]
+    def _calibrate(self, rows: Rows, accepted: BoolArray, held_out: IntArray, found: Codes) -> None:
+        self.strains_: Codes = np.sort(found.max(axis=0, initial=0))
+        self.rare_strains_: dict[int, Codes] = {}
+        for place, position in enumerate(rows.schema.mutable):
+            feature, codes = rows.schema.features[position], rows.exact[position]
             if feature.kind == "numeric":
                 continue
-            codes = rows.exact[position]
-            share = np.bincount(codes, minlength=feature.n_codes) / max(len(rows), 1)
+            share = np.bincount(codes[accepted], minlength=feature.n_codes) / max(accepted.sum(), 1)
             rare = (share < RARE)[codes[held_out]]
             if rare.sum() >= N_RARE:
                 self.rare_strains_[place] = np.sort(found[place, rare])
 
     def sizes(self, share: float) -> Codes:
-        """Least number of rows of the nodes that are looked at, one per mutable feature."""
+        """Least number of rows of the nodes that are asked, one per mutable feature."""
         common = _quantile(self.strains_, share)
-        sizes = np.full(self.chain_.schema.mutable.size, common, dtype=np.int32)
+        sizes = np.full(self.chains_[0].schema.mutable.size, common, dtype=np.int32)
         for place, strains in self.rare_strains_.items():
             sizes[place] = max(common, _quantile(strains, share))
         return sizes
 
     def reached(self, share: float) -> float:
-        """Share of the rows held out that the common size for a share lets pass."""
-        if not self.strains_.size:
-            return math.nan
-        return float((self.strains_ < _quantile(self.strains_, share)).mean())
+        """Share of the accepted rows held out that are inside, asked with the common size."""
+        inside = self.strains_ < _quantile(self.strains_, share)
+        return float(inside.mean()) if inside.size else math.nan
 
     def n_outside(self, codes: Codes, sizes: Codes) -> IntArray:
-        """How many features of each row are outside; codes as descent codes of all features."""
-        return (self.chain_.strain(codes, sizes) > 0).sum(axis=0)
+        """How many features of each row are outside; codes are descent codes of all features."""
+        return np.asarray((self._strain(codes, sizes) > 0).sum(axis=0))
+
+    def _strain(self, codes: Codes, sizes: Codes | None = None) -> Codes:
+        """Per mutable feature, the largest node of at least so many rows that objects."""
+        mutable = self.chains_[0].schema.mutable
+        worst = np.zeros((mutable.size, codes.shape[1]), dtype=np.int32)
+        for chain in self.chains_:
+            place = np.searchsorted(mutable, chain.responses)
+            least = np.zeros(place.size, dtype=np.int32) if sizes is None else sizes[place]
+            worst[place] = np.maximum(worst[place], chain.strain(codes, least))
+        return worst
 
 
 def _quantile(strains: Codes, share: float) -> int:
@@ -113,46 +155,61 @@ def _quantile(strains: Codes, share: float) -> int:
 
 
 @dataclass(frozen=True, eq=False)
-class _Chain:
-    """Trees of the accepted rows and what their nodes hold, one tree per mutable feature."""
+class Chain:
+    """Trees of some features given those before them, and what their nodes hold."""
 
     schema: Schema
-    visit_order: IntArray
+    responses: IntArray
     trees: Trees
     held: Holdings
-    n_levels: IntArray
-    missing: Codes
 
     @classmethod
-    def grow(cls, rows: Rows, visit_order: Any, n_jobs: int | None) -> _Chain:
-        chain = TreeChain(
-            min_samples_leaf=MIN_SAMPLES_LEAF,
-            visit_order=visit_order,
-            condition_on_decision=False,
-        ).fit(rows, np.ones(len(rows), dtype=bool), n_jobs=n_jobs)
-        return cls.of(rows.schema, chain.visit_order_, chain.trees_, chain.n_levels_)
+    def grow(
+        cls,
+        rows: Rows,
+        order: IntArray,
+        responses: IntArray,
+        n_jobs: int | None,
+        *,
+        contradictions: bool = False,
+    ) -> Chain:
+        """A tree for each response, given the immutable features and those before it in order."""
+        schema = rows.schema
+        columns = split_columns(schema, rows.descent)
+        growth = Growth(min_samples_leaf=MIN_SAMPLES_LEAF)
+
+        def tree(position: int) -> Trees:
+            before = order[: int(np.flatnonzero(order == position)[0])]
+            inputs = np.sort(np.concatenate([schema.immutable, before]))
+            response = tree_response(rows, position)
+            return grow_tree(columns, inputs, response, rows.descent[position], growth)
+
+        trees = join(list(map_ordered(tree, responses.tolist(), n_jobs)), columns.by_set)
+        return cls.of(schema, responses, trees, contradictions=contradictions)
 
     @classmethod
-    def of(cls, schema: Schema, visit_order: IntArray, trees: Trees, n_levels: IntArray) -> _Chain:
-        features = [schema.features[position] for position in visit_order]
-        missing = [f.n_codes - 1 if f.kind == "numeric" and f.has_missing else -1 for f in features]
-        codes = np.array(missing, dtype=np.int32)
-        held = gather_holdings(trees, n_levels, visit_order, codes)
-        return cls(schema, visit_order, trees, held, n_levels, codes)
+    def of(
+        cls, schema: Schema, responses: IntArray, trees: Trees, *, contradictions: bool
+    ) -> Chain:
+        """Trees that were grown before; see :func:`gather_holdings`."""
+        n_levels, _, missing = _codes_of(schema, responses)
+        held = gather_holdings(trees, n_levels, responses, missing, contradictions=contradictions)
+        return cls(schema, responses, trees, held)
 
-    def strain(self, codes: Codes, sizes: Codes | None = None) -> Codes:
-        """Per mutable feature, the largest node of at least so many rows that lacks the value."""
-        n_codes = np.array([f.n_codes for f in self.schema.features], dtype=np.int32)
-        place = np.searchsorted(self.schema.mutable, self.visit_order)
-        least = np.zeros(place.size, np.int32) if sizes is None else sizes[place]
-        found = strain(
-            self.trees,
-            self.n_levels,
-            self.visit_order,
-            self.missing,
-            self.held,
-            n_codes,
-            codes,
-            least,
-        )
-        return found[np.argsort(place)]
+    def strain(self, codes: Codes, least: Codes) -> Codes:
+        """Per response, the largest node of at least so many rows that objects, 0 for none."""
+        n_levels, n_codes, missing = _codes_of(self.schema, self.responses)
+        chain = self.trees, n_levels, self.responses, missing
+        return strain(*chain, self.held, n_codes, codes, least)
+
+
+def _codes_of(schema: Schema, responses: IntArray) -> tuple[IntArray, Codes, Codes]:
+    """Levels and codes of all columns, and what missing is in each response, -1 if nothing."""
+    features = schema.features
+    levels = [f.n_codes if f.kind == "categorical" else 0 for f in features]
+    missing = [
+        features[at].n_codes - 1 if features[at].has_missing and not levels[at] else -1
+        for at in responses
+    ]
+    n_codes = np.array([f.n_codes for f in features], dtype=np.int32)
+    return np.array(levels), n_codes, np.array(missing, dtype=np.int32)

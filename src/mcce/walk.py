@@ -66,6 +66,8 @@ class Register:
         Features outside the support; whether all rules let the row pass.
     asked, valid, score : (n_rows,)
         Whether the predictor was asked, and if so what it said.
+    walk : (n_rows,)
+        The walk that first came by.
     """
 
     def __init__(self, terms: Terms, candidates: Candidates) -> None:
@@ -76,9 +78,10 @@ class Register:
         self.n_outside: IntArray = np.empty(0, dtype=np.int64)
         self.allowed, self.asked, self.valid = np.empty((3, 0), dtype=bool)
         self.score: FloatArray = np.empty(0)
+        self.walk: IntArray = np.empty(0, dtype=np.int64)
         self.n_evaluated = 0
 
-    def place(self, person: IntArray, codes: Codes) -> IntArray:
+    def place(self, walk: IntArray, person: IntArray, codes: Codes) -> IntArray:
         """The number of each row here; what is new is put down."""
         n_known = len(self.cells)
         cells = np.concatenate([person[None].astype(np.int32), codes]).T
@@ -87,6 +90,7 @@ class Register:
         number = np.empty(first.size, dtype=np.int64)
         number[new] = n_known + np.arange(new.size)
         self._put_down(cells[new])
+        self.walk = np.concatenate([self.walk, walk[new]])
         return np.where(first < n_known, first, number[np.maximum(first - n_known, 0)])
 
     def chosen(self, numbers: IntArray) -> Chosen:
@@ -155,11 +159,12 @@ class Walk:
         self.person, self.draw = targets.person, targets.draw
         self.targets = candidates.choose(self.person, self.draw).codes
         self.n_people = candidates.people.size
-        there = self.register.place(self.person, self.targets)
+        there = self._place(np.arange(self.person.size), self.targets)
         self.register.learn(there, score, True)
         start = np.full_like(self.targets, OWN)
         graded = terms.decision.graded
-        self.at: IntArray = self.register.place(self.person, start) if graded else there
+        everybody = np.arange(self.person.size)
+        self.at: IntArray = self._place(everybody, start) if graded else there
         self.arrived: BoolArray = np.full(self.person.size, not graded)
         self.given_up: BoolArray = np.zeros(self.person.size, dtype=bool)
         self._reverting: IntArray | None = None
@@ -185,7 +190,7 @@ class Walk:
         register, here, there = self.register, self._codes(walking), self.targets[:, walking]
         walk, unit = self._moves(here != there)
         codes = np.where(self.terms.units[unit].T, there[:, walk], here[:, walk])
-        row = register.place(self.person[walking[walk]], codes)
+        row = self._place(walking[walk], codes)
         register.ask(row)
         order = np.lexsort((unit, -register.merit(row), ~register.good(row), walk))
         best = order[_opens(walk[order])]
@@ -211,7 +216,7 @@ class Walk:
         codes = np.where(self.terms.units[unit].T, OWN, here[:, walk])
         changed = (codes != OWN).any(axis=0)
         walk, unit, codes = walk[changed], unit[changed], codes[:, changed]
-        row, now = register.place(self.person[walks[walk]], codes), self.at[walks[walk]]
+        row, now = self._place(walks[walk], codes), self.at[walks[walk]]
         as_good = register.allowed[row] >= register.allowed[now]
         as_good &= register.n_outside[row] <= register.n_outside[now]
         register.ask(row[as_good])
@@ -221,6 +226,9 @@ class Walk:
         best = order[_opens(walk[order])]
         self.at[walks[walk[best]]] = row[best]
         return walks[walk[best]]
+
+    def _place(self, walks: IntArray, codes: Codes) -> IntArray:
+        return self.register.place(walks, self.person[walks], codes)
 
     def _moves(self, differs: BoolArray) -> tuple[IntArray, IntArray]:
         """All moves of everybody: which way, and which unit of features."""

@@ -97,11 +97,16 @@ def first_equal(rows: Codes) -> IntArray:
 
 
 def gather_holdings(
-    trees: Trees, n_levels: IntArray, responses: IntArray, missing: Codes
+    trees: Trees,
+    n_levels: IntArray,
+    responses: IntArray,
+    missing: Codes,
+    *,
+    contradictions: bool,
 ) -> Holdings:
     """What every node holds; see :func:`reference.gather_holdings`."""
     chain = *_parts(trees), n_levels.astype(np.int32), responses.astype(np.int32)
-    return Holdings(*_native.gather_holdings(*chain, missing))
+    return Holdings(*_native.gather_holdings(*chain, missing, contradictions))
 
 
 def strain(

@@ -108,14 +108,14 @@ class TreeChain(BaseEstimator):
         order = visit_order(
             self.visit_order, rows, decision if self.condition_on_decision else None
         )
-        columns = _columns(schema, _with_decision(rows.descent, decision))
+        columns = split_columns(schema, _with_decision(rows.descent, decision))
         given = [*schema.immutable, *([growth.decision_column] * self.condition_on_decision)]
 
         def grow(place: int) -> Trees:
             inputs = np.sort(np.array([*given, *order[:place]], dtype=np.int64))
             position = int(order[place])
             return grow_tree(
-                columns, inputs, _response(rows, position), rows.descent[position], growth
+                columns, inputs, tree_response(rows, position), rows.descent[position], growth
             )
 
         bar = ProgressBar(order.size, "model", verbose)
@@ -195,18 +195,18 @@ def _with_decision(codes: Codes, decision: BoolArray) -> Codes:
     return np.vstack([codes, decision[None, :].astype(np.int32)])
 
 
-def _columns(schema: Schema, codes: Codes) -> Columns:
-    """How each column may be split; the decision, last, is a number."""
-    features = schema.features
+def split_columns(schema: Schema, codes: Codes) -> Columns:
+    """How each column may be split; the decision, if it comes last, is a number."""
+    features, decision = schema.features, [True] * (len(codes) - len(schema.features))
     return Columns(
         codes=codes,
-        by_set=np.array([f.kind == "categorical" for f in features] + [False]),
-        ordered=np.array([f.ordered for f in features] + [True]),
-        n_codes=np.array([f.n_codes for f in features] + [2]),
+        by_set=np.array([f.kind == "categorical" for f in features] + [False for _ in decision]),
+        ordered=np.array([f.ordered for f in features] + decision),
+        n_codes=np.array([f.n_codes for f in features] + [2 for _ in decision]),
     )
 
 
-def _response(rows: Rows, position: int) -> Numbers | Classes:
+def tree_response(rows: Rows, position: int) -> Numbers | Classes:
     """What the tree of a feature makes pure: classes, or values with missing above the rest."""
     feature = rows.schema.features[position]
     numbers = rows.numbers(position)

@@ -22,26 +22,36 @@ WORD_BITS = 64
 
 def pack_chain(chain: TreeChain) -> dict[str, Any]:
     """The learned arrays by name."""
-    trees = {field.name: getattr(chain.trees_, field.name) for field in fields(Trees)}
-    return {"visit_order": chain.visit_order_, "trees": trees}
+    return {"visit_order": chain.visit_order_, "trees": pack_trees(chain.trees_)}
+
+
+def pack_trees(trees: Trees) -> dict[str, Any]:
+    """The arrays of trees by name."""
+    return {field.name: getattr(trees, field.name) for field in fields(Trees)}
 
 
 def unpack_chain(plain: dict[str, Any], chain: TreeChain, schema: Schema) -> TreeChain:
     """The chain with what :func:`pack_chain` gave of it, checked."""
-    order = _vector(plain["visit_order"], np.int64)
-    arrays = {
-        field.name: _vector(plain["trees"][field.name], DTYPES.get(field.name, np.int32))
-        for field in fields(Trees)
-    }
+    order = vector(plain["visit_order"], np.int64)
     if not np.array_equal(np.sort(order), schema.mutable):
         raise ValueError("the visit order does not name every mutable feature once")
+    return chain.keep(schema, order, unpack_trees(plain["trees"], order, schema))
+
+
+def unpack_trees(plain: dict[str, Any], order: IntArray, schema: Schema) -> Trees:
+    """Trees that give the features at these positions, checked."""
+    arrays = {
+        field.name: vector(plain[field.name], DTYPES.get(field.name, np.int32))
+        for field in fields(Trees)
+    }
     trees = Trees(**arrays)
     if not _is_sound(trees, order, schema):
         raise ValueError("the trees are not whole")
-    return chain.keep(schema, order, trees)
+    return trees
 
 
-def _vector(values: Any, dtype: type[np.generic]) -> np.ndarray:
+def vector(values: Any, dtype: type[np.generic]) -> np.ndarray:
+    """One array of this dtype."""
     if not isinstance(values, np.ndarray) or values.ndim != 1 or values.dtype != dtype:
         raise ValueError("the arrays of the trees have other dtypes or shapes")
     return values

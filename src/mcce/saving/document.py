@@ -32,6 +32,7 @@ from .cells import pack_cells, unpack_cells
 from .chain import pack_chain, unpack_chain
 from .doors import pack_door, unpack_door
 from .probes import attach_predictor, check_known, pack_predictor
+from .support import pack_support, unpack_support
 from .values import pack, unpack
 
 if TYPE_CHECKING:
@@ -173,25 +174,25 @@ def _unpack_training_rows(plain: dict[str, Any] | None, explainer: MCCE) -> dict
 
 
 def _pack_accepted(explainer: MCCE) -> dict[str, Any] | None:
-    if explainer.accepted_ is None or not find_search(explainer.search).needs_accepted:
+    accepted = explainer.accepted_
+    if accepted is None or not find_search(explainer.search).needs_accepted:
         return None
-    return {"codes": explainer.accepted_.codes_}
+    return {"codes": accepted.codes_, "support": pack_support(accepted.support_)}
 
 
 def _unpack_accepted(plain: dict[str, Any] | None, explainer: MCCE) -> dict[str, Any]:
-    """What was learned of the accepted rows, learned again of the same rows."""
     if plain is None:
-        if find_search(explainer.search).needs_accepted:
+        if find_search(explainer.search).needs_accepted and explainer.n_desired_:
             raise ValueError("its search needs the accepted training rows, which it lacks")
         return {"accepted_": None}
     codes, schema = plain["codes"], explainer.schema_
     n_codes = np.array([feature.n_codes for feature in schema.features])
     if codes.ndim != 2 or len(codes) != n_codes.size or codes.dtype != np.int32:
         raise ValueError("the accepted rows are not those of its columns")
-    if (codes < 0).any() or (codes >= n_codes[:, None]).any():
+    if not codes.size or (codes < 0).any() or (codes >= n_codes[:, None]).any():
         raise ValueError("the accepted rows hold codes that stand for nothing")
-    order = getattr(explainer.generator_, "visit_order", "data")
-    return {"accepted_": Accepted().fit(Rows.of_codes(schema, codes), order)}
+    support = unpack_support(plain["support"], schema)
+    return {"accepted_": Accepted().keep(support, Rows.of_codes(schema, codes))}
 
 
 def _whole(value: Any) -> int:

@@ -1,18 +1,20 @@
-"""How usual a row is to a chain of trees: which nodes on its way hold its values.
+"""How usual a row is to trees: which nodes on its way object to its values.
 
 A node holds a number if it lies between the least and the greatest known one of its training rows,
-missing if one of them is missing, and a level if one of them has it. A node holds all that the
-nodes below it hold, so the first on a row's way that does not is the largest.
+missing if one of them is missing, and a level if one of them has it. Or, where only contradictions
+are asked for, every number and every level that it does not contradict.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from .._types import BoolArray, Codes, IntArray, WordArray
-from ._trees import LEAF, WORD_BITS, Trees, in_set
+from ._trees import LEAF, WORD_BITS, Trees, in_set, pack_set
+
+CONTRADICTION, CHANCE = 100, 5
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,63 +44,68 @@ class Holdings:
 
 
 def gather_holdings(
-    trees: Trees, n_levels: IntArray, responses: IntArray, missing: Codes
+    trees: Trees,
+    n_levels: IntArray,
+    responses: IntArray,
+    missing: Codes,
+    *,
+    contradictions: bool,
 ) -> Holdings:
     """What every node holds.
 
     Parameters
     ----------
     trees, responses
-        The chain: tree i gives the column ``responses[i]``.
+        Tree i gives the column ``responses[i]``.
     n_levels : (n_columns,)
         Number of levels of each categorical column, 0 for numeric ones.
     missing : (n_trees,)
         Code of a missing number, -1 if the tree's column has none.
+    contradictions
+        Whether a node holds every number, and every level unless less than one in
+        ``CONTRADICTION`` of the rows have it that its share of all rows would give, if that is
+        ``CHANCE`` or more.
     """
-    n_nodes = trees.feature.size
+    n_nodes, most = trees.feature.size, np.iinfo(np.int32).max
+    low, high = (0, most) if contradictions else (most, -1)
     held = Holdings(
         size=np.zeros(n_nodes, dtype=np.int32),
-        low=np.full(n_nodes, np.iinfo(np.int32).max, dtype=np.int32),
-        high=np.full(n_nodes, -1, dtype=np.int32),
-        misses=np.zeros(n_nodes, dtype=np.uint8),
+        low=np.full(n_nodes, low, dtype=np.int32),
+        high=np.full(n_nodes, high, dtype=np.int32),
+        misses=np.full(n_nodes, contradictions, dtype=np.uint8),
         offset=np.full(n_nodes, -1, dtype=np.int64),
         sets=np.empty(0, dtype=np.uint64),
     )
-    ends = [*trees.roots[1:].tolist(), n_nodes]
-    words: list[WordArray] = []
+    ends, words = [*trees.roots[1:].tolist(), n_nodes], [held.sets]
     for tree, (first, last) in enumerate(zip(trees.roots.tolist(), ends, strict=True)):
-        n_words = -(-int(n_levels[responses[tree]]) // WORD_BITS)
-        levels = np.zeros((last - first, n_words), dtype=np.uint64)
-        if n_words:
-            held.offset[first:last] = sum(map(np.size, words)) + n_words * np.arange(last - first)
+        values: dict[int, Codes] = {}
         for node in reversed(range(first, last)):
-            _hold(trees, held, levels, node, first, missing[tree])
-        words.append(levels.ravel())
-    sets = np.concatenate([held.sets, *words])
-    return Holdings(held.size, held.low, held.high, held.misses, held.offset, sets)
+            children = int(trees.left[node]), int(trees.right[node])
+            leaf = trees.values[trees.start[node] :][: trees.count[node]]
+            inner = trees.feature[node] != LEAF
+            values[node] = np.concatenate([values[c] for c in children]) if inner else leaf
+            held.size[node] = values[node].size
+        for node in range(first, last):
+            n = int(n_levels[responses[tree]])
+            if n:
+                held.offset[node] = sum(map(np.size, words))
+                words.append(pack_set(_fits(values[node], values[first], n, contradictions)))
+            elif not contradictions:
+                known = values[node][values[node] != missing[tree]]
+                held.misses[node] = known.size < values[node].size
+                if known.size:
+                    held.low[node], held.high[node] = known.min(), known.max()
+    return replace(held, sets=np.concatenate(words))
 
 
-def _hold(
-    trees: Trees, held: Holdings, levels: WordArray, node: int, first: int, missing: int
-) -> None:
-    """Write down what one node holds, after those below it."""
-    if trees.feature[node] != LEAF:
-        children = [int(trees.left[node]), int(trees.right[node])]
-        held.size[node] = held.size[children].sum()
-        held.low[node], held.high[node] = held.low[children].min(), held.high[children].max()
-        held.misses[node] = held.misses[children].max()
-        levels[node - first] = levels[children[0] - first] | levels[children[1] - first]
-        return
-    values = trees.values[trees.start[node] :][: trees.count[node]]
-    held.size[node] = values.size
-    if levels.shape[1]:
-        for value in np.unique(values):
-            levels[node - first, value // WORD_BITS] |= np.uint64(1) << np.uint64(value % WORD_BITS)
-        return
-    known = values[values != missing]
-    held.misses[node] = known.size < values.size
-    if known.size:
-        held.low[node], held.high[node] = known.min(), known.max()
+def _fits(values: Codes, everybody: Codes, n_levels: int, contradictions: bool) -> BoolArray:
+    """Levels that a node with these values holds."""
+    count = np.bincount(values, minlength=n_levels)
+    if not contradictions:
+        return count > 0
+    expected = values.size * np.bincount(everybody, minlength=n_levels)
+    usual = count * CONTRADICTION * everybody.size >= expected
+    return usual | (expected < CHANCE * everybody.size)
 
 
 def strain(
@@ -111,7 +118,7 @@ def strain(
     codes: Codes,
     least: Codes,
 ) -> Codes:
-    """Size of the largest node on each row's way that lacks its value, 0 for none.
+    """Size of the largest node on each row's way that does not hold its value, 0 for none.
 
     Parameters
     ----------

@@ -1,0 +1,53 @@
+"""The calibrated support as arrays, and back, checked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..schema import Schema
+from ..support import Chain, Support
+from .chain import pack_trees, unpack_trees, vector
+
+
+def pack_support(support: Support) -> dict[str, Any]:
+    """The learned arrays by name."""
+    return {
+        "strains": support.strains_,
+        "rare": [[place, strains] for place, strains in support.rare_strains_.items()],
+        "chains": [
+            {"responses": chain.responses, "trees": pack_trees(chain.trees)}
+            for chain in support.chains_
+        ],
+    }
+
+
+def unpack_support(plain: dict[str, Any], schema: Schema) -> Support:
+    """The support of what :func:`pack_support` gave."""
+    support, categorical = Support(), [f.kind == "categorical" for f in schema.features]
+    levels = [at for at in schema.mutable if categorical[at]]
+    expected = [schema.mutable.tolist(), *([levels] if levels else [])]
+    chains = []
+    for number, (part, responses) in enumerate(zip(plain["chains"], expected, strict=True)):
+        order = vector(part["responses"], np.int64)
+        if sorted(order.tolist()) != responses:
+            raise ValueError("the support does not judge every feature once")
+        trees = unpack_trees(part["trees"], order, schema)
+        chains.append(Chain.of(schema, order, trees, contradictions=number > 0))
+    support.chains_ = chains
+    support.strains_ = _strains(plain["strains"])
+    support.rare_strains_ = {place: _strains(strains) for place, strains in plain["rare"]}
+    if any(
+        type(place) is not int or not 0 <= place < schema.mutable.size
+        for place in support.rare_strains_
+    ):
+        raise ValueError("the support speaks of features that there are not")
+    return support
+
+
+def _strains(values: Any) -> np.ndarray:
+    strains = vector(values, np.int32)
+    if (np.diff(strains) < 0).any() or (strains < 0).any():
+        raise ValueError("the support was calibrated on rows of no order")
+    return strains
