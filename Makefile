@@ -6,7 +6,7 @@ SOURCES := pyproject.toml CMakeLists.txt $(wildcard native/*.cpp native/mcce/*.h
 
 SANITIZED := .venv-sanitized/bin
 
-.PHONY: demo test test-oldest test-predictors check check-native format bench clean
+.PHONY: demo test test-oldest test-predictors check check-native format bench bench-search clean
 
 demo: .venv/demo.stamp  ## explain declined applicants of the bundled data
 	$(BIN)/python examples/german_credit.py
@@ -36,6 +36,9 @@ format: .venv/dev.stamp
 
 bench: .venv/dev.stamp  ## how fast, against a vectorised scikit-learn + NumPy implementation
 	$(BIN)/python benchmarks/speed.py
+
+bench-search: .venv/dev.stamp  ## how good the searches are, against NICE
+	$(BIN)/python benchmarks/search.py
 
 .venv/demo.stamp: $(SOURCES) constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv

@@ -90,7 +90,7 @@ class Answers:
 def fit(case: Case) -> Model:
     """Step 1: one tree per mutable feature."""
     started = time.process_time()
-    columns = [_learn(case.train[name]) for name in (*case.immutable, *case.mutable)]
+    columns = [learn(case.train[name]) for name in (*case.immutable, *case.mutable)]
     values = encode(columns, case.train)
     matrix = np.asfortranarray(np.vstack([case.decide(case.train), values]).T, dtype=np.float32)
     responses = list(values[len(case.immutable) :])
@@ -181,7 +181,8 @@ def _choose(model: Model, own: Floats, candidates: Floats) -> tuple[Floats, Ints
     return kept[:, best], least[answered, 0].astype(np.int64), l1[best]
 
 
-def _learn(cells: pd.Series[Any]) -> Column:
+def learn(cells: pd.Series[Any]) -> Column:
+    """A feature as a column of training data shows it."""
     name = str(cells.name)
     if pd.api.types.is_numeric_dtype(cells):
         return Column(name, None, float(cells.max() - cells.min()))

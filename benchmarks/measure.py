@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -104,15 +104,17 @@ def machine() -> dict[str, str]:
     }
 
 
-def write(tables: Sequence[Table]) -> None:
-    """Everything measured so far, for readers and for programs."""
+def write(tables: Sequence[Table], name: str = "speed", **numbers: Any) -> None:
+    """Everything measured so far, for readers and for programs, who may want numbers too."""
     OUT.mkdir(parents=True, exist_ok=True)
     where = machine()
     told = ", ".join(f"{name} {value}" for name, value in where.items())
-    text = "\n".join([f"# Speed\n\n{told}\n", *(table.markdown() for table in tables)])
-    (OUT / "speed.md").write_text(text, encoding="utf-8")
-    report = {"machine": where, "tables": [asdict(table) for table in tables]}
-    (OUT / "speed.json").write_text(json.dumps(report, indent=1, ensure_ascii=False))
+    text = "\n".join(
+        [f"# {name.capitalize()}\n\n{told}\n", *(table.markdown() for table in tables)]
+    )
+    (OUT / f"{name}.md").write_text(text, encoding="utf-8")
+    report = {"machine": where, "tables": [asdict(table) for table in tables], **numbers}
+    (OUT / f"{name}.json").write_text(json.dumps(report, indent=1, ensure_ascii=False))
 
 
 def _line(cells: Sequence[str]) -> str:

@@ -1,5 +1,10 @@
 """Counterfactual explanations for tabular data: valid, realistic, low-cost, actionable."""
 
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from . import constraints
 from .counterfactuals import Counterfactuals
 from .decision import Decision
@@ -23,6 +28,9 @@ from .schema import Schema
 from .searches import Search
 from .version import __version__
 
+if TYPE_CHECKING:
+    from . import metrics
+
 __all__ = [
     "MCCE",
     "ConstraintError",
@@ -45,4 +53,12 @@ __all__ = [
     "__version__",
     "constraints",
     "load",
+    "metrics",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Modules that are imported when they are first asked for."""
+    if name == "metrics":
+        return import_module(".metrics", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -108,6 +108,11 @@ def check_real(
         raise ParameterError(f"{name} must be {expected}, got {value!r}.")
 
 
+def check_count(name: str, value: Any, *, least: int = 1) -> None:
+    """Raise unless a parameter is a whole number from ``least`` that fits in 32 bits."""
+    check_whole(name, value, least, 2**31 - 1)
+
+
 def _frozen(value: Any) -> Any:
     """A value that does not change if what it was taken from does."""
     if isinstance(value, (list, np.ndarray, pd.Index, pd.Series)):
