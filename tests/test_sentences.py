@@ -10,13 +10,13 @@ from mcce import MCCE, Gower, Interval, McceWarning, NotFittedError, Schema, Sch
 from mcce.candidates import Sampled
 from mcce.decision import decide
 from mcce.model.order import Levels, association
-from mcce.model.trees import _response
+from mcce.model.trees import tree_response
 
 
 def test_a_missing_response_counts_as_one_range_above_the_largest():
     frame = pd.DataFrame({"x": [0.0, 10.0, np.nan]})
     rows = Schema.learn(frame).encode(frame)
-    low, high, missing = _response(rows, 0).units.tolist()
+    low, high, missing = tree_response(rows, 0).units.tolist()
     assert missing - high == high - low > 0
 
 
@@ -329,7 +329,7 @@ def test_an_invented_value_that_the_column_cannot_hold_is_refused():
 
 def test_a_numeric_response_is_its_values_not_their_ranks():
     frame = pd.DataFrame({"x": [0.0, 1.0, 10.0]})
-    low, middle, high = _response(Schema.learn_rows(frame), 0).units.tolist()
+    low, middle, high = tree_response(Schema.learn_rows(frame), 0).units.tolist()
     assert high - middle == 9 * (middle - low) > 0
 
 

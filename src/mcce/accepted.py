@@ -66,6 +66,6 @@ class Accepted:
 def _immutables(rows: Rows, people: IntArray) -> np.ndarray:
     """The immutable values of some rows as one opaque value each, alike if there are none."""
     immutable = rows.exact[rows.schema.immutable][:, people]
-    if not immutable.size:
+    if not len(immutable):
         return np.zeros(people.size, dtype="V1")
     return rows_as_bytes(immutable.T)

@@ -62,29 +62,27 @@ def choose(choice: Choice, candidates: Candidates, walk: Walk) -> Selection:
     """The best rows of everybody, among all that may be returned."""
     ranking = choice.ranking
     found, block, person, place = _arrivals(candidates, walk)
-    allowed: BoolArray = np.zeros(block.shape, dtype=bool)
-    outside = np.zeros(block.shape, dtype=bool)
-    allowed[person, place] = True
-    outside[person, place] = walk.register.n_outside[found] > 0
     sparsity, gower = _costs(block, ranking.tolerance)
     distance = ranking.distance(block)
+    allowed, outside = np.zeros((2, *block.shape), dtype=bool)
+    allowed[person, place] = True
+    outside[person, place] = walk.register.n_outside[found] > 0
     if ranking.max_sparsity is not None:
         allowed &= sparsity <= ranking.max_sparsity
     if ranking.max_distance is not None:
         allowed &= distance <= ranking.max_distance
-    inside: BoolArray = allowed & ~outside
-    best = np.where(inside.any(axis=1, keepdims=True), inside, allowed)
-    fewest = np.where(best, sparsity, len(block.comparison.codes)).min(axis=1)
+    inside = allowed & ~outside
+    first = np.where(inside.any(axis=1, keepdims=True), inside, allowed)
+    fewest = np.where(first, sparsity, len(block.comparison.codes)).min(axis=1)
     above = sparsity - fewest[:, None]
     over = np.maximum(above - choice.slack, 0)
 
-    within: BoolArray = allowed & (over == 0)
     nearness, copy = np.zeros(block.shape), np.zeros(block.shape, dtype=bool)
-    some = np.flatnonzero(within[person, place])
+    some = np.flatnonzero(allowed[person, place] & (over[person, place] == 0))
     at = person[some], place[some]
     nearness[at], copy[at] = _nearness(choice.nearness, walk.register, found[some])
     if choice.prefer == "sparsity":
-        without = np.where(best & (above == 0) & ~copy, nearness, np.inf).min(axis=1)[:, None]
+        without = np.where(first & (above == 0) & ~copy, nearness, np.inf).min(axis=1)[:, None]
         worth = (nearness <= SHARE * without) & (nearness <= without - GAIN)
         over = np.where(worth, over, above)
     price = CHANGE + USUAL * choice.nearness.usual
@@ -95,23 +93,34 @@ def choose(choice: Choice, candidates: Candidates, walk: Walk) -> Selection:
         "both": nearness + L1 * distance * block.comparison.n_features + price * above,
     }[choice.prefer]
     order = np.lexsort((cost, over, copy, outside, ~allowed), axis=-1)
-    rank = np.empty_like(order)
-    np.put_along_axis(rank, order, np.arange(1, order.shape[1] + 1)[None], axis=1)
-    rank = np.where(allowed, rank, 0)[person, place]
+    ranks = np.argsort(order, axis=-1) + 1
+    rank = np.where(allowed, ranks, 0)[person, place]
     if ranking.diversity is not None:
-        kept = np.flatnonzero(rank)
-        rank[kept] = diverse_ranks(
-            block.comparison,
-            person[kept],
-            place[kept].astype(np.int32),
-            rank[kept] - 1,
-            gower[person[kept], place[kept]],
-            n_counterfactuals=ranking.n_counterfactuals,
-            diversity=ranking.diversity,
-        )
+        _make_diverse(ranking, block, person, place, rank, gower)
     taken = np.flatnonzero((rank > 0) & (rank <= ranking.n_counterfactuals))
     at = person[taken], place[taken]
     return Selection(found[taken], rank[taken], sparsity[at], gower[at])
+
+
+def _make_diverse(
+    ranking: Ranking,
+    block: Candidates,
+    person: IntArray,
+    place: IntArray,
+    rank: IntArray,
+    gower: FloatArray,
+) -> None:
+    """Change ranks so that several answers of a person differ; see :mod:`.diversity`."""
+    kept = np.flatnonzero(rank)
+    rank[kept] = diverse_ranks(
+        block.comparison,
+        person[kept],
+        place[kept].astype(np.int32),
+        rank[kept] - 1,
+        gower[person[kept], place[kept]],
+        n_counterfactuals=ranking.n_counterfactuals,
+        diversity=ranking.diversity or 0.0,
+    )
 
 
 def _arrivals(

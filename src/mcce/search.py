@@ -235,7 +235,7 @@ class _Pass:
             waves.next_wave()
             self._look_on(int(waves.settled.sum()), ledger.n_evaluated)
         misses = explain_misses(waves) if self.plan.last else Misses.none()
-        answers, n_evaluated = self._walk(ledger, waves.answers())
+        answers, n_evaluated = self._walk(ranked, ledger, waves.answers())
         one_group = block.group[0] == block.group[-1]
         self.before = [*(self.before if one_group else ()), *ledger.asked]
         self.memory += ledger.asked
@@ -250,15 +250,15 @@ class _Pass:
             seconds={"validity": time.perf_counter() - started},
         )
 
-    def _walk(self, ledger: Ledger, found: Picks) -> tuple[Picked, int]:
+    def _walk(self, ranked: Ranked, ledger: Ledger, found: Picks) -> tuple[Picked, int]:
         """The answers that the valid candidates found lead to, and how many rows were asked."""
         walking, candidates = self.plan.walking, ledger.candidates
         if walking is None:
             return _picked(ledger, found), 0
         # By person and rank, so that of equal rows that of the better target is kept.
         found = found.take(np.lexsort((found.rank, found.person)))
-        score = ledger.score[candidates.group[found.person], found.draw]
-        walk = Walk(walking.terms, candidates, found, score)
+        stable = ranked.passed.get(NotAgain.name, np.ones(candidates.shape, dtype=bool))
+        walk = Walk(walking.terms, ledger, found, ~stable)
         while not self.stopped and not walk.ended:
             walk.next_round()
             self._look_on(0, ledger.n_evaluated + walk.register.n_evaluated)
@@ -266,7 +266,7 @@ class _Pass:
         register = walk.register
         picked = Picked(
             chosen=register.chosen(chosen.row).without_block(),
-            draw=candidates.draws[walk.draw[register.walk[chosen.row]]],
+            draw=candidates.draws[register.draw[chosen.row]],
             rank=chosen.rank,
             score=register.score[chosen.row],
             sparsity=chosen.sparsity,

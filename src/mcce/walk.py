@@ -6,7 +6,7 @@ valid, inside the support and allowed. The target itself ends it too. Then singl
 back while the row stays as good. All people and targets of a block move together, one call of the
 predictor per round.
 
-Always true: a row is asked at most once; nobody's way depends on anybody else's; every row that is
+Always true: no row is asked twice, be it as a draw or on the way; nobody's way depends on anybody else's; every row that is
 arrived at is valid, and is allowed and inside the support if its target is.
 """
 
@@ -19,7 +19,7 @@ import numpy as np
 from .candidates import Candidates, Chosen, Lookup
 from .decision import Decision
 from .kernels import BoolArray, Codes, FloatArray, IntArray, first_equal
-from .postprocess import ROWS_PER_CALL, Picks
+from .postprocess import ROWS_PER_CALL, Ledger, Picks
 from .protocols import RowRule
 from .schema import OWN
 from .support import Support
@@ -62,12 +62,13 @@ class Register:
     ----------
     cells : (n_rows, 1 + n_mutable)
         Person, as numbered in the block, and codes, ``OWN`` where a cell is the person's own.
-    n_outside, allowed : (n_rows,)
-        Features outside the support; whether all rules let the row pass.
+    looked_at, n_outside, allowed : (n_rows,)
+        Whether it is known how many features are outside the support and whether all rules let the
+        row pass, and that.
     asked, valid, score : (n_rows,)
         Whether the predictor was asked, and if so what it said.
-    walk : (n_rows,)
-        The walk that first came by.
+    draw : (n_rows,)
+        The candidate that first led to the row, as numbered in the block.
     """
 
     def __init__(self, terms: Terms, candidates: Candidates) -> None:
@@ -76,12 +77,12 @@ class Register:
         self.lookup = Lookup(candidates.rows, candidates.tables)
         self.cells: Codes = np.empty((0, 1 + self.rows.schema.mutable.size), dtype=np.int32)
         self.n_outside: IntArray = np.empty(0, dtype=np.int64)
-        self.allowed, self.asked, self.valid = np.empty((3, 0), dtype=bool)
+        self.looked_at, self.allowed, self.asked, self.valid = np.empty((4, 0), dtype=bool)
         self.score: FloatArray = np.empty(0)
-        self.walk: IntArray = np.empty(0, dtype=np.int64)
+        self.draw: IntArray = np.empty(0, dtype=np.int64)
         self.n_evaluated = 0
 
-    def place(self, walk: IntArray, person: IntArray, codes: Codes) -> IntArray:
+    def place(self, person: IntArray, draw: IntArray | Codes, codes: Codes) -> IntArray:
         """The number of each row here; what is new is put down."""
         n_known = len(self.cells)
         cells = np.concatenate([person[None].astype(np.int32), codes]).T
@@ -90,7 +91,7 @@ class Register:
         number = np.empty(first.size, dtype=np.int64)
         number[new] = n_known + np.arange(new.size)
         self._put_down(cells[new])
-        self.walk = np.concatenate([self.walk, walk[new]])
+        self.draw = np.concatenate([self.draw, draw[new]])
         return np.where(first < n_known, first, number[np.maximum(first - n_known, 0)])
 
     def chosen(self, numbers: IntArray) -> Chosen:
@@ -108,7 +109,7 @@ class Register:
             self.learn(piece, scored.score, scored.valid)
         self.n_evaluated += new.size
 
-    def learn(self, numbers: IntArray, score: FloatArray, valid: BoolArray | bool) -> None:
+    def learn(self, numbers: IntArray, score: FloatArray, valid: BoolArray) -> None:
         """Note what the predictor said of rows."""
         self.score[numbers] = score
         self.valid[numbers] = valid
@@ -118,26 +119,31 @@ class Register:
         """How good the scores of rows are."""
         return self.terms.decision.merit(self.score[numbers]).round(DECIMALS)
 
-    def good(self, numbers: IntArray) -> BoolArray:
-        """Rows that are valid, inside the support and allowed."""
-        return self.valid[numbers] & self.allowed[numbers] & (self.n_outside[numbers] == 0)
-
-    def _put_down(self, cells: Codes) -> None:
-        n_known, n_new = len(self.cells), len(cells)
-        self.cells = np.concatenate([self.cells, cells])
-        chosen = self.chosen(np.arange(n_known, n_known + n_new))
-        allowed = np.ones(n_new, dtype=bool)
+    def look_at(self, numbers: IntArray) -> None:
+        """Find out whether rows are inside the support and allowed, if that is not known."""
+        new = np.unique(numbers[~self.looked_at[numbers]])
+        chosen = self.chosen(new)
+        self.allowed[new] = True
         for rule in self.terms.rules:
-            allowed &= rule.keeps(chosen)
-        n_outside = np.zeros(n_new, dtype=np.int64)
+            self.allowed[new] &= rule.keeps(chosen)
         if self.terms.support is not None and self.terms.sizes is not None:
             descent = self.lookup.descent(chosen.owner, chosen.codes)
-            n_outside = self.terms.support.n_outside(descent, self.terms.sizes)
-        no = np.zeros(n_new, dtype=bool)
-        self.allowed = np.concatenate([self.allowed, allowed])
-        self.n_outside = np.concatenate([self.n_outside, n_outside])
-        self.asked, self.valid = np.concatenate([[self.asked, self.valid], [no, no]], axis=1)
-        self.score = np.concatenate([self.score, np.zeros(n_new)])
+            self.n_outside[new] = self.terms.support.n_outside(descent, self.terms.sizes)
+        self.looked_at[new] = True
+
+    def good(self, numbers: IntArray) -> BoolArray:
+        """Rows that are valid, inside the support and allowed."""
+        valid = self.valid[numbers]
+        self.look_at(numbers[valid])
+        return valid & self.allowed[numbers] & (self.n_outside[numbers] == 0)
+
+    def _put_down(self, cells: Codes) -> None:
+        no = np.zeros(len(cells), dtype=bool)
+        self.cells = np.concatenate([self.cells, cells])
+        self.n_outside = np.concatenate([self.n_outside, no.astype(np.int64)])
+        self.score = np.concatenate([self.score, no.astype(np.float64)])
+        for name in ("looked_at", "allowed", "asked", "valid"):
+            setattr(self, name, np.concatenate([getattr(self, name), no]))
 
 
 class Walk:
@@ -147,27 +153,36 @@ class Walk:
     ----------
     person, draw : (n_walks,)
         Whose way each is and towards which candidate, as numbered in the block.
+    targets : (n_mutable, n_walks)
+        That candidate's codes.
     at : (n_walks,)
         Where it has come to, by number in the register.
     arrived, given_up : (n_walks,)
         How it has ended.
     """
 
-    def __init__(self, terms: Terms, candidates: Candidates, targets: Picks, score: FloatArray):
+    def __init__(self, terms: Terms, ledger: Ledger, targets: Picks, unstable: BoolArray) -> None:
         self.terms = terms
-        self.register = Register(terms, candidates)
+        self.register = Register(terms, ledger.candidates)
         self.person, self.draw = targets.person, targets.draw
-        self.targets = candidates.choose(self.person, self.draw).codes
-        self.n_people = candidates.people.size
-        there = self._place(np.arange(self.person.size), self.targets)
-        self.register.learn(there, score, True)
-        start = np.full_like(self.targets, OWN)
-        graded = terms.decision.graded
-        everybody = np.arange(self.person.size)
-        self.at: IntArray = self._place(everybody, start) if graded else there
+        self.n_people = ledger.candidates.people.size
+        self._remember(ledger, unstable)
+        self.targets: Codes = ledger.candidates.choose(self.person, self.draw).codes
+        everybody, graded = np.arange(self.person.size), terms.decision.graded
+        start = np.full_like(self.targets, OWN) if graded else self.targets
+        self.at: IntArray = self._place(everybody, start)
         self.arrived: BoolArray = np.full(self.person.size, not graded)
         self.given_up: BoolArray = np.zeros(self.person.size, dtype=bool)
         self._reverting: IntArray | None = None
+
+    def _remember(self, ledger: Ledger, unstable: BoolArray) -> None:
+        """Put down what the predictor has said of candidates, unless it says now this, now that."""
+        candidates, people = ledger.candidates, np.unique(self.person)
+        group = candidates.group[people]
+        who, draw = np.nonzero(ledger.known[group] & ~unstable[people])
+        codes = candidates.choose(people[who], draw).codes
+        row = self.register.place(people[who], draw, codes)
+        self.register.learn(row, ledger.score[group[who], draw], ledger.valid[group[who], draw])
 
     @property
     def ended(self) -> bool:
@@ -217,6 +232,7 @@ class Walk:
         changed = (codes != OWN).any(axis=0)
         walk, unit, codes = walk[changed], unit[changed], codes[:, changed]
         row, now = self._place(walks[walk], codes), self.at[walks[walk]]
+        register.look_at(np.concatenate([row, now]))
         as_good = register.allowed[row] >= register.allowed[now]
         as_good &= register.n_outside[row] <= register.n_outside[now]
         register.ask(row[as_good])
@@ -228,7 +244,7 @@ class Walk:
         return walks[walk[best]]
 
     def _place(self, walks: IntArray, codes: Codes) -> IntArray:
-        return self.register.place(walks, self.person[walks], codes)
+        return self.register.place(self.person[walks], self.draw[walks], codes)
 
     def _moves(self, differs: BoolArray) -> tuple[IntArray, IntArray]:
         """All moves of everybody: which way, and which unit of features."""
