@@ -325,3 +325,72 @@ def test_rankings_are_equal(work, rank_by, n_best, tolerance, max_sparsity, max_
         native.rank(comparison, allowed, **settings),
         reference.rank(comparison, allowed, **settings),
     )
+
+
+# ---------------------------------------------------------------------------------------------
+# What searches beyond the paper look up.
+
+
+@given(problems(), st.booleans(), st.integers(0, 30), st.integers(0, 2**32 - 1))
+def test_what_nodes_hold_and_who_is_outside_are_equal(problem, contradictions, least, seed):
+    columns, _, growth = problem
+    chance = np.random.default_rng(seed)
+    growth = Growth(growth.min_samples_leaf, growth.min_samples_split, growth.max_depth)
+    responses = np.flatnonzero(columns.n_codes < 5000)[:2]
+    if not responses.size:
+        return
+    everything = np.arange(len(columns.codes))
+    trees = reference.join(
+        [
+            reference.grow_tree(
+                columns,
+                np.setdiff1d(everything, [column]),
+                Classes(columns.codes[column].astype(np.int64), int(columns.n_codes[column])),
+                columns.codes[column],
+                growth,
+            )
+            for column in responses
+        ],
+        columns.by_set,
+    )
+    n_levels = np.where(columns.by_set, columns.n_codes, 0)
+    missing = np.where(columns.by_set, -1, columns.n_codes - 1)[responses].astype(np.int32)
+    chain = trees, n_levels, responses, missing
+
+    held = native.gather_holdings(*chain, contradictions=contradictions)
+    assert_equal(held, reference.gather_holdings(*chain, contradictions=contradictions))
+
+    n_codes = columns.n_codes.astype(np.int32)
+    rows = np.array([chance.integers(0, n + 1, 40) for n in n_codes], dtype=np.int32)
+    asked = *chain, held, n_codes, rows, np.full(responses.size, least, dtype=np.int32)
+    assert np.array_equal(native.strain(*asked), reference.strain(*asked))
+
+
+@given(
+    st.integers(1, 300),
+    st.lists(st.booleans(), min_size=1, max_size=5),
+    st.integers(1, 8),
+    st.integers(0, 2**32 - 1),
+)
+def test_distances_to_the_nearest_rows_are_equal(n_rows, is_level, k, seed):
+    chance = np.random.default_rng(seed)
+    levels = np.array(is_level)
+
+    def points(n):
+        numbers = chance.choice([chance.random((n, levels.size)), np.zeros((n, levels.size))])
+        numbers = np.where(chance.random(numbers.shape) < 0.1, reference.MISSING, numbers)
+        return np.where(levels, chance.integers(0, 3, numbers.shape).astype(float), numbers)
+
+    neighbours = native.build_neighbours(points(n_rows), levels)
+    asked = np.concatenate([points(20), neighbours.points[:5], points(3) + ~levels * 1.5])
+
+    assert np.array_equal(
+        native.nearest(neighbours, asked, k), reference.nearest(neighbours, asked, k)
+    )
+
+
+@given(st.integers(0, 60), st.integers(1, 4), st.integers(1, 4), st.integers(0, 2**32 - 1))
+def test_first_equal_rows_are_equal(n_rows, width, n_values, seed):
+    rows = np.random.default_rng(seed).integers(-1, n_values, (n_rows, width)).astype(np.int32)
+
+    assert np.array_equal(native.first_equal(rows), reference.first_equal(rows))
