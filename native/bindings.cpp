@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "mcce/compare.hpp"
+#include "mcce/exact.hpp"
 #include "mcce/grow.hpp"
 #include "mcce/nearest.hpp"
 #include "mcce/sample.hpp"
@@ -105,7 +106,8 @@ Out<std::int32_t> sample(const In<std::int64_t, 1>& roots, const In<std::int32_t
                          const In<std::uint64_t, 1>& keys, const In<std::int64_t, 1>& draws,
                          const In<std::int32_t, 2>& own, const In<std::int64_t, 2>& first,
                          const In<std::int64_t, 2>& last, const In<std::int32_t, 2>& runs,
-                         const In<std::int32_t, 3>& near) {
+                         const In<std::int32_t, 3>& near, const In<std::int32_t, 2>& wanted,
+                         std::uint32_t often) {
     const std::size_t n_trees = roots.size(), n_groups = given.shape(1), n_draws = draws.size();
     std::vector<std::int32_t> out(n_trees * n_groups * n_draws);
     {
@@ -113,11 +115,47 @@ Out<std::int32_t> sample(const In<std::int64_t, 1>& roots, const In<std::int32_t
         const auto forest = read_forest(roots, feature, cut, left, right, start, count, sets, values, n_levels);
         const mcce::Limits limits{own.size() ? own.data() : nullptr, first.data(), last.data(),
                                   runs.data(), near.data()};
-        mcce::Sampler(forest, responses.data(), limits)
+        const mcce::Guide guide{wanted.size() ? wanted.data() : nullptr, often};
+        mcce::Sampler(forest, responses.data(), limits, guide)
             .sample(given.data(), given.shape(0), n_groups, keys.data(), draws.data(), n_draws,
                     out.data());
     }
     return give(std::move(out), {n_trees, n_groups, n_draws});
+}
+
+nb::tuple enumerate_rows(const In<std::int64_t, 1>& roots, const In<std::int32_t, 1>& feature,
+                         const In<std::int32_t, 1>& cut, const In<std::int32_t, 1>& left,
+                         const In<std::int32_t, 1>& right, const In<std::int64_t, 1>& start,
+                         const In<std::int32_t, 1>& count, const In<std::uint64_t, 1>& sets,
+                         const In<std::int32_t, 1>& values, const In<std::int32_t, 1>& n_levels,
+                         const In<std::int32_t, 1>& responses, const In<std::int32_t, 1>& given,
+                         const In<std::int32_t, 1>& exact, const In<std::int32_t, 2>& own,
+                         const In<std::int64_t, 2>& first, const In<std::int64_t, 2>& last,
+                         const In<std::int32_t, 2>& runs, const In<std::int32_t, 3>& near,
+                         const In<double, 1>& costs, const In<std::int64_t, 1>& offsets,
+                         std::size_t n_changes, std::size_t n_best, std::int64_t max_nodes,
+                         double after_total, const In<std::int32_t, 1>& after) {
+    std::vector<std::int32_t> codes;
+    std::vector<double> totals;
+    std::int64_t n_nodes;
+    bool complete;
+    {
+        nb::gil_scoped_release release;
+        const auto forest = read_forest(roots, feature, cut, left, right, start, count, sets, values, n_levels);
+        const mcce::Limits limits{own.size() ? own.data() : nullptr, first.data(), last.data(),
+                                  runs.data(), near.data()};
+        mcce::Enumerator rows(forest, responses.data(), given.size(),
+                              {given.data(), exact.data(), limits, costs.data(), offsets.data()});
+        rows.list({n_changes, n_best, after_total, after.data(), max_nodes});
+        codes.resize(roots.size() * rows.size());
+        totals.resize(rows.size());
+        rows.write(codes.data(), totals.data());
+        n_nodes = rows.n_nodes();
+        complete = rows.complete();
+    }
+    const std::size_t n_rows = totals.size();
+    return nb::make_tuple(give(std::move(codes), {roots.size(), n_rows}), give(std::move(totals)), n_nodes,
+                          complete);
 }
 
 nb::tuple gather_holdings(const In<std::int64_t, 1>& roots, const In<std::int32_t, 1>& feature,
@@ -259,6 +297,7 @@ NB_MODULE(_native, module) {
     module.doc() = "Compiled inner loops; see mcce.kernels.";
     module.def("grow_tree", &grow_tree);
     module.def("sample", &sample);
+    module.def("enumerate_rows", &enumerate_rows);
     module.def("first_of_each", &first_of_each);
     module.def("rank", &rank);
     module.def("gather_holdings", &gather_holdings);

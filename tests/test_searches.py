@@ -13,7 +13,16 @@ from hypothesis import strategies as st
 
 import mcce
 from bank import bank, score
-from mcce import MCCE, Interval, McceWarning, NotFittedError, ParameterError, Search, TreeChain
+from mcce import (
+    MCCE,
+    ExactSearch,
+    Interval,
+    McceWarning,
+    NotFittedError,
+    ParameterError,
+    Search,
+    TreeChain,
+)
 from mcce import constraints as c
 from mcce.constraints.bound import Constraints
 from mcce.searches import SEARCHES
@@ -449,7 +458,8 @@ def test_the_explainers_own_numbers_of_draws_are_taken_before_those_of_the_searc
 
 def test_every_preset_has_a_name_and_equals_itself_written_out():
     for name, preset in SEARCHES.items():
-        assert eval(repr(preset)) == preset, name
+        written = {"Search": Search, "ExactSearch": ExactSearch}
+        assert eval(repr(preset), written) == preset, name
     assert_same(explain(fitted("balanced"), PEOPLE), explain(fitted(SEARCHES["balanced"]), PEOPLE))
 
 

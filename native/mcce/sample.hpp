@@ -34,12 +34,18 @@ struct Limits {
     const std::int32_t *runs, *near;     // (n_runs, 2), (n_columns, n_groups, 2)
 };
 
+// Own values that draws rather keep; own is null where they are not guided.
+struct Guide {
+    const std::int32_t* own;  // (n_columns, n_groups)
+    std::uint32_t often;      // of 2^32 draws from a leaf that holds the own value
+};
+
 class Sampler {
 public:
     // responses: the column that each tree gives.
-    Sampler(const Forest& forest, const std::int32_t* responses, const Limits& limits)
-        : forest_(forest), limits_(limits), responses_(responses, responses + forest.n_trees), keys_(kRows),
-          order_(kRows), rows_(2 * kRows), parts_(kRows + 1), leaves_(kRows) {}
+    Sampler(const Forest& forest, const std::int32_t* responses, const Limits& limits, const Guide& guide)
+        : forest_(forest), limits_(limits), guide_(guide), responses_(responses, responses + forest.n_trees),
+          keys_(kRows), order_(kRows), rows_(2 * kRows), parts_(kRows + 1), leaves_(kRows) {}
 
     // Codes of the responses, in column order, for every group and draw: out[response][group][draw].
     //   given   (n_columns, n_groups) descent codes; columns that are no response are filled
@@ -53,6 +59,7 @@ public:
             for (std::size_t j = 0; j < n_columns; ++j) {
                 columns_[j].given = given[j * n_groups + group];
                 if (limits_.own) limit(columns_[j], j * n_groups + group);
+                if (guide_.own) columns_[j].wanted = guide_.own[j * n_groups + group];
             }
             for (std::size_t first = 0; first < n_draws; first += kRows) {
                 const std::size_t n = std::min(kRows, n_draws - first);
@@ -81,6 +88,7 @@ private:
         std::size_t n_asked = 0;        // rows that splits have asked for their code
         bool limited = false;
         std::int32_t own = 0, near_low = 0, near_high = 0;
+        std::int32_t wanted = -1;  // the own value that guided draws rather keep
         const std::int32_t *runs = nullptr, *runs_end = nullptr;
         std::vector<std::uint8_t> kept;  // rows with the own value, if its code is not the given one
     };
@@ -164,9 +172,10 @@ private:
             const bool by_search = feature == sorted_by_ && part.n > kLong;
             top = by_search ? split_sorted(part, top) : split(part, top);
         }
-        const bool limited = columns_[response].limited;
+        const bool limited = columns_[response].limited, guided = guide_.own != nullptr;
         for (const Part* leaf = leaves_.data(); leaf != arrived; ++leaf)
-            limited ? pick_within(*leaf, response) : pick_values(*leaf, response);
+            limited ? pick_within(*leaf, response)
+                    : guided ? pick_guided(*leaf, response) : pick_values(*leaf, response);
     }
 
     // What comes next overwrites an empty part: no branch, and never more parts than rows.
@@ -254,22 +263,48 @@ private:
             drawn[rows[i]] = values[pick(keys_[rows[i]], position, count)];
     }
 
+    // The same, but where the leaf holds the value wanted, that is rather kept.
+    void pick_guided(Part part, std::int32_t response) const {
+        const std::int32_t* values = forest_.values + forest_.start[part.at];
+        const auto count = static_cast<std::uint32_t>(forest_.count[part.at]);
+        const auto position = static_cast<std::uint64_t>(response);
+        const Column& column = columns_[response];
+        const bool may_stay = std::binary_search(values, values + count, column.wanted);
+        for (std::size_t i = 0; i < part.n; ++i) {
+            const Row row = rows_[part.first + i];
+            const bool kept = may_stay && stays(row, response);
+            column.drawn[row] = kept ? column.wanted : values[pick(keys_[row], position, count)];
+        }
+    }
+
+    // Whether a guided row keeps the value wanted. The word is beyond those that values are picked with.
+    bool stays(Row row, std::int32_t response) const {
+        return happens(keys_[row], static_cast<std::uint64_t>(response) + columns_.size(), guide_.often);
+    }
+
     // The same within the limits of the column; where they leave nothing, the own value is kept.
     void pick_within(Part part, std::int32_t response) {
         Column& column = columns_[response];
         const std::int32_t* values = forest_.values + forest_.start[part.at];
         const std::int32_t* end = values + forest_.count[part.at];
         std::uint32_t count = 0;
+        bool may_stay = false;
         pieces_.clear();
         for (const std::int32_t* run = column.runs; run != column.runs_end; run += 2) {
             values = std::lower_bound(values, end, run[0]);
             const std::int32_t* after = std::upper_bound(values, end, run[1]);
             pieces_.push_back({values, static_cast<std::uint32_t>(after - values)});
             count += pieces_.back().n;
+            may_stay |= guide_.own && std::binary_search(values, after, column.wanted);
             values = after;
         }
         for (std::size_t i = 0; i < part.n; ++i) {
             const Row row = rows_[part.first + i];
+            if (may_stay && stays(row, response)) {
+                column.drawn[row] = column.wanted;
+                if (!column.kept.empty()) column.kept[row] = false;
+                continue;
+            }
             std::int32_t code = count ? choose(row, response, count) : column.own;
             const bool kept = !count || (code >= column.near_low && code <= column.near_high);
             column.drawn[row] = kept ? column.given : code;
@@ -287,6 +322,7 @@ private:
 
     Forest forest_;
     Limits limits_;
+    Guide guide_;
     std::vector<std::int32_t> responses_;
     std::vector<Column> columns_;
     std::vector<std::uint64_t> keys_;  // of the rows

@@ -25,7 +25,7 @@ from .explainer import MCCE, load
 from .interval import Interval
 from .model import TreeChain
 from .schema import Schema
-from .searches import Search
+from .searches import ExactSearch, Search
 from .version import __version__
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ __all__ = [
     "Counterfactuals",
     "DatasetError",
     "Decision",
+    "ExactSearch",
     "Gower",
     "Interval",
     "McceError",

@@ -48,7 +48,8 @@ class Counterfactuals:
         For each of them: score, sparsity, gower, l1 (the sum over features: n_features * gower).
         If fit learned what accepted rows look like, also ``in_support``, ``nearness`` (the share of
         real accepted rows that are nearer to the others) and ``without_peers`` (no accepted
-        training row has the person's immutable values); see :class:`mcce.accepted.Accepted`.
+        training row has the person's immutable values); see :class:`mcce.accepted.Accepted`. After
+        an exact search also ``proven``: nothing that the model could draw is better.
     owner : (n_counterfactuals,)
         Position in ``factuals`` of the person each row belongs to.
     people

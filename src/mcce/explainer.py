@@ -39,7 +39,7 @@ from .robustness import Trial, measure_robustness
 from .saving import restore, save
 from .schema import Kind, Rows, Schema
 from .search import search
-from .searches import Search, find_search
+from .searches import ExactSearch, Search, find_search
 from .threads import Clock, ProgressBar
 
 NO_DESIRED = "no training row has the desired decision"
@@ -73,7 +73,8 @@ class MCCE(Estimator):
         How people may change: a list of :mod:`mcce.constraints`, or the path of a file of them.
     search
         How answers are searched for: ``"paper"``, ``"balanced"``, ``"sparse"``, ``"plausible"``,
-        ``"near"``, ``"fast"``, or a :class:`Search` of your own, where all are described.
+        ``"near"``, ``"fast"``, or a :class:`Search` of your own, where all are described; or
+        ``"exact"``, the best row that the model could draw, see :class:`ExactSearch`.
     n_samples
         Candidates per person, the K of the paper; None: what the search says, 1000 for the paper's.
     max_samples
@@ -149,7 +150,7 @@ class MCCE(Estimator):
         score_class: Hashable | None = None,
         generator: str | Generator = "trees",
         constraints: Any = None,
-        search: str | Search = "paper",
+        search: str | Search | ExactSearch = "paper",
         n_samples: int | None = None,
         max_samples: int | None = None,
         max_seconds: float | None = None,
@@ -382,11 +383,14 @@ class MCCE(Estimator):
             bar.close()
 
     def _looks(self, found: Found) -> dict[str, np.ndarray]:
-        """How real the answers look, where fit has learned what accepted rows look like."""
-        if self.accepted_ is None:
-            return {}
-        share = find_search(self.search).support or SHARE
-        return self.accepted_.measures(found.answers.chosen, share)
+        """Whether answers are proven, and how real they look if fit has learned what that is."""
+        looks: dict[str, np.ndarray] = {}
+        if isinstance(find_search(self.search), ExactSearch):
+            looks["proven"] = np.isin(found.answers.owner, sorted(found.proven))
+        if self.accepted_ is not None:
+            share = find_search(self.search).support or SHARE
+            looks |= self.accepted_.measures(found.answers.chosen, share)
+        return looks
 
     def _warn(self, result: Counterfactuals) -> None:
         """One warning per call for what a user must not overlook."""

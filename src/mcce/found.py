@@ -83,6 +83,8 @@ class Found:
         Whether the search was stopped before everybody was settled.
     seconds
         Seconds by step, added up over threads.
+    proven
+        People whose answers, or lack of any, no further search could better.
     """
 
     answers: Picked
@@ -92,6 +94,7 @@ class Found:
     n_unstable: int = 0
     stopped: bool = False
     seconds: dict[str, float] = field(default_factory=dict)
+    proven: set[int] = field(default_factory=set)
 
     @classmethod
     def nothing(cls, rows: Rows, people: IntArray, reason: str) -> Found:
@@ -111,6 +114,7 @@ class Found:
             n_evaluated=sum(part.n_evaluated for part in parts),
             n_unstable=sum(part.n_unstable for part in parts),
             stopped=any(part.stopped for part in parts),
+            proven={person for part in parts for person in part.proven},
         )
         for part in parts:
             merged.add_seconds(part.seconds)
@@ -118,7 +122,14 @@ class Found:
 
     def without(self, people: IntArray) -> Found:
         """The same without the answers of some people."""
-        return replace(self, answers=self.answers.take(~np.isin(self.answers.owner, people)))
+        answers = self.answers.take(~np.isin(self.answers.owner, people))
+        return replace(self, answers=answers, proven=self.proven.difference(people.tolist()))
+
+    def forget(self, people: IntArray) -> None:
+        """Leave out why some people, who are looked for anew, have no answer."""
+        self.misses = self.misses.take(~np.isin(self.misses.owner, people))
+        for person in people.tolist():
+            del self.reasons[person]
 
     def add_seconds(self, more: Mapping[str, float]) -> None:
         """Add to the seconds of each step."""

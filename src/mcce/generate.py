@@ -3,13 +3,14 @@
 Paper, section "Generation". Takes the factuals and a fitted generator; gives, block by block, K
 draws for every group of people with equal immutable values.
 
-Always true: a person's draws depend on the seed, the immutable values and the draw number alone;
-peak memory is one block per thread, whatever the number of people.
+Always true: a person's draws depend on the seed, the immutable values and the draw number alone,
+and if they are guided also on the person's other values; peak memory is one block per thread,
+whatever the number of people.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -21,7 +22,17 @@ from .candidates import Candidates, Sampled
 from .columns import as_numbers
 from .conform import cast
 from .constraints.personal import Personal
-from .kernels import Codes, Comparison, FloatArray, IntArray, first_of_each, hold, person_keys
+from .errors import ParameterError
+from .kernels import (
+    Codes,
+    Comparison,
+    FloatArray,
+    Guide,
+    IntArray,
+    first_of_each,
+    hold,
+    person_keys,
+)
 from .protocols import Generator
 from .schema import Feature, Rows
 
@@ -52,7 +63,12 @@ def blocks(personal: Personal, people: IntArray, n_samples: int, memory: float) 
 
 
 def generate(
-    generator: Generator, personal: Personal, block: Block, draws: IntArray, seed: int
+    generator: Generator,
+    personal: Personal,
+    block: Block,
+    draws: IntArray,
+    seed: int,
+    keep: float = 0.0,
 ) -> Candidates:
     """Candidates of a block of people.
 
@@ -68,10 +84,13 @@ def generate(
         Draw numbers; the K of the paper are 0 to K - 1, and further ones extend them.
     seed
         Seed of all draws.
+    keep
+        Probability with which an own value is kept where the model could have drawn it. Above 0
+        the groups must be of people who are equal in all features.
     """
     _, first, group = np.unique(block.group, return_index=True, return_inverse=True)
     rows = personal.rows
-    sampled = _sample(generator, personal, block.people[first], draws, seed)
+    sampled = _sample(generator, personal, block.people[first], draws, seed, keep)
     tables = _tables(rows, sampled)
     return Candidates(
         rows=rows,
@@ -92,13 +111,20 @@ def generate(
 
 
 def _sample(
-    generator: Generator, personal: Personal, people: IntArray, draws: IntArray, seed: int
+    generator: Generator,
+    personal: Personal,
+    people: IntArray,
+    draws: IntArray,
+    seed: int,
+    keep: float,
 ) -> Sampled:
     """Draws for one person of each group, within that one's limits."""
     rows = personal.rows
     given = rows.descent[:, people]
     keys = person_keys(seed, given[rows.schema.immutable].T)
     limits = personal.limits(people, rows.schema.features)
+    if keep:
+        return find_guided(generator)(given, keys, draws, limits, _guide(rows, people, keep))
     if limits is None:
         return generator.sample(given, keys, draws)
     within = getattr(generator, "sample_within", None)
@@ -109,6 +135,25 @@ def _sample(
     if sampled.tables is not None:
         limits = personal.limits(people, _features(rows, sampled.tables)) or limits
     return replace(sampled, codes=hold(limits, sampled.codes, rows.schema.mutable))
+
+
+def _guide(rows: Rows, people: IntArray, keep: float) -> Guide:
+    """The people's own codes, of which a whole number of 2**32 draws keep those they can."""
+    # One column more than features: the decision, which is never drawn.
+    own = np.pad(rows.exact[:, people], ((0, 1), (0, 0)), constant_values=-1)
+    return Guide(own, int(keep * 2**32))
+
+
+def find_guided(generator: Generator) -> Callable[..., Sampled]:
+    """The method of a generator that can keep people's own values."""
+    guided: Callable[..., Sampled] | None = getattr(generator, "sample_guided", None)
+    if guided is None:
+        raise ParameterError(
+            f"The search draws with keep above 0, but the generator {type(generator).__name__} has "
+            "no method sample_guided, so it cannot keep people's own values; the trees can. Give "
+            "a search with keep=0, or another generator."
+        )
+    return guided
 
 
 def _features(rows: Rows, tables: Sequence[pd.Series[Any]]) -> list[Feature]:

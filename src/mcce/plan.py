@@ -13,12 +13,16 @@ from .constraints.bound import Constraints
 from .constraints.kinds import MaxChanges, Together
 from .distances import Gower
 from .errors import ConstraintError, NotFittedError, ParameterError
+from .exact import Exact
+from .generate import find_guided
 from .kernels import BoolArray
+from .model import TreeChain
+from .parameters import RANK_BY
 from .postprocess import Ranking
 from .protocols import Distance, RowRule, Rule, Watcher
 from .rules import InSupport, NoTrainingRow, Obeys
 from .search import Plan, Walking
-from .searches import Search, find_search
+from .searches import ExactSearch, Search, find_search
 from .walk import Terms
 
 if TYPE_CHECKING:
@@ -27,7 +31,7 @@ if TYPE_CHECKING:
 
 def resolve_search(explainer: MCCE) -> Search:
     """The search of an explainer, with the numbers of draws that it says itself."""
-    search = find_search(explainer.search)
+    search = find_search(explainer.search).draws
     n_samples = explainer.n_samples or search.n_samples
     max_samples = explainer.max_samples or max(search.max_samples or n_samples, n_samples)
     if max_samples < n_samples:
@@ -42,6 +46,9 @@ def make_plan(explainer: MCCE, constraints: Constraints, watch: Watcher) -> Plan
     search = resolve_search(explainer)
     most = search.max_samples or search.n_samples
     ranking = _ranking(explainer, search, constraints, most)
+    exact = _exact(explainer, constraints, ranking)
+    if search.keep:
+        find_guided(explainer.generator_)  # so that it is said at once if there is none
     return Plan(
         generator=explainer.generator_,
         decision=explainer.decision_,
@@ -54,6 +61,49 @@ def make_plan(explainer: MCCE, constraints: Constraints, watch: Watcher) -> Plan
         n_jobs=explainer.n_jobs,
         watch=watch,
         walking=_walking(explainer, search, constraints, ranking) if search.targets else None,
+        keep=search.keep,
+        exact=exact,
+    )
+
+
+def _exact(explainer: MCCE, constraints: Constraints, ranking: Ranking) -> Exact | None:
+    search, chain = find_search(explainer.search), explainer.generator_
+    if not isinstance(search, ExactSearch):
+        return None
+    if not isinstance(chain, TreeChain):
+        raise ParameterError(
+            "The exact search goes through all rows that trees can draw, but the generator is "
+            f'{type(chain).__name__}. Take generator="trees" or another search.'
+        )
+    distance = ranking.distance
+    taken = {
+        "rank_by": (tuple(explainer.rank_by), RANK_BY),
+        "tolerance": (explainer.tolerance, 0.0),
+        "diversity": (explainer.diversity, None),
+        "distance": ("gower" if type(distance) is Gower else distance.name, "gower"),
+    }
+    for name, (given, needed) in taken.items():
+        if given != needed:
+            raise ParameterError(
+                "The exact search proves which rows have the fewest changes and then the least "
+                f"Gower distance, so {name} must be {needed!r}, got {given!r}. Leave it out, or "
+                "take another search."
+            )
+    n_mutable = constraints.schema.mutable.size
+    weights = np.ones(n_mutable) if constraints.weights is None else constraints.weights
+    # What bounds the changes of all features also tells where to end.
+    of_all = [c.n for c in constraints.of_rows if isinstance(c, MaxChanges) and not c.features]
+    bounds = [most for most in (explainer.max_sparsity, *of_all) if most is not None]
+    return Exact(
+        chain=chain,
+        decision=explainer.decision_,
+        rules=tuple(_row_rules(explainer, constraints)),
+        n_counterfactuals=explainer.n_counterfactuals,
+        max_sparsity=min(bounds, default=None),
+        max_distance=explainer.max_distance,
+        weights=weights,
+        max_rows=search.max_rows,
+        max_nodes=search.max_nodes,
     )
 
 

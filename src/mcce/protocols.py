@@ -33,6 +33,8 @@ class Generator(Protocol):
 
         A generator that can also draw within limits says so by a method ``sample_within`` that
         takes them as one more argument. Of any other, what is not allowed is put back afterwards.
+        One that can rather keep a group's own values has a method ``sample_guided`` that takes the
+        limits, or None, and a :class:`kernels.Guide`; its draws may depend on these too.
         """
         ...
 

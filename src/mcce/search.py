@@ -21,6 +21,7 @@ from .constraints.bound import Constraints
 from .constraints.personal import Personal
 from .decision import Decision
 from .errors import ConstraintError
+from .exact import Exact, prove
 from .found import Found, Picked
 from .generate import Block, blocks, generate
 from .kernels import IntArray
@@ -79,6 +80,10 @@ class Plan:
         What answers are checked against at last.
     n_samples, max_samples, seed
         Draws per person, how many people without an answer get at most, and what they hang on.
+    keep
+        Probability with which a draw keeps an own value where it can.
+    exact
+        How answers are proven to be the best, before anything is drawn; None: they are not.
     memory
         Megabytes that one block may take.
     n_jobs
@@ -102,11 +107,16 @@ class Plan:
     n_jobs: int | None
     watch: Watcher
     walking: Walking | None = None
+    keep: float = 0.0
+    exact: Exact | None = None
     last: bool = True
 
     def stages(self) -> Iterator[Plan]:
         """The plan with more and more draws, for those who have no answer yet."""
         plan = self
+        if self.exact is not None:
+            yield self
+            plan = replace(self, exact=None)
         if self.walking is not None:
             most = min(SUPPORTED * self.n_samples, self.max_samples)
             plan = replace(self, ranking=self.walking.targets, last=False)
@@ -124,13 +134,15 @@ class Plan:
 
 def search(plan: Plan, rows: Rows, people: IntArray) -> Found:
     """Counterfactuals for people; those who have none are searched for again, if allowed."""
-    personal, memory = Personal(plan.constraints, rows), list[Asked]()
+    personal = Personal(plan.constraints, rows, whole=plan.keep > 0)
+    memory = list[Asked]()
     parts: list[Found] = []
     for stage in plan.stages():
         for found in parts[-1:]:  # whoever has nothing is looked for anew
-            found.misses, found.reasons = found.misses.take(people[:0]), {}
+            found.forget(people)
         parts.append(_search_once(stage, personal, people, memory))
-        people = np.array(sorted(parts[-1].reasons), dtype=np.int64)
+        left = parts[-1].reasons.keys() - parts[-1].proven
+        people = np.array(sorted(left), dtype=np.int64)
         if not people.size or parts[-1].stopped:
             break
     return Found.merge(rows, parts)
@@ -180,16 +192,7 @@ def _find(plan: Plan, personal: Personal, people: IntArray, memory: list[Asked])
     """One pass over people, block by block; what is asked is added to ``memory``."""
     rows = personal.rows
     this = _Pass(plan, personal, people.size, memory)
-    n_draws = plan.n_samples
-    if plan.walking is not None:
-        n_draws += DRAWS_PER_WALK * plan.ranking.n_counterfactuals
-    todo = blocks(personal, people, n_draws, plan.memory)
-    parts = []
-    for block, ranked, seconds in map_ordered(this.prepare, todo, plan.n_jobs):
-        parts.append(this.settle(block, ranked))
-        parts[-1].add_seconds(seconds)
-        if this.stopped:
-            break
+    parts = list(this.draw(people) if plan.exact is None else this.prove(plan.exact, people))
     found = Found.merge(rows, parts)
     unanswered = np.zeros(len(rows), dtype=bool)
     unanswered[people] = True
@@ -213,12 +216,32 @@ class _Pass:
         self.n_settled = self.n_evaluated = 0
         self.stopped = False
 
+    def prove(self, exact: Exact, people: IntArray) -> Iterator[Found]:
+        """What is proven of people, block by block."""
+        plan, nobody = self.plan, np.empty(0, dtype=np.int64)
+        again = [rule for rule in plan.ranking.rules if isinstance(rule, NotAgain)]
+        failed = again[0] if again else NotAgain(nobody, nobody)
+        return prove(exact, self.personal, people, failed, plan.memory, plan.n_jobs, self._look_on)
+
+    def draw(self, people: IntArray) -> Iterator[Found]:
+        """What the draws for people come to, block by block."""
+        plan, n_draws = self.plan, self.plan.n_samples
+        if plan.walking is not None:
+            n_draws += DRAWS_PER_WALK * plan.ranking.n_counterfactuals
+        todo = blocks(self.personal, people, n_draws, plan.memory)
+        for block, ranked, seconds in map_ordered(self.prepare, todo, plan.n_jobs):
+            found = self.settle(block, ranked)
+            found.add_seconds(seconds)
+            yield found
+            if self.stopped:
+                break
+
     def prepare(self, block: Block) -> tuple[Block, Ranked, dict[str, float]]:
         """Steps that need no predictor, in any thread."""
         plan = self.plan
         started = time.perf_counter()
         draws = np.arange(plan.n_samples, dtype=np.int64)
-        candidates = generate(plan.generator, self.personal, block, draws, plan.seed)
+        candidates = generate(plan.generator, self.personal, block, draws, plan.seed, plan.keep)
         generated = time.perf_counter()
         ranked = Ranked(candidates, plan.ranking)
         done = time.perf_counter()
@@ -274,10 +297,11 @@ class _Pass:
         )
         return picked.in_order(), walk.register.n_evaluated
 
-    def _look_on(self, n_settled: int, n_evaluated: int) -> None:
+    def _look_on(self, n_settled: int, n_evaluated: int) -> bool:
         """Tell how far the block has come; the watcher may stop the search."""
         so_far = self.n_settled + n_settled, self.n_evaluated + n_evaluated
         self.stopped = bool(self.plan.watch(Progress(self.n_people, *so_far)))
+        return self.stopped
 
 
 def _picked(ledger: Ledger, picks: Picks) -> Picked:

@@ -9,6 +9,8 @@ from .errors import ParameterError
 from .parameters import check_real, check_whole
 
 Prefer = Literal["sparsity", "nearness", "distance", "both"]
+# Probability of keeping an own value that serves guided draws well.
+KEEP = 0.8
 
 
 @dataclass(frozen=True)
@@ -84,31 +86,81 @@ class Search:
             )
 
     @property
+    def draws(self) -> Search:
+        """The search for whom draws are needed: everybody."""
+        return self
+
+    @property
     def needs_accepted(self) -> bool:
         """Whether fit must learn what real accepted rows look like."""
         return self.targets > 0 or self.support is not None
+
+
+@dataclass(frozen=True)
+class ExactSearch:
+    """The best of all rows that the model could draw, with a proof; by name ``"exact"``.
+
+    Rows are looked at in the order of the ranking, by number of changes and then distance, so the
+    first that is valid and allowed is the best: no number of draws can better it. For whom that
+    takes too long there are guided draws, unless some of several answers were found by then, and
+    ``proven`` in the measures is False.
+
+    Parameters
+    ----------
+    max_rows
+        Rows of a person that are looked at; the predictor is asked about those that are allowed.
+    max_nodes
+        Leaves of the model that are visited to list a person's rows, a million in about 0.1 s.
+    n_samples, max_samples
+        Draws for a person beyond that, and how many people without an answer get at most.
+    """
+
+    max_rows: int = 100_000
+    max_nodes: int = 30_000_000
+    n_samples: int = 1000
+    max_samples: int | None = 10_000
+
+    def __post_init__(self) -> None:
+        check_whole("max_rows", self.max_rows, 1, 2**31 - 1)
+        check_whole("max_nodes", self.max_nodes, 1, 2**53)
+        _ = self.draws  # which checks the rest
+
+    @property
+    def draws(self) -> Search:
+        """The search for those whom the budget does not suffice for."""
+        return _draws(keep=KEEP, n_samples=self.n_samples, max_samples=self.max_samples)
+
+    @property
+    def support(self) -> None:
+        """Realism is not asked for."""
+
+    @property
+    def needs_accepted(self) -> bool:
+        """Accepted rows are not looked at."""
+        return False
 
 
 def _draws(**knobs: Any) -> Search:
     return Search(targets=0, support=None, slack=0, prefer="distance", **knobs)
 
 
-SEARCHES: dict[str, Search] = {
+SEARCHES: dict[str, Search | ExactSearch] = {
     "paper": _draws(n_samples=1000, max_samples=None),
     "sparse": Search(prefer="sparsity"),
     "balanced": Search(),
     "plausible": Search(support=0.75, prefer="nearness"),
     "near": Search(slack=0, prefer="distance"),
-    "fast": _draws(keep=0.8),
+    "fast": _draws(keep=KEEP, n_samples=200, max_samples=1000),
+    "exact": ExactSearch(),
 }
 
 
-def find_search(search: Any) -> Search:
+def find_search(search: Any) -> Search | ExactSearch:
     """The search of that name, or the object itself."""
     if isinstance(search, str) and search in SEARCHES:
         return SEARCHES[search]
-    if not isinstance(search, Search):
+    if not isinstance(search, (Search, ExactSearch)):
         raise ParameterError(
-            f"search must be one of {list(SEARCHES)!r} or a Search, got {search!r}."
+            f"search must be one of {list(SEARCHES)!r}, a Search or an ExactSearch, got {search!r}."
         )
     return search

@@ -6,8 +6,8 @@ valid, inside the support and allowed. The target itself ends it too. Then singl
 back while the row stays as good. All people and targets of a block move together, one call of the
 predictor per round.
 
-Always true: no row is asked twice, be it as a draw or on the way; nobody's way depends on anybody else's; every row that is
-arrived at is valid, and is allowed and inside the support if its target is.
+Always true: no row is asked twice, be it as a draw or on the way; nobody's way depends on anybody
+else's; every row that is arrived at is valid, and allowed and inside the support if its target is.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 Takes the people; gives who may share candidates and, for a group of them, the codes that its draws
 are held to. People share candidates if their immutable values are equal, and their own values of
-every feature that is limited, and what is frozen for them.
+every feature that is limited, and what is frozen for them; or if all their values are, where draws
+are guided by them.
 """
 
 from __future__ import annotations
@@ -30,13 +31,14 @@ class Personal:
         A number for people who may share candidates.
     """
 
-    def __init__(self, constraints: Constraints, rows: Rows) -> None:
+    def __init__(self, constraints: Constraints, rows: Rows, *, whole: bool = False) -> None:
         self.rows = rows
         self._rules = constraints.by_feature
         self._steps = constraints.steps
         self._frozen = constraints.frozen(rows)
         self.limited = sorted({*self._rules, *self._steps, *self._frozen})
-        self.group: IntArray = rows.grouped([*rows.schema.immutable, *self.limited])
+        shared = range(len(rows.schema.features)) if whole else rows.schema.immutable
+        self.group: IntArray = rows.grouped([*shared, *self.limited])
         for whose in self._frozen.values():
             self.group = np.unique(2 * self.group + whose, return_inverse=True)[1]
 

@@ -17,17 +17,21 @@ from .reference import (
     Classes,
     Columns,
     Comparison,
+    Enumerated,
     Growth,
+    Guide,
     Holdings,
     Limits,
     Listing,
     Neighbours,
     Numbers,
+    Person,
     Trees,
 )
 
 KEYS = {"sparsity": 0, "distance": 1}
 _CODES, _PLACES = np.empty((0, 0), dtype=np.int32), np.empty((0, 0), dtype=np.int64)
+NO_GUIDE = Guide(_CODES, 0)
 NO_LIMITS = Limits(_CODES, _PLACES, _PLACES, _CODES, _CODES[:, :, None])
 
 
@@ -72,9 +76,10 @@ def sample(
     keys: WordArray,
     draws: IntArray,
     limits: Limits | None = None,
+    guide: Guide | None = None,
 ) -> Codes:
     """Codes drawn for each response, in column order; see :func:`reference.sample`."""
-    held = NO_LIMITS if limits is None else limits
+    held, kept = limits or NO_LIMITS, guide or NO_GUIDE
     return _native.sample(
         *_parts(trees),
         n_levels.astype(np.int32),
@@ -83,7 +88,40 @@ def sample(
         keys,
         draws,
         *map(np.ascontiguousarray, _parts(held)),
+        np.ascontiguousarray(kept.own),
+        kept.often,
     )
+
+
+def enumerate_rows(
+    trees: Trees,
+    responses: IntArray,
+    n_levels: IntArray,
+    person: Person,
+    *,
+    n_changes: int,
+    n_best: int,
+    max_nodes: int,
+    after: tuple[float, Codes] | None = None,
+) -> Enumerated:
+    """The nearest rows that could be drawn; see :func:`reference.enumerate_rows`."""
+    total, codes = after or (-1.0, np.zeros(responses.size, dtype=np.int32))
+    parts = _native.enumerate_rows(
+        *_parts(trees),
+        n_levels.astype(np.int32),
+        responses.astype(np.int32),
+        np.ascontiguousarray(person.given),
+        np.ascontiguousarray(person.own),
+        *map(np.ascontiguousarray, _parts(person.limits or NO_LIMITS)),
+        person.costs,
+        person.offsets,
+        n_changes,
+        n_best,
+        max_nodes,
+        total,
+        np.ascontiguousarray(codes),
+    )
+    return Enumerated(*parts)
 
 
 def first_of_each(codes: Codes) -> BoolArray:

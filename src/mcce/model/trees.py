@@ -11,6 +11,7 @@ the machine); every row that can be drawn has a finite log-likelihood.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from dataclasses import replace
 from numbers import Integral
 
 import numpy as np
@@ -23,14 +24,18 @@ from ..kernels import (
     Classes,
     Codes,
     Columns,
+    Enumerated,
     FloatArray,
     Growth,
+    Guide,
     IntArray,
     Limits,
     Numbers,
+    Person,
     Trees,
     WordArray,
     descend,
+    enumerate_rows,
     fixed_point,
     grow_tree,
     join,
@@ -144,9 +149,44 @@ class TreeChain(BaseEstimator):
         self, given: Codes, keys: WordArray, draws: IntArray, limits: Limits | None
     ) -> Sampled:
         """The same, held to the limits of each group."""
+        return self.sample_guided(given, keys, draws, limits, None)
+
+    def sample_guided(
+        self,
+        given: Codes,
+        keys: WordArray,
+        draws: IntArray,
+        limits: Limits | None,
+        guide: Guide | None,
+    ) -> Sampled:
+        """The same, rather keeping each group's own values where a leaf holds them."""
         asked = _with_decision(given, np.ones(given.shape[1], dtype=bool))
         chain = self.trees_, self.visit_order_, self.n_levels_
-        return Sampled(sample(*chain, asked, keys, draws, limits))
+        return Sampled(sample(*chain, asked, keys, draws, limits, guide))
+
+    def enumerate_rows(
+        self,
+        person: Person,
+        *,
+        n_changes: int,
+        n_best: int,
+        max_nodes: int,
+        after: tuple[float, Codes] | None = None,
+    ) -> Enumerated:
+        """The nearest rows with so many changes that could be drawn for a person.
+
+        See :func:`mcce.kernels.enumerate_rows`; the person comes without the decision.
+        """
+        return enumerate_rows(
+            self.trees_,
+            self.visit_order_,
+            self.n_levels_,
+            replace(person, given=np.append(person.given, np.int32(True))),
+            n_changes=n_changes,
+            n_best=n_best,
+            max_nodes=max_nodes,
+            after=after,
+        )
 
     def log_likelihood(self, rows: Rows, *, decision: bool = True) -> FloatArray:
         """Log-probability of each row's mutable values given its immutable ones and a decision.

@@ -24,7 +24,7 @@ from ..distances import DISTANCES, Gower
 from ..errors import SavedFileError
 from ..interval import Interval
 from ..model import GENERATORS, TreeChain
-from ..searches import Search
+from ..searches import ExactSearch, Search
 
 EXACT_IN_JSON = 2**53
 
@@ -225,6 +225,7 @@ CODECS = (
     ),
     Codec(TreeChain, "generator", _take_chain, lambda parts: GENERATORS[parts[0]](**parts[1])),
     Codec(Search, "search", asdict, lambda parts: Search(**parts)),
+    Codec(ExactSearch, "exact search", asdict, lambda parts: ExactSearch(**parts)),
     Codec(Gower, "distance", lambda gower: gower.name, lambda name: DISTANCES[name]()),
 )
 _BY_TYPE = {codec.type: codec for codec in CODECS}

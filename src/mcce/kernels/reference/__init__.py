@@ -9,10 +9,11 @@ from ._compare import (
     rank,
     rows_as_bytes,
 )
+from ._exact import Enumerated, Person, enumerate_rows
 from ._grow import Classes, Columns, Growth, Numbers, Response, fixed_point, grow_tree
 from ._nearest import MISSING, Neighbours, nearest
 from ._random import DRAWS_VERSION, draw_keys, person_keys, pick
-from ._sample import Limits, hold, leaf_frequency, sample
+from ._sample import Guide, Limits, hold, leaf_frequency, sample
 from ._support import Holdings, gather_holdings, strain
 from ._trees import LEAF, Trees, descend, join
 
@@ -23,17 +24,21 @@ __all__ = [
     "Classes",
     "Columns",
     "Comparison",
+    "Enumerated",
     "Growth",
+    "Guide",
     "Holdings",
     "Limits",
     "Listing",
     "Neighbours",
     "Numbers",
+    "Person",
     "Response",
     "Trees",
     "descend",
     "differences",
     "draw_keys",
+    "enumerate_rows",
     "first_equal",
     "first_of_each",
     "fixed_point",

@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._types import Codes, IntArray, WordArray
+from .._types import BoolArray, Codes, IntArray, WordArray
 
 DRAWS_VERSION = 1
 
@@ -61,3 +61,8 @@ def pick(row_keys: WordArray, position: int, counts: IntArray) -> IntArray:
     """
     high = absorb(row_keys, position) >> np.uint64(32)
     return ((high * counts.astype(np.uint64)) >> np.uint64(32)).astype(np.int64)
+
+
+def happens(row_keys: WordArray, position: int, often: int) -> BoolArray:
+    """For each row, whether something happens that does so ``often`` times in 2**32."""
+    return absorb(row_keys, position) >> np.uint64(32) < np.uint64(often)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._types import BoolArray, Codes, IntArray, WordArray
-from ._random import draw_keys, pick
+from ._random import draw_keys, happens, pick
 from ._trees import LEAF, Trees, descend
 
 
@@ -42,6 +42,22 @@ class Limits:
     near: Codes
 
 
+@dataclass(frozen=True, slots=True)
+class Guide:
+    """Own values that draws rather keep.
+
+    Parameters
+    ----------
+    own : (n_columns, n_groups)
+        The group's own exact codes, -1 for a value that training never held.
+    often
+        Of 2**32 draws from a leaf that holds the own value, within the limits, so many keep it.
+    """
+
+    own: Codes
+    often: int
+
+
 def sample(
     trees: Trees,
     responses: IntArray,
@@ -50,6 +66,7 @@ def sample(
     keys: WordArray,
     draws: IntArray,
     limits: Limits | None = None,
+    guide: Guide | None = None,
 ) -> Codes:
     """Codes drawn for each response, in column order, shape (n_trees, n_groups, n_draws).
 
@@ -68,6 +85,9 @@ def sample(
     limits
         What the draws are held to; their own codes come back where the own value is kept, while
         the trees after that are asked with its descent code, from ``given``.
+    guide
+        Which values draws rather keep; that is decided by a word of its own, as of a column that
+        stands so many places further as there are columns.
     """
     codes = np.repeat(given, draws.size, axis=1)
     drawn = codes.copy()
@@ -84,6 +104,13 @@ def sample(
                 drawn[column, rows], kept[rows] = _within(
                     limits, int(column), int(group), values, row_keys[rows]
                 )
+        if guide is not None:
+            stays = np.repeat(_may_stay(guide, limits, int(column)), draws.size)
+            own = np.repeat(guide.own[column], draws.size)
+            stays &= leaf_frequency(trees, leaf, own)[0] > 0
+            stays &= happens(row_keys, int(column) + len(given), guide.often)
+            drawn[column] = np.where(stays, own, drawn[column])
+            kept &= ~stays
         codes[column] = np.where(kept, codes[column], drawn[column])
     return drawn[np.sort(responses)].reshape(responses.size, keys.size, draws.size)
 
@@ -106,6 +133,18 @@ def _within(
             if not low <= code <= high:
                 drawn[row], kept[row] = code, False
     return drawn, kept
+
+
+def _may_stay(guide: Guide, limits: Limits | None, column: int) -> BoolArray:
+    """Groups whose limits let the own code be drawn."""
+    may = np.ones(guide.own.shape[1], dtype=bool)
+    if limits is None:
+        return may
+    for group in np.flatnonzero(limits.first[column] >= 0):
+        low, high = limits.runs[limits.first[column, group] : limits.last[column, group]].T
+        own = guide.own[column, group]
+        may[group] = ((low <= own) & (own <= high)).any()
+    return may
 
 
 def hold(limits: Limits, codes: Codes, columns: IntArray) -> Codes:

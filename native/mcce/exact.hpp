@@ -1,0 +1,219 @@
+// Every row that the chain could draw for one person: equals kernels/reference/_exact.py bit for bit.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include "sample.hpp"
+
+namespace mcce {
+
+// Whom rows are listed for.
+struct Person {
+    const std::int32_t *given, *own;  // (n_columns,) descent codes, and exact ones
+    Limits limits;                    // of one group
+    const double* costs;              // of every code of every column ...
+    const std::int64_t* offsets;      // (n_columns,) ... which begin here
+};
+
+// Which rows are listed: the first n_best of so many changes, beyond one of this total and these codes.
+struct Wish {
+    std::size_t n_changes, n_best;
+    double after_total;
+    const std::int32_t* after;  // (n_trees,) in column order
+    std::int64_t max_nodes;
+};
+
+class Enumerator {
+public:
+    Enumerator(const Forest& forest, const std::int32_t* responses, std::size_t n_columns, const Person& person)
+        : forest_(forest), responses_(responses, responses + forest.n_trees), person_(person),
+          now_(person.given, person.given + n_columns), drawn_(n_columns), place_(forest.n_trees),
+          row_(forest.n_trees), cost_(forest.n_trees), forced_(forest.n_trees + 1) {
+        for (const std::int32_t response : responses_) drawn_[response] = true;
+        for (std::size_t tree = 0; tree < forest.n_trees; ++tree)
+            place_[tree] = static_cast<std::size_t>(
+                std::count_if(responses_.begin(), responses_.end(),
+                              [&](std::int32_t other) { return other < responses_[tree]; }));
+        for (std::size_t tree = forest.n_trees; tree-- > 0;)
+            forced_[tree] = forced_[tree + 1] + !can_stay(tree);
+    }
+
+    void list(const Wish& wish) {
+        wish_ = wish;
+        complete_ = true;
+        n_nodes_ = 0;
+        rows_.clear();
+        best_.clear();
+        enter(0, 0, 0.0);
+        std::sort(best_.begin(), best_.end(), [this](const Entry& a, const Entry& b) { return before(a, b); });
+    }
+
+    bool complete() const { return complete_; }
+    std::int64_t n_nodes() const { return n_nodes_; }
+    std::size_t size() const { return best_.size(); }
+
+    // The rows in order: codes[place][row], and their totals.
+    void write(std::int32_t* codes, double* totals) const {
+        for (std::size_t i = 0; i < best_.size(); ++i) {
+            totals[i] = best_[i].total;
+            for (std::size_t place = 0; place < row_.size(); ++place)
+                codes[place * best_.size() + i] = rows_[best_[i].slot * row_.size() + place];
+        }
+    }
+
+private:
+    struct Entry {
+        double total;
+        std::size_t slot;  // of rows_
+    };
+
+    // What can come of a leaf: values, run by run; none is near if near_low is above near_high.
+    struct Leaf {
+        const std::int32_t *values, *end, *runs, *runs_end;
+        std::int32_t own, near_low, near_high;
+        bool may_stay;
+    };
+
+    static constexpr double kClose = 1.0 - 1.0 / (1 << 30);  // sums of another order differ by less
+
+    void enter(std::size_t tree, std::size_t n_changed, double total) {
+        const std::size_t n_left = forest_.n_trees - tree;
+        if (n_changed + forced_[tree] > wish_.n_changes || n_changed + n_left < wish_.n_changes) return;
+        if (best_.size() == wish_.n_best && total * kClose > best_.front().total) return;
+        if (n_left == 0) return offer();
+        if (n_nodes_ == wish_.max_nodes) complete_ = false;
+        if (!complete_) return;
+        ++n_nodes_;
+        const std::int32_t column = responses_[tree];
+        const Leaf leaf = read(tree, descend(static_cast<std::int32_t>(forest_.roots[tree])));
+        if (leaf.may_stay) take(tree, leaf.own, person_.given[column], 0.0, n_changed, total);
+        if (n_changed < wish_.n_changes) change(tree, leaf, n_changed, total);
+        now_[column] = person_.given[column];
+    }
+
+    void change(std::size_t tree, const Leaf& leaf, std::size_t n_changed, double total) {
+        const double* costs = person_.costs + person_.offsets[responses_[tree]];
+        for (const std::int32_t* run = leaf.runs; run != leaf.runs_end; run += 2) {
+            const std::int32_t* value = std::lower_bound(leaf.values, leaf.end, run[0]);
+            for (; value != leaf.end && *value <= run[1]; value = std::upper_bound(value, leaf.end, *value)) {
+                const std::int32_t code = *value;
+                if (code == leaf.own || (code >= leaf.near_low && code <= leaf.near_high)) continue;
+                take(tree, code, code, costs[code], n_changed + 1, total + costs[code]);
+            }
+        }
+    }
+
+    void take(std::size_t tree, std::int32_t code, std::int32_t descent, double cost, std::size_t n_changed,
+              double total) {
+        now_[responses_[tree]] = descent;
+        row_[place_[tree]] = code;
+        cost_[place_[tree]] = cost;
+        enter(tree + 1, n_changed, total);
+    }
+
+    std::int32_t descend(std::int32_t at) const {
+        while (forest_.feature[at] != kLeaf) at = goes_left(at) ? forest_.left[at] : forest_.right[at];
+        return at;
+    }
+
+    bool goes_left(std::int32_t at) const {
+        const std::int32_t feature = forest_.feature[at], cut = forest_.cut[at], code = now_[feature];
+        if (!forest_.n_levels[feature]) return code <= cut;
+        return (forest_.sets[cut + code / 64] >> (code % 64)) & 1;
+    }
+
+    Leaf read(std::size_t tree, std::int32_t at) const {
+        static constexpr std::int32_t kAll[] = {0, std::numeric_limits<std::int32_t>::max()};
+        const std::int32_t column = responses_[tree];
+        const std::int32_t* values = forest_.values + forest_.start[at];
+        Leaf leaf{values, values + forest_.count[at], kAll, kAll + 2, person_.own[column], 1, 0, false};
+        if (person_.limits.own && person_.limits.first[column] >= 0) {
+            leaf.runs = person_.limits.runs + 2 * person_.limits.first[column];
+            leaf.runs_end = person_.limits.runs + 2 * person_.limits.last[column];
+            leaf.near_low = person_.limits.near[2 * column];
+            leaf.near_high = person_.limits.near[2 * column + 1];
+            leaf.may_stay = !holds(leaf, leaf.values[0], leaf.end[-1]) || holds(leaf, leaf.near_low, leaf.near_high);
+        }
+        leaf.may_stay |= holds(leaf, leaf.own, leaf.own);
+        return leaf;
+    }
+
+    // Whether a leaf has a value from low to high that is allowed.
+    static bool holds(const Leaf& leaf, std::int32_t low, std::int32_t high) {
+        for (const std::int32_t* run = leaf.runs; run != leaf.runs_end; run += 2) {
+            const std::int32_t* value = std::lower_bound(leaf.values, leaf.end, std::max(low, run[0]));
+            if (value != leaf.end && *value <= std::min(high, run[1])) return true;
+        }
+        return false;
+    }
+
+    // Whether the own value can come of any leaf of a tree, whatever comes of the trees before.
+    bool can_stay(std::size_t tree) const {
+        std::vector<std::int32_t> open{static_cast<std::int32_t>(forest_.roots[tree])};
+        while (!open.empty()) {
+            const std::int32_t at = open.back();
+            open.pop_back();
+            if (forest_.feature[at] == kLeaf) {
+                if (forest_.count[at] && read(tree, at).may_stay) return true;
+                continue;
+            }
+            const bool both = drawn_[forest_.feature[at]];
+            if (both || !goes_left(at)) open.push_back(forest_.right[at]);
+            if (both || goes_left(at)) open.push_back(forest_.left[at]);
+        }
+        return false;
+    }
+
+    bool before(const Entry& a, const Entry& b) const {
+        return less(a.total, row_at(a.slot), b.total, row_at(b.slot));
+    }
+
+    bool less(double total, const std::int32_t* row, double than_total, const std::int32_t* than) const {
+        if (total != than_total) return total < than_total;
+        return std::lexicographical_compare(row, row + row_.size(), than, than + row_.size());
+    }
+
+    const std::int32_t* row_at(std::size_t slot) const { return rows_.data() + slot * row_.size(); }
+
+    // Puts the row at hand among the best, of which the worst stands in front.
+    void offer() {
+        const double total = std::accumulate(cost_.begin(), cost_.end(), 0.0);
+        if (!less(wish_.after_total, wish_.after, total, row_.data())) return;
+        const auto order = [this](const Entry& a, const Entry& b) { return before(a, b); };
+        Entry entry{total, best_.size()};
+        if (best_.size() == wish_.n_best) {
+            if (!less(total, row_.data(), best_.front().total, row_at(best_.front().slot))) return;
+            std::pop_heap(best_.begin(), best_.end(), order);
+            entry.slot = best_.back().slot;
+            best_.pop_back();
+            std::copy(row_.begin(), row_.end(), rows_.begin() + static_cast<std::ptrdiff_t>(entry.slot * row_.size()));
+        } else {
+            rows_.insert(rows_.end(), row_.begin(), row_.end());
+        }
+        best_.push_back(entry);
+        std::push_heap(best_.begin(), best_.end(), order);
+    }
+
+    Forest forest_;
+    std::vector<std::int32_t> responses_;
+    Person person_;
+    std::vector<std::int32_t> now_;      // descent codes of the row at hand
+    std::vector<std::uint8_t> drawn_;    // whether a column is a response
+    std::vector<std::size_t> place_;     // of each tree's response in column order
+    std::vector<std::int32_t> row_;      // the row at hand, in column order ...
+    std::vector<double> cost_;           // ... and what each of its changes costs
+    std::vector<std::size_t> forced_;    // features that must change, from each tree on
+    Wish wish_{};
+    bool complete_ = true;
+    std::int64_t n_nodes_ = 0;
+    std::vector<std::int32_t> rows_;
+    std::vector<Entry> best_;
+};
+
+}  // namespace mcce

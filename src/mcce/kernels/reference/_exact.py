@@ -1,0 +1,193 @@
+"""Every row that the chain could draw for one person, nearest first.
+
+Beyond the paper, which draws some of them. The trees are gone through in visit order; whatever the
+leaf reached could give is tried in turn, the own value first, as long as the row can still have the
+number of changes that is asked for and, once enough rows are known, be nearer than the last.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from .._types import Codes, FloatArray, IntArray
+from ._sample import Limits
+from ._trees import LEAF, Trees, descend, in_set
+
+# Sums that were added up in another order differ by less.
+CLOSE = 1.0 - 2.0**-30
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Person:
+    """Whom rows are listed for.
+
+    Parameters
+    ----------
+    given, own : (n_columns,)
+        Descent codes, and exact ones, -1 for a value that training never held.
+    limits
+        What draws are held to, those of one group.
+    costs
+        What it costs to change to each code of each column, columns one after the other.
+    offsets : (n_columns,)
+        Where the codes of a column begin in ``costs``.
+    """
+
+    given: Codes
+    own: Codes
+    limits: Limits | None
+    costs: FloatArray
+    offsets: IntArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Enumerated:
+    """Rows in order of total cost, then codes.
+
+    Parameters
+    ----------
+    codes : (n_trees, n_rows)
+        Codes in column order, the own one where nothing changes.
+    totals : (n_rows,)
+        Costs of all changes, added up in column order.
+    n_nodes
+        Leaves that were looked at.
+    complete
+        Whether that was enough to know that these are the first.
+    """
+
+    codes: Codes
+    totals: FloatArray
+    n_nodes: int
+    complete: bool
+
+
+def enumerate_rows(
+    trees: Trees,
+    responses: IntArray,
+    n_levels: IntArray,
+    person: Person,
+    *,
+    n_changes: int,
+    n_best: int,
+    max_nodes: int,
+    after: tuple[float, Codes] | None = None,
+) -> Enumerated:
+    """The nearest rows with exactly so many changes that could be drawn for a person.
+
+    Parameters
+    ----------
+    trees, responses, n_levels
+        The chain, as for :func:`sample`.
+    person
+        Whom it is about.
+    n_changes, n_best
+        How many changes, and how many rows at most.
+    max_nodes
+        Leaves that may be looked at.
+    after
+        Total and codes of a row; only rows beyond it are listed.
+    """
+    search = _Search(trees, responses, n_levels, person, n_changes, n_best, max_nodes, after)
+    search.enter(0, 0, 0.0)
+    codes = np.array([row for _, row in search.best], dtype=np.int32).reshape(-1, responses.size).T
+    totals = np.array([total for total, _ in search.best], dtype=np.float64)
+    return Enumerated(np.ascontiguousarray(codes), totals, search.n_nodes, search.complete)
+
+
+@dataclass(slots=True, eq=False)
+class _Search:
+    trees: Trees
+    responses: IntArray
+    n_levels: IntArray
+    person: Person
+    n_changes: int
+    n_best: int
+    max_nodes: int
+    after: tuple[float, Codes] | None
+    n_nodes: int = 0
+    complete: bool = True
+    best: list[tuple[float, tuple[int, ...]]] = field(default_factory=list)
+    now: Codes = field(init=False)
+    row: dict[int, tuple[int, float]] = field(default_factory=dict)
+    forced: list[int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.now = self.person.given.copy()
+        must = [not self._can_stay(tree) for tree in range(self.responses.size)]
+        self.forced = [sum(must[tree:]) for tree in range(self.responses.size + 1)]
+
+    def enter(self, tree: int, n_changed: int, total: float) -> None:
+        n_left = self.responses.size - tree
+        if n_changed + self.forced[tree] > self.n_changes or n_changed + n_left < self.n_changes:
+            return
+        if len(self.best) == self.n_best and total * CLOSE > self.best[-1][0]:
+            return
+        if n_left == 0:
+            self._offer()
+            return
+        self.complete &= self.n_nodes < self.max_nodes
+        if not self.complete:
+            return
+        self.n_nodes += 1
+        column = int(self.responses[tree])
+        leaf = int(descend(self.trees, tree, self.now[:, None], self.n_levels > 0)[0])
+        stays, codes = self._outcomes(column, leaf)
+        if stays:
+            self.row[column] = int(self.person.own[column]), 0.0
+            self.enter(tree + 1, n_changed, total)
+        for code in codes if n_changed < self.n_changes else ():
+            cost = float(self.person.costs[self.person.offsets[column] + code])
+            self.row[column], self.now[column] = (code, cost), code
+            self.enter(tree + 1, n_changed + 1, total + cost)
+        self.now[column] = self.person.given[column]
+
+    def _outcomes(self, column: int, leaf: int) -> tuple[bool, list[int]]:
+        """Whether the own value can come of a leaf, and what else can."""
+        trees, limits, own = self.trees, self.person.limits, self.person.own[column]
+        values = np.unique(trees.values[trees.start[leaf] :][: trees.count[leaf]])
+        if limits is None or limits.first[column, 0] < 0:
+            return bool((values == own).any()), values[values != own].tolist()
+        runs = limits.runs[limits.first[column, 0] : limits.last[column, 0]]
+        low, high = limits.near[column, 0]
+        values = np.concatenate(
+            [values[:0], *(values[(values >= a) & (values <= b)] for a, b in runs)]
+        )
+        same = (values == own) | ((low <= values) & (values <= high))
+        return not values.size or bool(same.any()), values[~same].tolist()
+
+    def _can_stay(self, tree: int) -> bool:
+        """Whether the own value can come of any leaf, whatever comes of the trees before."""
+        trees, column = self.trees, int(self.responses[tree])
+        open_nodes = [int(trees.roots[tree])]
+        while open_nodes:
+            at = open_nodes.pop()
+            feature = trees.feature[at]
+            if feature == LEAF:
+                if trees.count[at] and self._outcomes(column, at)[0]:
+                    return True
+                continue
+            code = self.now[feature]
+            by_set = self.n_levels[feature] > 0
+            node, codes = np.array([at]), np.array([code])
+            left = bool(in_set(trees, node, codes)[0]) if by_set else code <= trees.cut[at]
+            both = feature in self.responses
+            if both or not left:
+                open_nodes.append(int(trees.right[at]))
+            if both or left:
+                open_nodes.append(int(trees.left[at]))
+        return False
+
+    def _offer(self) -> None:
+        """Put the row at hand among the best."""
+        cells = [self.row[column] for column in sorted(self.row)]
+        total = 0.0
+        for _, cost in cells:
+            total += cost
+        entry = total, tuple(code for code, _ in cells)
+        if self.after is None or entry > (self.after[0], tuple(self.after[1].tolist())):
+            insort(self.best, entry)
+            del self.best[self.n_best :]
