@@ -39,6 +39,7 @@ bench: .venv/dev.stamp  ## how fast, against a vectorised scikit-learn + NumPy i
 
 bench-search: .venv/dev.stamp  ## how good the searches are, against NICE
 	$(BIN)/python benchmarks/search.py
+	$(BIN)/python benchmarks/supports.py
 
 .venv/demo.stamp: $(SOURCES) constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
