@@ -46,7 +46,7 @@ STOPPED = "stopped before an answer was found"
 # outside will do too.
 SUPPORTED = 10
 # What a walk takes in memory, in draws.
-DRAWS_PER_WALK = 20
+DRAWS_PER_WALK = 40
 
 
 @dataclass(frozen=True, eq=False)
