@@ -6,7 +6,7 @@ SOURCES := pyproject.toml CMakeLists.txt $(wildcard native/*.cpp native/mcce/*.h
 
 SANITIZED := .venv-sanitized/bin
 
-.PHONY: demo test test-oldest test-predictors check check-native format bench bench-search clean
+.PHONY: demo test test-oldest test-predictors check check-native format bench bench-search experiments clean
 
 demo: .venv/demo.stamp  ## explain declined applicants of the bundled data
 	$(BIN)/python examples/german_credit.py
@@ -40,6 +40,9 @@ bench: .venv/dev.stamp  ## how fast, against a vectorised scikit-learn + NumPy i
 bench-search: .venv/dev.stamp  ## how good the searches are, against NICE
 	$(BIN)/python benchmarks/search.py
 	$(BIN)/python benchmarks/supports.py
+
+experiments: .venv/predictors.stamp  ## the paper's experiments, its figures beside ours; DATA=folder
+	$(BIN)/mcce bench all $(if $(DATA),--data $(DATA))
 
 .venv/demo.stamp: $(SOURCES) constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv

@@ -1,6 +1,7 @@
 """Settings and small data that many tests share."""
 
 import os
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -56,3 +57,17 @@ def default_risk(frame: pd.DataFrame) -> pd.Series:
     """The bank's black box: probability of defaulting on the loan."""
     shortage = (90_000 - frame["salary"]).clip(lower=0) / 100_000
     return 0.02 + 0.6 * shortage + 0.1 * frame["defaulted_last_year"].astype(float)
+
+
+@pytest.fixture(scope="session")
+def kept_networks(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache of black boxes that holds the networks of German Credit: no torch is needed."""
+    folder = tmp_path_factory.mktemp("cache")
+    return Path(shutil.copytree(Path(__file__).parent / "data/networks", folder / "networks"))
+
+
+@pytest.fixture
+def bench_cache(kept_networks: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """That cache, in use."""
+    monkeypatch.setenv("MCCE_CACHE", str(kept_networks))
+    return kept_networks

@@ -1,0 +1,131 @@
+"""The command ``mcce``: experiments of the paper, run and reported.
+
+``mcce bench --list`` names them; ``mcce bench compare --data FOLDER`` runs one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import warnings
+from collections.abc import Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .errors import DatasetError, McceError, McceWarning, ParameterError
+
+if TYPE_CHECKING:
+    from .bench import Experiment
+
+ALL = "all"
+QUICK_SEEDS = 2
+WRONG = 2
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; 0 if all went well, 2 if something must be put right first."""
+    asked = _parser().parse_args(arguments)
+    try:
+        return int(asked.work(asked))
+    except McceError as error:
+        sys.stderr.write(f"mcce: {error}\n")
+        if isinstance(error, DatasetError):
+            sys.stderr.write("mcce: name the folder that holds the data files with --data.\n")
+        return WRONG
+    except KeyboardInterrupt:
+        sys.stderr.write("\nmcce: stopped.\n")
+        return 130
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="mcce", description="Counterfactual explanations for tabular data."
+    )
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    bench = commands.add_parser(
+        "bench",
+        help="repeat the paper's experiments",
+        description="Repeat the paper's experiments, with its figures beside ours.",
+    )
+    bench.add_argument("names", nargs="*", metavar="NAME", help="experiments, or 'all'")
+    bench.add_argument("--list", action="store_true", help="name the experiments and stop")
+    bench.add_argument("--data", type=Path, metavar="DIR", help="folder that holds the data files")
+    bench.add_argument(
+        "--dataset", nargs="+", metavar="NAME", help="data sets instead of the experiment's own"
+    )
+    bench.add_argument("--seeds", type=_seeds, default=5, metavar="N", help="repetitions (5)")
+    bench.add_argument(
+        "--factuals",
+        choices=("paper", "heldout"),
+        default="paper",
+        help="explain the first people of the file, as the paper does, or held-out ones",
+    )
+    bench.add_argument(
+        "--out",
+        type=Path,
+        default=Path("out/experiments"),
+        metavar="DIR",
+        help="folder for reports (out/experiments)",
+    )
+    bench.add_argument("--quick", action="store_true", help="German Credit alone, small sizes")
+    bench.set_defaults(work=_bench)
+    return parser
+
+
+def _seeds(text: str) -> int:
+    number = int(text) if text.isdecimal() else 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"must be a whole number >= 1, got {text!r}")
+    return number
+
+
+def _bench(asked: argparse.Namespace) -> int:
+    from .bench import EXPERIMENTS, find_matplotlib, made_folder
+    from .datasets import NAMES
+
+    if asked.list or not asked.names:
+        width = max(map(len, EXPERIMENTS))
+        for experiment in EXPERIMENTS.values():
+            sys.stdout.write(f"{experiment.name:<{width}}  {experiment.title}\n")
+        return 0
+    for name in asked.names:
+        _known("experiment", name, [*EXPERIMENTS, ALL])
+    for name in asked.dataset or []:
+        _known("data set", name, NAMES)
+    find_matplotlib()
+    made_folder(asked.out)
+    for name in EXPERIMENTS if ALL in asked.names else dict.fromkeys(asked.names):
+        sys.stdout.write(f"{_run(EXPERIMENTS[name], asked)}\n")
+    return 0
+
+
+def _run(experiment: Experiment, asked: argparse.Namespace) -> Path:
+    """The page of an experiment that was run as asked."""
+    from .bench import Options, Progress, write
+
+    own = ("german",) if asked.quick and experiment.datasets else experiment.datasets
+    options = Options(
+        datasets=tuple(dict.fromkeys(asked.dataset or own)),
+        folder=asked.data,
+        seeds=min(asked.seeds, QUICK_SEEDS) if asked.quick else asked.seeds,
+        out=asked.out,
+        quick=asked.quick,
+        factuals=asked.factuals,
+    )
+    progress = Progress(experiment.name)
+    try:
+        with warnings.catch_warnings():
+            # People without an answer are counted in the tables.
+            warnings.simplefilter("ignore", McceWarning)
+            return write(experiment.run(options, progress), asked.out)
+    finally:
+        progress.close()
+
+
+def _known(what: str, name: str, names: Sequence[str]) -> None:
+    """Raise for a name that is unknown, with the nearest that is not."""
+    if name not in names:
+        near = get_close_matches(name, names, n=1)
+        meant = f" Did you mean {near[0]!r}?" if near else ""
+        raise ParameterError(f"There is no {what} {name!r}.{meant} Known are {', '.join(names)}.")
