@@ -13,7 +13,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from mcce import MCCE, ParameterError, Schema, TreeChain
 from mcce.datasets import load_german_credit
-from mcce.kernels import descend
+from mcce.kernels import descend, person_keys
 from mcce.model.order import Levels, Numeric, association
 from tables import cases
 
@@ -57,6 +57,35 @@ def test_both_decisions_can_be_asked_for_if_both_were_grown(bank):
     assert np.isfinite(both.log_likelihood(rows, decision=False)[~decision]).all()
     with pytest.raises(ParameterError, match="decisions=\\(False, True\\)"):
         chain.log_likelihood(rows, decision=False)
+
+
+def test_rows_can_be_drawn_for_either_decision(bank):
+    decision = (bank["salary"] > 60_000).to_numpy()
+    both, rows = chain_of(bank, decision, ["age"], decisions=(False, True))
+    keys, draws = person_keys(0, rows.descent[[0]].T), np.arange(200)
+
+    drawn = both.sample(rows.descent, keys, draws, decision=decision).codes
+    usual = both.sample(rows.descent, keys, draws).codes
+
+    salary = rows.schema.features[2].numbers[drawn[1]]
+    assert (salary[decision] > 60_000).all()
+    assert (salary[~decision] <= 60_000).all()
+    assert np.array_equal(drawn[:, decision], usual[:, decision])
+    asked = np.ones_like(decision)
+    assert np.array_equal(both.sample(rows.descent, keys, draws, decision=asked).codes, usual)
+
+
+def test_undesired_rows_are_not_drawn_from_trees_that_lack_their_branches(bank):
+    decision = (bank["salary"] > 60_000).to_numpy()
+    chain, rows = chain_of(bank, decision, ["age"])
+    keys, draws = person_keys(0, rows.descent[[0]].T), np.arange(3)
+
+    with pytest.raises(ParameterError, match="decisions=\\(False, True\\)"):
+        chain.sample(rows.descent, keys, draws, decision=decision)
+    usual = chain.sample(rows.descent, keys, draws).codes
+    all_desired = np.ones_like(decision)
+    told = chain.sample(rows.descent, keys, draws, decision=all_desired).codes
+    assert np.array_equal(told, usual)
 
 
 def test_leaving_the_decision_out_leaves_it_out(bank):

@@ -18,7 +18,7 @@ from .errors import DatasetError, McceError, McceWarning, ParameterError
 if TYPE_CHECKING:
     from .bench import Experiment
 
-ALL = "all"
+ALL, PAGE = "all", "page"
 QUICK_SEEDS = 2
 WRONG = 2
 
@@ -48,7 +48,7 @@ def _parser() -> argparse.ArgumentParser:
         help="repeat the paper's experiments",
         description="Repeat the paper's experiments, with its figures beside ours.",
     )
-    bench.add_argument("names", nargs="*", metavar="NAME", help="experiments, or 'all'")
+    bench.add_argument("names", nargs="*", metavar="NAME", help="experiments; 'all'; 'page'")
     bench.add_argument("--list", action="store_true", help="name the experiments and stop")
     bench.add_argument("--data", type=Path, metavar="DIR", help="folder that holds the data files")
     bench.add_argument(
@@ -68,6 +68,12 @@ def _parser() -> argparse.ArgumentParser:
         metavar="DIR",
         help="folder for reports (out/experiments)",
     )
+    bench.add_argument(
+        "--page",
+        type=Path,
+        metavar="FILE",
+        help="one page of all reports, written by 'all' and 'page' (OUT/reproduction.md)",
+    )
     bench.add_argument("--quick", action="store_true", help="German Credit alone, small sizes")
     bench.set_defaults(work=_bench)
     return parser
@@ -81,7 +87,7 @@ def _seeds(text: str) -> int:
 
 
 def _bench(asked: argparse.Namespace) -> int:
-    from .bench import EXPERIMENTS, find_matplotlib, made_folder
+    from .bench import EXPERIMENTS, find_matplotlib, made_folder, write_page
     from .datasets import NAMES
 
     if asked.list or not asked.names:
@@ -90,13 +96,17 @@ def _bench(asked: argparse.Namespace) -> int:
             sys.stdout.write(f"{experiment.name:<{width}}  {experiment.title}\n")
         return 0
     for name in asked.names:
-        _known("experiment", name, [*EXPERIMENTS, ALL])
+        _known("experiment", name, [*EXPERIMENTS, ALL, PAGE])
     for name in asked.dataset or []:
         _known("data set", name, NAMES)
     find_matplotlib()
     made_folder(asked.out)
     for name in EXPERIMENTS if ALL in asked.names else dict.fromkeys(asked.names):
-        sys.stdout.write(f"{_run(EXPERIMENTS[name], asked)}\n")
+        if name != PAGE:
+            sys.stdout.write(f"{_run(EXPERIMENTS[name], asked)}\n")
+    if {ALL, PAGE} & set(asked.names):
+        page = asked.page or asked.out / "reproduction.md"
+        sys.stdout.write(f"{write_page(asked.out, page, list(EXPERIMENTS))}\n")
     return 0
 
 

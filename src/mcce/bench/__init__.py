@@ -1,13 +1,29 @@
 """The paper's experiments, each in one command: ``mcce bench --list``."""
 
-from . import compare, forest, levels, privacy, samples, unconditioned
+from . import (
+    compare,
+    example,
+    forest,
+    levels,
+    manifold,
+    mimic,
+    privacy,
+    samples,
+    scaling,
+    unconditioned,
+    visit_order,
+)
 from .drawing import find_matplotlib
 from .experiment import Experiment, Options, Progress, Published, Report
+from .page import write_page
 from .writing import made_folder, write
 
+_IN_PAPER_ORDER = (
+    *(compare, example, samples, manifold, scaling, privacy),
+    *(levels, forest, unconditioned, mimic, visit_order),
+)
 EXPERIMENTS: dict[str, Experiment] = {
-    module.EXPERIMENT.name: module.EXPERIMENT
-    for module in (compare, samples, unconditioned, forest, levels, privacy)
+    module.EXPERIMENT.name: module.EXPERIMENT for module in _IN_PAPER_ORDER
 }
 
 __all__ = [
@@ -20,4 +36,5 @@ __all__ = [
     "find_matplotlib",
     "made_folder",
     "write",
+    "write_page",
 ]

@@ -65,7 +65,7 @@ class TreeChain(BaseEstimator):
         Whether the decision is an input of every tree. False is the paper's ablation.
     decisions
         Decisions for which the chain can be asked. Branches that only an undesired decision
-        reaches are grown if False is among them; sampling always asks for True.
+        reaches are grown if False is among them.
 
     Attributes
     ----------
@@ -141,15 +141,30 @@ class TreeChain(BaseEstimator):
         self.trees_: Trees = trees
         return self
 
-    def sample(self, given: Codes, keys: WordArray, draws: IntArray) -> Sampled:
-        """Draws with the desired decision for each group of immutable codes."""
-        return self.sample_within(given, keys, draws, None)
+    def sample(
+        self,
+        given: Codes,
+        keys: WordArray,
+        draws: IntArray,
+        *,
+        decision: BoolArray | None = None,
+    ) -> Sampled:
+        """Draws for each group of immutable codes, with its decision; None: the desired one."""
+        if decision is not None and not decision.all():
+            self._check_grown_for(False)
+        return self.sample_within(given, keys, draws, None, decision=decision)
 
     def sample_within(
-        self, given: Codes, keys: WordArray, draws: IntArray, limits: Limits | None
+        self,
+        given: Codes,
+        keys: WordArray,
+        draws: IntArray,
+        limits: Limits | None,
+        *,
+        decision: BoolArray | None = None,
     ) -> Sampled:
         """The same, held to the limits of each group."""
-        return self.sample_guided(given, keys, draws, limits, None)
+        return self.sample_guided(given, keys, draws, limits, None, decision=decision)
 
     def sample_guided(
         self,
@@ -158,9 +173,12 @@ class TreeChain(BaseEstimator):
         draws: IntArray,
         limits: Limits | None,
         guide: Guide | None,
+        *,
+        decision: BoolArray | None = None,
     ) -> Sampled:
         """The same, rather keeping each group's own values where a leaf holds them."""
-        asked = _with_decision(given, np.ones(given.shape[1], dtype=bool))
+        desired = np.ones(given.shape[1], dtype=bool)
+        asked = _with_decision(given, desired if decision is None else decision)
         chain = self.trees_, self.visit_order_, self.n_levels_
         return Sampled(sample(*chain, asked, keys, draws, limits, guide))
 
@@ -193,11 +211,7 @@ class TreeChain(BaseEstimator):
 
         Minus infinity where the chain could not have drawn the row.
         """
-        if decision not in self.decisions:
-            raise ParameterError(
-                f"The chain was not grown for decision={decision!r}; fit it with "
-                "decisions=(False, True)."
-            )
+        self._check_grown_for(decision)
         codes = _with_decision(rows.descent, np.full(len(rows), decision))
         total = np.zeros(len(rows))
         for tree, position in enumerate(self.visit_order_):
@@ -206,6 +220,13 @@ class TreeChain(BaseEstimator):
             with np.errstate(divide="ignore", invalid="ignore"):
                 total += np.where(hits > 0, np.log(hits / size), -np.inf)
         return total
+
+    def _check_grown_for(self, decision: bool) -> None:
+        if decision not in self.decisions:
+            raise ParameterError(
+                f"The chain was not grown for decision={decision!r}; fit it with "
+                "decisions=(False, True)."
+            )
 
     def _growth(self, n_features: int) -> Growth:
         for name, least in (("min_samples_leaf", 1), ("min_samples_split", 2), ("max_depth", 1)):
