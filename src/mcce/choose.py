@@ -25,7 +25,7 @@ from .walk import Register, Walk
 L1, CHANGE, USUAL = 0.1, 0.1, 0.1
 # What "sparsity" wants for one more change: nearness at most this share of the nearest without it,
 # and this much less.
-SHARE, GAIN = 0.5, 0.25
+SHARE, GAIN = 0.6, 0.25
 
 
 @dataclass(frozen=True, eq=False)

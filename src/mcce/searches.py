@@ -148,7 +148,7 @@ SEARCHES: dict[str, Search | ExactSearch] = {
     "paper": _draws(n_samples=1000, max_samples=None),
     "sparse": Search(prefer="sparsity"),
     "balanced": Search(),
-    "plausible": Search(support=0.75, prefer="nearness"),
+    "plausible": Search(targets=10, support=0.75, prefer="nearness"),
     "near": Search(slack=0, prefer="distance"),
     "fast": _draws(keep=KEEP, n_samples=200, max_samples=1000),
     "exact": ExactSearch(),
