@@ -481,3 +481,50 @@ def test_few_accepted_rows_are_enough(n_accepted):
 
     assert (score(result.frame) >= 0.8).all()
     assert len(result.people) == len(PEOPLE)
+
+
+@pytest.mark.parametrize("more", [{}, {"n_counterfactuals": 5}, {"diversity": 0.5}])
+@pytest.mark.parametrize("search", ["sparse", "plausible", Search(targets=2, slack=3)])
+def test_people_who_share_their_draws_do_not_lend_each_other_answers(search, more):
+    rng = np.random.default_rng(0)
+    n = 400
+    train = pd.DataFrame(
+        {
+            "a": rng.integers(0, 6, n),
+            "b": rng.integers(0, 6, n),
+            "c": rng.choice(list("pqrst"), n),
+            "d": rng.choice(list("uvw"), n),
+        }
+    )
+
+    def predictor(frame):
+        return frame["a"] + frame["b"] + 2 * (frame["c"] == "p") + 2 * (frame["d"] == "u")
+
+    more = {"n_counterfactuals": 3} | more
+    explainer = MCCE(predictor, (8, np.inf), search=search, random_state=0, **more).fit(train)
+    together = explain(explainer, train.head(30))
+
+    for label in range(30):
+        alone = explain(explainer, train.iloc[[label]])
+        theirs = together.frame.index.get_level_values(0) == label
+        pd.testing.assert_frame_equal(alone.frame, together.frame[theirs])
+
+
+@pytest.mark.parametrize("search", ["sparse", "balanced", "plausible", "near"])
+def test_a_predictor_that_throws_dice_is_survived(search):
+    rng, train = np.random.default_rng(0), bank(200)
+    explainer = MCCE(lambda frame: rng.random(len(frame)), (0.5, 1.0), search=search)
+
+    result = explain(explainer.set_params(random_state=0).fit(train), train.head(40))
+
+    assert result.n_unstable > 0
+
+
+def test_a_search_of_no_such_name_is_an_error_before_anything_is_learned():
+    explainer = MCCE(score, (0.5, 1.0), search="Balanced")
+
+    with pytest.raises(ParameterError, match="search must be one of"):
+        explainer.fit(bank(50))
+
+    with pytest.raises(NotFittedError):
+        explainer.explain(bank(5))

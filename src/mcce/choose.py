@@ -128,11 +128,11 @@ def _arrivals(
 ) -> tuple[IntArray, Candidates, IntArray, IntArray]:
     """Rows that may be returned, as candidates of their people, and where each stands."""
     register = walk.register
-    numbers = np.arange(len(register.cells))
-    may = register.good(numbers)
+    may, come_to = np.zeros(len(register.cells), dtype=bool), np.flatnonzero(register.came >= 0)
+    may[come_to] = register.good(come_to)
     may[walk.at[walk.arrived]] |= register.allowed[walk.at[walk.arrived]]
     found = np.flatnonzero(may)
-    found = found[np.lexsort((found, register.cells[found, 0]))]
+    found = found[np.lexsort((register.came[found], register.cells[found, 0]))]
     people, first, row, count = np.unique(
         register.cells[found, 0], return_index=True, return_inverse=True, return_counts=True
     )

@@ -208,6 +208,7 @@ class MCCE(Estimator):
         """
         check_parameters(self)
         generator, distance = find_generator(self.generator), find_distance(self.distance)
+        needs_accepted = find_search(self.search).needs_accepted
         clock = Clock()
         rows = Schema.learn_rows(
             X, immutable=self.immutable, kinds=self.kinds, feature_names=feature_names
@@ -228,7 +229,7 @@ class MCCE(Estimator):
         self.distance_: Distance = distance.fit(schema, rows, desired)
         self.n_desired_: int = int(desired.sum())
         self.accepted_: Accepted | None = None
-        if find_search(self.search).needs_accepted and desired.any():
+        if needs_accepted and desired.any():
             order = getattr(generator, "visit_order_", schema.mutable)
             self.accepted_ = Accepted().fit(rows, desired, order, self.n_jobs)
             clock.stop("accepted")

@@ -69,6 +69,9 @@ class Register:
         Whether the predictor was asked, and if so what it said.
     draw : (n_rows,)
         The candidate that first led to the row, as numbered in the block.
+    came : (n_rows,)
+        How many rows walks had come to before they came to this one, -1 if they never did. Only
+        such rows may be answers: which other draws are known depends on who shares them.
     """
 
     def __init__(self, terms: Terms, candidates: Candidates) -> None:
@@ -79,7 +82,7 @@ class Register:
         self.n_outside: IntArray = np.empty(0, dtype=np.int64)
         self.looked_at, self.allowed, self.asked, self.valid = np.empty((4, 0), dtype=bool)
         self.score: FloatArray = np.empty(0)
-        self.draw: IntArray = np.empty(0, dtype=np.int64)
+        self.draw, self.came = np.empty((2, 0), dtype=np.int64)
         self.n_evaluated = 0
 
     def place(self, person: IntArray, draw: IntArray | Codes, codes: Codes) -> IntArray:
@@ -93,6 +96,12 @@ class Register:
         self._put_down(cells[new])
         self.draw = np.concatenate([self.draw, draw[new]])
         return np.where(first < n_known, first, number[np.maximum(first - n_known, 0)])
+
+    def come_to(self, numbers: IntArray) -> None:
+        """Note that walks have come to rows, in this order."""
+        first = np.sort(np.unique(numbers, return_index=True)[1])
+        new = numbers[first][self.came[numbers[first]] < 0]
+        self.came[new] = self.came.max(initial=-1) + 1 + np.arange(new.size)
 
     def chosen(self, numbers: IntArray) -> Chosen:
         """Rows by number."""
@@ -142,6 +151,7 @@ class Register:
         self.cells = np.concatenate([self.cells, cells])
         self.n_outside = np.concatenate([self.n_outside, no.astype(np.int64)])
         self.score = np.concatenate([self.score, no.astype(np.float64)])
+        self.came = np.concatenate([self.came, np.full(no.size, -1)])
         for name in ("looked_at", "allowed", "asked", "valid"):
             setattr(self, name, np.concatenate([getattr(self, name), no]))
 
@@ -170,8 +180,10 @@ class Walk:
         self.targets: Codes = ledger.candidates.choose(self.person, self.draw).codes
         everybody, graded = np.arange(self.person.size), terms.decision.graded
         start = np.full_like(self.targets, OWN) if graded else self.targets
+        self._place(everybody, self.targets)
         self.at: IntArray = self._place(everybody, start)
-        self.arrived: BoolArray = np.full(self.person.size, not graded)
+        # Of an unstable predictor even the person's own row may be a target.
+        self.arrived: BoolArray = (start == self.targets).all(axis=0)
         self.given_up: BoolArray = np.zeros(self.person.size, dtype=bool)
         self._reverting: IntArray | None = None
 
@@ -244,7 +256,9 @@ class Walk:
         return walks[walk[best]]
 
     def _place(self, walks: IntArray, codes: Codes) -> IntArray:
-        return self.register.place(self.person[walks], self.draw[walks], codes)
+        row = self.register.place(self.person[walks], self.draw[walks], codes)
+        self.register.come_to(row)
+        return row
 
     def _moves(self, differs: BoolArray) -> tuple[IntArray, IntArray]:
         """All moves of everybody: which way, and which unit of features."""
