@@ -434,10 +434,32 @@ def test_a_knob_that_cannot_work_is_an_error_that_names_it(knobs, told):
         Search(**knobs)
 
 
-@pytest.mark.parametrize("search", ["best", None, 3, Search, {"targets": 3}])
+@pytest.mark.parametrize("search", ["best", None, 3, {"targets": 3}])
 def test_an_unknown_search_is_an_error_that_lists_them(search):
     with pytest.raises(ParameterError, match=r"search must be one of .*'balanced'"):
         MCCE(score, (0.8, 10), search=search).fit(TRAIN)
+
+
+def test_a_class_in_place_of_a_search_is_an_error_that_says_how():
+    with pytest.raises(ParameterError, match=r"search=Search\(\)"):
+        MCCE(score, (0.8, 10), search=Search).fit(TRAIN)
+
+
+def test_diverse_answers_of_a_walk_do_not_repeat_the_changes_of_a_better_one():
+    explainer = fitted("plausible", n_counterfactuals=4, diversity=0.5)
+    result = explain(explainer, PEOPLE)
+    changes = result.changes()
+    sets = changes.groupby(["factual", "rank"]).apply(
+        lambda cells: frozenset(zip(cells["feature"], cells["after"].astype(str), strict=True)),
+        include_groups=False,
+    )
+
+    assert (result.people["n_counterfactuals"] > 1).any()
+    for _, own in sets.groupby(level="factual"):
+        ranked = list(own)
+        assert not any(
+            ranked[i] < ranked[j] for i in range(len(ranked)) for j in range(len(ranked)) if i < j
+        )
 
 
 def test_rank_by_is_for_draws():

@@ -208,3 +208,13 @@ def test_measures_of_a_result_are_those_of_its_rows():
 
     assert np.array_equal(result.measures["in_support"], outside == 0)
     assert np.array_equal(result.measures["nearness"], near)
+
+
+def test_as_many_levels_as_rows_are_no_deep_tree():
+    frame = pd.DataFrame({"id": [f"person {i}" for i in range(20_000)], "x": np.arange(20_000) % 7})
+    rows = Schema.learn_rows(frame)
+
+    found, copies = Nearness().fit(rows)(rows.points[:50])
+
+    assert copies.all()
+    assert (found == 4 / 5).all()

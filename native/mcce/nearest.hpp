@@ -28,7 +28,7 @@ struct Neighbours {
     std::vector<double> points;
     std::vector<std::int64_t> first, last, left, right;  // rows and children of each node
     std::vector<std::int32_t> column;                    // that divides it, -1 for a leaf
-    std::vector<double> left_edge, right_edge;           // greatest number left, least right; or the level left
+    std::vector<double> left_edge, right_edge;           // greatest number or level left, least right
 };
 
 class NeighbourBuilder {
@@ -59,18 +59,15 @@ private:
         for (auto* edges : {&built_.left_edge, &built_.right_edge}) edges->push_back(0.0);
         built_.column.push_back(-1);
         if (last - first <= kFew) return at;
-        double widest = 0.0, level = 0.0;
+        double widest = 0.0;
         std::size_t column = 0;
         for (std::size_t j = 0; j < n_columns_; ++j) {
-            double usual = 0.0;
-            const double width = spread(first, last, j, usual);
-            if (width > widest) widest = width, column = j, level = usual;
+            const double width = spread(first, last, j);
+            if (width > widest) widest = width, column = j;
         }
         if (widest == 0.0) return at;
         built_.column[at] = static_cast<std::int32_t>(column);
-        built_.left_edge[at] = built_.right_edge[at] = level;
-        const std::size_t middle = is_level_[column] ? part_level(first, last, column, level)
-                                                     : part_numbers(first, last, column, at);
+        const std::size_t middle = part(first, last, column, at);
         const std::size_t left = build(first, middle), right = build(middle, last);
         built_.left[at] = static_cast<std::int64_t>(left);
         built_.right[at] = static_cast<std::int64_t>(right);
@@ -79,13 +76,8 @@ private:
 
     auto place(std::size_t i) { return order_.begin() + static_cast<std::ptrdiff_t>(i); }
 
-    std::size_t part_level(std::size_t first, std::size_t last, std::size_t column, double level) {
-        const auto middle = std::partition(place(first), place(last),
-                                           [&](std::size_t row) { return value(row, column) == level; });
-        return static_cast<std::size_t>(middle - order_.begin());
-    }
-
-    std::size_t part_numbers(std::size_t first, std::size_t last, std::size_t column, std::size_t at) {
+    // Divides rows at the median, so that the tree is never deep; levels by their numbers.
+    std::size_t part(std::size_t first, std::size_t last, std::size_t column, std::size_t at) {
         const auto half = place(first + (last - first) / 2);
         std::nth_element(place(first), half, place(last),
                          [&](std::size_t a, std::size_t b) { return value(a, column) < value(b, column); });
@@ -103,24 +95,14 @@ private:
         return static_cast<std::size_t>(middle - order_.begin());
     }
 
-    // How far dividing by a column could part the rows; `usual` is their commonest level or nearly so.
-    double spread(std::size_t first, std::size_t last, std::size_t column, double& usual) const {
-        if (!is_level_[column]) {
-            double low = value(order_[first], column), high = low;
-            for (std::size_t i = first; i < last; ++i) {
-                low = std::min(low, value(order_[i], column));
-                high = std::max(high, value(order_[i], column));
-            }
-            return std::min(number_gap(low, high), 1.0);
-        }
-        std::size_t votes = 0, n = 0;
+    // How far apart rows may be in a column.
+    double spread(std::size_t first, std::size_t last, std::size_t column) const {
+        double low = value(order_[first], column), high = low;
         for (std::size_t i = first; i < last; ++i) {
-            if (votes == 0) usual = value(order_[i], column);
-            votes = value(order_[i], column) == usual ? votes + 1 : votes - 1;
+            low = std::min(low, value(order_[i], column));
+            high = std::max(high, value(order_[i], column));
         }
-        for (std::size_t i = first; i < last; ++i) n += value(order_[i], column) == usual;
-        const double share = static_cast<double>(n) / static_cast<double>(last - first);
-        return 2.0 * std::min(share, 1.0 - share);
+        return is_level_[column] ? (low < high ? 1.0 : 0.0) : std::min(number_gap(low, high), 1.0);
     }
 
     const double* points_;
@@ -157,13 +139,9 @@ private:
         if (all_.column[at] < 0) return look(at, row, best);
         const auto column = static_cast<std::size_t>(all_.column[at]);
         const double own = row[column], left_edge = all_.left_edge[at], right_edge = all_.right_edge[at];
-        double left = 0.0, right = 0.0;
-        if (all_.is_level[column]) {
-            (own == left_edge ? right : left) = 1.0;
-        } else {
-            left = own > left_edge ? number_gap(own, left_edge) : 0.0;
-            right = own < right_edge ? number_gap(own, right_edge) : 0.0;
-        }
+        const bool is_level = all_.is_level[column];
+        const double left = own > left_edge ? (is_level ? 1.0 : number_gap(own, left_edge)) : 0.0;
+        const double right = own < right_edge ? (is_level ? 1.0 : number_gap(own, right_edge)) : 0.0;
         const bool left_first = left <= right;
         for (const bool go_left : {left_first, !left_first}) {
             const double was = offset_[column], now = std::max(was, go_left ? left : right);

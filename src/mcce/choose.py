@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from .candidates import Candidates
-from .diversity import diverse_ranks
+from .diversity import Pool, diverse_ranks
 from .kernels import BoolArray, FloatArray, IntArray, differences
 from .nearness import Nearness
 from .postprocess import Ranking
@@ -94,33 +94,34 @@ def choose(choice: Choice, candidates: Candidates, walk: Walk) -> Selection:
     }[choice.prefer]
     order = np.lexsort((cost, over, copy, outside, ~allowed), axis=-1)
     ranks = np.argsort(order, axis=-1) + 1
-    rank = np.where(allowed, ranks, 0)[person, place]
     if ranking.diversity is not None:
-        _make_diverse(ranking, block, person, place, rank, gower)
+        ranks = _diverse(ranking, block, order, allowed, gower)
+    rank = np.where(allowed, ranks, 0)[person, place]
     taken = np.flatnonzero((rank > 0) & (rank <= ranking.n_counterfactuals))
     at = person[taken], place[taken]
     return Selection(found[taken], rank[taken], sparsity[at], gower[at])
 
 
-def _make_diverse(
-    ranking: Ranking,
-    block: Candidates,
-    person: IntArray,
-    place: IntArray,
-    rank: IntArray,
-    gower: FloatArray,
-) -> None:
-    """Change ranks so that several answers of a person differ; see :mod:`.diversity`."""
-    kept = np.flatnonzero(rank)
-    rank[kept] = diverse_ranks(
+def _diverse(
+    ranking: Ranking, block: Candidates, order: IntArray, allowed: BoolArray, gower: FloatArray
+) -> IntArray:
+    """Ranks of several answers of a person that differ, 0 if not taken; see :mod:`.diversity`."""
+    people = np.arange(len(order))
+    pool = Pool(block.comparison, min(ranking.n_wanted, order.shape[1]))
+    listed = np.take_along_axis(allowed, order, axis=1)
+    person, at = np.nonzero(pool.keep(people, order.astype(np.int32), listed))
+    draw, first = order[person, at], np.searchsorted(person, people)
+    ranks = np.zeros_like(order)
+    ranks[person, draw] = diverse_ranks(
         block.comparison,
-        person[kept],
-        place[kept].astype(np.int32),
-        rank[kept] - 1,
-        gower[person[kept], place[kept]],
+        person,
+        draw.astype(np.int32),
+        np.arange(person.size) - first[person],
+        gower[person, draw],
         n_counterfactuals=ranking.n_counterfactuals,
         diversity=ranking.diversity or 0.0,
     )
+    return ranks
 
 
 def _arrivals(

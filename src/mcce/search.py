@@ -42,6 +42,7 @@ from .threads import map_ordered
 from .walk import Terms, Walk
 
 STOPPED = "stopped before an answer was found"
+TOO_FAR = "every row on the way to a valid candidate is excluded by max_distance"
 # Draws up to so many times the first are tried for targets inside the support. After that those
 # outside will do too.
 SUPPORTED = 10
@@ -197,8 +198,10 @@ def _find(plan: Plan, personal: Personal, people: IntArray, memory: list[Asked])
     unanswered = np.zeros(len(rows), dtype=bool)
     unanswered[people] = True
     unanswered[found.answers.owner] = False
-    stopped = dict.fromkeys(np.flatnonzero(unanswered).tolist(), STOPPED)
-    found.reasons = stopped | found.reasons
+    # Only a distance that is greater for fewer changes leaves a walk to an allowed target nothing.
+    reason = STOPPED if this.stopped else TOO_FAR
+    left = dict.fromkeys(np.flatnonzero(unanswered).tolist(), reason)
+    found.reasons = left | found.reasons
     found.stopped = this.stopped
     return found
 

@@ -159,6 +159,11 @@ def find_search(search: Any) -> Search | ExactSearch:
     """The search of that name, or the object itself."""
     if isinstance(search, str) and search in SEARCHES:
         return SEARCHES[search]
+    if isinstance(search, type) and issubclass(search, (Search, ExactSearch)):
+        raise ParameterError(
+            f"search must be a name or an object, got the class {search.__name__}. "
+            f"Pass an instance: search={search.__name__}()."
+        )
     if not isinstance(search, (Search, ExactSearch)):
         raise ParameterError(
             f"search must be one of {list(SEARCHES)!r}, a Search or an ExactSearch, got {search!r}."

@@ -26,7 +26,7 @@ class Neighbours:
         Range-scaled numbers, ``MISSING`` for none; or levels.
     first, last, left, right, column, left_edge, right_edge : (n_nodes,)
         The tree: rows and children of each node, the column that divides it (-1 for a leaf), and
-        the greatest number left and the least right of it, or the level that goes left.
+        the greatest number or level left and the least right of it.
     is_level : (n_columns,)
         Columns of levels.
     """
