@@ -85,7 +85,7 @@ DISAGREEMENTS = [
         "scaling",
         "mean 0 and standard deviation 1",
         "the range from 0 to 1, the default of CARLA",
-        "networks see the first; distances are shares of the range, which is the second",
+        "the second, for networks and distances",
     ),
     (
         "who is explained",
