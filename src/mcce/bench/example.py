@@ -142,8 +142,8 @@ REMARKS = [
     "The text says that MCCE increases education-num for everybody; in its own example it does "
     "not.",
     "Race and country may change in the paper, and searches that look for few changes that look "
-    "real, ours too, then change them, towards what most accepted people have. What nobody should be "
-    "asked to change belongs among the immutable features.",
+    "real, ours too, then change them, towards what most accepted people have. What nobody should "
+    "be asked to change belongs among the immutable features.",
     "fnlwgt is the weight of a row in the census and nothing that a person could change; it is a "
     "feature only because the paper has it.",
 ]
