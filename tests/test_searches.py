@@ -550,3 +550,23 @@ def test_a_search_of_no_such_name_is_an_error_before_anything_is_learned():
 
     with pytest.raises(NotFittedError):
         explainer.explain(bank(5))
+
+
+@pytest.mark.parametrize(
+    ("name", "harm"),
+    [
+        ("strains_", lambda strains: strains[::-1].copy()),
+        ("strains_", lambda strains: np.full_like(strains, 2**31 - 1)),
+        ("rare_strains_", lambda _: {99: np.zeros(3, dtype=np.int32)}),
+        ("chains_", lambda chains: chains[:1]),
+        ("chains_", lambda chains: chains[::-1]),
+    ],
+)
+def test_a_saved_support_that_could_not_have_been_learned_is_refused(name, harm, tmp_path):
+    explainer = fitted()
+    support = explainer.accepted_.support_
+    setattr(support, name, harm(getattr(support, name)))
+    explainer.save(tmp_path / "harmed.mcce")
+
+    with pytest.raises(mcce.SavedFileError):
+        mcce.load(tmp_path / "harmed.mcce", score)

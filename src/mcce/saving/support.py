@@ -48,6 +48,6 @@ def unpack_support(plain: dict[str, Any], schema: Schema) -> Support:
 
 def _strains(values: Any) -> np.ndarray:
     strains = vector(values, np.int32)
-    if (np.diff(strains) < 0).any() or (strains < 0).any():
-        raise ValueError("the support was calibrated on rows of no order")
+    if (np.diff(strains) < 0).any() or (strains < 0).any() or (strains >= 2**31 - 1).any():
+        raise ValueError("the support was calibrated on rows of no order or no number")
     return strains
