@@ -281,6 +281,7 @@ def _by_key(rows: NDArray[Any]) -> dict[bytes, NDArray[np.int64]]:
     if not rows.shape[1]:
         return {b"": np.arange(len(rows))}
     _, first, group = np.unique(rows, axis=0, return_index=True, return_inverse=True)
+    group = group.ravel()  # older NumPy gives it a second axis
     parts = np.split(np.argsort(group, kind="stable"), np.cumsum(np.bincount(group))[:-1])
     return {rows[one].tobytes(): part for one, part in zip(first, parts, strict=True)}
 
