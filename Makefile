@@ -2,7 +2,7 @@ PYTHON ?= python3
 CXX ?= c++
 BIN := .venv/bin
 OLD := .venv-oldest/bin
-SOURCES := pyproject.toml CMakeLists.txt $(wildcard native/*.cpp native/mcce/*.hpp)
+SOURCES := pyproject.toml CMakeLists.txt $(wildcard native/*.cpp native/*.hpp native/mcce/*.hpp)
 
 SANITIZED := .venv-sanitized/bin
 

@@ -64,7 +64,8 @@ def forest_of(chance, by_set, n_groups):
         )
         for place, column in enumerate(order)
     ]
-    chain = reference.join(trees, columns.by_set), order, columns.n_codes * columns.by_set
+    joined = reference.join(trees, columns.by_set)
+    chain = native.Forest(joined, order, columns.n_codes * columns.by_set)
     given_codes = np.array([chance.integers(0, size, n_groups) for size in sizes], dtype=np.int32)
     unseen = chance.random(given_codes.shape) < 0.1
     return sizes, chain, given_codes, np.where(unseen, -1, given_codes).astype(np.int32)
@@ -82,8 +83,8 @@ def test_guided_draws_are_equal_in_both_kernels(seed, n_draws, n_groups, by_set,
     chance = np.random.default_rng(seed)
     sizes, chain, given_codes, own = forest_of(chance, by_set, n_groups)
     keys = reference.person_keys(seed, given_codes[:1].T)
-    limits = limits_of((4, n_groups), sizes, chain[1], chance) if limited else None
-    arguments = *chain, given_codes, keys, chance.integers(0, 10**6, n_draws), limits
+    limits = limits_of((4, n_groups), sizes, chain.responses, chance) if limited else None
+    arguments = chain, given_codes, keys, chance.integers(0, 10**6, n_draws), limits
 
     drawn = native.sample(*arguments, Guide(own, int(keep * 2**32)))
 
@@ -97,8 +98,8 @@ def test_thousands_of_guided_draws_are_equal_too(limited):
     chance = np.random.default_rng(4)
     sizes, chain, given_codes, own = forest_of(chance, True, 3)
     keys = reference.person_keys(4, given_codes[:1].T)
-    limits = limits_of((4, 3), sizes, chain[1], chance) if limited else None
-    arguments = *chain, given_codes, keys, np.arange(5000), limits, Guide(own, 2**31)
+    limits = limits_of((4, 3), sizes, chain.responses, chance) if limited else None
+    arguments = chain, given_codes, keys, np.arange(5000), limits, Guide(own, 2**31)
 
     assert np.array_equal(native.sample(*arguments), reference.sample(*arguments))
 

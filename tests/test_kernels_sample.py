@@ -12,6 +12,7 @@ from scipy.stats import chisquare
 from mcce.kernels.reference import (
     DRAWS_VERSION,
     Columns,
+    Forest,
     Growth,
     Numbers,
     descend,
@@ -88,23 +89,23 @@ def grown(n_train=600):
         )
         for response in (1, 2)
     ]
-    return join(trees, columns.by_set), columns
+    n_levels = columns.n_codes * columns.by_set
+    return Forest(join(trees, columns.by_set), np.array([1, 2]), n_levels)
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_values_are_drawn_as_often_as_they_stand_in_the_leaf(seed):
-    trees, columns = grown()
+    forest = grown()
+    trees = forest.trees
     given = np.array([[0, 1], [0, 0], [0, 0]], dtype=np.int32)
     keys = person_keys(seed, given[:1].T)
 
-    codes = sample(
-        trees, np.array([1, 2]), columns.n_codes * columns.by_set, given, keys, np.arange(20_000)
-    )
+    codes = sample(forest, given, keys, np.arange(20_000))
 
     for group in range(2):
         drawn = np.vstack([np.full((1, 20_000), group, np.int32), codes[:, group]])
         for tree, response in ((0, 1), (1, 2)):
-            leaves = descend(trees, tree, drawn, columns.by_set)
+            leaves = descend(trees, tree, drawn, forest.n_levels > 0)
             for leaf in np.unique(leaves):
                 start, count = trees.start[leaf], trees.count[leaf]
                 held, expected = np.unique(trees.values[start : start + count], return_counts=True)
@@ -128,21 +129,15 @@ def test_draws_of_different_features_and_numbers_are_uncorrelated():
 
 
 def test_every_row_drawn_has_its_value_in_the_leaf():
-    trees, columns = grown()
+    forest = grown()
+    trees = forest.trees
     given = np.array([[1], [0], [0]], dtype=np.int32)
 
-    drawn = sample(
-        trees,
-        np.array([1, 2]),
-        columns.n_codes * columns.by_set,
-        given,
-        person_keys(9, given[:1].T),
-        np.arange(500),
-    )[:, 0]
+    drawn = sample(forest, given, person_keys(9, given[:1].T), np.arange(500))[:, 0]
     codes = np.vstack([np.ones((1, 500), np.int32), drawn])
 
     for tree, response in ((0, 1), (1, 2)):
-        leaf = descend(trees, tree, codes, columns.by_set)
+        leaf = descend(trees, tree, codes, forest.n_levels > 0)
         hits, size = leaf_frequency(trees, leaf, codes[response])
         assert (hits > 0).all()
         assert np.array_equal(size, trees.count[leaf])

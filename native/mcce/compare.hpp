@@ -2,13 +2,13 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <utility>
 #include <vector>
 
+#include "gower.hpp"
 #include "random.hpp"
 
 namespace mcce {
@@ -152,8 +152,7 @@ private:
     static double gap(const Cells& cells, std::int32_t code, std::int32_t own, double number) {
         if (code == own) return 0.0;
         if (!cells.numbers) return 1.0;
-        const double gap = std::fabs(cells.numbers[code] - number) / cells.spread;
-        return std::isnan(gap) ? 1.0 : gap;
+        return number_gap(cells.numbers[code], number, cells.spread);
     }
 
     void count_changes(std::size_t person, std::size_t group) {

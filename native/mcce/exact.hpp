@@ -9,14 +9,15 @@
 #include <utility>
 #include <vector>
 
-#include "sample.hpp"
+#include "forest.hpp"
+#include "limits.hpp"
 
 namespace mcce {
 
 // Whom rows are listed for.
 struct Person {
     const std::int32_t *given, *own;  // (n_columns,) descent codes, and exact ones
-    Limits limits;                    // of one group
+    LimitsView limits;                // of one group
     const double* costs;              // of every code of every column ...
     const std::int64_t* offsets;      // (n_columns,) ... which begin here
 };
@@ -31,9 +32,9 @@ struct Wish {
 
 class Enumerator {
 public:
-    Enumerator(const Forest& forest, const std::int32_t* responses, std::size_t n_columns, const Person& person)
-        : forest_(forest), responses_(responses, responses + forest.n_trees), person_(person),
-          now_(person.given, person.given + n_columns), drawn_(n_columns), place_(forest.n_trees),
+    Enumerator(const ForestView& forest, const Person& person)
+        : forest_(forest), responses_(forest.responses, forest.responses + forest.n_trees), person_(person),
+          now_(person.given, person.given + forest.n_columns), drawn_(forest.n_columns), place_(forest.n_trees),
           row_(forest.n_trees), cost_(forest.n_trees), forced_(forest.n_trees + 1) {
         for (const std::int32_t response : responses_) drawn_[response] = true;
         for (std::size_t tree = 0; tree < forest.n_trees; ++tree)
@@ -73,10 +74,10 @@ private:
         std::size_t slot;  // of rows_
     };
 
-    // What can come of a leaf: values, run by run; none is near if near_low is above near_high.
+    // What can come of a leaf: values, run by run; none is the same if same_low is above same_high.
     struct Leaf {
         const std::int32_t *values, *end, *runs, *runs_end;
-        std::int32_t own, near_low, near_high;
+        std::int32_t own, same_low, same_high;
         bool may_stay;
     };
 
@@ -103,7 +104,7 @@ private:
             const std::int32_t* value = std::lower_bound(leaf.values, leaf.end, run[0]);
             for (; value != leaf.end && *value <= run[1]; value = std::upper_bound(value, leaf.end, *value)) {
                 const std::int32_t code = *value;
-                if (code == leaf.own || (code >= leaf.near_low && code <= leaf.near_high)) continue;
+                if (code == leaf.own || (code >= leaf.same_low && code <= leaf.same_high)) continue;
                 take(tree, code, code, costs[code], n_changed + 1, total + costs[code]);
             }
         }
@@ -122,11 +123,7 @@ private:
         return at;
     }
 
-    bool goes_left(std::int32_t at) const {
-        const std::int32_t feature = forest_.feature[at], cut = forest_.cut[at], code = now_[feature];
-        if (!forest_.n_levels[feature]) return code <= cut;
-        return (forest_.sets[cut + code / 64] >> (code % 64)) & 1;
-    }
+    bool goes_left(std::int32_t at) const { return forest_.goes_left(at, now_[forest_.feature[at]]); }
 
     Leaf read(std::size_t tree, std::int32_t at) const {
         static constexpr std::int32_t kAll[] = {0, std::numeric_limits<std::int32_t>::max()};
@@ -136,9 +133,9 @@ private:
         if (person_.limits.own && person_.limits.first[column] >= 0) {
             leaf.runs = person_.limits.runs + 2 * person_.limits.first[column];
             leaf.runs_end = person_.limits.runs + 2 * person_.limits.last[column];
-            leaf.near_low = person_.limits.near[2 * column];
-            leaf.near_high = person_.limits.near[2 * column + 1];
-            leaf.may_stay = !holds(leaf, leaf.values[0], leaf.end[-1]) || holds(leaf, leaf.near_low, leaf.near_high);
+            leaf.same_low = person_.limits.same[2 * column];
+            leaf.same_high = person_.limits.same[2 * column + 1];
+            leaf.may_stay = !holds(leaf, leaf.values[0], leaf.end[-1]) || holds(leaf, leaf.same_low, leaf.same_high);
         }
         leaf.may_stay |= holds(leaf, leaf.own, leaf.own);
         return leaf;
@@ -200,7 +197,7 @@ private:
         std::push_heap(best_.begin(), best_.end(), order);
     }
 
-    Forest forest_;
+    ForestView forest_;
     std::vector<std::int32_t> responses_;
     Person person_;
     std::vector<std::int32_t> now_;      // descent codes of the row at hand

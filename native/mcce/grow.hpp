@@ -16,6 +16,8 @@
 #include <utility>
 #include <vector>
 
+#include "compiler.hpp"
+#include "partition.hpp"
 #include "responses.hpp"
 #include "tables.hpp"
 #include "tree.hpp"
@@ -36,20 +38,14 @@ public:
     Grower(const std::vector<Column>& columns, const std::vector<std::int32_t>& inputs,
            Response response, const std::int32_t* answers, std::size_t n_rows, const Growth& growth)
         : columns_(columns), response_(std::move(response)), answers_(answers), growth_(growth),
-          tables_(columns, inputs, response_, n_rows), open_(inputs), rows_(n_rows), moved_(n_rows),
-          kept_(columns.size()), local_(n_rows), order_(n_rows), spare_(n_rows), side_(n_rows) {
-        for (std::size_t i = 0; i < n_rows; ++i) rows_[i] = static_cast<std::uint32_t>(i);
+          tables_(columns, inputs, response_, n_rows), rows_(columns, inputs, n_rows), open_(inputs),
+          local_(n_rows), order_(n_rows) {
         std::size_t most = 2;
-        for (const auto number : inputs) {
-            const Column& column = at(number);
-            most = std::max(most, static_cast<std::size_t>(column.n_codes));
-            if (column.order) kept_at(number).assign(column.order, column.order + n_rows);
-        }
+        for (const auto number : inputs) most = std::max(most, static_cast<std::size_t>(at(number).n_codes));
         tallies_.assign(most, Tally{0, 0});
         met_.assign(most / 64 + 1, 0);
         levels_.resize(most + 1);
         place_.resize(most);
-        goes_left_.resize(most);
     }
 
     Tree grow() {
@@ -64,7 +60,8 @@ public:
                 add_leaf(node);
                 continue;
             }
-            const std::size_t middle = divide(node);
+            const ColumnSpan open{open_.data() + node.to, open_.size() - node.to};
+            const std::size_t middle = rows_.divide(node.begin, node.end, best_, response_.values(), open);
             Node left{node.begin, middle, node.depth + 1, -1, node.to, open_.size(), kNoTable};
             Node right{middle, node.end, node.depth + 1, number, node.to, open_.size(), kNoTable};
             tree_.add_split(best_, at(best_.column), left.size() >= right.size());
@@ -99,9 +96,6 @@ private:
     };
 
     const Column& at(std::int32_t number) const { return columns_[static_cast<std::size_t>(number)]; }
-    std::vector<std::uint32_t>& kept_at(std::int32_t number) {
-        return kept_[static_cast<std::size_t>(number)];
-    }
 
     bool is_too_small(const Node& node) const {
         const std::int64_t least = std::max<std::int64_t>(
@@ -132,7 +126,7 @@ private:
     void consider(std::int32_t number, const Column& column, const Node& node) {
         if (column.order) return scan_kept(number, column, node);
         if (tables_.is_dense(number, node.size())) return scan_table(number, column, node);
-        column.gather(&rows_[node.begin], node.size(), local_.data());
+        column.gather(rows_.at(node.begin), node.size(), local_.data());
         if (static_cast<std::size_t>(column.n_codes) > kSparse * node.size()) {
             tally_sorted(node.size());
         } else {
@@ -166,9 +160,9 @@ private:
     // Columns kept in order.
 
     void scan_kept(std::int32_t number, const Column& column, const Node& node) {
-        const std::uint32_t* places = &kept_at(number)[node.begin];
+        const std::uint32_t *rows = rows_.at(0), *places = rows_.sorted(number) + node.begin;
         column.with_codes([&](const auto* codes) {
-            const auto code = [&](std::size_t i) { return std::uint32_t{codes[rows_[places[i]]]}; };
+            const auto code = [&](std::size_t i) { return std::uint32_t{codes[rows[places[i]]]}; };
             const auto try_cut = [&](std::size_t i, const Prefix& prefix) {
                 if (code(i) != code(i + 1) && try_split(number, prefix, node.size()))
                     best_.cut = static_cast<std::int32_t>((code(i) + code(i + 1)) / 2);
@@ -220,7 +214,7 @@ private:
     void count(const Node& node, std::size_t n_rows) {
         for (std::size_t i = node.from; i < node.to; ++i)
             if (tables_.is_dense(open_[i], n_rows))
-                tables_.count(response_, open_[i], &rows_[node.begin], node.size(), node.table);
+                tables_.count(response_, open_[i], rows_.at(node.begin), node.size(), node.table);
     }
 
     // Gives children tables out of their parent's.
@@ -280,7 +274,7 @@ private:
         n_levels_ = 0;
         for (std::size_t word = 0; word * 64 < n_codes; ++word) {
             for (std::uint64_t bits = met_[word]; bits; bits &= bits - 1)
-                levels_[n_levels_++] = static_cast<std::int32_t>(word * 64) + __builtin_ctzll(bits);
+                levels_[n_levels_++] = static_cast<std::int32_t>(word * 64) + count_trailing_zeros(bits);
             met_[word] = 0;
         }
     }
@@ -342,70 +336,8 @@ private:
             best_.levels.assign(levels_.begin(), levels_.begin() + static_cast<std::ptrdiff_t>(n_levels_));
     }
 
-    // -----------------------------------------------------------------------------------------
-    // Rows.
-
-    // Moves the rows that go left to the front, their responses with them; returns where the right
-    // ones begin.
-    std::size_t divide(const Node& node) {
-        const std::size_t middle = node.begin + choose_sides(node);
-        auto& values = response_.values();
-        std::size_t left = node.begin, right = 0;
-        for (std::size_t i = node.begin; i < node.end; ++i) {
-            const bool goes_left = side_[i - node.begin];
-            const std::uint32_t row = rows_[i];
-            const Value value = values[i];
-            moved_[i] = static_cast<std::uint32_t>(goes_left ? left : middle + right);
-            rows_[left] = row;
-            values[left] = value;
-            order_[right] = row;
-            spare_[right] = value;
-            left += goes_left;
-            right += !goes_left;
-        }
-        std::copy_n(order_.begin(), right, rows_.begin() + static_cast<std::ptrdiff_t>(middle));
-        std::copy_n(spare_.begin(), right, values.begin() + static_cast<std::ptrdiff_t>(middle));
-        for (std::size_t i = node.to; i < open_.size(); ++i)
-            if (at(open_[i]).order) divide_kept(kept_at(open_[i]), node, middle);
-        return middle;
-    }
-
-    // Which rows of the node go left; returns how many.
-    std::size_t choose_sides(const Node& node) {
-        const Column& column = at(best_.column);
-        const std::uint32_t* rows = &rows_[node.begin];
-        const auto cut = static_cast<std::uint32_t>(best_.cut);
-        std::size_t n_left = 0;
-        if (!column.ordered) best_.mark_left(column, goes_left_);
-        column.with_codes([&](const auto* codes) {
-            const auto choose = [&](const auto& goes_left) {
-                for (std::size_t i = 0; i < node.size(); ++i) n_left += side_[i] = goes_left(codes[rows[i]]);
-            };
-            if (column.ordered) {
-                choose([=](std::uint32_t code) { return code <= cut; });
-            } else {
-                choose([this](std::uint32_t code) { return goes_left_[code]; });
-            }
-        });
-        return n_left;
-    }
-
-    // Keeps a kept order in order within the children.
-    void divide_kept(std::vector<std::uint32_t>& places, const Node& node, std::size_t middle) {
-        std::size_t left = node.begin, right = 0;
-        for (std::size_t i = node.begin; i < node.end; ++i) {
-            const std::uint32_t place = moved_[places[i]];
-            const bool goes_left = place < middle;
-            places[left] = place;
-            order_[right] = place;
-            left += goes_left;
-            right += !goes_left;
-        }
-        std::copy_n(order_.begin(), right, places.begin() + static_cast<std::ptrdiff_t>(middle));
-    }
-
     void add_leaf(Node& node) {
-        for (std::size_t i = node.begin; i < node.end; ++i) tree_.values.push_back(answers_[rows_[i]]);
+        for (std::size_t i = node.begin; i < node.end; ++i) tree_.values.push_back(answers_[*rows_.at(i)]);
         tree_.add_leaf(node.size());
         tables_.release(node.table);
     }
@@ -423,9 +355,8 @@ private:
     Floor floor_{1, 0, 1.0, 0.0};
     bool divisible_ = false;
 
+    Partition<Value> rows_;
     std::vector<std::int32_t> open_;
-    std::vector<std::uint32_t> rows_, moved_;       // rows by node, and the place each was moved to
-    std::vector<std::vector<std::uint32_t>> kept_;  // of each column: places by code within each node
 
     std::vector<std::int32_t> levels_;
     std::size_t n_levels_ = 0;
@@ -433,8 +364,6 @@ private:
     std::vector<std::uint64_t> met_;
     std::vector<std::pair<double, std::int32_t>> keyed_;
     std::vector<std::uint32_t> place_, local_, order_;
-    std::vector<Value> spare_;
-    std::vector<std::uint8_t> side_, goes_left_;
 };
 
 }  // namespace mcce

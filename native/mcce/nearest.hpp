@@ -5,7 +5,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -13,15 +12,10 @@
 #include <utility>
 #include <vector>
 
+#include "forest.hpp"
+#include "gower.hpp"
+
 namespace mcce {
-
-// A missing number; numbers this far apart have one side missing, and differ by 1.
-constexpr double kMissing = 1e308, kApart = 5e307;
-
-inline double number_gap(double a, double b) {
-    const double gap = std::fabs(a - b);
-    return gap > kApart ? 1.0 : gap;
-}
 
 // The rows in the order of the tree's leaves, and its nodes.
 struct Neighbours {
@@ -102,7 +96,7 @@ private:
             low = std::min(low, value(order_[i], column));
             high = std::max(high, value(order_[i], column));
         }
-        return is_level_[column] ? (low < high ? 1.0 : 0.0) : std::min(number_gap(low, high), 1.0);
+        return is_level_[column] ? level_gap(low, high) : std::min(scaled_gap(low, high), 1.0);
     }
 
     const double* points_;
@@ -112,19 +106,36 @@ private:
     Neighbours built_;
 };
 
-// The arrays of Neighbours, as the package keeps them.
-struct Neighbourhood {
+// Refuses a tree in which a search could leave the rows or not end.
+inline void check_neighbours(const Neighbours& tree, std::size_t n_rows, std::size_t n_columns) {
+    const std::size_t n = tree.first.size();
+    require(n > 0 && tree.last.size() == n && tree.left.size() == n && tree.right.size() == n &&
+                tree.column.size() == n && tree.left_edge.size() == n && tree.right_edge.size() == n,
+            "the arrays of nodes differ in size");
+    for (std::size_t at = 0; at < n; ++at) {
+        require(0 <= tree.first[at] && tree.first[at] <= tree.last[at] &&
+                    tree.last[at] <= static_cast<std::int64_t>(n_rows),
+                "a node has rows that there are not");
+        if (tree.column[at] < 0) continue;
+        require(static_cast<std::size_t>(tree.column[at]) < n_columns, "a node is divided by no column");
+        for (const std::int64_t child : {tree.left[at], tree.right[at]})
+            require(static_cast<std::int64_t>(at) < child && child < static_cast<std::int64_t>(n),
+                    "a child does not come after its parent");
+    }
+}
+
+// The same as a search reads it.
+struct NeighboursView {
     const double* points;
     std::size_t n_columns;
     const std::uint8_t* is_level;
-    const std::int64_t *first, *last, *left, *right;
-    const std::int32_t* column;
-    const double *left_edge, *right_edge;
+    const Neighbours& tree;
 };
 
 class Seeker {
 public:
-    Seeker(const Neighbourhood& all, std::size_t k) : all_(all), k_(k), offset_(all.n_columns, 0.0) {}
+    Seeker(const NeighboursView& all, std::size_t k)
+        : all_(all), tree_(all.tree), k_(k), offset_(all.n_columns, 0.0) {}
 
     // Distances of a row to the k nearest, ascending; infinite beyond the number of rows.
     void seek(const double* row, double* best) {
@@ -136,29 +147,29 @@ private:
     static constexpr double kSlack = 1.0 - 1e-9;  // bounds are added up in another order than distances
 
     void visit(std::size_t at, const double* row, double bound, double* best) {
-        if (all_.column[at] < 0) return look(at, row, best);
-        const auto column = static_cast<std::size_t>(all_.column[at]);
-        const double own = row[column], left_edge = all_.left_edge[at], right_edge = all_.right_edge[at];
+        if (tree_.column[at] < 0) return look(at, row, best);
+        const auto column = static_cast<std::size_t>(tree_.column[at]);
+        const double own = row[column], left_edge = tree_.left_edge[at], right_edge = tree_.right_edge[at];
         const bool is_level = all_.is_level[column];
-        const double left = own > left_edge ? (is_level ? 1.0 : number_gap(own, left_edge)) : 0.0;
-        const double right = own < right_edge ? (is_level ? 1.0 : number_gap(own, right_edge)) : 0.0;
+        const double left = own > left_edge ? (is_level ? 1.0 : scaled_gap(own, left_edge)) : 0.0;
+        const double right = own < right_edge ? (is_level ? 1.0 : scaled_gap(own, right_edge)) : 0.0;
         const bool left_first = left <= right;
         for (const bool go_left : {left_first, !left_first}) {
             const double was = offset_[column], now = std::max(was, go_left ? left : right);
             const double total = bound - was + now;
             if (total * kSlack >= best[k_ - 1]) continue;
             offset_[column] = now;
-            visit(static_cast<std::size_t>(go_left ? all_.left[at] : all_.right[at]), row, total, best);
+            visit(static_cast<std::size_t>(go_left ? tree_.left[at] : tree_.right[at]), row, total, best);
             offset_[column] = was;
         }
     }
 
     void look(std::size_t at, const double* row, double* best) const {
-        for (std::int64_t i = all_.first[at]; i < all_.last[at]; ++i) {
+        for (std::int64_t i = tree_.first[at]; i < tree_.last[at]; ++i) {
             const double* point = all_.points + static_cast<std::size_t>(i) * all_.n_columns;
             double total = 0.0;
             for (std::size_t j = 0; j < all_.n_columns && total < best[k_ - 1]; ++j)
-                total += all_.is_level[j] ? (point[j] != row[j] ? 1.0 : 0.0) : number_gap(point[j], row[j]);
+                total += all_.is_level[j] ? level_gap(point[j], row[j]) : scaled_gap(point[j], row[j]);
             if (total >= best[k_ - 1]) continue;
             std::size_t place = k_ - 1;
             for (; place > 0 && best[place - 1] > total; --place) best[place] = best[place - 1];
@@ -166,7 +177,8 @@ private:
         }
     }
 
-    Neighbourhood all_;
+    NeighboursView all_;
+    const Neighbours& tree_;
     std::size_t k_;
     std::vector<double> offset_;
 };

@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "compiler.hpp"
+
 namespace mcce {
 
 // Sums of int64 units, or of int32 ones and noughts.

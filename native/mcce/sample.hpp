@@ -11,48 +11,25 @@
 #include <numeric>
 #include <vector>
 
+#include "forest.hpp"
+#include "limits.hpp"
 #include "random.hpp"
-#include "tree.hpp"
 
 namespace mcce {
 
-// The flat struct of all trees, as the package keeps it.
-struct Forest {
-    const std::int64_t* roots;
-    std::size_t n_trees;
-    const std::int32_t *feature, *cut, *left, *right, *count;
-    const std::int64_t* start;
-    const std::uint64_t* sets;
-    const std::int32_t* values;
-    const std::int32_t* n_levels;  // per column: levels of a categorical one, 0 for a numeric one
-};
-
-// What the draws of each group are held to; own is null where there are no limits at all.
-struct Limits {
-    const std::int32_t* own;             // (n_columns, n_groups)
-    const std::int64_t *first, *last;    // (n_columns, n_groups), first -1: everything is allowed
-    const std::int32_t *runs, *near;     // (n_runs, 2), (n_columns, n_groups, 2)
-};
-
-// Own values that draws rather keep; own is null where they are not guided.
-struct Guide {
-    const std::int32_t* own;  // (n_columns, n_groups)
-    std::uint32_t often;      // of 2^32 draws from a leaf that holds the own value
-};
-
 class Sampler {
 public:
-    // responses: the column that each tree gives.
-    Sampler(const Forest& forest, const std::int32_t* responses, const Limits& limits, const Guide& guide)
-        : forest_(forest), limits_(limits), guide_(guide), responses_(responses, responses + forest.n_trees),
+    Sampler(const ForestView& forest, const LimitsView& limits, const GuideView& guide)
+        : forest_(forest), limits_(limits), guide_(guide),
+          responses_(forest.responses, forest.responses + forest.n_trees),
           keys_(kRows), order_(kRows), rows_(2 * kRows), parts_(kRows + 1), leaves_(kRows) {}
 
     // Codes of the responses, in column order, for every group and draw: out[response][group][draw].
-    //   given   (n_columns, n_groups) descent codes; columns that are no response are filled
+    //   given   (n_columns, n_groups) descent codes
     //   keys    (n_groups,)
-    void sample(const std::int32_t* given, std::size_t n_columns, std::size_t n_groups,
-                const std::uint64_t* keys, const std::int64_t* draws, std::size_t n_draws,
-                std::int32_t* out) {
+    void sample(const std::int32_t* given, std::size_t n_groups, const std::uint64_t* keys,
+                const std::int64_t* draws, std::size_t n_draws, std::int32_t* out) {
+        const std::size_t n_columns = forest_.n_columns;
         columns_.assign(n_columns, {});
         for (const std::int32_t response : responses_) columns_[response].drawn = out;
         for (std::size_t group = 0; group < n_groups; ++group) {
@@ -87,7 +64,7 @@ private:
         std::int32_t given = 0;         // ... where all have this one
         std::size_t n_asked = 0;        // rows that splits have asked for their code
         bool limited = false;
-        std::int32_t own = 0, near_low = 0, near_high = 0;
+        std::int32_t own = 0, same_low = 0, same_high = 0;
         std::int32_t wanted = -1;  // the own value that guided draws rather keep
         const std::int32_t *runs = nullptr, *runs_end = nullptr;
         std::vector<std::uint8_t> kept;  // rows with the own value, if its code is not the given one
@@ -131,8 +108,8 @@ private:
         column.kept.clear();
         if (!column.limited) return;
         column.own = limits_.own[at];
-        column.near_low = limits_.near[2 * at];
-        column.near_high = limits_.near[2 * at + 1];
+        column.same_low = limits_.same[2 * at];
+        column.same_high = limits_.same[2 * at + 1];
         column.runs = limits_.runs + 2 * limits_.first[at];
         column.runs_end = limits_.runs + 2 * limits_.last[at];
         if (column.own != column.given) column.kept.resize(kRows);
@@ -187,16 +164,11 @@ private:
     // The first node from here on that is a leaf or asks for a drawn column.
     std::int32_t pass_given(std::int32_t at) const {
         for (;;) {
-            const std::int32_t feature = forest_.feature[at], cut = forest_.cut[at];
+            const std::int32_t feature = forest_.feature[at];
             if (feature == kLeaf || columns_[feature].drawn) return at;
-            const std::int32_t code = columns_[feature].given;
-            const bool left = forest_.n_levels[feature] ? holds(forest_.sets + cut, code) : code <= cut;
+            const bool left = forest_.goes_left(at, columns_[feature].given);
             at = left ? forest_.left[at] : forest_.right[at];
         }
-    }
-
-    static bool holds(const std::uint64_t* set, std::int32_t code) {
-        return (set[static_cast<std::uint32_t>(code) / 64] >> (code % 64)) & 1;
     }
 
     // Splits a list, sorted up or down by the column in question, where it stands.
@@ -225,12 +197,12 @@ private:
         std::size_t n_left;
         if (n_levels == 0) {
             n_left = partition_by([=](std::int32_t code) { return code <= cut; });
-        } else if (n_levels <= 64) {
+        } else if (n_levels < 64) {  // with the bit of unseen levels, one word
             const std::uint64_t word = forest_.sets[cut];
             n_left = partition_by([=](std::int32_t code) { return (word >> code) & 1; });
         } else {
             const std::uint64_t* set = forest_.sets + cut;
-            n_left = partition_by([=](std::int32_t code) { return holds(set, code); });
+            n_left = partition_by([=](std::int32_t code) { return has_bit(set, code); });
         }
         top = push(top, forest_.right[part.at], first + n_left, part.n - n_left);
         return push(top, forest_.left[part.at], first, n_left);
@@ -306,7 +278,7 @@ private:
                 continue;
             }
             std::int32_t code = count ? choose(row, response, count) : column.own;
-            const bool kept = !count || (code >= column.near_low && code <= column.near_high);
+            const bool kept = !count || (code >= column.same_low && code <= column.same_high);
             column.drawn[row] = kept ? column.given : code;
             if (!column.kept.empty()) column.kept[row] = kept;
         }
@@ -320,9 +292,9 @@ private:
         return piece->values[place];
     }
 
-    Forest forest_;
-    Limits limits_;
-    Guide guide_;
+    ForestView forest_;
+    LimitsView limits_;
+    GuideView guide_;
     std::vector<std::int32_t> responses_;
     std::vector<Column> columns_;
     std::vector<std::uint64_t> keys_;  // of the rows

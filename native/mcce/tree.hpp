@@ -7,6 +7,8 @@
 #include <limits>
 #include <vector>
 
+#include "compiler.hpp"
+
 namespace mcce {
 
 constexpr std::int32_t kLeaf = -1;

@@ -24,6 +24,7 @@ import numpy as np
 from .kernels import (
     BoolArray,
     Codes,
+    Forest,
     Growth,
     Holdings,
     IntArray,
@@ -31,7 +32,7 @@ from .kernels import (
     gather_holdings,
     grow_tree,
     join,
-    strain,
+    nonconformity,
 )
 from .model.trees import split_columns, tree_response
 from .schema import Rows, Schema
@@ -159,9 +160,17 @@ class Chain:
     """Trees of some features given those before them, and what their nodes hold."""
 
     schema: Schema
-    responses: IntArray
-    trees: Trees
     held: Holdings
+
+    @property
+    def trees(self) -> Trees:
+        """The trees."""
+        return self.held.forest.trees
+
+    @property
+    def responses(self) -> IntArray:
+        """Positions of the features that the trees predict."""
+        return self.held.forest.responses
 
     @classmethod
     def grow(
@@ -192,15 +201,14 @@ class Chain:
         cls, schema: Schema, responses: IntArray, trees: Trees, *, contradictions: bool
     ) -> Chain:
         """Trees that were grown before; see :func:`gather_holdings`."""
-        n_levels, _, missing = _codes_of(schema, responses)
-        held = gather_holdings(trees, n_levels, responses, missing, contradictions=contradictions)
-        return cls(schema, responses, trees, held)
+        n_levels, n_codes, missing = _codes_of(schema, responses)
+        forest = Forest(trees, responses, n_levels)
+        held = gather_holdings(forest, n_codes, missing, contradictions=contradictions)
+        return cls(schema, held)
 
     def strain(self, codes: Codes, least: Codes) -> Codes:
         """Per response, the largest node of at least so many rows that objects, 0 for none."""
-        n_levels, n_codes, missing = _codes_of(self.schema, self.responses)
-        chain = self.trees, n_levels, self.responses, missing
-        return strain(*chain, self.held, n_codes, codes, least)
+        return nonconformity(self.held, codes, least)
 
 
 def _codes_of(schema: Schema, responses: IntArray) -> tuple[IntArray, Codes, Codes]:

@@ -1,11 +1,16 @@
 """The inner loops over integer codes: compiled where they are hot, readable NumPy otherwise.
 
-``reference`` holds the readable version of every one; the compiled ones equal it bit for bit.
-Arrays in, arrays out; no frames, no strings, nothing of the rest of the package.
+This module alone decides which implementation a name stands for; the rest of the package imports
+from here only. ``reference`` holds the readable version of every kernel; the compiled ones in
+``native`` equal it bit for bit. Arrays in, arrays out; no frames, no strings, nothing of the rest
+of the package.
 """
 
 from ._types import BoolArray, Codes, FloatArray, IntArray, WordArray
 from .native import (
+    Forest,
+    Holdings,
+    Neighbours,
     build_neighbours,
     enumerate_rows,
     first_equal,
@@ -13,9 +18,9 @@ from .native import (
     gather_holdings,
     grow_tree,
     nearest,
+    nonconformity,
     rank,
     sample,
-    strain,
 )
 from .reference import (
     DRAWS_VERSION,
@@ -27,10 +32,8 @@ from .reference import (
     Enumerated,
     Growth,
     Guide,
-    Holdings,
     Limits,
     Listing,
-    Neighbours,
     Numbers,
     Person,
     Trees,
@@ -38,6 +41,7 @@ from .reference import (
     differences,
     draw_keys,
     fixed_point,
+    gower_gap,
     hold,
     join,
     leaf_frequency,
@@ -57,6 +61,7 @@ __all__ = [
     "Comparison",
     "Enumerated",
     "FloatArray",
+    "Forest",
     "Growth",
     "Guide",
     "Holdings",
@@ -77,15 +82,16 @@ __all__ = [
     "first_of_each",
     "fixed_point",
     "gather_holdings",
+    "gower_gap",
     "grow_tree",
     "hold",
     "join",
     "leaf_frequency",
     "nearest",
+    "nonconformity",
     "person_keys",
     "pick",
     "rank",
     "rows_as_bytes",
     "sample",
-    "strain",
 ]

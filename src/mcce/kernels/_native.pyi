@@ -1,6 +1,95 @@
 import numpy as np
 from numpy.typing import NDArray
 
+class Limits:
+    def __init__(
+        self,
+        own: NDArray[np.int32],
+        first: NDArray[np.int64],
+        last: NDArray[np.int64],
+        runs: NDArray[np.int32],
+        near: NDArray[np.int32],
+        /,
+    ) -> None: ...
+
+class Guide:
+    def __init__(self, own: NDArray[np.int32], often: int, /) -> None: ...
+
+class Forest:
+    def __init__(
+        self,
+        roots: NDArray[np.int64],
+        feature: NDArray[np.int32],
+        cut: NDArray[np.int32],
+        left: NDArray[np.int32],
+        right: NDArray[np.int32],
+        start: NDArray[np.int64],
+        count: NDArray[np.int32],
+        sets: NDArray[np.uint64],
+        values: NDArray[np.int32],
+        responses: NDArray[np.int32],
+        n_levels: NDArray[np.int32],
+        /,
+    ) -> None: ...
+    def sample(
+        self,
+        given: NDArray[np.int32],
+        keys: NDArray[np.uint64],
+        draws: NDArray[np.int64],
+        limits: Limits | None,
+        guide: Guide | None,
+    ) -> NDArray[np.int32]: ...
+    def enumerate_rows(
+        self,
+        given: NDArray[np.int32],
+        own: NDArray[np.int32],
+        limits: Limits | None,
+        costs: NDArray[np.float64],
+        offsets: NDArray[np.int64],
+        n_changes: int,
+        n_best: int,
+        max_nodes: int,
+        after_total: float,
+        after: NDArray[np.int32],
+    ) -> tuple[NDArray[np.int32], NDArray[np.float64], int, bool]: ...
+    def gather_holdings(
+        self, missing: NDArray[np.int32], contradictions: bool
+    ) -> tuple[np.ndarray, ...]: ...
+
+class Holdings:
+    def __init__(
+        self,
+        forest: Forest,
+        n_codes: NDArray[np.int32],
+        missing: NDArray[np.int32],
+        size: NDArray[np.int32],
+        low: NDArray[np.int32],
+        high: NDArray[np.int32],
+        misses: NDArray[np.uint8],
+        offset: NDArray[np.int64],
+        sets: NDArray[np.uint64],
+        /,
+    ) -> None: ...
+    def nonconformity(
+        self, codes: NDArray[np.int32], least: NDArray[np.int32]
+    ) -> NDArray[np.int32]: ...
+
+class Neighbours:
+    def __init__(
+        self,
+        points: NDArray[np.float64],
+        first: NDArray[np.int64],
+        last: NDArray[np.int64],
+        left: NDArray[np.int64],
+        right: NDArray[np.int64],
+        column: NDArray[np.int32],
+        left_edge: NDArray[np.float64],
+        right_edge: NDArray[np.float64],
+        is_level: NDArray[np.uint8],
+        /,
+    ) -> None: ...
+    def nearest(self, rows: NDArray[np.float64], k: int) -> NDArray[np.float64]: ...
+
 def grow_tree(
     codes: list[np.ndarray],
     n_codes: NDArray[np.int32],
@@ -19,10 +108,10 @@ def grow_tree(
     grow_undesired: bool,
     /,
 ) -> tuple[np.ndarray, ...]: ...
-def sample(*arrays: np.ndarray | int) -> NDArray[np.int32]: ...
-def enumerate_rows(
-    *arguments: np.ndarray | float,
-) -> tuple[NDArray[np.int32], NDArray[np.float64], int, bool]: ...
+def build_neighbours(
+    points: NDArray[np.float64], is_level: NDArray[np.uint8], /
+) -> tuple[np.ndarray, ...]: ...
+def first_equal(rows: NDArray[np.int32], /) -> NDArray[np.int64]: ...
 def first_of_each(codes: NDArray[np.int32], /) -> NDArray[np.uint8]: ...
 def rank(
     codes: NDArray[np.int32],
@@ -42,10 +131,3 @@ def rank(
     max_distance: float,
     /,
 ) -> tuple[np.ndarray, ...]: ...
-def first_equal(rows: NDArray[np.int32], /) -> NDArray[np.int64]: ...
-def gather_holdings(*arrays: np.ndarray | bool) -> tuple[np.ndarray, ...]: ...
-def strain(*arrays: np.ndarray) -> NDArray[np.int32]: ...
-def build_neighbours(
-    points: NDArray[np.float64], is_level: NDArray[np.uint8], /
-) -> tuple[np.ndarray, ...]: ...
-def nearest(*arrays: np.ndarray | int) -> NDArray[np.float64]: ...

@@ -1,17 +1,23 @@
-"""The compiled inner loops, called like their readable twins in ``reference``.
+"""The compiled kernels, called like their readable twins in ``reference``.
 
-Each gives the same bits as its twin; ``tests/test_native.py`` holds them to it. They work on one
-tree or one block of people at a time with the GIL released, so threads come from the caller.
+Each gives the same bits as its twin; ``tests/test_native.py`` verifies it. They start no threads of
+their own and release the GIL while they work, so callers may run them in threads.
+
+Forests, holdings and neighbours are checked and handed over to the compiled code once, at first
+use. It copies what it indexes with, so that changing the arrays later cannot make it read beyond
+them; such changes are ignored. Pickles and copies leave the compiled half behind.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import fields
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
-from . import _native
+from . import _native, reference
 from ._types import BoolArray, Codes, FloatArray, IntArray, WordArray
 from .reference import (
     Classes,
@@ -20,19 +26,46 @@ from .reference import (
     Enumerated,
     Growth,
     Guide,
-    Holdings,
     Limits,
     Listing,
-    Neighbours,
     Numbers,
     Person,
     Trees,
 )
 
 KEYS = {"sparsity": 0, "distance": 1}
-_CODES, _PLACES = np.empty((0, 0), dtype=np.int32), np.empty((0, 0), dtype=np.int64)
-NO_GUIDE = Guide(_CODES, 0)
-NO_LIMITS = Limits(_CODES, _PLACES, _PLACES, _CODES, _CODES[:, :, None])
+
+
+class Forest(reference.Forest):
+    """A :class:`reference.Forest` that is bound to the compiled kernels at first use."""
+
+    @cached_property
+    def bound(self) -> _native.Forest:
+        """The compiled half."""
+        responses, n_levels = self.responses.astype(np.int32), self.n_levels.astype(np.int32)
+        return _native.Forest(*[*_parts(self.trees), responses, n_levels])
+
+
+class Holdings(reference.Holdings):
+    """The :class:`reference.Holdings` of a bound forest, bound likewise."""
+
+    forest: Forest
+
+    @cached_property
+    def bound(self) -> _native.Holdings:
+        """The compiled half."""
+        _, *arrays = _parts(self)
+        return _native.Holdings(self.forest.bound, *arrays)
+
+
+class Neighbours(reference.Neighbours):
+    """:class:`reference.Neighbours`, bound likewise."""
+
+    @cached_property
+    def bound(self) -> _native.Neighbours:
+        """The compiled half."""
+        *arrays, is_level = _parts(self)
+        return _native.Neighbours(*[*arrays, is_level.view(np.uint8)])
 
 
 def grow_tree(
@@ -69,9 +102,7 @@ def grow_tree(
 
 
 def sample(
-    trees: Trees,
-    responses: IntArray,
-    n_levels: IntArray,
+    forest: Forest,
     given: Codes,
     keys: WordArray,
     draws: IntArray,
@@ -79,24 +110,16 @@ def sample(
     guide: Guide | None = None,
 ) -> Codes:
     """Codes drawn for each response, in column order; see :func:`reference.sample`."""
-    held, kept = limits or NO_LIMITS, guide or NO_GUIDE
-    return _native.sample(
-        *_parts(trees),
-        n_levels.astype(np.int32),
-        responses.astype(np.int32),
-        np.ascontiguousarray(given),
-        keys,
-        draws,
-        *map(np.ascontiguousarray, _parts(held)),
-        np.ascontiguousarray(kept.own),
-        kept.often,
+    bound_guide = None
+    if guide is not None:
+        bound_guide = _native.Guide(np.ascontiguousarray(guide.own), guide.often)
+    return forest.bound.sample(
+        np.ascontiguousarray(given), keys, draws, _bind_limits(limits), bound_guide
     )
 
 
 def enumerate_rows(
-    trees: Trees,
-    responses: IntArray,
-    n_levels: IntArray,
+    forest: Forest,
     person: Person,
     *,
     n_changes: int,
@@ -105,23 +128,44 @@ def enumerate_rows(
     after: tuple[float, Codes] | None = None,
 ) -> Enumerated:
     """The nearest rows that could be drawn; see :func:`reference.enumerate_rows`."""
-    total, codes = after or (-1.0, np.zeros(responses.size, dtype=np.int32))
-    parts = _native.enumerate_rows(
-        *_parts(trees),
-        n_levels.astype(np.int32),
-        responses.astype(np.int32),
-        np.ascontiguousarray(person.given),
-        np.ascontiguousarray(person.own),
-        *map(np.ascontiguousarray, _parts(person.limits or NO_LIMITS)),
-        person.costs,
-        person.offsets,
-        n_changes,
-        n_best,
-        max_nodes,
-        total,
-        np.ascontiguousarray(codes),
+    total, codes = after or (-1.0, np.zeros(forest.responses.size, dtype=np.int32))
+    parts = forest.bound.enumerate_rows(
+        given=np.ascontiguousarray(person.given),
+        own=np.ascontiguousarray(person.own),
+        limits=_bind_limits(person.limits),
+        costs=person.costs,
+        offsets=person.offsets,
+        n_changes=n_changes,
+        n_best=n_best,
+        max_nodes=max_nodes,
+        after_total=total,
+        after=np.ascontiguousarray(codes),
     )
     return Enumerated(*parts)
+
+
+def gather_holdings(
+    forest: Forest, n_codes: Codes, missing: Codes, *, contradictions: bool
+) -> Holdings:
+    """The values that every node holds; see :func:`reference.gather_holdings`."""
+    parts = forest.bound.gather_holdings(missing, contradictions)
+    return Holdings(forest, n_codes, missing, *parts)
+
+
+def nonconformity(held: Holdings, codes: Codes, least: Codes) -> Codes:
+    """Size of the largest node that lacks a row's value; see :func:`reference.nonconformity`."""
+    return held.bound.nonconformity(np.ascontiguousarray(codes), least)
+
+
+def build_neighbours(points: FloatArray, is_level: BoolArray) -> Neighbours:
+    """Rows of shape (n_rows, n_columns), with a tree that finds the nearest of them."""
+    parts = _native.build_neighbours(np.ascontiguousarray(points), is_level.view(np.uint8))
+    return Neighbours(*[*parts, is_level])
+
+
+def nearest(neighbours: Neighbours, rows: FloatArray, k: int) -> FloatArray:
+    """Distances to the k nearest; see :func:`reference.nearest`."""
+    return neighbours.bound.nearest(np.ascontiguousarray(rows), k)
 
 
 def first_of_each(codes: Codes) -> BoolArray:
@@ -132,48 +176,6 @@ def first_of_each(codes: Codes) -> BoolArray:
 def first_equal(rows: Codes) -> IntArray:
     """Place of the first row that is equal to each; see :func:`reference.first_equal`."""
     return _native.first_equal(np.ascontiguousarray(rows))
-
-
-def gather_holdings(
-    trees: Trees,
-    n_levels: IntArray,
-    responses: IntArray,
-    missing: Codes,
-    *,
-    contradictions: bool,
-) -> Holdings:
-    """What every node holds; see :func:`reference.gather_holdings`."""
-    chain = *_parts(trees), n_levels.astype(np.int32), responses.astype(np.int32)
-    return Holdings(*_native.gather_holdings(*chain, missing, contradictions))
-
-
-def strain(
-    trees: Trees,
-    n_levels: IntArray,
-    responses: IntArray,
-    missing: Codes,
-    held: Holdings,
-    n_codes: Codes,
-    codes: Codes,
-    least: Codes,
-) -> Codes:
-    """Largest node that lacks a row's value; see :func:`reference.strain`."""
-    chain = *_parts(trees), n_levels.astype(np.int32), responses.astype(np.int32)
-    return _native.strain(
-        *chain, missing, *_parts(held), n_codes, np.ascontiguousarray(codes), least
-    )
-
-
-def build_neighbours(points: FloatArray, is_level: BoolArray) -> Neighbours:
-    """Rows to be near to, shape (n_rows, n_columns), with a tree to look them up."""
-    parts = _native.build_neighbours(np.ascontiguousarray(points), is_level.view(np.uint8))
-    return Neighbours(*(*parts, is_level))
-
-
-def nearest(neighbours: Neighbours, rows: FloatArray, k: int) -> FloatArray:
-    """Distances to the k nearest; see :func:`reference.nearest`."""
-    *parts, is_level = _parts(neighbours)
-    return _native.nearest(*parts, is_level.view(np.uint8), np.ascontiguousarray(rows), k)
 
 
 def rank(
@@ -209,6 +211,12 @@ def rank(
     return Listing(*parts)
 
 
-def _parts(arrays: Trees | Limits | Holdings | Neighbours) -> list[np.ndarray]:
-    """The arrays of a struct, in order."""
-    return [getattr(arrays, field.name) for field in fields(arrays)]
+def _bind_limits(limits: Limits | None) -> _native.Limits | None:
+    if limits is None:
+        return None
+    return _native.Limits(*map(np.ascontiguousarray, _parts(limits)))
+
+
+def _parts(value: Trees | Limits | Holdings | Neighbours) -> list[Any]:
+    """The fields of a value, in order."""
+    return [getattr(value, field.name) for field in fields(value)]

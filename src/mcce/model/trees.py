@@ -26,6 +26,7 @@ from ..kernels import (
     Columns,
     Enumerated,
     FloatArray,
+    Forest,
     Growth,
     Guide,
     IntArray,
@@ -69,10 +70,9 @@ class TreeChain(BaseEstimator):
 
     Attributes
     ----------
-    trees_ : Trees
-        All trees, flat.
-    visit_order_ : (n_mutable,)
-        Position of the feature that each tree gives.
+    forest_ : Forest
+        All trees with what they predict; ``trees_``, ``visit_order_`` and ``n_levels_`` are parts
+        of it.
     """
 
     def __init__(
@@ -136,10 +136,23 @@ class TreeChain(BaseEstimator):
         """Take trees that were grown on rows of this schema, one per feature in this order."""
         levels = [f.n_codes if f.kind == "categorical" else 0 for f in schema.features]
         self.schema_: Schema = schema
-        self.n_levels_: IntArray = np.array([*levels, 0])
-        self.visit_order_: IntArray = order
-        self.trees_: Trees = trees
+        self.forest_: Forest = Forest(trees, order, np.array([*levels, 0]))
         return self
+
+    @property
+    def trees_(self) -> Trees:
+        """All trees, flat."""
+        return self.forest_.trees
+
+    @property
+    def visit_order_(self) -> IntArray:
+        """Position of the feature that each tree predicts, shape (n_mutable,)."""
+        return self.forest_.responses
+
+    @property
+    def n_levels_(self) -> IntArray:
+        """Number of levels of each categorical column, 0 for numeric ones and the decision."""
+        return self.forest_.n_levels
 
     def sample(
         self,
@@ -179,8 +192,7 @@ class TreeChain(BaseEstimator):
         """The same, rather keeping each group's own values where a leaf holds them."""
         desired = np.ones(given.shape[1], dtype=bool)
         asked = _with_decision(given, desired if decision is None else decision)
-        chain = self.trees_, self.visit_order_, self.n_levels_
-        return Sampled(sample(*chain, asked, keys, draws, limits, guide))
+        return Sampled(sample(self.forest_, asked, keys, draws, limits, guide))
 
     def enumerate_rows(
         self,
@@ -196,9 +208,7 @@ class TreeChain(BaseEstimator):
         See :func:`mcce.kernels.enumerate_rows`; the person comes without the decision.
         """
         return enumerate_rows(
-            self.trees_,
-            self.visit_order_,
-            self.n_levels_,
+            self.forest_,
             replace(person, given=np.append(person.given, np.int32(True))),
             n_changes=n_changes,
             n_best=n_best,

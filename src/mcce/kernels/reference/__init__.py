@@ -10,12 +10,13 @@ from ._compare import (
     rows_as_bytes,
 )
 from ._exact import Enumerated, Person, enumerate_rows
+from ._gower import MISSING, gower_gap
 from ._grow import Classes, Columns, Growth, Numbers, Response, fixed_point, grow_tree
-from ._nearest import MISSING, Neighbours, nearest
+from ._nearest import Neighbours, nearest
+from ._nonconformity import Holdings, gather_holdings, nonconformity
 from ._random import DRAWS_VERSION, draw_keys, person_keys, pick
 from ._sample import Guide, Limits, hold, leaf_frequency, sample
-from ._support import Holdings, gather_holdings, strain
-from ._trees import LEAF, Trees, descend, join
+from ._trees import LEAF, Forest, Trees, descend, join
 
 __all__ = [
     "DRAWS_VERSION",
@@ -25,6 +26,7 @@ __all__ = [
     "Columns",
     "Comparison",
     "Enumerated",
+    "Forest",
     "Growth",
     "Guide",
     "Holdings",
@@ -43,15 +45,16 @@ __all__ = [
     "first_of_each",
     "fixed_point",
     "gather_holdings",
+    "gower_gap",
     "grow_tree",
     "hold",
     "join",
     "leaf_frequency",
     "nearest",
+    "nonconformity",
     "person_keys",
     "pick",
     "rank",
     "rows_as_bytes",
     "sample",
-    "strain",
 ]

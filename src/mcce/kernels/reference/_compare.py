@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from .._types import BoolArray, Codes, FloatArray, IntArray
+from ._gower import gower_gap
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,13 +78,10 @@ def differences(comparison: Comparison, feature: int) -> tuple[BoolArray, FloatA
     """
     codes = comparison.codes[feature][comparison.group]
     changed = codes != comparison.own_codes[feature][:, None]
-    numbers = comparison.numbers[feature]
-    if numbers is None:
-        return changed, changed.astype(np.float64)
+    table = comparison.numbers[feature]
+    numbers = None if table is None else table[codes]
     own = comparison.own_numbers[feature][:, None]
-    with np.errstate(over="ignore"):  # too far to tell is infinitely far
-        gap = np.abs(numbers[codes] - own) / comparison.spreads[feature]
-    return changed, np.where(changed, np.where(np.isnan(gap), 1.0, gap), 0.0)
+    return changed, gower_gap(numbers, own, comparison.spreads[feature], changed)
 
 
 def rank(

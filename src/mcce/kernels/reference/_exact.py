@@ -1,8 +1,8 @@
 """Every row that the chain could draw for one person, nearest first.
 
-Beyond the paper, which draws some of them. The trees are gone through in visit order; whatever the
-leaf reached could give is tried in turn, the own value first, as long as the row can still have the
-number of changes that is asked for and, once enough rows are known, be nearer than the last.
+Beyond the paper, which draws some of them. The search visits the trees in order and tries every
+value of the leaf reached, the own value first. It backtracks once the row can no longer have the
+requested number of changes or, with enough rows listed, be nearer than the last of them.
 """
 
 from __future__ import annotations
@@ -14,26 +14,26 @@ import numpy as np
 
 from .._types import Codes, FloatArray, IntArray
 from ._sample import Limits
-from ._trees import LEAF, Trees, descend, in_set
+from ._trees import LEAF, Forest, descend, in_set
 
-# Sums that were added up in another order differ by less.
+# Sums in another order of addition differ by less.
 CLOSE = 1.0 - 2.0**-30
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Person:
-    """Whom rows are listed for.
+    """The person whose rows are listed.
 
     Parameters
     ----------
     given, own : (n_columns,)
         Descent codes, and exact ones, -1 for a value that training never held.
     limits
-        What draws are held to, those of one group.
+        What draws are restricted to; of one group.
     costs
-        What it costs to change to each code of each column, columns one after the other.
+        Cost of a change to each code, all columns concatenated.
     offsets : (n_columns,)
-        Where the codes of a column begin in ``costs``.
+        Where the codes of each column begin in ``costs``.
     """
 
     given: Codes
@@ -54,9 +54,9 @@ class Enumerated:
     totals : (n_rows,)
         Costs of all changes, added up in column order.
     n_nodes
-        Leaves that were looked at.
+        Number of leaves visited.
     complete
-        Whether that was enough to know that these are the first.
+        False if the search ran out of nodes; the rows may then not be the first.
     """
 
     codes: Codes
@@ -66,9 +66,7 @@ class Enumerated:
 
 
 def enumerate_rows(
-    trees: Trees,
-    responses: IntArray,
-    n_levels: IntArray,
+    forest: Forest,
     person: Person,
     *,
     n_changes: int,
@@ -76,22 +74,23 @@ def enumerate_rows(
     max_nodes: int,
     after: tuple[float, Codes] | None = None,
 ) -> Enumerated:
-    """The nearest rows with exactly so many changes that could be drawn for a person.
+    """The nearest rows with exactly ``n_changes`` changes that the forest could draw.
 
     Parameters
     ----------
-    trees, responses, n_levels
-        The chain, as for :func:`sample`.
+    forest
+        The trees.
     person
-        Whom it is about.
+        The person whose rows are listed.
     n_changes, n_best
-        How many changes, and how many rows at most.
+        Number of changes, and largest number of rows.
     max_nodes
-        Leaves that may be looked at.
+        Largest number of leaves to visit.
     after
-        Total and codes of a row; only rows beyond it are listed.
+        Total and codes of a row; only rows that come after it are listed.
     """
-    search = _Search(trees, responses, n_levels, person, n_changes, n_best, max_nodes, after)
+    responses = forest.responses
+    search = _Search(forest, person, n_changes, n_best, max_nodes, after)
     search.enter(0, 0, 0.0)
     codes = np.array([row for _, row in search.best], dtype=np.int32).reshape(-1, responses.size).T
     totals = np.array([total for total, _ in search.best], dtype=np.float64)
@@ -100,9 +99,7 @@ def enumerate_rows(
 
 @dataclass(slots=True, eq=False)
 class _Search:
-    trees: Trees
-    responses: IntArray
-    n_levels: IntArray
+    forest: Forest
     person: Person
     n_changes: int
     n_best: int
@@ -117,11 +114,13 @@ class _Search:
 
     def __post_init__(self) -> None:
         self.now = self.person.given.copy()
-        must = [not self._can_stay(tree) for tree in range(self.responses.size)]
-        self.forced = [sum(must[tree:]) for tree in range(self.responses.size + 1)]
+        n_trees = self.forest.responses.size
+        must = [not self._can_stay(tree) for tree in range(n_trees)]
+        self.forced = [sum(must[tree:]) for tree in range(n_trees + 1)]
 
     def enter(self, tree: int, n_changed: int, total: float) -> None:
-        n_left = self.responses.size - tree
+        forest = self.forest
+        n_left = forest.responses.size - tree
         if n_changed + self.forced[tree] > self.n_changes or n_changed + n_left < self.n_changes:
             return
         if len(self.best) == self.n_best and total * CLOSE > self.best[-1][0]:
@@ -133,8 +132,8 @@ class _Search:
         if not self.complete:
             return
         self.n_nodes += 1
-        column = int(self.responses[tree])
-        leaf = int(descend(self.trees, tree, self.now[:, None], self.n_levels > 0)[0])
+        column = int(forest.responses[tree])
+        leaf = int(descend(forest.trees, tree, self.now[:, None], forest.n_levels > 0)[0])
         stays, codes = self._outcomes(column, leaf)
         if stays:
             self.row[column] = int(self.person.own[column]), 0.0
@@ -146,8 +145,8 @@ class _Search:
         self.now[column] = self.person.given[column]
 
     def _outcomes(self, column: int, leaf: int) -> tuple[bool, list[int]]:
-        """Whether the own value can come of a leaf, and what else can."""
-        trees, limits, own = self.trees, self.person.limits, self.person.own[column]
+        """Whether a leaf can give the own value, and which others."""
+        trees, limits, own = self.forest.trees, self.person.limits, self.person.own[column]
         values = np.unique(trees.values[trees.start[leaf] :][: trees.count[leaf]])
         if limits is None or limits.first[column, 0] < 0:
             return bool((values == own).any()), values[values != own].tolist()
@@ -160,8 +159,9 @@ class _Search:
         return not values.size or bool(same.any()), values[~same].tolist()
 
     def _can_stay(self, tree: int) -> bool:
-        """Whether the own value can come of any leaf, whatever comes of the trees before."""
-        trees, column = self.trees, int(self.responses[tree])
+        """Whether some leaf can give the own value, whatever the trees before it give."""
+        trees, responses = self.forest.trees, self.forest.responses
+        column = int(responses[tree])
         open_nodes = [int(trees.roots[tree])]
         while open_nodes:
             at = open_nodes.pop()
@@ -171,10 +171,10 @@ class _Search:
                     return True
                 continue
             code = self.now[feature]
-            by_set = self.n_levels[feature] > 0
+            by_set = self.forest.n_levels[feature] > 0
             node, codes = np.array([at]), np.array([code])
             left = bool(in_set(trees, node, codes)[0]) if by_set else code <= trees.cut[at]
-            both = feature in self.responses
+            both = feature in responses
             if both or not left:
                 open_nodes.append(int(trees.right[at]))
             if both or left:
@@ -182,7 +182,7 @@ class _Search:
         return False
 
     def _offer(self) -> None:
-        """Put the row at hand among the best."""
+        """Insert the current row among the best."""
         cells = [self.row[column] for column in sorted(self.row)]
         total = 0.0
         for _, cost in cells:

@@ -11,9 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._types import BoolArray, FloatArray
-
-# A missing number; two that are further apart than this have one side missing.
-MISSING, APART = 1e308, 5e307
+from ._gower import gower_gap, scaled_gap
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,10 +46,9 @@ def nearest(neighbours: Neighbours, rows: FloatArray, k: int) -> FloatArray:
     for place, row in enumerate(rows):
         total = np.zeros(len(neighbours.points))
         for column, is_level in enumerate(neighbours.is_level):
-            other = neighbours.points[:, column]
-            gap = np.abs(other - row[column])
-            number = np.where(gap > APART, 1.0, gap)
-            total += np.where(other != row[column], 1.0, 0.0) if is_level else number
+            other, own = neighbours.points[:, column], float(row[column])
+            level_gap = gower_gap(None, None, 1.0, other != own)
+            total += level_gap if is_level else scaled_gap(other, own)
         best = np.sort(total)[:k]
         found[place, : best.size] = best
     return found

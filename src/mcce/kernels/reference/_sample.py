@@ -13,26 +13,26 @@ import numpy as np
 
 from .._types import BoolArray, Codes, IntArray, WordArray
 from ._random import draw_keys, happens, pick
-from ._trees import LEAF, Trees, descend
+from ._trees import LEAF, Forest, Trees, descend
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What the draws of each group are held to.
+    """What the draws of each group are restricted to.
 
-    Where a leaf holds no code that is allowed, and where the code drawn is near the own one, the
-    person's own value is kept. So no runs at all mean a value that stays.
+    The own value is kept where a leaf holds no allowed code, and where the code drawn is near the
+    own one. So a column without runs never changes.
 
     Parameters
     ----------
     own : (n_columns, n_groups)
         The group's own exact codes, -1 for a value that training never held.
     first, last : (n_columns, n_groups)
-        Whose runs are ``runs[first:last]``; first is -1 where everything is allowed.
+        The allowed runs are ``runs[first:last]``; first is -1 where everything is allowed.
     runs : (n_runs, 2)
         Allowed codes, lowest and highest of each run, ascending within a column and group.
     near : (n_columns, n_groups, 2)
-        Lowest and highest code that are as good as the own one; none if the first is above.
+        Lowest and highest code that count as the own one; none if the first is above.
     """
 
     own: Codes
@@ -44,14 +44,14 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Guide:
-    """Own values that draws rather keep.
+    """Own values that draws prefer to keep.
 
     Parameters
     ----------
     own : (n_columns, n_groups)
         The group's own exact codes, -1 for a value that training never held.
     often
-        Of 2**32 draws from a leaf that holds the own value, within the limits, so many keep it.
+        Out of 2**32 draws from a leaf that holds an allowed own value, how many keep it.
     """
 
     own: Codes
@@ -59,9 +59,7 @@ class Guide:
 
 
 def sample(
-    trees: Trees,
-    responses: IntArray,
-    n_levels: IntArray,
+    forest: Forest,
     given: Codes,
     keys: WordArray,
     draws: IntArray,
@@ -72,23 +70,22 @@ def sample(
 
     Parameters
     ----------
-    trees, responses
-        The chain: tree i gives the column ``responses[i]``, in visit order.
-    n_levels : (n_columns,)
-        Number of levels of each categorical column, 0 for numeric ones.
+    forest
+        The trees.
     given : (n_columns, n_groups)
-        Descent codes; the columns that are no response must be filled.
+        Descent codes; trees read those of columns that are no response.
     keys : (n_groups,)
         One key per group, from :func:`person_keys`.
     draws : (n_draws,)
         Draw numbers.
     limits
-        What the draws are held to; their own codes come back where the own value is kept, while
-        the trees after that are asked with its descent code, from ``given``.
+        What the draws are restricted to. Where the own value is kept, its exact code is returned,
+        while the trees that follow read its descent code, from ``given``.
     guide
-        Which values draws rather keep; that is decided by a word of its own, as of a column that
-        stands so many places further as there are columns.
+        Which values draws prefer to keep. The random word for that is the one of a position
+        ``n_columns`` after the column's own.
     """
+    trees, responses, n_levels = forest.trees, forest.responses, forest.n_levels
     codes = np.repeat(given, draws.size, axis=1)
     drawn = codes.copy()
     row_keys = draw_keys(keys, draws).ravel()

@@ -51,6 +51,25 @@ class Trees:
     values: Codes
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Forest:
+    """Trees with the columns that they predict and split.
+
+    Parameters
+    ----------
+    trees
+        The trees, in the order in which they are visited.
+    responses : (n_trees,)
+        Column that each tree predicts.
+    n_levels : (n_columns,)
+        Number of levels of each categorical column, 0 for numeric ones.
+    """
+
+    trees: Trees
+    responses: IntArray
+    n_levels: IntArray
+
+
 def pack_set(members: BoolArray) -> WordArray:
     """Bitset of the true positions, 64 positions a word.
 

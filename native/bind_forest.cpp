@@ -1,0 +1,172 @@
+// A forest, bound once, and what is done with it: draws, enumeration, nonconformity.
+#include <nanobind/stl/shared_ptr.h>
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "arrays.hpp"
+#include "mcce/exact.hpp"
+#include "mcce/forest.hpp"
+#include "mcce/limits.hpp"
+#include "mcce/nonconformity.hpp"
+#include "mcce/sample.hpp"
+
+namespace {
+
+using Codes = In<std::int32_t, 1>;
+using CodeTable = In<std::int32_t, 2>;
+
+std::shared_ptr<mcce::Forest> make_forest(const In<std::int64_t, 1>& roots, const Codes& feature,
+                                          const Codes& cut, const Codes& left, const Codes& right,
+                                          const In<std::int64_t, 1>& start, const Codes& count,
+                                          const In<std::uint64_t, 1>& sets, const Codes& values,
+                                          const Codes& responses, const Codes& n_levels) {
+    return std::make_shared<mcce::Forest>(
+        mcce::ForestArrays{copy(roots), copy(feature), copy(cut), copy(left), copy(right), copy(start),
+                           copy(count), copy(sets), copy(values), copy(responses), copy(n_levels)});
+}
+
+std::shared_ptr<mcce::Limits> make_limits(const CodeTable& own, const In<std::int64_t, 2>& first,
+                                          const In<std::int64_t, 2>& last, const CodeTable& runs,
+                                          const In<std::int32_t, 3>& near_codes) {
+    const std::size_t n_columns = own.shape(0), n_groups = own.shape(1);
+    mcce::require(first.shape(0) == n_columns && last.shape(0) == n_columns && near_codes.shape(0) == n_columns &&
+                      runs.shape(1) == 2 && near_codes.shape(2) == 2,
+                  "the arrays of the limits differ in shape");
+    return std::make_shared<mcce::Limits>(n_columns, n_groups, copy(own), copy(first), copy(last), copy(runs),
+                                          copy(near_codes));
+}
+
+std::shared_ptr<mcce::Guide> make_guide(const CodeTable& own, std::uint32_t often) {
+    return std::make_shared<mcce::Guide>(own.shape(0), own.shape(1), copy(own), often);
+}
+
+mcce::LimitsView view_of(const mcce::Limits* limits, std::size_t n_columns, std::size_t n_groups) {
+    if (!limits) return {};
+    limits->check_shape(n_columns, n_groups);
+    return limits->view();
+}
+
+mcce::GuideView view_of(const mcce::Guide* guide, std::size_t n_columns, std::size_t n_groups) {
+    if (!guide) return {};
+    guide->check_shape(n_columns, n_groups);
+    return guide->view();
+}
+
+Out<std::int32_t> sample(const mcce::Forest& forest, const CodeTable& given, const In<std::uint64_t, 1>& keys,
+                         const In<std::int64_t, 1>& draws, const mcce::Limits* limits,
+                         const mcce::Guide* guide) {
+    const std::size_t n_columns = forest.n_columns(), n_groups = given.shape(1), n_draws = draws.size();
+    mcce::require(given.shape(0) == n_columns, "given needs one row per column");
+    mcce::require(keys.size() == n_groups, "keys need one entry per group");
+    const auto limits_view = view_of(limits, n_columns, n_groups);
+    const auto guide_view = view_of(guide, n_columns, n_groups);
+    std::vector<std::int32_t> out;
+    {
+        nb::gil_scoped_release release;
+        const auto codes = forest.read_codes(given.data(), n_groups);
+        out.resize(forest.n_trees() * n_groups * n_draws);
+        mcce::Sampler(forest.view(), limits_view, guide_view)
+            .sample(codes.data(), n_groups, keys.data(), draws.data(), n_draws, out.data());
+    }
+    return give(std::move(out), {forest.n_trees(), n_groups, n_draws});
+}
+
+// Own codes, costs and offsets are read for the responses only.
+void check_person(const mcce::Forest& forest, const Codes& own, const In<double, 1>& costs,
+                  const std::vector<std::int64_t>& offsets) {
+    for (std::size_t tree = 0; tree < forest.n_trees(); ++tree) {
+        const auto response = static_cast<std::size_t>(forest.response(tree));
+        mcce::require(response < own.size() && response < offsets.size(), "own and offsets need one entry per column");
+        const auto n_costs = static_cast<std::int64_t>(costs.size());
+        mcce::require(offsets[response] >= 0 && offsets[response] <= n_costs - forest.n_codes(tree),
+                      "costs need one entry per code");
+    }
+}
+
+nb::tuple enumerate_rows(const mcce::Forest& forest, const Codes& given, const Codes& own,
+                         const mcce::Limits* limits, const In<double, 1>& costs,
+                         const In<std::int64_t, 1>& offsets, std::size_t n_changes, std::size_t n_best,
+                         std::int64_t max_nodes, double after_total, const Codes& after) {
+    mcce::require(given.size() == forest.n_columns(), "given needs one code per column");
+    mcce::require(after.size() == forest.n_trees(), "after needs one code per tree");
+    const auto limits_view = view_of(limits, forest.n_columns(), 1);
+    const std::vector<std::int64_t> places = copy(offsets);
+    check_person(forest, own, costs, places);
+    std::vector<std::int32_t> codes;
+    std::vector<double> totals;
+    std::int64_t n_nodes = 0;
+    bool complete = false;
+    {
+        nb::gil_scoped_release release;
+        const auto descent = forest.read_codes(given.data(), 1);
+        mcce::Enumerator rows(forest.view(),
+                              {descent.data(), own.data(), limits_view, costs.data(), places.data()});
+        rows.list({n_changes, n_best, after_total, after.data(), max_nodes});
+        codes.resize(forest.n_trees() * rows.size());
+        totals.resize(rows.size());
+        rows.write(codes.data(), totals.data());
+        n_nodes = rows.n_nodes();
+        complete = rows.complete();
+    }
+    const std::size_t n_rows = totals.size();
+    return nb::make_tuple(give(std::move(codes), {forest.n_trees(), n_rows}), give(std::move(totals)), n_nodes,
+                          complete);
+}
+
+nb::tuple gather_holdings(const mcce::Forest& forest, const Codes& missing, bool contradictions) {
+    mcce::require(missing.size() == forest.n_trees(), "missing needs one entry per tree");
+    mcce::NodeValues built;
+    {
+        nb::gil_scoped_release release;
+        built = mcce::NodeValuesBuilder(forest.view(), missing.data(), contradictions).build();
+    }
+    return nb::make_tuple(give(std::move(built.size)), give(std::move(built.low)), give(std::move(built.high)),
+                          give(std::move(built.misses)), give(std::move(built.offset)),
+                          give(std::move(built.sets)));
+}
+
+std::shared_ptr<mcce::Holdings> make_holdings(std::shared_ptr<mcce::Forest> forest, const Codes& n_codes,
+                                              const Codes& missing, const Codes& size, const Codes& low,
+                                              const Codes& high, const In<std::uint8_t, 1>& misses,
+                                              const In<std::int64_t, 1>& offset,
+                                              const In<std::uint64_t, 1>& sets) {
+    return std::make_shared<mcce::Holdings>(
+        std::move(forest), copy(n_codes), copy(missing),
+        mcce::NodeValues{copy(size), copy(low), copy(high), copy(misses), copy(offset), copy(sets)});
+}
+
+Out<std::int32_t> nonconformity(const mcce::Holdings& held, const CodeTable& codes, const Codes& least) {
+    const mcce::Forest& forest = held.forest();
+    const std::size_t n_rows = codes.shape(1);
+    mcce::require(codes.shape(0) == forest.n_columns(), "codes need one row per column");
+    mcce::require(least.size() == forest.n_trees(), "least needs one entry per tree");
+    std::vector<std::int32_t> out;
+    {
+        nb::gil_scoped_release release;
+        const auto descent = forest.read_codes(codes.data(), n_rows);
+        out.resize(forest.n_trees() * n_rows);
+        held.nonconformity(descent.data(), n_rows, least.data(), out.data());
+    }
+    return give(std::move(out), {forest.n_trees(), n_rows});
+}
+
+}  // namespace
+
+void bind_forest(nb::module_& module) {
+    nb::class_<mcce::Limits>(module, "Limits").def(nb::new_(&make_limits));
+    nb::class_<mcce::Guide>(module, "Guide").def(nb::new_(&make_guide));
+    nb::class_<mcce::Forest>(module, "Forest")
+        .def(nb::new_(&make_forest))
+        .def("sample", &sample, nb::arg("given"), nb::arg("keys"), nb::arg("draws"), nb::arg("limits").none(),
+             nb::arg("guide").none())
+        .def("enumerate_rows", &enumerate_rows, nb::arg("given"), nb::arg("own"), nb::arg("limits").none(),
+             nb::arg("costs"), nb::arg("offsets"), nb::arg("n_changes"), nb::arg("n_best"),
+             nb::arg("max_nodes"), nb::arg("after_total"), nb::arg("after"))
+        .def("gather_holdings", &gather_holdings, nb::arg("missing"), nb::arg("contradictions"));
+    nb::class_<mcce::Holdings>(module, "Holdings")
+        .def(nb::new_(&make_holdings))
+        .def("nonconformity", &nonconformity, nb::arg("codes"), nb::arg("least"));
+}

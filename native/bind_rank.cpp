@@ -1,0 +1,118 @@
+// Step 3: duplicates among candidates, and the best of them.
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "arrays.hpp"
+#include "mcce/compare.hpp"
+#include "mcce/forest.hpp"
+
+namespace {
+
+Out<std::int64_t> first_equal(const In<std::int32_t, 2>& rows) {
+    std::vector<std::int64_t> first(rows.shape(0));
+    {
+        nb::gil_scoped_release release;
+        mcce::first_equal(rows.data(), rows.shape(0), rows.shape(1), first.data());
+    }
+    return give(std::move(first));
+}
+
+Out<std::uint8_t> first_of_each(const In<std::int32_t, 3>& codes) {
+    const std::size_t n_columns = codes.shape(0), n_groups = codes.shape(1), n_draws = codes.shape(2);
+    std::vector<std::uint8_t> first(n_groups * n_draws);
+    {
+        nb::gil_scoped_release release;
+        for (std::size_t group = 0; group < n_groups; ++group)
+            mcce::first_of_each(codes.data() + group * n_draws, n_columns, n_groups * n_draws, n_draws,
+                                first.data() + group * n_draws);
+    }
+    return give(std::move(first), {n_groups, n_draws});
+}
+
+using Table = In<double, 1>;
+
+// The features of a comparison; `tables` keeps the tables of numbers alive.
+std::vector<mcce::Cells> read_cells(const In<std::int32_t, 3>& codes, const nb::list& numbers,
+                                    const In<std::int32_t, 2>& own_codes, const In<double, 2>& own_numbers,
+                                    const In<double, 1>& spreads, std::size_t n_people,
+                                    std::vector<Table>& tables) {
+    const std::size_t n = codes.shape(0), n_candidates = codes.shape(1) * codes.shape(2);
+    mcce::require(numbers.size() == n && own_codes.shape(0) == n && own_numbers.shape(0) == n &&
+                      spreads.size() == n && own_codes.shape(1) == n_people && own_numbers.shape(1) == n_people,
+                  "the arrays of the comparison differ in shape");
+    std::vector<mcce::Cells> cells;
+    for (std::size_t j = 0; j < n; ++j) {
+        const double* table = nullptr;
+        if (!numbers[j].is_none()) {
+            tables.push_back(nb::cast<Table>(numbers[j]));
+            table = tables.back().data();
+        }
+        cells.push_back({codes.data() + j * n_candidates, table, own_codes.data() + j * n_people,
+                         own_numbers.data() + j * n_people, spreads.data()[j]});
+    }
+    return cells;
+}
+
+// What is listed of each person, padded with zeros to n_best.
+struct Listing {
+    std::vector<std::int32_t> draw, sparsity;
+    std::vector<double> distance, gower;
+    std::vector<std::int64_t> n_allowed;
+
+    Listing(std::size_t n_people, std::size_t n_best)
+        : draw(n_people * n_best), sparsity(n_people * n_best), distance(n_people * n_best),
+          gower(n_people * n_best), n_allowed(n_people) {}
+
+    void write(std::size_t at, const std::vector<mcce::Best>& best) {
+        for (const mcce::Best& one : best) {
+            draw[at] = one.draw;
+            sparsity[at] = one.sparsity;
+            distance[at] = one.distance;
+            gower[at++] = one.gower;
+        }
+    }
+};
+
+// The best candidates of each person of a block. Without `distance`, Gower's decides.
+nb::tuple rank(const In<std::int32_t, 3>& codes, const nb::list& numbers,
+               const In<std::int32_t, 2>& own_codes, const In<double, 2>& own_numbers,
+               const In<double, 1>& spreads, const In<std::int64_t, 1>& group,
+               const In<std::uint8_t, 2>& allowed, const In<double, 2>& distance,
+               std::size_t n_features, std::size_t n_best, int first_key, int second_key,
+               double tolerance, std::int64_t max_sparsity, double max_distance) {
+    const std::size_t n_people = group.size(), n_draws = codes.shape(2);
+    const auto groups = copy(group);
+    for (const std::int64_t number : groups)
+        mcce::require(number >= 0 && number < static_cast<std::int64_t>(codes.shape(1)), "a group has no candidates");
+    mcce::require(allowed.shape(0) == n_people && allowed.shape(1) == n_draws, "allowed is of other candidates");
+    mcce::require(!distance.size() || distance.size() == allowed.size(), "distance is of other candidates");
+    std::vector<Table> tables;
+    auto cells = read_cells(codes, numbers, own_codes, own_numbers, spreads, n_people, tables);
+    Listing listing(n_people, n_best);
+    {
+        nb::gil_scoped_release release;
+        mcce::Ranker ranker(std::move(cells), n_features, n_draws,
+                            {first_key, second_key, tolerance, max_sparsity, max_distance});
+        std::vector<mcce::Best> best;
+        for (std::size_t person = 0; person < n_people; ++person) {
+            const double* own_distance = distance.size() ? distance.data() + person * n_draws : nullptr;
+            listing.n_allowed[person] = static_cast<std::int64_t>(
+                ranker.rank(person, static_cast<std::size_t>(groups[person]), allowed.data() + person * n_draws,
+                            own_distance, n_best, best));
+            listing.write(person * n_best, best);
+        }
+    }
+    return nb::make_tuple(give(std::move(listing.draw), {n_people, n_best}),
+                          give(std::move(listing.sparsity), {n_people, n_best}),
+                          give(std::move(listing.distance), {n_people, n_best}),
+                          give(std::move(listing.gower), {n_people, n_best}), give(std::move(listing.n_allowed)));
+}
+
+}  // namespace
+
+void bind_rank(nb::module_& module) {
+    module.def("first_equal", &first_equal);
+    module.def("first_of_each", &first_of_each);
+    module.def("rank", &rank);
+}

@@ -1,0 +1,171 @@
+// The trees of a chain, checked and owned, and the walk down a tree.
+//
+// Kernels walk trees without bounds checks. So a Forest copies the arrays it is given, which nobody
+// can change from then on, and refuses those in which a walk could leave them.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "tree.hpp"
+
+namespace mcce {
+
+inline void require(bool holds, const char* message) {
+    if (!holds) throw std::invalid_argument(message);
+}
+
+inline bool has_bit(const std::uint64_t* set, std::int32_t code) {
+    return (set[static_cast<std::uint32_t>(code) / 64] >> (static_cast<std::uint32_t>(code) % 64)) & 1;
+}
+
+// A forest as kernels read it; kernels/reference/_trees.py documents the arrays.
+struct ForestView {
+    const std::int64_t* roots;
+    std::size_t n_trees, n_nodes, n_columns;
+    const std::int32_t *feature, *cut, *left, *right, *count;
+    const std::int64_t* start;
+    const std::uint64_t* sets;
+    const std::int32_t* values;
+    const std::int32_t* responses;  // (n_trees,) the column that each tree predicts
+    const std::int32_t* n_levels;   // (n_columns,) levels of a categorical column, 0 for a numeric one
+
+    // Whether a row with this code in the node's column goes left.
+    bool goes_left(std::int32_t node, std::int32_t code) const {
+        return n_levels[feature[node]] ? has_bit(sets + cut[node], code) : code <= cut[node];
+    }
+    std::size_t end_of(std::size_t tree) const {
+        return tree + 1 < n_trees ? static_cast<std::size_t>(roots[tree + 1]) : n_nodes;
+    }
+};
+
+// The arrays of kernels.Forest.
+struct ForestArrays {
+    std::vector<std::int64_t> roots;
+    std::vector<std::int32_t> feature, cut, left, right;
+    std::vector<std::int64_t> start;
+    std::vector<std::int32_t> count;
+    std::vector<std::uint64_t> sets;
+    std::vector<std::int32_t> values, responses, n_levels;
+};
+
+class Forest {
+public:
+    explicit Forest(ForestArrays arrays) : arrays_(std::move(arrays)), n_codes_(arrays_.roots.size(), 1) {
+        check_shapes();
+        std::size_t n_values = 0;
+        for (std::size_t tree = 0; tree < n_trees(); ++tree)
+            for (std::size_t node = first_of(tree); node < first_of(tree + 1); ++node)
+                arrays_.feature[node] == kLeaf ? check_leaf(tree, node, n_values) : check_split(tree, node);
+        require(n_values == arrays_.values.size(), "the leaves do not use all values");
+        pad_empty_leaves();
+    }
+
+    std::size_t n_trees() const { return arrays_.roots.size(); }
+    std::size_t n_nodes() const { return arrays_.feature.size(); }
+    std::size_t n_columns() const { return arrays_.n_levels.size(); }
+    std::int32_t response(std::size_t tree) const { return arrays_.responses[tree]; }
+    std::int32_t n_levels(std::size_t column) const { return arrays_.n_levels[column]; }
+
+    // One more than the greatest code that a tree can give.
+    std::int64_t n_codes(std::size_t tree) const { return n_codes_[tree]; }
+
+    ForestView view() const {
+        const ForestArrays& a = arrays_;
+        return {a.roots.data(),  n_trees(),         n_nodes(),       n_columns(),     a.feature.data(),
+                a.cut.data(),    a.left.data(),     a.right.data(),  a.count.data(),  a.start.data(),
+                a.sets.data(),   a.values.data(),   a.responses.data(), a.n_levels.data()};
+    }
+
+    // Copies descent codes, (n_columns, n_rows), and refuses levels that no set has a bit for.
+    std::vector<std::int32_t> read_codes(const std::int32_t* codes, std::size_t n_rows) const {
+        std::vector<std::int32_t> copied(codes, codes + n_columns() * n_rows);
+        for (std::size_t column = 0; column < n_columns(); ++column) {
+            const auto n_levels = static_cast<std::uint32_t>(arrays_.n_levels[column]);
+            if (!n_levels) continue;
+            const std::int32_t* cells = copied.data() + column * n_rows;
+            bool known = true;
+            for (std::size_t row = 0; row < n_rows; ++row)
+                known &= static_cast<std::uint32_t>(cells[row]) <= n_levels;
+            require(known, "a code is none of the levels of its column");
+        }
+        return copied;
+    }
+
+private:
+    std::size_t first_of(std::size_t tree) const {
+        return tree < n_trees() ? static_cast<std::size_t>(arrays_.roots[tree]) : n_nodes();
+    }
+
+    void check_shapes() const {
+        const ForestArrays& a = arrays_;
+        for (const auto* array : {&a.cut, &a.left, &a.right, &a.count})
+            require(array->size() == n_nodes(), "the arrays of nodes differ in size");
+        require(a.start.size() == n_nodes(), "the arrays of nodes differ in size");
+        require(a.responses.size() == n_trees(), "each tree needs one response");
+        std::int64_t next = 0;  // the first root is 0, and every tree has a node
+        for (const std::int64_t root : a.roots) {
+            require(next ? root >= next : root == 0, "the roots do not ascend from 0");
+            next = root + 1;
+        }
+        require(static_cast<std::size_t>(next) <= n_nodes(), "a root is no node");
+        require(n_trees() || !n_nodes(), "nodes belong to no tree");
+        std::vector<bool> is_response(n_columns());
+        for (const std::int32_t response : a.responses) {
+            require(is_column(response) && !is_response[static_cast<std::size_t>(response)],
+                    "the responses are not distinct columns");
+            is_response[static_cast<std::size_t>(response)] = true;
+        }
+        for (const std::int32_t n_levels : a.n_levels)
+            require(n_levels >= 0, "a column has less than no levels");
+    }
+
+    bool is_column(std::int32_t column) const {
+        return column >= 0 && static_cast<std::size_t>(column) < n_columns();
+    }
+
+    // Leaves share out the values in node order, ascending within a leaf.
+    void check_leaf(std::size_t tree, std::size_t node, std::size_t& n_values) {
+        require(arrays_.start[node] == static_cast<std::int64_t>(n_values) && arrays_.count[node] >= 0,
+                "the leaves do not share out the values in order");
+        const auto count = static_cast<std::size_t>(arrays_.count[node]);
+        require(count <= arrays_.values.size() - n_values, "a leaf has values beyond the last");
+        const std::int32_t* values = arrays_.values.data() + n_values;
+        n_values += count;
+        if (!count) return;
+        require(values[0] >= 0 && std::is_sorted(values, values + count), "the values of a leaf do not ascend");
+        const std::int32_t n_levels = arrays_.n_levels[static_cast<std::size_t>(arrays_.responses[tree])];
+        require(!n_levels || values[count - 1] < n_levels, "a leaf has a value that is no level");
+        n_codes_[tree] = std::max(n_codes_[tree], std::int64_t{values[count - 1]} + 1);
+    }
+
+    // Children come after their parent, in the same tree; so every walk ends at a leaf.
+    void check_split(std::size_t tree, std::size_t node) const {
+        const auto at = static_cast<std::int64_t>(node), end = static_cast<std::int64_t>(first_of(tree + 1));
+        for (const std::int64_t child : {arrays_.left[node], arrays_.right[node]})
+            require(at < child && child < end, "a child does not come after its parent in its tree");
+        require(is_column(arrays_.feature[node]), "a node splits on no column");
+        const std::int32_t n_levels = arrays_.n_levels[static_cast<std::size_t>(arrays_.feature[node])];
+        if (!n_levels) return;
+        // The bit after the last level stands for unseen ones.
+        const std::int64_t n_words = n_levels / 64 + 1, n_all = static_cast<std::int64_t>(arrays_.sets.size());
+        require(arrays_.cut[node] >= 0 && arrays_.cut[node] <= n_all - n_words, "a set of levels is cut off");
+    }
+
+    // A leaf that was never grown gives code 0, should a row come to it, and reads nothing else.
+    void pad_empty_leaves() {
+        const auto padding = static_cast<std::int64_t>(arrays_.values.size()) + 1;
+        arrays_.values.insert(arrays_.values.end(), 2, 0);
+        for (std::size_t node = 0; node < n_nodes(); ++node)
+            if (arrays_.feature[node] == kLeaf && !arrays_.count[node]) arrays_.start[node] = padding;
+    }
+
+    ForestArrays arrays_;
+    std::vector<std::int64_t> n_codes_;
+};
+
+}  // namespace mcce

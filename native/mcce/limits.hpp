@@ -1,0 +1,76 @@
+// What draws are restricted to, checked and owned; see Limits and Guide in kernels/reference/_sample.py.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "forest.hpp"
+
+namespace mcce {
+
+// As kernels read them; own is null where there are no limits.
+struct LimitsView {
+    const std::int32_t* own;           // (n_columns, n_groups)
+    const std::int64_t *first, *last;  // (n_columns, n_groups), first -1: everything is allowed
+    const std::int32_t* runs;          // (n_runs, 2)
+    const std::int32_t* same;          // (n_columns, n_groups, 2), `near` in Python
+};
+
+class Limits {
+public:
+    Limits(std::size_t n_columns, std::size_t n_groups, std::vector<std::int32_t> own,
+           std::vector<std::int64_t> first, std::vector<std::int64_t> last, std::vector<std::int32_t> runs,
+           std::vector<std::int32_t> same)
+        : n_columns_(n_columns), n_groups_(n_groups), own_(std::move(own)), first_(std::move(first)),
+          last_(std::move(last)), runs_(std::move(runs)), same_(std::move(same)) {
+        const std::size_t n_cells = n_columns * n_groups;
+        require(own_.size() == n_cells && first_.size() == n_cells && last_.size() == n_cells &&
+                    same_.size() == 2 * n_cells && runs_.size() % 2 == 0,
+                "the arrays of the limits differ in shape");
+        const auto n_runs = static_cast<std::int64_t>(runs_.size() / 2);
+        for (std::size_t at = 0; at < n_cells; ++at)
+            require(first_[at] < 0 || (first_[at] <= last_[at] && last_[at] <= n_runs),
+                    "the limits name runs that there are not");
+    }
+
+    void check_shape(std::size_t n_columns, std::size_t n_groups) const {
+        require(n_columns_ == n_columns && n_groups_ == n_groups, "the limits are of other columns or groups");
+    }
+
+    LimitsView view() const {
+        return {own_.data(), first_.data(), last_.data(), runs_.data(), same_.data()};
+    }
+
+private:
+    std::size_t n_columns_, n_groups_;
+    std::vector<std::int32_t> own_;
+    std::vector<std::int64_t> first_, last_;
+    std::vector<std::int32_t> runs_, same_;
+};
+
+// As kernels read it; own is null where draws are not guided.
+struct GuideView {
+    const std::int32_t* own;  // (n_columns, n_groups)
+    std::uint32_t often;      // of 2^32 draws from a leaf with the own value, so many keep it
+};
+
+class Guide {
+public:
+    Guide(std::size_t n_columns, std::size_t n_groups, std::vector<std::int32_t> own, std::uint32_t often)
+        : n_columns_(n_columns), n_groups_(n_groups), own_(std::move(own)), often_(often) {}
+
+    void check_shape(std::size_t n_columns, std::size_t n_groups) const {
+        require(n_columns_ == n_columns && n_groups_ == n_groups, "the guide is of other columns or groups");
+    }
+
+    GuideView view() const { return {own_.data(), often_}; }
+
+private:
+    std::size_t n_columns_, n_groups_;
+    std::vector<std::int32_t> own_;
+    std::uint32_t often_;
+};
+
+}  // namespace mcce

@@ -1,0 +1,192 @@
+// How unusual a row is to the trees of a chain: equals kernels/reference/_nonconformity.py bit for bit.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "forest.hpp"
+
+namespace mcce {
+
+// The values of a node's training rows in the column that its tree predicts; one entry per node.
+struct NodeValues {
+    std::vector<std::int32_t> size;
+    std::vector<std::int32_t> low, high;  // codes of known numbers, low above high if there are none
+    std::vector<std::uint8_t> misses;     // whether a number is missing
+    std::vector<std::int64_t> offset;     // of the levels of a category in `sets`, else -1
+    std::vector<std::uint64_t> sets;
+};
+
+// A node contradicts a level that fewer than one in kContradiction of the expected rows have, given the
+// level's share of all rows. Below kChance expected rows, the lack may be chance.
+constexpr std::int64_t kContradiction = 100, kChance = 5;
+
+class NodeValuesBuilder {
+public:
+    // missing         per tree, the code of a missing number, -1 if there is none
+    // contradictions  whether a node holds every number, and every level that it does not contradict
+    NodeValuesBuilder(const ForestView& forest, const std::int32_t* missing, bool contradictions)
+        : forest_(forest), missing_(missing), contradictions_(contradictions), start_(forest.n_nodes) {
+        const std::size_t n = forest.n_nodes;
+        constexpr std::int32_t most = std::numeric_limits<std::int32_t>::max();
+        built_.size.resize(n);
+        built_.low.assign(n, contradictions ? 0 : most);
+        built_.high.assign(n, contradictions ? most : -1);
+        built_.misses.assign(n, contradictions);
+        built_.offset.assign(n, -1);
+    }
+
+    NodeValues build() {
+        for (std::size_t tree = 0; tree < forest_.n_trees; ++tree) {
+            const auto first = static_cast<std::size_t>(forest_.roots[tree]), last = forest_.end_of(tree);
+            count_rows(first, last);
+            const auto n_levels = static_cast<std::size_t>(forest_.n_levels[forest_.responses[tree]]);
+            overall_.assign(n_levels, 0);
+            for (std::size_t node = first; node < last; ++node) {
+                if (n_levels) {
+                    add_levels(node, first, n_levels);
+                } else if (!contradictions_) {
+                    add_numbers(node, missing_[tree]);
+                }
+            }
+        }
+        return std::move(built_);
+    }
+
+private:
+    // The size of each node; the values of its rows are adjacent, from start_ on.
+    void count_rows(std::size_t first, std::size_t last) {
+        for (std::size_t node = last; node-- > first;) {
+            if (forest_.feature[node] == kLeaf) {
+                built_.size[node] = forest_.count[node];
+                start_[node] = forest_.start[node];
+                continue;
+            }
+            const auto left = static_cast<std::size_t>(forest_.left[node]);
+            const auto right = static_cast<std::size_t>(forest_.right[node]);
+            built_.size[node] = built_.size[left] + built_.size[right];
+            start_[node] = built_.size[left] ? start_[left] : start_[right];
+        }
+    }
+
+    void add_levels(std::size_t node, std::size_t root, std::size_t n_levels) {
+        const std::size_t offset = built_.sets.size();
+        built_.offset[node] = static_cast<std::int64_t>(offset);
+        built_.sets.resize(offset + (n_levels + 63) / 64, 0);
+        count_.assign(n_levels, 0);
+        const std::int32_t *value = forest_.values + start_[node], *end = value + built_.size[node];
+        for (; value != end; ++value) ++count_[static_cast<std::size_t>(*value)];
+        if (node == root) overall_ = count_;
+        const std::int64_t total = built_.size[root];
+        for (std::size_t level = 0; level < n_levels; ++level) {
+            const std::int64_t expected = built_.size[node] * overall_[level];
+            const bool holds = contradictions_
+                                   ? count_[level] * kContradiction * total >= expected || expected < kChance * total
+                                   : count_[level] > 0;
+            if (holds) built_.sets[offset + level / 64] |= std::uint64_t{1} << (level % 64);
+        }
+    }
+
+    void add_numbers(std::size_t node, std::int32_t missing) {
+        const std::int32_t *value = forest_.values + start_[node], *end = value + built_.size[node];
+        for (; value != end; ++value) {
+            if (*value == missing) {
+                built_.misses[node] = 1;
+            } else {
+                built_.low[node] = std::min(built_.low[node], *value);
+                built_.high[node] = std::max(built_.high[node], *value);
+            }
+        }
+    }
+
+    ForestView forest_;
+    const std::int32_t* missing_;
+    bool contradictions_;
+    std::vector<std::int64_t> start_, overall_, count_;
+    NodeValues built_;
+};
+
+// A forest and the values of its nodes, checked and owned.
+class Holdings {
+public:
+    // n_codes   per column; higher codes are values that training never held
+    // missing   per tree, as above
+    Holdings(std::shared_ptr<const Forest> forest, std::vector<std::int32_t> n_codes,
+             std::vector<std::int32_t> missing, NodeValues values)
+        : forest_(std::move(forest)), n_codes_(std::move(n_codes)), missing_(std::move(missing)),
+          values_(std::move(values)) {
+        require(n_codes_.size() == forest_->n_columns(), "n_codes needs one entry per column");
+        require(missing_.size() == forest_->n_trees(), "missing needs one entry per tree");
+        const std::size_t n = forest_->n_nodes();
+        require(values_.size.size() == n && values_.low.size() == n && values_.high.size() == n &&
+                    values_.misses.size() == n && values_.offset.size() == n,
+                "the arrays of nodes differ in size");
+        const ForestView view = forest_->view();
+        for (std::size_t tree = 0; tree < view.n_trees; ++tree) check_tree(view, tree);
+    }
+
+    const Forest& forest() const { return *forest_; }
+
+    // The size of the largest node on a row's path down each tree that does not hold its value; 0 if
+    // all do, and for values that training never held.
+    //   codes     (n_columns, n_rows) descent codes
+    //   least     per tree, the size below which nodes are ignored
+    //   out       (n_trees, n_rows)
+    void nonconformity(const std::int32_t* codes, std::size_t n_rows, const std::int32_t* least,
+                       std::int32_t* out) const {
+        const ForestView forest = forest_->view();
+        for (std::size_t tree = 0; tree < forest.n_trees; ++tree) {
+            const auto response = static_cast<std::size_t>(forest.responses[tree]);
+            const std::int32_t* values = codes + response * n_rows;
+            for (std::size_t row = 0; row < n_rows; ++row) {
+                const bool known = values[row] < n_codes_[response];
+                *out++ = known ? descend(forest, tree, values[row], codes + row, n_rows, least[tree]) : 0;
+            }
+        }
+    }
+
+private:
+    void check_tree(const ForestView& forest, std::size_t tree) const {
+        const auto response = static_cast<std::size_t>(forest.responses[tree]);
+        const std::int32_t n_levels = forest.n_levels[response];
+        require(!n_levels || n_codes_[response] == n_levels, "n_codes of a category is not its number of levels");
+        const std::int64_t n_words = (n_levels + 63) / 64, n_all = static_cast<std::int64_t>(values_.sets.size());
+        for (auto node = static_cast<std::size_t>(forest.roots[tree]); node < forest.end_of(tree); ++node) {
+            const std::int64_t offset = values_.offset[node];
+            require(n_levels ? offset >= 0 && offset <= n_all - n_words : offset == -1,
+                    "a node has no set of levels, or one too many");
+        }
+    }
+
+    // One row down one tree; its codes are `n_rows` apart.
+    std::int32_t descend(const ForestView& forest, std::size_t tree, std::int32_t value,
+                         const std::int32_t* codes, std::size_t n_rows, std::int32_t least) const {
+        auto at = static_cast<std::size_t>(forest.roots[tree]);
+        while (values_.size[at] >= least) {
+            if (!holds(at, value, missing_[tree])) return values_.size[at];
+            const std::int32_t feature = forest.feature[at];
+            if (feature == kLeaf) return 0;
+            const std::int32_t code = codes[static_cast<std::size_t>(feature) * n_rows];
+            const bool left = forest.goes_left(static_cast<std::int32_t>(at), code);
+            at = static_cast<std::size_t>(left ? forest.left[at] : forest.right[at]);
+        }
+        return 0;
+    }
+
+    bool holds(std::size_t at, std::int32_t value, std::int32_t missing) const {
+        if (values_.offset[at] >= 0) return has_bit(values_.sets.data() + values_.offset[at], value);
+        if (value == missing) return values_.misses[at] != 0;
+        return values_.low[at] <= value && value <= values_.high[at];
+    }
+
+    std::shared_ptr<const Forest> forest_;
+    std::vector<std::int32_t> n_codes_, missing_;
+    NodeValues values_;
+};
+
+}  // namespace mcce
