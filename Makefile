@@ -36,7 +36,7 @@ check-workflows: .venv/dev.stamp  ## the files that GitHub reads; needs no netwo
 
 check-native: .venv-sanitized/dev.stamp  ## kernel tests under the address and undefined-behaviour sanitizers
 	ASAN_OPTIONS=detect_leaks=0 LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libubsan.so)" \
-	  $(SANITIZED)/python -m pytest -q tests/test_native.py tests/test_golden.py
+	  $(SANITIZED)/python -m pytest -q tests/test_native.py tests/test_kernels_*.py tests/test_golden.py
 
 docs: .venv/docs.stamp  ## the documentation site, in out/docs; a warning is an error
 	$(BIN)/sphinx-build -b html -d build/doctrees -n -W --keep-going -q docs out/docs
