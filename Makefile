@@ -19,7 +19,7 @@ test-oldest: .venv-oldest/dev.stamp  ## all tests, oldest supported libraries
 	$(OLD)/python -m pytest -n 2 -q tests src --ignore tests/test_pages.py
 
 test-predictors: .venv/predictors.stamp  ## the tests of black boxes, with every library they are for
-	$(BIN)/python -m pytest -n 2 -q tests/test_predictor*.py
+	$(BIN)/python -m pytest -n 2 -q tests/predictors
 
 check: .venv/dev.stamp check-workflows  ## format, lint, types, layers, workflows
 	$(BIN)/ruff format --check .
@@ -36,7 +36,7 @@ check-workflows: .venv/dev.stamp  ## the files that GitHub reads; needs no netwo
 
 check-native: .venv-sanitized/dev.stamp  ## kernel tests under the address and undefined-behaviour sanitizers
 	ASAN_OPTIONS=detect_leaks=0 LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libubsan.so)" \
-	  $(SANITIZED)/python -m pytest -q tests/test_native.py tests/test_kernels_*.py tests/test_golden.py
+	  $(SANITIZED)/python -m pytest -q tests/kernels tests/test_golden.py
 
 docs: .venv/docs.stamp  ## the documentation site, in out/docs; a warning is an error
 	$(BIN)/sphinx-build -b html -d build/doctrees -n -W --keep-going -q docs out/docs
@@ -53,7 +53,7 @@ bench-search: .venv/dev.stamp  ## how good the searches are, against NICE
 	$(BIN)/python benchmarks/supports.py
 
 experiments: .venv/predictors.stamp  ## the paper's experiments, its figures beside ours; DATA=folder
-	$(BIN)/mcce bench all $(if $(DATA),--data $(DATA))
+	$(BIN)/mcce experiments all $(if $(DATA),--data $(DATA))
 
 .venv/demo.stamp: $(SOURCES) constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv

@@ -19,10 +19,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
-from cases import Case
 from numpy.typing import NDArray
-from predictors import Floats
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+
+from cases import Case
+from predictors import Floats
 
 Ints: TypeAlias = NDArray[np.int64]
 Matrix: TypeAlias = NDArray[np.float32]

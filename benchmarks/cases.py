@@ -13,8 +13,11 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from measure import say
 from numpy.typing import NDArray
+
+from mcce import MCCE, DatasetError, Interval, TreeChain, datasets
+from mcce.datasets import Dataset
+from measure import say
 from predictors import (
     Predictor,
     Recipe,
@@ -23,9 +26,6 @@ from predictors import (
     train_forest,
     train_network,
 )
-
-from mcce import MCCE, DatasetError, Interval, TreeChain, datasets
-from mcce.datasets import Dataset
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 DATA = SHARED / "data"

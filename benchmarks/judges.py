@@ -22,15 +22,16 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from baseline import Column, encode, learn
 from numpy.typing import NDArray
-from predictors import Floats
 from sklearn.decomposition import PCA
 from sklearn.ensemble import IsolationForest
 from sklearn.neighbors import LocalOutlierFactor, NearestNeighbors
 
+from baseline import Column, encode, learn
+from predictors import Floats
+
 JUDGES = ("range", "ranks", "lof", "forest", "pca")
-N_NEAREST = 5
+N_NEIGHBOURS = 5
 # A pair of levels contradicts itself if it occurs in under a hundredth of what independence would
 # give; if that is under so many rows, its absence may be chance and does not count. Of the training
 # rows themselves at most 0.0006 hold one; of rows held out, with counts of the others, 0.003.
@@ -115,8 +116,8 @@ class Judges:
         city = {"metric": "cityblock", "algorithm": "brute"}
         return cls(
             space,
-            NearestNeighbors(n_neighbors=N_NEAREST, **city).fit(points),
-            NearestNeighbors(n_neighbors=N_NEAREST, **city).fit(space.by_rank(values)),
+            NearestNeighbors(n_neighbors=N_NEIGHBOURS, **city).fit(points),
+            NearestNeighbors(n_neighbors=N_NEIGHBOURS, **city).fit(space.by_rank(values)),
             LocalOutlierFactor(n_neighbors=20, novelty=True, **city).fit(np.unique(points, axis=0)),
             IsolationForest(n_estimators=200, random_state=seed).fit(standard),
             PCA(n_components=0.9, svd_solver="full").fit(standard),

@@ -17,12 +17,13 @@ import joblib
 import numpy as np
 import pandas as pd
 import sklearn
-from measure import OUT, say
 from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import roc_auc_score
 from sklearn.neural_network import MLPClassifier
+
+from measure import OUT, say
 
 Floats: TypeAlias = NDArray[np.float64]
 Predictor: TypeAlias = Callable[[pd.DataFrame], Floats]

@@ -18,19 +18,19 @@ from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import pandas as pd
-from cases import Case
-from judges import Space
-from measure import cpu
 from numpy.typing import NDArray
-from predictors import N_EPOCHS, Floats
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.neural_network import MLPRegressor
 
+from cases import Case
+from judges import Space
 from mcce import MCCE, Counterfactuals
 from mcce.candidates import Sampled
 from mcce.kernels import BoolArray, Codes, IntArray, WordArray
-from mcce.schema import Rows
+from mcce.tables.schema import EncodedRows
+from measure import cpu
+from predictors import N_EPOCHS, Floats
 
 PRESETS = ("paper", "sparse", "balanced", "plausible", "near", "fast")
 HAS_PRESETS = "search" in inspect.signature(MCCE).parameters
@@ -111,26 +111,31 @@ class RealRows(BaseEstimator):
     """
 
     def fit(
-        self, rows: Rows, decision: BoolArray, *, n_jobs: int | None = 1, verbose: bool = False
+        self,
+        rows: EncodedRows,
+        decision: BoolArray,
+        *,
+        n_jobs: int | None = 1,
+        verbose: bool = False,
     ) -> RealRows:
         """Keep the accepted rows, and who shares immutable values."""
         self.schema_ = rows.schema
-        self.accepted_ = rows.descent[:, decision]
-        self.pools_ = _by_key(self.accepted_[self.schema_.immutable].T)
+        self.plausibility_ = rows.descent[:, decision]
+        self.pools_ = _by_key(self.plausibility_[self.schema_.immutable].T)
         return self
 
     def sample(self, given: Codes, keys: WordArray, draws: IntArray) -> Sampled:
         """Rows drawn with replacement; a draw depends on key, immutable codes and number alone."""
-        everybody = np.arange(self.accepted_.shape[1])
+        everybody = np.arange(self.plausibility_.shape[1])
         shape = self.schema_.mutable.size, keys.size, draws.size
-        codes = np.empty(shape, dtype=self.accepted_.dtype)
+        codes = np.empty(shape, dtype=self.plausibility_.dtype)
         for group, (key, fixed) in enumerate(
             zip(keys, given[self.schema_.immutable].T, strict=True)
         ):
             pool = self.pools_.get(fixed.tobytes(), everybody)
             chance = np.random.Generator(np.random.Philox(key=int(key)))
             places = (chance.random(int(draws.max()) + 1)[draws] * pool.size).astype(np.int64)
-            codes[:, group] = self.accepted_[np.ix_(self.schema_.mutable, pool[places])]
+            codes[:, group] = self.plausibility_[np.ix_(self.schema_.mutable, pool[places])]
         return Sampled(codes)
 
 

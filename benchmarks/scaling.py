@@ -17,11 +17,11 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from cases import Case, declined, gaussian, load, with_distinct_ages
-from measure import Table, cpu, exponent, interleave, say, times, wall
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
+from cases import Case, declined, gaussian, load, with_distinct_ages
 from mcce import MCCE
+from measure import Table, cpu, exponent, interleave, say, times, wall
 
 MEMORY_AT_MOST = 100.0
 THREADS = (1, 2, 4, 8, 16)

@@ -16,27 +16,27 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
 from asked import CASES, PAPERS_FORM, RAW, Verdict, verdicts
 from judges import JUDGES
+from mcce import McceWarning
 from measure import Table, machine, say, write
 from rivals import CONTENDERS, HAS_PRESETS, PRESETS
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from trials import (
     N_PEOPLE,
     Record,
     Trial,
+    assess,
     evaluate,
     has_others,
-    judge,
     load_case,
     nice_record,
     paired_t,
     summary,
 )
 
-from mcce import McceWarning
-
-__all__ = ["evaluate", "judge", "load_case"]
+__all__ = ["assess", "evaluate", "load_case"]
 
 # By contender one record per seed.
 Records = dict[str, list[Record]]
@@ -85,7 +85,7 @@ def run(name: str, contenders: Sequence[str], n_seeds: int, n_people: int) -> Re
 
 
 def _run(trial: Trial, contender: str) -> Record:
-    return judge(trial, CONTENDERS[contender](trial.case, trial.train, trial.people, trial.seed))
+    return assess(trial, CONTENDERS[contender](trial.case, trial.train, trial.people, trial.seed))
 
 
 def _told(records: Records) -> tuple[dict[str, dict[str, float]], dict[str, dict[str, float]]]:

@@ -16,14 +16,14 @@ from functools import partial
 from itertools import product
 from typing import Any
 
-import baseline
 import numpy as np
-from cases import LOADERS, Case, gaussian, load, with_distinct_ages
-from measure import Seconds, Table, cpu, interleave, machine, say, times, write
-from scaling import Scope, growth_block, memory_block, threads_block
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
+import baseline
+from cases import LOADERS, Case, gaussian, load, with_distinct_ages
 from mcce import McceWarning, Schema, TreeChain
+from measure import Seconds, Table, cpu, interleave, machine, say, times, write
+from scaling import Scope, growth_block, memory_block, threads_block
 
 FOUR = ("adult", "gmc", "fico", "german")
 FIT_AT_LEAST = {"adult": 9.0, "gmc": 5.0, "fico": 6.0, "german": 3.5, "adult-all-levels": 4.5}

@@ -8,12 +8,12 @@ the rows with a level that under 2 % of the accepted rows have, where there are 
 from __future__ import annotations
 
 import numpy as np
+
 from asked import CASES
+from mcce.plausibility.support import N_RARE, RARE, Support
+from mcce.tables.schema import Schema
 from measure import Table
 from trials import Trial, load_case
-
-from mcce.schema import Schema
-from mcce.support import N_RARE, RARE, Support
 
 SHARES = (0.95, 0.75)
 N_SEEDS = 5

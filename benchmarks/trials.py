@@ -23,14 +23,14 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
+
 from cases import N_PEOPLE as N_TUNED
 from cases import Case, load
 from judges import JUDGES, Contradictions, Judges, Space
-from numpy.typing import NDArray
+from mcce import Counterfactuals
 from predictors import Floats, kept
 from rivals import CONTENDERS, Answers
-
-from mcce import Counterfactuals
 
 N_PEOPLE = 150
 MADE_BY = ("cases.py", "judges.py", "predictors.py", "rivals.py", "trials.py")
@@ -106,7 +106,7 @@ def evaluate(
     trial = load_case(name, seed, n_people)
     if trial is None:
         raise FileNotFoundError(f"The data of {name} are not there.")
-    record = judge(trial, answer(trial.case, trial.train, trial.people, seed))
+    record = assess(trial, answer(trial.case, trial.train, trial.people, seed))
     rival = nice_record(trial)
     told, theirs = summary(record, rival), summary(rival, rival)
     line = ", ".join(
@@ -118,7 +118,7 @@ def evaluate(
     return told
 
 
-def judge(trial: Trial, answers: Answers | Counterfactuals) -> Record:
+def assess(trial: Trial, answers: Answers | Counterfactuals) -> Record:
     """What answers are worth, each for itself."""
     if isinstance(answers, Counterfactuals):
         answers = Answers.of(answers)
@@ -148,7 +148,7 @@ def nice_record(trial: Trial) -> Record:
     sizes = f"nice-{len(trial.people)}"
     seen = trial.case, trial.train, trial.people, trial.seed
     return _kept(
-        trial.case.name, trial.seed, sizes, lambda: judge(trial, CONTENDERS["nice"](*seen))
+        trial.case.name, trial.seed, sizes, lambda: assess(trial, CONTENDERS["nice"](*seen))
     )
 
 

@@ -93,7 +93,7 @@ def explain(
     print(f"   immutable: {', '.join(german.immutable)}; the other columns may change")
     print(f"   {explainer.n_desired_} training rows are decided as {german.desired!r}")
     print(f"   {time.perf_counter() - started:.1f} seconds")
-    accepted = explainer.accepted_
+    accepted = explainer.plausibility_
     if accepted is not None:
         share = accepted.support_.reached(0.95)
         print(f"   {share:.0%} of accepted rows held out look real to it (95% were asked for)")

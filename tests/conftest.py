@@ -53,12 +53,6 @@ def bank() -> pd.DataFrame:
     )
 
 
-def default_risk(frame: pd.DataFrame) -> pd.Series:
-    """The bank's black box: probability of defaulting on the loan."""
-    shortage = (90_000 - frame["salary"]).clip(lower=0) / 100_000
-    return 0.02 + 0.6 * shortage + 0.1 * frame["defaulted_last_year"].astype(float)
-
-
 @pytest.fixture(scope="session")
 def kept_networks(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A cache of black boxes that holds the networks of German Credit: no torch is needed."""

@@ -5,7 +5,7 @@ import pandas as pd
 
 from mcce import Schema
 from mcce.constraints.bound import Constraints
-from mcce.constraints.personal import Personal
+from mcce.constraints.limits import Personal
 from mcce.generate import blocks
 
 

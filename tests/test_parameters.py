@@ -194,7 +194,7 @@ def test_setting_a_parameter_to_what_it_was_is_no_change():
 
 def test_watch_must_be_a_function():
     with pytest.raises(ParameterError, match=r"watch must be a function.*got 5"):
-        explainer().fit(TRAIN).explain(TRAIN.head(1), watch=5)
+        explainer().fit(TRAIN).explain(TRAIN.head(1), callback=5)
 
 
 def test_our_errors_are_the_builtin_ones_too():

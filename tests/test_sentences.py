@@ -8,9 +8,9 @@ import pytest
 
 from mcce import MCCE, Gower, Interval, McceWarning, NotFittedError, Schema, SchemaError, TreeChain
 from mcce.candidates import Sampled
-from mcce.decision import decide
-from mcce.model.order import Levels, association
 from mcce.model.trees import tree_response
+from mcce.model.visit_order import Levels, association
+from mcce.predictors.desired import decide
 
 
 def test_a_missing_response_counts_as_one_range_above_the_largest():

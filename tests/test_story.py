@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 import mcce
-from conftest import default_risk
+from bank import default_risk
 
 
 def test_the_bank_customer_is_told_what_would_have_got_her_the_loan(bank):

@@ -6,12 +6,14 @@ a new version of the file format: those of old versions must stay as they were w
 
 from __future__ import annotations
 
+import runpy
 import sys
+from pathlib import Path
 
-import test_golden_searches
-import test_saved_versions
+TESTS = Path(__file__).parent
 
 if __name__ == "__main__":
-    test_golden_searches.write()
+    sys.path.insert(0, str(TESTS / "helpers"))
+    runpy.run_path(str(TESTS / "test_golden_searches.py"))["write"]()
     if "--saved" in sys.argv[1:]:
-        test_saved_versions.write()
+        runpy.run_path(str(TESTS / "saving" / "test_versions.py"))["write"]()

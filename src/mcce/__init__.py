@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from . import constraints
 from .counterfactuals import Counterfactuals
-from .decision import Decision
 from .distances import Gower
 from .errors import (
     ConstraintError,
@@ -22,10 +21,11 @@ from .errors import (
     SchemaError,
 )
 from .explainer import MCCE, load
-from .interval import Interval
 from .model import TreeChain
-from .schema import Schema
-from .searches import ExactSearch, Search
+from .predictors.decision import Decision
+from .predictors.interval import Interval
+from .search.config import ExactSearch, Search
+from .tables.schema import Schema
 from .version import __version__
 
 if TYPE_CHECKING:

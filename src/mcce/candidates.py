@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from .columns import as_numbers
 from .kernels import BoolArray, Codes, Comparison, FloatArray, IntArray
-from .schema import OWN, Rows
+from .tables.columns import as_numbers
+from .tables.schema import OWN, EncodedRows
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +57,7 @@ class Candidates:
         The value of each code, one table per mutable feature, in the dtypes of ``rows``.
     """
 
-    rows: Rows
+    rows: EncodedRows
     people: IntArray
     comparison: Comparison
     draws: IntArray
@@ -101,7 +101,7 @@ class Chosen:
         The value of each code, one table per mutable feature, in the dtypes of ``rows``.
     """
 
-    rows: Rows
+    rows: EncodedRows
     owner: IntArray
     codes: Codes
     tables: Sequence[pd.Series[Any]]
@@ -130,7 +130,7 @@ class Chosen:
         return replace(self, codes=codes, tables=tables)
 
     @classmethod
-    def join(cls, rows: Rows, parts: Sequence[Chosen]) -> Chosen:
+    def join(cls, rows: EncodedRows, parts: Sequence[Chosen]) -> Chosen:
         """All as one; tables that are not those of training come one after the other."""
         owner = np.concatenate([np.empty(0, dtype=np.int64), *(part.owner for part in parts)])
         if all(part.tables is rows.tables for part in parts):
@@ -161,7 +161,7 @@ class Lookup:
         The value of each code, one table per mutable feature.
     """
 
-    def __init__(self, rows: Rows, tables: Sequence[pd.Series[Any]]) -> None:
+    def __init__(self, rows: EncodedRows, tables: Sequence[pd.Series[Any]]) -> None:
         self.rows = rows
         self._descent: list[Codes] = []
         self._points: list[FloatArray] = []
@@ -199,7 +199,7 @@ class Lookup:
         return self.rows.schema.mutable
 
 
-def _training_codes(rows: Rows, tables: Sequence[pd.Series[Any]], codes: Codes) -> Codes:
+def _training_codes(rows: EncodedRows, tables: Sequence[pd.Series[Any]], codes: Codes) -> Codes:
     """Codes that index some tables as codes in the training values."""
     if tables is rows.tables:
         return codes

@@ -1,6 +1,6 @@
 """The command ``mcce``: experiments of the paper, run and reported.
 
-``mcce bench --list`` names them; ``mcce bench compare --data FOLDER`` runs one.
+``mcce experiments --list`` names them; ``mcce experiments compare --data FOLDER`` runs one.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from .errors import DatasetError, McceError, McceWarning, ParameterError
 
 if TYPE_CHECKING:
-    from .bench import Experiment
+    from .experiments import Experiment
 
 ALL, PAGE = "all", "page"
 QUICK_SEEDS = 2
@@ -43,39 +43,43 @@ def _parser() -> argparse.ArgumentParser:
         prog="mcce", description="Counterfactual explanations for tabular data."
     )
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    bench = commands.add_parser(
-        "bench",
+    experiments = commands.add_parser(
+        "experiments",
         help="repeat the paper's experiments",
         description="Repeat the paper's experiments, with its figures beside ours.",
     )
-    bench.add_argument("names", nargs="*", metavar="NAME", help="experiments; 'all'; 'page'")
-    bench.add_argument("--list", action="store_true", help="name the experiments and stop")
-    bench.add_argument("--data", type=Path, metavar="DIR", help="folder that holds the data files")
-    bench.add_argument(
+    experiments.add_argument("names", nargs="*", metavar="NAME", help="experiments; 'all'; 'page'")
+    experiments.add_argument("--list", action="store_true", help="name the experiments and stop")
+    experiments.add_argument(
+        "--data", type=Path, metavar="DIR", help="folder that holds the data files"
+    )
+    experiments.add_argument(
         "--dataset", nargs="+", metavar="NAME", help="data sets instead of the experiment's own"
     )
-    bench.add_argument("--seeds", type=_seeds, default=5, metavar="N", help="repetitions (5)")
-    bench.add_argument(
+    experiments.add_argument("--seeds", type=_seeds, default=5, metavar="N", help="repetitions (5)")
+    experiments.add_argument(
         "--factuals",
         choices=("paper", "heldout"),
         default="paper",
         help="explain the first people of the file, as the paper does, or held-out ones",
     )
-    bench.add_argument(
+    experiments.add_argument(
         "--out",
         type=Path,
         default=Path("out/experiments"),
         metavar="DIR",
         help="folder for reports (out/experiments)",
     )
-    bench.add_argument(
+    experiments.add_argument(
         "--page",
         type=Path,
         metavar="FILE",
         help="one page of all reports, written by 'all' and 'page' (OUT/reproduction.md)",
     )
-    bench.add_argument("--quick", action="store_true", help="German Credit alone, small sizes")
-    bench.set_defaults(work=_bench)
+    experiments.add_argument(
+        "--quick", action="store_true", help="German Credit alone, small sizes"
+    )
+    experiments.set_defaults(work=_experiments)
     return parser
 
 
@@ -86,9 +90,9 @@ def _seeds(text: str) -> int:
     return number
 
 
-def _bench(asked: argparse.Namespace) -> int:
-    from .bench import EXPERIMENTS, find_matplotlib, made_folder, write_page
+def _experiments(asked: argparse.Namespace) -> int:
     from .datasets import NAMES
+    from .experiments import EXPERIMENTS, find_matplotlib, made_folder, write_page
 
     if asked.list or not asked.names:
         width = max(map(len, EXPERIMENTS))
@@ -112,7 +116,7 @@ def _bench(asked: argparse.Namespace) -> int:
 
 def _run(experiment: Experiment, asked: argparse.Namespace) -> Path:
     """The page of an experiment that was run as asked."""
-    from .bench import Options, Progress, write
+    from .experiments import Options, Progress, write
 
     own = ("german",) if asked.quick and experiment.datasets else experiment.datasets
     options = Options(

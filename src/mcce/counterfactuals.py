@@ -18,12 +18,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from .columns import differ
-from .decision import Scored
-from .found import Found
-from .frames import PANDAS, Door
 from .kernels import IntArray
-from .schema import Rows
+from .predictors.decision import Scored
+from .search.outcome import Outcome
+from .tables.columns import differ
+from .tables.frames import PANDAS_ADAPTER, FrameAdapter
+from .tables.schema import EncodedRows
 
 ANSWERED, ALREADY, UNANSWERED = "answered", "already desired", "no answer"
 _ROWS, _ACCOUNTS = ("factuals", "frame", "nearest_misses"), ("measures", "people")
@@ -46,10 +46,10 @@ class Counterfactuals:
         Counterfactuals, with the columns and dtypes of the people; index (factual, rank).
     measures
         For each of them: score, sparsity, gower, l1 (the sum over features: n_features * gower).
-        If fit learned what accepted rows look like, also ``in_support``, ``nearness`` (the share of
-        real accepted rows that are nearer to the others) and ``without_peers`` (no accepted
-        training row has the person's immutable values); see :class:`mcce.accepted.Accepted`. After
-        an exact search also ``proven``: nothing that the model could draw is better.
+        If fit learned what accepted rows look like, also ``in_support``,
+        ``knn_distance_quantile`` (the share of real accepted rows that are nearer to the others)
+        and ``no_reference_group`` (no accepted training row has the person's immutable values).
+        After an exact search also ``proven``: nothing that the model could draw is better.
     owner : (n_counterfactuals,)
         Position in ``factuals`` of the person each row belongs to.
     people
@@ -87,15 +87,15 @@ class Counterfactuals:
     n_unstable: int
     stopped: bool
     timings: Mapping[str, float]
-    door: Door = PANDAS
+    adapter: FrameAdapter = PANDAS_ADAPTER
     in_pandas: Counterfactuals | None = field(default=None, repr=False)
 
     @classmethod
     def build(
         cls,
-        rows: Rows,
+        rows: EncodedRows,
         scored: Scored,
-        found: Found,
+        found: Outcome,
         seconds: Mapping[str, float],
         looks: Mapping[str, np.ndarray],
     ) -> Counterfactuals:
@@ -134,13 +134,13 @@ class Counterfactuals:
             timings=dict(seconds),
         )
 
-    def in_kind(self, door: Door) -> Counterfactuals:
+    def in_kind(self, adapter: FrameAdapter) -> Counterfactuals:
         """The same result, which is in pandas, in the kind of a door."""
-        if not door.foreign:
+        if not adapter.foreign:
             return self
-        rows = {name: door.rows(getattr(self, name)) for name in _ROWS}
-        accounts = {name: door.account(getattr(self, name)) for name in _ACCOUNTS}
-        return replace(self, **rows, **accounts, door=door, in_pandas=self)
+        rows = {name: adapter.to_rows(getattr(self, name)) for name in _ROWS}
+        accounts = {name: adapter.to_table(getattr(self, name)) for name in _ACCOUNTS}
+        return replace(self, **rows, **accounts, adapter=adapter, in_pandas=self)
 
     def to_pandas(self) -> Counterfactuals:
         """The same result in pandas, with the labels as indexes."""
@@ -150,18 +150,18 @@ class Counterfactuals:
     def missing(self) -> Any:
         """The people without an answer, and why."""
         people = self.to_pandas().people
-        return self.door.account(people[people["status"] == UNANSWERED])
+        return self.adapter.to_table(people[people["status"] == UNANSWERED])
 
     def changes(self) -> Any:
         """One row per changed cell: factual, rank, feature, before, after.
 
         The cells are as they are where a column may hold several types, otherwise texts.
         """
-        return self.door.account(self.to_pandas()._changes())
+        return self.adapter.to_table(self.to_pandas()._changes())
 
     def summary(self) -> Any:
         """One row of totals and means, like a row of the paper's tables."""
-        return self.door.account(self.to_pandas()._summary())
+        return self.adapter.to_table(self.to_pandas()._summary())
 
     def _changes(self) -> pd.DataFrame:
         before = self.factuals.iloc[self.owner]
@@ -211,7 +211,7 @@ class Counterfactuals:
         return f"Counterfactuals({len(self.people)} people: {told}; {len(self.frame)} rows)"
 
 
-def _people(rows: Rows, scored: Scored, found: Found) -> pd.DataFrame:
+def _people(rows: EncodedRows, scored: Scored, found: Outcome) -> pd.DataFrame:
     """One row per factual."""
     n_factuals, misses = len(rows), found.misses
     n_found = np.bincount(found.answers.owner, minlength=n_factuals)
@@ -242,7 +242,7 @@ def _texts(texts: np.ndarray) -> pd.Series[Any]:
     return pd.Series(texts, dtype=object)
 
 
-def _unseen_immutable(rows: Rows) -> np.ndarray:
+def _unseen_immutable(rows: EncodedRows) -> np.ndarray:
     """Names of the immutable features with a value that training never held."""
     immutable = rows.schema.immutable
     names = [str(rows.schema.names[position]) for position in immutable]

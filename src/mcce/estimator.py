@@ -12,9 +12,9 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 
 from .errors import NotFittedError
-from .frames import ArrayDoor
 from .parameters import check_parameters, check_unchanged
-from .schema import Schema
+from .tables.frames import ArrayAdapter
+from .tables.schema import Schema
 
 
 class Estimator(BaseEstimator):
@@ -26,7 +26,7 @@ class Estimator(BaseEstimator):
         """Number and names of the columns, as scikit-learn keeps them."""
         self.n_features_in_: int = len(schema.features)
         self.__dict__.pop("feature_names_in_", None)
-        unnamed = isinstance(schema.door, ArrayDoor) and not schema.door.named
+        unnamed = isinstance(schema.adapter, ArrayAdapter) and not schema.adapter.named
         if not unnamed and all(isinstance(name, str) for name in schema.names):
             self.feature_names_in_ = np.array(schema.names, dtype=object)
 

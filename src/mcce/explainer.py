@@ -16,31 +16,28 @@ from typing import Any
 
 import numpy as np
 
-from .accepted import Accepted
+from .analysis.relaxation import relaxations
+from .analysis.robustness import Trial, measure_robustness
 from .constraints.bound import Constraints
 from .counterfactuals import UNANSWERED, Counterfactuals
-from .decision import Decision, decide
 from .distances import find_distance
 from .errors import McceWarning, ParameterError
 from .estimator import Estimator
-from .found import Found
+from .execution.threads import Clock, ProgressBar
 from .kernels import FloatArray, IntArray, rows_as_bytes
 from .model import find_generator
-from .parameters import (
-    check_parameters,
-    check_real,
-    check_trial,
-    learned_parameters,
-)
-from .plan import make_plan
-from .protocols import Distance, Generator, Progress, Watcher
-from .relax import relaxations
-from .robustness import Trial, measure_robustness
+from .parameters import check_parameters, check_real, check_trial, learned_parameters
+from .plausibility.model import PlausibilityModel
+from .predictors.decision import Decision
+from .predictors.desired import decide
+from .protocols import Callback, Distance, Generator, Progress
 from .saving import restore, save
-from .schema import Kind, Rows, Schema
-from .search import search
-from .searches import ExactSearch, Search, find_search
-from .threads import Clock, ProgressBar
+from .search.config import ExactSearch, Search, find_search
+from .search.outcome import Outcome
+from .search.plan import make_plan
+from .search.runner import search
+from .tables.columns import Kind
+from .tables.schema import EncodedRows, Schema
 
 NO_DESIRED = "no training row has the desired decision"
 # Share of real accepted rows by which answers are judged if the search asks for none.
@@ -208,7 +205,7 @@ class MCCE(Estimator):
         """
         check_parameters(self)
         generator, distance = find_generator(self.generator), find_distance(self.distance)
-        needs_accepted = find_search(self.search).needs_accepted
+        needs_plausibility = find_search(self.search).needs_plausibility
         clock = Clock()
         rows = Schema.learn_rows(
             X, immutable=self.immutable, kinds=self.kinds, feature_names=feature_names
@@ -217,7 +214,7 @@ class MCCE(Estimator):
         Constraints.bind(self.constraints, schema)
         clock.stop("encode")
         decision = decide(
-            self.predictor, self.desired, score_class=self.score_class, door=schema.door
+            self.predictor, self.desired, score_class=self.score_class, adapter=schema.adapter
         )
         desired = decision.score(rows.frame).valid
         clock.stop("decision")
@@ -228,11 +225,11 @@ class MCCE(Estimator):
         self.generator_: Generator = generator
         self.distance_: Distance = distance.fit(schema, rows, desired)
         self.n_desired_: int = int(desired.sum())
-        self.accepted_: Accepted | None = None
-        if needs_accepted and desired.any():
+        self.plausibility_: PlausibilityModel | None = None
+        if needs_plausibility and desired.any():
             order = getattr(generator, "visit_order_", schema.mutable)
-            self.accepted_ = Accepted().fit(rows, desired, order, self.n_jobs)
-            clock.stop("accepted")
+            self.plausibility_ = PlausibilityModel().fit(rows, desired, order, self.n_jobs)
+            clock.stop("plausibility")
         self.seed_: int = _seed(self.random_state)
         self.training_rows_: np.ndarray | None = None
         if self.exclude_training_rows:
@@ -247,7 +244,7 @@ class MCCE(Estimator):
         X: Any,
         *,
         constraints: Any = None,
-        watch: Watcher | None = None,
+        callback: Callback | None = None,
     ) -> Counterfactuals:
         """Counterfactuals for people (steps 2 and 3).
 
@@ -266,9 +263,9 @@ class MCCE(Estimator):
             return True to stop and keep what was found.
         """
         self._check_ready()
-        if watch is not None and not callable(watch):
+        if callback is not None and not callable(callback):
             raise ParameterError(
-                f"watch must be a function that is told the progress, got {watch!r}."
+                f"watch must be a function that is told the progress, got {callback!r}."
             )
         clock = Clock()
         bound = self._bind(constraints)
@@ -276,11 +273,11 @@ class MCCE(Estimator):
         clock.stop("encode")
         scored = self.decision_.score(rows.frame)
         clock.stop("decision")
-        found = self._search(rows, np.flatnonzero(~scored.valid), bound, watch)
+        found = self._search(rows, np.flatnonzero(~scored.valid), bound, callback)
         seconds = clock.seconds | found.seconds | {"total": clock.total()}
         result = Counterfactuals.build(rows, scored, found, seconds, self._looks(found))
         self._warn(result)
-        return result.in_kind(rows.door)
+        return result.in_kind(rows.adapter)
 
     def relax(self, X: Any, training: Any = None, *, constraints: Any = None) -> Any:
         """What would give people without an answer one, if it alone were lifted.
@@ -361,36 +358,36 @@ class MCCE(Estimator):
 
     def _search(
         self,
-        rows: Rows,
+        rows: EncodedRows,
         people: IntArray,
         constraints: Constraints,
-        watch: Watcher | None = None,
-    ) -> Found:
+        callback: Callback | None = None,
+    ) -> Outcome:
         """Steps 2 and 3 for the people at these positions."""
         if self.n_desired_ == 0:
-            return Found.nothing(rows, people, NO_DESIRED)
+            return Outcome.nothing(rows, people, NO_DESIRED)
         bar = ProgressBar(people.size, "explain", self.verbose)
 
         ends = time.monotonic() + (math.inf if self.max_seconds is None else self.max_seconds)
 
-        def look_on(progress: Progress) -> bool | None:
+        def on_progress(progress: Progress) -> bool | None:
             bar.show(progress.n_settled)
-            told = watch(progress) if watch is not None else None
+            told = callback(progress) if callback is not None else None
             return told or time.monotonic() >= ends
 
         try:
-            return search(make_plan(self, constraints, look_on), rows, people)
+            return search(make_plan(self, constraints, on_progress), rows, people)
         finally:
             bar.close()
 
-    def _looks(self, found: Found) -> dict[str, np.ndarray]:
+    def _looks(self, found: Outcome) -> dict[str, np.ndarray]:
         """Whether answers are proven, and how real they look if fit has learned what that is."""
         looks: dict[str, np.ndarray] = {}
         if isinstance(find_search(self.search), ExactSearch):
             looks["proven"] = np.isin(found.answers.owner, sorted(found.proven))
-        if self.accepted_ is not None:
+        if self.plausibility_ is not None:
             share = find_search(self.search).support or SHARE
-            looks |= self.accepted_.measures(found.answers.chosen, share)
+            looks |= self.plausibility_.measures(found.answers.chosen, share)
         return looks
 
     def _warn(self, result: Counterfactuals) -> None:
@@ -407,12 +404,12 @@ class MCCE(Estimator):
                 f"The predictor is unstable: {result.n_unstable} counterfactuals it had accepted "
                 "were refused when it was asked again, and were withdrawn."
             )
-        alone = result.to_pandas().measures.get("without_peers")
+        alone = result.to_pandas().measures.get("no_reference_group")
         if alone is not None and alone.any():
             told.append(
                 f"{int(alone.sum())} counterfactuals are for people whose immutable values no "
                 "accepted training row has: nothing is known of what is usual for them "
-                "(without_peers in result.measures)."
+                "(no_reference_group in result.measures)."
             )
         if told:
             warnings.warn(" ".join(told), McceWarning, stacklevel=3)

@@ -19,9 +19,7 @@ import numpy as np
 import pandas as pd
 
 from .candidates import Candidates, Sampled
-from .columns import as_numbers
-from .conform import cast
-from .constraints.personal import Personal
+from .constraints.limits import Personal
 from .errors import ParameterError
 from .kernels import (
     Codes,
@@ -34,7 +32,10 @@ from .kernels import (
     person_keys,
 )
 from .protocols import Generator
-from .schema import Feature, Rows
+from .tables.columns import as_numbers
+from .tables.dtypes import cast
+from .tables.features import Feature
+from .tables.schema import EncodedRows
 
 # Rough bytes for one candidate of one person while it is compared and ordered, and for each of its
 # codes, which people of a group share.
@@ -137,7 +138,7 @@ def _sample(
     return replace(sampled, codes=hold(limits, sampled.codes, rows.schema.mutable))
 
 
-def _guide(rows: Rows, people: IntArray, keep: float) -> Guide:
+def _guide(rows: EncodedRows, people: IntArray, keep: float) -> Guide:
     """The people's own codes, of which a whole number of 2**32 draws keep those they can."""
     # One column more than features: the decision, which is never drawn.
     own = np.pad(rows.exact[:, people], ((0, 1), (0, 0)), constant_values=-1)
@@ -156,7 +157,7 @@ def find_guided(generator: Generator) -> Callable[..., Sampled]:
     return guided
 
 
-def _features(rows: Rows, tables: Sequence[pd.Series[Any]]) -> list[Feature]:
+def _features(rows: EncodedRows, tables: Sequence[pd.Series[Any]]) -> list[Feature]:
     """The features, the mutable ones with other tables of values."""
     features = list(rows.schema.features)
     for position, table in zip(rows.schema.mutable, tables, strict=True):
@@ -165,7 +166,7 @@ def _features(rows: Rows, tables: Sequence[pd.Series[Any]]) -> list[Feature]:
     return features
 
 
-def _tables(rows: Rows, sampled: Sampled) -> Sequence[pd.Series[Any]]:
+def _tables(rows: EncodedRows, sampled: Sampled) -> Sequence[pd.Series[Any]]:
     """The generator's own value tables in the dtypes of the rows, or those of training."""
     if sampled.tables is None:
         return rows.tables
@@ -173,7 +174,7 @@ def _tables(rows: Rows, sampled: Sampled) -> Sequence[pd.Series[Any]]:
 
 
 def _numbers(
-    rows: Rows, tables: Sequence[pd.Series[Any]], sampled: Sampled
+    rows: EncodedRows, tables: Sequence[pd.Series[Any]], sampled: Sampled
 ) -> list[FloatArray | None]:
     """The value of each code of features whose differences have a size."""
     features = [rows.schema.features[position] for position in rows.schema.mutable]
@@ -191,7 +192,7 @@ def _numbers(
 
 
 def _own_codes(
-    rows: Rows, people: IntArray, tables: Sequence[pd.Series[Any]], sampled: Sampled
+    rows: EncodedRows, people: IntArray, tables: Sequence[pd.Series[Any]], sampled: Sampled
 ) -> Codes:
     """The people's own codes in the tables, -1 where a table lacks the value."""
     mutable = rows.schema.mutable

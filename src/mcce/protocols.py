@@ -12,14 +12,14 @@ from .kernels import BoolArray, Codes, FloatArray, IntArray, WordArray
 
 if TYPE_CHECKING:
     from .candidates import Candidates, Chosen, Sampled
-    from .schema import Rows, Schema
+    from .tables.schema import EncodedRows, Schema
 
 
 class Generator(Protocol):
     """Step 1: a model of the mutable features given the immutable ones and the decision."""
 
     def fit(
-        self, rows: Rows, decision: BoolArray, *, n_jobs: int | None, verbose: bool
+        self, rows: EncodedRows, decision: BoolArray, *, n_jobs: int | None, verbose: bool
     ) -> Generator:
         """Learn from the training rows and their decisions; returns itself."""
         ...
@@ -47,7 +47,7 @@ class Distance(Protocol):
         """How the distance is called."""
         ...
 
-    def fit(self, schema: Schema, rows: Rows, decision: BoolArray) -> Distance:
+    def fit(self, schema: Schema, rows: EncodedRows, decision: BoolArray) -> Distance:
         """Learn from the training rows; returns itself."""
         ...
 
@@ -69,7 +69,7 @@ class Rule(Protocol):
         ...
 
 
-class RowRule(Rule, Protocol):
+class RowFilter(Rule, Protocol):
     """A rule that can be asked about any rows, whoever's draws they are."""
 
     def keeps(self, chosen: Chosen) -> BoolArray:
@@ -86,7 +86,7 @@ class Progress:
     n_evaluated: int
 
 
-class Watcher(Protocol):
+class Callback(Protocol):
     """Looks on between two waves of questions to the predictor."""
 
     def __call__(self, progress: Progress) -> bool | None:

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar
 
-from ..schema import Feature
+from ..tables.features import Feature
 
 
 @dataclass(frozen=True)

@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..columns import differ
 from ..errors import ConstraintError
 from ..kernels import BoolArray, FloatArray
-from ..schema import Rows, Schema
+from ..tables.columns import differ
+from ..tables.schema import EncodedRows, Schema
 from .base import Constraint
-from .kinds import Frozen, MaxChanges, Relation, Step, Together, Weight
-from .of_features import FeatureConstraint
+from .features import FeatureConstraint
+from .rows import Frozen, MaxChanges, Relation, Step, Together, Weight
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,13 +95,13 @@ class Constraints:
         """Constraints that judge a whole row."""
         return [c for c in self.listed if isinstance(c, (MaxChanges, Together, Relation))]
 
-    def frozen(self, rows: Rows) -> Mapping[int, BoolArray]:
+    def frozen(self, rows: EncodedRows) -> Mapping[int, BoolArray]:
         """By position, the people for whom a feature is frozen."""
         frozen: dict[int, BoolArray] = {}
         for constraint in self.listed:
             if not isinstance(constraint, Frozen):
                 continue
-            whose = constraint.holds_for(rows.as_given(rows.frame), rows.labels, rows.door)
+            whose = constraint.holds_for(rows.as_given(rows.frame), rows.labels, rows.adapter)
             for name in constraint.features:
                 position = self._place[name]
                 frozen[position] = frozen.get(position, False) | whose
@@ -114,7 +114,9 @@ class Constraints:
         place = {int(position): row for row, position in enumerate(self.schema.mutable)}
         return [place[self._place[name]] for name in constraint.features]
 
-    def broken(self, rows: Rows, owner: np.ndarray, frame: pd.DataFrame) -> dict[str, BoolArray]:
+    def broken(
+        self, rows: EncodedRows, owner: np.ndarray, frame: pd.DataFrame
+    ) -> dict[str, BoolArray]:
         """By constraint, the rows of a frame of answers that break it; judged by values alone.
 
         ``owner`` says whose answer each row is; the frame has the columns in schema order.
@@ -133,13 +135,13 @@ class Constraints:
                 admitted = constraint.admits(feature, own.iloc[:, at], frame.iloc[:, at])
                 broken[constraint.name] = changed[at] & ~admitted
             elif isinstance(constraint, Frozen):
-                whose = constraint.holds_for(rows.as_given(rows.frame), rows.labels, rows.door)[
+                whose = constraint.holds_for(rows.as_given(rows.frame), rows.labels, rows.adapter)[
                     owner
                 ]
                 moved = changed[positions].any(axis=0) & whose
                 broken[constraint.name] = broken.get(constraint.name, False) | moved
             elif isinstance(constraint, Relation):
-                broken[constraint.name] = ~constraint.holds(frame, self.schema.door)
+                broken[constraint.name] = ~constraint.holds(frame, self.schema.adapter)
             elif isinstance(constraint, (MaxChanges, Together)):
                 speaks_of = positions or self.schema.mutable.tolist()
                 broken[constraint.name] = ~constraint.holds(changed[speaks_of])

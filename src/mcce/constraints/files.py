@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import ConstraintError, MissingExtraError
-from . import written
+from . import builders as written
 from .base import Constraint
 
 WORDS: dict[str, Callable[..., Constraint]] = {n: getattr(written, n) for n in written.__all__}

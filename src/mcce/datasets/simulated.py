@@ -15,8 +15,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ..errors import ParameterError
-from ..interval import Interval
 from ..parameters import check_real
+from ..predictors.interval import Interval
 from .cards import card
 from .dataset import Dataset
 

@@ -24,7 +24,7 @@ VARIABLE = "MCCE_DATA"
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class Outcome:
     """A table as it was found, and where; ``folder`` is None unless it was a user's own."""
 
     table: pd.DataFrame
@@ -32,23 +32,23 @@ class Found:
     folder: Path | None = None
 
 
-def find(of: Mapping[str, Any], folder: str | os.PathLike[str] | None) -> Found:
+def find(of: Mapping[str, Any], folder: str | os.PathLike[str] | None) -> Outcome:
     """The table of a card."""
     place = _folder(folder)
     path = None if place is None else _path(place, of["file"])
     if path is not None:
-        return Found(read(path), str(path), place)
+        return Outcome(read(path), str(path), place)
     if folder is not None:
         raise DatasetError(
             f"there is no {_either(of['file'])} in {str(place)!r}. It holds {_listed(place)}."
         )
     if "bundled" in of:
         with as_file(files(__package__).joinpath(of["bundled"])) as bundled:
-            return Found(read(bundled), "the package")
+            return Outcome(read(bundled), "the package")
     return _fetch(of, place)
 
 
-def listed_rows(of: Mapping[str, Any], found: Found, n_rows: int) -> list[int]:
+def listed_rows(of: Mapping[str, Any], found: Outcome, n_rows: int) -> list[int]:
     """Row numbers that a file beside the table lists, from 0."""
     file = of["quarter_file"]
     if found.folder is None:
@@ -120,7 +120,7 @@ def _listed(folder: Path | None) -> str:
     return told or "nothing"
 
 
-def _fetch(of: Mapping[str, Any], looked: Path | None) -> Found:
+def _fetch(of: Mapping[str, Any], looked: Path | None) -> Outcome:
     """The table from OpenML, with our names for its target; scikit-learn keeps the download."""
     from sklearn.datasets import fetch_openml
 
@@ -143,4 +143,4 @@ def _fetch(of: Mapping[str, Any], looked: Path | None) -> Found:
     if "labels" in there and of["target"] in table:
         labels = table[of["target"]].astype(object)
         table[of["target"]] = labels.map(lambda label: there["labels"].get(label, label))
-    return Found(table, where)
+    return Outcome(table, where)

@@ -1,21 +1,21 @@
 """The measures by which counterfactuals and generated rows are judged; docs/metrics.md tells each.
 
 Paper, Experiments 1 and 3 and section "Privacy". Every measure is a function of rows of any method
-and of the training data, a frame or a :class:`Judge`; ``compare`` gives one row of all.
+and of the training data, a frame or a :class:`Evaluator`; ``compare`` gives one row of all.
 """
 
-from .asked import redundancy, success, ynn
 from .associations import correlation_difference, correlations
 from .compare import compare
 from .contradictions import contradictory_pairs
 from .costs import coverage, gower, l1, sparsity, violation
 from .discriminator import discriminator
-from .judge import Judge
-from .plausibility import isolation, nearness, outlier_factor
+from .evaluator import Evaluator
+from .plausibility import isolation, knn_distance, outlier_factor
 from .privacy import closest_record, copies, value_copies
+from .validity import redundancy, success, ynn
 
 __all__ = [
-    "Judge",
+    "Evaluator",
     "closest_record",
     "compare",
     "contradictory_pairs",
@@ -26,8 +26,8 @@ __all__ = [
     "discriminator",
     "gower",
     "isolation",
+    "knn_distance",
     "l1",
-    "nearness",
     "outlier_factor",
     "redundancy",
     "sparsity",

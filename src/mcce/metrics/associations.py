@@ -13,10 +13,10 @@ import pandas as pd
 
 from ..errors import ParameterError, SchemaError
 from ..kernels import FloatArray, IntArray
-from ..model.order import Column, Levels, Numeric, association
+from ..model.visit_order import Column, Levels, Numeric, association
 from ..parameters import check_count
-from ..schema import Rows
-from .judge import Judge, read_some
+from ..tables.schema import EncodedRows
+from .evaluator import Evaluator, read_some
 
 Method = Literal["association", "pearson"]
 
@@ -29,7 +29,7 @@ def correlations(rows: Any, training: Any, *, method: Method = "association") ->
     rows
         A frame, of the training data themselves or of generated rows.
     training
-        The training data: a frame, or a :class:`Judge`.
+        The training data: a frame, or a :class:`Evaluator`.
     method
         ``"association"``, from 0 to 1 for any kinds: absolute Pearson correlation, correlation
         ratio, or Cramér's V without bias. ``"pearson"``, from -1 to 1, for numbers and categories
@@ -42,10 +42,10 @@ def correlations(rows: Any, training: Any, *, method: Method = "association") ->
     >>> float(correlations(frame, frame, method="pearson").loc["a", "b"])
     -1.0
     """
-    judge = Judge.of(training)
-    values = _columns(read_some(rows, judge, "rows"), method)
+    evaluator = Evaluator.of(training)
+    values = _columns(read_some(rows, evaluator, "rows"), method)
     return pd.DataFrame(
-        _matrix(values, method), index=judge.schema.names, columns=judge.schema.names
+        _matrix(values, method), index=evaluator.schema.names, columns=evaluator.schema.names
     )
 
 
@@ -64,7 +64,7 @@ def correlation_difference(
     generated
         Generated rows.
     training
-        The training data: a frame, or a :class:`Judge`.
+        The training data: a frame, or a :class:`Evaluator`.
     method
         As for :func:`correlations`.
     n_bootstrap
@@ -82,15 +82,15 @@ def correlation_difference(
     """
     check_count("n_bootstrap", n_bootstrap)
     check_count("random_state", random_state, least=0)
-    judge = Judge.of(training)
-    if len(judge.schema.features) < 2:
+    evaluator = Evaluator.of(training)
+    if len(evaluator.schema.features) < 2:
         raise SchemaError("Correlations need at least two features, the training data have one.")
-    new = read_some(generated, judge, "generated")
-    trained = _columns(judge.rows, method)
+    new = read_some(generated, evaluator, "generated")
+    trained = _columns(evaluator.rows, method)
     matrix, chance = _matrix(trained, method), np.random.default_rng(random_state)
     noise = []
     for _ in range(n_bootstrap):
-        drawn = chance.integers(0, len(judge.rows), len(new))
+        drawn = chance.integers(0, len(evaluator.rows), len(new))
         again = _matrix([_take(column, drawn) for column in trained], method)
         noise.append(_sizes(again - matrix))
     told = [
@@ -102,7 +102,7 @@ def correlation_difference(
     return pd.DataFrame(told, index=index, columns=["max", "mean", "frobenius"])
 
 
-def _columns(rows: Rows, method: Method) -> list[Column]:
+def _columns(rows: EncodedRows, method: Method) -> list[Column]:
     """Each feature as the method takes it."""
     if method not in ("association", "pearson"):
         raise ParameterError(f'method must be "association" or "pearson", got {method!r}.')

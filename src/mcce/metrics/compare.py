@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..columns import Kind
 from ..errors import ParameterError
-from .asked import redundancy, success, ynn
+from ..tables.columns import Kind
 from .contradictions import contradictory_pairs
 from .costs import coverage, gower, l1, sparsity, violation
-from .judge import Among, Judge, read_people
-from .plausibility import distinct, isolation, nearness, outlier_factor
+from .evaluator import Among, Evaluator, read_people
+from .plausibility import distinct, isolation, knn_distance, outlier_factor
 from .privacy import copies, value_copies
+from .validity import redundancy, success, ynn
 
 SHARES = ("success", "ynn", "contradictory", "copies", "value_copies")
 
@@ -50,7 +50,8 @@ def compare(
         One row per person, all missing where there is no answer, or the result of ``explain``; or
         a mapping of the names of several methods to theirs.
     training
-        The training data: a frame, or a :class:`Judge`, which has the next five arguments already.
+        The training data: a frame, or an :class:`Evaluator`, which has the next five arguments
+        already.
     immutable, kinds, predictor, desired, score_class
         As for :class:`mcce.MCCE`. With a predictor, plausibility is judged by the training rows
         that it decides as desired, otherwise by all.
@@ -87,7 +88,7 @@ def compare(
         "desired": desired,
         "score_class": score_class,
     }
-    judge = _judge(training, settings)
+    evaluator = _judge(training, settings)
     methods = _named(counterfactuals)
     read = {name: read_people(factuals, rows) for name, rows in methods.items()}
     owners = {name: np.unique(answers.owner) for name, (_, answers) in read.items()}
@@ -103,14 +104,14 @@ def compare(
             "coverage": coverage(factuals, methods[name]),
             "n_measured": len(after),
         }
-        measures = _measures(before, after, judge, tolerance, k, random_state)
+        measures = _measures(before, after, evaluator, tolerance, k, random_state)
         told.append(counts | _means(measures, len(after)))
     return pd.DataFrame(told, index=list(read))
 
 
-def _judge(training: Any, settings: dict[str, Any]) -> Judge:
-    if not isinstance(training, Judge):
-        return Judge.fit(training, **settings)
+def _judge(training: Any, settings: dict[str, Any]) -> Evaluator:
+    if not isinstance(training, Evaluator):
+        return Evaluator.fit(training, **settings)
     given = [name for name, setting in settings.items() if setting is not None]
     if given:
         raise ParameterError(
@@ -132,45 +133,48 @@ def _named(counterfactuals: Any) -> dict[Hashable, Any]:
 def _measures(
     before: pd.DataFrame,
     after: pd.DataFrame,
-    judge: Judge,
+    evaluator: Evaluator,
     tolerance: float,
     k: int,
     random_state: int,
 ) -> dict[str, Callable[[], Any] | None]:
     """Every measure of some answers, to be called; None where it means nothing."""
-    pair, kinds = (before, after, judge), [feature.kind for feature in judge.schema.features]
-    asks = judge.decision is not None
+    pair, kinds = (
+        (before, after, evaluator),
+        [feature.kind for feature in evaluator.schema.features],
+    )
+    asks = evaluator.decision is not None
     among: Among = "desired" if asks else "all"
-    can_judge = not asks or bool(judge.desired.any())
-    near = partial(nearness, after, judge, k=k, among=among)
-    n_neighbours = min(20, distinct(judge, among).size - 1) if can_judge else 0
-    outlying = partial(outlier_factor, after, judge, k=n_neighbours, among=among)
-    numeric = any(kinds[position] == "numeric" for position in judge.schema.mutable)
+    can_judge = not asks or bool(evaluator.desired.any())
+    near = partial(knn_distance, after, evaluator, k=k, among=among)
+    n_neighbours = min(20, distinct(evaluator, among).size - 1) if can_judge else 0
+    outlying = partial(outlier_factor, after, evaluator, k=n_neighbours, among=among)
+    numeric = any(kinds[position] == "numeric" for position in evaluator.schema.mutable)
     broken = partial(violation, *pair, tolerance=tolerance)
     return {
         "sparsity": partial(sparsity, *pair, tolerance=tolerance),
         "l1": partial(l1, *pair),
         "gower": partial(gower, *pair),
-        "violation": broken if judge.schema.immutable.size else None,
-        "success": partial(success, after, judge) if asks else None,
+        "violation": broken if evaluator.schema.immutable.size else None,
+        "success": partial(success, after, evaluator) if asks else None,
         "redundancy": partial(redundancy, *pair) if asks else None,
-        "ynn": partial(ynn, after, judge, k=k) if asks else None,
-        "nearness": near if can_judge else None,
+        "ynn": partial(ynn, after, evaluator, k=k) if asks else None,
+        "knn_distance": near if can_judge else None,
         "nearness_ranks": partial(near, scale="ranks") if can_judge else None,
         "outlier_factor": outlying if n_neighbours else None,
         "isolation": (
-            partial(isolation, after, judge, among=among, random_state=random_state)
+            partial(isolation, after, evaluator, among=among, random_state=random_state)
             if can_judge
             else None
         ),
         "contradictory": (
-            (lambda: contradictory_pairs(after, judge) > 0)
+            (lambda: contradictory_pairs(after, evaluator) > 0)
             if kinds.count("categorical") > 1
             else None
         ),
-        "copies": partial(copies, after, judge),
+        "copies": partial(copies, after, evaluator),
         "value_copies": (
-            (lambda: [value_copies(after, judge, factuals=before)]) if numeric else None
+            (lambda: [value_copies(after, evaluator, factuals=before)]) if numeric else None
         ),
     }
 

@@ -18,7 +18,7 @@ import pandas as pd
 from ..errors import SchemaError
 from ..kernels import BoolArray, IntArray
 from ..parameters import check_real
-from .judge import Judge, read_rows
+from .evaluator import Evaluator, read_rows
 
 
 def contradictory_pairs(
@@ -31,7 +31,7 @@ def contradictory_pairs(
     rows
         A frame, or the result of ``explain``.
     training
-        The training data: a frame, or a :class:`Judge`.
+        The training data: a frame, or a :class:`Evaluator`.
     share
         Part of the expected rows under which a pair is contradictory.
     least_expected
@@ -46,9 +46,9 @@ def contradictory_pairs(
     """
     check_real("share", share, "a number from 0 to 1", most=1.0)
     check_real("least_expected", least_expected, "a number of rows > 0", zero=False)
-    judge = Judge.of(training)
-    answers, encoded = read_rows(rows, judge)
-    features = judge.schema.features
+    evaluator = Evaluator.of(training)
+    answers, encoded = read_rows(rows, evaluator)
+    features = evaluator.schema.features
     levels = [at for at, feature in enumerate(features) if feature.kind == "categorical"]
     if len(levels) < 2:
         raise SchemaError(
@@ -57,10 +57,10 @@ def contradictory_pairs(
         )
     counts = np.zeros(len(encoded), dtype=np.int64)
     for first, second in combinations(levels, 2):
-        kept = [_frequent(judge.rows.exact[at], least_expected) for at in (first, second)]
+        kept = [_frequent(evaluator.rows.exact[at], least_expected) for at in (first, second)]
         trained, own = (
             [_places(side.exact[at], some) for at, some in zip((first, second), kept, strict=True)]
-            for side in (judge.rows, encoded)
+            for side in (evaluator.rows, encoded)
         )
         seen = np.zeros((kept[0].size + 1, kept[1].size + 1), dtype=np.int64)
         np.add.at(seen, tuple(trained), 1)

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..columns import differ
 from ..errors import ParameterError
 from ..kernels import BoolArray, FloatArray
 from ..parameters import check_real
-from .judge import Judge, Pairs, numbers_of, pair, read_people
+from ..tables.columns import differ
+from .evaluator import Evaluator, Pairs, numbers_of, pair, read_people
 
 
 def sparsity(
@@ -33,7 +33,7 @@ def sparsity(
     counterfactuals
         One row per person, all missing where there is no answer, or the result of ``explain``.
     training
-        The training data: a frame, or a :class:`Judge`.
+        The training data: a frame, or a :class:`Evaluator`.
     tolerance
         Share of the training range up to which a number counts as unchanged. Only 1e-5, to
         reproduce the paper's tables, has a use: it hides real changes.
@@ -45,19 +45,19 @@ def sparsity(
     >>> sparsity(before, after, training).tolist(), gower(before, after, training).tolist()
     ([1.0], [0.125])
     """
-    pairs = pair(factuals, counterfactuals, Judge.of(training))
+    pairs = pair(factuals, counterfactuals, Evaluator.of(training))
     return pairs.answers.told(_moved(pairs, tolerance).sum(axis=0), "sparsity")
 
 
 def l1(factuals: Any, counterfactuals: Any, training: Any) -> pd.Series[Any]:
     """Sum over all features of the range-scaled difference, the paper's L1."""
-    pairs = pair(factuals, counterfactuals, Judge.of(training))
+    pairs = pair(factuals, counterfactuals, Evaluator.of(training))
     return pairs.answers.told(gaps(pairs).sum(axis=0), "l1")
 
 
 def gower(factuals: Any, counterfactuals: Any, training: Any) -> pd.Series[Any]:
     """Mean over all features of the range-scaled difference: ``l1`` over their number."""
-    pairs = pair(factuals, counterfactuals, Judge.of(training))
+    pairs = pair(factuals, counterfactuals, Evaluator.of(training))
     return pairs.answers.told(gaps(pairs).mean(axis=0), "gower")
 
 
@@ -65,14 +65,14 @@ def violation(
     factuals: Any, counterfactuals: Any, training: Any, *, tolerance: float = 0.0
 ) -> pd.Series[Any]:
     """Number of immutable features that are changed; arguments as for :func:`sparsity`."""
-    judge = Judge.of(training)
-    immutable = judge.schema.immutable
+    evaluator = Evaluator.of(training)
+    immutable = evaluator.schema.immutable
     if not immutable.size:
         raise ParameterError(
             "No feature is immutable, so that nothing could be violated. Pass "
             "metrics.Judge.fit(training, immutable=[...]) as training."
         )
-    pairs = pair(factuals, counterfactuals, judge)
+    pairs = pair(factuals, counterfactuals, evaluator)
     return pairs.answers.told(_moved(pairs, tolerance)[immutable].sum(axis=0), "violation")
 
 

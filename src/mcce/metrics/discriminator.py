@@ -21,8 +21,8 @@ import pandas as pd
 from ..errors import SchemaError
 from ..kernels import FloatArray, IntArray
 from ..parameters import check_count
-from ..schema import Rows
-from .judge import Judge, read_some, scaled
+from ..tables.schema import EncodedRows
+from .evaluator import Evaluator, read_some, scaled
 from .plausibility import matrix
 
 COLUMNS = ["accuracy", "accuracy_sd", "auc", "auc_sd", "n_train", "n_test"]
@@ -46,7 +46,7 @@ def discriminator(
         Generated rows with the real mix of immutable features and decisions: otherwise it is the
         mix that is told apart.
     training
-        The rows that the generator was fitted on: a frame, or a :class:`Judge`.
+        The rows that the generator was fitted on: a frame, or a :class:`Evaluator`.
     holdout
         Real rows that it never saw, for the strict reading.
     n_repeats
@@ -68,13 +68,16 @@ def discriminator(
     for name, value in (("n_repeats", n_repeats), ("n_trees", n_trees)):
         check_count(name, value)
     check_count("random_state", random_state, least=0)
-    judge = Judge.of(training)
-    new = read_some(generated, judge, "generated")
-    unseen = None if holdout is None else read_some(holdout, judge, "holdout")
+    evaluator = Evaluator.of(training)
+    new = read_some(generated, evaluator, "generated")
+    unseen = None if holdout is None else read_some(holdout, evaluator, "holdout")
     told = {}
     for name, inputs in (("forest", _codes), ("logistic", matrix)):
-        real, rest = inputs(judge, judge.rows), None if unseen is None else inputs(judge, unseen)
-        tables = _Tables(inputs(judge, new), real, rest)
+        real, rest = (
+            inputs(evaluator, evaluator.rows),
+            None if unseen is None else inputs(evaluator, unseen),
+        )
+        tables = _Tables(inputs(evaluator, new), real, rest)
         for part in ("generated", "control"):
             found = [
                 _ask(_model(name, n_trees, seed, n_jobs), tables, seed, control=part == "control")
@@ -166,10 +169,10 @@ def _model(name: str, n_trees: int, seed: int, n_jobs: int | None) -> Any:
     return make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
 
 
-def _codes(judge: Judge, rows: Rows) -> FloatArray:
+def _codes(evaluator: Evaluator, rows: EncodedRows) -> FloatArray:
     """Numbers as shares of their training range, NaN for missing; levels as their codes."""
     columns = []
-    for position in range(len(judge.schema.features)):
+    for position in range(len(evaluator.schema.features)):
         own = scaled(rows, position)
         columns.append(rows.exact[position].astype(np.float64) if own is None else own)
     return np.column_stack(columns)

@@ -14,12 +14,12 @@ import pandas as pd
 from ..errors import ParameterError
 from ..kernels import FloatArray, IntArray, rows_as_bytes
 from ..parameters import check_count
-from ..schema import Rows
-from .judge import Among, Judge, read_rows, scaled
-from .nearest import Scale, nearest
+from ..tables.schema import EncodedRows
+from .evaluator import Among, Evaluator, read_rows, scaled
+from .neighbours import Scale, nearest
 
 
-def nearness(
+def knn_distance(
     rows: Any, training: Any, *, k: int = 5, scale: Scale = "range", among: Among = "all"
 ) -> pd.Series[Any]:
     """Mean distance to the k nearest training rows, in the unit of ``l1``.
@@ -29,7 +29,7 @@ def nearness(
     rows
         A frame, or the result of ``explain``.
     training
-        The training data: a frame, or a :class:`Judge`.
+        The training data: a frame, or a :class:`Evaluator`.
     k
         How many training rows.
     scale
@@ -41,14 +41,14 @@ def nearness(
     Examples
     --------
     >>> training = pd.DataFrame({"age": [20, 30, 60]})
-    >>> nearness(pd.DataFrame({"age": [24]}), training, k=2).tolist()
+    >>> knn_distance(pd.DataFrame({"age": [24]}), training, k=2).tolist()
     [0.125]
     """
-    judge = Judge.of(training)
-    answers, encoded = read_rows(rows, judge)
-    places = judge.among(among)
-    far, _ = nearest(judge, encoded, judge.rows, k, among=places, scale=scale)
-    return answers.told(far.mean(axis=1), "nearness")
+    evaluator = Evaluator.of(training)
+    answers, encoded = read_rows(rows, evaluator)
+    places = evaluator.among(among)
+    far, _ = nearest(evaluator, encoded, evaluator.rows, k, among=places, scale=scale)
+    return answers.told(far.mean(axis=1), "knn_distance")
 
 
 def outlier_factor(
@@ -58,26 +58,28 @@ def outlier_factor(
 
     About 1 for a row like the others. Euclidean on range-scaled numbers and 0 or 1 for a
     category; of equal training rows one counts, since many would be infinitely dense. Arguments
-    as for :func:`nearness`. The time is quadratic in the training rows.
+    as for :func:`knn_distance`. The time is quadratic in the training rows.
     """
     from sklearn.neighbors import LocalOutlierFactor
 
-    judge = Judge.of(training)
-    answers, encoded = read_rows(rows, judge)
-    places = distinct(judge, among)
+    evaluator = Evaluator.of(training)
+    answers, encoded = read_rows(rows, evaluator)
+    places = distinct(evaluator, among)
     check_count("k", k)
     if k >= places.size:
         raise ParameterError(
             f"k must be less than the number of distinct training rows, {places.size}, got {k!r}."
         )
-    model = LocalOutlierFactor(n_neighbors=k, novelty=True).fit(matrix(judge, judge.rows)[places])
-    return answers.told(_apply(model, matrix(judge, encoded)), "outlier_factor")
+    model = LocalOutlierFactor(n_neighbors=k, novelty=True).fit(
+        matrix(evaluator, evaluator.rows)[places]
+    )
+    return answers.told(_apply(model, matrix(evaluator, encoded)), "outlier_factor")
 
 
-def distinct(judge: Judge, among: Among) -> IntArray:
+def distinct(evaluator: Evaluator, among: Among) -> IntArray:
     """Positions of training rows, of equal ones the first."""
-    places = judge.among(among)
-    cells = rows_as_bytes(judge.rows.exact[:, places].T)
+    places = evaluator.among(among)
+    cells = rows_as_bytes(evaluator.rows.exact[:, places].T)
     return places[np.sort(np.unique(cells, return_index=True)[1])]
 
 
@@ -87,19 +89,19 @@ def isolation(
     """Anomaly score of an isolation forest of 100 trees, between 0 and 1.
 
     The sooner random cuts part a row from the training rows the larger. Arguments as for
-    :func:`nearness`; ``random_state`` seeds the forest.
+    :func:`knn_distance`; ``random_state`` seeds the forest.
     """
     from sklearn.ensemble import IsolationForest
 
     check_count("random_state", random_state, least=0)
-    judge = Judge.of(training)
-    answers, encoded = read_rows(rows, judge)
+    evaluator = Evaluator.of(training)
+    answers, encoded = read_rows(rows, evaluator)
     model = IsolationForest(n_estimators=100, random_state=random_state)
-    model.fit(matrix(judge, judge.rows)[judge.among(among)])
-    return answers.told(_apply(model, matrix(judge, encoded)), "isolation")
+    model.fit(matrix(evaluator, evaluator.rows)[evaluator.among(among)])
+    return answers.told(_apply(model, matrix(evaluator, encoded)), "isolation")
 
 
-def matrix(judge: Judge, rows: Rows) -> FloatArray:
+def matrix(evaluator: Evaluator, rows: EncodedRows) -> FloatArray:
     """Rows as numbers without gaps, shape (n_rows, n_numbers).
 
     A number is scaled to [0, 1] in training and has a second column that says it is missing, in
@@ -107,8 +109,8 @@ def matrix(judge: Judge, rows: Rows) -> FloatArray:
     is for all that training never held: two unequal levels are at Euclidean distance 1.
     """
     parts = []
-    for position, feature in enumerate(judge.schema.features):
-        own, trained = scaled(rows, position), scaled(judge.rows, position)
+    for position, feature in enumerate(evaluator.schema.features):
+        own, trained = scaled(rows, position), scaled(evaluator.rows, position)
         if own is None or trained is None:
             exact = rows.exact[position]
             codes = np.where(exact < 0, feature.n_codes, exact)

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..columns import is_missing
 from ..errors import SchemaError
 from ..kernels import FloatArray, rows_as_bytes
 from ..parameters import check_count
+from ..tables.columns import is_missing
 from .costs import changed
-from .judge import Judge, pair, read_rows, read_some
-from .nearest import nearest
+from .evaluator import Evaluator, pair, read_rows, read_some
+from .neighbours import nearest
 
 Z95 = 1.959963984540054
 
@@ -30,7 +30,7 @@ def copies(rows: Any, training: Any) -> pd.Series[Any]:
     rows
         A frame, or the result of ``explain``.
     training
-        The training data: a frame, or a :class:`Judge`.
+        The training data: a frame, or a :class:`Evaluator`.
 
     Examples
     --------
@@ -38,10 +38,10 @@ def copies(rows: Any, training: Any) -> pd.Series[Any]:
     >>> copies(pd.DataFrame({"age": [20, 20], "job": ["a", "b"]}), training).tolist()
     [1.0, 0.0]
     """
-    judge = Judge.of(training)
-    answers, encoded = read_rows(rows, judge)
+    evaluator = Evaluator.of(training)
+    answers, encoded = read_rows(rows, evaluator)
     # A value that training never held has a code that no training row has.
-    copied = np.isin(rows_as_bytes(encoded.exact.T), rows_as_bytes(judge.rows.exact.T))
+    copied = np.isin(rows_as_bytes(encoded.exact.T), rows_as_bytes(evaluator.rows.exact.T))
     return answers.told(copied, "copies")
 
 
@@ -57,28 +57,28 @@ def value_copies(rows: Any, training: Any, *, factuals: Any = None) -> float:
     rows
         A frame, or the result of ``explain``.
     training
-        The training data: a frame, or a :class:`Judge`, which knows what is immutable.
+        The training data: a frame, or a :class:`Evaluator`, which knows what is immutable.
     factuals
         The people, in the order of the rows.
     """
-    judge = Judge.of(training)
-    features = judge.schema.features
-    numeric = [at for at in judge.schema.mutable.tolist() if features[at].kind == "numeric"]
+    evaluator = Evaluator.of(training)
+    features = evaluator.schema.features
+    numeric = [at for at in evaluator.schema.mutable.tolist() if features[at].kind == "numeric"]
     if not numeric:
         raise SchemaError(
             "Value copies need at least one mutable numeric feature, the training data have none."
         )
     if factuals is None:
-        encoded = read_rows(rows, judge)[1]
+        encoded = read_rows(rows, evaluator)[1]
         emitted = np.ones_like(encoded.exact, dtype=bool)
     else:
-        pairs = pair(factuals, rows, judge)
+        pairs = pair(factuals, rows, evaluator)
         encoded, emitted = pairs.after, changed(pairs)
     n_emitted = n_single = 0
     for position in numeric:
         kept = emitted[position] & ~is_missing(encoded.frame.iloc[:, position])
         codes = encoded.exact[position, kept]
-        counts = np.bincount(judge.rows.exact[position])
+        counts = np.bincount(evaluator.rows.exact[position])
         n_emitted += codes.size
         n_single += int((counts[codes[codes >= 0]] == 1).sum())
     return n_single / n_emitted if n_emitted else np.nan
@@ -94,7 +94,7 @@ def closest_record(
     rows
         Generated rows.
     training
-        The data that the generator was fitted on: a frame, or a :class:`Judge`.
+        The data that the generator was fitted on: a frame, or a :class:`Evaluator`.
     holdout
         Real rows that the generator never saw. If there are fewer or more than training rows, as
         many are taken at random from the larger for the last three numbers.
@@ -109,18 +109,18 @@ def closest_record(
         training than to the holdout (ties count half, 0.5 is ideal), and the 95 % interval of
         Wilson from ``low`` to ``high``.
     """
-    judge = Judge.of(training)
+    evaluator = Evaluator.of(training)
     check_count("random_state", random_state, least=0)
-    generated = read_some(rows, judge, "rows")
-    far = nearest(judge, generated, judge.rows, 1)[0][:, 0]
+    generated = read_some(rows, evaluator, "rows")
+    far = nearest(evaluator, generated, evaluator.rows, 1)[0][:, 0]
     told = {"median": np.median(far), "q05": np.quantile(far, 0.05), "zero": np.mean(far == 0)}
     if holdout is None:
         return pd.Series(told, name="closest_record")
-    others = read_some(holdout, judge, "holdout")
-    n_each, chance = min(len(others), len(judge.rows)), np.random.default_rng(random_state)
+    others = read_some(holdout, evaluator, "holdout")
+    n_each, chance = min(len(others), len(evaluator.rows)), np.random.default_rng(random_state)
     sides = [
-        nearest(judge, generated, side, 1, among=chance.permutation(len(side))[:n_each])[0]
-        for side in (judge.rows, others)
+        nearest(evaluator, generated, side, 1, among=chance.permutation(len(side))[:n_each])[0]
+        for side in (evaluator.rows, others)
     ]
     told |= _share_closer(*sides)
     return pd.Series(told, name="closest_record")

@@ -19,6 +19,7 @@ from sklearn.base import BaseEstimator
 
 from ..candidates import Sampled
 from ..errors import ParameterError
+from ..execution.threads import ProgressBar, map_ordered
 from ..kernels import (
     BoolArray,
     Classes,
@@ -43,9 +44,8 @@ from ..kernels import (
     leaf_frequency,
     sample,
 )
-from ..schema import Rows, Schema
-from ..threads import ProgressBar, map_ordered
-from .order import visit_order
+from ..tables.schema import EncodedRows, Schema
+from .visit_order import visit_order
 
 
 class TreeChain(BaseEstimator):
@@ -93,7 +93,12 @@ class TreeChain(BaseEstimator):
         self.decisions = decisions
 
     def fit(
-        self, rows: Rows, decision: BoolArray, *, n_jobs: int | None = 1, verbose: bool = False
+        self,
+        rows: EncodedRows,
+        decision: BoolArray,
+        *,
+        n_jobs: int | None = 1,
+        verbose: bool = False,
     ) -> TreeChain:
         """Grow one tree per mutable feature.
 
@@ -216,7 +221,7 @@ class TreeChain(BaseEstimator):
             after=after,
         )
 
-    def log_likelihood(self, rows: Rows, *, decision: bool = True) -> FloatArray:
+    def log_likelihood(self, rows: EncodedRows, *, decision: bool = True) -> FloatArray:
         """Log-probability of each row's mutable values given its immutable ones and a decision.
 
         Minus infinity where the chain could not have drawn the row.
@@ -277,7 +282,7 @@ def split_columns(schema: Schema, codes: Codes) -> Columns:
     )
 
 
-def tree_response(rows: Rows, position: int) -> Numbers | Classes:
+def tree_response(rows: EncodedRows, position: int) -> Numbers | Classes:
     """What the tree of a feature makes pure: classes, or values with missing above the rest."""
     feature = rows.schema.features[position]
     numbers = rows.numbers(position)

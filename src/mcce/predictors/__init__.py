@@ -16,7 +16,7 @@ from .lightgbm import LightGBM
 from .onnx import Onnx
 from .remote import Remote
 from .torch import Torch
-from .wrapper import Rows
+from .wrapper import FrameLike
 from .xgboost import XGBoost
 
 __all__ = ["LightGBM", "Onnx", "Remote", "Torch", "XGBoost", "adapt", "check_rows"]
@@ -29,7 +29,7 @@ ADAPTERS: dict[str, Callable[[Any], Any]] = {
     "torch": torch.adapt,
     "xgboost": xgboost.adapt,
 }
-CHECKS: dict[str, Callable[[Any, Rows], None]] = {
+CHECKS: dict[str, Callable[[Any, FrameLike], None]] = {
     "lightgbm": lightgbm.check_rows,
     "xgboost": xgboost.check_rows,
 }
@@ -42,7 +42,7 @@ def adapt(predictor: Any) -> Any:
     return predictor
 
 
-def check_rows(predictor: Any, rows: Rows) -> None:
+def check_rows(predictor: Any, rows: FrameLike) -> None:
     """Raise if the predictor's library would misread the rows without a word."""
     for library in _libraries(predictor) & CHECKS.keys():
         CHECKS[library](predictor, rows)

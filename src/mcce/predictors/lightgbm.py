@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import PredictorError
-from .wrapper import Output, Rows, Wrapper, check_named, check_native, is_from
+from .wrapper import FrameLike, Output, Wrapper, check_named, check_native, is_from
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +58,7 @@ class LightGBM(Wrapper):
         """One against all gives each class a probability of its own."""
         return self._objective != "multiclassova"
 
-    def ask(self, rows: Rows) -> np.ndarray:
+    def ask(self, rows: FrameLike) -> np.ndarray:
         """What ``booster.predict`` gives for the rows."""
         check_rows(self.booster, rows)
         return np.asarray(self.booster.predict(rows))
@@ -83,7 +83,7 @@ def adapt(predictor: Any) -> Any:
     return LightGBM(predictor) if is_from(predictor, "lightgbm", "Booster") else predictor
 
 
-def check_rows(predictor: Any, rows: Rows) -> None:
+def check_rows(predictor: Any, rows: FrameLike) -> None:
     """Raise if LightGBM would take one column, or one level, for another."""
     if not isinstance(rows, pd.DataFrame):
         return

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..columns import is_missing, plain
 from ..errors import ParameterError, PredictorError
-from .wrapper import Output, Rows, Wrapper, check_native, check_output, is_from, is_number
+from ..tables.columns import is_missing, plain
+from .wrapper import FrameLike, Output, Wrapper, check_native, check_output, is_from, is_number
 
 OUTPUTS = ("logits", "probabilities", "score")
 SESSION = ("onnxruntime", "InferenceSession")
@@ -64,7 +64,7 @@ class Onnx(Wrapper):
         """The classes in the order of the columns of the answer; None for a score."""
         return self.classes
 
-    def ask(self, rows: Rows) -> np.ndarray:
+    def ask(self, rows: FrameLike) -> np.ndarray:
         """What the session gives for the rows."""
         answer = self.session.run([self._answers()], _feed(self.session, rows))[0]
         if not isinstance(answer, list):
@@ -75,7 +75,7 @@ class Onnx(Wrapper):
             raise self._other_labels(sorted(map(repr, unknown)))
         return np.array([[by_class[label] for label in self.classes_] for by_class in answer])
 
-    def predict(self, rows: Rows) -> np.ndarray:
+    def predict(self, rows: FrameLike) -> np.ndarray:
         """The session's own labels where it gives them, else the most probable ones."""
         own = [output.name for output in self.session.get_outputs() if output.type in LABELS]
         if self.output != "probabilities" or len(own) != 1:
@@ -121,7 +121,7 @@ def adapt(predictor: Any) -> Any:
     )
 
 
-def _feed(session: Any, rows: Rows) -> dict[str, np.ndarray]:
+def _feed(session: Any, rows: FrameLike) -> dict[str, np.ndarray]:
     """The rows as the session wants them: column by column, or as one matrix."""
     inputs = session.get_inputs()
     frame = rows if isinstance(rows, pd.DataFrame) else pd.DataFrame(rows)

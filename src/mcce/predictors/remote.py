@@ -26,9 +26,9 @@ from urllib.request import HTTPRedirectHandler, Request, build_opener
 import numpy as np
 import pandas as pd
 
-from ..columns import is_missing, is_time, plain
 from ..errors import ParameterError, PredictorError
-from .wrapper import Output, Rows, Wrapper, check_output
+from ..tables.columns import is_missing, is_time, plain
+from .wrapper import FrameLike, Output, Wrapper, check_output
 
 LONGEST_PAUSE = 60.0
 OUTPUTS = ("score", "probabilities", "labels")
@@ -105,7 +105,7 @@ class Remote(Wrapper):
         """The classes in the order of their probabilities; None if it has none."""
         return self.classes
 
-    def ask(self, rows: Rows) -> np.ndarray:
+    def ask(self, rows: FrameLike) -> np.ndarray:
         """The server's answers, one entry per row."""
         records = _records(rows)
         answers: list[Any] = []
@@ -218,7 +218,7 @@ def _reason(error: Exception) -> str:
     return f"{type(cause).__name__}: {cause}" if isinstance(cause, Exception) else str(cause)
 
 
-def _records(rows: Rows) -> list[Any]:
+def _records(rows: FrameLike) -> list[Any]:
     """Rows as objects by column name; rows of an array as lists."""
     if isinstance(rows, np.ndarray):
         return [list(row) for row in pd.DataFrame(rows).pipe(_cells)]

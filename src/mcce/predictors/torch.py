@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import PredictorError
-from .wrapper import Output, Rows, Wrapper, check_native, check_output, is_from, is_number
+from .wrapper import FrameLike, Output, Wrapper, check_native, check_output, is_from, is_number
 
 OUTPUTS = ("logits", "probabilities", "score")
 
@@ -60,7 +60,7 @@ class Torch(Wrapper):
         """The classes in the order of the columns of the answer; None for a score."""
         return self.classes
 
-    def ask(self, rows: Rows) -> np.ndarray:
+    def ask(self, rows: FrameLike) -> np.ndarray:
         """What the module gives for the rows."""
         import torch
 

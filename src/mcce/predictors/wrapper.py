@@ -19,7 +19,7 @@ import pandas as pd
 from ..errors import ParameterError, PredictorError
 
 Output = Literal["probabilities", "logits", "labels", "score"]
-Rows = pd.DataFrame | np.ndarray
+FrameLike = pd.DataFrame | np.ndarray
 
 # Room for probabilities in single precision.
 SUM_TOLERANCE = 1e-3
@@ -44,7 +44,7 @@ class Wrapper(ABC):
         """The classes in the order of their probabilities; None if it has none."""
 
     @abstractmethod
-    def ask(self, rows: Rows) -> np.ndarray:
+    def ask(self, rows: FrameLike) -> np.ndarray:
         """The black box's own answer about each row."""
 
     @property
@@ -63,20 +63,20 @@ class Wrapper(ABC):
         return classes
 
     @property
-    def predict_proba(self) -> Callable[[Rows], np.ndarray]:
+    def predict_proba(self) -> Callable[[FrameLike], np.ndarray]:
         """Probability of each class, shape (n_rows, n_classes); absent where there are none."""
         if self.output_ not in ("probabilities", "logits"):
             raise AttributeError(f"{type(self).__name__} has no probabilities.")
         return self._probabilities
 
-    def predict(self, rows: Rows) -> np.ndarray:
+    def predict(self, rows: FrameLike) -> np.ndarray:
         """The label of each row, or its score where there are no classes."""
         if hasattr(self, "predict_proba"):
             return self.classes_[self.predict_proba(rows).argmax(axis=1)]
         answer = self.ask(rows)
         return answer if self.output_ == "labels" else _numbers(answer, len(rows))
 
-    def _probabilities(self, rows: Rows) -> np.ndarray:
+    def _probabilities(self, rows: FrameLike) -> np.ndarray:
         answer = _numbers(self.ask(rows), len(rows))
         if self.output_ == "logits":
             return _softmax(_two_columns(answer.astype(np.float64), 0.0, self.classes_.size))

@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import PredictorError
-from .wrapper import Output, Rows, Wrapper, check_named, check_native, is_from
+from .wrapper import FrameLike, Output, Wrapper, check_named, check_native, is_from
 
 OUTPUTS: dict[str, Output] = {
     "binary:logistic": "probabilities",
@@ -60,7 +60,7 @@ class XGBoost(Wrapper):
             return self.classes
         return range(self._n_classes)
 
-    def ask(self, rows: Rows) -> np.ndarray:
+    def ask(self, rows: FrameLike) -> np.ndarray:
         """What ``booster.predict`` gives for the rows."""
         from xgboost import DMatrix
 
@@ -89,7 +89,7 @@ def adapt(predictor: Any) -> Any:
     return XGBoost(predictor) if is_from(predictor, "xgboost", "Booster") else predictor
 
 
-def check_rows(predictor: Any, rows: Rows) -> None:
+def check_rows(predictor: Any, rows: FrameLike) -> None:
     """Raise if the levels of a category would be read by their position."""
     if not isinstance(rows, pd.DataFrame):
         return

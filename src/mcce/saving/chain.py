@@ -14,7 +14,7 @@ import numpy as np
 
 from ..kernels import LEAF, BoolArray, IntArray, Trees
 from ..model import TreeChain
-from ..schema import Schema
+from ..tables.schema import Schema
 
 DTYPES = {"roots": np.int64, "start": np.int64, "sets": np.uint64}
 WORD_BITS = 64

@@ -18,19 +18,20 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import pandas as pd
 
-from ..accepted import Accepted
 from ..constraints.bound import Constraints
 from ..distances import find_distance
 from ..errors import ParameterError
 from ..kernels import DRAWS_VERSION, rows_as_bytes
 from ..model import TreeChain, find_generator
 from ..parameters import check_parameters
-from ..schema import Feature, Rows, Schema
-from ..searches import find_search
+from ..plausibility.model import PlausibilityModel
+from ..search.config import find_search
+from ..tables.features import Feature
+from ..tables.schema import EncodedRows, Schema
 from . import archive
 from .cells import pack_cells, unpack_cells
 from .chain import pack_chain, unpack_chain
-from .doors import pack_door, unpack_door
+from .frames import pack_adapter, unpack_adapter
 from .probes import attach_predictor, check_known, pack_predictor
 from .support import pack_support, unpack_support
 from .values import pack, unpack
@@ -103,12 +104,12 @@ def _pack_schema(explainer: MCCE) -> dict[str, Any]:
         }
         for feature in schema.features
     ]
-    return {"frames": pack_door(schema.door), "features": features}
+    return {"frames": pack_adapter(schema.adapter), "features": features}
 
 
 def _unpack_schema(plain: dict[str, Any], explainer: MCCE) -> dict[str, Any]:
     features = tuple(_unpack_feature(feature) for feature in plain["features"])
-    schema = Schema(features, unpack_door(plain["frames"], features))
+    schema = Schema(features, unpack_adapter(plain["frames"], features))
     if not schema.mutable.size or len(set(schema.names)) < len(schema.names):
         raise ValueError("its columns are all immutable, or two have one name")
     return {"schema_": schema}
@@ -173,16 +174,16 @@ def _unpack_training_rows(plain: dict[str, Any] | None, explainer: MCCE) -> dict
     return {"training_rows_": np.unique(rows_as_bytes(codes))}
 
 
-def _pack_accepted(explainer: MCCE) -> dict[str, Any] | None:
-    accepted = explainer.accepted_
-    if accepted is None or not find_search(explainer.search).needs_accepted:
+def _pack_plausibility(explainer: MCCE) -> dict[str, Any] | None:
+    accepted = explainer.plausibility_
+    if accepted is None or not find_search(explainer.search).needs_plausibility:
         return None
     return {"codes": accepted.codes_, "support": pack_support(accepted.support_)}
 
 
-def _unpack_accepted(plain: dict[str, Any] | None, explainer: MCCE) -> dict[str, Any]:
+def _unpack_plausibility(plain: dict[str, Any] | None, explainer: MCCE) -> dict[str, Any]:
     if plain is None:
-        if find_search(explainer.search).needs_accepted and explainer.n_desired_:
+        if find_search(explainer.search).needs_plausibility and explainer.n_desired_:
             raise ValueError("its search needs the accepted training rows, which it lacks")
         return {"accepted_": None}
     codes, schema = plain["codes"], explainer.schema_
@@ -192,7 +193,7 @@ def _unpack_accepted(plain: dict[str, Any] | None, explainer: MCCE) -> dict[str,
     if not codes.size or (codes < 0).any() or (codes >= n_codes[:, None]).any():
         raise ValueError("the accepted rows hold codes that stand for nothing")
     support = unpack_support(plain["support"], schema)
-    return {"accepted_": Accepted().keep(support, Rows.of_codes(schema, codes))}
+    return {"accepted_": PlausibilityModel().keep(support, EncodedRows.of_codes(schema, codes))}
 
 
 def _whole(value: Any) -> int:
@@ -206,5 +207,5 @@ SECTIONS: dict[str, Section] = {
     "model": Section(_pack_model, _unpack_model),
     "draws": Section(_pack_draws, _unpack_draws),
     "training_rows": Section(_pack_training_rows, _unpack_training_rows),
-    "accepted": Section(_pack_accepted, _unpack_accepted, optional=True),
+    "accepted": Section(_pack_plausibility, _unpack_plausibility, optional=True),
 }

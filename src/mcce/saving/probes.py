@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from ..decision import Decision, decide
 from ..errors import PredictorError
-from ..interval import Interval
 from ..kernels import Codes, person_keys
-from ..schema import Schema
+from ..predictors.decision import Decision
+from ..predictors.desired import decide
+from ..predictors.interval import Interval
+from ..tables.schema import Schema
 from .values import pack
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ def attach_predictor(
         explainer.predictor,
         explainer.desired,
         score_class=explainer.score_class,
-        door=explainer.schema_.door,
+        adapter=explainer.schema_.adapter,
     )
     asked = _pack_decision(decision)
     if asked != plain["decision"]:

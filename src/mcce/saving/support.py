@@ -6,16 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from ..schema import Schema
-from ..support import Chain, Support
+from ..plausibility.support import Chain, Support
+from ..tables.schema import Schema
 from .chain import pack_trees, unpack_trees, vector
 
 
 def pack_support(support: Support) -> dict[str, Any]:
     """The learned arrays by name."""
     return {
-        "strains": support.strains_,
-        "rare": [[place, strains] for place, strains in support.rare_strains_.items()],
+        "strains": support.calibration_scores_,
+        "rare": [[place, strains] for place, strains in support.rare_calibration_scores_.items()],
         "chains": [
             {"responses": chain.responses, "trees": pack_trees(chain.trees)}
             for chain in support.chains_
@@ -36,17 +36,19 @@ def unpack_support(plain: dict[str, Any], schema: Schema) -> Support:
         trees = unpack_trees(part["trees"], order, schema)
         chains.append(Chain.of(schema, order, trees, contradictions=number > 0))
     support.chains_ = chains
-    support.strains_ = _strains(plain["strains"])
-    support.rare_strains_ = {place: _strains(strains) for place, strains in plain["rare"]}
+    support.calibration_scores_ = _calibration_scores(plain["strains"])
+    support.rare_calibration_scores_ = {
+        place: _calibration_scores(strains) for place, strains in plain["rare"]
+    }
     if any(
         type(place) is not int or not 0 <= place < schema.mutable.size
-        for place in support.rare_strains_
+        for place in support.rare_calibration_scores_
     ):
         raise ValueError("the support speaks of features that there are not")
     return support
 
 
-def _strains(values: Any) -> np.ndarray:
+def _calibration_scores(values: Any) -> np.ndarray:
     strains = vector(values, np.int32)
     if (np.diff(strains) < 0).any() or (strains < 0).any() or (strains >= 2**31 - 1).any():
         raise ValueError("the support was calibrated on rows of no order or no number")

@@ -18,13 +18,13 @@ import numpy as np
 import pandas as pd
 
 from ..constraints.base import Constraint
-from ..constraints.kinds import CONSTRAINT_KINDS
-from ..constraints.written import write
+from ..constraints.builders import write
+from ..constraints.rows import CONSTRAINT_KINDS
 from ..distances import DISTANCES, Gower
 from ..errors import SavedFileError
-from ..interval import Interval
 from ..model import GENERATORS, TreeChain
-from ..searches import ExactSearch, Search
+from ..predictors.interval import Interval
+from ..search.config import ExactSearch, Search
 
 EXACT_IN_JSON = 2**53
 

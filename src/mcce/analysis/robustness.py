@@ -1,0 +1,285 @@
+"""How firmly counterfactuals stand: small moves of them, and parts of them, asked of the predictor.
+
+Beyond the paper. Takes a result; gives one row of numbers per counterfactual, for any predictor.
+
+*Moves.* Every changed number goes to another training value at most ``scale`` times the training
+range away, each such value being as likely; a number without one stays, and so does every other
+cell. All combinations are tried if there are no more than ``n_perturbations``, else so many at
+random. *Parts.* Of s changes only some are made: each of the 2^s - 2 proper subsets for up to
+``ALL_SUBSETS_OF`` changes; beyond that each change alone, and all changes but one.
+
+Always true: chance hangs on the seed and the counterfactual's own values, so its numbers do not
+depend on the batch or the order; the predictor is called once per chunk, and memory is flat.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ..counterfactuals import Counterfactuals
+from ..errors import McceWarning, ParameterError, SchemaError
+from ..execution.threads import ProgressBar
+from ..kernels import BoolArray, Codes, FloatArray, IntArray, draw_keys, person_keys, pick
+from ..postprocess.validation import ROWS_PER_CALL
+from ..predictors.decision import Decision
+from ..tables.columns import differ
+from ..tables.dtypes import cast
+from ..tables.schema import OWN, EncodedRows, Schema
+
+ALL_SUBSETS_OF = 8
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """How counterfactuals are tried.
+
+    Parameters
+    ----------
+    decision
+        The black box with what is desired of it.
+    n_perturbations
+        Moves of each counterfactual at most.
+    scale
+        How far a number may move, as a share of its training range.
+    seed
+        What chance hangs on, beside the counterfactual itself.
+    """
+
+    decision: Decision
+    n_perturbations: int
+    scale: float
+    seed: int
+
+
+def measure_robustness(
+    trial: Trial, schema: Schema, result: Counterfactuals, *, verbose: bool
+) -> Any:
+    """One row per counterfactual: valid, margin, stability, partial, minimal, n_evaluated."""
+    answers = _Answers.read(schema, result)
+    n_rows = 1 + trial.n_perturbations + _count_parts(answers.changed)
+    bar = ProgressBar(len(answers), "robustness", verbose)
+    try:
+        # Of nobody first: a frame needs its columns also where there is no counterfactual.
+        parts = [_try(trial, answers.of(slice(0, 0)))]
+        for some in _chunks(n_rows):
+            parts.append(_try(trial, answers.of(some)))
+            bar.show(some.stop)
+    finally:
+        bar.close()
+    labels = result.to_pandas().frame.index
+    measured = pd.concat(parts, ignore_index=True).set_axis(labels)
+    n_refused = int((~measured["valid"]).sum())
+    if n_refused:
+        warnings.warn(
+            f"{n_refused} of {len(measured)} counterfactuals are not valid by this explainer's "
+            "predictor, and their margin is not positive. Either the result is that of another "
+            "explainer or the predictor is unstable.",
+            McceWarning,
+            stacklevel=3,
+        )
+    return result.adapter.to_table(measured)
+
+
+@dataclass(frozen=True, eq=False)
+class _Answers:
+    """Counterfactuals, the person of each, and ``changed``: (n_mutable, n_counterfactuals)."""
+
+    factuals: EncodedRows
+    rows: EncodedRows
+    changed: BoolArray
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @classmethod
+    def read(cls, schema: Schema, result: Counterfactuals) -> _Answers:
+        """The counterfactuals of a result, if they can be those of this schema."""
+        if not isinstance(result, Counterfactuals):
+            raise ParameterError(
+                "result must be what explain returned, a Counterfactuals, got "
+                f"{type(result).__name__}."
+            )
+        result = result.to_pandas()
+        if set(result.frame.columns) != set(schema.names):
+            raise SchemaError(
+                f"The result has the columns {list(result.frame.columns)!r}, but this explainer "
+                f"was fitted on {schema.names!r}. Pass a result of this explainer."
+            )
+        factuals = _take(schema.encode(result.factuals), result.owner)
+        rows = schema.encode(result.frame)
+        changed = _changed(factuals, rows)
+        moved = [str(schema.names[at]) for at in schema.immutable if changed[at].any()]
+        if moved:
+            raise SchemaError(
+                f"The result changes {moved!r}, immutable for this explainer. "
+                "Pass a result of this explainer."
+            )
+        return cls(factuals, rows, changed[schema.mutable])
+
+    def of(self, some: slice) -> _Answers:
+        """The same for some of them."""
+        return _Answers(_take(self.factuals, some), _take(self.rows, some), self.changed[:, some])
+
+    @property
+    def codes(self) -> Codes:
+        """The counterfactuals as :meth:`compose` takes them."""
+        return np.where(self.changed, np.arange(len(self)), OWN).astype(np.int32)
+
+    def compose(self, answer: IntArray, codes: Codes) -> pd.DataFrame:
+        """Rows made of the person's own cells, those of the counterfactuals, training values.
+
+        ``codes`` are ``OWN``, the number of a counterfactual, or their number plus a code.
+        """
+        cells = [self.rows.frame.iloc[:, position] for position in self.rows.schema.mutable]
+        tables = [
+            pd.concat([cast(own, table), table], ignore_index=True)
+            for own, table in zip(cells, self.factuals.tables, strict=True)
+        ]
+        return self.factuals.compose(answer, codes, tables)
+
+
+def _try(trial: Trial, answers: _Answers) -> pd.DataFrame:
+    """The numbers of some counterfactuals, by one call of the predictor."""
+    n_answers = len(answers)
+    moved, moved_codes = _moves(trial, answers)
+    partly, partly_codes = _parts(answers)
+    frame = answers.compose(
+        np.concatenate([np.arange(n_answers), moved, partly]),
+        np.concatenate([answers.codes, moved_codes, partly_codes], axis=1),
+    )
+    scored = trial.decision.score(frame)
+    valid, of_moved, of_parts = np.split(scored.valid, [n_answers, n_answers + moved.size])
+    return pd.DataFrame(
+        {
+            "valid": valid,
+            "margin": trial.decision.margin(frame.iloc[:n_answers], scored.score[:n_answers]),
+            "stability": _shares(moved, of_moved, n_answers),
+            "partial": _shares(partly, of_parts, n_answers),
+            "minimal": np.bincount(partly[of_parts], minlength=n_answers) == 0,
+            "n_evaluated": 1
+            + np.bincount(moved, minlength=n_answers)
+            + np.bincount(partly, minlength=n_answers),
+        }
+    )
+
+
+def _moves(trial: Trial, answers: _Answers) -> tuple[IntArray, Codes]:
+    """Moves of the counterfactuals: whose they are, and their codes."""
+    first, count = _neighbours(answers, trial.scale)
+    mutable = answers.rows.schema.mutable
+    own = answers.rows.exact[mutable]
+    n_all, strides = np.ones(len(answers), dtype=np.int64), np.ones_like(count)
+    for row, options in enumerate(np.maximum(count, 1)):
+        strides[row] = n_all
+        n_all = np.minimum(n_all * options, trial.n_perturbations + 1)
+    n_tried = np.where(count.any(axis=0), np.minimum(n_all, trial.n_perturbations), 0)
+    answer, number = _numbered(n_tried)
+    too_many = n_all > trial.n_perturbations
+    at_random = too_many[answer]
+    keys = person_keys(trial.seed, answers.rows.descent[:, too_many].T)
+    keys = draw_keys(keys, np.arange(trial.n_perturbations)).ravel()
+
+    codes = answers.codes[:, answer]
+    for row in np.flatnonzero(count.any(axis=1)).tolist():
+        options = count[row, answer]
+        choice = number // strides[row, answer] % np.maximum(options, 1)
+        choice[at_random] = pick(keys, int(mutable[row]), options[at_random])
+        code, stay = first[row, answer] + choice, own[row, answer]
+        code += (stay >= 0) & (code >= stay)  # any value but its own
+        codes[row] = np.where(options > 0, len(answers) + code, codes[row])
+    return answer, codes
+
+
+def _neighbours(answers: _Answers, scale: float) -> tuple[IntArray, IntArray]:
+    """The lowest training code that each changed number may move to, and how many there are.
+
+    Both of shape (n_mutable, n_counterfactuals). The codes follow one another but for the
+    number's own, which is skipped and not counted.
+    """
+    schema = answers.rows.schema
+    first, count = np.zeros((2, *answers.changed.shape), dtype=np.int64)
+    for row, position in enumerate(schema.mutable):
+        feature, own = schema.features[position], answers.rows.exact[position]
+        values = answers.rows.numbers(position)
+        if feature.numbers is None or values is None or feature.spread == 0:
+            continue
+        # In the unit of training, if training held the value.
+        values = np.where(own >= 0, feature.numbers[own], values)
+        known = feature.numbers[: len(feature.known)]
+        with np.errstate(over="ignore"):
+            low, high = values - scale * feature.spread, values + scale * feature.spread
+        first[row] = np.searchsorted(known, low, side="left")
+        n_near = np.searchsorted(known, high, side="right") - first[row] - (own >= 0)
+        count[row] = np.where(answers.changed[row] & ~np.isnan(values), n_near, 0)
+    return first, count
+
+
+def _parts(answers: _Answers) -> tuple[IntArray, Codes]:
+    """Parts of the counterfactuals: whose they are, and their codes."""
+    changed = answers.changed
+    answer, number = _numbered(_count_parts(changed))
+    n_changed = changed.sum(axis=0)[answer]
+    # The number of each change among those of its counterfactual; elsewhere it means nothing.
+    change = np.maximum(np.cumsum(changed, axis=0) - 1, 0)[:, answer]
+    in_subset = ((number + 1) >> change) % 2 == 1
+    alone_or_left_out = np.where(number < n_changed, change == number, change != number - n_changed)
+    made = np.where(n_changed <= ALL_SUBSETS_OF, in_subset, alone_or_left_out)
+    return answer, np.where(made, answers.codes[:, answer], np.int32(OWN))
+
+
+def _count_parts(changed: BoolArray) -> IntArray:
+    """How many parts of each counterfactual are tried."""
+    n_changed = changed.sum(axis=0)
+    n_subsets = 2 ** np.clip(n_changed, 1, ALL_SUBSETS_OF) - 2
+    return np.where(n_changed <= ALL_SUBSETS_OF, n_subsets, 2 * n_changed)
+
+
+def _changed(factuals: EncodedRows, rows: EncodedRows) -> BoolArray:
+    """Cells that are not the person's own, shape (n_features, n_rows)."""
+    changed = factuals.exact != rows.exact
+    unseen = (factuals.exact < 0) & (rows.exact < 0)
+    for position in np.flatnonzero(unseen.any(axis=1)).tolist():
+        at = np.flatnonzero(unseen[position])
+        before, after = (side.frame.iloc[:, position].iloc[at] for side in (factuals, rows))
+        changed[position, at] = differ(before, after)
+    return changed
+
+
+def _take(rows: EncodedRows, places: IntArray | slice) -> EncodedRows:
+    """Those at the given places."""
+    return replace(
+        rows,
+        frame=rows.frame.iloc[places].reset_index(drop=True),
+        labels=rows.labels[places],
+        exact=rows.exact[:, places],
+        descent=rows.descent[:, places],
+    )
+
+
+def _chunks(n_rows: IntArray) -> Iterator[slice]:
+    """Neighbours that together ask about so many rows that one call can take them."""
+    chunk = (np.cumsum(n_rows) - n_rows) // ROWS_PER_CALL
+    starts = np.flatnonzero(np.diff(chunk, prepend=-1)).tolist()
+    for start, end in pairwise([*starts, n_rows.size]):
+        yield slice(start, end)
+
+
+def _numbered(counts: IntArray) -> tuple[IntArray, IntArray]:
+    """So many entries for each: whose each is, and its number among them from 0."""
+    owner = np.repeat(np.arange(counts.size), counts)
+    return owner, np.arange(owner.size) - np.repeat(np.cumsum(counts) - counts, counts)
+
+
+def _shares(owner: IntArray, valid: BoolArray, n_owners: int) -> FloatArray:
+    """Share of the valid among each owner's entries, NaN for an owner without any."""
+    total = np.bincount(owner, minlength=n_owners)
+    shares = np.full(n_owners, np.nan)
+    hits = np.bincount(owner[valid], minlength=n_owners)
+    return np.divide(hits, total, out=shares, where=total > 0)

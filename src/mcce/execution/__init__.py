@@ -1,0 +1,1 @@
+"""Where work runs and how its progress is shown."""

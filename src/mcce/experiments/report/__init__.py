@@ -1,0 +1,1 @@
+"""Reports of experiments: tables, figures, files and the page of all."""

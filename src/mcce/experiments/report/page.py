@@ -1,0 +1,236 @@
+"""One page of all reports: every table of the paper, what is published and what we get.
+
+Takes a folder of reports as ``write`` leaves them; gives a Markdown page and, in a folder beside
+it, its figures in few colours. What stands in no report is said here: which part of the paper is
+repeated by which experiment, and where its text and its code disagree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from ...errors import ParameterError
+from .files import table_text
+
+# Longer tables are folded up.
+LONG = 24
+WIDTH, N_COLOURS = 1200, 64
+_MACHINE, _LINKS = "Machine: ", ("[as SVG](", "[as CSV](")
+
+INTRODUCTION = """# The paper's experiments, repeated
+
+Every table and figure of *MCCE: Monte Carlo sampling of valid and realistic counterfactual
+explanations for tabular data* (Redelmeier, Jullum, Aas and Løland), with what is published beside
+what this package gives. This page is written by
+
+    mcce experiments all --data FOLDER --page docs/reproduction.md
+
+and is not edited by hand. Seconds hang on the machine, and what hangs on chance is a mean over
+seeds."""
+
+PARTS = [
+    ("table: predictive model settings", "compare", "black boxes"),
+    ("table of Experiment 1, all methods", "compare", ""),
+    ("table: one random factual of Adult", "example", ""),
+    ("table of Experiment 2, K varies", "samples", ""),
+    ("Experiment 3: histograms, correlation matrices, discriminator", "manifold", ""),
+    ("table and four figures of Experiment 4", "scaling", ""),
+    ("table of copies, section on privacy", "privacy", ""),
+    ("appendix: features that are not binarized", "levels", ""),
+    ("appendix: a random forest as the predictor", "forest", ""),
+    ("appendix: not conditioned on the decision", "unconditioned", ""),
+    ("appendix: histograms of the other features", "manifold", ""),
+    ("appendix: simulations mimicking the real data", "mimic", ""),
+    ("future steps: the visit sequence", "visit-order", "no figures in the paper"),
+    ("figure: the three steps", "", "an illustration"),
+    ("figure: parameters of the competing methods", "", "a picture that is not in the source"),
+]
+
+DISAGREEMENTS = [
+    (
+        "L1",
+        "Gower distance, a mean over the features between 0 and 1",
+        "the tables print the sum over the features",
+        "`l1` is the sum; `gower` is the mean",
+    ),
+    (
+        "L0",
+        "number of features changed",
+        "differences up to 1e-5 of the range do not count",
+        "`l0` counts as they did, `l0_exact` counts all",
+    ),
+    (
+        "Adult",
+        "4 + 8 features",
+        "6 + 7: CLUE changes 13.00 features",
+        "the 13",
+    ),
+    (
+        "two levels",
+        "the most frequent class and its counterpart",
+        "in Adult groups made by hand: Married, Managerial-Specialist, Husband, …",
+        "these groups for Adult, most frequent or other for FICO and German Credit",
+    ),
+    (
+        "not binarized",
+        "all levels, 41 countries",
+        "the published script keeps the three most frequent levels and the rest: four in all",
+        "all levels, 42 countries with the unknown one",
+    ),
+    (
+        "scaling",
+        "mean 0 and standard deviation 1",
+        "the range from 0 to 1, the default of CARLA",
+        "the second, for networks and distances",
+    ),
+    (
+        "who is explained",
+        "test observations",
+        "the first declined rows of the whole file, of which most trained the network and all "
+        "trained the trees",
+        "the same; `--factuals heldout` takes people on whom the network was not trained",
+    ),
+    (
+        "Give Me Some Credit",
+        "150,000 rows, those with missing cells dropped",
+        "the script reads a file without outliers too, about 115,500 rows",
+        "the 120,269 complete rows, those without outliers beside them; a quarter of the latter "
+        "where generated rows are judged",
+    ),
+    (
+        "FICO",
+        "10,459 rows; 1 is Bad",
+        "588 records are -9 in every cell, and what is explained is Bad, so Good is desired",
+        "without the 588, with them beside it; Good is desired",
+    ),
+    (
+        "visit sequence",
+        "the order of the variables in the data",
+        "numbers first, then categories by name",
+        "that of the code; others beside it",
+    ),
+    ("trees", "q - 1", "one for each of the q conditionals", "q"),
+    (
+        "draws",
+        "independent",
+        "chance starts anew in every leaf: equal in leaves of equal size",
+        "independent, and the same for a person whoever else is asked about",
+    ),
+    (
+        "time",
+        "MCCE in all",
+        "without the predictor's decisions on the training rows; the appendix' 25, 32, 6 and 34 "
+        "seconds for the real data are 15.00, 19.58, 3.71 and 15.47 in the table",
+        "CPU seconds of one thread; each report says what is in them",
+    ),
+    (
+        "the other methods",
+        "CARLA with its default parameters",
+        "FACE started from another person's row, CEM-VAE explained another network, CLUE's "
+        "fractions count as changes, C-CHVAE and CRUDS tie indicators in pairs; CLUE's L0 of 20.09 "
+        "for 20 features is impossible",
+        "their published rows as published; what they measure is another matter",
+    ),
+]
+
+
+def write_page(reports: Path, page: Path, names: Sequence[str]) -> Path:
+    """Write the page of the reports in a folder.
+
+    Parameters
+    ----------
+    reports
+        Folder with the reports.
+    page
+        File for the page; figures go into a folder of the same name without the ending.
+    names
+        Experiments in the order of the page; those without a report are said to be missing.
+    """
+    found = [name for name in names if (reports / f"{name}.md").is_file()]
+    if not found:
+        raise ParameterError(
+            f"The page is made of reports, but {str(reports)!r} holds none of "
+            f"{', '.join(names)}. Run experiments with the same --out first."
+        )
+    texts = {name: (reports / f"{name}.md").read_text(encoding="utf-8") for name in found}
+    figures = page.with_suffix("")
+    figures.mkdir(parents=True, exist_ok=True)
+    parts = [INTRODUCTION, *_machines(texts), "## What is where", table_text(_contents(found))]
+    parts += ["## Where text and code disagree", table_text(_disagreements())]
+    for name in found:
+        parts.append(_section(texts[name], name, figures.name))
+        for picture in sorted(reports.glob(f"{name}-*.png")):
+            if f"({picture.name})" in texts[name]:
+                _shrink(picture, figures / picture.name)
+    page.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+    return page
+
+
+def _machines(texts: dict[str, str]) -> list[str]:
+    """The line on the machine, or several with who ran there."""
+    ran: dict[str, list[str]] = {}
+    for name, text in texts.items():
+        for line in text.splitlines():
+            if line.startswith(_MACHINE):
+                ran.setdefault(line, []).append(name)
+    if len(ran) == 1:
+        return list(ran)
+    return [f"{line} ({', '.join(names)})" for line, names in ran.items()]
+
+
+def _contents(found: Sequence[str]) -> pd.DataFrame:
+    rows = []
+    for part, name, remark in PARTS:
+        missing = name and name not in found
+        told = f"[{name}](#{name})" if name and not missing else name or "-"
+        rows.append({"in the paper": part, "here": told, "": "not run" if missing else remark})
+    return pd.DataFrame(rows)
+
+
+def _disagreements() -> pd.DataFrame:
+    heads = ["what", "the text", "the code, the data or the tables", "here"]
+    return pd.DataFrame(DISAGREEMENTS, columns=heads)
+
+
+def _section(text: str, name: str, folder: str) -> str:
+    """A report as a section: headings one level down, figures from the page's folder."""
+    blocks = []
+    for block in text.strip().split("\n\n"):
+        if block.startswith((_MACHINE, *_LINKS)):
+            continue
+        if block.startswith("# "):
+            blocks.append(f'<a id="{name}"></a>\n\n## {block[2:]}')
+        elif block.startswith("## "):
+            blocks.append(f"#{block}")
+        elif block.startswith("!["):
+            blocks.append(block.replace("](", f"]({folder}/"))
+        elif block.startswith("| "):
+            blocks.append(_folded(block))
+        else:
+            blocks.append(block)
+    return "\n\n".join(blocks)
+
+
+def _folded(table: str) -> str:
+    """A table, behind a click if it is long."""
+    n_rows = table.count("\n") - 1
+    if n_rows <= LONG:
+        return table
+    return f"<details><summary>{n_rows} rows</summary>\n\n{table}\n\n</details>"
+
+
+def _shrink(source: Path, target: Path) -> None:
+    """A picture no wider than the page and in few colours."""
+    from PIL import Image  # comes with matplotlib, which drew the figure
+
+    with Image.open(source) as picture:
+        drawn: Any = picture.convert("RGB")
+        if drawn.width > WIDTH:
+            height = round(drawn.height * WIDTH / drawn.width)
+            drawn = drawn.resize((WIDTH, height), Image.Resampling.LANCZOS)
+        # An octree keeps the few pixels of a line in their colour; a median cut makes them grey.
+        drawn.quantize(N_COLOURS, method=Image.Quantize.FASTOCTREE).save(target, optimize=True)

@@ -1,0 +1,154 @@
+"""The visit sequence: in which order the chain models the mutable features.
+
+Paper, section "Future steps": one might visit the most correlated features first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..errors import ParameterError
+from ..kernels import BoolArray, FloatArray, IntArray
+from ..tables.schema import EncodedRows, Schema
+
+DECIMALS = 12
+
+
+def visit_order(
+    order: str | Sequence[Hashable], rows: EncodedRows, decision: BoolArray | None
+) -> IntArray:
+    """Positions of the mutable features in the order they are modelled.
+
+    Parameters
+    ----------
+    order
+        ``"data"``: column order; ``"correlation"``: the feature most associated with what is
+        already visited comes next; or the names of all mutable features.
+    rows
+        The training rows.
+    decision : (n_train,) or None
+        The decision, None if the chain does not condition on it.
+    """
+    schema = rows.schema
+    if isinstance(order, str) and order == "data":
+        return schema.mutable
+    if isinstance(order, str) and order == "correlation":
+        return _by_association(rows, decision)
+    return _by_name(order, schema)
+
+
+def _by_name(names: Any, schema: Schema) -> IntArray:
+    mutable = [schema.names[position] for position in schema.mutable]
+    listed = isinstance(names, (list, tuple)) and all(isinstance(name, Hashable) for name in names)
+    if not listed or len(names) != len(mutable) or set(names) != set(mutable):
+        raise ParameterError(
+            'visit_order must be "data", "correlation" or a list that names every mutable column '
+            f"once: expected some order of {mutable!r}, got {names!r}."
+        )
+    return np.array([schema.names.index(name) for name in names], dtype=np.int64)
+
+
+def _by_association(rows: EncodedRows, decision: BoolArray | None) -> IntArray:
+    """Greedily the unvisited feature with the largest mean association to the visited ones."""
+    columns: list[Column] = [
+        _column(rows, position) for position in range(len(rows.schema.features))
+    ]
+    visited = [columns[position] for position in rows.schema.immutable]
+    if decision is not None:
+        visited.append(Levels(decision.astype(np.int64)))
+    waiting = list(rows.schema.mutable)
+    order = []
+    while waiting:
+        # Rounded, so that the last bit of a sum on another machine cannot turn a tie.
+        scores = [
+            round(float(np.mean([association(columns[w], v) for v in visited] or [0.0])), DECIMALS)
+            for w in waiting
+        ]
+        best = waiting.pop(int(np.argmax(scores)))
+        order.append(best)
+        visited.append(columns[best])
+    return np.array(order, dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class Numeric:
+    """A numeric column, NaN for missing."""
+
+    values: FloatArray
+
+
+@dataclass(frozen=True)
+class Levels:
+    """A categorical column by the numbers of its levels, missing being one of them."""
+
+    codes: IntArray
+
+
+Column = Numeric | Levels
+
+
+def _column(rows: EncodedRows, position: int) -> Column:
+    numbers = rows.numbers(position)
+    return Levels(rows.descent[position].astype(np.int64)) if numbers is None else Numeric(numbers)
+
+
+def association(first: Column, second: Column) -> float:
+    """Strength of association in [0, 1] of two columns, 0 where one is constant.
+
+    Absolute Pearson correlation of two numeric columns, correlation ratio of a numeric and a
+    categorical one, bias-corrected Cramér's V of two categorical ones. Rows with a missing number
+    are left out.
+    """
+    match first, second:
+        case Numeric(a), Numeric(b):
+            kept = ~(np.isnan(a) | np.isnan(b))
+            return _pearson(a[kept], b[kept])
+        case Numeric(a), Levels(codes):
+            kept = ~np.isnan(a)
+            return _correlation_ratio(a[kept], codes[kept])
+        case Levels(codes), Levels(others):
+            return _cramer(codes, others)
+        case _:
+            return association(second, first)
+
+
+def _pearson(a: FloatArray, b: FloatArray) -> float:
+    if not a.size:
+        return 0.0
+    a, b = a - a.mean(), b - b.mean()
+    scale = np.sqrt((a * a).sum() * (b * b).sum())
+    return float(min(abs((a * b).sum()) / scale, 1.0)) if scale > 0 else 0.0
+
+
+def _correlation_ratio(numbers: FloatArray, levels: IntArray) -> float:
+    """Square root of the share of variance that lies between the levels."""
+    if not numbers.size:
+        return 0.0
+    centred = numbers - numbers.mean()
+    total = (centred * centred).sum()
+    if total == 0:
+        return 0.0
+    counts = np.bincount(levels)
+    sums = np.bincount(levels, weights=centred)
+    between = (sums[counts > 0] ** 2 / counts[counts > 0]).sum()
+    return float(np.sqrt(min(between / total, 1.0)))
+
+
+def _cramer(a: IntArray, b: IntArray) -> float:
+    """Cramér's V with Bergsma's correction for bias."""
+    n = a.size
+    _, a = np.unique(a, return_inverse=True)
+    _, b = np.unique(b, return_inverse=True)
+    n_a, n_b = int(a.max()) + 1, int(b.max()) + 1
+    if n_a == 1 or n_b == 1:
+        return 0.0
+    seen, counts = np.unique(a * n_b + b, return_counts=True)
+    expected = np.bincount(a)[seen // n_b] * np.bincount(b)[seen % n_b] / n
+    phi2 = float((counts * counts / expected).sum()) / n - 1.0
+    phi2 = max(0.0, phi2 - (n_a - 1) * (n_b - 1) / (n - 1))
+    width = min(n_a - (n_a - 1) ** 2 / (n - 1), n_b - (n_b - 1) ** 2 / (n - 1)) - 1
+    return float(np.sqrt(min(phi2 / width, 1.0))) if width > 0 else 0.0

@@ -1,0 +1,1 @@
+"""What real rows with the desired decision look like, calibrated on held-out rows."""

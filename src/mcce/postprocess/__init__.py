@@ -1,0 +1,1 @@
+"""Step 3 of the paper: validate, filter and rank candidates; choose answers that differ."""

@@ -1,0 +1,137 @@
+"""Several answers that differ: which of a person's valid candidates to return.
+
+Beyond the paper, which returns the l best. A candidate is needless if it changes all that a better
+valid one changes, to the same values, and more. The pool is a person's first ``POOL * l`` valid
+candidates that are not. Its best is taken; then, again and again, the one of largest
+``diversity * difference - (1 - diversity) * gower``, of equals the better ranked: ``gower`` is its
+distance to the person, ``difference`` its Gower distance to the nearest of those taken.
+
+Always true: the first answer is the best candidate; nobody's choice depends on anybody else.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..kernels import BoolArray, Codes, Comparison, FloatArray, IntArray
+
+# Candidates to choose from, for each counterfactual that is asked for.
+POOL = 10
+# Infinite distances count as this, so that they can be weighed against each other.
+FAR = np.finfo(np.float64).max
+
+
+class Pool:
+    """The candidates found for each person of a block that no better one makes needless."""
+
+    def __init__(self, comparison: Comparison, n_wanted: int) -> None:
+        n_people = comparison.group.size
+        self.comparison = comparison
+        self._draw: Codes = np.zeros((n_people, n_wanted), dtype=np.int32)
+        self._n_kept: IntArray = np.zeros(n_people, dtype=np.int64)
+
+    def needed(self, person: IntArray, draw: Codes) -> BoolArray:
+        """Candidates that nothing in the pool makes needless, shape (n_people, n_draws)."""
+        needed = np.ones(draw.shape, dtype=bool)
+        for place in range(int(self._n_kept[person].max(initial=0))):
+            some = np.flatnonzero(self._n_kept[person] > place)
+            better = self._draw[person[some], place]
+            needed[some] &= ~self._as_much(person[some], draw[some], better)
+        return needed
+
+    def keep(self, person: IntArray, draw: Codes, valid: BoolArray) -> BoolArray:
+        """Those of the valid candidates that come into the pool, which takes them best first."""
+        left, kept = valid.copy(), np.zeros_like(valid)
+        while True:
+            room = self._n_kept[person] < self._draw.shape[1]
+            some = np.flatnonzero(left.any(axis=1) & room)
+            if not some.size:
+                return kept
+            at, who = left[some].argmax(axis=1), person[some]
+            best = draw[some, at]
+            kept[some, at] = True
+            self._draw[who, self._n_kept[who]] = best
+            self._n_kept[who] += 1
+            left[some] &= ~self._as_much(who, draw[some], best)
+
+    def _as_much(self, person: IntArray, draw: Codes, better: Codes) -> BoolArray:
+        """Candidates that make all changes that ``better``, one of each person, makes."""
+        compared = self.comparison
+        group = compared.group[person]
+        same = np.ones(draw.shape, dtype=bool)
+        for codes, own in zip(compared.codes, compared.own_codes, strict=True):
+            change = codes[group, better]
+            unchanged = change == own[person]
+            same &= (codes[group[:, None], draw] == change[:, None]) | unchanged[:, None]
+        return same
+
+
+def diverse_ranks(
+    comparison: Comparison,
+    person: IntArray,
+    draw: Codes,
+    place: IntArray,
+    gower: FloatArray,
+    *,
+    n_counterfactuals: int,
+    diversity: float,
+) -> IntArray:
+    """Rank of each pooled candidate among its person's answers, from 1; 0 for those not taken.
+
+    Parameters
+    ----------
+    comparison
+        The people and their candidates.
+    person, draw : (n_pooled,)
+        Everybody's pool, as numbered in the comparison.
+    place : (n_pooled,)
+        Place of each in the pool of its person, best first, from 0 without gaps.
+    gower : (n_pooled,)
+        Distance of each to its person.
+    n_counterfactuals
+        How many to take at most.
+    diversity
+        Weight of the difference to other answers, from 0 to 1, against that of the distance.
+    """
+    people, row = np.unique(person, return_inverse=True)
+    shape = people.size, int(place.max(initial=0)) + 1
+    draws, cost, free = np.zeros(shape, np.int32), np.zeros(shape), np.zeros(shape, dtype=bool)
+    draws[row, place], cost[row, place], free[row, place] = draw, np.minimum(gower, FAR), True
+    codes = comparison.codes[:, comparison.group[people][:, None], draws]
+    numbers = _numbers(comparison, people, codes)
+
+    rank, nearest = np.zeros(shape, dtype=np.int64), np.full(shape, FAR)
+    taken = np.zeros(people.size, dtype=np.int64)
+    for number in range(1, n_counterfactuals + 1):
+        some = np.flatnonzero(free.any(axis=1))
+        if not some.size:
+            break
+        rank[some, taken[some]], free[some, taken[some]] = number, False
+        difference = np.zeros(shape)
+        for feature, spread in enumerate(comparison.spreads):
+            difference += _difference(codes[feature], numbers[feature], spread, taken)
+        nearest = np.minimum(nearest, np.minimum(difference / comparison.n_features, FAR))
+        value = diversity * nearest - (1.0 - diversity) * cost
+        taken = np.where(free, value, -np.inf).argmax(axis=1)
+    return rank[row, place]
+
+
+def _numbers(comparison: Comparison, people: IntArray, codes: Codes) -> list[FloatArray | None]:
+    """The value of each code in the pools, the person's own where it has no code."""
+    return [
+        None if table is None else np.where(drawn < 0, own[people][:, None], table[drawn])
+        for table, own, drawn in zip(comparison.numbers, comparison.own_numbers, codes, strict=True)
+    ]
+
+
+def _difference(
+    codes: Codes, numbers: FloatArray | None, spread: float, taken: IntArray
+) -> FloatArray:
+    """By how much each candidate differs in a feature from the one at ``taken`` (Gower)."""
+    people = np.arange(taken.size)
+    differs = codes != codes[people, taken][:, None]
+    if numbers is None:
+        return differs.astype(np.float64)
+    with np.errstate(over="ignore"):  # too far to tell is infinitely far
+        gap = np.abs(numbers - numbers[people, taken][:, None]) / spread
+    return np.where(differs, np.where(np.isnan(gap), 1.0, gap), 0.0)

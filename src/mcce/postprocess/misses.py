@@ -1,0 +1,83 @@
+"""Why people have no counterfactual, and which candidate came nearest.
+
+Only here are candidates scored that a rule excludes. Takes a validation that has ended; gives a
+reason and a nearest miss for everybody it found nothing for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..kernels import BoolArray, IntArray, Listing
+from .ranking import Ranked
+from .validation import LazyValidation, Picks
+
+
+@dataclass(frozen=True, eq=False)
+class Misses:
+    """Nearest misses of people without a counterfactual, their scores, and why they have none."""
+
+    picks: Picks
+    reasons: list[str]
+
+    @classmethod
+    def none(cls) -> Misses:
+        """Nobody's."""
+        return cls(Picks.join([]), [])
+
+
+def explain_misses(validation: LazyValidation) -> Misses:
+    """Why people who were asked for in vain have no counterfactual.
+
+    Only here are candidates scored that a rule excludes. The nearest miss has the best score,
+    then the best rank.
+    """
+    ranked, cache = validation.ranked, validation.cache
+    person = np.flatnonzero(validation.settled & (validation.n_found == 0))
+    listing = ranked.list_all(person)
+    n_draws = listing.draw.shape[1]
+    listed = np.arange(n_draws) < listing.n_allowed[:, None]
+    who, at = np.nonzero(listed)
+    cache.ask(person[who], listing.draw[who, at])
+    group = ranked.candidates.group[person][:, None]
+    valid = cache.valid[group, listing.draw] & listed
+    shortfall = cache.decision.shortfall(cache.score[group, listing.draw])
+    nearest = np.lexsort((shortfall, ~valid, ~listed), axis=-1)[:, 0]
+    rows = np.arange(person.size)
+    picks = Picks(
+        person,
+        listing.draw[rows, nearest],
+        np.zeros_like(person),
+        listing.sparsity[rows, nearest],
+        listing.gower[rows, nearest],
+    )
+    return Misses(picks, _reasons(ranked, person, listing, valid))
+
+
+def _reasons(ranked: Ranked, person: IntArray, listing: Listing, valid: BoolArray) -> list[str]:
+    """Each person's reason: no candidate is valid, or every valid one is excluded by something."""
+    ranking = ranked.ranking
+    excluded = {
+        name: ~np.take_along_axis(kept[person], listing.draw.astype(np.int64), axis=1)
+        for name, kept in ranked.passed.items()
+    }
+    if ranking.max_sparsity is not None:
+        excluded[f"max_sparsity={ranking.max_sparsity}"] = listing.sparsity > ranking.max_sparsity
+    if ranking.max_distance is not None:
+        excluded[f"max_distance={ranking.max_distance}"] = listing.distance > ranking.max_distance
+    allowed = np.arange(valid.shape[1]) < listing.n_allowed[:, None]
+    for out in excluded.values():
+        allowed &= ~out
+    reasons = []
+    for row, n_valid in enumerate(valid.sum(axis=1)):
+        n_distinct, n_allowed = listing.n_allowed[row], int(allowed[row].sum())
+        looked_at = f"{valid.shape[1]} draws ({n_distinct} distinct, {n_allowed} allowed)"
+        if not n_valid:
+            reasons.append(f"no valid candidate among {looked_at}")
+            continue
+        counts = {name: int((out[row] & valid[row]).sum()) for name, out in excluded.items()}
+        named = ", ".join(f"{name} ({count})" for name, count in counts.items() if count)
+        reasons.append(f"all {n_valid} valid candidates among {looked_at} are excluded by {named}")
+    return reasons

@@ -1,0 +1,119 @@
+"""The order of candidates: by number of changes, then distance, then draw number.
+
+Paper, section "Post-processing". Takes a block of candidates and how they are ranked; gives each
+person's best ones in order, listed as far as anybody needs them.
+
+Always true: the order is strict, so ties are reproducible; the predictor is not called.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..candidates import Candidates
+from ..distances import Gower
+from ..kernels import BoolArray, IntArray, Listing, rank
+from ..protocols import Distance, Rule
+from .diversity import POOL
+
+# Candidates listed per person at first.
+N_LISTED = 16
+
+
+@dataclass(frozen=True, eq=False)
+class Ranking:
+    """How candidates are chosen.
+
+    Parameters
+    ----------
+    n_counterfactuals
+        How many each person gets at most.
+    rank_by
+        ``"sparsity"`` and ``"distance"``, one or both, the first being decisive.
+    distance
+        The distance behind that name.
+    tolerance
+        Numeric differences up to this share of the training range do not count in sparsity.
+    max_sparsity, max_distance
+        Upper bounds on what is returned.
+    rules
+        Candidates must pass all of them.
+    diversity
+        From 0 to 1, how much several counterfactuals of a person must differ; None: the best.
+    """
+
+    n_counterfactuals: int
+    rank_by: tuple[str, ...]
+    distance: Distance
+    tolerance: float = 0.0
+    max_sparsity: int | None = None
+    max_distance: float | None = None
+    rules: tuple[Rule, ...] = ()
+    diversity: float | None = None
+
+    @property
+    def n_wanted(self) -> int:
+        """Valid candidates of a person to look for: all that are returned, or a pool of them."""
+        return self.n_counterfactuals * (1 if self.diversity is None else POOL)
+
+
+class Ranked:
+    """A block of candidates in order, listed as far as anybody needs them.
+
+    Attributes
+    ----------
+    candidates, ranking
+        The block, and how it is ordered.
+    n_wanted
+        Valid candidates of a person to look for, as far as there are draws.
+    passed
+        Per rule, the candidates it lets pass, shape (n_people, n_draws).
+    first
+        The best few of everybody.
+    """
+
+    def __init__(self, candidates: Candidates, ranking: Ranking) -> None:
+        self.candidates = candidates
+        self.ranking = ranking
+        self.n_wanted = min(ranking.n_wanted, candidates.draws.size)
+        self.passed = {rule.name: rule(candidates) for rule in ranking.rules}
+        distance = ranking.distance
+        plain = type(distance) is Gower and distance.weights is None
+        self._distance = None if plain else distance(candidates)
+        n_listed = max(N_LISTED, 4 * self.n_wanted)
+        self.first = self.list_allowed(np.arange(candidates.people.size), n_listed)
+
+    def list_allowed(self, person: IntArray, n_best: int) -> Listing:
+        """The best candidates of some people that may be returned."""
+        allowed = self.candidates.distinct[self.candidates.group[person]]
+        for kept in self.passed.values():
+            allowed &= kept[person]
+        return self._list(
+            person, allowed, n_best, self.ranking.max_sparsity, self.ranking.max_distance
+        )
+
+    def list_all(self, person: IntArray) -> Listing:
+        """All distinct candidates of some people in order, excluded ones too."""
+        distinct = self.candidates.distinct[self.candidates.group[person]]
+        return self._list(person, distinct, self.candidates.draws.size, None, None)
+
+    def _list(
+        self,
+        person: IntArray,
+        allowed: BoolArray,
+        n_best: int,
+        max_sparsity: int | None,
+        max_distance: float | None,
+    ) -> Listing:
+        return rank(
+            self.candidates.comparison.of(person),
+            allowed,
+            rank_by=self.ranking.rank_by,
+            n_best=min(n_best, self.candidates.draws.size),
+            tolerance=self.ranking.tolerance,
+            max_sparsity=max_sparsity,
+            max_distance=max_distance,
+            distance=None if self._distance is None else self._distance[person],
+        )

@@ -1,0 +1,1 @@
+"""Frames of every kind, columns, dtypes and the schema: the one data boundary."""

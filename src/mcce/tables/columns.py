@@ -1,0 +1,324 @@
+"""Single columns: names, kinds, ranks and levels, whatever pandas stores them in.
+
+Everything that must know a dtype is here and in ``conform``, so that the rest of the package never
+asks. A missing cell is whatever pandas calls missing (None, NaN, NaT, NA): all are one value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence, Set
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+from pandas.api import types
+
+from ..errors import SchemaError
+from ..kernels import BoolArray, Codes, FloatArray, IntArray
+
+Kind = Literal["numeric", "categorical"]
+
+
+def check_names(names: Any, frame: pd.DataFrame, argument: str) -> list[Hashable]:
+    """Exact column names of the frame, in the order given, each once."""
+    if names is None:
+        return []
+    listed = (Sequence, Set, pd.Index, pd.Series, np.ndarray)
+    single = isinstance(names, (str, bytes)) or getattr(names, "ndim", 1) == 0
+    if single or not isinstance(names, listed):
+        raise SchemaError(
+            f"{argument} must be a list of column names, got {names!r}. "
+            f"Write {argument}=[{names!r}] for a single column."
+        )
+    # A set and not the index itself, which would find "2024" among dates; and True is not 1.
+    known = {(name, isinstance(name, bool)) for name in frame.columns}
+    absent = [
+        name
+        for name in names
+        if not isinstance(name, Hashable) or (name, isinstance(name, bool)) not in known
+    ]
+    if absent:
+        raise SchemaError(
+            f"{argument} names columns that are not in the data: {absent!r}. "
+            f"The columns are {list(frame.columns)!r}."
+        )
+    return list(dict.fromkeys(names))
+
+
+def check_kinds(kinds: Any, frame: pd.DataFrame) -> Mapping[Hashable, Kind]:
+    """Kinds by exact column name."""
+    if kinds is None:
+        return {}
+    if not isinstance(kinds, Mapping):
+        raise SchemaError(
+            f'kinds must map column names to "numeric" or "categorical", got {kinds!r}. '
+            'Write e.g. kinds={"zip": "categorical"}.'
+        )
+    check_names(list(kinds), frame, "kinds")
+    for name, kind in kinds.items():
+        if kind not in ("numeric", "categorical"):
+            raise SchemaError(f'kinds[{name!r}] must be "numeric" or "categorical", got {kind!r}.')
+    return kinds
+
+
+def check_kind(series: pd.Series[Any], declared: Kind | None) -> Kind:
+    """Kind of a training column, from its dtype unless declared."""
+    check_storage(series)
+    natural = _natural_kind(series, declared)
+    if declared == "numeric" and not is_measured(series.dtype) and series.dtype.kind != "b":
+        raise SchemaError(
+            f"Column {series.name!r} is declared numeric but has dtype {series.dtype}. "
+            "Convert it first (pd.to_numeric), or leave it categorical."
+        )
+    kind = declared or natural
+    if kind == "numeric":
+        check_finite(series)
+    return kind
+
+
+def check_storage(series: pd.Series[Any]) -> None:
+    """Cells must be stored as numbers, times, booleans, strings, categories or objects."""
+    dtype = series.dtype
+    if isinstance(dtype, np.dtype) and not dtype.isnative:
+        raise SchemaError(
+            f"Column {series.name!r} is stored in the byte order of another machine, which pandas "
+            f"cannot sort. Convert it with .astype({str(dtype.newbyteorder('='))!r})."
+        )
+    known = (pd.CategoricalDtype, pd.StringDtype)
+    dense = not isinstance(dtype, pd.SparseDtype)
+    if isinstance(dtype, known) or (dense and (dtype.kind in "bU" or types.is_object_dtype(dtype))):
+        return
+    if not is_measured(dtype):
+        raise SchemaError(
+            f"Column {series.name!r} has dtype {dtype}, which is neither numeric nor categorical. "
+            "Convert it to numbers, strings, categories, booleans or datetimes. Complex data not "
+            "supported, nor sparse, period, interval, decimal or longdouble columns."
+        )
+
+
+def is_missing(series: pd.Series[Any]) -> BoolArray:
+    """Missing cells; NaN inside a nullable float, which pandas 2 tells apart from NA, is one."""
+    missing = np.asarray(series.array.isna(), dtype=bool)
+    if series.dtype.kind == "f" and not isinstance(series.dtype, np.dtype):
+        missing = missing | np.isnan(series.to_numpy(dtype=np.float64, na_value=np.nan))
+    return missing
+
+
+def is_ordered(dtype: Any) -> bool:
+    """Whether the levels of a categorical column have an order of their own."""
+    return isinstance(dtype, pd.CategoricalDtype) and bool(dtype.ordered)
+
+
+def is_measured(dtype: Any) -> bool:
+    """Whether cells of this dtype are numbers: they have an order and a difference."""
+    if isinstance(dtype, pd.SparseDtype) or str(dtype) == "halffloat[pyarrow]":
+        return False
+    return is_time(dtype) or (dtype.kind in "iuf" and dtype.itemsize <= 8)
+
+
+def is_time(dtype: Any) -> bool:
+    """Whether cells of this dtype are dates or durations."""
+    return dtype.kind in "mM"
+
+
+def check_finite(series: pd.Series[Any]) -> None:
+    """Infinity is no value of a numeric feature, and neither may their differences be."""
+    if series.dtype.kind in "iumMb":
+        return
+    numbers = as_numbers(series)
+    n_infinite = int(np.isinf(numbers).sum())
+    if n_infinite:
+        raise SchemaError(
+            f"Column {series.name!r} holds infinity in {n_infinite} of {len(series)} rows. "
+            "Replace it by a number or by a missing value."
+        )
+    present = numbers[~np.isnan(numbers)]
+    with np.errstate(over="ignore"):
+        overflows = present.size and np.isinf(2 * (present.max() - present.min()))
+    if overflows:
+        raise SchemaError(
+            f"The range of column {series.name!r} is too large for float64: "
+            f"{float(present.min())!r} to {float(present.max())!r}. Rescale the column."
+        )
+
+
+def code_values(series: pd.Series[Any], kind: Kind) -> tuple[Codes, IntArray, bool]:
+    """Ranks of a training column's cells among its distinct values, missing last.
+
+    Returns the ranks, the positions at which each value first stands, and whether one is missing.
+    """
+    missing = is_missing(series)
+    has_missing = bool(missing.any())
+    cells = series[~missing] if has_missing else series
+    if kind == "numeric":
+        numbers, values = pd.factorize(_native(cells))
+        order = np.argsort(values)
+    else:
+        numbers, levels = factorize(cells)
+        order = _level_order(cells, numbers, levels)
+    rank = np.empty(order.size, dtype=np.int32)
+    rank[order] = np.arange(order.size)
+    first = _first_of_each(numbers)[order]
+    if not has_missing:
+        return rank[numbers], first, False
+    codes = np.full(len(series), order.size, dtype=np.int32)
+    codes[~missing] = rank[numbers]
+    return codes, np.append(np.flatnonzero(~missing)[first], np.argmax(missing)), True
+
+
+def as_numbers(series: pd.Series[Any], like: Any = None) -> FloatArray:
+    """Numeric cells as float64, NaN for missing.
+
+    Dates and durations are counted in their own unit, or in that of another dtype.
+    """
+    if isinstance(series.dtype, np.dtype) and series.dtype.kind in "iuf":
+        return series.to_numpy(dtype=np.float64, copy=True)
+    missing = is_missing(series)
+    numbers = np.full(len(series), np.nan)
+    numbers[~missing] = _native(series[~missing])
+    if like is not None and is_time(like) and is_time(series.dtype):
+        numbers *= _unit(series.dtype) / _unit(like)
+    return numbers
+
+
+def rank_numbers(known: pd.Series[Any], cells: pd.Series[Any]) -> tuple[Codes, Codes]:
+    """Exact rank (-1 if unknown) and rank of the nearest known value (midpoints to the lower)."""
+    if known.empty:
+        return np.full(len(cells), -1, np.int32), np.zeros(len(cells), np.int32)
+    if known.dtype != cells.dtype:
+        known = known.astype(cells.dtype)
+    keys, values = _native(known), _native(cells)
+    above = np.searchsorted(keys, values)
+    above_or_last = np.minimum(above, keys.size - 1)
+    exact = np.where(keys[above_or_last] == values, above_or_last, -1)
+    below = np.maximum(above_or_last - 1, 0)
+    nearer_below = _gap(keys[below], values) <= _gap(values, keys[above_or_last])
+    nearest = np.where(nearer_below, below, above_or_last)
+    nearest = np.where(above == 0, 0, np.where(above == keys.size, keys.size - 1, nearest))
+    nearest = np.where(exact >= 0, exact, nearest)
+    return exact.astype(np.int32), nearest.astype(np.int32)
+
+
+def match_levels(ranks: Mapping[Any, int], cells: pd.Series[Any]) -> Codes:
+    """Rank of each cell's level, -1 if it has none."""
+    if isinstance(cells.dtype, pd.CategoricalDtype):
+        numbers, levels = cells.array.codes, cells.dtype.categories.to_numpy(dtype=object)
+    else:
+        numbers, levels = factorize(cells)
+    return np.array([ranks.get(level, -1) for level in levels], dtype=np.int32)[numbers]
+
+
+def factorize(series: pd.Series[Any]) -> tuple[IntArray, np.ndarray]:
+    """Number of each cell's level, as they come, and the levels as plain Python objects."""
+    try:
+        numbers, levels = series.array.factorize()
+    except TypeError as error:
+        raise SchemaError(
+            f"The levels of column {series.name!r} cannot be compared ({error}). "
+            "Make them strings, e.g. with .astype(str)."
+        ) from None
+    return numbers, levels.to_numpy(dtype=object)
+
+
+def plain(series: pd.Series[Any]) -> np.ndarray:
+    """Cells as plain Python objects, whatever they are stored in."""
+    return series.array.to_numpy(dtype=object)
+
+
+def differ(old: pd.Series[Any], new: pd.Series[Any]) -> BoolArray:
+    """Cells of two columns that are not equal, two missing ones being equal."""
+    differ = is_missing(old) != is_missing(new)
+    present = np.flatnonzero(~is_missing(old) & ~is_missing(new))
+    pairs = zip(plain(old)[present], plain(new)[present], strict=True)
+    differ[present] = [bool(before != after) for before, after in pairs]
+    return differ
+
+
+def assemble(cells: Sequence[Any], headings: pd.Index[Any]) -> pd.DataFrame:
+    """A frame of columns whose names may be anything that pandas allows."""
+    # The dtype is said, or pandas 3 would make strings of objects that are strings.
+    series = [pd.Series(c, dtype=object) if types.is_object_dtype(c.dtype) else c for c in cells]
+    frame = pd.DataFrame(dict(enumerate(series)))
+    frame.columns = headings
+    return frame
+
+
+def stack(own: Any, table: Any) -> Any:
+    """Two arrays of one dtype, one after the other."""
+    if isinstance(own, np.ndarray):
+        return np.concatenate([own, table])
+    pieces = type(own)._concat_same_type([own, table])
+    # In one piece: Arrow would join the pieces again at every take.
+    return pieces.take(np.arange(len(pieces)))
+
+
+def unwrapped(column: pd.Series[Any]) -> Any:
+    """A column as an array, a plain one where pandas only wraps it."""
+    return column.to_numpy() if isinstance(column.dtype, np.dtype) else column.array
+
+
+def _natural_kind(series: pd.Series[Any], declared: Kind | None) -> Kind:
+    dtype = series.dtype
+    if isinstance(dtype, pd.CategoricalDtype):
+        return "categorical"
+    if is_measured(dtype):
+        return "numeric"
+    if not types.is_object_dtype(dtype):
+        return "categorical"
+    content = types.infer_dtype(series, skipna=True)
+    if declared == "categorical" or content in ("string", "boolean", "empty"):
+        return "categorical"
+    numbers = ("integer", "floating", "mixed-integer-float", "decimal")
+    remedy = "pd.to_numeric" if content in numbers else "pd.to_datetime, .astype(str)"
+    raise SchemaError(
+        f"Column {series.name!r} has dtype object and holds {content} values. Convert it "
+        f'({remedy}) or declare kinds={{{series.name!r}: "categorical"}}.'
+    )
+
+
+def _native(series: pd.Series[Any]) -> np.ndarray:
+    """Cells without missing ones as int64, uint64 or float64, exactly."""
+    dtype = series.dtype
+    if is_time(dtype) and hasattr(dtype, "numpy_dtype"):
+        return series.to_numpy(dtype=dtype.numpy_dtype).astype(np.int64)
+    if is_time(dtype):
+        return series.astype("int64").to_numpy(dtype=np.int64)
+    wide = {"i": np.int64, "u": np.uint64, "b": np.int64}.get(dtype.kind, np.float64)
+    return series.to_numpy(dtype=wide)
+
+
+def _unit(dtype: Any) -> float:
+    """What :func:`_native` counts dates and durations of this dtype in, as nanoseconds."""
+    name = getattr(dtype, "unit", None) or np.datetime_data(getattr(dtype, "numpy_dtype", dtype))[0]
+    return float(np.array(1, dtype=f"m8[{name}]") / np.timedelta64(1, "ns"))
+
+
+def _first_of_each(numbers: IntArray) -> IntArray:
+    """Where each number first stands, if they count up as they come."""
+    highest = np.maximum.accumulate(numbers)
+    is_new = np.ones(numbers.size, dtype=bool)
+    np.not_equal(highest[1:], highest[:-1], out=is_new[1:])
+    return np.flatnonzero(is_new)
+
+
+def _gap(low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """High - low for low <= high; integers as unsigned, so that nothing overflows."""
+    with np.errstate(over="ignore"):
+        gap = high - low
+    return gap.view(np.uint64) if gap.dtype.kind == "i" else gap
+
+
+def _level_order(series: pd.Series[Any], numbers: IntArray, levels: np.ndarray) -> IntArray:
+    """The levels in their own order, or sorted."""
+    if is_ordered(series.dtype):
+        ranks = np.empty(len(levels), dtype=np.int64)
+        ranks[numbers] = series.cat.codes.to_numpy()
+        return np.argsort(ranks)
+    try:
+        order = sorted(range(len(levels)), key=lambda i: levels[i])
+    except TypeError as error:
+        raise SchemaError(
+            f"The levels of column {series.name!r} cannot be sorted ({error}). "
+            "Make them all of one type, e.g. with .astype(str)."
+        ) from None
+    return np.array(order, dtype=np.int64)

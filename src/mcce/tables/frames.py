@@ -1,0 +1,374 @@
+"""Frames of every kind: in through a door as pandas, out again as they came.
+
+Users bring pandas frames, arrays, polars frames or pyarrow tables. Inside there is only pandas:
+data are translated once on the way in, and back on the way out. A door remembers the kind, so that
+a predictor is handed what it was trained on and people get back what they brought.
+
+Always true: no cell changes its value on the way, a missing one stays missing, whole numbers stay
+whole; what cannot be translated so is an error that names the column. Narwhals and pyarrow are
+imported only for data that are neither pandas nor an array.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import numpy as np
+import pandas as pd
+from pandas.api.types import is_object_dtype
+
+from ..errors import MissingExtraError, SchemaError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Library = Literal["polars", "pyarrow"]
+
+
+@dataclass(frozen=True, eq=False)
+class FrameAdapter:
+    """Where pandas frames come in and go out: as they are."""
+
+    @property
+    def foreign(self) -> bool:
+        """Whether data of this kind are translated, and so have no dtypes of pandas."""
+        return False
+
+    def for_predictor(self, frame: pd.DataFrame) -> Any:
+        """Rows for a predictor trained on this kind, its own to do with what it likes."""
+        return frame.copy()
+
+    def to_rows(self, frame: pd.DataFrame) -> Any:
+        """Rows of a result in this kind; labels are kept where it has any."""
+        return frame
+
+    def to_table(self, frame: pd.DataFrame) -> Any:
+        """A table about rows in this kind; labels become columns where it has none."""
+        return frame
+
+
+PANDAS_ADAPTER = FrameAdapter()
+
+
+@dataclass(frozen=True, eq=False)
+class ArrayAdapter(FrameAdapter):
+    """Where arrays come in. What goes out are frames, but for the predictor.
+
+    Parameters
+    ----------
+    named
+        Whether the user named the columns; otherwise they are x0, x1, ….
+    """
+
+    named: bool = False
+
+    def for_predictor(self, frame: pd.DataFrame) -> Any:
+        """Rows as an array."""
+        return frame.to_numpy(copy=True)
+
+
+@dataclass(frozen=True, eq=False)
+class ArrowAdapter(FrameAdapter):
+    """Where polars and pyarrow come in and go out, by way of Arrow.
+
+    Parameters
+    ----------
+    library
+        Whose frames these are.
+    schema
+        The columns as Arrow tells them; what Arrow cannot tell is in the fields' metadata.
+    dtypes
+        What each column is inside, by name.
+    """
+
+    library: Library
+    schema: pa.Schema
+    dtypes: dict[Hashable, Any]
+
+    @property
+    def foreign(self) -> bool:
+        """True: inside, the columns have dtypes that their owner never chose."""
+        return True
+
+    def for_predictor(self, frame: pd.DataFrame) -> Any:
+        """Rows in this kind."""
+        return self.to_rows(frame)
+
+    def to_rows(self, frame: pd.DataFrame) -> Any:
+        """Rows in this kind, each column in the type it came in wherever it was not widened."""
+        import pyarrow as pa
+
+        fields, arrays = [], []
+        for name, column in frame.items():
+            field = self.schema.field(name)
+            if pa.types.is_null(field.type) or not _is_still(column.dtype, self.dtypes[name]):
+                arrays.append(pa.array(column, from_pandas=True))
+                field = pa.field(name, arrays[-1].type)
+            elif pa.types.is_dictionary(field.type):
+                arrays.append(_as_dictionary(column, field.type))
+                field = field.with_type(arrays[-1].type)
+            else:
+                arrays.append(pa.array(column, from_pandas=True).cast(field.type))
+            fields.append(field)
+        schema = pa.schema(fields, metadata=self.schema.metadata)
+        return self._native(pa.Table.from_arrays(arrays, schema=schema))
+
+    def to_table(self, frame: pd.DataFrame) -> Any:
+        """A table in this kind; cells of mixed types become texts, since a column has one type."""
+        import pyarrow as pa
+
+        labelled = frame.reset_index() if any(frame.index.names) else frame
+        arrays = {}
+        for name, column in labelled.items():
+            mixed = is_object_dtype(column.dtype)
+            told = column.map(_text, "ignore") if mixed else column
+            arrays[name] = pa.array(told, pa.string() if mixed else None, from_pandas=True)
+        return self._native(pa.table(arrays))
+
+    def _native(self, table: pa.Table) -> Any:
+        import narwhals as nw
+
+        return nw.from_arrow(table, backend=self.library).to_native()
+
+
+def read_frame(
+    data: Any, names: Sequence[Hashable] | None = None
+) -> tuple[pd.DataFrame, FrameAdapter]:
+    """The data as a pandas frame, and the door by which their kind goes out again.
+
+    Parameters
+    ----------
+    data
+        A pandas or polars frame, a pyarrow table or a 2-D array.
+    names
+        Names for the columns of an array; x0, x1, … if there are none.
+    """
+    if isinstance(data, pd.DataFrame):
+        _check_headings(data)
+        return data, PANDAS_ADAPTER
+    if isinstance(data, np.ndarray):
+        return _name_columns(data, names), ArrayAdapter(named=names is not None)
+    if isinstance(data, pd.Series):
+        raise SchemaError(
+            "Expected a pandas DataFrame with one row per person, got a Series. "
+            "Take one person out of a frame with double brackets: frame.iloc[[0]]."
+        )
+    return _read_by_arrow(data)
+
+
+def check_feature_names(names: Any, data: Any) -> list[Hashable] | None:
+    """Names for the columns of an array, or None."""
+    if names is None:
+        return None
+    if not isinstance(data, np.ndarray):
+        raise SchemaError(
+            "feature_names are for arrays, but the data are a "
+            f"{type(data).__name__} and have names of their own. Leave feature_names out."
+        )
+    listed = (Sequence, pd.Index, pd.Series, np.ndarray)
+    if isinstance(names, (str, bytes)) or not isinstance(names, listed):
+        raise SchemaError(f"feature_names must list one name per column, got {names!r}.")
+    return list(names)
+
+
+def _name_columns(data: np.ndarray, names: Sequence[Hashable] | None) -> pd.DataFrame:
+    if data.ndim != 2:
+        raise SchemaError(
+            f"Expected a 2-D array with one row per person, got shape {data.shape}. Reshape your "
+            "data: .reshape(1, -1) makes one person, .reshape(-1, 1) one feature."
+        )
+    n_columns = data.shape[1]
+    if names is not None and len(names) != n_columns:
+        raise SchemaError(
+            f"The array has {n_columns} columns, but there are {len(names)} names for them: "
+            f"{list(names)!r}. Pass an array with exactly these columns, in this order."
+        )
+    frame = pd.DataFrame(data, columns=[f"x{j}" for j in range(n_columns)])
+    frame = frame.infer_objects() if data.dtype == object else frame
+    if names is not None:
+        frame.columns = pd.Index(list(names), tupleize_cols=False)
+        _check_headings(frame)
+    return frame
+
+
+def _read_by_arrow(data: Any) -> tuple[pd.DataFrame, ArrowAdapter]:
+    """A frame of another library, column by column."""
+    frame, types = _read(data)
+    kinds = _check_types(types)
+    table = frame.to_arrow().combine_chunks()
+    cells = {
+        field.name: _inside(table.column(field.name), field, kinds[field.name])
+        for field in table.schema
+    }
+    inside = pd.DataFrame(cells, index=pd.RangeIndex(table.num_rows))
+    adapter = ArrowAdapter(
+        library=frame.implementation.value,
+        schema=table.schema,
+        dtypes={name: column.dtype for name, column in inside.items()},
+    )
+    return inside, adapter
+
+
+def _read(data: Any) -> tuple[Any, Any]:
+    """A narwhals frame with all its rows, and its schema."""
+    try:
+        import narwhals as nw
+        import pyarrow  # noqa: F401  to_arrow needs it
+    except ImportError as error:
+        if not hasattr(data, "columns"):
+            raise _no_frame(data) from None
+        raise MissingExtraError(
+            f"To read a {_type_name(data)}, {error.name} must be installed: "
+            'pip install "mcce[frames]". Or convert it yourself with .to_pandas().'
+        ) from error
+    if isinstance(data, (nw.DataFrame, nw.LazyFrame, nw.Series)):
+        raise SchemaError("Got a narwhals wrapper. Pass what it wraps: .to_native().")
+    try:
+        frame = nw.from_native(data, pass_through=True, allow_series=True)
+        types = frame.schema if isinstance(frame, nw.DataFrame) else {}
+    except nw.exceptions.DuplicateError as error:
+        raise SchemaError(
+            f"Column names must be unique ({error}). Rename or drop all but one of each."
+        ) from error
+    if isinstance(frame, nw.LazyFrame):
+        raise SchemaError(
+            f"Got a {_type_name(data)}, whose rows are not computed yet. Compute them first: "
+            ".collect() in polars, .to_arrow_table() in DuckDB."
+        )
+    if isinstance(frame, nw.Series):
+        raise SchemaError(
+            f"Expected a frame with one row per person, got a {_type_name(data)}. "
+            "Take one person out of a frame with a slice: frame[:1]."
+        )
+    if not isinstance(frame, nw.DataFrame):
+        raise _no_frame(data)
+    if frame.implementation.value not in get_args(Library):
+        raise SchemaError(
+            f"Got a {_type_name(data)}, which would not come back as it was. Convert it to a "
+            "pandas frame, a polars frame or a pyarrow table."
+        )
+    return frame, types
+
+
+def _check_types(types: Any) -> dict[str, str]:
+    """The type of each column in the words of narwhals, if all are ones we know."""
+    import narwhals as nw
+
+    # Null, which narwhals does not know, is looked at again as Arrow.
+    levels = (nw.Boolean, nw.String, nw.Categorical, nw.Enum, nw.Unknown)
+    numbers = (nw.Float32, nw.Float64, nw.Date, nw.Datetime, nw.Duration)
+    for name, type_ in types.items():
+        whole = type_.is_integer() and not isinstance(type_, (nw.Int128, nw.UInt128))
+        if not (whole or isinstance(type_, (*levels, *numbers))):
+            raise _unknown_type(name, type_)
+    return {name: str(type_) for name, type_ in types.items()}
+
+
+def _inside(column: pa.ChunkedArray, field: pa.Field, kind: str) -> pd.Series[Any]:
+    """A column as pandas holds it without loss: in Arrow's own dtypes, or as a category."""
+    import pyarrow as pa
+
+    if pa.types.is_null(field.type):
+        return pd.Series([None] * len(column), dtype=object)
+    if pa.types.is_dictionary(field.type):
+        _arrow_dtype(field.type.value_type, field.name, kind)
+        # Only lately does Arrow hear from polars that the levels of an Enum are in order.
+        ordered = field.type.ordered or kind.startswith("Enum")
+        return _as_category(column.unify_dictionaries().combine_chunks(), field, ordered)
+    dtype = _arrow_dtype(field.type, field.name, kind)
+    try:
+        cells = column.cast(dtype.pyarrow_dtype)
+    except pa.ArrowNotImplementedError as error:
+        raise _unknown_type(field.name, field.type) from error
+    return pd.Series(pd.arrays.ArrowExtensionArray(cells))
+
+
+def _as_category(column: pa.DictionaryArray, field: pa.Field, ordered: bool) -> pd.Series[Any]:
+    """A column of levels, those that no row has included."""
+    numbers = column.indices.cast("int64").fill_null(-1).to_numpy()
+    try:
+        cells = pd.Categorical.from_codes(numbers, column.dictionary.to_pandas(), ordered=ordered)
+    except ValueError as error:
+        raise SchemaError(
+            f"Column {field.name!r} has type {field.type}, whose levels cannot be told apart: "
+            f"{error}. Encode it anew from its values."
+        ) from error
+    return pd.Series(cells)
+
+
+def _as_dictionary(column: pd.Series[Any], type_: pa.DictionaryType) -> pa.DictionaryArray:
+    """A category in a type of Arrow's, or in one with more room if its levels are too many."""
+    import pyarrow as pa
+
+    numbers = column.cat.codes.to_numpy()
+    levels = pa.array(column.cat.categories, from_pandas=True).cast(type_.value_type)
+    try:
+        indices = pa.array(numbers, type_.index_type, mask=numbers < 0)
+    except pa.ArrowInvalid:
+        indices = pa.array(numbers, mask=numbers < 0)
+    return pa.DictionaryArray.from_arrays(indices, levels, ordered=type_.ordered)
+
+
+def _arrow_dtype(type_: pa.DataType, name: str, kind: str) -> pd.ArrowDtype:
+    """The dtype of Arrow's cells inside; views of strings are strings, which pandas can read."""
+    from pyarrow import types
+
+    if types.is_string_view(type_):
+        import pyarrow as pa
+
+        return pd.ArrowDtype(pa.large_string())
+    texts = types.is_string(type_) or types.is_large_string(type_)
+    times = types.is_date(type_) or types.is_timestamp(type_) or types.is_duration(type_)
+    numbers = types.is_integer(type_) or types.is_float32(type_) or types.is_float64(type_)
+    if not (texts or times or numbers or types.is_boolean(type_)):
+        raise _unknown_type(name, type_ if kind == "Unknown" else kind)
+    return pd.ArrowDtype(type_)
+
+
+def _is_still(dtype: Any, came_as: Any) -> bool:
+    """Whether a column is what it was when it came in; levels may have joined a category."""
+    categories = isinstance(dtype, pd.CategoricalDtype) and isinstance(came_as, pd.CategoricalDtype)
+    return bool(dtype == came_as) or (categories and not dtype.ordered and not came_as.ordered)
+
+
+def _check_headings(frame: pd.DataFrame) -> None:
+    if isinstance(frame.columns, pd.MultiIndex):
+        raise SchemaError(
+            "The frame has several levels of column names. Flatten them first: "
+            "frame.columns = ['_'.join(name) for name in frame.columns]."
+        )
+    if not frame.columns.is_unique:
+        twice = frame.columns[frame.columns.duplicated()].unique().tolist()
+        raise SchemaError(
+            f"Column names must be unique, but these occur more than once: {twice!r}. "
+            "Rename or drop all but one of each."
+        )
+    if frame.columns.hasnans:
+        raise SchemaError(
+            f"Every column needs a name, but one is missing among {list(frame.columns)!r}."
+        )
+
+
+def _text(cell: Any) -> str:
+    return cell if isinstance(cell, str) else str(cell)
+
+
+def _type_name(data: Any) -> str:
+    return f"{type(data).__module__}.{type(data).__name__}"
+
+
+def _unknown_type(name: str, kind: Any) -> SchemaError:
+    return SchemaError(
+        f"Column {name!r} has type {kind}, which is neither numeric nor categorical. Convert it "
+        "to numbers, strings, categories, booleans, dates or durations, or leave it out."
+    )
+
+
+def _no_frame(data: Any) -> SchemaError:
+    return SchemaError(
+        "Expected a frame (pandas, polars, pyarrow) or a 2-D NumPy array, got "
+        f"{_type_name(data)}. Convert it first (a sparse matrix with .toarray(), a list with "
+        "np.asarray, records or a dict of columns with pd.DataFrame)."
+    )

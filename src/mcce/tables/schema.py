@@ -1,0 +1,333 @@
+"""The columns: who they are, who is immutable, and the door between frames and codes.
+
+Paper, start of section "Generating counterfactual explanations": mutable and immutable features.
+A frame becomes codes once when it comes in and becomes a frame again once when it goes out.
+
+Always true: a code is the rank of a value among the sorted distinct training values, missing
+last; a cell that does not change is taken from the factual's own frame, never decoded; frames
+come back with their columns, order, dtypes and labels; inputs are never changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ..errors import SchemaError
+from ..kernels import BoolArray, Codes, FloatArray, IntArray
+from . import columns
+from .columns import Kind
+from .dtypes import conform, hold, recast
+from .features import Feature
+from .frames import PANDAS_ADAPTER, ArrayAdapter, FrameAdapter, check_feature_names, read_frame
+
+# In place of a code: the person's own cell.
+OWN = -1
+
+
+@dataclass(frozen=True, eq=False)
+class Schema:
+    """All columns in order.
+
+    Examples
+    --------
+    >>> frame = pd.DataFrame({"age": [36, 52, 36], "sex": ["f", "m", "f"]})
+    >>> schema = Schema.learn(frame, immutable=["sex"])
+    >>> [(feature.name, feature.kind, feature.n_codes) for feature in schema.features]
+    [('age', 'numeric', 2), ('sex', 'categorical', 2)]
+    >>> schema.encode(frame).descent
+    array([[0, 1, 0],
+           [0, 1, 0]], dtype=int32)
+    """
+
+    features: tuple[Feature, ...]
+    adapter: FrameAdapter = PANDAS_ADAPTER
+
+    @classmethod
+    def learn(
+        cls,
+        data: Any,
+        *,
+        immutable: Sequence[Hashable] | None = None,
+        kinds: Mapping[Hashable, Kind] | None = None,
+    ) -> Schema:
+        """Schema of training data; see :meth:`learn_rows`."""
+        return cls.learn_rows(data, immutable=immutable, kinds=kinds).schema
+
+    @classmethod
+    def learn_rows(
+        cls,
+        data: Any,
+        *,
+        immutable: Sequence[Hashable] | None = None,
+        kinds: Mapping[Hashable, Kind] | None = None,
+        feature_names: Sequence[Hashable] | None = None,
+    ) -> EncodedRows:
+        """Training data as rows with their own schema.
+
+        Parameters
+        ----------
+        data
+            A frame, or a 2-D array whose columns are then called x0, x1, … unless named.
+        immutable
+            Exact names of the columns that must not change.
+        kinds
+            Kinds by exact name where the dtype would mislead, e.g. ``{"zip": "categorical"}``.
+        feature_names
+            Names for the columns of an array, in order.
+        """
+        frame, adapter = read_frame(data, check_feature_names(feature_names, data))
+        fixed = columns.check_names(immutable, frame, "immutable")
+        given = columns.check_kinds(kinds, frame)
+        if frame.empty:
+            lack = "0 sample(s)" if frame.shape[1] else "0 feature(s)"
+            raise SchemaError(
+                f"The training data have {lack} (shape={frame.shape}) while a minimum of 1 is "
+                "required. Pass at least one row and one column."
+            )
+        if len(fixed) == frame.shape[1]:
+            raise SchemaError(
+                f"All {frame.shape[1]} columns are immutable, so nothing could change. "
+                "Leave at least one column out of immutable."
+            )
+        learned = [
+            Feature.learn_codes(column, kind=given.get(name), immutable=name in fixed)
+            for name, column in frame.items()
+        ]
+        features = tuple(feature for feature, _ in learned)
+        codes = np.stack([codes for _, codes in learned])
+        schema, own, dtypes = (
+            cls(features, adapter),
+            frame.reset_index(drop=True),
+            list(frame.dtypes),
+        )
+        return EncodedRows(schema, own, frame.index, frame.columns, codes, codes, adapter, dtypes)
+
+    @property
+    def names(self) -> list[Hashable]:
+        """Column names in order."""
+        return [feature.name for feature in self.features]
+
+    @cached_property
+    def mutable(self) -> IntArray:
+        """Positions of the mutable features."""
+        return np.flatnonzero([not feature.immutable for feature in self.features])
+
+    @cached_property
+    def immutable(self) -> IntArray:
+        """Positions of the immutable features."""
+        return np.flatnonzero([feature.immutable for feature in self.features])
+
+    @cached_property
+    def is_level(self) -> BoolArray:
+        """Features whose differences are 0 or 1: categorical and constant ones."""
+        return np.array([feature.spread == 0 for feature in self.features])
+
+    @cached_property
+    def spreads(self) -> FloatArray:
+        """Training range of each mutable feature, 0 for categorical and constant ones."""
+        return np.array([self.features[position].spread for position in self.mutable])
+
+    def encode(self, data: Any) -> EncodedRows:
+        """Rows of data with these columns, in any order, as codes."""
+        named = isinstance(self.adapter, ArrayAdapter) and self.adapter.named
+        given, adapter = read_frame(data, self.names if named else None)
+        translated = adapter.foreign or self.adapter.foreign
+        self._check_names(given, adapter)
+        frame = given.reset_index(drop=True)
+        came = dict(frame.items())
+        own = [came[name] for name in self.names]
+        cells = [
+            conform(series, feature.table, feature.kind)
+            for series, feature in zip(own, self.features, strict=True)
+        ]
+        exact = np.empty((len(self.features), len(given)), dtype=np.int32)
+        descent = np.empty_like(exact)
+        for position, (feature, series) in enumerate(zip(self.features, cells, strict=True)):
+            exact[position], descent[position] = feature.encode(series)
+        held = [
+            hold(series, cell, feature.table, immutable=feature.immutable, translated=translated)
+            for series, cell, feature in zip(own, cells, self.features, strict=True)
+        ]
+        if any(ours is not theirs for (ours, _), theirs in zip(held, came.values(), strict=True)):
+            place = {name: at for at, name in enumerate(came)}
+            headings = given.columns.take([place[name] for name in self.names])
+            frame = columns.assemble([column for column, _ in held], headings)
+        dtypes = [dtype for _, dtype in held]
+        # One array is both if training held every value.
+        descent = exact if (exact >= 0).all() else descent
+        return EncodedRows(self, frame, given.index, given.columns, exact, descent, adapter, dtypes)
+
+    def _check_names(self, frame: pd.DataFrame, adapter: FrameAdapter) -> None:
+        """The same columns as in training, in any order."""
+        trained, given = set(self.names), set(frame.columns)
+        missing = [name for name in self.names if name not in given]
+        extra = [name for name in frame.columns if name not in trained]
+        if not missing and not extra:
+            return
+        if isinstance(adapter, ArrayAdapter) and not isinstance(self.adapter, ArrayAdapter):
+            raise SchemaError(
+                "The explainer was fitted on a frame but got an array without column names. "
+                f"Pass a frame with the columns {self.names!r}."
+            )
+        raise SchemaError(
+            f"The columns are not those of the training data: missing {missing!r}, "
+            f"extra {extra!r}. Pass exactly the columns {self.names!r}, in any order."
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class EncodedRows:
+    """Rows of data on our side of the door.
+
+    Parameters
+    ----------
+    schema
+        What the codes mean.
+    frame
+        The rows themselves, columns in schema order, rows numbered from 0.
+    labels
+        The index the rows came with.
+    headings
+        The columns as they came, in their own order.
+    exact, descent : (n_features, n_rows)
+        Codes; see :meth:`Feature.encode`.
+    door
+        By which the rows came in.
+    dtypes
+        In which the columns go out again, in schema order.
+    """
+
+    schema: Schema
+    frame: pd.DataFrame
+    labels: pd.Index[Any]
+    headings: pd.Index[Any]
+    exact: Codes
+    descent: Codes
+    adapter: FrameAdapter
+    dtypes: Sequence[Any]
+
+    @classmethod
+    def of_codes(cls, schema: Schema, codes: Codes) -> EncodedRows:
+        """Rows of training values, given by their codes."""
+        pairs = zip(schema.features, codes, strict=True)
+        cells = [columns.unwrapped(feature.table).take(row) for feature, row in pairs]
+        frame = columns.assemble(cells, pd.Index(schema.names, dtype=object))
+        dtypes = list(frame.dtypes)
+        return cls(schema, frame, frame.index, frame.columns, codes, codes, PANDAS_ADAPTER, dtypes)
+
+    def __len__(self) -> int:
+        return len(self.frame)
+
+    def take(self, places: IntArray) -> EncodedRows:
+        """Some of the rows."""
+        return replace(
+            self,
+            frame=self.frame.take(places).reset_index(drop=True),
+            labels=self.labels.take(places),
+            exact=self.exact[:, places],
+            descent=self.descent[:, places],
+        )
+
+    def numbers(self, position: int) -> FloatArray | None:
+        """Own values of a numeric feature, NaN for missing; None for a categorical one."""
+        if self.schema.features[position].kind == "categorical":
+            return None
+        return columns.as_numbers(self.frame.iloc[:, position])
+
+    def grouped(self, positions: Sequence[int] | IntArray) -> IntArray:
+        """A number for each distinct combination of values of some features, shape (n_rows,)."""
+        group = np.zeros(len(self), dtype=np.int64)
+        for position in positions:
+            values = pd.factorize(self.frame.iloc[:, position], use_na_sentinel=False)[0]
+            pairs = group * (int(values.max(initial=0)) + 1) + values
+            group = np.unique(pairs, return_inverse=True)[1]
+        return group
+
+    def own(self, position: int, people: IntArray) -> pd.Series[Any]:
+        """Some people's own cells."""
+        return pd.Series(self._cells[position].take(people))
+
+    def own_numbers(self, people: IntArray) -> FloatArray:
+        """Own values of some people's mutable features, NaN for missing and categorical ones."""
+        values = np.full((self.schema.mutable.size, people.size), np.nan)
+        for row, position in enumerate(self.schema.mutable):
+            if self.schema.features[position].kind == "numeric":
+                table = self.schema.features[position].table
+                values[row] = columns.as_numbers(self.own(position, people), table.dtype)
+        return values
+
+    @cached_property
+    def points(self) -> FloatArray:
+        """The rows as points in the space of all features, shape (n_rows, n_features)."""
+        features = enumerate(self.schema.features)
+        axes = [f.place(self.exact[at], self.numbers(at)) for at, f in features]
+        return np.stack(axes, axis=1)
+
+    @cached_property
+    def unseen(self) -> BoolArray:
+        """Cells whose value training never held, shape (n_features, n_rows)."""
+        return self.exact < 0
+
+    @cached_property
+    def tables(self) -> list[pd.Series[Any]]:
+        """The value of each code of each mutable feature, in the dtypes of these rows."""
+        features = [self.schema.features[position] for position in self.schema.mutable]
+        dtypes = self.frame.dtypes.iloc[self.schema.mutable]
+        return [recast(f.table, dtype) for f, dtype in zip(features, dtypes, strict=True)]
+
+    def as_given(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """A frame in schema order with its columns in the order and dtypes of these rows."""
+        if self.dtypes != list(frame.dtypes):
+            pairs = zip(frame.items(), self.dtypes, strict=True)
+            own = [recast(cells, dtype) for (_, cells), dtype in pairs]
+            frame = columns.assemble(own, frame.columns)
+        order = self.frame.columns.get_indexer(self.headings)
+        return frame if (np.diff(order) > 0).all() else frame.iloc[:, order]
+
+    def compose(
+        self, owner: IntArray, codes: Codes, tables: Sequence[pd.Series[Any]]
+    ) -> pd.DataFrame:
+        """Frame of candidates: the owner's own cells, except where they change.
+
+        Parameters
+        ----------
+        owner : (n_candidates,)
+            Row that each candidate belongs to.
+        codes : (n_mutable, n_candidates)
+            Codes of the mutable features, each indexing its table; ``OWN`` for the owner's cell.
+        tables
+            The value of each code, one table per mutable feature, in the dtypes of these rows.
+        """
+        if not owner.size:
+            return self.frame.iloc[:0]
+        drawn = zip(self.schema.mutable, self._pools(tables), codes, strict=True)
+        cells = {
+            position: pool.take(np.where(row == OWN, owner, row + np.int64(len(self))))
+            for position, pool, row in drawn
+        }
+        cells |= {position: self._cells[position].take(owner) for position in self.schema.immutable}
+        in_order = [cells[position] for position in range(len(cells))]
+        return columns.assemble(in_order, self.frame.columns)
+
+    @cached_property
+    def _cells(self) -> list[Any]:
+        """The columns as arrays, plain ones where pandas only wraps them."""
+        return [columns.unwrapped(column) for _, column in self.frame.items()]
+
+    def _pools(self, tables: Sequence[pd.Series[Any]]) -> list[Any]:
+        """Per mutable feature all cells a row may be made of: people's own, then the table."""
+        return self._training_pools if tables is self.tables else self._pool(tables)
+
+    @cached_property
+    def _training_pools(self) -> list[Any]:
+        return self._pool(self.tables)
+
+    def _pool(self, tables: Sequence[pd.Series[Any]]) -> list[Any]:
+        pairs = zip(self.schema.mutable, tables, strict=True)
+        return [columns.stack(self._cells[at], columns.unwrapped(table)) for at, table in pairs]

@@ -1,0 +1,100 @@
+"""Threads in order, and a progress bar only where somebody can see it."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+
+import pandas as pd
+import pytest
+
+from mcce import MCCE, MissingExtraError
+from mcce.execution.threads import map_ordered
+
+
+def test_results_come_in_the_order_of_the_items():
+    def slow_first(item):
+        time.sleep(0.02 if item == 0 else 0.0)
+        return item * item
+
+    assert list(map_ordered(slow_first, range(6), 3)) == [0, 1, 4, 9, 16, 25]
+
+
+def test_no_more_items_are_taken_than_threads_can_hold():
+    taken = []
+
+    def items():
+        for item in range(20):
+            taken.append(item)
+            yield item
+
+    results = map_ordered(lambda item: item, items(), 2)
+    next(results)
+
+    assert len(taken) <= 2
+    results.close()
+
+
+def test_an_error_in_a_thread_reaches_the_caller():
+    def fail(item):
+        raise RuntimeError(f"item {item}")
+
+    with pytest.raises(RuntimeError, match="item 0"):
+        list(map_ordered(fail, range(4), 2))
+
+
+def test_the_predictor_is_called_from_the_caller_s_thread_only(bank):
+    threads = set()
+
+    def score(frame):
+        threads.add(threading.get_ident())
+        return frame["salary"]
+
+    explainer = MCCE(score, (70_000, 1e9), immutable=["age"], n_jobs=4, memory=1.0, random_state=0)
+    explainer.fit(bank).explain(bank[bank["salary"] < 50_000])
+
+    assert threads == {threading.get_ident()}
+
+
+def explain_some(bank, verbose):
+    explainer = MCCE(lambda f: f["salary"], (70_000, 1e9), random_state=0, verbose=verbose)
+    return explainer.fit(bank).explain(bank[bank["salary"] < 50_000])
+
+
+def test_a_bar_is_drawn_on_a_terminal_and_nowhere_else(bank, capsys, monkeypatch):
+    pytest.importorskip("tqdm")
+
+    explain_some(bank, verbose=True)
+    silent = capsys.readouterr()
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    explain_some(bank, verbose=False)
+    unasked = capsys.readouterr()
+    explain_some(bank, verbose=True)
+    drawn = capsys.readouterr()
+
+    assert silent.err == silent.out == unasked.err == unasked.out == drawn.out == ""
+    assert "model" in drawn.err
+    assert "explain" in drawn.err
+
+
+def test_a_bar_without_its_library_names_the_extra(bank, monkeypatch):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setitem(sys.modules, "tqdm", None)
+
+    with pytest.raises(MissingExtraError, match=r"pip install \"mcce\[progress\]\""):
+        explain_some(bank, verbose=True)
+
+
+def test_interrupting_changes_nothing_and_the_explainer_goes_on(bank):
+    people = bank[bank["salary"] < 50_000]
+    explainer = MCCE(lambda f: f["salary"], (70_000, 1e9), random_state=0).fit(bank)
+    expected = explainer.explain(people).frame
+
+    def interrupt(progress):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        explainer.explain(people, callback=interrupt)
+
+    pd.testing.assert_frame_equal(explainer.explain(people).frame, expected)

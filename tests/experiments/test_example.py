@@ -1,0 +1,55 @@
+"""The example person: the published table as printed, and our answers beside it."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from mcce.cli import main
+from mcce.errors import DatasetError
+from mcce.experiments.example import _marked, paper_person, printed
+
+
+def test_the_published_table_is_read_as_printed():
+    table = printed().set_index("method")
+
+    assert table.notna().all(axis=None)
+    assert table.shape == (8, 13)
+    own, ours = table.loc["Original"], table.loc["MCCE"]
+    assert (own != ours).sum() == 3, "fnlwgt, gain and hours"
+    assert table.loc["CRUDS", "education-num"] == 21
+    assert table.loc["CLUE", ["age", "capital-loss"]].tolist() == [11, -62]
+
+
+def test_the_person_is_found_by_all_their_values():
+    rows = printed().drop(columns="method")
+
+    assert paper_person(rows.iloc[::-1]).index.tolist() == [0]
+    with pytest.raises(DatasetError, match="266015"):
+        paper_person(rows.iloc[1:])
+
+
+def test_own_values_are_dots_and_changes_are_counted():
+    table = pd.DataFrame(
+        {"method": ["person", "m"], "source": ["", "ours"], "score": [None, 0.7], "a": [1, 1]}
+    ).assign(b=["x", "y"])
+
+    told = _marked(table)
+
+    assert told["a"].tolist() == [1, "·"]
+    assert told["b"].tolist() == ["x", "y"]
+    assert told["changes"].tolist() == ["", 1]
+
+
+def test_other_data_sets_show_their_first_declined_person(tmp_path, bench_cache):
+    pytest.importorskip("matplotlib")
+
+    assert main(["experiments", "example", "--quick", "--out", str(tmp_path)]) == 0
+
+    table = pd.read_csv(tmp_path / "example-german.csv")
+    assert table["method"].tolist() == ["person", *(f"MCCE {s}" for s in SEARCHES)]
+    assert (table["score"].dropna() >= 0.5).all()
+    assert table.loc[1:, ["Purpose", "Age", "PersonalStatusSex"]].eq("·").all(axis=None)
+
+
+SEARCHES = ("paper", "balanced", "sparse", "plausible")

@@ -1,0 +1,201 @@
+"""The frame of experiments: options, reports, progress, the command line."""
+
+import re
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from mcce.cli import main
+from mcce.errors import MissingExtraError, ParameterError
+from mcce.experiments import EXPERIMENTS, Progress, Published, Report, write
+from mcce.experiments.experiment import at_most, row_of
+from mcce.experiments.report.files import machine, made_folder, table_text
+
+pytest.importorskip("matplotlib")
+from mcce.experiments.report.figures import panels
+
+
+def tiny():
+    said = Report("tiny", "A tiny one", "Nothing much.")
+    said.published["costs"] = Published(
+        pd.DataFrame({"dataset": ["german"], "l0": [3.62]}), "page 1"
+    )
+    said.hold("german l0", 3.62, 3.19, "fewer")
+    said.tables["costs"] = pd.DataFrame({"method": ["a|b", "c"], "l0": [3.5, 4], "l0_sd": [1, 2.0]})
+    said.remarks.append("It went well.")
+    figure, axes = panels(1, 1, size=(2, 2))
+    axes[0, 0].plot([1, 2], [3, 4])
+    said.figures["line"] = figure
+    return said
+
+
+@pytest.fixture
+def report():
+    return tiny()
+
+
+def test_a_report_becomes_a_page_with_tables_and_figures_beside_it(report, tmp_path):
+    page = write(report, tmp_path / "deep" / "er")
+    names = {path.name for path in page.parent.iterdir()}
+    assert names == {
+        *("tiny.md", "tiny-costs.csv", "tiny-published.csv", "tiny-line.png", "tiny-line.svg")
+    }
+    text = page.read_text()
+    assert text.startswith("# A tiny one\n\nNothing much.\n\nMachine: ")
+    assert "| german l0 | 3.62 | 3.19 | fewer |" in text
+    assert "Published: page 1." in text
+    assert "- It went well." in text
+    for file in re.findall(r"\]\(([^)]+)\)", text):
+        assert (page.parent / file).is_file(), "every link of the page leads somewhere"
+
+
+def test_tables_keep_all_digits_in_their_files(report, tmp_path):
+    report.tables["costs"]["l0"] = [1 / 3, np.pi]
+    write(report, tmp_path)
+    read = pd.read_csv(tmp_path / "tiny-costs.csv")
+    pd.testing.assert_frame_equal(read, report.tables["costs"])
+
+
+def test_a_page_tells_standard_deviations_in_brackets_and_nothing_for_missing():
+    table = pd.DataFrame(
+        {"l0": [2.7, 1], "l0_sd": [0.73, np.nan], "n": [1000, 2], "m": ["a", None]}
+    )
+    assert table_text(table).splitlines() == [
+        *("| l0 | n | m |", "| --: | --: | :-- |"),
+        *("| 2.70 (0.73) | 1,000 | a |", "| 1.00 | 2 |  |"),
+    ]
+
+
+def test_whole_large_numbers_are_told_without_decimals():
+    assert table_text(pd.DataFrame({"x": [1000.0]})).endswith("| 1,000 |")
+    assert table_text(pd.DataFrame({"x": [10017.76]})).endswith("| 10,017.76 |")
+
+
+@pytest.mark.parametrize(
+    ("ours", "told"), [(2.7, "at or below"), (2.704, "at or below"), (2.73, "above by less")]
+)
+def test_a_figure_is_held_against_what_is_printed_with_its_two_decimals(ours, told):
+    assert at_most(ours, 2.70).startswith(told)
+    assert "see the remarks" in at_most(ours + 0.1, 2.70)
+
+
+def test_small_numbers_are_not_rounded_to_nothing():
+    assert table_text(pd.DataFrame({"x": [0.00123]})).endswith("| 0.0012 |")
+
+
+def test_figures_are_the_same_bytes_each_time(tmp_path):
+    write(tiny(), tmp_path / "a")
+    write(tiny(), tmp_path / "b")
+    for ending in ("png", "svg"):
+        one, other = (tmp_path / folder / f"tiny-line.{ending}" for folder in "ab")
+        assert one.read_bytes() == other.read_bytes()
+
+
+def test_the_machine_line_names_cores_and_libraries():
+    assert re.search(r"\d+ cores, .*Python 3\.\d+\.\d+.*, numpy .*, mcce ", machine())
+
+
+def test_published_rows_are_found_by_their_cells_and_say_what_they_are():
+    printed = Published(pd.DataFrame({"dataset": ["a", "b"], "l0": [1.0, 2.0]}), "page 1")
+    assert printed.rows(dataset="b") == [{"dataset": "b", "l0": 2.0, "source": "published"}]
+    assert row_of(printed.table, dataset="a")["l0"] == 1.0
+
+
+def test_progress_writes_a_line_per_step_where_there_is_no_terminal(capsys):
+    progress = Progress("compare")
+    progress.plan(2)
+    progress.step("adult, seed 0")
+    progress.step("adult, seed 1")
+    progress.close()
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.partition("] ")[2] for line in lines] == [
+        *("compare: adult, seed 0", "compare: adult, seed 1")
+    ]
+
+
+def test_progress_draws_a_bar_on_a_terminal(capsys, monkeypatch):
+    pytest.importorskip("tqdm")
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    progress = Progress("compare")
+    progress.plan(2)
+    progress.step("one")
+    progress.step("two")
+    progress.close()
+    told = capsys.readouterr().err
+    assert "compare" in told
+    assert "] compare: one" not in told
+
+
+def test_every_experiment_tells_what_it_is():
+    for name, experiment in EXPERIMENTS.items():
+        assert name == experiment.name == experiment.name.lower()
+        assert experiment.title
+        assert experiment.about.endswith(".")
+
+
+def test_the_command_lists_the_experiments(capsys):
+    assert main(["experiments", "--list"]) == 0
+    told = capsys.readouterr().out
+    assert all(re.search(rf"^{name} ", told, re.MULTILINE) for name in EXPERIMENTS)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["comapre"], "no experiment 'comapre'. Did you mean 'compare'?"),
+        (["zzz"], "no experiment 'zzz'. Known are compare"),
+        (["compare", "--dataset", "germn"], "no data set 'germn'. Did you mean 'german'?"),
+    ],
+)
+def test_a_name_that_is_unknown_is_an_error_that_suggests_the_nearest(arguments, told, capsys):
+    assert main(["experiments", *arguments]) == 2
+    assert told in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("seeds", ["0", "-1", "two", "1.5"])
+def test_seeds_must_be_a_whole_number_of_at_least_one(seeds, capsys):
+    with pytest.raises(SystemExit):
+        main(["experiments", "compare", f"--seeds={seeds}"])
+    assert "must be a whole number >= 1" in capsys.readouterr().err
+
+
+def test_an_absent_data_folder_is_an_error_that_names_the_option(tmp_path, capsys):
+    absent = tmp_path / "nowhere"
+    assert main(["experiments", "compare", "--data", str(absent), "--out", str(tmp_path)]) == 2
+    told = capsys.readouterr().err
+    assert "nowhere" in told
+    assert "--data" in told
+
+
+def test_an_empty_data_folder_is_an_error_that_says_which_file_is_wanted(tmp_path, capsys):
+    arguments = ["experiments", "compare", "--dataset", "adult", "--data", str(tmp_path)]
+    assert main([*arguments, "--out", str(tmp_path / "out")]) == 2
+    assert "there is no adult.csv.gz or adult.csv in" in capsys.readouterr().err
+
+
+def test_a_folder_that_cannot_be_written_is_an_error_before_any_work(tmp_path, capsys):
+    file = tmp_path / "file"
+    file.write_text("in the way")
+    assert main(["experiments", "compare", "--quick", "--out", str(file / "reports")]) == 2
+    told = capsys.readouterr().err
+    assert "--out" in told
+    assert "rows and black box" not in told
+
+
+def test_a_folder_that_is_a_file_is_an_error(tmp_path):
+    file = tmp_path / "file"
+    file.write_text("in the way")
+    with pytest.raises(ParameterError, match="folder that can be written to"):
+        made_folder(file)
+
+
+def test_without_matplotlib_the_extra_is_named_before_any_work(monkeypatch, tmp_path, capsys):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(MissingExtraError, match=r"mcce\[bench\]"):
+        panels(1, 1, size=(1, 1))
+    assert main(["experiments", "compare", "--quick", "--out", str(tmp_path)]) == 2
+    told = capsys.readouterr().err
+    assert 'pip install "mcce[bench]"' in told
+    assert "rows and black box" not in told

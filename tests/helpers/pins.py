@@ -1,0 +1,204 @@
+"""What is pinned of an explainer, in words that do not hang on the names of the library.
+
+Pinned answers must outlive renames. So the names of the library are spelled here and nowhere else
+in these tests: when one changes, change it on the right-hand side here, and leave the pinned files
+alone. ``python tests/write_pins.py`` writes the golden answers anew, which is right only where
+answers are meant to change; the saved files are never written again.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import warnings
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+import mcce
+from mcce import MCCE, Counterfactuals, McceWarning
+
+SEARCHES = ("paper", "sparse", "balanced", "plausible", "near", "fast", "exact")
+
+# Left what the files say, right the names of today.
+PARAMETERS = {
+    "fewest": "max_sparsity",
+    "nearest": "max_distance",
+    "rank_by": "rank_by",
+    "draws": "n_samples",
+    "most_draws": "max_samples",
+    "tolerance": "tolerance",
+    "n_answers": "n_counterfactuals",
+    "diversity": "diversity",
+    "no_copies": "exclude_training_rows",
+}
+MEASURES = {
+    "score": "score",
+    "n_changes": "sparsity",
+    "gower": "gower",
+    "l1": "l1",
+    "in_support": "in_support",
+    "quantile": "knn_distance_quantile",
+    "no_peers": "no_reference_group",
+    "proven": "proven",
+}
+PEOPLE = {
+    "status": "status",
+    "score": "score",
+    "n_answers": "n_counterfactuals",
+    "unseen": "unseen_immutable",
+    "miss_score": "nearest_score",
+    "miss_changes": "nearest_sparsity",
+    "miss_gower": "nearest_gower",
+}
+STATUS = {"answered": "answered", "desired": "already desired", "none": "no answer"}
+# By which words a reason is known; the first that fits.
+REASONS = {
+    "no desired row": "no training row has",
+    "proven": "proven",
+    "excluded": "are excluded by",
+    "too far": "on the way to a valid candidate",
+    "none valid": "no valid candidate",
+    "stopped": "stopped",
+}
+ROBUSTNESS = {
+    "valid": "valid",
+    "margin": "margin",
+    "stability": "stability",
+    "partial": "partial",
+    "minimal": "minimal",
+    "n_asked": "n_evaluated",
+}
+RELAXED = {
+    "lifted": "lifted",
+    "kind": "kind",
+    "answered": "answered",
+    "n_changes": "sparsity",
+    "gower": "gower",
+}
+LIFTED = {"fewest": "max_sparsity", "nearest": "max_distance", "copies": "exclude_training_rows"}
+
+
+def build(predictor: Any, desired: Any, search: Any, **settings: Any) -> MCCE:
+    """An explainer; settings have the names of the files, or those that MCCE keeps."""
+    named = {PARAMETERS.get(name, name): value for name, value in settings.items()}
+    return MCCE(predictor, desired, search=search, random_state=2023, **named)
+
+
+def own_search() -> Any:
+    """A search that is none of those with a name."""
+    knobs = {"targets": 5, "support": 0.9, "slack": 2, "prefer": "distance", "keep": 0.3}
+    return mcce.Search(**knobs, n_samples=60, max_samples=300)
+
+
+def own_exact_search() -> Any:
+    """An exact search that gives up on some people and draws for them."""
+    return mcce.ExactSearch(max_rows=40, max_nodes=4000, n_samples=90, max_samples=200)
+
+
+def explain(explainer: MCCE, people: pd.DataFrame, **given: Any) -> Counterfactuals:
+    """The answers, whatever there is to warn of."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", McceWarning)
+        return explainer.explain(people, **given)
+
+
+def tell_result(result: Counterfactuals) -> list[dict[str, Any]]:
+    """Everything in a result but its wall-clock: first the totals, then person by person."""
+    n_features = result.frame.shape[1]
+    assert (result.measures[MEASURES["l1"]] == result.measures["gower"] * n_features).all()
+    cells: dict[tuple[Any, int], dict[str, Any]] = {}
+    for line in result.changes().itertuples():
+        cells.setdefault((line.factual, line.rank), {})[line.feature] = plain(line.after)
+    answers: dict[Any, list[Any]] = {}
+    for (person, rank), measures in zip(
+        result.measures.index, _columns(result.measures, MEASURES, {"l1"}), strict=True
+    ):
+        answers.setdefault(person, []).append(measures | {"to": cells.get((person, rank), {})})
+    totals = {"n_evaluated": result.n_evaluated, "n_unstable": result.n_unstable}
+    told = [totals | {"stopped": result.stopped}]
+    reasons = result.people["reason"]
+    for label, reason, person in zip(
+        result.people.index, reasons, _columns(result.people, PEOPLE), strict=True
+    ):
+        person["status"] = _known(STATUS, person["status"])
+        person = {"person": plain(label)} | {k: v for k, v in person.items() if v not in (None, "")}
+        if reason:
+            person["reason"] = tell_reason(reason)
+        if label in result.nearest_misses.index:
+            miss, own = result.nearest_misses.loc[label], result.factuals.loc[label]
+            pairs = {name: (plain(miss[name]), plain(own[name])) for name in miss.index}
+            person["miss"] = {name: new for name, (new, old) in pairs.items() if new != old}
+        if label in answers:
+            person["answers"] = answers[label]
+        told.append(person)
+    return told
+
+
+def tell_reason(reason: str) -> list[Any]:
+    """The kind of a reason and the numbers in it, by size."""
+    kind = next(kind for kind, words in REASONS.items() if words in reason)
+    return [kind, *sorted(float(number) for number in re.findall(r"\d+(?:\.\d+)?", reason))]
+
+
+def tell_robustness(told: pd.DataFrame) -> list[dict[str, Any]]:
+    """How firmly answers stand, line by line."""
+    lines = _columns(told, ROBUSTNESS)
+    return [{"of": list(key)} | line for key, line in zip(told.index, lines, strict=True)]
+
+
+def tell_relaxed(told: pd.DataFrame) -> list[dict[str, Any]]:
+    """What would have to be lifted, line by line."""
+    lines = _columns(told, RELAXED)
+    for person, line in zip(told["factual"], lines, strict=True):
+        line |= {"person": plain(person)}
+        if line["lifted"] in LIFTED.values():
+            line["lifted"] = _known(LIFTED, line["lifted"])
+    return lines
+
+
+def plain(cell: Any) -> Any:
+    """A cell as JSON has it, None if it is missing."""
+    if pd.isna(cell):
+        return None
+    cell = cell.item() if hasattr(cell, "item") else cell
+    return cell if isinstance(cell, (bool, int, float, str)) else str(cell)
+
+
+def written(lines: Iterable[Any]) -> str:
+    """One line of JSON each, floats in full."""
+    texts = (json.dumps(line, ensure_ascii=False, separators=(",", ":")) for line in lines)
+    return "".join(f"{text}\n" for text in texts)
+
+
+def pinned(path: Path, block: str) -> list[Any]:
+    """The lines in a file from the one that is the name of a block to the next."""
+    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    start = lines.index(block) + 1
+    ends = (at for at in range(start, len(lines)) if isinstance(lines[at], str))
+    return lines[start : next(ends, len(lines))]
+
+
+def assert_pinned(lines: Sequence[Any], path: Path, block: str) -> None:
+    """Nothing differs from what stands in that block of the file, to the bit."""
+    expected = pinned(path, block)
+    told = [json.loads(line) for line in written(lines).splitlines()]
+    for ours, theirs in zip(told, expected, strict=False):
+        assert ours == theirs
+    assert len(told) == len(expected)
+
+
+def _columns(
+    table: pd.DataFrame, names: dict[str, str], without: Iterable[str] = ()
+) -> list[dict[str, Any]]:
+    """The rows of a table by the words of the files; columns that it has."""
+    unknown = set(table.columns) - set(names.values()) - {"reason", "factual"}
+    assert not unknown, f"columns that nothing pins: {unknown}"
+    here = {k: list(table[v]) for k, v in names.items() if v in table and k not in without}
+    return [{k: plain(v[row]) for k, v in here.items()} for row in range(len(table))]
+
+
+def _known(words: dict[str, str], name: str) -> str:
+    return next(word for word, today in words.items() if today == name)

@@ -1,0 +1,330 @@
+"""A scorer behind HTTP, against a real server that fails, dawdles and talks nonsense."""
+
+from __future__ import annotations
+
+import json
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from loans import answers, explain, loans, merit
+from mcce import MCCE, ParameterError, PredictorError
+from mcce.predictors import Remote
+from mcce.predictors.desired import decide
+
+
+class Scorer(BaseHTTPRequestHandler):
+    """Scores rows by merit; ``server.turns`` says what happens to the next requests instead."""
+
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.seen.append((json.loads(body), dict(self.headers)))
+        turn = self.server.turns.pop(0) if self.server.turns else self.server.always
+        if callable(turn):
+            turn = turn(json.loads(body))
+        if turn == "hang up":
+            self.connection.close()
+            return
+        if turn == "dawdle":
+            self.server.released.wait(20)
+        status, headers, told = turn if isinstance(turn, tuple) else (200, {}, turn)
+        said = told if isinstance(told, bytes) else json.dumps(told).encode()
+        self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(said)))
+        self.end_headers()
+        self.wfile.write(said)
+
+    def log_message(self, *_):
+        pass
+
+
+class Quiet(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request, client_address):
+        """A client that went away is what the tests are about."""
+
+
+def by_merit(asked):
+    frame = pd.DataFrame(asked["instances"])
+    return {"predictions": merit(frame.assign(salary=frame["salary"].astype(float))).tolist()}
+
+
+@pytest.fixture
+def server(monkeypatch):
+    for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    server = Quiet(("127.0.0.1", 0), Scorer)
+    server.seen, server.turns, server.always = [], [], by_merit
+    server.released = threading.Event()
+    server.url = f"http://127.0.0.1:{server.server_address[1]}/score"
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield server
+    server.released.set()
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+X = pd.DataFrame({"x": [0.25, 0.5, 0.75]})
+
+
+def remote(server, **settings):
+    return Remote(server.url, **{"backoff": 0.0, "timeout": 5.0} | settings)
+
+
+def test_a_remote_scorer_explains_as_the_function_behind_it_does(server):
+    frame = loans(gaps=True)
+
+    result = answers(remote(server), (0.5, 9.0), frame, lambda f: merit(f) >= 0.5)
+
+    local = MCCE(merit, (0.5, 9.0), immutable=["sex", "age"], n_samples=200, random_state=0)
+    local.set_params(n_counterfactuals=2)
+    expected = local.fit(frame).explain(frame[merit(frame) < 0.5].head(12))
+    pd.testing.assert_frame_equal(result.frame, expected.frame)
+    pd.testing.assert_frame_equal(result.measures, expected.measures)
+
+
+def test_a_server_that_fails_sometimes_gives_the_same_counterfactuals(server):
+    frame = loans(gaps=True)
+    people = frame[merit(frame) < 0.5].head(5)
+    expected = explain(remote(server), (0.5, 9.0), frame, people)
+    n_asked = len(server.seen)
+    busy = (503, {"Retry-After": "0"}, "busy")
+    server.turns = [busy, "hang up", (429, {}, "slowly"), by_merit, (500, {}, b""), by_merit, busy]
+
+    result = explain(remote(server), (0.5, 9.0), frame, people)
+
+    pd.testing.assert_frame_equal(result.frame, expected.frame)
+    assert len(server.seen) == 2 * n_asked + 5
+
+
+def test_rows_go_out_as_json_in_batches(server):
+    server.always = lambda asked: {"predictions": [0.5] * len(asked["instances"])}
+    rows = pd.DataFrame(
+        {
+            "whole": [2**53 + 1, -1, 0],
+            "real": [0.1, np.nan, 1e-300],
+            "word": pd.Categorical(["é", None, "b"]),
+            "flag": [True, False, True],
+            "maybe": pd.array([True, None, False], dtype="boolean"),
+            "when": pd.to_datetime(["2026-01-02T00:00:00", None, "2026-01-02T03:04:05"]),
+            "span": pd.to_timedelta([90, None, 5], unit="min"),
+        }
+    )
+
+    assert remote(server, batch_size=2).predict(rows).tolist() == [0.5] * 3
+
+    sent = [asked["instances"] for asked, _ in server.seen]
+    assert [len(batch) for batch in sent] == [2, 1]
+    assert list(sent[0][0].values()) == [
+        2**53 + 1,
+        0.1,
+        "é",
+        True,
+        True,
+        "2026-01-02T00:00:00",
+        "P0DT1H30M0S",
+    ]
+    assert list(sent[0][1].values()) == [-1, None, None, False, None, None, None]
+    assert sent[1][0]["real"] == 1e-300
+
+
+def test_rows_of_an_array_go_out_as_lists(server):
+    server.always = lambda asked: {"predictions": [row[0] for row in asked["instances"]]}
+    array = np.arange(40.0).reshape(20, 2)
+
+    result = MCCE(remote(server), (20, 99), random_state=0).fit(array).explain(array[:2])
+
+    assert (result.frame["x0"] >= 20).all()
+
+
+def test_headers_are_sent_and_never_shown(server):
+    predictor = remote(server, headers={"Authorization": "Bearer secret"})
+    server.always = {"predictions": [0.1, 0.2, 0.3]}
+
+    predictor.predict(X)
+
+    sent = server.seen[0][1]
+    assert sent["Authorization"] == "Bearer secret"
+    assert sent["Content-Type"] == "application/json"
+    assert "secret" not in repr(predictor)
+    assert repr(Remote("https://me:secret@host:8/x?key=secret")) == "Remote('https://host:8/x')"
+
+
+def test_the_keys_of_request_and_response_may_be_others_or_none(server):
+    server.turns = [{"scores": [1, 2, 3]}, [4, 5, 6]]
+
+    assert remote(server, rows_key="rows", answers_key="scores").predict(X).tolist() == [1, 2, 3]
+    assert remote(server, rows_key=None, answers_key=None).predict(X).tolist() == [4, 5, 6]
+    assert server.seen[0][0] == {"rows": [{"x": 0.25}, {"x": 0.5}, {"x": 0.75}]}
+    assert server.seen[1][0] == [{"x": 0.25}, {"x": 0.5}, {"x": 0.75}]
+
+
+def test_probabilities_and_labels_are_read_as_such(server):
+    many = remote(server, output="probabilities", classes=["a", "b", "c"])
+    server.always = {"predictions": [[0.5, 0.25, 0.25], [0, 0, 1], [0, 1, 0]]}
+    assert decide(many, ["b", "c"]).score(X).valid.tolist() == [False, True, True]
+    two = remote(server, output="probabilities", classes=["no", "yes"])
+    server.always = {"predictions": [0.25, 0.5, 0.75]}
+    assert decide(two).score(X).score.tolist() == [0.25, 0.5, 0.75]
+    labels = remote(server, output="labels")
+    server.always = {"predictions": ["no", "yes", "no"]}
+    assert decide(labels, "yes").score(X).valid.tolist() == [False, True, False]
+
+
+def test_no_connection_is_tried_again_and_then_an_error(server):
+    server.always = "hang up"
+
+    with pytest.raises(PredictorError, match=r"gave no answer in 3 attempts.*Is it running"):
+        decide(remote(server, retries=2), (0, 1)).score(X)
+
+    assert len(server.seen) == 3
+
+
+def test_nobody_there_is_an_error(server):
+    gone = Remote("http://127.0.0.1:9/", retries=0, timeout=2.0)
+
+    with pytest.raises(PredictorError, match="in 1 attempts, the last time: ConnectionRefused"):
+        gone.predict(X)
+
+
+def test_a_slow_server_is_waited_for_no_longer_than_the_timeout(server):
+    server.turns = ["dawdle"]
+    server.always = {"predictions": [1, 2, 3]}
+
+    assert remote(server, timeout=0.2).predict(X).tolist() == [1, 2, 3]
+
+    server.always = "dawdle"
+    with pytest.raises(PredictorError, match="TimeoutError: timed out"):
+        remote(server, timeout=0.2, retries=1).predict(X)
+
+
+def test_attempts_are_further_apart_each_time_and_a_server_may_ask_for_more(server, monkeypatch):
+    pauses = []
+    monkeypatch.setattr("mcce.predictors.remote.time.sleep", pauses.append)
+    busy = (503, {}, "busy")
+    server.turns = [busy, busy, (429, {"Retry-After": "7"}, ""), (503, {"Retry-After": "900"}, "")]
+    server.always = {"predictions": [1, 2, 3]}
+
+    remote(server, backoff=0.5).predict(X)
+
+    assert pauses == [0.5, 1.0, 7.0, 60.0]
+
+
+@pytest.mark.parametrize(
+    ("turn", "says"),
+    [
+        ((400, {}, "no such column"), r"answered 400 .*no such column"),
+        ((401, {}, ""), "answered 401"),
+        ((404, {}, ""), "answered 404"),
+        ((302, {"Location": "http://else.where/"}, ""), "sends you on to 'http://else.where/'"),
+        ((307, {"Location": "/x"}, ""), "give the final address"),
+    ],
+)
+def test_a_refusal_is_an_error_at_once(server, turn, says):
+    server.always = turn
+
+    with pytest.raises(PredictorError, match=says):
+        decide(remote(server), (0, 1)).score(X)
+
+    assert len(server.seen) == 1
+
+
+@pytest.mark.parametrize(
+    ("told", "says"),
+    [
+        (b"<html>oops</html>", "must answer with JSON, got '<html>oops"),
+        (b"\xff\xfe", "must answer with JSON"),
+        (b"", "must answer with JSON, got ''"),
+        ([1, 2, 3], r"an object with the key 'predictions', got \[1, 2, 3\]"),
+        ({"error": "x"}, r"an object with the key 'predictions', got \{'error': 'x'\}"),
+        ({"predictions": 0.5}, "a list of answers, got 0.5"),
+        ({"predictions": [0.5]}, r"a list of 3 answers, one per row, got 1: \[0.5\]"),
+        ({"predictions": [0.5] * 4}, "a list of 3 answers, one per row, got 4"),
+        ({"predictions": [0.5, "0.5", 0.5]}, "one number per row, got '0.5'"),
+        ({"predictions": [0.5, None, 0.5]}, "one number per row, got None"),
+        ({"predictions": [0.5, True, 0.5]}, "one number per row, got True"),
+        ({"predictions": [[0.5], [0.5], [0.5]]}, r"one number per row, got \[0.5\]"),
+        (b'{"predictions": [NaN, 1, 2]}', "NaN for 1 of 3 rows"),
+    ],
+)
+def test_nonsense_is_quoted(server, told, says):
+    server.always = told
+
+    with pytest.raises(PredictorError, match=says):
+        decide(remote(server), (0, 1)).score(X)
+
+    assert len(server.seen) == 1
+
+
+@pytest.mark.parametrize(
+    ("told", "says"),
+    [
+        ([[0.5, 0.5], [0.5], [1, 0]], r"2 numbers per row, got \[0.5\]"),
+        ([[0.5, "b"], [0, 1], [1, 0]], r"2 numbers per row, got \[0.5, 'b'\]"),
+        ([[0.5, 0.9], [0, 1], [1, 0]], "must add up to 1, got 1.4"),
+        ([0.5, 1.5, 0.5], "gave 1.5 as a probability"),
+        ([0.5, [0.5, 0.5], 0.5], "all answers in one shape"),
+    ],
+)
+def test_wrong_probabilities_are_an_error(server, told, says):
+    server.always = {"predictions": told}
+    predictor = remote(server, output="probabilities", classes=["no", "yes"])
+
+    with pytest.raises(PredictorError, match=says):
+        decide(predictor, "yes").score(X)
+
+
+def test_one_number_is_not_enough_for_three_classes(server):
+    server.always = {"predictions": [0.1, 0.2, 0.3]}
+
+    with pytest.raises(PredictorError, match=r"3 numbers per row, got 0\.1"):
+        remote(server, output="probabilities", classes=["a", "b", "c"]).predict(X)
+
+
+def test_a_label_must_be_one(server):
+    server.always = {"predictions": ["no", 0.5, "yes"]}
+
+    with pytest.raises(PredictorError, match="one label per row, a string or a whole number"):
+        remote(server, output="labels").predict(X)
+
+
+@pytest.mark.parametrize(
+    ("rows", "says"),
+    [
+        (pd.DataFrame({1: [0.5]}), r"columns \[1\] are named otherwise"),
+        (pd.DataFrame({"x": [{1}]}), "cannot be written as JSON"),
+    ],
+)
+def test_rows_that_json_cannot_hold_are_an_error(server, rows, says):
+    with pytest.raises(PredictorError, match=says):
+        remote(server).predict(rows)
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"url": "file:///etc/hostname"}, "http:// or https://, got 'file:"),
+        ({"url": "scores.example/credit"}, "http:// or https://"),
+        ({"url": None}, "got None"),
+        ({"batch_size": 0}, "batch_size must be a whole number of at least 1, got 0"),
+        ({"retries": -1}, "retries must be"),
+        ({"retries": 1.5}, "retries must be a whole number"),
+        ({"timeout": 0}, "timeout must be a finite number"),
+        ({"timeout": None}, "timeout must be"),
+        ({"backoff": float("inf")}, "backoff must be a finite number"),
+        ({"output": "logits"}, "output must be one of"),
+        ({"classes": ["no", "yes"]}, 'but output is "score"'),
+        ({"output": "probabilities"}, "needs classes"),
+    ],
+)
+def test_settings_that_cannot_work_are_an_error(settings, says):
+    with pytest.raises(ParameterError, match=says):
+        Remote(**{"url": "http://127.0.0.1/"} | settings)

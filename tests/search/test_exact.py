@@ -1,0 +1,555 @@
+"""The exact search: the best of all rows that the model could draw, and what is said if not."""
+
+from __future__ import annotations
+
+import warnings
+from itertools import product
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from bank import bank, score
+from forests import Halves, forest_of, limits_of
+from mcce import MCCE, ExactSearch, Gower, Interval, McceWarning, ParameterError, TreeChain, load
+from mcce import constraints as c
+from mcce.constraints.features import FeatureConstraint
+from mcce.kernels import descend, native, reference
+from mcce.kernels.reference import Person
+from mcce.search.runner import STOPPED
+from mcce.tables.schema import OWN
+from tables import cases
+
+pytestmark = pytest.mark.filterwarnings("ignore::mcce.McceWarning")
+
+DESIRED = Interval(0.55, np.inf)
+TRAIN, PEOPLE = bank(400), bank(40, seed=1)
+TINY_BUDGETS = [ExactSearch(max_rows=1), ExactSearch(max_nodes=3)]
+
+
+def answers(explainer, people, **more):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", McceWarning)
+        return explainer.explain(people, **more)
+
+
+# ---------------------------------------------------------------------------------------------
+# The kernel.
+
+
+@given(
+    st.integers(0, 2**32 - 1),
+    st.booleans(),
+    st.booleans(),
+    st.integers(1, 3),
+    st.sampled_from([1, 7, 100_000]),
+    st.sampled_from([10, 10**9]),
+)
+@settings(max_examples=40)
+def test_rows_are_listed_alike_by_both_kernels(seed, by_set, limited, n_changes, n_best, most):
+    chance = np.random.default_rng(seed)
+    sizes, chain, given_codes, own = forest_of(chance, by_set, 1)
+    limits = limits_of((4, 1), sizes, chain.responses, chance) if limited else None
+    costs = np.round(chance.random(sum(sizes)), 1)
+    offsets = np.cumsum([0, *sizes[:-1]])
+    person = Person(given_codes[:, 0], own[:, 0], limits, costs, offsets)
+    asked = {"n_changes": n_changes, "n_best": min(n_best, 200), "max_nodes": most}
+
+    ours = native.enumerate_rows(chain, person, **asked)
+    theirs = reference.enumerate_rows(chain, person, **asked)
+
+    assert ours.n_nodes == theirs.n_nodes
+    assert ours.complete == theirs.complete
+    assert np.array_equal(ours.totals, theirs.totals)
+    assert np.array_equal(ours.codes, theirs.codes)
+
+
+@given(st.integers(0, 2**32 - 1), st.booleans(), st.integers(1, 2), st.integers(1, 9))
+@settings(max_examples=30)
+def test_rows_listed_piece_by_piece_are_those_listed_at_once(seed, by_set, n_changes, n_best):
+    chance = np.random.default_rng(seed)
+    sizes, chain, given_codes, own = forest_of(chance, by_set, 1)
+    costs = np.round(chance.random(sum(sizes)), 1)
+    person = Person(given_codes[:, 0], own[:, 0], None, costs, np.cumsum([0, *sizes[:-1]]))
+    asked = {"n_changes": n_changes, "max_nodes": 10**9}
+
+    whole = native.enumerate_rows(chain, person, n_best=10**6, **asked)
+    after, pieces = None, [np.empty((3, 0), dtype=np.int32)]
+    for _ in range(40):
+        piece = native.enumerate_rows(chain, person, n_best=n_best, after=after, **asked)
+        if not piece.totals.size:
+            break
+        pieces.append(piece.codes)
+        after = piece.totals[-1], piece.codes[:, -1]
+
+    together = np.concatenate(pieces, axis=1)
+    assert np.array_equal(together, whole.codes[:, : together.shape[1]])
+    assert together.shape[1] == min(whole.totals.size, 40 * n_best)
+
+
+# ---------------------------------------------------------------------------------------------
+# Against every row there is.
+
+
+def every_row(explainer, rows, person):
+    """All rows of training values and own ones, as codes; that is what a chain can draw from."""
+    features = [explainer.schema_.features[at] for at in explainer.schema_.mutable]
+    tables = [range(OWN, feature.n_codes) for feature in features]
+    codes = np.array(list(product(*tables)), dtype=np.int32).T
+    own = rows.exact[explainer.schema_.mutable, person][:, None]
+    twice = ((codes == own) & (codes != OWN)).any(axis=0)  # the own value has its code already
+    return codes[:, ~twice]
+
+
+def drawable(explainer, rows, person, codes):
+    """Which rows the chain could draw, asking each leaf whether it could give the row's value."""
+    schema, chain = explainer.schema_, explainer.generator_
+    descent = np.repeat(rows.descent[:, [person]], codes.shape[1], axis=1)
+    changed = codes != OWN
+    for place, position in enumerate(schema.mutable):
+        descent[position, changed[place]] = codes[place, changed[place]]
+    descent = np.vstack([descent, np.ones(codes.shape[1], dtype=np.int32)])
+    possible = np.ones(codes.shape[1], dtype=bool)
+    for tree, position in enumerate(chain.visit_order_):
+        place = int(np.searchsorted(schema.mutable, position))
+        leaf = descend(chain.trees_, tree, descent, chain.n_levels_ > 0)
+        for at in np.unique(leaf):
+            start, count = chain.trees_.start[at], chain.trees_.count[at]
+            values = np.unique(chain.trees_.values[start : start + count])
+            here = leaf == at
+            given_codes = outcomes(explainer, rows, person, int(position), values)
+            possible[here] &= np.isin(codes[place, here], given_codes)
+    return possible
+
+
+def outcomes(explainer, rows, person, position, values):
+    """What can be drawn from a leaf of these values, judged value by value."""
+    feature = explainer.schema_.features[position]
+    own_code = rows.exact[position, person]
+    own = pd.concat([rows.own(position, np.array([person]))] * values.size, ignore_index=True)
+    after = feature.table.take(values).reset_index(drop=True)
+    admitted, same = np.ones(values.size, dtype=bool), values == own_code
+    limited = False
+    for constraint in explainer.constraints or ():
+        if feature.name not in constraint.features:
+            continue
+        if isinstance(constraint, FeatureConstraint):
+            admitted &= constraint.admits(feature, own, after)
+            limited = True
+        elif constraint.kind == "frozen":
+            return [OWN]
+        elif constraint.kind == "step":
+            limited = True
+            gap = (after.astype(float) - own.astype(float)).abs()
+            same |= (gap < constraint.step).to_numpy()
+    admitted |= values == own_code
+    stays = (admitted & same).any() or (limited and not admitted.any())
+    return [*values[admitted & ~same], *([OWN] if stays else [])]
+
+
+def costs_of(explainer, rows, person, codes):
+    """Number of changes and distances (Gower, weighted) of rows."""
+    schema = explainer.schema_
+    total, weighted = np.zeros((2, codes.shape[1]))
+    own = rows.own_numbers(np.array([person]))[:, 0]
+    weights = {x.features[0]: x.weight for x in explainer.constraints or () if x.kind == "weight"}
+    for place, position in enumerate(schema.mutable):
+        feature = schema.features[position]
+        gap = np.ones(codes.shape[1])
+        if feature.spread:
+            gap = np.abs(feature.numbers[codes[place]] - own[place]) / feature.spread
+        gap = np.where(codes[place] == OWN, 0.0, np.where(np.isnan(gap), 1.0, gap))
+        total += gap
+        weighted += weights.get(feature.name, 1.0) * gap
+    n_features = len(schema.features)
+    return (codes != OWN).sum(axis=0), total / n_features, weighted / n_features
+
+
+def allowed_rows(explainer, rows, person, codes, train):
+    """Which rows pass what is judged of whole rows."""
+    allowed = np.ones(codes.shape[1], dtype=bool)
+    names = [explainer.schema_.names[at] for at in explainer.schema_.mutable]
+    changed = codes != OWN
+    for constraint in explainer.constraints or ():
+        places = [names.index(n) for n in constraint.features] or list(range(len(names)))
+        if constraint.kind == "max_changes":
+            allowed &= changed[places].sum(axis=0) <= constraint.n
+        elif constraint.kind == "together":
+            allowed &= np.isin(changed[places].sum(axis=0), [0, len(places)])
+    if explainer.exclude_training_rows:
+        frame = rows.compose(np.full(codes.shape[1], person), codes, rows.tables)
+        known = {tuple(map(str, row)) for row in train.astype(object).itertuples(index=False)}
+        cells = frame.astype(object).itertuples(index=False)
+        allowed &= np.array([tuple(map(str, row)) not in known for row in cells], dtype=bool)
+    return allowed
+
+
+def best_of_all(explainer, people, person, train):
+    """Sorted costs of all that one person might get, and how many rows could be drawn."""
+    rows = explainer.schema_.encode(people)
+    codes = every_row(explainer, rows, person)
+    codes = codes[:, drawable(explainer, rows, person, codes)]
+    sparsity, gower, weighted = costs_of(explainer, rows, person, codes)
+    frame = rows.compose(np.full(codes.shape[1], person), codes, rows.tables)
+    if not explainer.constraints:
+        assert np.isfinite(
+            explainer.generator_.log_likelihood(explainer.schema_.encode(frame))
+        ).all()
+    keep = explainer.decision_.score(frame).valid
+    keep &= allowed_rows(explainer, rows, person, codes, train) & (sparsity > 0)
+    if explainer.max_sparsity is not None:
+        keep &= sparsity <= explainer.max_sparsity
+    if explainer.max_distance is not None:
+        keep &= weighted <= explainer.max_distance
+    ordered = sorted(zip(sparsity[keep], weighted[keep], gower[keep], strict=True))
+    return ordered, int((sparsity > 0).sum())
+
+
+@st.composite
+def searches(draw, max_rows=14):
+    """Small tables with constraints and bounds, and an exact explainer fitted on them."""
+    case = draw(cases(max_rows=max_rows, max_columns=3))
+    mutable = [name for name in case.train if name not in case.immutable]
+    numeric = [n for n in mutable if pd.api.types.is_numeric_dtype(case.train[n].dtype)]
+    numeric = [n for n in numeric if case.train[n].dtype != bool]
+    kinds = [lambda: c.max_changes(draw(st.integers(1, 2))), lambda: c.frozen(mutable[0])]
+    if len(mutable) > 1:
+        kinds.append(lambda: c.together(*mutable[:2]))
+    if numeric:
+        kinds += [
+            lambda: c.only_up(numeric[-1]),
+            lambda: c.between(numeric[-1], 0, 4),
+            lambda: c.step(numeric[-1], 1.5),
+            lambda: c.weight(numeric[0], draw(st.sampled_from([0.5, 3.0]))),
+        ]
+    written = [make() for make in draw(st.lists(st.sampled_from(kinds), max_size=2, unique=True))]
+    explainer = MCCE(
+        case.score,
+        DESIRED,
+        immutable=case.immutable,
+        generator=TreeChain(
+            min_samples_leaf=draw(st.integers(1, 5)),
+            condition_on_decision=draw(st.booleans()),
+        ),
+        constraints=written or None,
+        search="exact",
+        n_counterfactuals=draw(st.integers(1, 3)),
+        max_sparsity=draw(st.none() | st.integers(0, 2)),
+        max_distance=draw(st.none() | st.sampled_from([0.05, 0.3])),
+        exclude_training_rows=draw(st.booleans()),
+        random_state=draw(st.integers(0, 9)),
+    ).fit(case.train)
+    assume(explainer.n_desired_)
+    return case, explainer
+
+
+def same_costs(got, expected):
+    """Equal up to the order of sums, which in the oracle is another one."""
+    return len(got) == len(expected) and np.allclose(
+        np.array(got, dtype=float).reshape(-1, 2), np.array(expected, dtype=float).reshape(-1, 2)
+    )
+
+
+@given(searches())
+def test_answers_are_the_best_of_every_row_that_could_be_drawn(search):
+    case, explainer = search
+    result = answers(explainer, case.people)
+
+    assert result.measures["proven"].all()
+    for person, status in enumerate(result.people["status"]):
+        if status == "already desired":
+            continue
+        ordered, n_rows = best_of_all(explainer, case.people, person, case.train)
+        expected = [(n, gower) for n, _, gower in ordered[: explainer.n_counterfactuals]]
+        mine = result.measures[result.owner == person]
+        got = list(zip(mine["sparsity"], mine["gower"], strict=True))
+        if explainer._bind(None).weights is None:
+            assert same_costs(got, expected)
+        else:
+            assert [n for n, _ in got] == [n for n, _ in expected]
+        assert not result.frame[result.owner == person].duplicated().any()
+        reason = result.people["reason"].iloc[person]
+        assert reason.startswith("proven: no row") == (not expected)
+        bounded = explainer._bind(None).of_rows, explainer.max_sparsity, explainer.max_distance
+        if not expected and bounded == ([], None, None):
+            assert f"({n_rows} rows," in reason
+
+
+@given(searches(max_rows=40), st.sampled_from(["fast", "paper"]), st.sampled_from([50, 1500]))
+def test_no_number_of_draws_finds_anything_better(search, name, n_samples):
+    case, explainer = search
+    assume(explainer._bind(None).weights is None)
+    exact = answers(explainer, case.people)
+
+    drawn = answers(explainer.set_params(search=name, n_samples=n_samples), case.people)
+
+    for person in range(len(case.people)):
+        ours, theirs = (
+            [*zip(r.measures["sparsity"], r.measures["gower"], strict=True)] for r in (exact, drawn)
+        )
+        ours = [cost for cost, owner in zip(ours, exact.owner, strict=True) if owner == person]
+        theirs = [cost for cost, owner in zip(theirs, drawn.owner, strict=True) if owner == person]
+        assert len(ours) >= len(theirs)
+        assert all(one <= other for one, other in zip(ours, theirs, strict=False))
+
+
+# ---------------------------------------------------------------------------------------------
+# On its own.
+
+
+@given(
+    searches(max_rows=40),
+    st.sampled_from([{"memory": 1e-6}, {"n_jobs": 3}, {"memory": 3.0, "n_jobs": 2}]),
+    st.sampled_from(["exact", *TINY_BUDGETS]),
+)
+@settings(max_examples=50)
+def test_blocks_threads_order_and_company_change_nothing(search, other_settings, kind):
+    case, explainer = search
+    explainer.set_params(search=kind)
+    plain = answers(explainer, case.people)
+    turned = answers(explainer, case.people.iloc[::-1])
+    alone = [answers(explainer, case.people.iloc[[at]]) for at in range(len(case.people))]
+
+    other = answers(explainer.set_params(**other_settings), case.people)
+
+    pd.testing.assert_frame_equal(plain.frame, other.frame, check_exact=True)
+    pd.testing.assert_frame_equal(plain.measures, other.measures, check_exact=True)
+    pd.testing.assert_frame_equal(plain.people, other.people, check_exact=True)
+    pd.testing.assert_frame_equal(
+        plain.people, turned.people.iloc[::-1], check_exact=True, check_dtype=False
+    )
+    pd.testing.assert_frame_equal(
+        plain.measures, pd.concat([r.measures for r in alone]), check_exact=True, check_dtype=False
+    )
+    assert plain.n_evaluated == other.n_evaluated == turned.n_evaluated
+    if kind == "exact":  # equal people share draws
+        assert plain.n_evaluated == sum(result.n_evaluated for result in alone)
+
+
+def loans():
+    """Twenty customers; who earns 7 or more gets the loan."""
+    frame = pd.DataFrame({"age": [30, 40] * 10, "salary": np.arange(20) % 10})
+    return frame, lambda rows: rows["salary"] / 10
+
+
+def test_a_case_that_can_be_checked_by_hand():
+    train, predictor = loans()
+    chain = TreeChain(min_samples_leaf=20)  # one leaf per feature: everything can be drawn
+    explainer = MCCE(predictor, (0.7, 1), generator=chain, search="exact", n_counterfactuals=4)
+
+    result = explainer.fit(train).explain(pd.DataFrame({"age": [30], "salary": [2]}))
+
+    assert result.frame.to_numpy().tolist() == [[30, 7], [30, 8], [30, 9], [40, 7]]
+    assert result.measures["sparsity"].tolist() == [1, 1, 1, 2]
+    assert result.measures["proven"].tolist() == [True] * 4
+    # Of 9 salaries and another age, one change each, in waves of 4, 4 and 2; then of pairs of them.
+    assert result.n_evaluated == 10 + 8
+
+
+def test_each_row_is_asked_once_and_only_until_the_answer_is_known():
+    train, _ = loans()
+    seen = []
+
+    def predictor(rows):
+        seen.extend(map(tuple, rows.to_numpy().tolist()))
+        return rows["salary"] / 10
+
+    explainer = MCCE(predictor, (0.7, 1), generator=TreeChain(min_samples_leaf=20), search="exact")
+    explainer.fit(train)
+    seen.clear()
+
+    result = explainer.explain(pd.DataFrame({"age": [30], "salary": [2]}))
+
+    asked = seen[1:-1]  # the person first, the answer once more at last
+    assert len(asked) == len(set(asked)) == result.n_evaluated
+    assert result.n_evaluated <= 9
+
+
+def test_who_cannot_be_helped_is_told_so_with_the_number_of_rows_that_show_it():
+    train, _ = loans()
+    explainer = MCCE(
+        lambda rows: (rows["salary"] > 6) & (rows["age"] > 30),
+        (1, 1),
+        immutable=["age"],
+        generator=TreeChain(min_samples_leaf=20),
+        search="exact",
+    ).fit(train)
+    people = pd.DataFrame({"age": [30, 40], "salary": [2, 2]})
+
+    with pytest.warns(McceWarning, match="1 of 2 people have no counterfactual"):
+        result = explainer.explain(people)
+
+    assert result.people["reason"].iloc[0] == (
+        "proven: no row that the model could draw is valid and allowed (9 rows, 9 allowed)"
+    )
+    assert len(result.nearest_misses) == 1
+    assert result.people["status"].tolist() == ["no answer", "answered"]
+
+
+@pytest.mark.parametrize(
+    ("bounds", "told"),
+    [
+        ({"max_sparsity": 1}, " with at most 1 changes"),
+        ({"constraints": [c.max_changes(1)]}, " with at most 1 changes"),
+        ({"max_distance": 0.1}, " within a distance of 0.1"),
+    ],
+)
+def test_the_reason_names_the_bounds_within_which_all_rows_were_looked_at(bounds, told):
+    train, _ = loans()
+    explainer = MCCE(
+        lambda rows: 1.0 * ((rows["salary"] > 6) & (rows["age"] > 30)),
+        (1, 1),
+        generator=TreeChain(min_samples_leaf=20),
+        search="exact",
+        **bounds,
+    ).fit(train)
+
+    result = answers(explainer, pd.DataFrame({"age": [30], "salary": [2]}))
+
+    assert (
+        result.people["reason"]
+        .item()
+        .startswith(f"proven: no row that the model could draw{told} is valid and allowed (")
+    )
+
+
+@pytest.mark.parametrize("search", TINY_BUDGETS)
+def test_beyond_the_budget_the_draws_answer_and_nothing_is_claimed(search):
+    settings = {"immutable": ["sex"], "random_state": 3}
+    explainer = MCCE(score, (0.8, 10), search=search, **settings).fit(TRAIN)
+    proven = answers(MCCE(score, (0.8, 10), search="exact", **settings).fit(TRAIN), PEOPLE)
+
+    result = answers(explainer, PEOPLE)
+
+    assert not result.measures["proven"].all()
+    assert proven.measures["proven"].all()
+    assert (result.people["status"] == proven.people["status"]).all()
+    assert result.measures["sparsity"].mean() >= proven.measures["sparsity"].mean()
+
+
+def test_some_of_several_answers_are_kept_at_the_end_of_the_budget_but_not_called_proven():
+    train, predictor = loans()
+    chain = TreeChain(min_samples_leaf=20)
+    explainer = MCCE(predictor, (0.7, 1), generator=chain, search=ExactSearch(max_rows=6))
+    explainer.set_params(n_counterfactuals=2).fit(train)
+
+    result = explainer.explain(pd.DataFrame({"age": [30], "salary": [2]}))
+
+    # By distance: salaries 1, 3, 0, 4, 5, 6 come before the first valid one.
+    assert not result.measures["proven"].any()
+    wider = explainer.set_params(search=ExactSearch(max_rows=7))
+    result = wider.explain(pd.DataFrame({"age": [30], "salary": [2]}))
+    assert result.frame.to_numpy().tolist() == [[30, 7]]
+    assert result.measures["proven"].tolist() == [False]
+
+
+def test_other_searches_claim_nothing():
+    train, predictor = loans()
+    result = MCCE(predictor, (0.7, 1), random_state=0).fit(train).explain(train.iloc[[1]])
+
+    assert "proven" not in result.measures
+
+
+def test_a_stopped_search_keeps_what_is_proven_and_says_who_is_left():
+    explainer = MCCE(
+        score, (0.8, 10), immutable=["sex"], search="exact", memory=1e-6, random_state=3
+    ).fit(TRAIN)
+    heard = []
+
+    def stop(progress):
+        heard.append(progress)
+        return progress.n_settled >= 3
+
+    result = answers(explainer, PEOPLE, callback=stop)
+
+    assert result.stopped
+    assert (result.people["reason"] == STOPPED).any()
+    assert result.measures["proven"].all()
+    assert len(result.measures)
+    assert heard[-1].n_people > heard[-1].n_settled >= 3
+    assert answers(explainer.set_params(max_seconds=1e-9), PEOPLE).stopped
+
+
+class Forgetful:
+    """A black box that refuses salaries below a bound the second time it sees them."""
+
+    def __init__(self):
+        self.bound, self.seen = 0, {}
+
+    def __call__(self, frame):
+        told = []
+        for salary in frame["salary"]:
+            self.seen[salary] = self.seen.get(salary, 0) + 1
+            told.append(0.0 if self.seen[salary] > 1 and salary < self.bound else float(salary))
+        return np.array(told)
+
+
+def test_an_answer_that_fails_when_asked_again_gives_way_to_the_next():
+    explainer = MCCE(Forgetful(), (30, 100), search="exact").fit(
+        pd.DataFrame({"salary": np.arange(80)})
+    )
+    box = explainer.decision_.predictor
+    box.bound, box.seen = 33, {}
+
+    with pytest.warns(McceWarning, match="predictor is unstable"):
+        result = explainer.explain(pd.DataFrame({"salary": [10]}))
+
+    assert result.frame["salary"].item() >= 33
+    assert result.n_unstable >= 1
+
+
+def test_an_exact_search_is_saved_and_loaded(tmp_path):
+    train, predictor = loans()
+    search = ExactSearch(max_rows=77, max_samples=None)
+    explainer = MCCE(predictor, (0.7, 1), search=search, random_state=0).fit(train)
+    explainer.save(tmp_path / "loans.mcce")
+
+    again = load(tmp_path / "loans.mcce", predictor)
+
+    assert again.search == search
+    one, other = (e.explain(train.iloc[[1, 2]]) for e in (explainer, again))
+    pd.testing.assert_frame_equal(one.measures, other.measures)
+
+
+class Far(Gower):
+    name = "far"
+
+
+class Other:
+    name = "other"
+
+    def fit(self, schema, rows, decision):
+        return self
+
+    def __call__(self, candidates):
+        return np.zeros(candidates.shape)
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"generator": Halves()}, "the generator is Halves"),
+        ({"diversity": 0.5, "n_counterfactuals": 2}, "diversity must be None, got 0.5"),
+        ({"rank_by": ["distance"]}, r"rank_by must be \('sparsity', 'distance'\), got"),
+        ({"tolerance": 0.1}, "tolerance must be 0.0, got 0.1"),
+        ({"distance": Other()}, "distance must be 'gower', got 'other'"),
+        ({"distance": Far()}, "distance must be 'gower', got 'far'"),
+    ],
+)
+def test_what_cannot_be_proven_is_refused(settings, told):
+    train, predictor = loans()
+    explainer = MCCE(predictor, (0.7, 1), search="exact", **settings).fit(train)
+
+    with pytest.raises(ParameterError, match=told):
+        explainer.explain(train.iloc[[1]])
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("max_rows", 0), ("max_nodes", 1.5), ("n_samples", 0), ("max_samples", 3)],
+)
+def test_a_budget_that_cannot_be_is_refused(name, value):
+    with pytest.raises(ParameterError, match=f"{name} must be"):
+        ExactSearch(**{name: value})
