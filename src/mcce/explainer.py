@@ -119,7 +119,7 @@ class MCCE(Estimator):
         Training rows with the desired decision.
     seed_ : int
         Seed of all draws.
-    accepted_ : Accepted or None
+    plausibility_ : PlausibilityModel or None
         What accepted training rows look like, learned only for searches that ask.
     training_rows_ : array or None
         The training rows as bytes, kept only with ``exclude_training_rows``.

@@ -185,7 +185,7 @@ def _unpack_plausibility(plain: dict[str, Any] | None, explainer: MCCE) -> dict[
     if plain is None:
         if find_search(explainer.search).needs_plausibility and explainer.n_desired_:
             raise ValueError("its search needs the accepted training rows, which it lacks")
-        return {"accepted_": None}
+        return {"plausibility_": None}
     codes, schema = plain["codes"], explainer.schema_
     n_codes = np.array([feature.n_codes for feature in schema.features])
     if codes.ndim != 2 or len(codes) != n_codes.size or codes.dtype != np.int32:
@@ -193,7 +193,7 @@ def _unpack_plausibility(plain: dict[str, Any] | None, explainer: MCCE) -> dict[
     if not codes.size or (codes < 0).any() or (codes >= n_codes[:, None]).any():
         raise ValueError("the accepted rows hold codes that stand for nothing")
     support = unpack_support(plain["support"], schema)
-    return {"accepted_": PlausibilityModel().keep(support, EncodedRows.of_codes(schema, codes))}
+    return {"plausibility_": PlausibilityModel().keep(support, EncodedRows.of_codes(schema, codes))}
 
 
 def _whole(value: Any) -> int:
