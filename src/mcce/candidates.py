@@ -78,15 +78,15 @@ class Candidates:
         """The codes in the training values, -1 where a generator invented the value."""
         return _training_codes(self.rows, self.tables, self.comparison.codes)
 
-    def choose(self, person: IntArray, draw: IntArray | Codes) -> Chosen:
+    def select(self, person: IntArray, draw: IntArray | Codes) -> CandidateRows:
         """Some candidates, by person and draw as numbered in this block."""
         codes = self.comparison.codes[:, self.group[person], draw]
         codes[codes == self.comparison.own_codes[:, person]] = OWN
-        return Chosen(self.rows, self.people[person], codes, self.tables)
+        return CandidateRows(self.rows, self.people[person], codes, self.tables)
 
 
 @dataclass(frozen=True, eq=False)
-class Chosen:
+class CandidateRows:
     """Candidates out of any blocks, written out as a frame when somebody asks for it.
 
     Parameters
@@ -115,11 +115,11 @@ class Chosen:
         """The codes in the training values; they mean nothing where the cell is the own one."""
         return _training_codes(self.rows, self.tables, self.codes)
 
-    def take(self, places: IntArray | BoolArray) -> Chosen:
+    def take(self, places: IntArray | BoolArray) -> CandidateRows:
         """Those at the given places."""
         return replace(self, owner=self.owner[places], codes=self.codes[:, places])
 
-    def without_block(self) -> Chosen:
+    def compacted(self) -> CandidateRows:
         """The same, holding on to no more of a generator's own values than are used."""
         if self.tables is self.rows.tables:
             return self
@@ -130,7 +130,7 @@ class Chosen:
         return replace(self, codes=codes, tables=tables)
 
     @classmethod
-    def join(cls, rows: EncodedRows, parts: Sequence[Chosen]) -> Chosen:
+    def join(cls, rows: EncodedRows, parts: Sequence[CandidateRows]) -> CandidateRows:
         """All as one; tables that are not those of training come one after the other."""
         owner = np.concatenate([np.empty(0, dtype=np.int64), *(part.owner for part in parts)])
         if all(part.tables is rows.tables for part in parts):

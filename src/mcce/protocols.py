@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 from .kernels import BoolArray, Codes, FloatArray, IntArray, WordArray
 
 if TYPE_CHECKING:
-    from .candidates import Candidates, Chosen, Sampled
+    from .candidates import CandidateRows, Candidates, Sampled
     from .tables.schema import EncodedRows, Schema
 
 
@@ -72,7 +72,7 @@ class Rule(Protocol):
 class RowFilter(Rule, Protocol):
     """A rule that can be asked about any rows, whoever's draws they are."""
 
-    def keeps(self, chosen: Chosen) -> BoolArray:
+    def keeps(self, chosen: CandidateRows) -> BoolArray:
         """Which rows the rule lets pass, shape (n_chosen,)."""
         ...
 

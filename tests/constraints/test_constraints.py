@@ -245,7 +245,7 @@ def test_whoever_has_an_admissible_candidate_has_an_answer(constraints):
     for block in blocks(personal, declined, 30, 1.0):
         candidates = generate(explainer.generator_, personal, block, np.arange(30), explainer.seed_)
         person, draw = np.nonzero(np.ones(candidates.shape))
-        chosen = candidates.choose(person, draw)
+        chosen = candidates.select(person, draw)
         broken = bound.broken(rows, chosen.owner, chosen.frame)
         good = score(chosen.frame) >= 0.8
         for rows_broken in broken.values():

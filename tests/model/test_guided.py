@@ -44,7 +44,7 @@ def rows_drawn(candidates):
     """All draws as one frame."""
     people, draws = candidates.shape
     person, draw = np.repeat(np.arange(people), draws), np.tile(np.arange(draws), people)
-    return candidates.choose(person, draw).frame
+    return candidates.select(person, draw).frame
 
 
 @given(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..candidates import Chosen, Lookup
+from ..candidates import CandidateRows, Lookup
 from ..kernels import BoolArray, Codes, IntArray, rows_as_bytes
 from ..tables.schema import EncodedRows
 from .neighbours import KnnDistance
@@ -45,7 +45,7 @@ class PlausibilityModel:
         self.reference_groups_: np.ndarray = np.unique(_immutables(rows, np.arange(len(rows))))
         return self
 
-    def measures(self, chosen: Chosen, share: float) -> dict[str, np.ndarray]:
+    def measures(self, chosen: CandidateRows, share: float) -> dict[str, np.ndarray]:
         """By name, how real rows look.
 
         ``in_support``: inside the support for this share. ``knn_distance_quantile``: the share of

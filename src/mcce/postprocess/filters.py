@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..candidates import Candidates, Chosen, Lookup
+from ..candidates import CandidateRows, Candidates, Lookup
 from ..constraints.bound import Constraints
 from ..constraints.rows import MaxChanges, Relation, Together
 from ..kernels import BoolArray, Codes, IntArray, rows_as_bytes
@@ -39,7 +39,7 @@ class ExcludeTrainingRows:
         copies = self._copies(codes.reshape(len(codes), -1))
         return ~copies.reshape(first.size, n_draws)[candidates.group]
 
-    def keeps(self, chosen: Chosen) -> BoolArray:
+    def keeps(self, chosen: CandidateRows) -> BoolArray:
         """Rows that differ from every training row somewhere."""
         mutable = chosen.rows.schema.mutable
         codes = chosen.rows.exact[:, chosen.owner]
@@ -69,11 +69,11 @@ class ObeysConstraint:
         person, draw = np.nonzero(candidates.distinct[candidates.group])
         for start in range(0, person.size, ROWS_PER_PIECE):
             piece = slice(start, start + ROWS_PER_PIECE)
-            chosen = candidates.choose(person[piece], draw[piece])
+            chosen = candidates.select(person[piece], draw[piece])
             keep[person[piece], draw[piece]] = self.keeps(chosen)
         return keep
 
-    def keeps(self, chosen: Chosen) -> BoolArray:
+    def keeps(self, chosen: CandidateRows) -> BoolArray:
         """Rows that the constraint lets pass."""
         if isinstance(self.constraint, Relation):
             return self.constraint.holds(chosen.frame, chosen.rows.schema.adapter)

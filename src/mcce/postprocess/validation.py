@@ -82,7 +82,7 @@ class PredictionCache:
         new = new[np.unique(cell, return_index=True)[1]]
         for start in range(0, new.size, ROWS_PER_CALL):
             rows = new[start : start + ROWS_PER_CALL]
-            scored = self.decision.score(self.candidates.choose(person[rows], draw[rows]).frame)
+            scored = self.decision.score(self.candidates.select(person[rows], draw[rows]).frame)
             self._note(group[rows], draw[rows], scored.score, scored.valid)
             self.asked.append(
                 CachedScores(

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from ..candidates import Chosen
+from ..candidates import CandidateRows
 from ..constraints.limits import Personal
 from ..execution.threads import map_ordered
 from ..generate import blocks
@@ -228,7 +228,7 @@ def _look_at(exact: Exact, rows: EncodedRows, proofs: Sequence[_Proof]) -> None:
     owner = np.repeat([proof.person for proof in proofs], sizes)
     codes = np.concatenate(parts, axis=1)
     codes = np.where(codes == rows.exact[rows.schema.mutable][:, owner], OWN, codes)
-    chosen = Chosen(rows, owner, codes, rows.tables)
+    chosen = CandidateRows(rows, owner, codes, rows.tables)
     allowed = ~np.concatenate([p.failed_before(n) for p, n in zip(proofs, sizes, strict=True)])
     valid, score = np.zeros(owner.size, dtype=bool), np.full(owner.size, np.nan)
     for start in range(0, owner.size, ROWS_PER_CALL):
@@ -294,7 +294,7 @@ def _person(personal: Personal, person: int, weights: FloatArray) -> Person:
     )
 
 
-def _gower(chosen: Chosen) -> FloatArray:
+def _gower(chosen: CandidateRows) -> FloatArray:
     """Gower distance of each row, added up as wherever rows are ranked."""
     rows = chosen.rows
     features, total = rows.schema.features, np.zeros(chosen.owner.size)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..candidates import Candidates, Chosen, Lookup
+from ..candidates import CandidateRows, Candidates, Lookup
 from ..kernels import BoolArray, Codes, FloatArray, IntArray, first_equal
 from ..plausibility.support import Support
 from ..postprocess.validation import ROWS_PER_CALL, Picks, PredictionCache
@@ -103,11 +103,11 @@ class Register:
         new = numbers[first][self.came[numbers[first]] < 0]
         self.came[new] = self.came.max(initial=-1) + 1 + np.arange(new.size)
 
-    def chosen(self, numbers: IntArray) -> Chosen:
+    def chosen(self, numbers: IntArray) -> CandidateRows:
         """Rows by number."""
         cells = self.cells[numbers]
         codes = np.ascontiguousarray(cells[:, 1:].T)
-        return Chosen(self.rows, self.people[cells[:, 0]], codes, self.tables)
+        return CandidateRows(self.rows, self.people[cells[:, 0]], codes, self.tables)
 
     def ask(self, numbers: IntArray) -> None:
         """Ask the predictor about rows, those that it was not asked about yet."""
@@ -179,7 +179,7 @@ class Walk:
         self.person, self.draw = targets.person, targets.draw
         self.n_people = cache.candidates.people.size
         self._remember(cache, unstable)
-        self.targets: Codes = cache.candidates.choose(self.person, self.draw).codes
+        self.targets: Codes = cache.candidates.select(self.person, self.draw).codes
         everybody, graded = np.arange(self.person.size), terms.decision.graded
         start = np.full_like(self.targets, OWN) if graded else self.targets
         self._place(everybody, self.targets)
@@ -194,7 +194,7 @@ class Walk:
         candidates, people = cache.candidates, np.unique(self.person)
         group = candidates.group[people]
         who, draw = np.nonzero(cache.known[group] & ~unstable[people])
-        codes = candidates.choose(people[who], draw).codes
+        codes = candidates.select(people[who], draw).codes
         row = self.register.place(people[who], draw, codes)
         self.register.learn(row, cache.score[group[who], draw], cache.valid[group[who], draw])
 

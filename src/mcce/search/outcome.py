@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields, replace
 import numpy as np
 import pandas as pd
 
-from ..candidates import Chosen
+from ..candidates import CandidateRows
 from ..kernels import BoolArray, FloatArray, IntArray
 from ..tables.schema import EncodedRows
 
@@ -27,7 +27,7 @@ class Picked:
         What the predictor said, and what the candidate costs.
     """
 
-    chosen: Chosen
+    chosen: CandidateRows
     draw: IntArray
     rank: IntArray
     score: FloatArray
@@ -57,12 +57,12 @@ class Picked:
     def join(cls, rows: EncodedRows, parts: Sequence[Picked]) -> Picked:
         """All as one, by person and rank."""
         whole, real = np.empty(0, dtype=np.int64), np.empty(0)
-        blank = cls(Chosen.join(rows, []), whole, whole, real, whole, real)
+        blank = cls(CandidateRows.join(rows, []), whole, whole, real, whole, real)
         arrays = (
             np.concatenate([getattr(part, field.name) for part in (blank, *parts)])
             for field in fields(cls)[1:]
         )
-        return cls(Chosen.join(rows, [part.chosen for part in parts]), *arrays).in_order()
+        return cls(CandidateRows.join(rows, [part.chosen for part in parts]), *arrays).in_order()
 
 
 @dataclass(eq=False)

@@ -32,7 +32,7 @@ from ..tables.schema import EncodedRows
 from .exact import Exact, prove
 from .greedy import Terms, Walk
 from .outcome import Outcome, Picked
-from .selection import Choice, choose
+from .selection import Choice, select
 
 STOPPED = "stopped before an answer was found"
 TOO_FAR = "every row on the way to a valid candidate is excluded by max_distance"
@@ -289,10 +289,10 @@ class _Pass:
         while not self.stopped and not walk.ended:
             walk.next_round()
             self._on_progress(0, cache.n_evaluated + walk.register.n_evaluated)
-        chosen = choose(walking.choice, candidates, walk)
+        chosen = select(walking.choice, candidates, walk)
         register = walk.register
         picked = Picked(
-            chosen=register.chosen(chosen.row).without_block(),
+            chosen=register.chosen(chosen.row).compacted(),
             draw=candidates.draws[register.draw[chosen.row]],
             rank=chosen.rank,
             score=register.score[chosen.row],
@@ -312,7 +312,7 @@ def _picked(cache: PredictionCache, picks: Picks) -> Picked:
     """Picks taken out of their block."""
     candidates = cache.candidates
     picked = Picked(
-        chosen=candidates.choose(picks.person, picks.draw).without_block(),
+        chosen=candidates.select(picks.person, picks.draw).compacted(),
         draw=candidates.draws[picks.draw],
         rank=picks.rank,
         score=cache.score[candidates.group[picks.person], picks.draw],

@@ -58,7 +58,7 @@ class Selection:
     gower: FloatArray
 
 
-def choose(choice: Choice, candidates: Candidates, walk: Walk) -> Selection:
+def select(choice: Choice, candidates: Candidates, walk: Walk) -> Selection:
     """The best rows of everybody, among all that may be returned."""
     ranking = choice.ranking
     found, block, person, place = _arrivals(candidates, walk)
