@@ -32,8 +32,8 @@ std::shared_ptr<mcce::Limits> make_limits(const CodeTable& own, const In<std::in
                                           const In<std::int64_t, 2>& last, const CodeTable& runs,
                                           const In<std::int32_t, 3>& near_codes) {
     const std::size_t n_columns = own.shape(0), n_groups = own.shape(1);
-    mcce::require(first.shape(0) == n_columns && last.shape(0) == n_columns && near_codes.shape(0) == n_columns &&
-                      runs.shape(1) == 2 && near_codes.shape(2) == 2,
+    mcce::require(first.shape(0) == n_columns && last.shape(0) == n_columns &&
+                      near_codes.shape(0) == n_columns && runs.shape(1) == 2 && near_codes.shape(2) == 2,
                   "the arrays of the limits differ in shape");
     return std::make_shared<mcce::Limits>(n_columns, n_groups, copy(own), copy(first), copy(last), copy(runs),
                                           copy(near_codes));
@@ -79,7 +79,8 @@ void check_person(const mcce::Forest& forest, const Codes& own, const In<double,
                   const std::vector<std::int64_t>& offsets) {
     for (std::size_t tree = 0; tree < forest.n_trees(); ++tree) {
         const auto response = static_cast<std::size_t>(forest.response(tree));
-        mcce::require(response < own.size() && response < offsets.size(), "own and offsets need one entry per column");
+        mcce::require(response < own.size() && response < offsets.size(),
+                      "own and offsets need one entry per column");
         const auto n_costs = static_cast<std::int64_t>(costs.size());
         mcce::require(offsets[response] >= 0 && offsets[response] <= n_costs - forest.n_codes(tree),
                       "costs need one entry per code");

@@ -21,19 +21,20 @@ struct Columns {
     Columns(const nb::list& all_codes, const In<std::int32_t, 1>& n_codes, const In<std::uint8_t, 1>& by_set,
             const In<std::uint8_t, 1>& ordered, const nb::list& all_orders, std::size_t n_rows) {
         const std::size_t n = all_codes.size();
-        mcce::require(n_codes.size() == n && by_set.size() == n && ordered.size() == n && all_orders.size() == n,
+        mcce::require(n_codes.size() == n && by_set.size() == n && ordered.size() == n &&
+                          all_orders.size() == n,
                       "the arrays of columns differ in size");
         for (std::size_t j = 0; j < n; ++j) {
             codes.push_back(nb::cast<AnyColumn>(all_codes[j]));
             const std::uint32_t* order = nullptr;
             if (!all_orders[j].is_none()) {
                 orders.push_back(nb::cast<Order>(all_orders[j]));
-                mcce::require(orders.back().size() == n_rows, "an order has more or fewer rows than the response");
+                mcce::require(orders.back().size() == n_rows, "an order is of other rows than the response");
                 order = orders.back().data();
             }
-            mcce::require(codes.back().size() == n_rows, "a column has more or fewer rows than the response");
-            columns.push_back({codes.back().data(), static_cast<int>(codes.back().itemsize()), n_codes.data()[j],
-                               by_set.data()[j] != 0, ordered.data()[j] != 0, order});
+            mcce::require(codes.back().size() == n_rows, "a column is of other rows than the response");
+            columns.push_back({codes.back().data(), static_cast<int>(codes.back().itemsize()),
+                               n_codes.data()[j], by_set.data()[j] != 0, ordered.data()[j] != 0, order});
         }
     }
 };

@@ -23,7 +23,8 @@ nb::tuple build_neighbours(const In<double, 2>& points, const In<std::uint8_t, 1
     mcce::Neighbours built;
     {
         nb::gil_scoped_release release;
-        built = mcce::NeighbourBuilder(points.data(), points.shape(0), points.shape(1), is_level.data()).build();
+        mcce::NeighbourBuilder builder(points.data(), points.shape(0), points.shape(1), is_level.data());
+        built = builder.build();
     }
     return nb::make_tuple(give(std::move(built.points), {points.shape(0), points.shape(1)}),
                           give(std::move(built.first)), give(std::move(built.last)),
@@ -52,7 +53,8 @@ Out<double> nearest(const Neighbours& all, const In<double, 2>& rows, std::size_
     {
         nb::gil_scoped_release release;
         mcce::Seeker seeker({all.points.data(), n_columns, all.is_level.data(), all.tree}, k);
-        for (std::size_t row = 0; row < n_rows; ++row) seeker.seek(rows.data() + row * n_columns, &out[row * k]);
+        for (std::size_t row = 0; row < n_rows; ++row)
+            seeker.seek(rows.data() + row * n_columns, &out[row * k]);
     }
     return give(std::move(out), {n_rows, k});
 }

@@ -84,8 +84,10 @@ nb::tuple rank(const In<std::int32_t, 3>& codes, const nb::list& numbers,
     const std::size_t n_people = group.size(), n_draws = codes.shape(2);
     const auto groups = copy(group);
     for (const std::int64_t number : groups)
-        mcce::require(number >= 0 && number < static_cast<std::int64_t>(codes.shape(1)), "a group has no candidates");
-    mcce::require(allowed.shape(0) == n_people && allowed.shape(1) == n_draws, "allowed is of other candidates");
+        mcce::require(number >= 0 && number < static_cast<std::int64_t>(codes.shape(1)),
+                      "a group has no candidates");
+    mcce::require(allowed.shape(0) == n_people && allowed.shape(1) == n_draws,
+                  "allowed is of other candidates");
     mcce::require(!distance.size() || distance.size() == allowed.size(), "distance is of other candidates");
     std::vector<Table> tables;
     auto cells = read_cells(codes, numbers, own_codes, own_numbers, spreads, n_people, tables);
@@ -106,7 +108,8 @@ nb::tuple rank(const In<std::int32_t, 3>& codes, const nb::list& numbers,
     return nb::make_tuple(give(std::move(listing.draw), {n_people, n_best}),
                           give(std::move(listing.sparsity), {n_people, n_best}),
                           give(std::move(listing.distance), {n_people, n_best}),
-                          give(std::move(listing.gower), {n_people, n_best}), give(std::move(listing.n_allowed)));
+                          give(std::move(listing.gower), {n_people, n_best}),
+                          give(std::move(listing.n_allowed)));
 }
 
 }  // namespace

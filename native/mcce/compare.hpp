@@ -13,7 +13,7 @@
 
 namespace mcce {
 
-// The place of the first row that is equal to each.
+// For each row, the place of the first row equal to it.
 //   rows   (n_rows, width)
 inline void first_equal(const std::int32_t* rows, std::size_t n_rows, std::size_t width, std::int64_t* first) {
     std::size_t size = 16;
@@ -45,7 +45,7 @@ inline void first_of_each(const std::int32_t* codes, std::size_t n_columns, std:
     std::size_t size = 16;
     while (size < 2 * n_draws) size *= 2;
     std::vector<std::uint64_t> hash(n_draws, 0);
-    // Two columns at a time, since it is the multiplication that takes long.
+    // Two columns at a time, since multiplication is the slow part.
     for (std::size_t column = 0; column < n_columns; column += 2) {
         const std::int32_t* one = codes + column * stride;
         const std::int32_t* other = column + 1 < n_columns ? one + stride : one;
@@ -73,7 +73,7 @@ inline void first_of_each(const std::int32_t* codes, std::size_t n_columns, std:
     }
 }
 
-// One mutable feature on both sides of the comparison; numbers is null for 0/1 differences.
+// One mutable feature of candidates and people; numbers is null where differences are 0 or 1.
 struct Cells {
     const std::int32_t* codes;        // (n_groups, n_draws)
     const double* numbers;            // (n_codes,)
@@ -104,7 +104,7 @@ public:
         : cells_(std::move(cells)), n_features_(static_cast<double>(n_features)), n_draws_(n_draws),
           rules_(rules), sparsity_(n_draws), total_(n_draws) {}
 
-    // Writes at most `n_best` to `out`, best first; returns how many could be listed in all.
+    // Writes at most `n_best` to `out`, best first; returns how many are allowed in all.
     // `distance`, if not null, replaces Gower's in ranking.
     std::size_t rank(std::size_t person, std::size_t group, const std::uint8_t* allowed,
                      const double* distance, std::size_t n_best, std::vector<Best>& out) {
@@ -171,7 +171,7 @@ private:
         }
     }
 
-    // The draws that could be among the best, by sparsity alone; returns how many are allowed.
+    // Selects the draws that could be among the best, by sparsity alone; returns how many are allowed.
     std::size_t choose(const std::uint8_t* allowed, std::size_t n_best) {
         counts_.assign(cells_.size() + 1, 0);
         for (std::size_t k = 0; k < n_draws_; ++k)

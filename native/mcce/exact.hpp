@@ -14,15 +14,15 @@
 
 namespace mcce {
 
-// Whom rows are listed for.
+// The person whose rows are listed.
 struct Person {
     const std::int32_t *given, *own;  // (n_columns,) descent codes, and exact ones
     LimitsView limits;                // of one group
-    const double* costs;              // of every code of every column ...
-    const std::int64_t* offsets;      // (n_columns,) ... which begin here
+    const double* costs;              // of a change to each code, all columns concatenated
+    const std::int64_t* offsets;      // (n_columns,) where the codes of a column begin in costs
 };
 
-// Which rows are listed: the first n_best of so many changes, beyond one of this total and these codes.
+// Which rows are listed: the first n_best with n_changes changes that come after a given row.
 struct Wish {
     std::size_t n_changes, n_best;
     double after_total;
@@ -74,14 +74,14 @@ private:
         std::size_t slot;  // of rows_
     };
 
-    // What can come of a leaf: values, run by run; none is the same if same_low is above same_high.
+    // What a leaf can give: its values within the runs. Codes from same_low to same_high count as own.
     struct Leaf {
         const std::int32_t *values, *end, *runs, *runs_end;
         std::int32_t own, same_low, same_high;
         bool may_stay;
     };
 
-    static constexpr double kClose = 1.0 - 1.0 / (1 << 30);  // sums of another order differ by less
+    static constexpr double kClose = 1.0 - 1.0 / (1 << 30);  // sums in another order of addition differ by less
 
     void enter(std::size_t tree, std::size_t n_changed, double total) {
         const std::size_t n_left = forest_.n_trees - tree;
@@ -135,13 +135,14 @@ private:
             leaf.runs_end = person_.limits.runs + 2 * person_.limits.last[column];
             leaf.same_low = person_.limits.same[2 * column];
             leaf.same_high = person_.limits.same[2 * column + 1];
-            leaf.may_stay = !holds(leaf, leaf.values[0], leaf.end[-1]) || holds(leaf, leaf.same_low, leaf.same_high);
+            leaf.may_stay = !holds(leaf, leaf.values[0], leaf.end[-1]) ||
+                            holds(leaf, leaf.same_low, leaf.same_high);
         }
         leaf.may_stay |= holds(leaf, leaf.own, leaf.own);
         return leaf;
     }
 
-    // Whether a leaf has a value from low to high that is allowed.
+    // Whether a leaf has an allowed value from low to high.
     static bool holds(const Leaf& leaf, std::int32_t low, std::int32_t high) {
         for (const std::int32_t* run = leaf.runs; run != leaf.runs_end; run += 2) {
             const std::int32_t* value = std::lower_bound(leaf.values, leaf.end, std::max(low, run[0]));
@@ -150,7 +151,7 @@ private:
         return false;
     }
 
-    // Whether the own value can come of any leaf of a tree, whatever comes of the trees before.
+    // Whether some leaf of a tree can give the own value, whatever the trees before it give.
     bool can_stay(std::size_t tree) const {
         std::vector<std::int32_t> open{static_cast<std::int32_t>(forest_.roots[tree])};
         while (!open.empty()) {
@@ -178,7 +179,7 @@ private:
 
     const std::int32_t* row_at(std::size_t slot) const { return rows_.data() + slot * row_.size(); }
 
-    // Puts the row at hand among the best, of which the worst stands in front.
+    // Inserts the current row among the best, a heap with the worst at the front.
     void offer() {
         const double total = std::accumulate(cost_.begin(), cost_.end(), 0.0);
         if (!less(wish_.after_total, wish_.after, total, row_.data())) return;
@@ -189,7 +190,8 @@ private:
             std::pop_heap(best_.begin(), best_.end(), order);
             entry.slot = best_.back().slot;
             best_.pop_back();
-            std::copy(row_.begin(), row_.end(), rows_.begin() + static_cast<std::ptrdiff_t>(entry.slot * row_.size()));
+            const auto place = static_cast<std::ptrdiff_t>(entry.slot * row_.size());
+            std::copy(row_.begin(), row_.end(), rows_.begin() + place);
         } else {
             rows_.insert(rows_.end(), row_.begin(), row_.end());
         }
@@ -200,12 +202,12 @@ private:
     ForestView forest_;
     std::vector<std::int32_t> responses_;
     Person person_;
-    std::vector<std::int32_t> now_;      // descent codes of the row at hand
+    std::vector<std::int32_t> now_;      // descent codes of the current row
     std::vector<std::uint8_t> drawn_;    // whether a column is a response
     std::vector<std::size_t> place_;     // of each tree's response in column order
-    std::vector<std::int32_t> row_;      // the row at hand, in column order ...
-    std::vector<double> cost_;           // ... and what each of its changes costs
-    std::vector<std::size_t> forced_;    // features that must change, from each tree on
+    std::vector<std::int32_t> row_;      // the current row, in column order ...
+    std::vector<double> cost_;           // ... and the cost of each change
+    std::vector<std::size_t> forced_;    // features that must change, per tree counted from it to the last
     Wish wish_{};
     bool complete_ = true;
     std::int64_t n_nodes_ = 0;

@@ -1,11 +1,11 @@
 // One exact CART tree on integer codes: equals kernels/reference/_grow.py bit for bit.
 //
-// How a column's cuts are scored depends on sizes alone, never the result:
-//   many codes in all        its rows are kept in order, and every cut between them is tried;
-//   few against the node     from the node's table, inherited where it can be;
-//   many against the node    tallied anew, level by level.
-// All sums are integers; gains are the two float64 formulas of the reference, evaluated only where a
-// cheap exact-enough bound says that they could win.
+// There are three ways to score the cuts of a column. Its size decides which, and all agree:
+//   many codes in all             its rows are kept sorted, and every cut between them is tried;
+//   few codes for the node's rows from the node's table, derived from its parent's where possible;
+//   many codes for them           counted anew, level by level.
+// All sums are integers. Gains are the two float64 formulas of the reference, evaluated only where a
+// cheap bound says that they could win.
 #pragma once
 
 #include <algorithm>
@@ -65,7 +65,7 @@ public:
             Node left{node.begin, middle, node.depth + 1, -1, node.to, open_.size(), kNoTable};
             Node right{middle, node.end, node.depth + 1, number, node.to, open_.size(), kNoTable};
             tree_.add_split(best_, at(best_.column), left.size() >= right.size());
-            // The branch of an undesired decision is never asked for.
+            // The branch of an undesired decision is never sampled from.
             if (best_.column == growth_.decision_column && !growth_.grow_undesired) left.end = left.begin;
             pass_on(node.table, left, right);
             waiting.push_back(right);
@@ -81,16 +81,16 @@ private:
     using Prefix = typename Response::Prefix;
 
     static constexpr int kNoTable = Tables<Response>::kNone;
-    static constexpr std::size_t kSparse = 256;  // codes per row beyond which sorting is cheaper
-    static constexpr std::size_t kStretch = 16;  // cuts that are held against the floor together
+    static constexpr std::size_t kSparse = 256;  // codes per row above which sorting is cheaper
+    static constexpr std::size_t kStretch = 16;  // cuts that are compared with the floor together
 
-    // Rows [begin, end) and what is known of them.
+    // Rows [begin, end) of a node.
     struct Node {
         std::size_t begin, end;
         std::int64_t depth;
         std::int32_t parent;   // whose right child this is, or -1
-        std::size_t from, to;  // of open_: the columns that may still divide it
-        int table;             // of its rows, if they are counted
+        std::size_t from, to;  // of open_: the columns that may still split it
+        int table;             // with the counts of its rows, if any
 
         std::size_t size() const { return end - begin; }
     };
@@ -157,7 +157,7 @@ private:
     }
 
     // -----------------------------------------------------------------------------------------
-    // Columns kept in order.
+    // Columns kept sorted.
 
     void scan_kept(std::int32_t number, const Column& column, const Node& node) {
         const std::uint32_t *rows = rows_.at(0), *places = rows_.sorted(number) + node.begin;
@@ -173,7 +173,7 @@ private:
         });
     }
 
-    // Tries the cut after each place, but for those that the floor shows to be in vain.
+    // Tries the cut after each place, except those that the floor rules out.
     template <class TryCut>
     void try_cuts(const std::uint32_t* places, std::size_t n_cuts, const TryCut& try_cut) {
         Prefix prefix = response_.start();
@@ -217,12 +217,12 @@ private:
                 tables_.count(response_, open_[i], rows_.at(node.begin), node.size(), node.table);
     }
 
-    // Gives children tables out of their parent's.
+    // Derives the tables of children from their parent's.
     void pass_on(int table, Node& left, Node& right) {
         Node& smaller = left.size() <= right.size() ? left : right;
         Node& larger = left.size() <= right.size() ? right : left;
         const auto wants = [&](const Node& node) { return !is_too_small(node) && has_dense(node); };
-        // Without rows on one side the parent was not divided but cut short.
+        // A child without rows was cut off: the other one's table is not a difference.
         if (table == kNoTable || !smaller.size() || !wants(larger) || !tables_.has_room())
             return tables_.release(table);
         larger.table = table;
@@ -246,7 +246,7 @@ private:
     }
 
     // -----------------------------------------------------------------------------------------
-    // Levels: the codes a node holds, counted in a table or in tallies.
+    // Levels: the codes of a node, counted in a table or in tallies.
 
     template <class Count>
     const Count* entry(const Count* counts, std::int32_t level) const {
@@ -293,7 +293,7 @@ private:
         close(column, won);
     }
 
-    // The same for a response that sees its rows one by one.
+    // The same for a response that takes its rows one by one.
     void scan_rows(std::int32_t number, const Column& column, const Node& node) {
         if (n_levels_ < 2) return;
         if (!column.ordered) order_levels(tallies_.data());
@@ -325,9 +325,9 @@ private:
         for (std::size_t i = 0; i < n_levels_; ++i) levels_[i] = keyed_[i].second;
     }
 
-    // Writes down the division after the first `won` levels, if there is one.
+    // Records the split after the first `won` levels, if any.
     void close(const Column& column, std::size_t won) {
-        // Levels that are no prefix of the order here may be one further down.
+        // Levels that are no prefix of the order here may be one in a descendant.
         divisible_ |= !column.ordered;
         if (!won) return;
         best_.cut = (levels_[won - 1] + levels_[won]) / 2;
@@ -343,14 +343,14 @@ private:
     }
 
     const std::vector<Column>& columns_;
-    Response response_;  // its values stand in the order of rows_
+    Response response_;  // its values are in the order of rows_
     const std::int32_t* answers_;
     Growth growth_;
     Tree tree_;
     Tables<Response> tables_;
 
-    // The node at hand: the best split so far, and whether the column considered may divide it or
-    // one below it.
+    // The current node: the best split so far, and whether the current column may split it or a
+    // descendant.
     Split best_;
     Floor floor_{1, 0, 1.0, 0.0};
     bool divisible_ = false;

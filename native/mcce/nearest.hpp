@@ -1,7 +1,7 @@
 // Distances to the nearest of many rows: equals kernels/reference/_nearest.py bit for bit.
 //
-// A k-d tree over the rows. It only decides which rows need not be looked at, never what a distance is:
-// that is added up feature by feature in column order, so the shape of the tree cannot change a bit.
+// A k-d tree over the rows. It only decides which rows can be skipped. A distance is summed feature by
+// feature in column order, so the shape of the tree cannot change a bit.
 #pragma once
 
 #include <algorithm>
@@ -21,14 +21,15 @@ namespace mcce {
 struct Neighbours {
     std::vector<double> points;
     std::vector<std::int64_t> first, last, left, right;  // rows and children of each node
-    std::vector<std::int32_t> column;                    // that divides it, -1 for a leaf
+    std::vector<std::int32_t> column;                    // that splits it, -1 for a leaf
     std::vector<double> left_edge, right_edge;           // greatest number or level left, least right
 };
 
 class NeighbourBuilder {
 public:
     // points   (n_rows, n_columns): range-scaled numbers, or levels where `is_level`
-    NeighbourBuilder(const double* points, std::size_t n_rows, std::size_t n_columns, const std::uint8_t* is_level)
+    NeighbourBuilder(const double* points, std::size_t n_rows, std::size_t n_columns,
+                     const std::uint8_t* is_level)
         : points_(points), n_columns_(n_columns), is_level_(is_level), order_(n_rows) {
         std::iota(order_.begin(), order_.end(), std::size_t{0});
     }
@@ -36,12 +37,13 @@ public:
     Neighbours build() {
         build(0, order_.size());
         for (const std::size_t row : order_)
-            built_.points.insert(built_.points.end(), points_ + row * n_columns_, points_ + (row + 1) * n_columns_);
+            built_.points.insert(built_.points.end(), points_ + row * n_columns_,
+                                 points_ + (row + 1) * n_columns_);
         return std::move(built_);
     }
 
 private:
-    static constexpr std::size_t kFew = 24;  // rows that are not divided further
+    static constexpr std::size_t kFew = 24;  // rows that are not split further
 
     double value(std::size_t row, std::size_t column) const { return points_[row * n_columns_ + column]; }
 
@@ -70,7 +72,7 @@ private:
 
     auto place(std::size_t i) { return order_.begin() + static_cast<std::ptrdiff_t>(i); }
 
-    // Divides rows at the median, so that the tree is never deep; levels by their numbers.
+    // Splits rows at the median, so that the tree stays shallow; levels by number.
     std::size_t part(std::size_t first, std::size_t last, std::size_t column, std::size_t at) {
         const auto half = place(first + (last - first) / 2);
         std::nth_element(place(first), half, place(last),
@@ -124,7 +126,7 @@ inline void check_neighbours(const Neighbours& tree, std::size_t n_rows, std::si
     }
 }
 
-// The same as a search reads it.
+// The rows as a search reads them.
 struct NeighboursView {
     const double* points;
     std::size_t n_columns;
@@ -144,7 +146,7 @@ public:
     }
 
 private:
-    static constexpr double kSlack = 1.0 - 1e-9;  // bounds are added up in another order than distances
+    static constexpr double kSlack = 1.0 - 1e-9;  // bounds are summed in another order than distances
 
     void visit(std::size_t at, const double* row, double bound, double* best) {
         if (tree_.column[at] < 0) return look(at, row, best);

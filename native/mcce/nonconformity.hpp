@@ -85,9 +85,8 @@ private:
         const std::int64_t total = built_.size[root];
         for (std::size_t level = 0; level < n_levels; ++level) {
             const std::int64_t expected = built_.size[node] * overall_[level];
-            const bool holds = contradictions_
-                                   ? count_[level] * kContradiction * total >= expected || expected < kChance * total
-                                   : count_[level] > 0;
+            const bool usual = count_[level] * kContradiction * total >= expected;
+            const bool holds = contradictions_ ? usual || expected < kChance * total : count_[level] > 0;
             if (holds) built_.sets[offset + level / 64] |= std::uint64_t{1} << (level % 64);
         }
     }
@@ -154,8 +153,10 @@ private:
     void check_tree(const ForestView& forest, std::size_t tree) const {
         const auto response = static_cast<std::size_t>(forest.responses[tree]);
         const std::int32_t n_levels = forest.n_levels[response];
-        require(!n_levels || n_codes_[response] == n_levels, "n_codes of a category is not its number of levels");
-        const std::int64_t n_words = (n_levels + 63) / 64, n_all = static_cast<std::int64_t>(values_.sets.size());
+        require(!n_levels || n_codes_[response] == n_levels,
+                "n_codes of a category is not its number of levels");
+        const std::int64_t n_words = (n_levels + 63) / 64;
+        const auto n_all = static_cast<std::int64_t>(values_.sets.size());
         for (auto node = static_cast<std::size_t>(forest.roots[tree]); node < forest.end_of(tree); ++node) {
             const std::int64_t offset = values_.offset[node];
             require(n_levels ? offset >= 0 && offset <= n_all - n_words : offset == -1,

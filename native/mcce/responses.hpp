@@ -1,7 +1,7 @@
-// What a tree's nodes are made pure in: the sums of kernels/reference/_grow.py, as integers.
+// The responses that trees predict, with their sums as integers; see kernels/reference/_grow.py.
 //
-// A `Cell` tallies rows of one code, a `Prefix` those that would go left. A `Table` of a column holds
-// for each code so many entries that the table of a child is that of its parent less its sibling's.
+// A `Tally` sums up the rows of one code, a `Prefix` those that would go left. An `Entry` is what a node's
+// table holds per code, such that a child's table is its parent's minus its sibling's.
 #pragma once
 
 #include <cstddef>
@@ -33,9 +33,9 @@ struct Cell {
     Cell operator-(const Cell& other) const { return {sum - other.sum, count - other.count}; }
 };
 
-// The gain of a split with sum s among n_left rows on the left is, but for rounding, squares * t^2 /
-// (n_left n_right n) with t = s n - all n_left. What the floor does not admit is certainly less than
-// the best so far.
+// The gain of a split with sum s among n_left rows on the left is, up to rounding, squares * t^2 /
+// (n_left n_right n) with t = s n - all n_left. A split that the floor does not admit is certainly worse
+// than the best so far.
 struct Floor {
     double n, all, bound;
 
@@ -120,7 +120,7 @@ public:
 private:
     Tally centred(const Tally& tally) const { return {tally.sum - mean_ * tally.count, tally.count}; }
 
-    std::vector<std::int64_t> values_;  // units of all rows, in the order of the tree so far
+    std::vector<std::int64_t> values_;  // units of all rows, by node
     const std::int64_t* node_ = nullptr;
     Tally loaded_{0, 0}, all_{0, 0};
     std::int64_t mean_ = 0;  // of the node, rounded down
@@ -195,7 +195,7 @@ private:
 };
 
 // Many classes. A table holds a count per code and class. Where the node is too small for one, rows
-// go left one by one: a row of a class of which `seen` stand there adds 2 seen + 1 to the sum of
+// go left one by one: a row of a class with `seen` rows on the left adds 2 seen + 1 to the sum of
 // squares, so the work does not depend on the number of classes.
 class ClassResponse {
 public:

@@ -1,8 +1,8 @@
 // Step 2's inner loop: equals kernels/reference/_sample.py bit for bit.
 //
-// The rows of a group go down a tree together, as a list that every split parts in two. So a node is
-// read once for all rows that pass it, a split on a given column costs the same for one row as for a
-// thousand, and no row's way is a branch that the processor has to guess.
+// The rows of a group descend a tree together, as a list that each split divides in two. So a node is
+// read once for all its rows, a split on a given column costs the same for one row as for a thousand,
+// and no path is a branch that the processor has to predict.
 #pragma once
 
 #include <algorithm>
@@ -55,17 +55,17 @@ public:
 
 private:
     using Row = std::uint16_t;
-    // Rows that go together, a power of two: the lists are long, and the columns stay in the cache.
+    // Rows that descend together, a power of two: long lists whose columns still fit in the cache.
     static constexpr std::size_t kRows = 4096;
-    static constexpr std::size_t kLong = 32;  // rows above which a search is quicker than a pass
+    static constexpr std::size_t kLong = 32;  // rows above which a binary search is faster than a pass
 
     struct Column {
         std::int32_t* drawn = nullptr;  // the rows' codes; null for a given column ...
         std::int32_t given = 0;         // ... where all have this one
-        std::size_t n_asked = 0;        // rows that splits have asked for their code
+        std::size_t n_read = 0;         // rows that splits have read the code of
         bool limited = false;
         std::int32_t own = 0, same_low = 0, same_high = 0;
-        std::int32_t wanted = -1;  // the own value that guided draws rather keep
+        std::int32_t wanted = -1;  // the own value that guided draws prefer
         const std::int32_t *runs = nullptr, *runs_end = nullptr;
         std::vector<std::uint8_t> kept;  // rows with the own value, if its code is not the given one
     };
@@ -82,8 +82,8 @@ private:
         Row first, n;
     };
 
-    // Draws n rows of one group, tree by tree. Lists are sorted by the column that was asked for most
-    // in the groups before: by a cut of that column they are split with a search.
+    // Draws n rows of one group, tree by tree. Lists are sorted by the column that splits read most in
+    // the groups before, so that a cut of that column is found by binary search.
     void draw_rows(std::size_t n) {
         std::iota(order_.begin(), order_.end(), Row{0});
         sorted_by_ = kLeaf;
@@ -92,8 +92,8 @@ private:
             const std::int32_t response = responses_[tree];
             draw(static_cast<std::int32_t>(forest_.roots[tree]), response, n);
             const Column& column = columns_[response];
-            if (forest_.n_levels[response] > 0 || column.n_asked <= most) continue;
-            most = column.n_asked;
+            if (forest_.n_levels[response] > 0 || column.n_read <= most) continue;
+            most = column.n_read;
             sorted_by_ = response;
             sort_order(column.drawn, n);
         }
@@ -102,7 +102,7 @@ private:
                 if (column.kept[i]) column.drawn[i] = column.own;
     }
 
-    // Takes over the limits of a column and group.
+    // Sets the limits of a column for one group.
     void limit(Column& column, std::size_t at) const {
         column.limited = column.drawn && limits_.first[at] >= 0;
         column.kept.clear();
@@ -115,7 +115,7 @@ private:
         if (column.own != column.given) column.kept.resize(kRows);
     }
 
-    // Sorts by code, digit by digit: no branch depends on a code.
+    // Radix sort by code: no branch depends on a code.
     void sort_order(const std::int32_t* codes, std::size_t n) {
         constexpr int kBits = 9;
         constexpr std::int32_t kDigits = 1 << kBits;
@@ -130,8 +130,8 @@ private:
         }
     }
 
-    // Takes all rows down a tree and gives each a value of its leaf. That is put off until all have
-    // arrived, as a leaf can then be fetched while another is worked on.
+    // Sends all rows down a tree, then draws a value for each from its leaf. In a second pass, so that
+    // the processor can fetch a leaf while it works on another.
     void draw(std::int32_t root, std::int32_t response, std::size_t n) {
         std::copy_n(order_.data(), n, rows_.data());
         Part* const bottom = parts_.data();
@@ -145,7 +145,7 @@ private:
                 *arrived++ = part;
                 continue;
             }
-            columns_[feature].n_asked += part.n;
+            columns_[feature].n_read += part.n;
             const bool by_search = feature == sorted_by_ && part.n > kLong;
             top = by_search ? split_sorted(part, top) : split(part, top);
         }
@@ -155,13 +155,13 @@ private:
                     : guided ? pick_guided(*leaf, response) : pick_values(*leaf, response);
     }
 
-    // What comes next overwrites an empty part: no branch, and never more parts than rows.
+    // The next push overwrites an empty part: no branch, and never more parts than rows.
     static Part* push(Part* top, std::int32_t at, std::size_t first, std::size_t n) {
         *top = {at, static_cast<Row>(first), static_cast<Row>(n)};
         return top + (n > 0);
     }
 
-    // The first node from here on that is a leaf or asks for a drawn column.
+    // The first node from here on that is a leaf or splits on a drawn column.
     std::int32_t pass_given(std::int32_t at) const {
         for (;;) {
             const std::int32_t feature = forest_.feature[at];
@@ -171,13 +171,13 @@ private:
         }
     }
 
-    // Splits a list, sorted up or down by the column in question, where it stands.
+    // Splits a list that is sorted by the node's column, ascending or descending, in place.
     Part* split_sorted(Part part, Part* top) const {
         const std::int32_t cut = forest_.cut[part.at];
         const std::int32_t* codes = columns_[sorted_by_].drawn;
         const Row* rows = rows_.data() + part.first;
         const bool low_first = codes[*rows] <= cut;
-        const Row* last = rows;  // of those that go the way of the first
+        const Row* last = rows;  // of those on the side of the first
         for (std::size_t n = part.n; n > 1; n -= n / 2)
             last += (codes[last[n / 2]] <= cut) == low_first ? n / 2 : 0;
         const auto n_front = static_cast<std::size_t>(last - rows) + 1;
@@ -186,7 +186,7 @@ private:
         return push(top, low_first ? left : right, part.first, n_front);
     }
 
-    // Splits any list, from the half of rows_ that it is in into the other.
+    // Splits any list, from its half of rows_ into the other.
     Part* split(Part part, Part* top) {
         const std::int32_t feature = forest_.feature[part.at], cut = forest_.cut[part.at];
         const std::int32_t n_levels = forest_.n_levels[feature];
@@ -208,14 +208,14 @@ private:
         return push(top, forest_.left[part.at], first, n_left);
     }
 
-    // Those who go left are put in from the front, the others from the back: what was sorted still
-    // is, up or down. Each row is put in both places, as a branch would cost more; where it does not
-    // belong, another overwrites it.
+    // Fills in the rows that go left from the front, the others from the back, so sorted lists stay
+    // sorted, ascending or descending. Each row is written to both places, as a branch would cost more;
+    // a later row overwrites the wrong one.
     template <class GoesLeft>
     static std::size_t partition(const std::int32_t* codes, const Row* from, Row* to, std::size_t n,
                                  GoesLeft goes_left) {
         std::size_t n_left = 0;
-        Row* back = to + n;  // less the rows so far; n_left beyond it is the next place from the back
+        Row* back = to + n;  // less the rows so far; the next free place from the back is back[n_left]
         for (std::size_t i = 0; i < n; ++i) {
             const Row row = from[i];
             to[n_left] = row;
@@ -235,7 +235,7 @@ private:
             drawn[rows[i]] = values[pick(keys_[rows[i]], position, count)];
     }
 
-    // The same, but where the leaf holds the value wanted, that is rather kept.
+    // The same, guided: a leaf that holds the own value may keep it.
     void pick_guided(Part part, std::int32_t response) const {
         const std::int32_t* values = forest_.values + forest_.start[part.at];
         const auto count = static_cast<std::uint32_t>(forest_.count[part.at]);
@@ -249,12 +249,12 @@ private:
         }
     }
 
-    // Whether a guided row keeps the value wanted. The word is beyond those that values are picked with.
+    // Whether a guided row keeps the own value. Its random word is none that values are picked with.
     bool stays(Row row, std::int32_t response) const {
         return happens(keys_[row], static_cast<std::uint64_t>(response) + columns_.size(), guide_.often);
     }
 
-    // The same within the limits of the column; where they leave nothing, the own value is kept.
+    // The same within the limits of the column; where nothing is allowed, the own value is kept.
     void pick_within(Part part, std::int32_t response) {
         Column& column = columns_[response];
         const std::int32_t* values = forest_.values + forest_.start[part.at];
@@ -284,7 +284,7 @@ private:
         }
     }
 
-    // One of the values in pieces_, of which there are so many.
+    // One of the `count` values in pieces_.
     std::int32_t choose(Row row, std::int32_t response, std::uint32_t count) const {
         std::uint32_t place = pick(keys_[row], static_cast<std::uint64_t>(response), count);
         const Piece* piece = pieces_.data();
@@ -298,12 +298,12 @@ private:
     std::vector<std::int32_t> responses_;
     std::vector<Column> columns_;
     std::vector<std::uint64_t> keys_;  // of the rows
-    std::vector<Row> order_;           // in which the rows enter every tree ...
-    std::int32_t sorted_by_ = kLeaf;   // ... by this column's codes, if it is one
-    std::vector<Row> rows_;            // all lists; two halves, so that one can be split into the other
-    std::vector<Part> parts_;          // the stack of those that are still to go on
-    std::vector<Part> leaves_;         // those that have arrived
-    std::vector<Piece> pieces_;        // of the leaf at hand
+    std::vector<Row> order_;           // in which rows enter each tree ...
+    std::int32_t sorted_by_ = kLeaf;   // ... sorted by the codes of this column, if any
+    std::vector<Row> rows_;            // all lists, in two halves: lists are split from one into the other
+    std::vector<Part> parts_;          // the stack of lists on their way down
+    std::vector<Part> leaves_;         // lists that have reached their leaf
+    std::vector<Piece> pieces_;        // of the current leaf
 };
 
 }  // namespace mcce

@@ -1,6 +1,6 @@
-// Tables of nodes: their rows counted per code, for every column of few codes against their rows.
+// Tables of nodes: their rows counted per code, for columns of few codes relative to their rows.
 //
-// Of two siblings only the smaller one is counted: the larger one's table is their parent's less that.
+// Of two siblings only the smaller is counted: the larger one's table is the difference to their parent's.
 #pragma once
 
 #include <algorithm>
@@ -35,7 +35,7 @@ public:
         return !column.order && column.n_codes > 1 && size_of(number) <= n_rows;
     }
 
-    // A table that nobody has.
+    // A table that is not in use.
     int take() {
         if (free_.empty()) {
             free_.push_back(static_cast<int>(tables_.size()));
@@ -45,15 +45,15 @@ public:
         free_.pop_back();
         return table;
     }
-    // Gives a table back.
+    // Returns a table.
     void release(int& table) {
         if (table != kNone) free_.push_back(table);
         table = kNone;
     }
-    // Whether one more may wait for its node.
+    // Whether there is room for one more.
     bool has_room() const { return !free_.empty() || (tables_.size() + 1) * size_ <= kMostEntries; }
 
-    // The entries of a column, so many for each code.
+    // The entries of a column, n_entries() for each code.
     Entry* entries(int table, std::int32_t number) {
         return &tables_[static_cast<std::size_t>(table)][offset_[static_cast<std::size_t>(number)]];
     }
@@ -73,7 +73,7 @@ public:
         }
         std::fill_n(counted, size_of(number), Entry{});
         std::fill_n(others_.begin(), size_of(number), Entry{});
-        // In two tables by turns: one alone would wait for itself where most rows have one code.
+        // Two tables in turn: with one, rows of the same code would wait for each other.
         column.with_codes([&](const auto* codes) {
             std::size_t i = 0;
             for (; i + 1 < n; i += 2) {
@@ -85,7 +85,7 @@ public:
         for (std::size_t k = 0; k < size_of(number); ++k) counted[k] += others_[k];
     }
 
-    // Takes a child's entries off its parent's: the other child's remain.
+    // Subtracts a child's entries from its parent's, which leaves the other child's.
     void subtract(std::int32_t number, int parent, int child) {
         Entry* rest = entries(parent, number);
         const Entry* counted = entries(child, number);

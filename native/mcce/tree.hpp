@@ -1,4 +1,4 @@
-// What a tree is grown from and what it is when grown; kernels/reference/_trees.py tells of its arrays.
+// The columns that a tree is grown from, and the tree; kernels/reference/_trees.py documents its arrays.
 #pragma once
 
 #include <algorithm>
@@ -42,15 +42,15 @@ struct Column {
     }
 };
 
-// A division of a node.
+// A split of a node.
 struct Split {
     double gain = -std::numeric_limits<double>::infinity();
     std::int32_t column = -1;          // none yet
     std::int32_t cut = 0;              // ordered columns: codes <= cut go left
     std::vector<std::int32_t> levels;  // unordered ones: the node's levels in order ...
-    std::size_t n_left_levels = 0;     // ... of which so many go left
+    std::size_t n_left_levels = 0;     // ... of which the first go left
 
-    // Marks the codes that go left; an unordered column's levels that the node lacks stay as they are.
+    // Marks the codes that go left; levels of an unordered column that the node lacks are left unmarked.
     void mark_left(const Column& split, std::vector<std::uint8_t>& goes_left) const {
         if (split.ordered) {
             for (std::int32_t code = 0; code < split.n_codes; ++code)
@@ -70,14 +70,14 @@ struct Tree {
 
     std::int32_t size() const { return static_cast<std::int32_t>(feature.size()); }
 
-    // A leaf of the values just appended, of which there are `n`.
+    // A leaf of the last `n` values.
     void add_leaf(std::size_t n) {
         const std::size_t first = values.size() - n;
         std::sort(values.begin() + static_cast<std::ptrdiff_t>(first), values.end());
         add_node(kLeaf, 0, 0, first, n);
     }
 
-    // A node whose left child comes next. Levels it does not hold follow the order, or the larger child.
+    // A node whose left child comes next. Levels it lacks follow the order, or the larger child.
     void add_split(const Split& split, const Column& column, bool left_is_larger) {
         if (!column.by_set) return add_node(split.column, split.cut, size() + 1, 0, 0);
         const std::size_t offset = sets.size(), n_codes = static_cast<std::size_t>(column.n_codes);

@@ -1,7 +1,7 @@
 """Distances to the nearest of many rows.
 
-The difference of two rows in a feature is that of its range-scaled numbers, or 1 for two levels
-that are not the same; one side missing is 1, both are 0. Differences are added in column order.
+The distance of two rows is the sum, in column order, of the gaps of their features: of range-scaled
+numbers, 1 for two levels that differ or if one side is missing, 0 if both are.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from ._gower import gower_gap, scaled_gap
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Neighbours:
-    """Rows to be near to, in an order and with a tree that make looking them up quick.
+    """Rows, in the order and with the nodes of a k-d tree that finds the nearest of them.
 
     Parameters
     ----------
     points : (n_rows, n_columns)
         Range-scaled numbers, ``MISSING`` for none; or levels.
     first, last, left, right, column, left_edge, right_edge : (n_nodes,)
-        The tree: rows and children of each node, the column that divides it (-1 for a leaf), and
-        the greatest number or level left and the least right of it.
+        The tree: rows and children of each node, the column that splits it (-1 for a leaf), and
+        the greatest number or level on the left and the least on the right.
     is_level : (n_columns,)
         Columns of levels.
     """

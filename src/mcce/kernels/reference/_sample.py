@@ -145,7 +145,7 @@ def _may_stay(guide: Guide, limits: Limits | None, column: int) -> BoolArray:
 
 
 def hold(limits: Limits, codes: Codes, columns: IntArray) -> Codes:
-    """Codes of a generator that knows no limits, the own ones where they are not allowed."""
+    """Codes of a generator without limits, replaced by the own ones where they are not allowed."""
     held = codes.copy()
     for row, column in enumerate(columns):
         for group in np.flatnonzero(limits.first[column] >= 0):
@@ -161,11 +161,11 @@ def hold(limits: Limits, codes: Codes, columns: IntArray) -> Codes:
 
 
 def leaf_frequency(trees: Trees, leaf: IntArray, codes: Codes) -> tuple[IntArray, IntArray]:
-    """How often each row's code stands among the values of its leaf, and how many those are."""
+    """How often each row's code occurs among the values of its leaf, and how many there are."""
     leaves = np.flatnonzero(trees.feature == LEAF)
     width = int(max(trees.values.max(initial=0), codes.max(initial=0))) + 2
-    # Leaves and the values in them ascend, so (leaf, value) is one sorted list.
+    # Leaves and the values in them ascend, so the pairs (leaf, value) are sorted.
     held = np.repeat(leaves, trees.count[leaves]) * width + trees.values + 1
-    asked = leaf * width + codes + 1
-    hits = np.searchsorted(held, asked, side="right") - np.searchsorted(held, asked, side="left")
+    wanted = leaf * width + codes + 1
+    hits = np.searchsorted(held, wanted, side="right") - np.searchsorted(held, wanted, side="left")
     return hits, trees.count[leaf].astype(np.int64)

@@ -1,7 +1,7 @@
-"""Many trees as one flat struct of arrays, and the way down them.
+"""Many trees as one flat struct of arrays, and the descent through them.
 
-Shared by growing, sampling, saving and the equality tests. A node is a row of the node arrays;
-the nodes of one tree stand together in preorder, left child before right.
+Shared by growing, sampling, saving and the equality tests. A node is an entry of the node arrays;
+the nodes of a tree are adjacent, in preorder, left child before right.
 """
 
 from __future__ import annotations
