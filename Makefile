@@ -39,6 +39,7 @@ check-native: .venv-sanitized/dev.stamp  ## kernel tests under the address and u
 	  $(SANITIZED)/python -m pytest -q tests/kernels tests/test_golden.py
 
 docs: .venv/docs.stamp  ## the documentation site, in out/docs; a warning is an error
+	rm -rf docs/api/generated  # else the pages of names that are gone stay
 	$(BIN)/sphinx-build -b html -d build/doctrees -n -W --keep-going -q docs out/docs
 
 format: .venv/dev.stamp
