@@ -26,7 +26,7 @@ from sklearn.neural_network import MLPRegressor
 from cases import Case
 from judges import Space
 from mcce import MCCE, Counterfactuals
-from mcce.candidates import Sampled
+from mcce.candidates import Draws
 from mcce.kernels import BoolArray, Codes, IntArray, WordArray
 from mcce.tables.schema import EncodedRows
 from measure import cpu
@@ -124,7 +124,7 @@ class RealRows(BaseEstimator):
         self.pools_ = _by_key(self.plausibility_[self.schema_.immutable].T)
         return self
 
-    def sample(self, given: Codes, keys: WordArray, draws: IntArray) -> Sampled:
+    def sample(self, given: Codes, keys: WordArray, draws: IntArray) -> Draws:
         """Rows drawn with replacement; a draw depends on key, immutable codes and number alone."""
         everybody = np.arange(self.plausibility_.shape[1])
         shape = self.schema_.mutable.size, keys.size, draws.size
@@ -136,7 +136,7 @@ class RealRows(BaseEstimator):
             chance = np.random.Generator(np.random.Philox(key=int(key)))
             places = (chance.random(int(draws.max()) + 1)[draws] * pool.size).astype(np.int64)
             codes[:, group] = self.plausibility_[np.ix_(self.schema_.mutable, pool[places])]
-        return Sampled(codes)
+        return Draws(codes)
 
 
 def nice(

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from mcce import MCCE, Gower, Interval, McceWarning, NotFittedError, Schema, SchemaError, TreeChain
-from mcce.candidates import Sampled
+from mcce.candidates import Draws
 from mcce.model.trees import tree_response
 from mcce.model.visit_order import Levels, association
 from mcce.predictors.desired import decide
@@ -316,7 +316,7 @@ class Halves:
 
     def sample(self, given, keys, draws):
         codes = np.zeros((1, keys.size, draws.size), dtype=np.int32)
-        return Sampled(codes, [pd.Series([60.5])])
+        return Draws(codes, [pd.Series([60.5])])
 
 
 def test_an_invented_value_that_the_column_cannot_hold_is_refused():

@@ -21,7 +21,7 @@ from .tables.schema import OWN, EncodedRows
 
 
 @dataclass(frozen=True, eq=False)
-class Sampled:
+class Draws:
     """Draws of a generator.
 
     Parameters

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from .candidates import Candidates, Sampled
+from .candidates import Candidates, Draws
 from .constraints.limits import Personal
 from .errors import ParameterError
 from .kernels import (
@@ -118,7 +118,7 @@ def _sample(
     draws: IntArray,
     seed: int,
     keep: float,
-) -> Sampled:
+) -> Draws:
     """Draws for one person of each group, within that one's limits."""
     rows = personal.rows
     given = rows.descent[:, people]
@@ -130,7 +130,7 @@ def _sample(
         return generator.sample(given, keys, draws)
     within = getattr(generator, "sample_within", None)
     if within is not None:
-        held: Sampled = within(given, keys, draws, limits)
+        held: Draws = within(given, keys, draws, limits)
         return held
     sampled = generator.sample(given, keys, draws)
     if sampled.tables is not None:
@@ -145,9 +145,9 @@ def _guide(rows: EncodedRows, people: IntArray, keep: float) -> Guide:
     return Guide(own, int(keep * 2**32))
 
 
-def find_guided(generator: Generator) -> Callable[..., Sampled]:
+def find_guided(generator: Generator) -> Callable[..., Draws]:
     """The method of a generator that can keep people's own values."""
-    guided: Callable[..., Sampled] | None = getattr(generator, "sample_guided", None)
+    guided: Callable[..., Draws] | None = getattr(generator, "sample_guided", None)
     if guided is None:
         raise ParameterError(
             f"The search draws with keep above 0, but the generator {type(generator).__name__} has "
@@ -166,7 +166,7 @@ def _features(rows: EncodedRows, tables: Sequence[pd.Series[Any]]) -> list[Featu
     return features
 
 
-def _tables(rows: EncodedRows, sampled: Sampled) -> Sequence[pd.Series[Any]]:
+def _tables(rows: EncodedRows, sampled: Draws) -> Sequence[pd.Series[Any]]:
     """The generator's own value tables in the dtypes of the rows, or those of training."""
     if sampled.tables is None:
         return rows.tables
@@ -174,7 +174,7 @@ def _tables(rows: EncodedRows, sampled: Sampled) -> Sequence[pd.Series[Any]]:
 
 
 def _numbers(
-    rows: EncodedRows, tables: Sequence[pd.Series[Any]], sampled: Sampled
+    rows: EncodedRows, tables: Sequence[pd.Series[Any]], sampled: Draws
 ) -> list[FloatArray | None]:
     """The value of each code of features whose differences have a size."""
     features = [rows.schema.features[position] for position in rows.schema.mutable]
@@ -192,7 +192,7 @@ def _numbers(
 
 
 def _own_codes(
-    rows: EncodedRows, people: IntArray, tables: Sequence[pd.Series[Any]], sampled: Sampled
+    rows: EncodedRows, people: IntArray, tables: Sequence[pd.Series[Any]], sampled: Draws
 ) -> Codes:
     """The people's own codes in the tables, -1 where a table lacks the value."""
     mutable = rows.schema.mutable

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 from .kernels import BoolArray, Codes, FloatArray, IntArray, WordArray
 
 if TYPE_CHECKING:
-    from .candidates import CandidateRows, Candidates, Sampled
+    from .candidates import CandidateRows, Candidates, Draws
     from .tables.schema import EncodedRows, Schema
 
 
@@ -24,7 +24,7 @@ class Generator(Protocol):
         """Learn from the training rows and their decisions; returns itself."""
         ...
 
-    def sample(self, given: Codes, keys: WordArray, draws: IntArray) -> Sampled:
+    def sample(self, given: Codes, keys: WordArray, draws: IntArray) -> Draws:
         """Draws for each group with the desired decision.
 
         ``given`` holds descent codes, shape (n_features, n_groups), of which only the immutable
@@ -56,7 +56,7 @@ class Distance(Protocol):
         ...
 
 
-class Rule(Protocol):
+class CandidateFilter(Protocol):
     """A reason not to return a candidate to a person, whatever the predictor says."""
 
     @property
@@ -69,7 +69,7 @@ class Rule(Protocol):
         ...
 
 
-class RowFilter(Rule, Protocol):
+class RowFilter(CandidateFilter, Protocol):
     """A rule that can be asked about any rows, whoever's draws they are."""
 
     def keeps(self, chosen: CandidateRows) -> BoolArray:

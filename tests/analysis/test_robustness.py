@@ -16,7 +16,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 import mcce.analysis.robustness
 from brute_force import same
 from mcce import MCCE, Interval, McceWarning, NotFittedError, ParameterError, SchemaError
-from mcce.candidates import Sampled
+from mcce.candidates import Draws
 from tables import cases
 
 COLUMNS = ["valid", "margin", "stability", "partial", "minimal", "n_evaluated"]
@@ -335,7 +335,7 @@ class Halves:
 
     def sample(self, given, keys, draws):
         codes = np.tile(draws % 10, (2, keys.size, 1)).astype(np.int32)
-        return Sampled(codes, [pd.Series(np.arange(10) + 10.5)] * 2)
+        return Draws(codes, [pd.Series(np.arange(10) + 10.5)] * 2)
 
 
 def test_invented_values_move_to_training_values():

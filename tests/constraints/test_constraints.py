@@ -456,14 +456,14 @@ def test_a_generator_that_knows_no_limits_is_held_to_them():
             return self
 
         def sample(self, given, keys, draws):
-            from mcce.candidates import Sampled
+            from mcce.candidates import Draws
 
             sizes = [self.rows.schema.features[at].n_codes for at in self.rows.schema.mutable]
             codes = [
                 (keys[:, None] % np.uint64(97) + draws[None, :] * 31 + i).astype(np.int64) % size
                 for i, size in enumerate(sizes)
             ]
-            return Sampled(np.array(codes, dtype=np.int32))
+            return Draws(np.array(codes, dtype=np.int32))
 
     result = explain(
         [c.only_up("salary"), c.frozen("age"), c.step("years", 4)], generator=Anything()

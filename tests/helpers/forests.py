@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mcce.candidates import Sampled
+from mcce.candidates import Draws
 from mcce.kernels import Classes, Columns, Forest, Growth, Limits, Numbers, fixed_point, reference
 
 
@@ -75,4 +75,4 @@ class Halves:
 
     def sample(self, given, keys, draws):
         codes = np.tile(draws.astype(np.int32) % 2, (self.n_mutable, keys.size, 1))
-        return Sampled(codes)
+        return Draws(codes)

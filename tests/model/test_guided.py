@@ -14,7 +14,7 @@ from bank import bank, score
 from forests import Halves, forest_of, limits_of
 from mcce import MCCE, Interval, McceWarning, ParameterError, Search, TreeChain
 from mcce import constraints as c
-from mcce.candidates import Sampled
+from mcce.candidates import Draws
 from mcce.constraints.bound import Constraints
 from mcce.constraints.limits import Personal
 from mcce.generate import Block, generate
@@ -185,7 +185,7 @@ class Staying(Halves):
     def sample_guided(self, given, keys, draws, limits, guide):
         codes = self.sample(given, keys, draws).codes.copy()
         codes[0] = guide.own[0][:, None]
-        return Sampled(codes)
+        return Draws(codes)
 
 
 def test_a_generator_that_cannot_keep_own_values_is_named():

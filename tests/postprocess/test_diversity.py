@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import brute_force
 import mcce.postprocess.validation
 from mcce import MCCE, Interval, McceWarning, TreeChain
-from mcce.candidates import Sampled
+from mcce.candidates import Draws
 from tables import cases
 
 DESIRED = Interval(0.55, np.inf, closed="left")
@@ -62,7 +62,7 @@ def test_what_is_returned_is_what_the_rule_says(work, pool):
     case, explainer = work
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(mcce.postprocess, "POOL", pool)
+        patch.setattr(mcce.postprocess.ranking, "POOL", pool)
         result = explain(explainer, case.people)
 
     n_pool = pool * explainer.n_counterfactuals
@@ -231,7 +231,7 @@ class Lattice:
 
     def sample(self, given, keys, draws):
         codes = np.tile(draws % 40, (2, keys.size, 1)).astype(np.int32)
-        return Sampled(codes, self.tables)
+        return Draws(codes, self.tables)
 
 
 def test_invented_values_differ_by_what_they_are():

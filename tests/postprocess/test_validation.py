@@ -13,7 +13,7 @@ from sklearn.preprocessing import OrdinalEncoder, StandardScaler
 
 import brute_force
 from mcce import MCCE, Interval, McceWarning, TreeChain
-from mcce.candidates import Sampled
+from mcce.candidates import Draws
 from mcce.datasets import load_german_credit
 from mcce.search.runner import STOPPED
 
@@ -259,7 +259,7 @@ class Lattice:
 
     def sample(self, given, keys, draws):
         codes = (keys[:, None] % 7 + draws[None, :].astype(np.uint64)) % len(self.table)
-        return Sampled(codes.astype(np.int32)[None], [self.table])
+        return Draws(codes.astype(np.int32)[None], [self.table])
 
 
 def test_a_generator_may_invent_values():

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import ParameterError
-from ..kernels import BoolArray, FloatArray
+from ..kernels import BoolArray, FloatArray, gower_gap
 from ..parameters import check_real
 from ..tables.columns import differ
 from .evaluator import Evaluator, Pairs, numbers_of, pair, read_people
@@ -95,14 +95,18 @@ def changed(pairs: Pairs) -> BoolArray:
 
 def gaps(pairs: Pairs) -> FloatArray:
     """How far each cell is from the person's own, shape (n_features, n_answers)."""
-    far = changed(pairs).astype(np.float64)
-    for position, feature in enumerate(pairs.after.schema.features):
-        old, new = numbers_of(pairs.before, position), numbers_of(pairs.after, position)
-        if old is not None and new is not None:
-            with np.errstate(over="ignore"):  # too far to tell is infinitely far
-                gap = np.abs(new - old) / feature.spread
-            far[position] = np.where(np.isnan(gap), far[position], gap)
-    return far
+    differs = changed(pairs)
+    return np.array(
+        [
+            gower_gap(
+                numbers_of(pairs.after, position),
+                numbers_of(pairs.before, position),
+                feature.spread,
+                differs[position],
+            )
+            for position, feature in enumerate(pairs.after.schema.features)
+        ]
+    )
 
 
 def _moved(pairs: Pairs, tolerance: float) -> BoolArray:

@@ -17,7 +17,7 @@ from numbers import Integral
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from ..candidates import Sampled
+from ..candidates import Draws
 from ..errors import ParameterError
 from ..execution.threads import ProgressBar, map_ordered
 from ..kernels import (
@@ -166,7 +166,7 @@ class TreeChain(BaseEstimator):
         draws: IntArray,
         *,
         decision: BoolArray | None = None,
-    ) -> Sampled:
+    ) -> Draws:
         """Draws for each group of immutable codes, with its decision; None: the desired one."""
         if decision is not None and not decision.all():
             self._check_grown_for(False)
@@ -180,7 +180,7 @@ class TreeChain(BaseEstimator):
         limits: Limits | None,
         *,
         decision: BoolArray | None = None,
-    ) -> Sampled:
+    ) -> Draws:
         """The same, held to the limits of each group."""
         return self.sample_guided(given, keys, draws, limits, None, decision=decision)
 
@@ -193,11 +193,11 @@ class TreeChain(BaseEstimator):
         guide: Guide | None,
         *,
         decision: BoolArray | None = None,
-    ) -> Sampled:
+    ) -> Draws:
         """The same, rather keeping each group's own values where a leaf holds them."""
         desired = np.ones(given.shape[1], dtype=bool)
         asked = _with_decision(given, desired if decision is None else decision)
-        return Sampled(sample(self.forest_, asked, keys, draws, limits, guide))
+        return Draws(sample(self.forest_, asked, keys, draws, limits, guide))
 
     def enumerate_rows(
         self,

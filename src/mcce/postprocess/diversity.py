@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..kernels import BoolArray, Codes, Comparison, FloatArray, IntArray
+from ..kernels import BoolArray, Codes, Comparison, FloatArray, IntArray, gower_gap
 
 # Candidates to choose from, for each counterfactual that is asked for.
 POOL = 10
@@ -109,7 +109,7 @@ def diverse_ranks(
         rank[some, taken[some]], free[some, taken[some]] = number, False
         difference = np.zeros(shape)
         for feature, spread in enumerate(comparison.spreads):
-            difference += _difference(codes[feature], numbers[feature], spread, taken)
+            difference += _gap_to(taken, codes[feature], numbers[feature], spread)
         nearest = np.minimum(nearest, np.minimum(difference / comparison.n_features, FAR))
         value = diversity * nearest - (1.0 - diversity) * cost
         taken = np.where(free, value, -np.inf).argmax(axis=1)
@@ -124,14 +124,9 @@ def _numbers(comparison: Comparison, people: IntArray, codes: Codes) -> list[Flo
     ]
 
 
-def _difference(
-    codes: Codes, numbers: FloatArray | None, spread: float, taken: IntArray
-) -> FloatArray:
-    """By how much each candidate differs in a feature from the one at ``taken`` (Gower)."""
+def _gap_to(taken: IntArray, codes: Codes, numbers: FloatArray | None, spread: float) -> FloatArray:
+    """Gower's gap in one feature between each candidate and the one at ``taken``."""
     people = np.arange(taken.size)
     differs = codes != codes[people, taken][:, None]
-    if numbers is None:
-        return differs.astype(np.float64)
-    with np.errstate(over="ignore"):  # too far to tell is infinitely far
-        gap = np.abs(numbers - numbers[people, taken][:, None]) / spread
-    return np.where(differs, np.where(np.isnan(gap), 1.0, gap), 0.0)
+    own = None if numbers is None else numbers[people, taken][:, None]
+    return gower_gap(numbers, own, spread, differs)

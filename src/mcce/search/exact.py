@@ -22,7 +22,7 @@ from ..candidates import CandidateRows
 from ..constraints.limits import Personal
 from ..execution.threads import map_ordered
 from ..generate import blocks
-from ..kernels import BoolArray, Codes, FloatArray, IntArray, Person
+from ..kernels import BoolArray, Codes, FloatArray, IntArray, Person, gower_gap
 from ..model import TreeChain
 from ..postprocess.filters import ExcludeUnstable
 from ..postprocess.validation import GROWTH, ROWS_PER_CALL
@@ -284,7 +284,7 @@ def _person(personal: Personal, person: int, weights: FloatArray) -> Person:
     ):
         codes = np.arange(features[at].n_codes, dtype=np.int32)
         offsets[at] = sum(map(len, costs))
-        costs.append(weight * _gaps(features[at], own, codes))
+        costs.append(weight * _gaps(features[at], own, codes, np.ones(codes.size, dtype=bool)))
     return Person(
         given=rows.descent[:, person],
         own=rows.exact[:, person],
@@ -300,14 +300,13 @@ def _gower(chosen: CandidateRows) -> FloatArray:
     features, total = rows.schema.features, np.zeros(chosen.owner.size)
     own = rows.own_numbers(chosen.owner)
     for at, numbers, codes in zip(rows.schema.mutable, own, chosen.codes, strict=True):
-        total += np.where(codes == OWN, 0.0, _gaps(features[at], numbers, codes))
+        total += _gaps(features[at], numbers, codes, codes != OWN)
     return total / len(features)
 
 
-def _gaps(feature: Feature, own: FloatArray | float, codes: Codes) -> FloatArray:
-    """How far codes of a feature are from numbers: 1 for a level, or where one is missing."""
-    if feature.spread == 0 or feature.numbers is None:
-        return np.ones(codes.size)
-    with np.errstate(over="ignore"):  # too far to tell is infinitely far
-        gap = np.abs(feature.numbers[codes] - own) / feature.spread
-    return np.where(np.isnan(gap), 1.0, gap)
+def _gaps(
+    feature: Feature, own: FloatArray | float, codes: Codes, differs: BoolArray
+) -> FloatArray:
+    """Gower's gap between values of a feature, by code, and a person's own number."""
+    numbers = None if feature.spread == 0 or feature.numbers is None else feature.numbers[codes]
+    return gower_gap(numbers, own, feature.spread, differs)

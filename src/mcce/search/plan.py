@@ -18,7 +18,7 @@ from ..parameters import RANK_BY
 from ..plausibility.model import PlausibilityModel
 from ..postprocess.filters import ExcludeTrainingRows, InSupport, ObeysConstraint
 from ..postprocess.ranking import Ranking
-from ..protocols import Callback, Distance, RowFilter, Rule
+from ..protocols import Callback, CandidateFilter, Distance, RowFilter
 from .config import ExactSearch, Search, find_search
 from .exact import Exact
 from .greedy import Terms
@@ -143,7 +143,7 @@ def _walking(
     )
 
 
-def _bounds_changes(rule: Rule) -> bool:
+def _bounds_changes(rule: CandidateFilter) -> bool:
     return isinstance(rule, ObeysConstraint) and isinstance(rule.constraint, MaxChanges)
 
 
@@ -168,7 +168,7 @@ def _plausibility(explainer: MCCE) -> PlausibilityModel:
 
 
 def _ranking(explainer: MCCE, search: Search, constraints: Constraints, most: int) -> Ranking:
-    rules: list[Rule] = list(_row_filters(explainer, constraints))
+    rules: list[CandidateFilter] = list(_row_filters(explainer, constraints))
     if search.support is not None and not search.targets:
         support = _plausibility(explainer).support_
         rules.append(InSupport(support, support.sizes(search.support)))
