@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 
 from mcce import Schema
-from mcce.constraints.bound import Constraints
-from mcce.constraints.limits import Personal
+from mcce.constraints.collection import Constraints
+from mcce.constraints.limits import FactualLimits
 from mcce.generate import blocks
 
 
@@ -13,7 +13,7 @@ def rows(ages):
     train = pd.DataFrame({"age": np.arange(20), "salary": np.arange(20), "debt": np.arange(20)})
     schema = Schema.learn(train, immutable=["age"])
     people = schema.encode(train.iloc[ages].reset_index(drop=True))
-    return Personal(Constraints(schema), people)
+    return FactualLimits(Constraints(schema), people)
 
 
 def test_everybody_is_in_one_block_once_beside_people_alike():

@@ -10,7 +10,7 @@ from mcce import MCCE, Gower, Interval, McceWarning, NotFittedError, Schema, Sch
 from mcce.candidates import Draws
 from mcce.model.trees import tree_response
 from mcce.model.visit_order import Levels, association
-from mcce.predictors.desired import decide
+from mcce.predictors.desired import make_decision
 
 
 def test_a_missing_response_counts_as_one_range_above_the_largest():
@@ -107,7 +107,7 @@ class Stubborn(Labels):
 
 def test_labels_are_valid_by_predict_even_where_the_probability_is_small():
     frame = pd.DataFrame({"age": [0, 0, 0], "salary": [50, 75, 95]})
-    scored = decide(Stubborn(), "yes").score(frame)
+    scored = make_decision(Stubborn(), "yes").score(frame)
     assert scored.valid.tolist() == [False, True, True]
     assert scored.score.tolist() == pytest.approx([0.1, 0.35, 0.55])
 

@@ -1,35 +1,38 @@
-"""Counterfactual explanations for tabular data: valid, realistic, low-cost, actionable."""
+"""Counterfactual explanations for tabular data: valid, realistic, low-cost, actionable.
+
+Always true: ``import mcce`` loads none of the libraries it is built on. Each public name is
+imported when it is first used.
+"""
 
 from __future__ import annotations
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from . import constraints
-from .counterfactuals import Counterfactuals
-from .distances import Gower
-from .errors import (
-    ConstraintError,
-    DatasetError,
-    McceError,
-    McceWarning,
-    MissingExtraError,
-    NotFittedError,
-    ParameterError,
-    PredictorError,
-    SavedFileError,
-    SchemaError,
-)
-from .explainer import MCCE, load
-from .model import TreeChain
-from .predictors.decision import Decision
-from .predictors.interval import Interval
-from .search.config import ExactSearch, Search
-from .tables.schema import Schema
 from .version import __version__
 
 if TYPE_CHECKING:
-    from . import metrics
+    from . import constraints, datasets, metrics, predictors
+    from .counterfactuals import Counterfactuals
+    from .distances import Gower
+    from .errors import (
+        ConstraintError,
+        DatasetError,
+        McceError,
+        McceWarning,
+        MissingExtraError,
+        NotFittedError,
+        ParameterError,
+        PredictorError,
+        SavedFileError,
+        SchemaError,
+    )
+    from .explainer import MCCE, load
+    from .model import TreeChain
+    from .predictors.decision import Decision
+    from .predictors.interval import Interval
+    from .search.config import ExactSearch, Search
+    from .tables.schema import Schema
 
 __all__ = [
     "MCCE",
@@ -53,13 +56,49 @@ __all__ = [
     "TreeChain",
     "__version__",
     "constraints",
+    "datasets",
     "load",
     "metrics",
+    "predictors",
 ]
+
+# The module of each name above; a test compares them with the imports for type checkers.
+_MODULES = {
+    "MCCE": "explainer",
+    "ConstraintError": "errors",
+    "Counterfactuals": "counterfactuals",
+    "DatasetError": "errors",
+    "Decision": "predictors.decision",
+    "ExactSearch": "search.config",
+    "Gower": "distances",
+    "Interval": "predictors.interval",
+    "McceError": "errors",
+    "McceWarning": "errors",
+    "MissingExtraError": "errors",
+    "NotFittedError": "errors",
+    "ParameterError": "errors",
+    "PredictorError": "errors",
+    "SavedFileError": "errors",
+    "Schema": "tables.schema",
+    "SchemaError": "errors",
+    "Search": "search.config",
+    "TreeChain": "model",
+    "load": "explainer",
+}
+_SUBMODULES = ("constraints", "datasets", "metrics", "predictors")
 
 
 def __getattr__(name: str) -> Any:
-    """Modules that are imported when they are first asked for."""
-    if name == "metrics":
-        return import_module(".metrics", __name__)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    """Import a public name when it is first used."""
+    if name in _SUBMODULES:
+        return import_module(f".{name}", __name__)
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f".{_MODULES[name]}", __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """All public names, whether they are imported yet or not."""
+    return sorted({*globals(), *__all__})

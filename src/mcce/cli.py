@@ -13,7 +13,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .errors import DatasetError, McceError, McceWarning, ParameterError
+from .version import __version__
 
 if TYPE_CHECKING:
     from .experiments import Experiment
@@ -26,6 +26,9 @@ WRONG = 2
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; 0 if all went well, 2 if something must be put right first."""
     asked = _parser().parse_args(arguments)
+    # Late, as everything that loads scikit-learn: --help and --version should be quick.
+    from .errors import DatasetError, McceError
+
     try:
         return int(asked.work(asked))
     except McceError as error:
@@ -42,6 +45,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="mcce", description="Counterfactual explanations for tabular data."
     )
+    parser.add_argument("--version", action="version", version=f"mcce {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     experiments = commands.add_parser(
         "experiments",
@@ -116,6 +120,7 @@ def _experiments(asked: argparse.Namespace) -> int:
 
 def _run(experiment: Experiment, asked: argparse.Namespace) -> Path:
     """The page of an experiment that was run as asked."""
+    from .errors import McceWarning
     from .experiments import Options, Progress, write
 
     own = ("german",) if asked.quick and experiment.datasets else experiment.datasets
@@ -139,6 +144,8 @@ def _run(experiment: Experiment, asked: argparse.Namespace) -> Path:
 
 def _known(what: str, name: str, names: Sequence[str]) -> None:
     """Raise for a name that is unknown, with the nearest that is not."""
+    from .errors import ParameterError
+
     if name not in names:
         near = get_close_matches(name, names, n=1)
         meant = f" Did you mean {near[0]!r}?" if near else ""

@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 
 from .kernels import IntArray
-from .predictors.decision import Scored
+from .predictors.decision import ScoredRows
 from .search.outcome import Outcome
 from .tables.columns import differ
 from .tables.frames import PANDAS_ADAPTER, FrameAdapter
@@ -94,7 +94,7 @@ class Counterfactuals:
     def build(
         cls,
         rows: EncodedRows,
-        scored: Scored,
+        scored: ScoredRows,
         found: Outcome,
         seconds: Mapping[str, float],
         looks: Mapping[str, np.ndarray],
@@ -136,10 +136,10 @@ class Counterfactuals:
 
     def in_kind(self, adapter: FrameAdapter) -> Counterfactuals:
         """The same result, which is in pandas, in the kind of a door."""
-        if not adapter.foreign:
+        if not adapter.needs_conversion:
             return self
-        rows = {name: adapter.to_rows(getattr(self, name)) for name in _ROWS}
-        accounts = {name: adapter.to_table(getattr(self, name)) for name in _ACCOUNTS}
+        rows = {name: adapter.rows_to_native(getattr(self, name)) for name in _ROWS}
+        accounts = {name: adapter.table_to_native(getattr(self, name)) for name in _ACCOUNTS}
         return replace(self, **rows, **accounts, adapter=adapter, in_pandas=self)
 
     def to_pandas(self) -> Counterfactuals:
@@ -150,18 +150,18 @@ class Counterfactuals:
     def missing(self) -> Any:
         """The people without an answer, and why."""
         people = self.to_pandas().people
-        return self.adapter.to_table(people[people["status"] == UNANSWERED])
+        return self.adapter.table_to_native(people[people["status"] == UNANSWERED])
 
     def changes(self) -> Any:
         """One row per changed cell: factual, rank, feature, before, after.
 
         The cells are as they are where a column may hold several types, otherwise texts.
         """
-        return self.adapter.to_table(self.to_pandas()._changes())
+        return self.adapter.table_to_native(self.to_pandas()._changes())
 
     def summary(self) -> Any:
         """One row of totals and means, like a row of the paper's tables."""
-        return self.adapter.to_table(self.to_pandas()._summary())
+        return self.adapter.table_to_native(self.to_pandas()._summary())
 
     def _changes(self) -> pd.DataFrame:
         before = self.factuals.iloc[self.owner]
@@ -211,7 +211,7 @@ class Counterfactuals:
         return f"Counterfactuals({len(self.people)} people: {told}; {len(self.frame)} rows)"
 
 
-def _people(rows: EncodedRows, scored: Scored, found: Outcome) -> pd.DataFrame:
+def _people(rows: EncodedRows, scored: ScoredRows, found: Outcome) -> pd.DataFrame:
     """One row per factual."""
     n_factuals, misses = len(rows), found.misses
     n_found = np.bincount(found.answers.owner, minlength=n_factuals)

@@ -18,18 +18,18 @@ import numpy as np
 
 from .analysis.relaxation import relaxations
 from .analysis.robustness import Trial, measure_robustness
-from .constraints.bound import Constraints
+from .constraints.collection import Constraints
 from .counterfactuals import UNANSWERED, Counterfactuals
 from .distances import find_distance
 from .errors import McceWarning, ParameterError
 from .estimator import Estimator
-from .execution.threads import Clock, ProgressBar
+from .execution.progress import Clock, ProgressBar
 from .kernels import FloatArray, IntArray, rows_as_bytes
 from .model import find_generator
 from .parameters import check_parameters, check_real, check_trial, learned_parameters
 from .plausibility.model import PlausibilityModel
 from .predictors.decision import Decision
-from .predictors.desired import decide
+from .predictors.desired import make_decision
 from .protocols import Callback, Distance, Generator, Progress
 from .saving import restore, save
 from .search.config import ExactSearch, Search, find_search
@@ -213,7 +213,7 @@ class MCCE(Estimator):
         schema = rows.schema
         Constraints.bind(self.constraints, schema)
         clock.stop("encode")
-        decision = decide(
+        decision = make_decision(
             self.predictor, self.desired, score_class=self.score_class, adapter=schema.adapter
         )
         desired = decision.score(rows.frame).valid

@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 
 from .candidates import Candidates, Draws
-from .constraints.limits import Personal
+from .constraints.limits import FactualLimits
 from .errors import ParameterError
 from .kernels import (
     Codes,
@@ -33,7 +33,7 @@ from .kernels import (
 )
 from .protocols import Generator
 from .tables.columns import as_numbers
-from .tables.dtypes import cast
+from .tables.dtypes import cast_like
 from .tables.features import Feature
 from .tables.schema import EncodedRows
 
@@ -51,7 +51,9 @@ class Block:
     group: IntArray
 
 
-def blocks(personal: Personal, people: IntArray, n_samples: int, memory: float) -> Iterator[Block]:
+def blocks(
+    personal: FactualLimits, people: IntArray, n_samples: int, memory: float
+) -> Iterator[Block]:
     """The people in blocks whose candidates take about ``memory`` megabytes."""
     order = np.argsort(personal.group[people], kind="stable")
     people, group = people[order], personal.group[people[order]]
@@ -65,7 +67,7 @@ def blocks(personal: Personal, people: IntArray, n_samples: int, memory: float) 
 
 def generate(
     generator: Generator,
-    personal: Personal,
+    personal: FactualLimits,
     block: Block,
     draws: IntArray,
     seed: int,
@@ -113,7 +115,7 @@ def generate(
 
 def _sample(
     generator: Generator,
-    personal: Personal,
+    personal: FactualLimits,
     people: IntArray,
     draws: IntArray,
     seed: int,
@@ -170,7 +172,7 @@ def _tables(rows: EncodedRows, sampled: Draws) -> Sequence[pd.Series[Any]]:
     """The generator's own value tables in the dtypes of the rows, or those of training."""
     if sampled.tables is None:
         return rows.tables
-    return [cast(own, table) for own, table in zip(sampled.tables, rows.tables, strict=True)]
+    return [cast_like(own, table) for own, table in zip(sampled.tables, rows.tables, strict=True)]
 
 
 def _numbers(

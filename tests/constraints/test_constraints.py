@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from bank import HOUSING, bank, score
 from mcce import MCCE, ConstraintError, McceWarning, Schema
 from mcce import constraints as c
-from mcce.constraints.bound import Constraints
+from mcce.constraints.collection import Constraints
 from mcce.constraints.expressions import Expression
-from mcce.constraints.limits import Personal
+from mcce.constraints.limits import FactualLimits
 from mcce.generate import blocks, generate
 
 pytestmark = pytest.mark.filterwarnings("ignore::mcce.McceWarning")
@@ -239,7 +239,7 @@ def test_whoever_has_an_admissible_candidate_has_an_answer(constraints):
 
     bound = Constraints.bind(constraints, explainer.schema_)
     rows = explainer.schema_.encode(people)
-    personal = Personal(bound, rows)
+    personal = FactualLimits(bound, rows)
     declined = np.flatnonzero(score(people) < 0.8)
     admissible = set()
     for block in blocks(personal, declined, 30, 1.0):

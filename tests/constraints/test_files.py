@@ -8,7 +8,7 @@ import pytest
 from bank import bank
 from mcce import ConstraintError, Schema
 from mcce import constraints as c
-from mcce.constraints.bound import Constraints
+from mcce.constraints.collection import Constraints
 from mcce.constraints.files import read_constraints
 
 pytest.importorskip("yaml", reason="YAML files need PyYAML")

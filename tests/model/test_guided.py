@@ -15,8 +15,8 @@ from forests import Halves, forest_of, limits_of
 from mcce import MCCE, Interval, McceWarning, ParameterError, Search, TreeChain
 from mcce import constraints as c
 from mcce.candidates import Draws
-from mcce.constraints.bound import Constraints
-from mcce.constraints.limits import Personal
+from mcce.constraints.collection import Constraints
+from mcce.constraints.limits import FactualLimits
 from mcce.generate import Block, generate
 from mcce.kernels import native, reference
 from mcce.kernels.reference import Guide
@@ -35,7 +35,9 @@ def guided(keep=0.8, **knobs):
 def draws_of(explainer, people, keep, n_draws, constraints=()):
     """Candidates of everybody, each a group of their own."""
     rows = explainer.schema_.encode(people)
-    personal = Personal(Constraints.bind(list(constraints), explainer.schema_), rows, whole=True)
+    personal = FactualLimits(
+        Constraints.bind(list(constraints), explainer.schema_), rows, whole=True
+    )
     block = Block(np.arange(len(rows)), np.arange(len(rows)))
     return generate(explainer.generator_, personal, block, np.arange(n_draws), 5, keep)
 
@@ -150,7 +152,7 @@ def test_only_people_who_are_equal_in_everything_share_guided_draws():
     rows = explainer.schema_.encode(people)
     none = Constraints(explainer.schema_)
 
-    whole, shared = Personal(none, rows, whole=True).group, Personal(none, rows).group
+    whole, shared = FactualLimits(none, rows, whole=True).group, FactualLimits(none, rows).group
 
     assert whole[0] == whole[2]
     assert len(set(whole.tolist())) == 3

@@ -12,8 +12,9 @@ import pytest
 
 from loans import BOXED, lightgbm_model, loans, numbered, numbers, xgboost_model
 from mcce import MCCE, ParameterError, PredictorError
-from mcce.predictors import LightGBM, XGBoost, adapt
-from mcce.predictors.desired import decide
+from mcce.predictors import LightGBM, XGBoost
+from mcce.predictors.adapters import adapt
+from mcce.predictors.desired import make_decision
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +60,7 @@ def test_a_predictor_is_known_by_its_type_alone():
 
     predictor = Booster()
 
-    assert decide(predictor, (0, 1)).predictor is predictor
+    assert make_decision(predictor, (0, 1)).predictor is predictor
 
 
 @pytest.mark.parametrize("wrapper", [XGBoost, LightGBM])
@@ -71,8 +72,11 @@ def test_a_wrapper_takes_its_own_library_s_object_only(wrapper):
 def test_the_decision_tells_what_is_asked():
     booster = xgboost_model().get_booster()
 
-    assert repr(decide(booster)) == "Decision(XGBoost.predict_proba[:, [1]] in Interval [0.5, 1.0])"
-    named = decide(XGBoost(booster, classes=["no", "yes"]), "yes")
+    assert (
+        repr(make_decision(booster))
+        == "Decision(XGBoost.predict_proba[:, [1]] in Interval [0.5, 1.0])"
+    )
+    named = make_decision(XGBoost(booster, classes=["no", "yes"]), "yes")
     assert repr(named).startswith("Decision(XGBoost.predict in ['yes'], score")
 
 
@@ -113,7 +117,7 @@ def test_a_booster_of_labels_or_margins_is_valid_by_them(xgboost, objective, des
     data = xgboost.DMatrix(BOXED, wanted, enable_categorical=True)
     booster = xgboost.train({"objective": objective, "nthread": 1, **many}, data, 5)
 
-    scored = decide(booster, desired).score(BOXED)
+    scored = make_decision(booster, desired).score(BOXED)
 
     raw = booster.predict(xgboost.DMatrix(BOXED, enable_categorical=True))
     expected = raw >= 0 if objective.endswith("raw") else np.isin(raw, desired)
@@ -135,7 +139,7 @@ def test_one_against_all_and_own_objectives_of_lightgbm(lightgbm):
     data = lightgbm.Dataset(BOXED, numbered(BOXED, "multiclass"))
     each = lightgbm.train(settings | {"objective": "multiclassova", "num_class": 3}, data, 5)
     assert LightGBM(each).predict_proba(BOXED).tolist() == each.predict(BOXED).tolist()
-    assert decide(each, [2]).score(BOXED).valid.any()
+    assert make_decision(each, [2]).score(BOXED).valid.any()
 
     def squared(scores, data):
         return scores - data.get_label(), np.ones_like(scores)
@@ -143,7 +147,7 @@ def test_one_against_all_and_own_objectives_of_lightgbm(lightgbm):
     own = lightgbm.train(
         settings | {"objective": squared}, lightgbm.Dataset(BOXED, numbered(BOXED, "binary")), 5
     )
-    assert decide(own, (0.3, 9.0)).method == "predict"
+    assert make_decision(own, (0.3, 9.0)).method == "predict"
 
 
 @pytest.mark.parametrize(
@@ -165,7 +169,7 @@ def test_class_names_that_do_not_fit_a_booster_are_an_error(classes, says):
 
 def test_a_label_that_a_booster_does_not_know_is_an_error():
     with pytest.raises(ParameterError, match=r"'yes', which is not among.*\[0, 1\]"):
-        decide(xgboost_model().get_booster(), "yes")
+        make_decision(xgboost_model().get_booster(), "yes")
 
 
 def test_an_unfitted_model_of_a_library_is_an_error(xgboost, lightgbm, catboost):
@@ -175,10 +179,10 @@ def test_an_unfitted_model_of_a_library_is_an_error(xgboost, lightgbm, catboost)
         catboost.CatBoostClassifier(),
     ):
         with pytest.raises(PredictorError, match="without classes_: it is not fitted"):
-            decide(model)
+            make_decision(model)
     for model in (xgboost.XGBRegressor(), lightgbm.LGBMRegressor(), catboost.CatBoostRegressor()):
         with pytest.raises(PredictorError, match=r"not fitted|no trained model"):
-            decide(model, (0, 1)).score(BOXED)
+            make_decision(model, (0, 1)).score(BOXED)
 
 
 @pytest.mark.parametrize("task", ["binary", "multiclass", "regression"])
@@ -190,7 +194,7 @@ def test_catboost_without_a_task_is_asked_as_what_it_was_trained_as(catboost, ta
     model = catboost.CatBoost(settings).fit(frame, numbered(frame, task))
     desired = (0.5, 9.0) if task == "regression" else [1]
 
-    scored = decide(model, desired).score(frame)
+    scored = make_decision(model, desired).score(frame)
 
     if task == "regression":
         assert scored.score.tolist() == model.predict(frame).tolist()

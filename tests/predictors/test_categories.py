@@ -7,7 +7,7 @@ import pytest
 
 from loans import BOXED, catboost_model, explain, lightgbm_model, loans, numbered, xgboost_model
 from mcce import PredictorError
-from mcce.predictors.desired import decide
+from mcce.predictors.desired import make_decision
 
 
 def boosters():
@@ -42,15 +42,15 @@ def test_levels_keep_their_meaning_whatever_the_people_s_categories_are(careless
         pd.testing.assert_frame_equal(plain, expected.frame.astype({"job": object, "sex": object}))
         assert result.people["score"].tolist() == expected.people["score"].tolist()
         # The rows hold for the raw library too, in the categories they come back with.
-        assert (decide(model, 1).score(result.frame[BOXED.columns]).valid).all()
+        assert (make_decision(model, 1).score(result.frame[BOXED.columns]).valid).all()
 
 
 @pytest.mark.parametrize("careless", [fewer, other_order])
 def test_an_explainer_fitted_on_other_categories_than_the_predictor_shifts_no_code(careless):
     train = careless(BOXED)
     for model in boosters():
-        scores = decide(model, (0.5, 1)).score(train).score
-        whole = decide(model, (0.5, 1)).score(BOXED.loc[train.index]).score
+        scores = make_decision(model, (0.5, 1)).score(train).score
+        whole = make_decision(model, (0.5, 1)).score(BOXED.loc[train.index]).score
 
         assert scores.tolist() == whole.tolist()
 
@@ -87,10 +87,10 @@ def test_catboost_decides_by_a_threshold_that_was_moved():
     moved = cat_model.copy()
     moved.set_probability_threshold(0.8)
 
-    assert decide(cat_model).desired != (1,)
-    assert decide(moved).desired == (1,)
+    assert make_decision(cat_model).desired != (1,)
+    assert make_decision(moved).desired == (1,)
     expected = moved.predict_proba(frame)[:, 1] > 0.8
-    assert decide(moved).score(frame).valid.tolist() == expected.tolist()
+    assert make_decision(moved).score(frame).valid.tolist() == expected.tolist()
 
 
 def test_lightgbm_is_not_asked_with_columns_in_another_order():
@@ -143,7 +143,7 @@ def test_xgboost_is_not_asked_with_categories_it_would_read_by_position():
 
     with pytest.raises(PredictorError, match=r"\['sex', 'job'\] are categories.*by position"):
         explain(booster, 1, whole, whole.head(2))
-    assert decide(booster, 1).score(coded).valid.any()
+    assert make_decision(booster, 1).score(coded).valid.any()
 
 
 def test_a_new_level_of_a_person_does_not_move_the_others():

@@ -18,7 +18,7 @@ from sklearn.svm import SVC, LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
 from mcce import MCCE, Interval, ParameterError, PredictorError
-from mcce.predictors.desired import decide
+from mcce.predictors.desired import make_decision
 
 ROWS = pd.DataFrame({"x": [0.0, 1.0, 2.0, 3.0], "sex": ["f", "m", "f", "m"]})
 X = ROWS[["x"]]
@@ -113,11 +113,11 @@ def test_an_interval_that_cannot_be_is_an_error(ends, says):
 )
 def test_a_desired_that_cannot_be_is_an_error(desired, says):
     with pytest.raises(ParameterError, match=says):
-        decide(score, desired)
+        make_decision(score, desired)
 
 
 def test_a_tuple_is_a_closed_interval():
-    decision = decide(score, (0.25, np.float64(0.5)))
+    decision = make_decision(score, (0.25, np.float64(0.5)))
 
     assert decision.desired == Interval(0.25, 0.5)
     assert valid(decision) == [False, True, True, False]
@@ -125,7 +125,7 @@ def test_a_tuple_is_a_closed_interval():
 
 @pytest.mark.parametrize("desired", ["yes", ["yes"], {"yes"}, np.str_("yes"), ["yes", "yes"]])
 def test_labels_are_valid_by_what_a_callable_says(desired):
-    decision = decide(lambda frame: np.where(frame["x"] > 1, "yes", "no"), desired)
+    decision = make_decision(lambda frame: np.where(frame["x"] > 1, "yes", "no"), desired)
 
     assert valid(decision) == [False, False, True, True]
     assert decision.score(X).score.tolist() == [0.0, 0.0, 1.0, 1.0]
@@ -134,13 +134,13 @@ def test_labels_are_valid_by_what_a_callable_says(desired):
 @pytest.mark.parametrize("desired", [1, np.int64(1), [1.0], True, {1}])
 @pytest.mark.parametrize("dtype", [int, bool, float, "uint8"])
 def test_whole_labels_match_whatever_their_type(desired, dtype):
-    decision = decide(lambda frame: (frame["x"] > 1).astype(dtype), desired)
+    decision = make_decision(lambda frame: (frame["x"] > 1).astype(dtype), desired)
 
     assert valid(decision) == [False, False, True, True]
 
 
 def test_a_binary_classifier_is_asked_for_the_probability_of_its_second_class():
-    decision = decide(logistic().fit(X, YES))
+    decision = make_decision(logistic().fit(X, YES))
 
     assert (decision.method, decision.columns) == ("predict_proba", (1,))
     assert (
@@ -151,7 +151,7 @@ def test_a_binary_classifier_is_asked_for_the_probability_of_its_second_class():
 
 
 def test_another_class_may_be_scored():
-    decision = decide(logistic().fit(X, YES), score_class="no")
+    decision = make_decision(logistic().fit(X, YES), score_class="no")
 
     assert decision.columns == (0,)
     assert valid(decision) == [True, True, False, False]
@@ -160,7 +160,7 @@ def test_another_class_may_be_scored():
 def test_several_labels_are_valid_by_predict_and_scored_by_their_summed_probability():
     tree = DecisionTreeClassifier(random_state=0).fit(X, THREE)
 
-    decision = decide(tree, ["c", "b"])
+    decision = make_decision(tree, ["c", "b"])
 
     assert decision.method == "predict_proba"
     assert valid(decision) == [False, True, True, True]
@@ -173,7 +173,7 @@ def test_several_labels_are_valid_by_predict_and_scored_by_their_summed_probabil
 
 @pytest.mark.parametrize("desired", [["b", "c"], ["c", "b"], {"b", "c"}, ["c", "b", "c"]])
 def test_the_order_and_the_number_of_times_a_label_is_named_do_not_matter(desired):
-    decision = decide(DecisionTreeClassifier().fit(X, THREE), desired)
+    decision = make_decision(DecisionTreeClassifier().fit(X, THREE), desired)
 
     assert (decision.desired, decision.columns) == (("b", "c"), (1, 2))
 
@@ -181,17 +181,17 @@ def test_the_order_and_the_number_of_times_a_label_is_named_do_not_matter(desire
 def test_a_margin_classifier_is_asked_for_its_margin():
     machine = LinearSVC().fit(X, YES)
 
-    decision = decide(machine)
+    decision = make_decision(machine)
 
     assert decision.method == "decision_function"
     assert repr(decision) == "Decision(LinearSVC.decision_function in Interval (0.0, inf))"
     assert valid(decision) == (machine.predict(X) == "yes").tolist()
-    assert decide(SVC().fit(X, YES)).method == "decision_function"
-    assert decide(RidgeClassifier().fit(X, YES), "no").method == "predict"
+    assert make_decision(SVC().fit(X, YES)).method == "decision_function"
+    assert make_decision(RidgeClassifier().fit(X, YES), "no").method == "predict"
 
 
 def test_a_margin_classifier_takes_an_interval_of_margins():
-    decision = decide(LinearSVC().fit(X, YES), Interval(-math.inf, 0), score_class="yes")
+    decision = make_decision(LinearSVC().fit(X, YES), Interval(-math.inf, 0), score_class="yes")
 
     assert valid(decision) == [True, True, False, False]
 
@@ -207,23 +207,23 @@ class Labeller:
 
 
 def test_a_classifier_with_labels_only_is_asked_for_them():
-    decision = decide(Labeller())
+    decision = make_decision(Labeller())
 
     assert (decision.method, decision.desired) == ("predict", (1,))
     assert valid(decision) == [False, False, True, True]
     with pytest.raises(ParameterError, match=r"labels only.*its classes \[0, 1\] as desired"):
-        decide(Labeller(), (0.5, 1.0))
+        make_decision(Labeller(), (0.5, 1.0))
 
 
 def test_a_regressor_is_asked_to_predict():
-    decision = decide(LinearRegression().fit(X, [0.0, 1.0, 2.0, 3.0]), (1.5, 9.0))
+    decision = make_decision(LinearRegression().fit(X, [0.0, 1.0, 2.0, 3.0]), (1.5, 9.0))
 
     assert decision.method == "predict"
     assert valid(decision) == [False, False, True, True]
 
 
 def test_an_outlier_detector_is_asked_to_predict():
-    decision = decide(IsolationForest(n_estimators=2).fit(X), 1)
+    decision = make_decision(IsolationForest(n_estimators=2).fit(X), 1)
 
     assert (decision.method, decision.desired) == ("predict", (1,))
 
@@ -239,7 +239,7 @@ def test_a_pipeline_on_raw_columns_is_asked_with_raw_columns():
     encode = make_column_transformer((StandardScaler(), ["x"]), (OneHotEncoder(), ["sex"]))
     pipeline = make_pipeline(encode, logistic()).fit(ROWS, YES)
 
-    decision = decide(pipeline, "yes")
+    decision = make_decision(pipeline, "yes")
 
     assert decision.method == "predict_proba"
     assert valid(decision, ROWS) == [False, False, True, True]
@@ -248,7 +248,7 @@ def test_a_pipeline_on_raw_columns_is_asked_with_raw_columns():
 def test_a_search_over_pipelines_is_a_predictor_too():
     search = GridSearchCV(logistic(), {"C": [1.0]}, cv=2).fit(X, YES)
 
-    assert decide(search).method == "predict_proba"
+    assert make_decision(search).method == "predict_proba"
 
 
 @pytest.mark.parametrize(
@@ -271,21 +271,21 @@ def test_labels_and_classes_that_do_not_go_together_are_an_error(
     tree = DecisionTreeClassifier().fit(X, labels)
 
     with pytest.raises(ParameterError, match=says):
-        decide(tree, desired, score_class=score_class)
+        make_decision(tree, desired, score_class=score_class)
 
 
 def test_a_class_without_probabilities_cannot_be_scored():
     with pytest.raises(ParameterError, match=r"score_class='no' has no score. Pass it as desired"):
-        decide(LinearSVC().fit(X, YES), score_class="no")
+        make_decision(LinearSVC().fit(X, YES), score_class="no")
 
 
 def test_a_regressor_takes_no_labels_and_no_score_class():
     regressor = LinearRegression().fit(X, [0.0, 1.0, 2.0, 3.0])
 
     with pytest.raises(ParameterError, match=r"labels \[2\], but the predictor is a regressor"):
-        decide(regressor, 2)
+        make_decision(regressor, 2)
     with pytest.raises(ParameterError, match="score_class is only for classifiers"):
-        decide(regressor, (0, 1), score_class=1)
+        make_decision(regressor, (0, 1), score_class=1)
 
 
 @pytest.mark.parametrize(
@@ -302,19 +302,19 @@ def test_a_regressor_takes_no_labels_and_no_score_class():
 )
 def test_what_is_no_fitted_predictor_is_an_error(predictor, says):
     with pytest.raises(PredictorError, match=says):
-        decide(predictor)
+        make_decision(predictor)
 
 
 def test_an_unfitted_regressor_is_an_error_when_it_is_asked():
     with pytest.raises(PredictorError, match=r"not fitted.*Fit it first: mcce explains it"):
-        decide(LinearRegression(), (0, 1)).score(X)
+        make_decision(LinearRegression(), (0, 1)).score(X)
 
 
 def test_a_predictor_with_several_outputs_is_an_error():
     both = MultiOutputClassifier(DecisionTreeClassifier()).fit(X, np.column_stack([YES, YES]))
 
     with pytest.raises(PredictorError, match=r"several outputs.*Wrap the one you want"):
-        decide(both)
+        make_decision(both)
 
 
 @pytest.mark.parametrize(
@@ -330,7 +330,7 @@ def test_a_predictor_with_several_outputs_is_an_error():
     ],
 )
 def test_scores_may_come_in_any_container_of_one_number_per_row(answer):
-    assert decide(answer, (0.4, 1)).score(X).score.tolist() == [0.0, 0.25, 0.5, 0.75]
+    assert make_decision(answer, (0.4, 1)).score(X).score.tolist() == [0.0, 0.25, 0.5, 0.75]
 
 
 class Tensor:
@@ -358,12 +358,12 @@ class Tensor:
 )
 def test_an_answer_that_is_not_one_number_per_row_is_an_error(answer, says):
     with pytest.raises(PredictorError, match=says):
-        decide(answer, (0, 1)).score(X)
+        make_decision(answer, (0, 1)).score(X)
 
 
 def test_labels_must_be_one_per_row_too():
     with pytest.raises(PredictorError, match=r"shape \(4,\) for 4 rows, got shape \(1,\)"):
-        decide(lambda frame: ["yes"], "yes").score(X)
+        make_decision(lambda frame: ["yes"], "yes").score(X)
 
 
 def test_a_predictor_that_fails_is_quoted():
@@ -371,7 +371,7 @@ def test_a_predictor_that_fails_is_quoted():
         raise KeyError("salary")
 
     with pytest.raises(PredictorError, match=r"failed on 4 rows: KeyError: 'salary'$") as caught:
-        decide(broken, (0, 1)).score(X)
+        make_decision(broken, (0, 1)).score(X)
 
     assert isinstance(caught.value.__cause__, KeyError)
 
@@ -381,15 +381,15 @@ def test_a_predictor_that_refuses_missing_values_is_told_about_with_the_columns(
     model = logistic().fit(X.assign(y=1.0), YES)
 
     with pytest.raises(PredictorError, match=r"missing values: \['y'\].*imputer"):
-        decide(model).score(holes[["x", "y"]])
+        make_decision(model).score(holes[["x", "y"]])
     with pytest.raises(PredictorError, match=r"missing values: \['sex', 'y'\]"):
-        decide(model).score(holes)
+        make_decision(model).score(holes)
 
 
 def test_nobody_is_scored_without_asking_the_predictor():
     def untouchable(frame):
         raise AssertionError("asked about nobody")
 
-    scored = decide(untouchable, (0, 1)).score(X.head(0))
+    scored = make_decision(untouchable, (0, 1)).score(X.head(0))
 
     assert scored.score.shape == scored.valid.shape == (0,)

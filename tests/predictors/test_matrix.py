@@ -23,7 +23,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from loans import JUDGED, answers, explain, loans, numbered, numbers, same, target
 from mcce import Interval, McceWarning
 from mcce.predictors import LightGBM, Onnx, Torch, XGBoost
-from mcce.predictors.desired import decide
+from mcce.predictors.desired import make_decision
 
 TASKS = ["binary", "multiclass", "regression"]
 CLASSES = {"binary": ["no", "yes"], "multiclass": ["bad", "fair", "good"], "regression": None}
@@ -108,7 +108,7 @@ def test_a_classifier_with_a_threshold_of_its_own_decides_by_it(desired):
 
         result = answers(model, desired, frame, by_label("binary", model.predict))
 
-        assert decide(model, desired).desired == ("yes",)
+        assert make_decision(model, desired).desired == ("yes",)
         if isinstance(model, FixedThresholdClassifier):
             assert (result.measures["score"] >= 0.8).all()
 
@@ -121,7 +121,7 @@ def test_a_threshold_at_the_end_of_a_pipeline_counts_too():
     result = answers(pipeline, None, frame, by_label("binary", pipeline.predict))
 
     assert (result.measures["score"] >= 0.8).all()
-    assert decide(pipeline, (0.5, 1.0)).desired == Interval(0.5, 1.0)
+    assert make_decision(pipeline, (0.5, 1.0)).desired == Interval(0.5, 1.0)
 
 
 @pytest.mark.parametrize("task", TASKS)

@@ -9,7 +9,7 @@ import pytest
 from loans import loans, numbers
 from mcce import MCCE, ParameterError, PredictorError
 from mcce.predictors import Onnx, Torch
-from mcce.predictors.desired import decide
+from mcce.predictors.desired import make_decision
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +23,7 @@ def test_a_subclass_of_a_library_s_type_is_known_too(torch):
             return given
 
     with pytest.raises(PredictorError, match=r"torch module Net does not say.*predictors\.Torch"):
-        decide(Net(), (0, 1))
+        make_decision(Net(), (0, 1))
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ def test_what_a_module_answers_with_is_stated_whole(net, settings, says):
 )
 def test_an_answer_that_cannot_mean_what_was_stated_is_an_error(net, output, classes, says):
     frame = numbers()
-    decision = decide(
+    decision = make_decision(
         Torch(net, output=output, classes=classes), (0.5, 1), score_class=classes and classes[0]
     )
 
@@ -99,7 +99,7 @@ def test_columns_that_are_no_numbers_are_an_error_that_names_them(net):
     wrapped = Torch(net, output="logits", classes=["no", "yes"])
 
     with pytest.raises(PredictorError, match=r"\['sex', 'job'\] are none. Pass encode="):
-        decide(wrapped, "yes").score(loans(boxed=True))
+        make_decision(wrapped, "yes").score(loans(boxed=True))
 
 
 def test_a_number_too_large_for_the_module_is_an_error(net):
@@ -113,7 +113,7 @@ def test_missing_numbers_reach_a_module_as_nan_and_its_nan_is_refused(net):
     wrapped = Torch(net, output="logits", classes=["no", "yes"])
 
     with pytest.raises(PredictorError, match="NaN for 1 of 240 rows"):
-        decide(wrapped, "yes").score(numbers().assign(salary=[np.nan] + [1.0] * 239))
+        make_decision(wrapped, "yes").score(numbers().assign(salary=[np.nan] + [1.0] * 239))
 
 
 def test_a_module_with_several_outputs_is_an_error(torch):
@@ -157,7 +157,7 @@ def test_a_session_with_one_number_per_row_just_works():
 @pytest.mark.parametrize("shape", [[None, 2], [None, None]])
 def test_a_session_that_does_not_say_what_it_gives_is_an_error(shape):
     with pytest.raises(PredictorError, match=r"out_x.*predictors\.Onnx\(session"):
-        decide(session("x", inputs=[("x", "FLOAT", shape)]), (0, 1))
+        make_decision(session("x", inputs=[("x", "FLOAT", shape)]), (0, 1))
 
 
 TWO = (("x", "FLOAT", [None, 1]), ("y", "DOUBLE", [None]), ("s", "STRING", [None, 1]))

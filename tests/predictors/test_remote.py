@@ -13,7 +13,7 @@ import pytest
 from loans import answers, explain, loans, merit
 from mcce import MCCE, ParameterError, PredictorError
 from mcce.predictors import Remote
-from mcce.predictors.desired import decide
+from mcce.predictors.desired import make_decision
 
 
 class Scorer(BaseHTTPRequestHandler):
@@ -170,20 +170,20 @@ def test_the_keys_of_request_and_response_may_be_others_or_none(server):
 def test_probabilities_and_labels_are_read_as_such(server):
     many = remote(server, output="probabilities", classes=["a", "b", "c"])
     server.always = {"predictions": [[0.5, 0.25, 0.25], [0, 0, 1], [0, 1, 0]]}
-    assert decide(many, ["b", "c"]).score(X).valid.tolist() == [False, True, True]
+    assert make_decision(many, ["b", "c"]).score(X).valid.tolist() == [False, True, True]
     two = remote(server, output="probabilities", classes=["no", "yes"])
     server.always = {"predictions": [0.25, 0.5, 0.75]}
-    assert decide(two).score(X).score.tolist() == [0.25, 0.5, 0.75]
+    assert make_decision(two).score(X).score.tolist() == [0.25, 0.5, 0.75]
     labels = remote(server, output="labels")
     server.always = {"predictions": ["no", "yes", "no"]}
-    assert decide(labels, "yes").score(X).valid.tolist() == [False, True, False]
+    assert make_decision(labels, "yes").score(X).valid.tolist() == [False, True, False]
 
 
 def test_no_connection_is_tried_again_and_then_an_error(server):
     server.always = "hang up"
 
     with pytest.raises(PredictorError, match=r"gave no answer in 3 attempts.*Is it running"):
-        decide(remote(server, retries=2), (0, 1)).score(X)
+        make_decision(remote(server, retries=2), (0, 1)).score(X)
 
     assert len(server.seen) == 3
 
@@ -232,7 +232,7 @@ def test_a_refusal_is_an_error_at_once(server, turn, says):
     server.always = turn
 
     with pytest.raises(PredictorError, match=says):
-        decide(remote(server), (0, 1)).score(X)
+        make_decision(remote(server), (0, 1)).score(X)
 
     assert len(server.seen) == 1
 
@@ -259,7 +259,7 @@ def test_nonsense_is_quoted(server, told, says):
     server.always = told
 
     with pytest.raises(PredictorError, match=says):
-        decide(remote(server), (0, 1)).score(X)
+        make_decision(remote(server), (0, 1)).score(X)
 
     assert len(server.seen) == 1
 
@@ -279,7 +279,7 @@ def test_wrong_probabilities_are_an_error(server, told, says):
     predictor = remote(server, output="probabilities", classes=["no", "yes"])
 
     with pytest.raises(PredictorError, match=says):
-        decide(predictor, "yes").score(X)
+        make_decision(predictor, "yes").score(X)
 
 
 def test_one_number_is_not_enough_for_three_classes(server):

@@ -24,7 +24,7 @@ from mcce import (
     TreeChain,
 )
 from mcce import constraints as c
-from mcce.constraints.bound import Constraints
+from mcce.constraints.collection import Constraints
 from mcce.search.config import SEARCHES
 from tables import cases
 

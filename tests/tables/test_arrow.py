@@ -10,7 +10,7 @@ import pytest
 
 from mcce import MCCE, SchemaError, TreeChain
 from mcce.tables.columns import is_missing, plain
-from mcce.tables.dtypes import conform
+from mcce.tables.dtypes import align_dtype
 from mcce.tables.features import Feature
 
 pa = pytest.importorskip("pyarrow")
@@ -104,7 +104,7 @@ def test_arrow_and_plain_columns_meet_without_loss(name, plain_dtype):
     for trained, given in [(stored, usual), (usual, stored)]:
         feature = Feature.learn(trained, kind=None, immutable=False)
 
-        met = conform(given, feature.table, feature.kind)
+        met = align_dtype(given, feature.table, feature.kind)
 
         exact, _ = feature.encode(met)
         assert exact.tolist() == [1, 2, 0]
@@ -117,7 +117,7 @@ def test_integers_beyond_float64_do_not_meet_floats():
     given = pd.Series([0.5], dtype=pd.ArrowDtype(pa.float64()), name="column")
 
     with pytest.raises(SchemaError, match="no dtype holds both without loss"):
-        conform(given, feature.table, feature.kind)
+        align_dtype(given, feature.table, feature.kind)
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ def test_a_column_of_the_null_type_is_nothing_but_missing():
     feature = Feature.learn(pd.Series([1, 2], name="column"), kind=None, immutable=False)
     given = pd.Series([None, None], dtype=pd.ArrowDtype(pa.null()), name="column")
 
-    met = conform(given, feature.table, feature.kind)
+    met = align_dtype(given, feature.table, feature.kind)
 
     assert met.isna().all()
     assert met.dtype == np.float64

@@ -8,7 +8,7 @@ import pytest
 
 from mcce import MCCE, SchemaError, TreeChain
 from mcce.tables.columns import is_missing, plain
-from mcce.tables.dtypes import conform
+from mcce.tables.dtypes import align_dtype
 from mcce.tables.features import Feature
 from mcce.tables.schema import Schema
 
@@ -21,7 +21,7 @@ SIZES = pd.CategoricalDtype(["small", "large"], ordered=True)
 def meet(trained, given, kind=None) -> pd.Series:
     """The given column as it passes the door of a schema trained on the other."""
     feature = Feature.learn(trained.rename("column"), kind=kind, immutable=False)
-    met = conform(given.rename("column"), feature.table, feature.kind)
+    met = align_dtype(given.rename("column"), feature.table, feature.kind)
     feature.encode(met)
     return met
 

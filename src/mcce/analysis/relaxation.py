@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 from sklearn.base import clone
 
-from ..constraints.bound import Constraints
+from ..constraints.collection import Constraints
 from ..kernels import IntArray
 from ..search.outcome import Outcome
 from ..tables.frames import ArrayAdapter
@@ -47,10 +47,10 @@ def relaxations(explainer: MCCE, X: Any, training: Any, constraints: Constraints
             lines.append(_lines(rows, people, found).assign(lifted=lifted, kind=kind))
     if not lines:
         empty = pd.DataFrame({name: [] for name in COLUMNS}).astype({"answered": bool})
-        return rows.adapter.to_table(empty)
+        return rows.adapter.table_to_native(empty)
     table = pd.concat(lines, ignore_index=True)
     order = table.sort_values(["place", "answered", "sparsity"], ascending=[True, False, True])
-    return rows.adapter.to_table(order[COLUMNS].reset_index(drop=True))
+    return rows.adapter.table_to_native(order[COLUMNS].reset_index(drop=True))
 
 
 def _lift(

@@ -25,12 +25,12 @@ import pandas as pd
 
 from ..counterfactuals import Counterfactuals
 from ..errors import McceWarning, ParameterError, SchemaError
-from ..execution.threads import ProgressBar
+from ..execution.progress import ProgressBar
 from ..kernels import BoolArray, Codes, FloatArray, IntArray, draw_keys, person_keys, pick
 from ..postprocess.validation import ROWS_PER_CALL
 from ..predictors.decision import Decision
 from ..tables.columns import differ
-from ..tables.dtypes import cast
+from ..tables.dtypes import cast_like
 from ..tables.schema import OWN, EncodedRows, Schema
 
 ALL_SUBSETS_OF = 8
@@ -84,7 +84,7 @@ def measure_robustness(
             McceWarning,
             stacklevel=3,
         )
-    return result.adapter.to_table(measured)
+    return result.adapter.table_to_native(measured)
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,7 +139,7 @@ class _Answers:
         """
         cells = [self.rows.frame.iloc[:, position] for position in self.rows.schema.mutable]
         tables = [
-            pd.concat([cast(own, table), table], ignore_index=True)
+            pd.concat([cast_like(own, table), table], ignore_index=True)
             for own, table in zip(cells, self.factuals.tables, strict=True)
         ]
         return self.factuals.compose(answer, codes, tables)

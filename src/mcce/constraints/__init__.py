@@ -1,8 +1,40 @@
-"""How people may change; :mod:`.written` holds what users write, the rest what it means."""
+"""Constraints: what a person can and cannot change.
 
-from . import builders as written
-from .base import Constraint
-from .builders import *  # noqa: F403  the words, listed there
+Pass a list of them, or the path of a TOML or YAML file, as ``MCCE(constraints=...)``.
+"""
 
-__all__ = ["Constraint"]
-__all__ += written.__all__
+from .builders import (
+    between,
+    change,
+    frozen,
+    levels,
+    max_changes,
+    not_down,
+    not_up,
+    only_down,
+    only_up,
+    relation,
+    step,
+    together,
+    transitions,
+    weight,
+)
+from .constraint import Constraint
+
+__all__ = [
+    "Constraint",
+    "between",
+    "change",
+    "frozen",
+    "levels",
+    "max_changes",
+    "not_down",
+    "not_up",
+    "only_down",
+    "only_up",
+    "relation",
+    "step",
+    "together",
+    "transitions",
+    "weight",
+]

@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import ConstraintError
-from .base import Constraint
+from .constraint import Constraint
 from .expressions import Expression
 from .features import Between, Change, Direction, Levels, Transitions
 from .rows import Frozen, MaxChanges, Relation, Step, Together, Weight
@@ -157,8 +157,8 @@ def step(feature: Hashable, step: Any) -> Constraint:
     return Step(_one("step", feature), step)
 
 
-def write(word: str, given: Mapping[str, Any]) -> Constraint:
-    """The constraint of a word and its arguments by name, as :meth:`Constraint.written` gives."""
+def build(word: str, given: Mapping[str, Any]) -> Constraint:
+    """The constraint that a builder makes; the inverse of :meth:`Constraint.builder_call`."""
     if word not in __all__:
         raise ConstraintError(f"There is no constraint {word!r}. There are {', '.join(__all__)}.")
     arguments = dict(given)

@@ -18,7 +18,7 @@ from ..errors import ConstraintError
 from ..kernels import BoolArray, FloatArray, IntArray
 from ..tables.columns import as_numbers, is_missing, is_time, plain
 from ..tables.features import Feature
-from .base import Constraint
+from .constraint import Constraint
 
 
 class FeatureConstraint(Constraint):
@@ -71,9 +71,9 @@ class Direction(FeatureConstraint):
     @property
     def name(self) -> str:
         """E.g. only_up age."""
-        return f"{self.written()[0]} {self.features[0]}"
+        return f"{self.builder_call()[0]} {self.features[0]}"
 
-    def written(self) -> tuple[str, dict[str, Any]]:
+    def builder_call(self) -> tuple[str, dict[str, Any]]:
         """E.g. only_up, with an order if one was given."""
         way = "up" if self.up == self.strict else "down"
         order = {} if self.order is None else {"order": list(self.order)}
@@ -218,7 +218,7 @@ class Transitions(FeatureConstraint):
         for level, after in self.allowed:
             _check_levels(self.name, feature, [level, *after])
 
-    def written(self) -> tuple[str, dict[str, Any]]:
+    def builder_call(self) -> tuple[str, dict[str, Any]]:
         """The list of each level as a mapping."""
         return self.kind, {"feature": self.features[0], "allowed": dict(self.allowed)}
 

@@ -1,6 +1,6 @@
 """Constraints in a file that a domain expert reads and writes: TOML, or YAML with PyYAML.
 
-The file holds a list ``rules``, each with one of the words of :mod:`.written`:
+The file holds a list ``rules``, each with one of the words of :mod:`.builder_call`:
 
 .. code-block:: yaml
 
@@ -28,10 +28,10 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import ConstraintError, MissingExtraError
-from . import builders as written
-from .base import Constraint
+from . import builders
+from .constraint import Constraint
 
-WORDS: dict[str, Callable[..., Constraint]] = {n: getattr(written, n) for n in written.__all__}
+WORDS: dict[str, Callable[..., Constraint]] = {n: getattr(builders, n) for n in builders.__all__}
 # Words whose value may be a list of features, taken as one constraint.
 OF_SEVERAL = ("frozen", "together")
 

@@ -17,13 +17,13 @@ from ..kernels import BoolArray, Codes, IntArray, Limits
 from ..tables.columns import as_numbers
 from ..tables.features import Feature
 from ..tables.schema import EncodedRows
-from .bound import Constraints
+from .collection import Constraints
 from .features import FeatureConstraint, MissingLevel, number_levels
 
 FREE = -1
 
 
-class Personal:
+class FactualLimits:
     """The limits of all people, worked out for those who are asked for.
 
     Attributes

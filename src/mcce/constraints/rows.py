@@ -17,7 +17,7 @@ from ..errors import ConstraintError
 from ..kernels import BoolArray
 from ..tables.features import Feature
 from ..tables.frames import FrameAdapter
-from .base import Constraint
+from .constraint import Constraint
 from .expressions import Expression
 from .features import Between, Change, Direction, Levels, Transitions, check_numeric, length
 
@@ -34,7 +34,7 @@ class Frozen(Constraint):
         """The columns of a condition that is a text."""
         return Expression(self.where).names if isinstance(self.where, str) else ()
 
-    def written(self) -> tuple[str, dict[str, Any]]:
+    def builder_call(self) -> tuple[str, dict[str, Any]]:
         """All features, and the condition."""
         return self.kind, {"features": list(self.features), "where": self.where}
 
@@ -47,7 +47,7 @@ class Frozen(Constraint):
         if isinstance(self.where, str):
             return Expression(self.where)(frame)
         if callable(self.where):
-            told = _asked(self.name, self.where, adapter.to_rows(frame.set_axis(labels)))
+            told = _asked(self.name, self.where, adapter.rows_to_native(frame.set_axis(labels)))
         else:
             told = self.where
         if isinstance(told, pd.Series) and not told.index.equals(labels):
@@ -75,7 +75,7 @@ class MaxChanges(Constraint):
         among = f" of {', '.join(str(name) for name in self.features)}" if self.features else ""
         return f"max_changes {self.n}{among}"
 
-    def written(self) -> tuple[str, dict[str, Any]]:
+    def builder_call(self) -> tuple[str, dict[str, Any]]:
         """The number, and the features if not all are meant."""
         return self.kind, {"n": self.n, "features": list(self.features)}
 
@@ -90,7 +90,7 @@ class Together(Constraint):
 
     kind: ClassVar[str] = "together"
 
-    def written(self) -> tuple[str, dict[str, Any]]:
+    def builder_call(self) -> tuple[str, dict[str, Any]]:
         """The features."""
         return self.kind, {"features": list(self.features)}
 
@@ -112,7 +112,7 @@ class Relation(Constraint):
         """As it was named."""
         return self.title
 
-    def written(self) -> tuple[str, dict[str, Any]]:
+    def builder_call(self) -> tuple[str, dict[str, Any]]:
         """The name, and the condition as a text if it is one."""
         text = self.condition.text if isinstance(self.condition, Expression) else self.condition
         return self.kind, {"name": self.title, "holds": text}
@@ -122,7 +122,7 @@ class Relation(Constraint):
         if isinstance(self.condition, Expression):
             return self.condition(frame)
         title = f"relation {self.title!r}"
-        told = _asked(title, self.condition, adapter.for_predictor(frame))
+        told = _asked(title, self.condition, adapter.rows_for_predictor(frame))
         if isinstance(told, pd.Series) and not told.index.equals(frame.index):
             raise ConstraintError(f"{title}: gives its rows in another order than it got them.")
         return _yes_or_no(title, told, len(frame))

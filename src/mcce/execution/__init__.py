@@ -1,1 +1,1 @@
-"""Where work runs and how its progress is shown."""
+"""How work runs (in threads; distributed engines come later) and how its progress is shown."""

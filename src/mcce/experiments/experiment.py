@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from ..execution.threads import ProgressBar
+from ..execution.progress import ProgressBar
 
 Factuals = Literal["paper", "heldout"]
 # Printed figures have two decimals.

@@ -22,7 +22,7 @@ from ..errors import ParameterError, SchemaError
 from ..kernels import BoolArray, FloatArray, IntArray
 from ..postprocess.validation import ROWS_PER_CALL
 from ..predictors.decision import Decision
-from ..predictors.desired import decide
+from ..predictors.desired import make_decision
 from ..tables.columns import Kind, as_numbers, is_missing
 from ..tables.frames import read_frame
 from ..tables.schema import EncodedRows, Schema
@@ -66,7 +66,9 @@ class Evaluator:
         """A judge that knows the training data; each argument is that of :class:`mcce.MCCE`."""
         rows = Schema.learn_rows(training, immutable=immutable, kinds=kinds)
         if predictor is not None:
-            decision = decide(predictor, desired, score_class=score_class, adapter=rows.adapter)
+            decision = make_decision(
+                predictor, desired, score_class=score_class, adapter=rows.adapter
+            )
             return cls(rows, decision)
         if desired is not None or score_class is not None:
             raise ParameterError(

@@ -14,7 +14,7 @@ import pandas as pd
 from ..kernels import IntArray
 from ..postprocess.validation import ROWS_PER_CALL
 from ..tables.columns import assemble
-from ..tables.dtypes import conform
+from ..tables.dtypes import align_dtype
 from .costs import changed
 from .evaluator import Evaluator, Pairs, pair, read_rows
 from .neighbours import nearest
@@ -90,6 +90,6 @@ def _put_back(pairs: Pairs, answer: IntArray, feature: IntArray) -> pd.DataFrame
     n_answers, cells = len(pairs.after), []
     for position, known in enumerate(pairs.after.schema.features):
         sides = [side.frame.iloc[:, position] for side in (pairs.after, pairs.before)]
-        both = conform(pd.concat(sides, ignore_index=True), known.table, known.kind)
+        both = align_dtype(pd.concat(sides, ignore_index=True), known.table, known.kind)
         cells.append(both.take(np.where(feature == position, n_answers + answer, answer)))
     return assemble([c.reset_index(drop=True) for c in cells], pairs.after.frame.columns)

@@ -19,7 +19,8 @@ from sklearn.base import BaseEstimator
 
 from ..candidates import Draws
 from ..errors import ParameterError
-from ..execution.threads import ProgressBar, map_ordered
+from ..execution.progress import ProgressBar
+from ..execution.threads import map_ordered
 from ..kernels import (
     BoolArray,
     Classes,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..candidates import CandidateRows, Candidates, Lookup
-from ..constraints.bound import Constraints
+from ..constraints.collection import Constraints
 from ..constraints.rows import MaxChanges, Relation, Together
 from ..kernels import BoolArray, Codes, IntArray, rows_as_bytes
 from ..plausibility.support import Support
@@ -77,7 +77,7 @@ class ObeysConstraint:
         """Rows that the constraint lets pass."""
         if isinstance(self.constraint, Relation):
             return self.constraint.holds(chosen.frame, chosen.rows.schema.adapter)
-        places = self.constraints.rows_of(self.constraint)
+        places = self.constraints.mutable_positions(self.constraint)
         return self.constraint.holds(chosen.codes[places] != OWN)
 
 

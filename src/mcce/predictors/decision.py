@@ -22,14 +22,14 @@ from sklearn.exceptions import NotFittedError as SklearnNotFittedError
 from ..errors import McceError, PredictorError
 from ..kernels import BoolArray, FloatArray
 from ..tables.frames import PANDAS_ADAPTER, FrameAdapter
-from . import check_rows
+from .adapters import check_rows
 from .interval import Interval
 
 Method = Literal["predict_proba", "decision_function", "predict", "call"]
 
 
 @dataclass(frozen=True)
-class Scored:
+class ScoredRows:
     """What the predictor says of each row: its score and whether it is decided as desired."""
 
     score: FloatArray
@@ -69,23 +69,23 @@ class Decision:
         labels = f"{name}.{asked} in {list(self.desired)!r}"
         return f"Decision({labels}, score {score})" if self.columns else f"Decision({labels})"
 
-    def score(self, frame: pd.DataFrame) -> Scored:
+    def score(self, frame: pd.DataFrame) -> ScoredRows:
         """Score and validity of each row of a frame with the training columns."""
         if frame.empty:
-            return Scored(np.empty(0), np.empty(0, dtype=bool))
+            return ScoredRows(np.empty(0), np.empty(0, dtype=bool))
         if isinstance(self.desired, Interval):
             scores = self._scores(frame)
-            return Scored(scores, self.desired.contains(scores))
+            return ScoredRows(scores, self.desired.contains(scores))
         labels = self._labels(frame)
         valid = labels.isin(list(self.desired)).to_numpy(dtype=bool)
-        return Scored(self._scores(frame) if self.columns else valid.astype(np.float64), valid)
+        return ScoredRows(self._scores(frame) if self.columns else valid.astype(np.float64), valid)
 
     @property
-    def graded(self) -> bool:
+    def has_scores(self) -> bool:
         """Whether scores tell more than the decision does."""
         return isinstance(self.desired, Interval) or bool(self.columns)
 
-    def merit(self, scores: FloatArray) -> FloatArray:
+    def desirability(self, scores: FloatArray) -> FloatArray:
         """How good scores are, the higher the better, also beyond what is desired.
 
         Interval: the distance to the nearer end, negative outside; an end that a probability cannot
@@ -106,11 +106,11 @@ class Decision:
     def margin(self, frame: pd.DataFrame, scores: FloatArray) -> FloatArray:
         """How far inside the desired set each row of a frame is, given their scores.
 
-        Interval: the merit of the score. Labels: the largest probability of a desired one less the
+        Interval: its desirability. Labels: the largest probability of a desired one less the
         largest of another, NaN where the predictor gives no probabilities.
         """
         if isinstance(self.desired, Interval):
-            return self.merit(scores)
+            return self.desirability(scores)
         if not self.columns or frame.empty:
             return np.full(len(frame), np.nan)
         answer = self._ask(self.method, frame)
@@ -169,7 +169,7 @@ class Decision:
     def _ask(self, method: Method, frame: pd.DataFrame) -> np.ndarray:
         """The predictor's own words; it gets a copy, so that it may do with it what it likes."""
         function = self.predictor if method == "call" else getattr(self.predictor, method)
-        rows = self.adapter.for_predictor(frame)
+        rows = self.adapter.rows_for_predictor(frame)
         try:
             check_rows(self.predictor, rows)
             answer = function(rows)

@@ -16,12 +16,12 @@ from sklearn.utils import get_tags
 
 from ..errors import ParameterError, PredictorError
 from ..tables.frames import PANDAS_ADAPTER, FrameAdapter
-from . import adapt
+from .adapters import adapt
 from .decision import Decision, Method
 from .interval import Interval
 
 
-def decide(
+def make_decision(
     predictor: Any,
     desired: Any = None,
     *,
@@ -45,7 +45,7 @@ def decide(
 
     Examples
     --------
-    >>> decide(lambda frame: frame["salary"] / 1000, (70, 100))
+    >>> make_decision(lambda frame: frame["salary"] / 1000, (70, 100))
     Decision(function.call in Interval [70, 100])
     """
     wanted = _read_desired(desired)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import pandas as pd
 
-from ..constraints.bound import Constraints
+from ..constraints.collection import Constraints
 from ..distances import find_distance
 from ..errors import ParameterError
 from ..kernels import DRAWS_VERSION, rows_as_bytes
@@ -193,7 +193,9 @@ def _unpack_plausibility(plain: dict[str, Any] | None, explainer: MCCE) -> dict[
     if not codes.size or (codes < 0).any() or (codes >= n_codes[:, None]).any():
         raise ValueError("the accepted rows hold codes that stand for nothing")
     support = unpack_support(plain["support"], schema)
-    return {"plausibility_": PlausibilityModel().keep(support, EncodedRows.of_codes(schema, codes))}
+    return {
+        "plausibility_": PlausibilityModel().keep(support, EncodedRows.from_codes(schema, codes))
+    }
 
 
 def _whole(value: Any) -> int:

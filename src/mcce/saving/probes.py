@@ -17,7 +17,7 @@ import pandas as pd
 from ..errors import PredictorError
 from ..kernels import Codes, person_keys
 from ..predictors.decision import Decision
-from ..predictors.desired import decide
+from ..predictors.desired import make_decision
 from ..predictors.interval import Interval
 from ..tables.schema import Schema
 from .values import pack
@@ -55,7 +55,7 @@ def attach_predictor(
     explainer: MCCE, plain: dict[str, Any], path: str, tolerance: float
 ) -> Decision:
     """The decision of the predictor given, if it is the one that the file tells of."""
-    decision = decide(
+    decision = make_decision(
         explainer.predictor,
         explainer.desired,
         score_class=explainer.score_class,

@@ -17,8 +17,8 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pandas as pd
 
-from ..constraints.base import Constraint
-from ..constraints.builders import write
+from ..constraints.builders import build
+from ..constraints.constraint import Constraint
 from ..constraints.rows import CONSTRAINT_KINDS
 from ..distances import DISTANCES, Gower
 from ..errors import SavedFileError
@@ -178,12 +178,12 @@ def _take_chain(chain: TreeChain) -> list[Any]:
 
 def _make_constraint(parts: list[Any]) -> Constraint:
     word, given = parts
-    return write(word, given)
+    return build(word, given)
 
 
 CODECS = (
     *(
-        Codec(kind, "constraint", lambda c: list(c.written()), _make_constraint)
+        Codec(kind, "constraint", lambda c: list(c.builder_call()), _make_constraint)
         for kind in CONSTRAINT_KINDS
     ),
     Codec(

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from ..candidates import CandidateRows
-from ..constraints.limits import Personal
+from ..constraints.limits import FactualLimits
 from ..execution.threads import map_ordered
 from ..generate import blocks
 from ..kernels import BoolArray, Codes, FloatArray, IntArray, Person, gower_gap
@@ -69,7 +69,7 @@ class Exact:
 
 def prove(
     exact: Exact,
-    personal: Personal,
+    personal: FactualLimits,
     people: IntArray,
     failed: ExcludeUnstable,
     memory: float,
@@ -126,7 +126,7 @@ class _Proof:
     """
 
     exact: Exact
-    personal: Personal
+    personal: FactualLimits
     person: int
     failed: ExcludeUnstable
     is_open: bool = True
@@ -274,7 +274,7 @@ def _reason(exact: Exact, proof: _Proof) -> str:
     )
 
 
-def _person(personal: Personal, person: int, weights: FloatArray) -> Person:
+def _person(personal: FactualLimits, person: int, weights: FloatArray) -> Person:
     """One person, and what each change would cost them."""
     rows = personal.rows
     features, one = rows.schema.features, np.array([person])

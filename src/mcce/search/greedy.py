@@ -126,7 +126,7 @@ class Register:
 
     def merit(self, numbers: IntArray) -> FloatArray:
         """How good the scores of rows are."""
-        return self.terms.decision.merit(self.score[numbers]).round(DECIMALS)
+        return self.terms.decision.desirability(self.score[numbers]).round(DECIMALS)
 
     def look_at(self, numbers: IntArray) -> None:
         """Find out whether rows are inside the support and allowed, if that is not known."""
@@ -180,7 +180,7 @@ class Walk:
         self.n_people = cache.candidates.people.size
         self._remember(cache, unstable)
         self.targets: Codes = cache.candidates.select(self.person, self.draw).codes
-        everybody, graded = np.arange(self.person.size), terms.decision.graded
+        everybody, graded = np.arange(self.person.size), terms.decision.has_scores
         start = np.full_like(self.targets, OWN) if graded else self.targets
         self._place(everybody, self.targets)
         self.at: IntArray = self._place(everybody, start)

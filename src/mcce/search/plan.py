@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..constraints.bound import Constraints
+from ..constraints.collection import Constraints
 from ..constraints.rows import MaxChanges, Together
 from ..distances import Gower
 from ..errors import ConstraintError, NotFittedError, ParameterError
@@ -153,7 +153,7 @@ def _units(constraints: Constraints) -> BoolArray:
     unit = np.arange(n_mutable)
     for constraint in constraints.of_rows:
         if isinstance(constraint, Together):
-            linked = np.isin(unit, unit[constraints.rows_of(constraint)])
+            linked = np.isin(unit, unit[constraints.mutable_positions(constraint)])
             unit[linked] = unit[linked].min()
     return np.unique(unit)[:, None] == unit
 

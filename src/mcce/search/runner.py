@@ -16,8 +16,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..constraints.bound import Constraints
-from ..constraints.limits import Personal
+from ..constraints.collection import Constraints
+from ..constraints.limits import FactualLimits
 from ..errors import ConstraintError
 from ..execution.threads import map_ordered
 from ..generate import Block, blocks, generate
@@ -128,7 +128,7 @@ class Plan:
 
 def search(plan: Plan, rows: EncodedRows, people: IntArray) -> Outcome:
     """Counterfactuals for people; those who have none are searched for again, if allowed."""
-    personal = Personal(plan.constraints, rows, whole=plan.keep > 0)
+    personal = FactualLimits(plan.constraints, rows, whole=plan.keep > 0)
     memory = list[CachedScores]()
     parts: list[Outcome] = []
     for stage in plan.stages():
@@ -143,7 +143,7 @@ def search(plan: Plan, rows: EncodedRows, people: IntArray) -> Outcome:
 
 
 def _search_once(
-    plan: Plan, personal: Personal, people: IntArray, memory: list[CachedScores]
+    plan: Plan, personal: FactualLimits, people: IntArray, memory: list[CachedScores]
 ) -> Outcome:
     """Counterfactuals for people, each confirmed by a fresh call on the rows returned.
 
@@ -184,7 +184,9 @@ def _confirm(plan: Plan, rows: EncodedRows, found: Outcome) -> Picked:
     return bad
 
 
-def _find(plan: Plan, personal: Personal, people: IntArray, memory: list[CachedScores]) -> Outcome:
+def _find(
+    plan: Plan, personal: FactualLimits, people: IntArray, memory: list[CachedScores]
+) -> Outcome:
     """One pass over people, block by block; what is asked is added to ``memory``."""
     rows = personal.rows
     this = _Pass(plan, personal, people.size, memory)
@@ -205,7 +207,7 @@ class _Pass:
     """What one pass must remember from block to block."""
 
     def __init__(
-        self, plan: Plan, personal: Personal, n_people: int, memory: list[CachedScores]
+        self, plan: Plan, personal: FactualLimits, n_people: int, memory: list[CachedScores]
     ) -> None:
         self.plan = plan
         self.personal = personal

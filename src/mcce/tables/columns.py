@@ -1,6 +1,6 @@
 """Single columns: names, kinds, ranks and levels, whatever pandas stores them in.
 
-Everything that must know a dtype is here and in ``conform``, so that the rest of the package never
+Everything that must know a dtype is here and in ``dtypes``, so that the rest of the package never
 asks. A missing cell is whatever pandas calls missing (None, NaN, NaT, NA): all are one value.
 """
 

@@ -1,4 +1,4 @@
-"""People's columns in dtypes that hold their cells and the training values alike.
+"""Dtypes that hold both the cells of the factuals and the training values.
 
 A frame of people seldom has the very dtypes of training: one row of ints and floats, a level more,
 a column that happens to be empty. Where they differ, the smallest dtype that loses nothing is
@@ -22,7 +22,7 @@ EXACT_IN_FLOAT64 = 2**53
 SAMPLES = {"number": 1, "string": "a", "boolean": True}
 
 
-def conform(series: pd.Series[Any], table: pd.Series[Any], kind: Kind) -> pd.Series[Any]:
+def align_dtype(series: pd.Series[Any], table: pd.Series[Any], kind: Kind) -> pd.Series[Any]:
     """A column of people, in its own dtype wherever that equals the training dtype.
 
     Parameters
@@ -49,14 +49,14 @@ def conform(series: pd.Series[Any], table: pd.Series[Any], kind: Kind) -> pd.Ser
     return series
 
 
-def cast(series: pd.Series[Any], like: pd.Series[Any]) -> pd.Series[Any]:
+def cast_like(series: pd.Series[Any], like: pd.Series[Any]) -> pd.Series[Any]:
     """The column in the dtype of another, or an error where that would change a cell."""
     return _cast(series, like.dtype, like)
 
 
-def hold(
+def choose_dtypes(
     given: pd.Series[Any],
-    conformed: pd.Series[Any],
+    aligned: pd.Series[Any],
     table: pd.Series[Any],
     *,
     immutable: bool,
@@ -70,20 +70,20 @@ def hold(
     the cells, and the owner theirs, if it holds them.
     """
     own = given.dtype
-    own_holds = own == conformed.dtype or immutable or _holds(own, table)
+    own_holds = own == aligned.dtype or immutable or _holds(own, table)
     if translated:
-        column = _as_trained(conformed, table)
+        column = _as_trained(aligned, table)
         if isinstance(own, pd.CategoricalDtype) and not own.ordered and not own_holds:
             own, own_holds = _with_more_levels(own, table), True
         return column, own if own_holds else column.dtype
-    column = given if own_holds and is_measured(own) else conformed
+    column = given if own_holds and is_measured(own) else aligned
     return column, column.dtype
 
 
-def recast(series: pd.Series[Any], dtype: Any) -> pd.Series[Any]:
+def to_dtype(series: pd.Series[Any], dtype: Any) -> pd.Series[Any]:
     """The column in another dtype; a missing cell stays missing."""
     if series.dtype == dtype:
-        return _recategorise(series, dtype) if isinstance(dtype, pd.CategoricalDtype) else series
+        return _to_categories(series, dtype) if isinstance(dtype, pd.CategoricalDtype) else series
     if is_missing(series).all():
         series = pd.Series([None] * len(series), index=series.index, name=series.name, dtype=object)
     if types.is_object_dtype(dtype) and getattr(series.dtype, "na_value", None) is pd.NA:
@@ -94,7 +94,7 @@ def recast(series: pd.Series[Any], dtype: Any) -> pd.Series[Any]:
     return series.copy().astype(dtype)
 
 
-def _recategorise(series: pd.Series[Any], dtype: pd.CategoricalDtype) -> pd.Series[Any]:
+def _to_categories(series: pd.Series[Any], dtype: pd.CategoricalDtype) -> pd.Series[Any]:
     """A category in an equal one, which may hold its levels in another order or as objects."""
     own, wanted = series.cat.categories, dtype.categories
     if own.dtype == wanted.dtype and own.equals(wanted):
@@ -105,12 +105,12 @@ def _recategorise(series: pd.Series[Any], dtype: pd.CategoricalDtype) -> pd.Seri
     return pd.Series(cells, index=series.index, name=series.name)
 
 
-def _as_trained(conformed: pd.Series[Any], table: pd.Series[Any]) -> pd.Series[Any]:
+def _as_trained(aligned: pd.Series[Any], table: pd.Series[Any]) -> pd.Series[Any]:
     """The column in the training dtype, or the nearest one, if that holds every cell."""
     for dtype in (table.dtype, _can_be_missing(table.dtype)):
-        if _holds(dtype, table) and _holds(dtype, conformed):
-            return recast(conformed, dtype)
-    return conformed
+        if _holds(dtype, table) and _holds(dtype, aligned):
+            return to_dtype(aligned, dtype)
+    return aligned
 
 
 def _unbox(series: pd.Series[Any], table: pd.Series[Any]) -> pd.Series[Any]:
@@ -159,7 +159,7 @@ def _cast(series: pd.Series[Any], dtype: Any, table: pd.Series[Any]) -> pd.Serie
     if series.dtype == dtype:
         return series
     try:
-        cast = recast(series, dtype)
+        cast = to_dtype(series, dtype)
     # pandas and Arrow have a dozen ways to say that a cast is impossible.
     except Exception as error:
         raise _no_joint(series, table) from error

@@ -32,19 +32,19 @@ class FrameAdapter:
     """Where pandas frames come in and go out: as they are."""
 
     @property
-    def foreign(self) -> bool:
+    def needs_conversion(self) -> bool:
         """Whether data of this kind are translated, and so have no dtypes of pandas."""
         return False
 
-    def for_predictor(self, frame: pd.DataFrame) -> Any:
+    def rows_for_predictor(self, frame: pd.DataFrame) -> Any:
         """Rows for a predictor trained on this kind, its own to do with what it likes."""
         return frame.copy()
 
-    def to_rows(self, frame: pd.DataFrame) -> Any:
+    def rows_to_native(self, frame: pd.DataFrame) -> Any:
         """Rows of a result in this kind; labels are kept where it has any."""
         return frame
 
-    def to_table(self, frame: pd.DataFrame) -> Any:
+    def table_to_native(self, frame: pd.DataFrame) -> Any:
         """A table about rows in this kind; labels become columns where it has none."""
         return frame
 
@@ -64,7 +64,7 @@ class ArrayAdapter(FrameAdapter):
 
     named: bool = False
 
-    def for_predictor(self, frame: pd.DataFrame) -> Any:
+    def rows_for_predictor(self, frame: pd.DataFrame) -> Any:
         """Rows as an array."""
         return frame.to_numpy(copy=True)
 
@@ -88,15 +88,15 @@ class ArrowAdapter(FrameAdapter):
     dtypes: dict[Hashable, Any]
 
     @property
-    def foreign(self) -> bool:
+    def needs_conversion(self) -> bool:
         """True: inside, the columns have dtypes that their owner never chose."""
         return True
 
-    def for_predictor(self, frame: pd.DataFrame) -> Any:
+    def rows_for_predictor(self, frame: pd.DataFrame) -> Any:
         """Rows in this kind."""
-        return self.to_rows(frame)
+        return self.rows_to_native(frame)
 
-    def to_rows(self, frame: pd.DataFrame) -> Any:
+    def rows_to_native(self, frame: pd.DataFrame) -> Any:
         """Rows in this kind, each column in the type it came in wherever it was not widened."""
         import pyarrow as pa
 
@@ -115,7 +115,7 @@ class ArrowAdapter(FrameAdapter):
         schema = pa.schema(fields, metadata=self.schema.metadata)
         return self._native(pa.Table.from_arrays(arrays, schema=schema))
 
-    def to_table(self, frame: pd.DataFrame) -> Any:
+    def table_to_native(self, frame: pd.DataFrame) -> Any:
         """A table in this kind; cells of mixed types become texts, since a column has one type."""
         import pyarrow as pa
 
@@ -146,7 +146,7 @@ def read_frame(
         Names for the columns of an array; x0, x1, … if there are none.
     """
     if isinstance(data, pd.DataFrame):
-        _check_headings(data)
+        _check_column_names(data)
         return data, PANDAS_ADAPTER
     if isinstance(data, np.ndarray):
         return _name_columns(data, names), ArrayAdapter(named=names is not None)
@@ -189,7 +189,7 @@ def _name_columns(data: np.ndarray, names: Sequence[Hashable] | None) -> pd.Data
     frame = frame.infer_objects() if data.dtype == object else frame
     if names is not None:
         frame.columns = pd.Index(list(names), tupleize_cols=False)
-        _check_headings(frame)
+        _check_column_names(frame)
     return frame
 
 
@@ -333,7 +333,7 @@ def _is_still(dtype: Any, came_as: Any) -> bool:
     return bool(dtype == came_as) or (categories and not dtype.ordered and not came_as.ordered)
 
 
-def _check_headings(frame: pd.DataFrame) -> None:
+def _check_column_names(frame: pd.DataFrame) -> None:
     if isinstance(frame.columns, pd.MultiIndex):
         raise SchemaError(
             "The frame has several levels of column names. Flatten them first: "

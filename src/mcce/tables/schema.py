@@ -22,7 +22,7 @@ from ..errors import SchemaError
 from ..kernels import BoolArray, Codes, FloatArray, IntArray
 from . import columns
 from .columns import Kind
-from .dtypes import conform, hold, recast
+from .dtypes import align_dtype, choose_dtypes, to_dtype
 from .features import Feature
 from .frames import PANDAS_ADAPTER, ArrayAdapter, FrameAdapter, check_feature_names, read_frame
 
@@ -137,13 +137,13 @@ class Schema:
         """Rows of data with these columns, in any order, as codes."""
         named = isinstance(self.adapter, ArrayAdapter) and self.adapter.named
         given, adapter = read_frame(data, self.names if named else None)
-        translated = adapter.foreign or self.adapter.foreign
+        translated = adapter.needs_conversion or self.adapter.needs_conversion
         self._check_names(given, adapter)
         frame = given.reset_index(drop=True)
         came = dict(frame.items())
         own = [came[name] for name in self.names]
         cells = [
-            conform(series, feature.table, feature.kind)
+            align_dtype(series, feature.table, feature.kind)
             for series, feature in zip(own, self.features, strict=True)
         ]
         exact = np.empty((len(self.features), len(given)), dtype=np.int32)
@@ -151,13 +151,15 @@ class Schema:
         for position, (feature, series) in enumerate(zip(self.features, cells, strict=True)):
             exact[position], descent[position] = feature.encode(series)
         held = [
-            hold(series, cell, feature.table, immutable=feature.immutable, translated=translated)
+            choose_dtypes(
+                series, cell, feature.table, immutable=feature.immutable, translated=translated
+            )
             for series, cell, feature in zip(own, cells, self.features, strict=True)
         ]
         if any(ours is not theirs for (ours, _), theirs in zip(held, came.values(), strict=True)):
             place = {name: at for at, name in enumerate(came)}
-            headings = given.columns.take([place[name] for name in self.names])
-            frame = columns.assemble([column for column, _ in held], headings)
+            given_columns = given.columns.take([place[name] for name in self.names])
+            frame = columns.assemble([column for column, _ in held], given_columns)
         dtypes = [dtype for _, dtype in held]
         # One array is both if training held every value.
         descent = exact if (exact >= 0).all() else descent
@@ -193,7 +195,7 @@ class EncodedRows:
         The rows themselves, columns in schema order, rows numbered from 0.
     labels
         The index the rows came with.
-    headings
+    given_columns
         The columns as they came, in their own order.
     exact, descent : (n_features, n_rows)
         Codes; see :meth:`Feature.encode`.
@@ -206,14 +208,14 @@ class EncodedRows:
     schema: Schema
     frame: pd.DataFrame
     labels: pd.Index[Any]
-    headings: pd.Index[Any]
+    given_columns: pd.Index[Any]
     exact: Codes
     descent: Codes
     adapter: FrameAdapter
     dtypes: Sequence[Any]
 
     @classmethod
-    def of_codes(cls, schema: Schema, codes: Codes) -> EncodedRows:
+    def from_codes(cls, schema: Schema, codes: Codes) -> EncodedRows:
         """Rows of training values, given by their codes."""
         pairs = zip(schema.features, codes, strict=True)
         cells = [columns.unwrapped(feature.table).take(row) for feature, row in pairs]
@@ -279,15 +281,15 @@ class EncodedRows:
         """The value of each code of each mutable feature, in the dtypes of these rows."""
         features = [self.schema.features[position] for position in self.schema.mutable]
         dtypes = self.frame.dtypes.iloc[self.schema.mutable]
-        return [recast(f.table, dtype) for f, dtype in zip(features, dtypes, strict=True)]
+        return [to_dtype(f.table, dtype) for f, dtype in zip(features, dtypes, strict=True)]
 
     def as_given(self, frame: pd.DataFrame) -> pd.DataFrame:
         """A frame in schema order with its columns in the order and dtypes of these rows."""
         if self.dtypes != list(frame.dtypes):
             pairs = zip(frame.items(), self.dtypes, strict=True)
-            own = [recast(cells, dtype) for (_, cells), dtype in pairs]
+            own = [to_dtype(cells, dtype) for (_, cells), dtype in pairs]
             frame = columns.assemble(own, frame.columns)
-        order = self.frame.columns.get_indexer(self.headings)
+        order = self.frame.columns.get_indexer(self.given_columns)
         return frame if (np.diff(order) > 0).all() else frame.iloc[:, order]
 
     def compose(

@@ -20,7 +20,7 @@ from ..errors import ConstraintError
 from ..kernels import BoolArray, FloatArray
 from ..tables.columns import differ
 from ..tables.schema import EncodedRows, Schema
-from .base import Constraint
+from .constraint import Constraint
 from .features import FeatureConstraint
 from .rows import Frozen, MaxChanges, Relation, Step, Together, Weight
 
@@ -107,7 +107,7 @@ class Constraints:
                 frozen[position] = frozen.get(position, False) | whose
         return frozen
 
-    def rows_of(self, constraint: MaxChanges | Together) -> list[int]:
+    def mutable_positions(self, constraint: MaxChanges | Together) -> list[int]:
         """The places, among the mutable features, of those a constraint speaks of."""
         if not constraint.features:
             return list(range(self.schema.mutable.size))

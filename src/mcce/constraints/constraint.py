@@ -30,7 +30,7 @@ class Constraint:
     def check(self, features: Sequence[Feature]) -> None:
         """An error where the constraint does not fit its features."""
 
-    def written(self) -> tuple[str, dict[str, Any]]:
+    def builder_call(self) -> tuple[str, dict[str, Any]]:
         """The word and the arguments that users write for it."""
         names = [field.name for field in fields(self)]
         told = {name: getattr(self, name) for name in names if name not in ("features", "source")}
