@@ -11,6 +11,7 @@ from mcce.candidates import Draws
 from mcce.model.trees import tree_response
 from mcce.model.visit_order import Levels, association
 from mcce.predictors.desired import make_decision
+from mcce.protocols import Capabilities
 
 
 def test_a_missing_response_counts_as_one_range_above_the_largest():
@@ -311,7 +312,9 @@ def test_a_generator_s_setting_changed_after_fit_is_noticed():
 class Halves:
     """A generator that invents halves between whole numbers."""
 
-    def fit(self, rows, decision, *, n_jobs, verbose):
+    capabilities = Capabilities()
+
+    def fit(self, rows, decision, *, seed, n_jobs, verbose):
         return self
 
     def sample(self, given, keys, draws):

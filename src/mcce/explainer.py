@@ -25,7 +25,7 @@ from .errors import McceWarning, ParameterError
 from .estimator import Estimator
 from .execution.progress import Clock, ProgressBar
 from .kernels import FloatArray, IntArray, rows_as_bytes
-from .model import find_generator
+from .model import find_generator, require, visit_order_of
 from .parameters import check_parameters, check_real, check_trial, learned_parameters
 from .plausibility.model import PlausibilityModel
 from .predictors.decision import Decision
@@ -218,7 +218,10 @@ class MCCE(Estimator):
         )
         desired = decision.score(rows.frame).valid
         clock.stop("decision")
-        generator = generator.fit(rows, desired, n_jobs=self.n_jobs, verbose=self.verbose)
+        seed = _seed(self.random_state)
+        generator = generator.fit(
+            rows, desired, seed=seed, n_jobs=self.n_jobs, verbose=self.verbose
+        )
         clock.stop("model")
         self.schema_: Schema = schema
         self.decision_: Decision = decision
@@ -227,10 +230,10 @@ class MCCE(Estimator):
         self.n_desired_: int = int(desired.sum())
         self.plausibility_: PlausibilityModel | None = None
         if needs_plausibility and desired.any():
-            order = getattr(generator, "visit_order_", schema.mutable)
+            order = visit_order_of(generator, schema)
             self.plausibility_ = PlausibilityModel().fit(rows, desired, order, self.n_jobs)
             clock.stop("plausibility")
-        self.seed_: int = _seed(self.random_state)
+        self.seed_: int = seed
         self.training_rows_: np.ndarray | None = None
         if self.exclude_training_rows:
             self.training_rows_ = np.unique(rows_as_bytes(rows.exact.T))
@@ -333,13 +336,8 @@ class MCCE(Estimator):
         Minus infinity for a row that the model could not have drawn.
         """
         self._check_fitted()
-        density = getattr(self.generator_, "log_likelihood", None)
-        if density is None:
-            raise ParameterError(
-                f"The generator {type(self.generator_).__name__} has no log_likelihood; "
-                "the trees have."
-            )
-        return np.asarray(density(self.schema_.encode(X)))
+        generator = require(self.generator_, "density", "log_likelihood asks how likely rows are")
+        return generator.log_likelihood(self.schema_.encode(X))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Put the fitted explainer, without its predictor, into a file for :func:`load`.
@@ -415,7 +413,13 @@ class MCCE(Estimator):
             warnings.warn(" ".join(told), McceWarning, stacklevel=3)
 
 
-def load(path: str | os.PathLike[str], predictor: Any, *, tolerance: float = 1e-9) -> MCCE:
+def load(
+    path: str | os.PathLike[str],
+    predictor: Any,
+    *,
+    generator: Generator | None = None,
+    tolerance: float = 1e-9,
+) -> MCCE:
     """An explainer that was saved, with the predictor it explains; its answers are the same.
 
     Parameters
@@ -424,11 +428,14 @@ def load(path: str | os.PathLike[str], predictor: Any, *, tolerance: float = 1e-
         File written by :meth:`MCCE.save`. It is checked and never executed, whoever wrote it.
     predictor
         The predictor that was explained. It must score the probe rows in the file as it did.
+    generator
+        An unfitted instance, if the explainer was saved with a generator that is not part of
+        mcce: a file holds no code.
     tolerance
         Relative difference up to which such scores are equal; raise it for float32 predictors.
     """
     check_real("tolerance", tolerance, "a finite number >= 0")
-    explainer = restore(MCCE, path, predictor, tolerance)
+    explainer = restore(MCCE, path, predictor, tolerance, generator)
     explainer._keep_names(explainer.schema_)
     explainer._learned = learned_parameters(explainer)
     return explainer

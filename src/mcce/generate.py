@@ -10,7 +10,7 @@ whatever the number of people.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -20,7 +20,6 @@ import pandas as pd
 
 from .candidates import Candidates, Draws
 from .constraints.limits import FactualLimits
-from .errors import ParameterError
 from .kernels import (
     Codes,
     Comparison,
@@ -31,6 +30,7 @@ from .kernels import (
     hold,
     person_keys,
 )
+from .model import require
 from .protocols import Generator
 from .tables.columns import as_numbers
 from .tables.dtypes import cast_like
@@ -41,6 +41,8 @@ from .tables.schema import EncodedRows
 # codes, which people of a group share.
 BYTES_PER_CANDIDATE = 64
 BYTES_PER_CODE = 8
+# What to say if a generator cannot keep own values.
+GUIDANCE_NEEDED = "The search keeps people's own values with a probability above 0"
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,13 +129,13 @@ def _sample(
     keys = person_keys(seed, given[rows.schema.immutable].T)
     limits = personal.limits(people, rows.schema.features)
     if keep:
-        return find_guided(generator)(given, keys, draws, limits, _guide(rows, people, keep))
+        guided = require(generator, "guidance", GUIDANCE_NEEDED)
+        return guided.sample_guided(given, keys, draws, limits, _guide(rows, people, keep))
     if limits is None:
         return generator.sample(given, keys, draws)
-    within = getattr(generator, "sample_within", None)
-    if within is not None:
-        held: Draws = within(given, keys, draws, limits)
-        return held
+    if generator.capabilities.limits:
+        limited = require(generator, "limits", "The draws are held to limits")
+        return limited.sample_within(given, keys, draws, limits)
     sampled = generator.sample(given, keys, draws)
     if sampled.tables is not None:
         limits = personal.limits(people, _features(rows, sampled.tables)) or limits
@@ -145,18 +147,6 @@ def _guide(rows: EncodedRows, people: IntArray, keep: float) -> Guide:
     # One column more than features: the decision, which is never drawn.
     own = np.pad(rows.exact[:, people], ((0, 1), (0, 0)), constant_values=-1)
     return Guide(own, int(keep * 2**32))
-
-
-def find_guided(generator: Generator) -> Callable[..., Draws]:
-    """The method of a generator that can keep people's own values."""
-    guided: Callable[..., Draws] | None = getattr(generator, "sample_guided", None)
-    if guided is None:
-        raise ParameterError(
-            f"The search draws with keep above 0, but the generator {type(generator).__name__} has "
-            "no method sample_guided, so it cannot keep people's own values; the trees can. Give "
-            "a search with keep=0, or another generator."
-        )
-    return guided
 
 
 def _features(rows: EncodedRows, tables: Sequence[pd.Series[Any]]) -> list[Feature]:

@@ -1,58 +1,232 @@
 """The seams: what a replacement for a part of the method must offer.
 
-Each is one or two methods; none is a base class.
+Each protocol is one or two methods; none is a base class. What a generator can do beyond drawing is
+declared in its :class:`Capabilities` and never guessed from the names of its methods.
+``mcce.testing`` checks whether an object keeps the promises written here.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
-from .kernels import BoolArray, Codes, FloatArray, IntArray, WordArray
+from .kernels import (
+    BoolArray,
+    Codes,
+    Enumerated,
+    FloatArray,
+    Guide,
+    IntArray,
+    Limits,
+    Person,
+    WordArray,
+)
 
 if TYPE_CHECKING:
     from .candidates import CandidateRows, Candidates, Draws
+    from .counterfactuals import Counterfactuals
     from .tables.schema import EncodedRows, Schema
+
+
+class Explainer(Protocol):
+    """A method that finds counterfactuals; :class:`mcce.MCCE` is one."""
+
+    def fit(self, X: Any) -> Self:
+        """Learn from training data; returns itself."""
+        ...
+
+    def explain(self, X: Any) -> Counterfactuals:
+        """Counterfactuals for every row of ``X``, or the reason why there is none.
+
+        The result has the kind of frame, columns, dtypes and order of ``X``. Every counterfactual
+        is valid by a fresh call of the predictor and keeps the immutable features. Nobody's result
+        depends on who else is in ``X``. :meth:`Counterfactuals.from_frame` builds such a result.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class Capabilities:
+    """What a generator can do beyond drawing; everything that is not declared is not used.
+
+    Parameters
+    ----------
+    limits
+        Draws within personal limits: :class:`LimitedGenerator`. Without it, values that a person's
+        constraints forbid are put back after the draw.
+    guidance
+        Draws that tend to keep a person's own values: :class:`GuidedGenerator`. Needed by
+        ``search="fast"`` and ``search="exact"``.
+    enumeration
+        Lists every row that could be drawn: :class:`EnumeratingGenerator`. Needed by
+        ``search="exact"``.
+    density
+        Knows how likely a row is: :class:`DensityGenerator`. Needed by ``MCCE.log_likelihood``.
+    visit_order
+        Models the features one after another: :class:`OrderedGenerator`. Without it the support
+        of accepted rows is learned in column order.
+    saving
+        Turns into arrays and back: :class:`SavableGenerator`. Needed by ``MCCE.save``.
+
+    Examples
+    --------
+    >>> Capabilities(density=True)
+    Capabilities(limits=False, guidance=False, enumeration=False, density=True, visit_order=False,
+                 saving=False)
+    """
+
+    limits: bool = False
+    guidance: bool = False
+    enumeration: bool = False
+    density: bool = False
+    visit_order: bool = False
+    saving: bool = False
 
 
 class Generator(Protocol):
     """Step 1: a model of the mutable features given the immutable ones and the decision."""
 
+    @property
+    def capabilities(self) -> Capabilities:
+        """What it can do beyond drawing."""
+        ...
+
     def fit(
-        self, rows: EncodedRows, decision: BoolArray, *, n_jobs: int | None, verbose: bool
-    ) -> Generator:
-        """Learn from the training rows and their decisions; returns itself."""
+        self,
+        rows: EncodedRows,
+        decision: BoolArray,
+        *,
+        seed: int,
+        n_jobs: int | None,
+        verbose: bool,
+    ) -> Self:
+        """Learn from the training rows and their decisions; returns itself.
+
+        All randomness of the fit comes from ``seed``.
+        """
         ...
 
     def sample(self, given: Codes, keys: WordArray, draws: IntArray) -> Draws:
         """Draws for each group with the desired decision.
 
-        ``given`` holds descent codes, shape (n_features, n_groups), of which only the immutable
-        features mean anything. A draw may depend on nothing but its group's immutable codes, its
-        group's key and its draw number.
+        Parameters
+        ----------
+        given : (n_features, n_groups)
+            Descent codes, of which only those of the immutable features may be used.
+        keys : (n_groups,)
+            The random key of each group.
+        draws : (n_draws,)
+            Draw numbers.
 
-        A generator that can also draw within limits says so by a method ``sample_within`` that
-        takes them as one more argument. Of any other, what is not allowed is put back afterwards.
-        One that can rather keep a group's own values has a method ``sample_guided`` that takes the
-        limits, or None, and a :class:`kernels.Guide`; its draws may depend on these too.
+        Returns
+        -------
+        Draws
+            Codes of shape (n_mutable, n_groups, n_draws). A draw depends on nothing but its
+            group's immutable codes, its group's key and its draw number.
+        """
+        ...
+
+
+class LimitedGenerator(Generator, Protocol):
+    """A generator with the capability ``limits``."""
+
+    def sample_within(
+        self, given: Codes, keys: WordArray, draws: IntArray, limits: Limits | None
+    ) -> Draws:
+        """Draws that stay within the limits of each group."""
+        ...
+
+
+class GuidedGenerator(Generator, Protocol):
+    """A generator with the capability ``guidance``."""
+
+    def sample_guided(
+        self,
+        given: Codes,
+        keys: WordArray,
+        draws: IntArray,
+        limits: Limits | None,
+        guide: Guide | None,
+    ) -> Draws:
+        """Draws within limits that keep a group's own values where they can.
+
+        These draws may also depend on the limits and the guide of their group.
+        """
+        ...
+
+
+class EnumeratingGenerator(Generator, Protocol):
+    """A generator with the capability ``enumeration``."""
+
+    def enumerate_rows(
+        self,
+        person: Person,
+        *,
+        n_changes: int,
+        n_best: int,
+        max_nodes: int,
+        after: tuple[float, Codes] | None = None,
+    ) -> Enumerated:
+        """The nearest rows with ``n_changes`` changes that could be drawn for a person."""
+        ...
+
+
+class DensityGenerator(Generator, Protocol):
+    """A generator with the capability ``density``."""
+
+    def log_likelihood(self, rows: EncodedRows) -> FloatArray:
+        """Log-probability of each row's mutable values; minus infinity if it cannot be drawn."""
+        ...
+
+
+class OrderedGenerator(Generator, Protocol):
+    """A generator with the capability ``visit_order``."""
+
+    @property
+    def visit_order_(self) -> IntArray:
+        """Positions of the mutable features in the order they are drawn, shape (n_mutable,)."""
+        ...
+
+
+class SavableGenerator(Generator, Protocol):
+    """A generator with the capability ``saving``."""
+
+    def to_arrays(self) -> Mapping[str, Any]:
+        """What ``fit`` learned, by name: arrays, numbers, strings, and lists and dicts of these."""
+        ...
+
+    def from_arrays(self, arrays: Mapping[str, Any], schema: Schema) -> Self:
+        """Take what :meth:`to_arrays` gave, as if fitted; returns itself.
+
+        Files may come from strangers: raise ``ValueError`` for arrays that ``fit`` could not have
+        learned.
         """
         ...
 
 
 class Distance(Protocol):
-    """The cost of a candidate for its person, beside the number of changes."""
+    """The cost of a candidate for its person, beside the number of changes.
+
+    It ranks candidates, bounds them by ``max_distance``, tells several counterfactuals of a person
+    apart, and is a column of ``result.measures`` under its name.
+    """
 
     @property
     def name(self) -> str:
-        """How the distance is called."""
+        """Name of the column in ``result.measures``."""
         ...
 
-    def fit(self, schema: Schema, rows: EncodedRows, decision: BoolArray) -> Distance:
+    def fit(self, schema: Schema, rows: EncodedRows, decision: BoolArray) -> Self:
         """Learn from the training rows; returns itself."""
         ...
 
     def __call__(self, candidates: Candidates) -> FloatArray:
-        """Distances, shape (n_people, n_draws)."""
+        """Distance of each candidate to its person, shape (n_factuals, n_draws).
+
+        At least 0 and never NaN; infinite is allowed. 0 for a candidate equal to its person. It
+        depends on nothing but the two. It need not be symmetric.
+        """
         ...
 
 
@@ -61,19 +235,19 @@ class CandidateFilter(Protocol):
 
     @property
     def name(self) -> str:
-        """How the rule is called where it is given as a reason."""
+        """How reasons call the filter."""
         ...
 
     def __call__(self, candidates: Candidates) -> BoolArray:
-        """Which candidates the rule lets pass, shape (n_people, n_draws)."""
+        """Which candidates pass, shape (n_factuals, n_draws)."""
         ...
 
 
 class RowFilter(CandidateFilter, Protocol):
-    """A rule that can be asked about any rows, whoever's draws they are."""
+    """A filter for any rows, not only for the draws of a block."""
 
     def keeps(self, chosen: CandidateRows) -> BoolArray:
-        """Which rows the rule lets pass, shape (n_chosen,)."""
+        """Which rows pass, shape (n_rows,)."""
         ...
 
 
@@ -87,7 +261,7 @@ class Progress:
 
 
 class Callback(Protocol):
-    """Looks on between two waves of questions to the predictor."""
+    """Called between two batches of predictor calls."""
 
     def __call__(self, progress: Progress) -> bool | None:
         """Return True to stop: people not settled by then are reported as such."""

@@ -17,6 +17,7 @@ import mcce.analysis.robustness
 from brute_force import same
 from mcce import MCCE, Interval, McceWarning, NotFittedError, ParameterError, SchemaError
 from mcce.candidates import Draws
+from mcce.protocols import Capabilities
 from tables import cases
 
 COLUMNS = ["valid", "margin", "stability", "partial", "minimal", "n_evaluated"]
@@ -330,7 +331,9 @@ def test_arrays_are_asked_as_arrays():
 class Halves:
     """A generator that invents numbers half-way between those of training."""
 
-    def fit(self, rows, decision, *, n_jobs, verbose):
+    capabilities = Capabilities()
+
+    def fit(self, rows, decision, *, seed, n_jobs, verbose):
         return self
 
     def sample(self, given, keys, draws):

@@ -15,6 +15,7 @@ from mcce.constraints.collection import Constraints
 from mcce.constraints.expressions import Expression
 from mcce.constraints.limits import FactualLimits
 from mcce.generate import blocks, generate
+from mcce.protocols import Capabilities
 
 pytestmark = pytest.mark.filterwarnings("ignore::mcce.McceWarning")
 
@@ -451,7 +452,9 @@ def test_dates_are_limited_in_their_own_unit():
 
 def test_a_generator_that_knows_no_limits_is_held_to_them():
     class Anything:
-        def fit(self, rows, decision, *, n_jobs, verbose):
+        capabilities = Capabilities()
+
+        def fit(self, rows, decision, *, seed, n_jobs, verbose):
             self.rows = rows
             return self
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from mcce.candidates import Draws
 from mcce.kernels import Classes, Columns, Forest, Growth, Limits, Numbers, fixed_point, reference
+from mcce.protocols import Capabilities
 
 
 def response_of(kind, n_rows, chance):
@@ -69,7 +70,9 @@ def forest_of(chance, by_set, n_groups):
 class Halves:
     """A generator that cannot keep anything."""
 
-    def fit(self, rows, decision, *, n_jobs, verbose):
+    capabilities = Capabilities()
+
+    def fit(self, rows, decision, *, seed, n_jobs, verbose):
         self.n_mutable = rows.schema.mutable.size
         return self
 

@@ -20,6 +20,7 @@ from mcce.constraints.limits import FactualLimits
 from mcce.generate import Block, generate
 from mcce.kernels import native, reference
 from mcce.kernels.reference import Guide
+from mcce.protocols import Capabilities
 from tables import cases
 
 pytestmark = pytest.mark.filterwarnings("ignore::mcce.McceWarning")
@@ -184,6 +185,8 @@ def test_guided_draws_need_fewer_changes_than_as_many_of_the_paper():
 class Staying(Halves):
     """One that keeps everything it can, however often it is asked to."""
 
+    capabilities = Capabilities(guidance=True)
+
     def sample_guided(self, given, keys, draws, limits, guide):
         codes = self.sample(given, keys, draws).codes.copy()
         codes[0] = guide.own[0][:, None]
@@ -194,7 +197,9 @@ def test_a_generator_that_cannot_keep_own_values_is_named():
     train = pd.DataFrame({"a": [0, 1, 2, 3] * 5, "b": [0, 1] * 10})
     explainer = MCCE(lambda f: f["b"], (1, 1), generator=Halves(), search="fast").fit(train)
 
-    with pytest.raises(ParameterError, match=r"the generator Halves has no method sample_guided"):
+    with pytest.raises(
+        ParameterError, match=r"generator Halves does not declare the capability 'guidance'"
+    ):
         explainer.explain(train.iloc[[0]])
 
 

@@ -16,6 +16,7 @@ import brute_force
 import mcce.postprocess.validation
 from mcce import MCCE, Interval, McceWarning, TreeChain
 from mcce.candidates import Draws
+from mcce.protocols import Capabilities
 from tables import cases
 
 DESIRED = Interval(0.55, np.inf, closed="left")
@@ -225,7 +226,9 @@ def test_stopping_keeps_what_was_found():
 class Lattice:
     """A generator that invents numbers half-way between those of training."""
 
-    def fit(self, rows, decision, *, n_jobs, verbose):
+    capabilities = Capabilities()
+
+    def fit(self, rows, decision, *, seed, n_jobs, verbose):
         self.tables = [pd.Series(np.arange(60, 80, 0.5)), pd.Series(np.arange(0, 20, 0.5))]
         return self
 

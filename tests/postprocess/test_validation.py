@@ -15,6 +15,7 @@ import brute_force
 from mcce import MCCE, Interval, McceWarning, TreeChain
 from mcce.candidates import Draws
 from mcce.datasets import load_german_credit
+from mcce.protocols import Capabilities
 from mcce.search.runner import STOPPED
 
 
@@ -253,7 +254,9 @@ def test_watching_can_stop_the_search_and_keeps_what_was_found():
 class Lattice:
     """A generator that invents numbers half-way between those of training."""
 
-    def fit(self, rows, decision, *, n_jobs, verbose):
+    capabilities = Capabilities()
+
+    def fit(self, rows, decision, *, seed, n_jobs, verbose):
         self.table = pd.Series(np.arange(40, 80, 0.5), name="salary")
         return self
 

@@ -278,10 +278,6 @@ def test_the_file_is_a_zip_of_readable_json_and_arrays(explainer, path):
     np.testing.assert_array_equal(values, explainer.generator_.trees_.values)
 
 
-class Mine(TreeChain):
-    pass
-
-
 class Far(Gower):
     name = "far"
 
@@ -289,7 +285,6 @@ class Far(Gower):
 @pytest.mark.parametrize(
     ("settings", "named"),
     [
-        ({"generator": Mine()}, "the parameter generator: Mine"),
         ({"distance": Far()}, "the parameter distance: <.*Far"),
     ],
 )

@@ -530,7 +530,10 @@ class Other:
 @pytest.mark.parametrize(
     ("settings", "told"),
     [
-        ({"generator": Halves()}, "the generator is Halves"),
+        (
+            {"generator": Halves()},
+            "the generator Halves does not declare the capability 'enumeration'",
+        ),
         ({"diversity": 0.5, "n_counterfactuals": 2}, "diversity must be None, got 0.5"),
         ({"rank_by": ["distance"]}, r"rank_by must be \('sparsity', 'distance'\), got"),
         ({"tolerance": 0.1}, "tolerance must be 0.0, got 0.1"),

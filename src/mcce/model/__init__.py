@@ -1,6 +1,7 @@
 """Step 1: models of the mutable features given the immutable ones and the decision."""
 
+from .capabilities import require, visit_order_of
 from .registry import GENERATORS, find_generator
 from .trees import TreeChain
 
-__all__ = ["GENERATORS", "TreeChain", "find_generator"]
+__all__ = ["GENERATORS", "TreeChain", "find_generator", "require", "visit_order_of"]

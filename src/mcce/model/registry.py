@@ -10,21 +10,44 @@ from sklearn.base import clone
 
 from ..errors import ParameterError
 from ..protocols import Generator
+from .capabilities import check_capabilities
 from .trees import TreeChain
 
 GENERATORS: dict[str, type[TreeChain]] = {"trees": TreeChain}
 
 
 def find_generator(generator: Any) -> Generator:
-    """A new generator of that name, or an unfitted copy of the object."""
+    """A new, unfitted generator.
+
+    Parameters
+    ----------
+    generator
+        A name in ``GENERATORS``, or an object, which is copied.
+
+    Returns
+    -------
+    Generator
+        An unfitted one; the object that was given is never fitted.
+
+    Raises
+    ------
+    ParameterError
+        If it is no generator, or does not declare its capabilities properly.
+
+    Examples
+    --------
+    >>> find_generator("trees")
+    TreeChain()
+    """
     if isinstance(generator, str) and generator in GENERATORS:
         return GENERATORS[generator]()
     if not _can_generate(generator):
         raise ParameterError(
             f"generator must be one of {sorted(GENERATORS)!r} or an object with "
-            "fit(rows, decision, *, n_jobs, verbose) and sample(given, keys, draws), "
+            "fit(rows, decision, *, seed, n_jobs, verbose) and sample(given, keys, draws), "
             f"got {generator!r}."
         )
+    check_capabilities(generator)
     copy: Generator = clone(generator) if hasattr(generator, "get_params") else deepcopy(generator)
     return copy
 
@@ -32,7 +55,7 @@ def find_generator(generator: Any) -> Generator:
 def _can_generate(generator: Any) -> bool:
     """Whether an object has the methods of a generator, with their arguments."""
     try:
-        inspect.signature(generator.fit).bind(None, None, n_jobs=None, verbose=False)
+        inspect.signature(generator.fit).bind(None, None, seed=0, n_jobs=None, verbose=False)
         inspect.signature(generator.sample).bind(None, None, None)
     except (AttributeError, TypeError):
         return False

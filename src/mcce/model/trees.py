@@ -10,9 +10,10 @@ the machine); every row that can be drawn has a finite log-likelihood.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from numbers import Integral
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -45,7 +46,9 @@ from ..kernels import (
     leaf_frequency,
     sample,
 )
+from ..protocols import Capabilities
 from ..tables.schema import EncodedRows, Schema
+from .arrays import pack_trees, unpack_order, unpack_trees
 from .visit_order import visit_order
 
 
@@ -76,6 +79,10 @@ class TreeChain(BaseEstimator):
         of it.
     """
 
+    capabilities = Capabilities(
+        limits=True, guidance=True, enumeration=True, density=True, visit_order=True, saving=True
+    )
+
     def __init__(
         self,
         *,
@@ -98,9 +105,10 @@ class TreeChain(BaseEstimator):
         rows: EncodedRows,
         decision: BoolArray,
         *,
+        seed: int = 0,
         n_jobs: int | None = 1,
         verbose: bool = False,
-    ) -> TreeChain:
+    ) -> Self:
         """Grow one tree per mutable feature.
 
         Parameters
@@ -109,10 +117,17 @@ class TreeChain(BaseEstimator):
             The training rows.
         decision : (n_train,)
             True where the predictor decides as desired.
+        seed
+            Ignored: growing trees needs no randomness.
         n_jobs
             Threads, one tree each.
         verbose
             Whether to show a progress bar.
+
+        Returns
+        -------
+        TreeChain
+            Itself.
         """
         schema = rows.schema
         growth = self._growth(len(schema.features))
@@ -136,9 +151,18 @@ class TreeChain(BaseEstimator):
             trees.append(tree)
             bar.show(len(trees))
         bar.close()
-        return self.keep(schema, order, join(trees[::-1], columns.by_set))
+        return self._keep(schema, order, join(trees[::-1], columns.by_set))
 
-    def keep(self, schema: Schema, order: IntArray, trees: Trees) -> TreeChain:
+    def to_arrays(self) -> dict[str, Any]:
+        """What fit learned: the visit order and the arrays of all trees."""
+        return {"visit_order": self.visit_order_, "trees": pack_trees(self.trees_)}
+
+    def from_arrays(self, arrays: Mapping[str, Any], schema: Schema) -> Self:
+        """Take what :meth:`to_arrays` gave, checked; raises ValueError for broken trees."""
+        order = unpack_order(arrays, schema)
+        return self._keep(schema, order, unpack_trees(arrays["trees"], order, schema))
+
+    def _keep(self, schema: Schema, order: IntArray, trees: Trees) -> Self:
         """Take trees that were grown on rows of this schema, one per feature in this order."""
         levels = [f.n_codes if f.kind == "categorical" else 0 for f in schema.features]
         self.schema_: Schema = schema

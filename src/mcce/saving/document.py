@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -22,7 +22,7 @@ from ..constraints.collection import Constraints
 from ..distances import find_distance
 from ..errors import ParameterError
 from ..kernels import DRAWS_VERSION, rows_as_bytes
-from ..model import TreeChain, find_generator
+from ..model import find_generator
 from ..parameters import check_parameters
 from ..plausibility.model import PlausibilityModel
 from ..search.config import find_search
@@ -30,8 +30,8 @@ from ..tables.features import Feature
 from ..tables.schema import EncodedRows, Schema
 from . import archive
 from .cells import pack_cells, unpack_cells
-from .chain import pack_chain, unpack_chain
 from .frames import pack_adapter, unpack_adapter
+from .generators import pack_fitted, pack_generator, unpack_fitted, unpack_generator
 from .probes import attach_predictor, check_known, pack_predictor
 from .support import pack_support, unpack_support
 from .values import pack, unpack
@@ -59,12 +59,20 @@ def save(explainer: MCCE, path: str | os.PathLike[str]) -> None:
 
 
 def restore(
-    explainer_class: type[MCCE], path: str | os.PathLike[str], predictor: Any, tolerance: float
+    explainer_class: type[MCCE],
+    path: str | os.PathLike[str],
+    predictor: Any,
+    tolerance: float,
+    generator: Any = None,
 ) -> MCCE:
     """The explainer in a file, with the predictor it was saved with."""
     document = archive.read(path)
     with archive.refused(path):
-        explainer = explainer_class(predictor, **_unpack_parameters(document["parameters"]))
+        saved = document["parameters"].pop("generator")
+    generator = unpack_generator(saved, generator, os.fspath(path))
+    with archive.refused(path):
+        parameters = _unpack_parameters(document["parameters"])
+        explainer = explainer_class(predictor, generator=generator, **parameters)
         check_parameters(explainer)
         for name, section in SECTIONS.items():
             plain = document.get(name) if section.optional else document[name]
@@ -86,7 +94,10 @@ def _pack_parameters(explainer: MCCE) -> dict[str, Any]:
     # Names may come in anything that lists them; what they come in means nothing.
     listed = (np.ndarray, pd.Index, pd.Series)
     plain = {name: list(v) if isinstance(v, listed) else v for name, v in params.items()}
-    return {name: pack(value, f"the parameter {name}") for name, value in plain.items()}
+    packed = {
+        name: pack(v, f"the parameter {name}") for name, v in plain.items() if name != "generator"
+    }
+    return packed | {"generator": pack_generator(plain["generator"])}
 
 
 def _unpack_parameters(plain: dict[str, Any]) -> dict[str, Any]:
@@ -129,15 +140,13 @@ def _unpack_feature(plain: dict[str, Any]) -> Feature:
 
 
 def _pack_model(explainer: MCCE) -> dict[str, Any]:
-    # A generator of another class did not come as far as this: it is a parameter.
-    chain = cast("TreeChain", explainer.generator_)
-    return {"n_desired": explainer.n_desired_} | pack_chain(chain)
+    return {"n_desired": explainer.n_desired_} | pack_fitted(explainer.generator_)
 
 
 def _unpack_model(plain: dict[str, Any], explainer: MCCE) -> dict[str, Any]:
-    blank = cast("TreeChain", find_generator(explainer.generator))
+    blank = find_generator(explainer.generator)
     return {
-        "generator_": unpack_chain(plain, blank, explainer.schema_),
+        "generator_": unpack_fitted(plain, blank, explainer.schema_),
         "n_desired_": _whole(plain["n_desired"]),
         # Gower learns nothing that the schema does not know.
         "distance_": find_distance(explainer.distance),

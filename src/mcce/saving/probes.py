@@ -108,8 +108,10 @@ def _probe_codes(explainer: MCCE) -> Codes:
     n_codes = np.array([[feature.n_codes] for feature in schema.features])
     codes = (np.arange(N_PROBES) * n_codes // N_PROBES).astype(np.int32)
     keys = person_keys(explainer.seed_, codes[schema.immutable].T)
-    drawn = explainer.generator_.sample(codes, keys, np.zeros(1, dtype=np.int64)).codes
-    codes[schema.mutable, ::2] = drawn[:, ::2, 0]
+    drawn = explainer.generator_.sample(codes, keys, np.zeros(1, dtype=np.int64))
+    # Probes are made of training values; a generator may invent others.
+    if drawn.tables is None:
+        codes[schema.mutable, ::2] = drawn.codes[:, ::2, 0]
     return codes
 
 

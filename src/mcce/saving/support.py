@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from ..model.arrays import pack_trees, unpack_trees, vector
 from ..plausibility.support import Chain, Support
 from ..tables.schema import Schema
-from .chain import pack_trees, unpack_trees, vector
 
 
 def pack_support(support: Support) -> dict[str, Any]:

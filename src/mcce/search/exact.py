@@ -23,11 +23,10 @@ from ..constraints.limits import FactualLimits
 from ..execution.threads import map_ordered
 from ..generate import blocks
 from ..kernels import BoolArray, Codes, FloatArray, IntArray, Person, gower_gap
-from ..model import TreeChain
 from ..postprocess.filters import ExcludeUnstable
 from ..postprocess.validation import GROWTH, ROWS_PER_CALL
 from ..predictors.decision import Decision
-from ..protocols import RowFilter
+from ..protocols import EnumeratingGenerator, RowFilter
 from ..tables.features import Feature
 from ..tables.schema import OWN, EncodedRows
 from .outcome import Outcome, Picked
@@ -42,7 +41,7 @@ class Exact:
 
     Parameters
     ----------
-    chain, decision
+    generator, decision
         The fitted model, and the black box with what is desired.
     rules
         Rows must pass all of them.
@@ -56,7 +55,7 @@ class Exact:
         The budget of a person: rows looked at, and leaves visited to list them.
     """
 
-    chain: TreeChain
+    generator: EnumeratingGenerator
     decision: Decision
     rules: tuple[RowFilter, ...]
     n_counterfactuals: int
@@ -166,7 +165,7 @@ class _Proof:
     def _list(self, person: Person, n_best: int) -> None:
         """List so many rows at most; after the last of its kind go on to one more change."""
         exact = self.exact
-        listed = exact.chain.enumerate_rows(
+        listed = exact.generator.enumerate_rows(
             person,
             n_changes=self.n_changes,
             n_best=n_best,

@@ -11,9 +11,9 @@ from ..constraints.collection import Constraints
 from ..constraints.rows import MaxChanges, Together
 from ..distances import Gower
 from ..errors import ConstraintError, NotFittedError, ParameterError
-from ..generate import find_guided
+from ..generate import GUIDANCE_NEEDED
 from ..kernels import BoolArray
-from ..model import TreeChain
+from ..model import require
 from ..parameters import RANK_BY
 from ..plausibility.model import PlausibilityModel
 from ..postprocess.filters import ExcludeTrainingRows, InSupport, ObeysConstraint
@@ -48,7 +48,7 @@ def make_plan(explainer: MCCE, constraints: Constraints, callback: Callback) -> 
     ranking = _ranking(explainer, search, constraints, most)
     exact = _exact(explainer, constraints, ranking)
     if search.keep:
-        find_guided(explainer.generator_)  # so that it is said at once if there is none
+        require(explainer.generator_, "guidance", GUIDANCE_NEEDED)  # before anything is drawn
     return Plan(
         generator=explainer.generator_,
         decision=explainer.decision_,
@@ -67,14 +67,12 @@ def make_plan(explainer: MCCE, constraints: Constraints, callback: Callback) -> 
 
 
 def _exact(explainer: MCCE, constraints: Constraints, ranking: Ranking) -> Exact | None:
-    search, chain = find_search(explainer.search), explainer.generator_
+    search = find_search(explainer.search)
     if not isinstance(search, ExactSearch):
         return None
-    if not isinstance(chain, TreeChain):
-        raise ParameterError(
-            "The exact search goes through all rows that trees can draw, but the generator is "
-            f'{type(chain).__name__}. Take generator="trees" or another search.'
-        )
+    generator = require(
+        explainer.generator_, "enumeration", "The exact search lists all rows that can be drawn"
+    )
     distance = ranking.distance
     taken = {
         "rank_by": (tuple(explainer.rank_by), RANK_BY),
@@ -95,7 +93,7 @@ def _exact(explainer: MCCE, constraints: Constraints, ranking: Ranking) -> Exact
     of_all = [c.n for c in constraints.of_rows if isinstance(c, MaxChanges) and not c.features]
     bounds = [most for most in (explainer.max_sparsity, *of_all) if most is not None]
     return Exact(
-        chain=chain,
+        generator=generator,
         decision=explainer.decision_,
         rules=tuple(_row_filters(explainer, constraints)),
         n_counterfactuals=explainer.n_counterfactuals,

@@ -1,28 +1,23 @@
-"""The chain of trees as arrays, and the checks that make arrays of a stranger harmless.
+"""Trees as arrays, and the checks that make arrays from an unknown file safe.
 
-The compiled kernels walk the trees without looking where they step. So a chain from a file is only
-let through if every walk with the desired decision ends at a leaf with values, every level that can
-occur has its bit, and every value has its place in the table of its feature.
+The compiled kernels do not check indices while they descend. Trees from a file are accepted only if
+every descent with the desired decision ends at a leaf with values, every level that can occur has
+its bit, and every value is a code of its feature.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
 import numpy as np
 
 from ..kernels import LEAF, BoolArray, IntArray, Trees
-from ..model import TreeChain
 from ..tables.schema import Schema
 
 DTYPES = {"roots": np.int64, "start": np.int64, "sets": np.uint64}
 WORD_BITS = 64
-
-
-def pack_chain(chain: TreeChain) -> dict[str, Any]:
-    """The learned arrays by name."""
-    return {"visit_order": chain.visit_order_, "trees": pack_trees(chain.trees_)}
 
 
 def pack_trees(trees: Trees) -> dict[str, Any]:
@@ -30,15 +25,15 @@ def pack_trees(trees: Trees) -> dict[str, Any]:
     return {field.name: getattr(trees, field.name) for field in fields(Trees)}
 
 
-def unpack_chain(plain: dict[str, Any], chain: TreeChain, schema: Schema) -> TreeChain:
-    """The chain with what :func:`pack_chain` gave of it, checked."""
+def unpack_order(plain: Mapping[str, Any], schema: Schema) -> IntArray:
+    """The visit order of a chain, checked."""
     order = vector(plain["visit_order"], np.int64)
     if not np.array_equal(np.sort(order), schema.mutable):
         raise ValueError("the visit order does not name every mutable feature once")
-    return chain.keep(schema, order, unpack_trees(plain["trees"], order, schema))
+    return order
 
 
-def unpack_trees(plain: dict[str, Any], order: IntArray, schema: Schema) -> Trees:
+def unpack_trees(plain: Mapping[str, Any], order: IntArray, schema: Schema) -> Trees:
     """Trees that give the features at these positions, checked."""
     arrays = {
         field.name: vector(plain[field.name], DTYPES.get(field.name, np.int32))

@@ -1,0 +1,97 @@
+"""Generators in saved files: those of mcce by name, others by what they give of themselves.
+
+A file holds no code. Of a generator that is not part of mcce it holds the name of the class and
+what ``to_arrays`` gives; to load it, the user passes an instance, whose ``from_arrays`` takes that.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ..errors import ParameterError, SavedFileError
+from ..model import GENERATORS, require
+from ..protocols import Generator
+from ..tables.schema import Schema
+from .archive import ARRAY, ARRAY_KINDS
+from .values import pack, unpack
+
+CUSTOM = "custom generator"
+
+
+def is_custom(generator: Any) -> bool:
+    """Whether a generator is not part of mcce."""
+    return not isinstance(generator, str) and type(generator) not in GENERATORS.values()
+
+
+def pack_generator(generator: Any) -> Any:
+    """The parameter ``generator`` as JSON."""
+    if not is_custom(generator):
+        return pack(generator, "the parameter generator")
+    if not generator.capabilities.saving:
+        raise SavedFileError(
+            f"Cannot save the generator {type(generator).__name__}: it does not declare the "
+            "capability 'saving' (to_arrays, from_arrays), and a file holds no code. Declare and "
+            'implement it, or use generator="trees". Nothing was written.'
+        )
+    return {CUSTOM: type(generator).__name__}
+
+
+def unpack_generator(plain: Any, given: Any, path: str) -> Any:
+    """The parameter ``generator`` of a file, which is ``given`` if it is not part of mcce."""
+    name = plain.get(CUSTOM) if isinstance(plain, dict) else None
+    if name is None:
+        if given is not None:
+            raise ParameterError(
+                f"generator is for files saved with a generator of your own, but {path!r} has one "
+                f"of mcce; got {given!r}. Leave generator out."
+            )
+        return unpack(plain)
+    if type(given).__name__ != name:
+        raise ParameterError(
+            f"{path!r} was saved with the generator {name}, which is not part of mcce; got "
+            f"generator={given!r}. Pass an instance: mcce.load(path, predictor, "
+            f"generator={name}())."
+        )
+    return given
+
+
+def pack_fitted(generator: Generator) -> dict[str, Any]:
+    """What a fitted generator learned."""
+    savable = require(generator, "saving", "Saving needs what the generator learned as arrays")
+    arrays = dict(savable.to_arrays())
+    if not is_custom(generator):
+        return arrays
+    _check_plain(arrays, type(generator).__name__)
+    return {CUSTOM: arrays}
+
+
+def unpack_fitted(plain: Mapping[str, Any], blank: Generator, schema: Schema) -> Generator:
+    """The fitted generator of what :func:`pack_fitted` gave."""
+    savable = require(blank, "saving", "Loading needs a generator that takes arrays")
+    return savable.from_arrays(plain[CUSTOM] if is_custom(blank) else plain, schema)
+
+
+def _check_plain(value: Any, where: str) -> None:
+    """Raise unless a value is made of arrays and JSON values alone."""
+    kind = type(value)
+    if isinstance(value, np.ndarray) and value.dtype.kind in ARRAY_KINDS:
+        return
+    if value is None or kind in (bool, int, str) or (kind is float and math.isfinite(value)):
+        return
+    if kind is list:
+        for place, item in enumerate(value):
+            _check_plain(item, f"{where}[{place}]")
+        return
+    if kind is dict and all(type(key) is str for key in value) and value.keys() != {ARRAY}:
+        for key, item in value.items():
+            _check_plain(item, f"{where}[{key!r}]")
+        return
+    raise SavedFileError(
+        f"Cannot save {where} of to_arrays(): {value!r} is neither an array of numbers nor a plain "
+        f"value (None, bool, int, finite float, str, list, or dict with strings as keys other than "
+        f"{ARRAY!r} alone). Nothing was written."
+    )
