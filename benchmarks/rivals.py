@@ -65,7 +65,7 @@ class Answers:
     seconds: float = np.nan
 
     @classmethod
-    def of(cls, result: Counterfactuals) -> Answers:
+    def of(cls, result: Counterfactuals[pd.DataFrame]) -> Answers:
         """The best counterfactual of each person of a result of ours."""
         first = result.measures.index.get_level_values("rank") == 1
         frame = result.frame[first].reset_index(drop=True)

@@ -99,7 +99,9 @@ def has_others(name: str, n_people: int) -> bool:
 def evaluate(
     name: str,
     seed: int,
-    answer: Callable[[Case, pd.DataFrame, pd.DataFrame, int], Answers | Counterfactuals],
+    answer: Callable[
+        [Case, pd.DataFrame, pd.DataFrame, int], Answers | Counterfactuals[pd.DataFrame]
+    ],
     n_people: int = N_PEOPLE,
 ) -> dict[str, float]:
     """Measures of a contender, printed in one line beside NICE's."""
@@ -118,7 +120,7 @@ def evaluate(
     return told
 
 
-def assess(trial: Trial, answers: Answers | Counterfactuals) -> Record:
+def assess(trial: Trial, answers: Answers | Counterfactuals[pd.DataFrame]) -> Record:
     """What answers are worth, each for itself."""
     if isinstance(answers, Counterfactuals):
         answers = Answers.of(answers)

@@ -78,7 +78,7 @@ def decline(
 
 def explain(
     predictor: Pipeline, german: Dataset, train: pd.DataFrame, declined: pd.DataFrame
-) -> Counterfactuals:
+) -> Counterfactuals[pd.DataFrame]:
     """Counterfactuals of everybody who was declined."""
     _step(3, "Fit MCCE on the same training rows")
     explainer = MCCE(
@@ -108,7 +108,7 @@ def explain(
     return result
 
 
-def show(result: Counterfactuals, immutable: list[str]) -> None:
+def show(result: Counterfactuals[pd.DataFrame], immutable: list[str]) -> None:
     """The first few people, before and after, and the totals."""
     _step(5, "What would have changed its mind (score: probability of a good risk)")
     changes = result.changes()
@@ -126,7 +126,7 @@ def show(result: Counterfactuals, immutable: list[str]) -> None:
         print(f"      {name:<21}{value:>8.4g}")
 
 
-def save(result: Counterfactuals) -> None:
+def save(result: Counterfactuals[pd.DataFrame]) -> None:
     """The full result as CSV, and as Parquet where pyarrow is installed."""
     _step(6, f"Save the full result in {OUT.as_posix()}/")
     OUT.mkdir(parents=True, exist_ok=True)

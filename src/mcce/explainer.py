@@ -12,14 +12,15 @@ import os
 import time
 import warnings
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
+import pandas as pd
 
 from .analysis.relaxation import relaxations
 from .analysis.robustness import Trial, measure_robustness
 from .constraints.collection import Constraints
-from .counterfactuals import UNANSWERED, Counterfactuals
+from .counterfactuals import UNANSWERED, Counterfactuals, FrameT
 from .distances import find_distance
 from .errors import McceWarning, ParameterError
 from .estimator import Estimator
@@ -35,6 +36,7 @@ from .saving import restore, save
 from .search.config import ExactSearch, Search, find_search
 from .search.outcome import Outcome
 from .search.plan import make_plan
+from .search.result import to_counterfactuals
 from .search.runner import search
 from .tables.columns import Kind
 from .tables.schema import EncodedRows, Schema
@@ -242,13 +244,17 @@ class MCCE(Estimator):
         self._learned: dict[str, Any] = learned_parameters(self)
         return self
 
+    @overload
     def explain(
-        self,
-        X: Any,
-        *,
-        constraints: Any = None,
-        callback: Callback | None = None,
-    ) -> Counterfactuals:
+        self, X: np.ndarray, *, constraints: Any = None, callback: Callback | None = None
+    ) -> Counterfactuals[pd.DataFrame]: ...
+    @overload
+    def explain(
+        self, X: FrameT, *, constraints: Any = None, callback: Callback | None = None
+    ) -> Counterfactuals[FrameT]: ...
+    def explain(
+        self, X: Any, *, constraints: Any = None, callback: Callback | None = None
+    ) -> Counterfactuals[Any]:
         """Counterfactuals for people (steps 2 and 3).
 
         People who are already decided as desired are reported, not explained. Finding nothing is
@@ -278,9 +284,9 @@ class MCCE(Estimator):
         clock.stop("decision")
         found = self._search(rows, np.flatnonzero(~scored.valid), bound, callback)
         seconds = clock.seconds | found.seconds | {"total": clock.total()}
-        result = Counterfactuals.build(rows, scored, found, seconds, self._looks(found))
+        result = to_counterfactuals(rows, scored, found, seconds, self._looks(found))
         self._warn(result)
-        return result.in_kind(rows.adapter)
+        return result
 
     def relax(self, X: Any, training: Any = None, *, constraints: Any = None) -> Any:
         """What would give people without an answer one, if it alone were lifted.
@@ -300,12 +306,12 @@ class MCCE(Estimator):
 
     def robustness(
         self,
-        result: Counterfactuals,
+        result: Counterfactuals[FrameT],
         *,
         n_perturbations: int = 100,
         scale: float = 0.05,
         random_state: int | None = None,
-    ) -> Any:
+    ) -> FrameT:
         """How firmly the counterfactuals of a result stand, one row each with its index.
 
         ``valid``: whether a fresh call of the predictor says so. ``margin``: how far inside the
@@ -388,8 +394,9 @@ class MCCE(Estimator):
             looks |= self.plausibility_.measures(found.answers.chosen, share)
         return looks
 
-    def _warn(self, result: Counterfactuals) -> None:
+    def _warn(self, result: Counterfactuals[Any]) -> None:
         """One warning per call for what a user must not overlook."""
+        result = result.to_pandas()
         told = []
         n_missing = int((result.people["status"] == UNANSWERED).sum())
         if n_missing:
@@ -402,7 +409,7 @@ class MCCE(Estimator):
                 f"The predictor is unstable: {result.n_unstable} counterfactuals it had accepted "
                 "were refused when it was asked again, and were withdrawn."
             )
-        alone = result.to_pandas().measures.get("no_reference_group")
+        alone = result.measures.get("no_reference_group")
         if alone is not None and alone.any():
             told.append(
                 f"{int(alone.sum())} counterfactuals are for people whose immutable values no "

@@ -36,7 +36,7 @@ class Explainer(Protocol):
         """Learn from training data; returns itself."""
         ...
 
-    def explain(self, X: Any) -> Counterfactuals:
+    def explain(self, X: Any) -> Counterfactuals[Any]:
         """Counterfactuals for every row of ``X``, or the reason why there is none.
 
         The result has the kind of frame, columns, dtypes and order of ``X``. Every counterfactual

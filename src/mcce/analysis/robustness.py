@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..counterfactuals import Counterfactuals
+from ..counterfactuals import Counterfactuals, FrameT
 from ..errors import McceWarning, ParameterError, SchemaError
 from ..execution.progress import ProgressBar
 from ..kernels import BoolArray, Codes, FloatArray, IntArray, draw_keys, person_keys, pick
@@ -59,8 +59,8 @@ class Trial:
 
 
 def measure_robustness(
-    trial: Trial, schema: Schema, result: Counterfactuals, *, verbose: bool
-) -> Any:
+    trial: Trial, schema: Schema, result: Counterfactuals[FrameT], *, verbose: bool
+) -> FrameT:
     """One row per counterfactual: valid, margin, stability, partial, minimal, n_evaluated."""
     answers = _Answers.read(schema, result)
     n_rows = 1 + trial.n_perturbations + _count_parts(answers.changed)
@@ -84,7 +84,7 @@ def measure_robustness(
             McceWarning,
             stacklevel=3,
         )
-    return result.adapter.table_to_native(measured)
+    return result._table(measured)
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +99,7 @@ class _Answers:
         return len(self.rows)
 
     @classmethod
-    def read(cls, schema: Schema, result: Counterfactuals) -> _Answers:
+    def read(cls, schema: Schema, result: Counterfactuals[Any]) -> _Answers:
         """The counterfactuals of a result, if they can be those of this schema."""
         if not isinstance(result, Counterfactuals):
             raise ParameterError(

@@ -15,10 +15,10 @@ import numpy as np
 import pandas as pd
 
 from ..errors import ParameterError
-from ..kernels import BoolArray, FloatArray, gower_gap
+from ..kernels import BoolArray, FloatArray
 from ..parameters import check_real
-from ..tables.columns import differ
-from .evaluator import Evaluator, Pairs, numbers_of, pair, read_people
+from ..tables.comparing import changed_cells, gower_gaps
+from .evaluator import Evaluator, Pairs, pair, read_people
 
 
 def sparsity(
@@ -89,24 +89,12 @@ def coverage(factuals: Any, counterfactuals: Any) -> float:
 
 def changed(pairs: Pairs) -> BoolArray:
     """Cells that are not the person's own, shape (n_features, n_answers)."""
-    columns = zip(pairs.before.frame.items(), pairs.after.frame.items(), strict=True)
-    return np.array([differ(old, new) for (_, old), (_, new) in columns])
+    return changed_cells(pairs.before, pairs.after)
 
 
 def gaps(pairs: Pairs) -> FloatArray:
     """How far each cell is from the person's own, shape (n_features, n_answers)."""
-    differs = changed(pairs)
-    return np.array(
-        [
-            gower_gap(
-                numbers_of(pairs.after, position),
-                numbers_of(pairs.before, position),
-                feature.spread,
-                differs[position],
-            )
-            for position, feature in enumerate(pairs.after.schema.features)
-        ]
-    )
+    return gower_gaps(pairs.before, pairs.after)
 
 
 def _moved(pairs: Pairs, tolerance: float) -> BoolArray:

@@ -23,7 +23,8 @@ from ..kernels import BoolArray, FloatArray, IntArray
 from ..postprocess.validation import ROWS_PER_CALL
 from ..predictors.decision import Decision
 from ..predictors.desired import make_decision
-from ..tables.columns import Kind, as_numbers, is_missing
+from ..tables.columns import Kind, is_missing
+from ..tables.comparing import check_same_order, own_numbers
 from ..tables.frames import read_frame
 from ..tables.schema import EncodedRows, Schema
 
@@ -207,36 +208,13 @@ def read_people(factuals: Any, counterfactuals: Any) -> tuple[pd.DataFrame, Answ
             "repeat people who have several: factuals.iloc[owner]."
         )
     if not isinstance(counterfactuals, Counterfactuals):
-        _check_order(people.index, answers.labels)
+        check_same_order(people.index, answers.labels)
     return people, answers
-
-
-def _check_order(people: pd.Index[Any], answers: pd.Index[Any]) -> None:
-    """Rows are matched by position, so labels must not say something else."""
-    numbered = answers.equals(pd.RangeIndex(len(answers)))
-    if numbered or people.equals(answers) or not (people.is_unique and answers.is_unique):
-        return
-    if people.isin(answers).all():
-        raise SchemaError(
-            "factuals and counterfactuals have the same labels in another order, but rows are "
-            "matched by position. Pass counterfactuals.loc[factuals.index]."
-        )
-
-
-def numbers_of(rows: EncodedRows, position: int) -> FloatArray | None:
-    """Own values of a feature in the unit of training; None if only equality counts.
-
-    That is so for a category and for a number that is constant in training.
-    """
-    feature = rows.schema.features[position]
-    if feature.spread == 0:
-        return None
-    return as_numbers(rows.frame.iloc[:, position], feature.table.dtype)
 
 
 def scaled(rows: EncodedRows, position: int) -> FloatArray | None:
     """The same as shares of the training range, 0 being its lower end."""
-    feature, own = rows.schema.features[position], numbers_of(rows, position)
+    feature, own = rows.schema.features[position], own_numbers(rows, position)
     if own is None or feature.numbers is None:
         return None
     return (own - float(np.nanmin(feature.numbers))) / feature.spread

@@ -1,0 +1,15 @@
+"""The result of an explanation, and how any method makes one."""
+
+from .people import ALREADY, ANSWERED, UNANSWERED
+from .result import Counterfactuals, FrameT, make_counterfactuals
+from .rows import ResultRows
+
+__all__ = [
+    "ALREADY",
+    "ANSWERED",
+    "UNANSWERED",
+    "Counterfactuals",
+    "FrameT",
+    "ResultRows",
+    "make_counterfactuals",
+]

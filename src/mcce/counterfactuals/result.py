@@ -1,0 +1,326 @@
+"""The result: counterfactuals, what they cost, and what became of everybody.
+
+Paper: the sets E_h and the columns of its tables. :func:`make_counterfactuals` builds a result of
+what a search has computed, :meth:`Counterfactuals.from_frame` of the answers of any other method.
+
+Always true: one row of ``people`` per factual, in the order they came; rows of ``frame`` and
+``measures`` stand in that order too, the best of each person first. Labels may repeat: ``owner``
+says by position whose row is whose. Results are computed in pandas and converted at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Generic, TypeVar, cast
+
+import numpy as np
+import pandas as pd
+
+from ..kernels import IntArray
+from ..predictors.decision import Decision, ScoredRows
+from ..tables.columns import differ
+from ..tables.frames import PANDAS_ADAPTER, FrameAdapter
+from ..tables.schema import EncodedRows, Schema
+from .people import ALREADY, ANSWERED, UNANSWERED, make_people
+from .rows import ResultRows, read_answers
+
+NO_REASON = "the method returned no answer"
+_ROWS, _TABLES = ("factuals", "frame", "nearest_misses"), ("measures", "people")
+
+FrameT = TypeVar("FrameT")
+
+
+@dataclass(frozen=True, eq=False)
+class Counterfactuals(Generic[FrameT]):
+    """Counterfactual explanations of a frame of people, in the kind of frame that they came in.
+
+    ``MCCE.explain`` returns one; :meth:`from_frame` makes one of the answers of another method. In
+    a kind of frame without an index the rows of ``frame``, ``factuals`` and ``nearest_misses``
+    carry no labels, and ``measures``, ``people`` and ``changes()`` have them as columns:
+    ``factual`` (the position) and ``rank``. Rows of ``measures`` go with those of ``frame``; rows
+    of ``nearest_misses`` with those of ``people`` that have a ``nearest_score``.
+
+    Parameters
+    ----------
+    factuals
+        The people, as they came.
+    frame
+        Counterfactuals, with the columns and dtypes of the people; index (factual, rank).
+    measures
+        For each of them: score, sparsity, gower, l1 (the sum over features: n_features * gower),
+        and the distance under its own name if it is not Gower's. If fit learned what accepted rows
+        look like, also ``in_support``, ``knn_distance_quantile`` (the share of real accepted rows
+        that are nearer to the others) and ``no_reference_group`` (no accepted training row has the
+        person's immutable values). After an exact search also ``proven``: nothing that the model
+        could draw is better. After :meth:`from_frame` also ``valid``.
+    owner : (n_counterfactuals,)
+        Position in ``factuals`` of the person each row belongs to.
+    people
+        One row per person: ``status`` ("answered", "already desired" or "no answer"), ``reason``
+        if there is none, own ``score``, ``n_counterfactuals``, ``unseen_immutable`` (immutable
+        features with a value that training never held), and score, sparsity and gower of the
+        nearest miss.
+    nearest_misses
+        For each person without an answer, the candidate that came nearest; index factual. Nobody
+        has one if no training row has the desired decision or the search was stopped: then no
+        candidates were compared.
+    n_evaluated
+        Distinct candidates scored by the predictor in the search. The factuals and the last call
+        on ``frame`` are not counted.
+    n_unstable
+        Counterfactuals withdrawn because the predictor decided differently when called again. 0
+        for a deterministic predictor.
+    stopped
+        Whether the search ended before everybody was settled: time was up, or it was stopped.
+    timings
+        Seconds by step, added up over threads, and ``total`` by the wall clock.
+
+    Examples
+    --------
+    >>> from mcce import MCCE
+    >>> bank = pd.DataFrame({"age": [25, 36, 47, 52] * 5, "salary": range(50, 90, 2)})
+    >>> explainer = MCCE(lambda frame: frame["salary"], (70, 100), immutable=["age"])
+    >>> result = explainer.set_params(random_state=0).fit(bank).explain(bank.iloc[[3]])
+    >>> result
+    Counterfactuals(1 people: 1 answered, 0 already desired, 0 no answer; 1 rows)
+    >>> result.measures
+                  score  sparsity     gower        l1
+    factual rank
+    3       1      70.0         1  0.184211  0.368421
+    """
+
+    factuals: FrameT
+    frame: FrameT
+    measures: FrameT
+    owner: IntArray
+    people: FrameT
+    nearest_misses: FrameT
+    n_evaluated: int
+    n_unstable: int
+    stopped: bool
+    timings: Mapping[str, float]
+    _adapter: FrameAdapter = field(default=PANDAS_ADAPTER, repr=False)
+    _in_pandas: Counterfactuals[pd.DataFrame] | None = field(default=None, repr=False)
+
+    @classmethod
+    def from_frame(
+        cls,
+        factuals: FrameT,
+        frame: Any,
+        *,
+        schema: Schema,
+        decision: Decision,
+        owner: Any = None,
+        reasons: Mapping[int, str] | None = None,
+        n_evaluated: int = 0,
+        timings: Mapping[str, float] | None = None,
+    ) -> Counterfactuals[FrameT]:
+        """The answers of any method as a result.
+
+        Answers are scored by a fresh call of the predictor. Those that it does not decide as
+        desired are kept, with False in the column ``valid`` of ``measures``: whether a method
+        succeeds is for the reader to see. Answers for people who are already decided as desired
+        are left out, as in a result of ``MCCE``.
+
+        Parameters
+        ----------
+        factuals
+            The people: a pandas or polars frame, a pyarrow table or a 2-D array.
+        frame
+            The answers, in any kind of frame, with the columns of the people in any order. A row
+            whose cells are all missing is no answer.
+        schema
+            The columns of the training data: ``Schema.learn(training, immutable=[...])``.
+        decision
+            The predictor and what is desired:
+            ``mcce.predictors.desired.make_decision(predictor, desired)``.
+        owner : (n_rows,), optional
+            Position in ``factuals`` of the person each row of ``frame`` belongs to; the rows of a
+            person stand best first. None: one row per person, in the same order.
+        reasons
+            Why people have no answer, by position in ``factuals``.
+        n_evaluated
+            Rows that the method had scored by the predictor.
+        timings
+            Seconds by step, and ``total``.
+
+        Returns
+        -------
+        Counterfactuals
+            In the kind of frame of ``factuals``. A column of ``frame`` has the dtype of the people
+            where that holds every answer, and otherwise its own.
+
+        Raises
+        ------
+        SchemaError
+            If the columns are not those of training, or rows and people do not match.
+
+        Examples
+        --------
+        >>> from mcce.predictors.desired import make_decision
+        >>> training = pd.DataFrame({"age": [20, 40, 60], "salary": [30, 50, 70]})
+        >>> people = pd.DataFrame({"age": [25, 35], "salary": [40, 45]})
+        >>> answers = pd.DataFrame({"age": [25, None], "salary": [60, None]})
+        >>> result = Counterfactuals.from_frame(
+        ...     people,
+        ...     answers,
+        ...     schema=Schema.learn(training, immutable=["age"]),
+        ...     decision=make_decision(lambda frame: frame["salary"], (55, 100)),
+        ... )
+        >>> result.people[["status", "reason"]]
+                    status                         reason
+        factual
+        0         answered
+        1        no answer  the method returned no answer
+        >>> result.measures[["sparsity", "l1", "valid"]]
+                      sparsity   l1  valid
+        factual rank
+        0       1            1  0.5   True
+        """
+        rows = schema.encode(factuals)
+        scored = decision.score(rows.frame)
+        answers = read_answers(frame, rows, decision, owner)
+        answers = answers.take(~scored.valid[answers.owner])
+        without = np.setdiff1d(np.flatnonzero(~scored.valid), answers.owner).tolist()
+        given = {int(person): why for person, why in (reasons or {}).items()}
+        return make_counterfactuals(
+            rows,
+            scored,
+            answers,
+            answers.take(np.empty(0, dtype=np.int64)),
+            {person: given.get(person, NO_REASON) for person in without},
+            n_evaluated=n_evaluated,
+            timings=timings or {},
+        )
+
+    def to_pandas(self) -> Counterfactuals[pd.DataFrame]:
+        """The same result in pandas, with the labels as indexes."""
+        return self._in_pandas or cast("Counterfactuals[pd.DataFrame]", self)
+
+    @property
+    def missing(self) -> FrameT:
+        """The rows of ``people`` without an answer, with the reasons."""
+        people = self.to_pandas().people
+        return self._table(people[people["status"] == UNANSWERED])
+
+    def changes(self) -> FrameT:
+        """One row per changed cell: factual, rank, feature, before, after.
+
+        Cells keep their values where a column may hold several types; otherwise they are strings.
+        """
+        return self._table(self.to_pandas()._changes())
+
+    def summary(self) -> FrameT:
+        """One row of totals and means, like a row of the paper's tables."""
+        return self._table(self.to_pandas()._summary())
+
+    def _table(self, frame: pd.DataFrame) -> FrameT:
+        """A table about the result in its kind of frame."""
+        return cast("FrameT", self._adapter.table_to_native(frame))
+
+    def _changes(self: Counterfactuals[pd.DataFrame]) -> pd.DataFrame:
+        before = self.factuals.iloc[self.owner]
+        labels = self.frame.index.to_frame(index=False)
+        parts = []
+        for place, name in enumerate(self.frame.columns):
+            old, new = before[name].reset_index(drop=True), self.frame[name].reset_index(drop=True)
+            changed = np.flatnonzero(differ(old, new))
+            parts.append(
+                pd.DataFrame(
+                    {
+                        "row": changed,
+                        "place": place,
+                        "feature": pd.Series([name] * changed.size, dtype=object),
+                        "before": old.iloc[changed].astype(object).to_numpy(dtype=object),
+                        "after": new.iloc[changed].astype(object).to_numpy(dtype=object),
+                    }
+                )
+            )
+        cells = pd.concat(parts, ignore_index=True).sort_values(["row", "place"], kind="stable")
+        labelled = labels.iloc[cells["row"]].reset_index(drop=True)
+        return labelled.join(cells[["feature", "before", "after"]].reset_index(drop=True))
+
+    def _summary(self: Counterfactuals[pd.DataFrame]) -> pd.DataFrame:
+        status = self.people["status"]
+        first = self.measures[self.measures.index.get_level_values("rank") == 1]
+        n_to_explain = len(self.people) - int((status == ALREADY).sum())
+        return pd.DataFrame(
+            {
+                "n_factuals": [len(self.people)],
+                "n_answered": [int((status == ANSWERED).sum())],
+                "n_already_desired": [int((status == ALREADY).sum())],
+                "n_no_answer": [int((status == UNANSWERED).sum())],
+                "sparsity": [first["sparsity"].mean()],
+                "gower": [first["gower"].mean()],
+                "l1": [first["l1"].mean()],
+                "evaluated_per_person": [self.n_evaluated / n_to_explain if n_to_explain else 0.0],
+                "seconds": [self.timings.get("total", np.nan)],
+            }
+        )
+
+    def __repr__(self) -> str:
+        result = self.to_pandas()
+        status = result.people["status"].value_counts()
+        counts = ", ".join(f"{status.get(s, 0)} {s}" for s in (ANSWERED, ALREADY, UNANSWERED))
+        return f"Counterfactuals({len(result.people)} people: {counts}; {len(result.frame)} rows)"
+
+
+def make_counterfactuals(
+    rows: EncodedRows,
+    scored: ScoredRows,
+    answers: ResultRows,
+    misses: ResultRows,
+    reasons: Mapping[int, str],
+    *,
+    n_evaluated: int = 0,
+    n_unstable: int = 0,
+    stopped: bool = False,
+    timings: Mapping[str, float],
+) -> Counterfactuals[Any]:
+    """A result in the kind of frame of the factuals.
+
+    Parameters
+    ----------
+    rows, scored
+        The factuals, and what the predictor says of them.
+    answers, misses
+        Counterfactuals, by person and rank, and the nearest misses of people without any.
+    reasons
+        Why people have no answer, by position among the factuals.
+    n_evaluated, n_unstable, stopped, timings
+        As in :class:`Counterfactuals`.
+    """
+    labels = rows.labels
+    if isinstance(labels, pd.MultiIndex):
+        labels = labels.to_flat_index()
+    labels = labels.rename("factual")
+    index = pd.MultiIndex.from_arrays(
+        [labels.take(answers.owner), answers.rank], names=["factual", "rank"]
+    )
+    measures = {name: answers.measures[name] for name in ("score", "sparsity", "gower")}
+    measures["l1"] = measures["gower"] * len(rows.schema.features)
+    result = Counterfactuals(
+        factuals=rows.as_given(rows.frame).set_axis(labels),
+        frame=answers.frame.set_axis(index),
+        measures=pd.DataFrame(measures | dict(answers.measures), index=index),
+        owner=answers.owner,
+        people=make_people(rows, scored, answers, misses, reasons).set_axis(labels),
+        nearest_misses=misses.frame.set_axis(labels.take(misses.owner)),
+        n_evaluated=n_evaluated,
+        n_unstable=n_unstable,
+        stopped=stopped,
+        timings=dict(timings),
+    )
+    return _to_native(result, rows.adapter)
+
+
+def _to_native(
+    result: Counterfactuals[pd.DataFrame], adapter: FrameAdapter
+) -> Counterfactuals[Any]:
+    """The same result in another kind of frame."""
+    if not adapter.needs_conversion:
+        return result
+    rows = {name: adapter.rows_to_native(getattr(result, name)) for name in _ROWS}
+    tables = {name: adapter.table_to_native(getattr(result, name)) for name in _TABLES}
+    return replace(result, **rows, **tables, _adapter=adapter, _in_pandas=result)
