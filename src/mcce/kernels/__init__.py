@@ -8,12 +8,12 @@ of the package.
 
 from ._types import BoolArray, Codes, FloatArray, IntArray, WordArray
 from .native import (
+    RowTable,
     Forest,
     Holdings,
     Neighbours,
     build_neighbours,
     enumerate_rows,
-    first_equal,
     first_of_each,
     gather_holdings,
     grow_tree,
@@ -51,6 +51,7 @@ from .reference import (
 )
 
 __all__ = [
+    "RowTable",
     "DRAWS_VERSION",
     "LEAF",
     "MISSING",
@@ -78,7 +79,6 @@ __all__ = [
     "differences",
     "draw_keys",
     "enumerate_rows",
-    "first_equal",
     "first_of_each",
     "fixed_point",
     "gather_holdings",

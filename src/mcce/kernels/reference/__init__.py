@@ -4,7 +4,6 @@ from ._compare import (
     Comparison,
     Listing,
     differences,
-    first_equal,
     first_of_each,
     rank,
     rows_as_bytes,
@@ -18,7 +17,10 @@ from ._random import DRAWS_VERSION, draw_keys, person_keys, pick
 from ._sample import Guide, Limits, hold, leaf_frequency, sample
 from ._trees import LEAF, Forest, Trees, descend, join
 
+from ._rows import RowTable
+
 __all__ = [
+    "RowTable",
     "DRAWS_VERSION",
     "LEAF",
     "MISSING",
@@ -41,7 +43,6 @@ __all__ = [
     "differences",
     "draw_keys",
     "enumerate_rows",
-    "first_equal",
     "first_of_each",
     "fixed_point",
     "gather_holdings",
