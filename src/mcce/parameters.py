@@ -7,6 +7,7 @@ predictor or a seam must say about a parameter is checked there.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from numbers import Integral, Real
 from typing import Any
 
@@ -68,7 +69,7 @@ def learned_parameters(given: Any) -> dict[str, Any]:
     return {name: _frozen(value) for name, value in values.items()}
 
 
-def check_unchanged(given: Any, learned: dict[str, Any]) -> None:
+def check_unchanged(given: Any, learned: Mapping[str, Any]) -> None:
     """Raise if a parameter that fit builds on was set anew after it."""
     now = learned_parameters(given)
     for name in dict.fromkeys([*learned, *now]):

@@ -8,10 +8,10 @@ of the package.
 
 from ._types import BoolArray, Codes, FloatArray, IntArray, WordArray
 from .native import (
-    RowTable,
     Forest,
     Holdings,
     Neighbours,
+    RowTable,
     build_neighbours,
     enumerate_rows,
     first_of_each,
@@ -51,7 +51,6 @@ from .reference import (
 )
 
 __all__ = [
-    "RowTable",
     "DRAWS_VERSION",
     "LEAF",
     "MISSING",
@@ -72,6 +71,7 @@ __all__ = [
     "Neighbours",
     "Numbers",
     "Person",
+    "RowTable",
     "Trees",
     "WordArray",
     "build_neighbours",

@@ -15,7 +15,7 @@ import numpy as np
 from ..candidates import Candidates
 from ..distances import Gower
 from ..kernels import BoolArray, IntArray, Listing, rank
-from ..protocols import Distance, Rule
+from ..protocols import CandidateFilter, Distance
 from .diversity import POOL
 
 # Candidates listed per person at first.
@@ -50,7 +50,7 @@ class Ranking:
     tolerance: float = 0.0
     max_sparsity: int | None = None
     max_distance: float | None = None
-    filters: tuple[Rule, ...] = ()
+    filters: tuple[CandidateFilter, ...] = ()
     diversity: float | None = None
 
     @property

@@ -110,6 +110,17 @@ class Selection(NamedTuple):
     sparsity: Codes
     gower: FloatArray
 
+    @classmethod
+    def concat(cls, parts: Sequence[Selection]) -> Selection:
+        """All parts as one."""
+        dtypes = np.int64, np.int32, np.int64, np.int32, np.float64
+        empty = [np.empty(0, dtype) for dtype in dtypes]
+        return cls._make(map(np.concatenate, zip(empty, *parts, strict=True)))
+
+    def take(self, places: BoolArray | IntArray) -> Selection:
+        """The candidates at the given places."""
+        return Selection._make(array[places] for array in self)
+
     def to_answers(self, cache: PredictionCache) -> Answers:
         """The candidates as answers, by person and rank."""
         candidates = cache.candidates
@@ -166,9 +177,8 @@ class LazyValidation:
 
     def selection(self) -> Selection:
         """The valid candidates that everybody gets."""
-        empty = Selection(*(np.empty(0, t) for t in (np.int64, np.int32, np.int64, np.int32)), np.empty(0))
-        parts = zip(empty, *self._selected, strict=True)
-        selected, ranking = Selection(*map(np.concatenate, parts)), self.ranked.ranking
+        ranking = self.ranked.ranking
+        selected = Selection.concat(self._selected)
         if ranking.diversity is None:
             return selected
         rank = diverse_ranks(
@@ -180,7 +190,7 @@ class LazyValidation:
             n_counterfactuals=ranking.n_counterfactuals,
             diversity=ranking.diversity,
         )
-        return Selection(*(array[rank > 0] for array in selected._replace(rank=rank)))
+        return selected._replace(rank=rank).take(rank > 0)
 
     def _validate(self, person: IntArray, place: IntArray) -> BoolArray:
         """Whether people's candidates at these places are valid, shape (n_people, n_places)."""

@@ -241,6 +241,30 @@ class ExactSearch:
         )
 
 
+def _check_below_one(name: str, value: Any, expected: str) -> None:
+    check_real(name, value, expected, most=1.0)
+    if value == 1:
+        raise ParameterError(f"{name} must be {expected}, got {value!r}.")
+
+
+def _check_samples(n_samples: Any, max_samples: Any) -> None:
+    check_count("n_samples", n_samples)
+    if max_samples is None:
+        return
+    check_count("max_samples", max_samples)
+    if max_samples < n_samples:
+        raise ParameterError(
+            f"max_samples must be at least n_samples, {n_samples}, got {max_samples!r}."
+        )
+
+
+def _check_bounds(max_sparsity: Any, max_distance: Any) -> None:
+    if max_sparsity is not None:
+        check_count("max_sparsity", max_sparsity, least=0)
+    if max_distance is not None:
+        check_real("max_distance", max_distance, "a number >= 0", infinite=True)
+
+
 def _sampling(**changes: Any) -> Search:
     """A search whose draws are the answers."""
     return Search(n_targets=0, support=None, extra_changes=0, prefer="distance", **changes)
@@ -271,27 +295,3 @@ def find_search(search: Any) -> Search | ExactSearch:
             f"search must be one of {list(PRESETS)!r}, a Search or an ExactSearch, got {search!r}."
         )
     return search
-
-
-def _check_below_one(name: str, value: Any, expected: str) -> None:
-    check_real(name, value, expected, most=1.0)
-    if value == 1:
-        raise ParameterError(f"{name} must be {expected}, got {value!r}.")
-
-
-def _check_samples(n_samples: Any, max_samples: Any) -> None:
-    check_count("n_samples", n_samples)
-    if max_samples is None:
-        return
-    check_count("max_samples", max_samples)
-    if max_samples < n_samples:
-        raise ParameterError(
-            f"max_samples must be at least n_samples, {n_samples}, got {max_samples!r}."
-        )
-
-
-def _check_bounds(max_sparsity: Any, max_distance: Any) -> None:
-    if max_sparsity is not None:
-        check_count("max_sparsity", max_sparsity, least=0)
-    if max_distance is not None:
-        check_real("max_distance", max_distance, "a number >= 0", infinite=True)

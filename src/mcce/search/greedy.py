@@ -52,7 +52,7 @@ class GreedyWalk:
         self.targets: Codes = cache.candidates.select(self.person, self.draw).codes
         walks = np.arange(self.person.size)
         # Labels without scores show no direction, so the walk starts at the target.
-        start = np.full_like(self.targets, OWN) if settings.decision.graded else self.targets
+        start = np.full_like(self.targets, OWN) if settings.decision.has_scores else self.targets
         self._visit(walks, self.targets)
         self.at: IntArray = self._visit(walks, start)
         # With an unstable predictor even the person's own row may be a target.
@@ -67,9 +67,7 @@ class GreedyWalk:
         who, draw = np.nonzero(cache.known[group] & ~unstable[people])
         codes = candidates.select(people[who], draw).codes
         row = self.visited.place(people[who], draw, codes)
-        self.visited.store_scores(
-            row, cache.score[group[who], draw], cache.valid[group[who], draw]
-        )
+        self.visited.store_scores(row, cache.score[group[who], draw], cache.valid[group[who], draw])
 
     @property
     def ended(self) -> bool:
@@ -94,7 +92,7 @@ class GreedyWalk:
         codes = np.where(self.settings.units[unit].T, there[:, walk], here[:, walk])
         row = self._visit(walking[walk], codes)
         visited.evaluate(row)
-        order = np.lexsort((unit, -visited.merit(row), ~visited.good(row), walk))
+        order = np.lexsort((unit, -visited.desirability(row), ~visited.good(row), walk))
         best = order[_starts(walk[order])]
         self.at[walking] = row[best]
         ends = visited.good(row[best]) | (codes[:, best] == there).all(axis=0)
@@ -125,7 +123,7 @@ class GreedyWalk:
         visited.evaluate(row[as_good])
         left = np.flatnonzero(as_good & visited.valid[row])
         walk, unit, row = walk[left], unit[left], row[left]
-        order = np.lexsort((unit, -visited.merit(row), visited.n_outside[row], walk))
+        order = np.lexsort((unit, -visited.desirability(row), visited.n_outside[row], walk))
         best = order[_starts(walk[order])]
         self.at[walks[walk[best]]] = row[best]
         return walks[walk[best]]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from ..constraints.bound import Constraints
-from ..constraints.limits import Personal
+from ..constraints.collection import Constraints
+from ..constraints.limits import FactualLimits
 from ..constraints.rows import MaxChanges, Together
 from ..distances import Gower
 from ..errors import ConstraintError, NotFittedError, ParameterError
@@ -19,7 +20,7 @@ from ..model import TreeChain
 from ..plausibility.model import PlausibilityModel
 from ..postprocess.filters import ExcludeTrainingRows, InSupport, ObeysConstraint
 from ..postprocess.ranking import Ranking
-from ..protocols import Callback, Distance, RowFilter, Rule
+from ..protocols import Callback, CandidateFilter, Distance, RowFilter
 from ..tables.schema import EncodedRows
 from .config import ExactSearch, Search
 from .exact import ExactStage
@@ -98,7 +99,7 @@ def search(
         decision=fitted.decision,
         seed=fitted.seed,
         constraints=constraints,
-        personal=Personal(constraints, factuals, whole=sampling.keep_probability > 0),
+        personal=FactualLimits(constraints, factuals, whole=sampling.keep_probability > 0),
         memory=settings.memory,
         n_jobs=settings.n_jobs,
         callback=callback,
@@ -116,9 +117,7 @@ def _sampling_search(settings: Settings) -> Search:
     )
 
 
-def _stages(
-    fitted: Fitted, settings: Settings, search: Search, task: Task
-) -> Iterator[Stage]:
+def _stages(fitted: Fitted, settings: Settings, search: Search, task: Task) -> Iterator[Stage]:
     """The stages in order, each with more draws for those who have no answer yet."""
     ranking = _ranking(fitted, settings, search, task.constraints)
     _check_needs(settings, ranking.distance)
@@ -135,16 +134,17 @@ def _stages(
         supported = _supported_targets(search, model, targets)
         stage = replace(stage, ranking=supported, walk=walk, final=False)
         yield stage
-        for stage in _with_more_draws(stage, min(SUPPORTED_DRAWS * n_samples, max_samples)):
-            yield stage
-        stage = replace(stage, ranking=targets, final=True)
+        most = min(SUPPORTED_DRAWS * n_samples, max_samples)
+        yield from _with_more_draws(stage, most)
+        stage = replace(stage, ranking=targets, n_samples=most, final=True)
     yield stage
     yield from _with_more_draws(stage, max_samples)
 
 
 def _check_needs(settings: Settings, distance: Distance) -> None:
     """Raise for a setting that the search does not support."""
-    needs, unsupported = settings.search.needs, {}
+    needs = settings.search.needs
+    unsupported: dict[str, tuple[Any, Any]] = {}
     if not needs.diversity and settings.diversity is not None:
         unsupported["diversity"] = None, settings.diversity
     if needs.gower and type(distance) is not Gower:
@@ -167,7 +167,7 @@ def _with_more_draws(stage: SamplingStage, max_samples: int) -> Iterator[Samplin
 def _ranking(
     fitted: Fitted, settings: Settings, search: Search, constraints: Constraints
 ) -> Ranking:
-    filters: list[Rule] = list(_row_filters(fitted, settings, constraints))
+    filters: list[CandidateFilter] = list(_row_filters(fitted, settings, constraints))
     if search.support is not None and not search.n_targets:
         support = _plausibility(fitted, settings).support_
         filters.append(InSupport(support, support.sizes(search.support)))
@@ -198,7 +198,7 @@ def _supported_targets(search: Search, model: PlausibilityModel, targets: Rankin
     return replace(targets, filters=tuple(filters), max_sparsity=None, max_distance=None)
 
 
-def _bounds_changes(keep: Rule) -> bool:
+def _bounds_changes(keep: CandidateFilter) -> bool:
     return isinstance(keep, ObeysConstraint) and isinstance(keep.constraint, MaxChanges)
 
 
@@ -220,9 +220,7 @@ def _walk(
         extra_changes=search.extra_changes,
         n_wanted=ranking.n_wanted,
     )
-    selection = SelectionSettings(
-        search.prefer, search.extra_changes, model.knn_distance_, ranking
-    )
+    selection = SelectionSettings(search.prefer, search.extra_changes, model.knn_distance_, ranking)
     return Walk(walk, selection)
 
 
@@ -257,7 +255,7 @@ def _units(constraints: Constraints) -> BoolArray:
     unit = np.arange(constraints.schema.mutable.size)
     for constraint in constraints.of_rows:
         if isinstance(constraint, Together):
-            linked = np.isin(unit, unit[constraints.rows_of(constraint)])
+            linked = np.isin(unit, unit[constraints.mutable_positions(constraint)])
             unit[linked] = unit[linked].min()
     return np.unique(unit)[:, None] == unit
 
@@ -271,9 +269,7 @@ def _plausibility(fitted: Fitted, settings: Settings) -> PlausibilityModel:
     return fitted.plausibility
 
 
-def _row_filters(
-    fitted: Fitted, settings: Settings, constraints: Constraints
-) -> list[RowFilter]:
+def _row_filters(fitted: Fitted, settings: Settings, constraints: Constraints) -> list[RowFilter]:
     filters: list[RowFilter] = [
         ObeysConstraint(constraints, constraint) for constraint in constraints.of_rows
     ]

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from ..constraints.limits import Personal
+from ..constraints.limits import FactualLimits
 from ..kernels import BoolArray, Codes, FloatArray, Person, gower_gap
 from ..model import TreeChain
 from ..postprocess.answers import Answers
@@ -64,7 +64,7 @@ class Proof:
     """
 
     settings: ExactSettings
-    personal: Personal
+    personal: FactualLimits
     person: int
     unstable: ExcludeUnstable
     is_open: bool = True
@@ -157,7 +157,7 @@ class Proof:
         self.is_open, self.holds, self.n_left = False, holds, 0
 
 
-def _person(personal: Personal, person: int, weights: FloatArray) -> Person:
+def _person(personal: FactualLimits, person: int, weights: FloatArray) -> Person:
     """One person, and what each change would cost them."""
     rows = personal.rows
     features, one = rows.schema.features, np.array([person])

@@ -86,7 +86,9 @@ class _Rows:
     outside: BoolArray
 
 
-def select_answers(settings: SelectionSettings, candidates: Candidates, walk: GreedyWalk) -> Answers:
+def select_answers(
+    settings: SelectionSettings, candidates: Candidates, walk: GreedyWalk
+) -> Answers:
     """The best visited rows of everybody, among all that may be returned.
 
     Parameters
@@ -160,9 +162,7 @@ def _returnable(ranking: Ranking, candidates: Candidates, walk: GreedyWalk) -> _
         allowed &= sparsity <= ranking.max_sparsity
     if ranking.max_distance is not None:
         allowed &= distance <= ranking.max_distance
-    return _Rows(
-        block, numbers, person, place, sparsity, gower, distance, allowed, outside
-    )
+    return _Rows(block, numbers, person, place, sparsity, gower, distance, allowed, outside)
 
 
 def _as_block(

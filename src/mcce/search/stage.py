@@ -12,8 +12,8 @@ from typing import Protocol, Self
 
 import numpy as np
 
-from ..constraints.bound import Constraints
-from ..constraints.limits import Personal
+from ..constraints.collection import Constraints
+from ..constraints.limits import FactualLimits
 from ..kernels import IntArray
 from ..postprocess.filters import ExcludeUnstable
 from ..postprocess.validation import CachedScores
@@ -85,7 +85,7 @@ class Task:
     decision: Decision
     seed: int
     constraints: Constraints
-    personal: Personal
+    personal: FactualLimits
     memory: float
     n_jobs: int | None
     callback: Callback

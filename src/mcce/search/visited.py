@@ -119,9 +119,9 @@ class VisitedRows:
         self.valid[numbers] = valid
         self.scored[numbers] = True
 
-    def merit(self, numbers: IntArray) -> FloatArray:
+    def desirability(self, numbers: IntArray) -> FloatArray:
         """How good the scores of rows are, larger being better."""
-        return self.settings.decision.merit(self.score[numbers]).round(DECIMALS)
+        return self.settings.decision.desirability(self.score[numbers]).round(DECIMALS)
 
     def check(self, numbers: IntArray) -> None:
         """Check rows against the filters and the support, unless that was done."""

@@ -14,13 +14,11 @@ from ._grow import Classes, Columns, Growth, Numbers, Response, fixed_point, gro
 from ._nearest import Neighbours, nearest
 from ._nonconformity import Holdings, gather_holdings, nonconformity
 from ._random import DRAWS_VERSION, draw_keys, person_keys, pick
+from ._rows import RowTable
 from ._sample import Guide, Limits, hold, leaf_frequency, sample
 from ._trees import LEAF, Forest, Trees, descend, join
 
-from ._rows import RowTable
-
 __all__ = [
-    "RowTable",
     "DRAWS_VERSION",
     "LEAF",
     "MISSING",
@@ -38,6 +36,7 @@ __all__ = [
     "Numbers",
     "Person",
     "Response",
+    "RowTable",
     "Trees",
     "descend",
     "differences",
