@@ -233,7 +233,7 @@ def _unpack_plausibility(
         raise ValueError("the accepted rows hold codes without a value")
     support = unpack_support(plain["support"], schema)
     rows = EncodedRows.from_codes(schema, codes)
-    return {"plausibility": PlausibilityModel().keep(support, rows)}
+    return {"plausibility": PlausibilityModel.from_support(support, rows)}
 
 
 def _whole(value: Any) -> int:

@@ -139,7 +139,7 @@ def _order(settings: SelectionSettings, rows: _Rows, walk: GreedyWalk) -> IntArr
     )
     if cost is None:
         n_features = rows.block.comparison.n_features
-        price = WEIGHTS.change + WEIGHTS.typical_change * settings.knn_distance.usual
+        price = WEIGHTS.change + WEIGHTS.typical_change * settings.knn_distance.median
         cost = knn_distance + WEIGHTS.l1 * rows.distance * n_features + price * above
     return np.lexsort((cost, excess, copy, rows.outside, ~rows.allowed), axis=-1)
 
