@@ -1,22 +1,34 @@
-// Step 3: duplicates among candidates, and the best of them.
+// Step 3: duplicates among candidates, the best of them, and numbers for visited rows.
 #include <cstdint>
+#include <mutex>
 #include <utility>
 #include <vector>
 
 #include "arrays.hpp"
 #include "mcce/compare.hpp"
 #include "mcce/forest.hpp"
+#include "mcce/row_table.hpp"
 
 namespace {
 
-Out<std::int64_t> first_equal(const In<std::int32_t, 2>& rows) {
-    std::vector<std::int64_t> first(rows.shape(0));
-    {
-        nb::gil_scoped_release release;
-        mcce::first_equal(rows.data(), rows.shape(0), rows.shape(1), first.data());
+// A table that one thread fills at a time.
+struct LockedRowTable {
+    explicit LockedRowTable(std::size_t width) : table(width) {}
+
+    Out<std::int64_t> place(const In<std::int32_t, 2>& rows) {
+        mcce::require(rows.shape(1) == table.width(), "the rows have another width than the table");
+        std::vector<std::int64_t> numbers(rows.shape(0));
+        {
+            nb::gil_scoped_release release;
+            const std::lock_guard<std::mutex> lock(mutex);
+            table.place(rows.data(), rows.shape(0), numbers.data());
+        }
+        return give(std::move(numbers));
     }
-    return give(std::move(first));
-}
+
+    mcce::RowTable table;
+    std::mutex mutex;
+};
 
 Out<std::uint8_t> first_of_each(const In<std::int32_t, 3>& codes) {
     const std::size_t n_columns = codes.shape(0), n_groups = codes.shape(1), n_draws = codes.shape(2);
@@ -115,7 +127,7 @@ nb::tuple rank(const In<std::int32_t, 3>& codes, const nb::list& numbers,
 }  // namespace
 
 void bind_rank(nb::module_& module) {
-    module.def("first_equal", &first_equal);
+    nb::class_<LockedRowTable>(module, "RowTable").def(nb::init<std::size_t>()).def("place", &LockedRowTable::place);
     module.def("first_of_each", &first_of_each);
     module.def("rank", &rank);
 }

@@ -13,31 +13,6 @@
 
 namespace mcce {
 
-// For each row, the place of the first row equal to it.
-//   rows   (n_rows, width)
-inline void first_equal(const std::int32_t* rows, std::size_t n_rows, std::size_t width, std::int64_t* first) {
-    std::size_t size = 16;
-    while (size < 2 * n_rows) size *= 2;
-    std::vector<std::int64_t> table(size, -1);
-    std::vector<std::uint64_t> hash(n_rows, 0);
-    for (std::size_t row = 0; row < n_rows; ++row) {
-        const std::int32_t* cells = rows + row * width;
-        std::uint64_t& own = hash[row];
-        for (std::size_t j = 0; j < width; ++j)
-            own = (own ^ static_cast<std::uint32_t>(cells[j])) * 0x9FB21C651E98DF25ULL + (own >> 29);
-        first[row] = static_cast<std::int64_t>(row);
-        std::size_t slot = mix(own) & (size - 1);
-        for (; table[slot] >= 0; slot = (slot + 1) & (size - 1)) {
-            const auto other = static_cast<std::size_t>(table[slot]);
-            if (hash[other] == own && std::equal(cells, cells + width, rows + other * width)) {
-                first[row] = table[slot];
-                break;
-            }
-        }
-        if (table[slot] < 0) table[slot] = static_cast<std::int64_t>(row);
-    }
-}
-
 // Marks the first draw of each distinct candidate of one group.
 //   codes   column j of draw k at codes[j * stride + k]
 inline void first_of_each(const std::int32_t* codes, std::size_t n_columns, std::size_t stride,

@@ -1,45 +1,100 @@
 """What scikit-learn expects of an estimator, apart from what the explainer does.
 
 The predictor is a parameter that is given and not trained: cloning keeps it, and its own
-parameters are not ours.
+parameters are not ours. What ``fit`` learned is one frozen value, ``fitted_``; the attributes that
+end with an underscore are views of it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
 from .errors import NotFittedError
+from .fitted import Fitted
 from .parameters import check_parameters, check_unchanged
+from .plausibility.model import PlausibilityModel
+from .predictors.decision import Decision
+from .protocols import Distance, Generator
 from .tables.frames import ArrayAdapter
 from .tables.schema import Schema
 
 
 class Estimator(BaseEstimator):
-    """Parameters, clones, tags, and whether it is fitted."""
+    """Parameters, clones, tags, and the learned attributes."""
 
-    _learned: dict[str, Any]
+    fitted_: Fitted
 
-    def _keep_names(self, schema: Schema) -> None:
-        """Number and names of the columns, as scikit-learn keeps them."""
-        self.n_features_in_: int = len(schema.features)
-        self.__dict__.pop("feature_names_in_", None)
+    @property
+    def schema_(self) -> Schema:
+        """The columns of the training data."""
+        return self.fitted_.schema
+
+    @property
+    def decision_(self) -> Decision:
+        """How the predictor is called and what is desired of it."""
+        return self.fitted_.decision
+
+    @property
+    def generator_(self) -> Generator:
+        """The fitted model of step 1."""
+        return self.fitted_.generator
+
+    @property
+    def distance_(self) -> Distance:
+        """The fitted distance."""
+        return self.fitted_.distance
+
+    @property
+    def n_desired_(self) -> int:
+        """Number of training rows with the desired decision."""
+        return self.fitted_.n_desired
+
+    @property
+    def seed_(self) -> int:
+        """Seed of all draws."""
+        return self.fitted_.seed
+
+    @property
+    def plausibility_(self) -> PlausibilityModel | None:
+        """What accepted training rows look like; None if the search does not need it."""
+        return self.fitted_.plausibility
+
+    @property
+    def timings_(self) -> Mapping[str, float]:
+        """Wall-clock seconds of fitting, by step."""
+        return self.fitted_.seconds
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of columns of the training data."""
+        return len(self.fitted_.schema.features)
+
+    @property
+    def feature_names_in_(self) -> np.ndarray:
+        """Names of the columns, where they have names that are all strings."""
+        schema = self.fitted_.schema
         unnamed = isinstance(schema.adapter, ArrayAdapter) and not schema.adapter.named
-        if not unnamed and all(isinstance(name, str) for name in schema.names):
-            self.feature_names_in_ = np.array(schema.names, dtype=object)
+        if unnamed or not all(isinstance(name, str) for name in schema.names):
+            raise AttributeError("feature_names_in_ needs columns whose names are all strings.")
+        return np.array(schema.names, dtype=object)
 
-    def _check_ready(self) -> None:
-        self._check_fitted()
+    def _check_ready(self) -> Fitted:
+        """What ``fit`` learned, if it still goes with the parameters."""
+        fitted = self._check_fitted()
         check_parameters(self)
-        check_unchanged(self, self._learned)
+        check_unchanged(self, fitted.parameters)
+        return fitted
 
-    def _check_fitted(self) -> None:
-        if not hasattr(self, "generator_"):
+    def _check_fitted(self) -> Fitted:
+        if not hasattr(self, "fitted_"):
             raise NotFittedError(
                 "This MCCE is not fitted yet. Call fit with the training data before explaining."
             )
+        return self.fitted_
 
     def __sklearn_clone__(self) -> Self:
         """An unfitted copy with the same predictor: it is given, not trained here."""
@@ -50,7 +105,18 @@ class Estimator(BaseEstimator):
         )
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Parameters by name; those of the generator too, but never those of the predictor."""
+        """Parameters by name, including those of the generator but not those of the predictor.
+
+        Parameters
+        ----------
+        deep
+            Whether to include the parameters of the generator.
+
+        Returns
+        -------
+        dict
+            Values by name.
+        """
         params: dict[str, Any] = super().get_params(deep=False)
         if deep and hasattr(self.generator, "get_params"):
             nested = self.generator.get_params()

@@ -10,40 +10,35 @@ from __future__ import annotations
 import math
 import os
 import time
-import warnings
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any, overload
+from dataclasses import replace
+from typing import Any, Literal, Self, cast, overload
 
 import numpy as np
 import pandas as pd
+from sklearn.base import clone
 
 from .analysis.relaxation import relaxations
 from .analysis.robustness import Trial, measure_robustness
 from .constraints.collection import Constraints
-from .counterfactuals import UNANSWERED, Counterfactuals, FrameT
+from .counterfactuals import Counterfactuals, FrameT
 from .distances import find_distance
-from .errors import McceWarning, ParameterError
+from .errors import ParameterError
 from .estimator import Estimator
 from .execution.progress import Clock, ProgressBar
-from .kernels import FloatArray, IntArray, rows_as_bytes
-from .model import find_generator, require, visit_order_of
+from .fitted import Fitted, learn
+from .kernels import FloatArray, IntArray
+from .model import find_generator, require
 from .parameters import check_parameters, check_real, check_trial, learned_parameters
-from .plausibility.model import PlausibilityModel
-from .predictors.decision import Decision
-from .predictors.desired import make_decision
 from .protocols import Callback, Distance, Generator, Progress
 from .saving import restore, save
-from .search.config import ExactSearch, Search, find_search
+from .search.config import ExactSearch, Search, SearchName, find_search
 from .search.outcome import Outcome
-from .search.plan import make_plan
-from .search.result import to_counterfactuals
-from .search.runner import search
+from .search.plan import Settings, search
+from .search.result import plausibility_measures, to_counterfactuals, warn_of_gaps
 from .tables.columns import Kind
-from .tables.schema import EncodedRows, Schema
-
-NO_DESIRED = "no training row has the desired decision"
-# Share of real accepted rows by which answers are judged if the search asks for none.
-SHARE = 0.95
+from .tables.frames import ArrayAdapter
+from .tables.schema import EncodedRows
 
 
 class MCCE(Estimator):
@@ -76,9 +71,6 @@ class MCCE(Estimator):
         ``"exact"``, the best row that the model could draw, see :class:`ExactSearch`.
     n_samples
         Candidates per person, the K of the paper; None: what the search says, 1000 for the paper's.
-    max_samples
-        People without an answer get further candidates up to so many; None: what the search says,
-        no further ones for the paper's.
     max_seconds
         A call of ``explain`` stops after about so long and returns what was found by then.
     n_counterfactuals
@@ -87,17 +79,10 @@ class MCCE(Estimator):
         From 0 to 1, how much difference between several counterfactuals of a person counts against
         distance; see :mod:`mcce.diversity` for the rule. The first stays the same. None: the best
         ones, however alike.
-    max_sparsity, max_distance
-        Upper bounds on the number of changes and on the distance of what is returned.
-    rank_by
-        What makes a candidate better, the decisive first: ``"sparsity"``, ``"distance"``.
     distance
         ``"gower"`` or a distance object.
     exclude_training_rows
         Never return an exact copy of a training row.
-    tolerance
-        Share of the training range up to which a numeric difference is not counted as a change.
-        Only to reproduce tables that were counted so; 0 counts exactly.
     memory
         Megabytes that the candidates of one block of people may take.
     n_jobs
@@ -147,20 +132,15 @@ class MCCE(Estimator):
         immutable: Sequence[Hashable] | None = None,
         kinds: Mapping[Hashable, Kind] | None = None,
         score_class: Hashable | None = None,
-        generator: str | Generator = "trees",
+        generator: Literal["trees"] | Generator = "trees",
         constraints: Any = None,
-        search: str | Search | ExactSearch = "paper",
+        search: SearchName | Search | ExactSearch = "paper",
         n_samples: int | None = None,
-        max_samples: int | None = None,
         max_seconds: float | None = None,
         n_counterfactuals: int = 1,
         diversity: float | None = None,
-        max_sparsity: int | None = None,
-        max_distance: float | None = None,
-        rank_by: Sequence[str] = ("sparsity", "distance"),
-        distance: str | Distance = "gower",
+        distance: Literal["gower"] | Distance = "gower",
         exclude_training_rows: bool = False,
-        tolerance: float = 0.0,
         memory: float = 256.0,
         n_jobs: int | None = None,
         random_state: int | None = None,
@@ -175,73 +155,60 @@ class MCCE(Estimator):
         self.constraints = constraints
         self.search = search
         self.n_samples = n_samples
-        self.max_samples = max_samples
         self.max_seconds = max_seconds
         self.n_counterfactuals = n_counterfactuals
         self.diversity = diversity
-        self.max_sparsity = max_sparsity
-        self.max_distance = max_distance
-        self.rank_by = rank_by
         self.distance = distance
         self.exclude_training_rows = exclude_training_rows
-        self.tolerance = tolerance
         self.memory = memory
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
 
     def fit(
-        self, X: Any, y: Any = None, *, feature_names: Sequence[Hashable] | None = None
-    ) -> MCCE:
-        """Learn from training data how the mutable features go with the rest (step 1).
+        self, X: FrameT, y: Any = None, *, feature_names: Sequence[Hashable] | None = None
+    ) -> Self:
+        """Learn from training data how the mutable features depend on the rest (step 1).
 
         Parameters
         ----------
         X
             Training rows: a pandas or polars frame, a pyarrow table or a 2-D array. The predictor
-            is always handed this kind.
+            always receives this kind of frame.
         y
             Ignored: the decisions come from the predictor.
         feature_names
-            Names for the columns of an array; x0, x1, … if there are none.
+            Names for the columns of an array; x0, x1, … by default.
+
+        Returns
+        -------
+        MCCE
+            The fitted explainer.
+
+        Raises
+        ------
+        ParameterError, SchemaError, ConstraintError, PredictorError
+            If a parameter, a column, a constraint or the predictor cannot be used.
         """
         check_parameters(self)
-        generator, distance = find_generator(self.generator), find_distance(self.distance)
-        needs_plausibility = find_search(self.search).needs_plausibility
-        clock = Clock()
-        rows = Schema.learn_rows(
-            X, immutable=self.immutable, kinds=self.kinds, feature_names=feature_names
+        self.fitted_ = learn(
+            X,
+            predictor=self.predictor,
+            desired=self.desired,
+            immutable=self.immutable,
+            kinds=self.kinds,
+            score_class=self.score_class,
+            feature_names=feature_names,
+            generator=find_generator(self.generator),
+            distance=find_distance(self.distance),
+            constraints=self.constraints,
+            plausibility=find_search(self.search).needs.plausibility,
+            training_rows=bool(self.exclude_training_rows),
+            seed=_seed(self.random_state),
+            n_jobs=self.n_jobs,
+            verbose=bool(self.verbose),
+            parameters=learned_parameters(self),
         )
-        schema = rows.schema
-        Constraints.bind(self.constraints, schema)
-        clock.stop("encode")
-        decision = make_decision(
-            self.predictor, self.desired, score_class=self.score_class, adapter=schema.adapter
-        )
-        desired = decision.score(rows.frame).valid
-        clock.stop("decision")
-        seed = _seed(self.random_state)
-        generator = generator.fit(
-            rows, desired, seed=seed, n_jobs=self.n_jobs, verbose=self.verbose
-        )
-        clock.stop("model")
-        self.schema_: Schema = schema
-        self.decision_: Decision = decision
-        self.generator_: Generator = generator
-        self.distance_: Distance = distance.fit(schema, rows, desired)
-        self.n_desired_: int = int(desired.sum())
-        self.plausibility_: PlausibilityModel | None = None
-        if needs_plausibility and desired.any():
-            order = visit_order_of(generator, schema)
-            self.plausibility_ = PlausibilityModel().fit(rows, desired, order, self.n_jobs)
-            clock.stop("plausibility")
-        self.seed_: int = seed
-        self.training_rows_: np.ndarray | None = None
-        if self.exclude_training_rows:
-            self.training_rows_ = np.unique(rows_as_bytes(rows.exact.T))
-        self._keep_names(schema)
-        self.timings_: dict[str, float] = clock.seconds
-        self._learned: dict[str, Any] = learned_parameters(self)
         return self
 
     @overload
@@ -255,40 +222,60 @@ class MCCE(Estimator):
     def explain(
         self, X: Any, *, constraints: Any = None, callback: Callback | None = None
     ) -> Counterfactuals[Any]:
-        """Counterfactuals for people (steps 2 and 3).
+        """Find counterfactuals for people (steps 2 and 3).
 
-        People who are already decided as desired are reported, not explained. Finding nothing is
+        People who already have the desired decision are reported, not explained. Finding nothing is
         an answer: see ``result.missing`` for the reasons.
 
         Parameters
         ----------
         X
-            People, with the columns of the training data in any order, in any kind of frame: the
-            result comes in that kind.
+            People, with the columns of the training data in any order. The result comes in the same
+            kind of frame.
         constraints
-            Further constraints for this call, e.g. what is frozen for some of these people.
-        watch
-            Called between waves of questions to the predictor with how far the work has come;
-            return True to stop and keep what was found.
+            Further constraints for this call, for example what is frozen for some of these people.
+        callback
+            Called with a :class:`~mcce.protocols.Progress` between predictor calls. Return True to
+            stop and keep what was found.
+
+        Returns
+        -------
+        Counterfactuals
+            Counterfactuals, their measures, and what became of everybody.
+
+        Raises
+        ------
+        NotFittedError
+            If the explainer is not fitted, or a parameter that ``fit`` depends on was changed.
+        ParameterError, SchemaError, ConstraintError, PredictorError
+            If a parameter, a column, a constraint or the predictor cannot be used.
+
+        Warns
+        -----
+        McceWarning
+            If people have no counterfactual, the predictor is unstable, or nobody with the desired
+            decision shares a person's immutable values.
         """
-        self._check_ready()
+        fitted = self._check_ready()
         if callback is not None and not callable(callback):
             raise ParameterError(
-                f"watch must be a function that is told the progress, got {callback!r}."
+                f"callback must be a function of the progress or None, got {callback!r}."
             )
         clock = Clock()
         bound = self._bind(constraints)
-        rows = self.schema_.encode(X)
+        rows = fitted.schema.encode(X)
         clock.stop("encode")
-        scored = self.decision_.score(rows.frame)
+        scored = fitted.decision.score(rows.frame)
         clock.stop("decision")
-        found = self._search(rows, np.flatnonzero(~scored.valid), bound, callback)
-        seconds = clock.seconds | found.seconds | {"total": clock.total()}
-        result = to_counterfactuals(rows, scored, found, seconds, self._looks(found))
-        self._warn(result)
+        people = np.flatnonzero(~scored.valid)
+        outcome = self._search(fitted, bound, rows, people, callback)
+        seconds = clock.seconds | dict(outcome.seconds) | {"total": clock.total()}
+        measures = plausibility_measures(fitted, find_search(self.search), outcome)
+        result = to_counterfactuals(rows, scored, outcome, seconds, measures)
+        warn_of_gaps(result)
         return result
 
-    def relax(self, X: Any, training: Any = None, *, constraints: Any = None) -> Any:
+    def relax(self, X: FrameT, training: Any = None, *, constraints: Any = None) -> Any:
         """What would give people without an answer one, if it alone were lifted.
 
         Parameters
@@ -296,13 +283,41 @@ class MCCE(Estimator):
         X
             People, with the columns of the training data in any order.
         training
-            The training data once more, to try immutable features too: each is learned anew as
-            mutable, which takes as long as fitting. None: immutable features are not tried.
+            The training data, to try immutable features too: each is modelled again as mutable,
+            which takes as long as fitting. None does not try immutable features.
         constraints
             Further constraints, as in :meth:`explain`.
+
+        Returns
+        -------
+        frame
+            One row per person without an answer and thing that could be lifted: ``factual``,
+            ``lifted``, ``kind`` ("constraint", "bound" or "immutable"), whether the person is then
+            ``answered``, and the ``sparsity`` and ``gower`` of the best answer. It is the kind of
+            frame that ``X`` is.
+
+        Raises
+        ------
+        NotFittedError
+            If the explainer is not fitted, or a parameter that ``fit`` depends on was changed.
         """
-        self._check_ready()
-        return relaxations(self, X, training, self._bind(constraints))
+        fitted = self._check_ready()
+
+        def refit(immutable: list[Hashable]) -> Fitted:
+            freer = clone(self).set_params(immutable=immutable, random_state=fitted.seed)
+            adapter = fitted.schema.adapter
+            named = isinstance(adapter, ArrayAdapter) and adapter.named
+            names = fitted.schema.names if named and isinstance(training, np.ndarray) else None
+            return cast("Fitted", freer.fit(training, feature_names=names).fitted_)
+
+        return relaxations(
+            fitted,
+            self._settings(),
+            X,
+            self._bind(constraints),
+            refit=None if training is None else refit,
+            verbose=bool(self.verbose),
+        )
 
     def robustness(
         self,
@@ -312,112 +327,128 @@ class MCCE(Estimator):
         scale: float = 0.05,
         random_state: int | None = None,
     ) -> FrameT:
-        """How firmly the counterfactuals of a result stand, one row each with its index.
-
-        ``valid``: whether a fresh call of the predictor says so. ``margin``: how far inside the
-        desired set it is, see :meth:`Decision.margin`. ``stability``: share of small moves of its
-        changed numbers that keep it valid, NaN if none can move. ``partial``: share of the proper
-        subsets of its changes that are valid already, NaN if there are none; ``minimal``: whether
-        none is. ``n_evaluated``: rows the predictor was asked about.
+        """How robust the counterfactuals of a result are.
 
         Parameters
         ----------
         result
             What :meth:`explain` returned.
-        n_perturbations, scale
-            Moves of each at most, and how far a number may move as a share of its training range;
-            see :mod:`mcce.robustness`.
+        n_perturbations
+            Perturbations of each counterfactual, at most.
+        scale
+            How far a number may move, as a share of its training range.
         random_state
-            Seed of the moves; None is ``seed_``.
+            Seed of the perturbations; None is ``seed_``.
+
+        Returns
+        -------
+        frame
+            One row per counterfactual, with its index: ``valid`` (in a fresh predictor call),
+            ``margin`` (how far inside the desired set, see :meth:`Decision.margin`), ``stability``
+            (share of small perturbations of the changed numbers that stay valid), ``partial``
+            (share of proper subsets of the changes that are valid already), ``minimal`` (whether
+            none is) and ``n_evaluated`` (rows scored). Undefined values are NaN.
+
+        Raises
+        ------
+        NotFittedError
+            If the explainer is not fitted, or a parameter that ``fit`` depends on was changed.
+        ParameterError
+            If a parameter cannot have its value.
         """
-        self._check_ready()
+        fitted = self._check_ready()
         check_trial(n_perturbations, scale, random_state)
-        seed = self.seed_ if random_state is None else int(random_state)
-        trial = Trial(self.decision_, int(n_perturbations), float(scale), seed)
-        return measure_robustness(trial, self.schema_, result, verbose=self.verbose)
+        seed = fitted.seed if random_state is None else int(random_state)
+        trial = Trial(fitted.decision, int(n_perturbations), float(scale), seed)
+        return measure_robustness(trial, fitted.schema, result, verbose=bool(self.verbose))
 
-    def log_likelihood(self, X: Any) -> FloatArray:
-        """Log-probability of each row's mutable values given its immutable ones, if desired.
+    def log_likelihood(self, X: FrameT) -> FloatArray:
+        """Log-probability of rows under the model, given the desired decision.
 
-        Minus infinity for a row that the model could not have drawn.
+        Parameters
+        ----------
+        X
+            Rows, with the columns of the training data in any order.
+
+        Returns
+        -------
+        (n_rows,)
+            Log-probability of the mutable values given the immutable ones; minus infinity for a row
+            that the model could not draw.
+
+        Raises
+        ------
+        NotFittedError
+            If the explainer is not fitted.
+        ParameterError
+            If the generator has no density.
         """
-        self._check_fitted()
-        generator = require(self.generator_, "density", "log_likelihood asks how likely rows are")
-        return generator.log_likelihood(self.schema_.encode(X))
+        fitted = self._check_fitted()
+        generator = require(fitted.generator, "density", "log_likelihood needs densities of rows")
+        return generator.log_likelihood(fitted.schema.encode(X))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Put the fitted explainer, without its predictor, into a file for :func:`load`.
+        """Write the fitted explainer, without its predictor, to a file for :func:`mcce.load`.
 
-        The file holds no code. It does hold training values, feature by feature; whole training
-        rows only with ``exclude_training_rows``, and whole accepted ones with a search that goes by
-        what accepted rows look like.
+        The file holds no code. It holds training values, feature by feature; whole training rows
+        only with ``exclude_training_rows``, and whole accepted ones with a search that uses them.
+
+        Parameters
+        ----------
+        path
+            The file; one that exists is replaced.
+
+        Raises
+        ------
+        NotFittedError
+            If the explainer is not fitted, or a parameter that ``fit`` depends on was changed.
+        SavedFileError
+            If the file cannot be written.
+        ParameterError
+            If a parameter cannot be saved.
         """
-        self._check_ready()
-        save(self, path)
+        fitted = self._check_ready()
+        parameters = self.get_params(deep=False)
+        del parameters["predictor"]
+        save(parameters, fitted, path)
 
     def _bind(self, more: Any) -> Constraints:
         """The constraints of the explainer and of one call."""
-        usual = Constraints.bind(self.constraints, self.schema_)
-        return usual.joined(Constraints.bind(more, self.schema_))
+        schema = self.fitted_.schema
+        return Constraints.bind(self.constraints, schema).joined(Constraints.bind(more, schema))
+
+    def _settings(self) -> Settings:
+        return Settings(
+            search=find_search(self.search),
+            n_samples=self.n_samples,
+            n_counterfactuals=self.n_counterfactuals,
+            diversity=self.diversity,
+            exclude_training_rows=bool(self.exclude_training_rows),
+            memory=self.memory,
+            n_jobs=self.n_jobs,
+        )
 
     def _search(
         self,
+        fitted: Fitted,
+        constraints: Constraints,
         rows: EncodedRows,
         people: IntArray,
-        constraints: Constraints,
-        callback: Callback | None = None,
+        callback: Callback | None,
     ) -> Outcome:
-        """Steps 2 and 3 for the people at these positions."""
-        if self.n_desired_ == 0:
-            return Outcome.nothing(rows, people, NO_DESIRED)
-        bar = ProgressBar(people.size, "explain", self.verbose)
-
+        """Steps 2 and 3 for the people at these positions, with progress and time limit."""
+        bar = ProgressBar(people.size, "explain", bool(self.verbose))
         ends = time.monotonic() + (math.inf if self.max_seconds is None else self.max_seconds)
 
         def on_progress(progress: Progress) -> bool | None:
             bar.show(progress.n_settled)
-            told = callback(progress) if callback is not None else None
-            return told or time.monotonic() >= ends
+            stop = callback(progress) if callback is not None else None
+            return stop or time.monotonic() >= ends
 
         try:
-            return search(make_plan(self, constraints, on_progress), rows, people)
+            return search(fitted, self._settings(), constraints, rows, people, on_progress)
         finally:
             bar.close()
-
-    def _looks(self, found: Outcome) -> dict[str, np.ndarray]:
-        """Whether answers are proven, and how real they look if fit has learned what that is."""
-        looks: dict[str, np.ndarray] = {}
-        if isinstance(find_search(self.search), ExactSearch):
-            looks["proven"] = np.isin(found.answers.owner, sorted(found.proven))
-        if self.plausibility_ is not None:
-            share = find_search(self.search).support or SHARE
-            looks |= self.plausibility_.measures(found.answers.chosen, share)
-        return looks
-
-    def _warn(self, result: Counterfactuals[Any]) -> None:
-        """One warning per call for what a user must not overlook."""
-        result = result.to_pandas()
-        told = []
-        n_missing = int((result.people["status"] == UNANSWERED).sum())
-        if n_missing:
-            told.append(
-                f"{n_missing} of {len(result.people)} people have no counterfactual; "
-                "result.missing says why."
-            )
-        if result.n_unstable:
-            told.append(
-                f"The predictor is unstable: {result.n_unstable} counterfactuals it had accepted "
-                "were refused when it was asked again, and were withdrawn."
-            )
-        alone = result.measures.get("no_reference_group")
-        if alone is not None and alone.any():
-            told.append(
-                f"{int(alone.sum())} counterfactuals are for people whose immutable values no "
-                "accepted training row has: nothing is known of what is usual for them "
-                "(no_reference_group in result.measures)."
-            )
-        if told:
-            warnings.warn(" ".join(told), McceWarning, stacklevel=3)
 
 
 def load(
@@ -427,7 +458,9 @@ def load(
     generator: Generator | None = None,
     tolerance: float = 1e-9,
 ) -> MCCE:
-    """An explainer that was saved, with the predictor it explains; its answers are the same.
+    """Load a saved explainer together with the predictor it explains.
+
+    Its answers are the same as before saving.
 
     Parameters
     ----------
@@ -440,11 +473,27 @@ def load(
         mcce: a file holds no code.
     tolerance
         Relative difference up to which such scores are equal; raise it for float32 predictors.
+
+    Returns
+    -------
+    MCCE
+        The fitted explainer.
+
+    Raises
+    ------
+    SavedFileError
+        If the file cannot be read, is damaged, or holds no explainer.
+    PredictorError
+        If the predictor is not the one that the explainer was saved with.
     """
     check_real("tolerance", tolerance, "a finite number >= 0")
-    explainer = restore(MCCE, path, predictor, tolerance, generator)
-    explainer._keep_names(explainer.schema_)
-    explainer._learned = learned_parameters(explainer)
+
+    def check(parameters: Mapping[str, Any]) -> None:
+        check_parameters(MCCE(predictor, **parameters))
+
+    parameters, fitted = restore(path, predictor, tolerance, check, generator)
+    explainer = MCCE(predictor, **parameters)
+    explainer.fitted_ = replace(fitted, parameters=learned_parameters(explainer))
     return explainer
 
 

@@ -7,6 +7,7 @@ predictor or a seam must say about a parameter is checked there.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from numbers import Integral, Real
 from typing import Any
 
@@ -36,19 +37,11 @@ def check_parameters(given: Any) -> None:
     check_whole("n_counterfactuals", given.n_counterfactuals, 1, 2**31 - 1)
     if given.diversity is not None:
         check_real("diversity", given.diversity, "None or a number from 0 to 1", most=1.0)
-    if given.max_sparsity is not None:
-        check_whole("max_sparsity", given.max_sparsity, 0, 2**31 - 1)
-    if given.max_samples is not None:
-        check_whole("max_samples", given.max_samples, 1, 2**31 - 1)
     if given.max_seconds is not None:
         check_real("max_seconds", given.max_seconds, "a number of seconds > 0", zero=False)
-    if given.max_distance is not None:
-        check_real("max_distance", given.max_distance, "a number >= 0", infinite=True)
     if given.random_state is not None:
         check_whole("random_state", given.random_state, 0, 2**64 - 1)
-    check_real("tolerance", given.tolerance, "a finite number >= 0")
     check_real("memory", given.memory, "a finite number of megabytes > 0", zero=False)
-    _check_rank_by(given.rank_by)
     _check_n_jobs(given.n_jobs)
     _check_flag("exclude_training_rows", given.exclude_training_rows)
     _check_flag("verbose", given.verbose)
@@ -76,7 +69,7 @@ def learned_parameters(given: Any) -> dict[str, Any]:
     return {name: _frozen(value) for name, value in values.items()}
 
 
-def check_unchanged(given: Any, learned: dict[str, Any]) -> None:
+def check_unchanged(given: Any, learned: Mapping[str, Any]) -> None:
     """Raise if a parameter that fit builds on was set anew after it."""
     now = learned_parameters(given)
     for name in dict.fromkeys([*learned, *now]):
@@ -140,7 +133,8 @@ def _is_infinite(value: Real) -> bool:
         return True
 
 
-def _check_rank_by(names: Any) -> None:
+def check_rank_by(names: Any) -> None:
+    """Raise unless the keys of a ranking are known and named once each."""
     listed = isinstance(names, (list, tuple))
     known = listed and all(isinstance(name, str) and name in RANK_BY for name in names)
     if not known or not names or len(set(names)) < len(names):

@@ -12,6 +12,7 @@ import json
 import re
 import warnings
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ import pandas as pd
 
 import mcce
 from mcce import MCCE, Counterfactuals, McceWarning
+from mcce.search.config import PRESETS
 
 SEARCHES = ("paper", "sparse", "balanced", "plausible", "near", "fast", "exact")
 
@@ -34,6 +36,8 @@ PARAMETERS = {
     "diversity": "diversity",
     "no_copies": "exclude_training_rows",
 }
+# Parameters that belong to the search.
+OF_SEARCH = ("max_sparsity", "max_distance", "rank_by", "max_samples", "tolerance")
 MEASURES = {
     "score": "score",
     "n_changes": "sparsity",
@@ -84,13 +88,25 @@ LIFTED = {"fewest": "max_sparsity", "nearest": "max_distance", "copies": "exclud
 def build(predictor: Any, desired: Any, search: Any, **settings: Any) -> MCCE:
     """An explainer; settings have the names of the files, or those that MCCE keeps."""
     named = {PARAMETERS.get(name, name): value for name, value in settings.items()}
+    of_search = {name: named.pop(name) for name in OF_SEARCH if name in named}
+    if "max_samples" in of_search and "n_samples" in named:
+        of_search["n_samples"] = named["n_samples"]
+    if of_search:
+        search = replace(PRESETS[search] if isinstance(search, str) else search, **of_search)
     return MCCE(predictor, desired, search=search, random_state=2023, **named)
 
 
 def own_search() -> Any:
     """A search that is none of those with a name."""
-    knobs = {"targets": 5, "support": 0.9, "slack": 2, "prefer": "distance", "keep": 0.3}
-    return mcce.Search(**knobs, n_samples=60, max_samples=300)
+    return mcce.Search(
+        n_targets=5,
+        support=0.9,
+        extra_changes=2,
+        prefer="distance",
+        keep_probability=0.3,
+        n_samples=60,
+        max_samples=300,
+    )
 
 
 def own_exact_search() -> Any:

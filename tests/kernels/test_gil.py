@@ -97,7 +97,7 @@ def kernels():
         "nonconformity": lambda: held.bound.nonconformity(codes, least),
         "build_neighbours": lambda: _native.build_neighbours(points, levels),
         "nearest": lambda: neighbours.bound.nearest(some, 5),
-        "first_equal": lambda: _native.first_equal(rows),
+        "place": lambda: _native.RowTable(rows.shape[1]).place(rows),
         "first_of_each": lambda: _native.first_of_each(candidates),
         "rank": lambda: _native.rank(*rank),
     }

@@ -364,7 +364,15 @@ def test_distances_to_the_nearest_rows_are_equal(n_rows, is_level, k, seed):
 
 
 @given(st.integers(0, 60), st.integers(1, 4), st.integers(1, 4), st.integers(0, 2**32 - 1))
-def test_first_equal_rows_are_equal(n_rows, width, n_values, seed):
-    rows = np.random.default_rng(seed).integers(-1, n_values, (n_rows, width)).astype(np.int32)
+def test_numbers_of_rows_are_equal_however_they_come(n_rows, width, n_values, seed):
+    chance = np.random.default_rng(seed)
+    rows = chance.integers(-1, n_values, (n_rows, width)).astype(np.int32)
+    compiled, readable = native.RowTable(width), reference.RowTable(width)
 
-    assert np.array_equal(native.first_equal(rows), reference.first_equal(rows))
+    for part in np.array_split(rows, int(chance.integers(1, 5))):
+        numbers = compiled.place(part)
+
+        assert np.array_equal(numbers, readable.place(part))
+    first_seen = native.RowTable(width).place(rows)
+    assert np.array_equal(compiled.place(rows), first_seen)
+    assert sorted(set(first_seen.tolist())) == list(range(len(np.unique(rows, axis=0))))

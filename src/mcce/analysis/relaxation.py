@@ -1,101 +1,153 @@
-"""What would have to be lifted: for people without an answer, one constraint at a time.
+"""Relaxation: what would have to be lifted for people without an answer.
 
-Beyond the paper. Takes a fitted explainer and people; gives a line for each person without an
-answer and each thing that stands in the way alone: a constraint, an upper bound, the ban on copies
-of training rows and, where the training data are at hand to learn anew, an immutable feature.
+Beyond the paper. Gives a row for each person without an answer and each thing that could be lifted
+alone: a constraint, a bound of the search, the exclusion of training rows and, where the training
+data are available to fit again, an immutable feature.
 """
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Iterator
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.base import clone
 
 from ..constraints.collection import Constraints
+from ..execution.progress import ProgressBar
+from ..fitted import Fitted
 from ..kernels import IntArray
 from ..search.outcome import Outcome
-from ..tables.frames import ArrayAdapter
+from ..search.plan import Settings, search
 from ..tables.schema import OWN, EncodedRows
 
-if TYPE_CHECKING:
-    from ..explainer import MCCE
-
-# Settings that exclude candidates, and what they are when they do not.
-BOUNDS: dict[str, Any] = {
-    "max_sparsity": None,
-    "max_distance": None,
-    "exclude_training_rows": False,
-}
+Refit = Callable[[list[Hashable]], Fitted]
+# Bounds of a search that exclude candidates.
+BOUNDS = ("max_sparsity", "max_distance")
 COLUMNS = ["factual", "lifted", "kind", "answered", "sparsity", "gower"]
 
 
-def relaxations(explainer: MCCE, X: Any, training: Any, constraints: Constraints) -> Any:
-    """One line for each person without an answer and each thing that could be lifted."""
-    # However long it takes: a search that was stopped would blame what is not in the way.
-    explainer = copy.copy(explainer).set_params(max_seconds=None)
-    rows = explainer.schema_.encode(X)
-    declined = np.flatnonzero(~explainer.decision_.score(rows.frame).valid)
-    people = np.array(sorted(explainer._search(rows, declined, constraints).reasons), np.int64)
-    lines: list[pd.DataFrame] = []
-    if people.size:
-        for lifted, kind, found in _lift(explainer, X, rows, people, training, constraints):
-            lines.append(_lines(rows, people, found).assign(lifted=lifted, kind=kind))
-    if not lines:
-        empty = pd.DataFrame({name: [] for name in COLUMNS}).astype({"answered": bool})
-        return rows.adapter.table_to_native(empty)
-    table = pd.concat(lines, ignore_index=True)
-    order = table.sort_values(["place", "answered", "sparsity"], ascending=[True, False, True])
-    return rows.adapter.table_to_native(order[COLUMNS].reset_index(drop=True))
-
-
-def _lift(
-    explainer: MCCE,
+def relaxations(
+    fitted: Fitted,
+    settings: Settings,
     X: Any,
-    rows: EncodedRows,
-    people: IntArray,
-    training: Any,
     constraints: Constraints,
-) -> Iterator[tuple[str, str, Outcome]]:
-    """What is found when one thing is lifted, thing by thing."""
+    *,
+    refit: Refit | None,
+    verbose: bool,
+) -> Any:
+    """One row for each person without an answer and each thing that could be lifted.
+
+    Parameters
+    ----------
+    fitted, settings, constraints
+        What ``fit`` learned, and what an explanation asks for.
+    X
+        The people.
+    refit
+        Fits again with these columns immutable; None does not try immutable features.
+    verbose
+        Whether to show progress.
+
+    Returns
+    -------
+    frame
+        The rows, in the kind of frame of the people.
+    """
+    factuals = fitted.schema.encode(X)
+    declined = np.flatnonzero(~fitted.decision.score(factuals.frame).valid)
+    # No time limit: a search that was stopped would blame what is not in the way.
+    outcome = _search(fitted, settings, constraints, factuals, declined)
+    people = np.array(sorted(outcome.reasons), np.int64)
+    parts: list[pd.DataFrame] = []
+    if people.size:
+        lifts = list(_lifts(fitted, settings, X, constraints, factuals, people, refit))
+        bar = ProgressBar(len(lifts), "relax", verbose)
+        for n_done, (lifted, kind, lift) in enumerate(lifts, 1):
+            parts.append(_rows(factuals, people, lift()).assign(lifted=lifted, kind=kind))
+            bar.show(n_done)
+        bar.close()
+    if not parts:
+        empty = pd.DataFrame({name: [] for name in COLUMNS}).astype({"answered": bool})
+        return factuals.adapter.table_to_native(empty)
+    table = pd.concat(parts, ignore_index=True)
+    order = table.sort_values(["place", "answered", "sparsity"], ascending=[True, False, True])
+    return factuals.adapter.table_to_native(order[COLUMNS].reset_index(drop=True))
+
+
+def _search(
+    fitted: Fitted,
+    settings: Settings,
+    constraints: Constraints,
+    factuals: EncodedRows,
+    people: IntArray,
+) -> Outcome:
+    return search(fitted, settings, constraints, factuals, people, lambda progress: None)
+
+
+def _lifts(
+    fitted: Fitted,
+    settings: Settings,
+    X: Any,
+    constraints: Constraints,
+    factuals: EncodedRows,
+    people: IntArray,
+    refit: Refit | None,
+) -> Iterator[tuple[str, str, Callable[[], Outcome]]]:
+    """What can be lifted, of which kind, and the search without it."""
     for constraint in constraints.limiting:
-        left = constraints.without(constraint)
-        yield constraint.name, "constraint", explainer._search(rows, people, left)
-    for name, free in BOUNDS.items():
-        if getattr(explainer, name) != free:
-            freer = copy.copy(explainer).set_params(**{name: free})
-            yield name, "bound", freer._search(rows, people, constraints)
-    if training is None:
-        return
-    for position in explainer.schema_.immutable:
-        name = explainer.schema_.names[position]
-        fixed = [other for other in explainer.immutable or () if other != name]
-        freer = clone(explainer).set_params(immutable=fixed, random_state=explainer.seed_)
-        adapter = explainer.schema_.adapter
-        named = (
-            isinstance(adapter, ArrayAdapter) and adapter.named and isinstance(training, np.ndarray)
+        yield (
+            constraint.name,
+            "constraint",
+            partial(_search, fitted, settings, constraints.without(constraint), factuals, people),
         )
-        freer.fit(training, feature_names=explainer.schema_.names if named else None)
-        bound = Constraints.bind(constraints.listed, freer.schema_)
-        found = freer._search(freer.schema_.encode(X), people, bound)
-        # Only an answer that makes use of it shows that it stood in the way.
-        place = int(np.searchsorted(freer.schema_.mutable, position))
-        uses_it = found.answers.chosen.codes[place] != OWN
-        yield str(name), "immutable", replace(found, answers=found.answers.take(uses_it))
+    for name in BOUNDS:
+        if getattr(settings.search, name) is not None:
+            lifted: dict[str, Any] = {name: None}
+            freer = replace(settings, search=replace(settings.search, **lifted))
+            yield name, "bound", partial(_search, fitted, freer, constraints, factuals, people)
+    if settings.exclude_training_rows:
+        freer = replace(settings, exclude_training_rows=False)
+        lift = partial(_search, fitted, freer, constraints, factuals, people)
+        yield "exclude_training_rows", "bound", lift
+    if refit is None:
+        return
+    names, immutable = fitted.schema.names, fitted.schema.immutable.tolist()
+    for position in immutable:
+        left = [names[at] for at in immutable if at != position]
+        again = partial(refit, left)
+        lift = partial(_search_with_mutable, again, position, settings, X, constraints, people)
+        yield str(names[position]), "immutable", lift
 
 
-def _lines(rows: EncodedRows, people: IntArray, found: Outcome) -> pd.DataFrame:
+def _search_with_mutable(
+    refit: Callable[[], Fitted],
+    position: int,
+    settings: Settings,
+    X: Any,
+    constraints: Constraints,
+    people: IntArray,
+) -> Outcome:
+    """The search by an explainer for which the feature at this position is mutable."""
+    fitted = refit()
+    bound = Constraints.bind(constraints.listed, fitted.schema)
+    outcome = _search(fitted, settings, bound, fitted.schema.encode(X), people)
+    # Only an answer that changes the feature shows that it was in the way.
+    place = int(np.searchsorted(fitted.schema.mutable, position))
+    changes_it = outcome.answers.rows.codes[place] != OWN
+    return replace(outcome, answers=outcome.answers.take(changes_it))
+
+
+def _rows(factuals: EncodedRows, people: IntArray, outcome: Outcome) -> pd.DataFrame:
     """Whether each person has an answer now, and what the best one costs."""
-    best = found.answers.take(found.answers.rank == 1)
+    best = outcome.answers.take(outcome.answers.rank == 1)
     place = np.searchsorted(people, best.owner)
     answered = np.zeros(people.size, dtype=bool)
     sparsity, gower = np.full((2, people.size), np.nan)
     answered[place], sparsity[place], gower[place] = True, best.sparsity, best.gower
-    labels = rows.labels.take(people)
+    labels = factuals.labels.take(people)
     return pd.DataFrame(
         {
             "factual": pd.Series(

@@ -173,9 +173,15 @@ def first_of_each(codes: Codes) -> BoolArray:
     return _native.first_of_each(np.ascontiguousarray(codes)).view(np.bool_)
 
 
-def first_equal(rows: Codes) -> IntArray:
-    """Place of the first row that is equal to each; see :func:`reference.first_equal`."""
-    return _native.first_equal(np.ascontiguousarray(rows))
+class RowTable:
+    """Numbers for distinct rows; see :class:`reference.RowTable`."""
+
+    def __init__(self, width: int) -> None:
+        self._table = _native.RowTable(width)
+
+    def place(self, rows: Codes) -> IntArray:
+        """Number of each row; see :meth:`reference.RowTable.place`."""
+        return self._table.place(np.ascontiguousarray(rows))
 
 
 def rank(

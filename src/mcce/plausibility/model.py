@@ -1,7 +1,6 @@
-"""What fit learns of the accepted training rows, for searches that look beyond the draws.
+"""The plausibility model: the support of accepted training rows, and distances to them.
 
-Takes the training rows with the desired decision; gives the support, the nearness, and for the rows
-that are returned, how real they look.
+Takes the training rows with the desired decision; measures how plausible returned rows are.
 """
 
 from __future__ import annotations
@@ -16,15 +15,15 @@ from .support import Support
 
 
 class PlausibilityModel:
-    """The accepted training rows.
+    """What accepted training rows look like.
 
     Attributes
     ----------
     support_ : Support
-        What they look like.
-    nearness_ : Nearness
-        How near a row is to them.
-    peers_ : array
+        Their calibrated support.
+    knn_distance_ : KnnDistance
+        Distances to them.
+    reference_groups_ : array
         The distinct combinations of their immutable values, as bytes.
     codes_ : (n_features, n_accepted)
         The rows themselves.
@@ -33,35 +32,39 @@ class PlausibilityModel:
     def fit(
         self, rows: EncodedRows, accepted: BoolArray, order: IntArray, n_jobs: int | None = 1
     ) -> PlausibilityModel:
-        """Learn from the training rows; see :meth:`Support.fit`."""
+        """Learn from the training rows; parameters as in :meth:`Support.fit`."""
         support = Support().fit(rows, accepted, order, n_jobs)
-        return self.keep(support, rows.take(np.flatnonzero(accepted)))
+        return self._with(support, rows.take(np.flatnonzero(accepted)))
 
-    def keep(self, support: Support, rows: EncodedRows) -> PlausibilityModel:
-        """Take a support that was learned before, and the accepted rows."""
+    @classmethod
+    def from_support(cls, support: Support, rows: EncodedRows) -> PlausibilityModel:
+        """The model with a support that was learned before, and the accepted rows."""
+        return cls()._with(support, rows)
+
+    def _with(self, support: Support, rows: EncodedRows) -> PlausibilityModel:
         self.support_: Support = support
         self.knn_distance_: KnnDistance = KnnDistance().fit(rows)
         self.codes_: Codes = rows.exact
         self.reference_groups_: np.ndarray = np.unique(_immutables(rows, np.arange(len(rows))))
         return self
 
-    def measures(self, chosen: CandidateRows, share: float) -> dict[str, np.ndarray]:
-        """By name, how real rows look.
+    def measures(self, selected: CandidateRows, share: float) -> dict[str, np.ndarray]:
+        """How plausible rows are, by name of the measure.
 
         ``in_support``: inside the support for this share. ``knn_distance_quantile``: the share of
-        real accepted rows that are nearer to the others. ``no_reference_group``: no accepted
+        accepted rows with a smaller knn distance. ``no_reference_group``: no accepted
         training row has the person's immutable values, so nothing is known of what is usual for
         such a person.
         """
-        lookup = Lookup(chosen.rows, chosen.tables)
-        descent = lookup.descent(chosen.owner, chosen.codes)
-        points = lookup.points(chosen.owner, chosen.codes)
+        lookup = Lookup(selected.rows, selected.tables)
+        descent = lookup.descent(selected.owner, selected.codes)
+        points = lookup.points(selected.owner, selected.codes)
         outside = self.support_.n_outside(descent, self.support_.sizes(share))
         return {
             "in_support": outside == 0,
             "knn_distance_quantile": self.knn_distance_.quantile(self.knn_distance_(points)[0]),
             "no_reference_group": ~np.isin(
-                _immutables(chosen.rows, chosen.owner), self.reference_groups_
+                _immutables(selected.rows, selected.owner), self.reference_groups_
             ),
         }
 

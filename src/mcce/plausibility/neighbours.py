@@ -1,7 +1,7 @@
-"""How near a row is to real accepted ones.
+"""The knn distance: how far a row is from real accepted rows.
 
-Beyond the paper. The nearness of a row is its mean distance to the nearest accepted training rows,
-a distance being the sum over all features of range-scaled differences, 1 between two levels.
+Beyond the paper. The mean distance of a row to its nearest accepted training rows, where a distance
+is the sum over all features of range-scaled differences, 1 between two levels.
 """
 
 from __future__ import annotations
@@ -12,23 +12,23 @@ from ..kernels import BoolArray, FloatArray, IntArray, Neighbours, build_neighbo
 from ..tables.schema import EncodedRows
 
 N_NEIGHBOURS = 5
-# Real rows whose own nearness the quantiles are taken from, at most.
+# Accepted rows whose own knn distances the quantiles are taken from, at most.
 N_TYPICAL = 2_000
 
 
 class KnnDistance:
-    """The accepted training rows, ready to be near to.
+    """Mean distance to the nearest accepted training rows.
 
     Attributes
     ----------
     neighbours_ : Neighbours
-        The rows.
+        The accepted rows, indexed.
     typical_ : (n_typical,)
-        Nearness of real accepted rows to the others, ascending.
+        Knn distances of accepted rows to the other ones, ascending.
     """
 
     def fit(self, rows: EncodedRows) -> KnnDistance:
-        """Keep the accepted rows, and how near to each other they are."""
+        """Index the accepted rows, and measure how far apart they are themselves."""
         points = rows.points
         self.neighbours_: Neighbours = build_neighbours(points, rows.schema.is_level)
         order = np.lexsort(rows.exact)
@@ -39,22 +39,22 @@ class KnnDistance:
         return self
 
     def __call__(self, points: FloatArray) -> tuple[FloatArray, BoolArray]:
-        """Nearness of each row, and whether it equals one of them.
+        """Knn distance of each row, and whether it equals an accepted row.
 
-        Rows are points of shape (n_rows, n_features).
+        ``points`` has the shape (n_rows, n_features).
         """
         distances = nearest(self.neighbours_, points, N_NEIGHBOURS)
         return _mean(distances), distances[:, 0] == 0
 
     @property
-    def usual(self) -> float:
-        """How near to the others a real accepted row usually is."""
+    def median(self) -> float:
+        """The median knn distance of accepted rows."""
         return float(np.median(self.typical_))
 
     def quantile(self, knn_distance: FloatArray) -> FloatArray:
-        """Share of real accepted rows that are nearer to the others than this."""
-        n_nearer: IntArray = np.searchsorted(self.typical_, knn_distance, side="left")
-        return n_nearer / max(self.typical_.size, 1)
+        """Share of accepted rows with a smaller knn distance."""
+        n_smaller: IntArray = np.searchsorted(self.typical_, knn_distance, side="left")
+        return n_smaller / max(self.typical_.size, 1)
 
 
 def _mean(distances: FloatArray) -> FloatArray:

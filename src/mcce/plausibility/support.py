@@ -1,17 +1,15 @@
-"""What real accepted rows look like: the calibrated support.
+"""The calibrated support: what real accepted rows look like.
 
-Beyond the paper. "The value occurs in its leaf" is no test of realism: hardly a held-out row passes
-it in all its features. Here trees are grown once more, with larger leaves, and a row is looked at
-on its way down each of them. In the trees of the accepted training rows a node must hold its value:
-between the least and the greatest number, or among the levels. In those of all training rows, who
-know more of what never goes together, a node must not contradict its level: hold it in less than a
-hundredth of the rows that it would have by its share of all.
+Beyond the paper. Each value of a row descends a tree of its feature given the others. A node
+rejects the value if no accepted training row in it has that level, or a number as small or as
+large; a second chain of all training rows rejects levels that are far rarer in a node than their
+overall share predicts. A value's nonconformity is the size of the largest node that rejects it.
 
-Only nodes of at least so many rows are asked. How many is found at fit on accepted rows that the
-trees have not seen, so that a stated share of them is inside.
+A row is inside the support for some share if only nodes below a size reject its values. That size
+is calibrated at fit, so that the share of held-out accepted rows is inside.
 
-Always true: a row that is inside for some share is inside for every larger one; nothing here
-depends on the order of the training rows.
+Always true: a row inside for some share is inside for every larger one; the order of the training
+rows changes nothing.
 """
 
 from __future__ import annotations
@@ -38,13 +36,13 @@ from ..kernels import (
 from ..model.trees import split_columns, tree_response
 from ..tables.schema import EncodedRows, Schema
 
-# Rows in the smallest node that is ever asked.
+# Rows in the smallest node that may reject a value.
 MIN_SAMPLES_LEAF = 20
-# How often a part of the accepted rows is held out, and how many rows are used for that at most.
+# Folds of the accepted rows, each held out once, and the most rows used for calibration.
 N_SPLITS = 5
 MAX_CALIBRATION = 20_000
-# A level that a smaller share of the accepted rows has is rare. Rows with one must be inside as
-# often as others, in that feature, if there are enough of them to tell.
+# A level with a smaller share of the accepted rows is rare. Rows with a rare level must be inside
+# as often as others, in that feature, if there are enough of them to calibrate on.
 RARE, N_RARE = 0.02, 50
 
 
@@ -55,26 +53,30 @@ class Support:
     ----------
     chains_ : list of Chain
         Trees of the accepted rows, and of all rows for the categorical features, if any.
-    strains_ : (n_held_out,)
-        Ascending: for accepted rows that were held out, the size of the largest node that objects
-        to one of their values. A row is inside if only larger nodes are asked.
-    rare_strains_ : dict
-        The same for single features, of rows with a rare level in it, by place among the mutable.
+    calibration_scores_ : (n_held_out,)
+        Nonconformity of held-out accepted rows, ascending: that of their strangest value.
+    rare_calibration_scores_ : dict
+        The same in single features, of rows with a rare level there, by place among the mutable.
     """
 
     def fit(
         self, rows: EncodedRows, accepted: BoolArray, order: IntArray, n_jobs: int | None = 1
     ) -> Support:
-        """Grow the trees and calibrate them on accepted rows that were held out.
+        """Grow the trees and calibrate them on held-out accepted rows.
 
         Parameters
         ----------
         rows, accepted
             The training rows, and which have the desired decision.
         order
-            Positions of the mutable features in the order in which they are given to each other.
+            Positions of the mutable features in the visit order.
         n_jobs
             Threads, one tree each.
+
+        Returns
+        -------
+        Support
+            The fitted support.
         """
         alike = np.lexsort(rows.exact)
         yes, no = alike[accepted[alike]], alike[~accepted[alike]]
@@ -82,12 +84,12 @@ class Support:
         mixed = yes[rng.permutation(yes.size)[:MAX_CALIBRATION]]
         others = no[rng.permutation(no.size)[:MAX_CALIBRATION]]
         fold = np.arange(mixed.size) % N_SPLITS
-        found = np.zeros((order.size, mixed.size), dtype=np.int32)
+        scores = np.zeros((order.size, mixed.size), dtype=np.int32)
         for held_out in range(N_SPLITS if yes.size > 1 else 0):
             seen, unseen = mixed[fold != held_out], fold == held_out
             part = Support().grow(rows, seen, np.concatenate([seen, others]), order, n_jobs)
-            found[:, unseen] = part._nonconformity(rows.descent[:, mixed[unseen]])
-        self._calibrate(rows, accepted, mixed, found)
+            scores[:, unseen] = part._nonconformity(rows.descent[:, mixed[unseen]])
+        self._calibrate(rows, accepted, mixed, scores)
         return self.grow(rows, yes, alike, order, n_jobs)
 
     def grow(
@@ -108,9 +110,9 @@ class Support:
         return self
 
     def _calibrate(
-        self, rows: EncodedRows, accepted: BoolArray, held_out: IntArray, found: Codes
+        self, rows: EncodedRows, accepted: BoolArray, held_out: IntArray, scores: Codes
     ) -> None:
-        self.calibration_scores_: Codes = np.sort(found.max(axis=0, initial=0))
+        self.calibration_scores_: Codes = np.sort(scores.max(axis=0, initial=0))
         self.rare_calibration_scores_: dict[int, Codes] = {}
         for place, position in enumerate(rows.schema.mutable):
             feature, codes = rows.schema.features[position], rows.exact[position]
@@ -119,42 +121,42 @@ class Support:
             share = np.bincount(codes[accepted], minlength=feature.n_codes) / max(accepted.sum(), 1)
             rare = (share < RARE)[codes[held_out]]
             if rare.sum() >= N_RARE:
-                self.rare_calibration_scores_[place] = np.sort(found[place, rare])
+                self.rare_calibration_scores_[place] = np.sort(scores[place, rare])
 
     def sizes(self, share: float) -> Codes:
-        """Least number of rows of the nodes that are asked, one per mutable feature."""
+        """Size from which nodes count, per mutable feature, for a share of accepted rows."""
         common = _quantile(self.calibration_scores_, share)
         sizes = np.full(self.chains_[0].schema.mutable.size, common, dtype=np.int32)
-        for place, strains in self.rare_calibration_scores_.items():
-            sizes[place] = max(common, _quantile(strains, share))
+        for place, scores in self.rare_calibration_scores_.items():
+            sizes[place] = max(common, _quantile(scores, share))
         return sizes
 
     def reached(self, share: float) -> float:
-        """Share of the accepted rows held out that are inside, asked with the common size."""
+        """Share of held-out accepted rows that are inside, by the size common to all features."""
         inside = self.calibration_scores_ < _quantile(self.calibration_scores_, share)
         return float(inside.mean()) if inside.size else math.nan
 
     def n_outside(self, codes: Codes, sizes: Codes) -> IntArray:
-        """How many features of each row are outside; codes are descent codes of all features."""
+        """How many features of each row are outside, given descent codes of all features."""
         return np.asarray((self._nonconformity(codes, sizes) > 0).sum(axis=0))
 
     def _nonconformity(self, codes: Codes, sizes: Codes | None = None) -> Codes:
-        """Per mutable feature, the largest node of at least so many rows that objects."""
+        """Nonconformity per mutable feature, 0 where only nodes below its size reject."""
         mutable = self.chains_[0].schema.mutable
         worst = np.zeros((mutable.size, codes.shape[1]), dtype=np.int32)
         for chain in self.chains_:
             place = np.searchsorted(mutable, chain.responses)
             least = np.zeros(place.size, dtype=np.int32) if sizes is None else sizes[place]
-            worst[place] = np.maximum(worst[place], chain.strain(codes, least))
+            worst[place] = np.maximum(worst[place], chain.nonconformity(codes, least))
         return worst
 
 
-def _quantile(strains: Codes, share: float) -> int:
-    """The least size that so many of the rows pass."""
-    if not strains.size:
+def _quantile(scores: Codes, share: float) -> int:
+    """The smallest size by which this share of the rows is inside."""
+    if not scores.size:
         return MIN_SAMPLES_LEAF
-    place = max(math.ceil(share * strains.size) - 1, 0)
-    return max(int(strains[place]) + 1, MIN_SAMPLES_LEAF)
+    place = max(math.ceil(share * scores.size) - 1, 0)
+    return max(int(scores[place]) + 1, MIN_SAMPLES_LEAF)
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,13 +210,13 @@ class Chain:
         held = gather_holdings(forest, n_codes, missing, contradictions=contradictions)
         return cls(schema, held)
 
-    def strain(self, codes: Codes, least: Codes) -> Codes:
-        """Per response, the largest node of at least so many rows that objects, 0 for none."""
+    def nonconformity(self, codes: Codes, least: Codes) -> Codes:
+        """Per response, the largest node of at least ``least`` rows that rejects; 0 for none."""
         return nonconformity(self.held, codes, least)
 
 
 def _codes_of(schema: Schema, responses: IntArray) -> tuple[IntArray, Codes, Codes]:
-    """Levels and codes of all columns, and what missing is in each response, -1 if nothing."""
+    """Levels and codes of all columns, and the code of missing in each response, -1 if none."""
     features = schema.features
     levels = [f.n_codes if f.kind == "categorical" else 0 for f in features]
     missing = [

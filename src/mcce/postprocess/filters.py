@@ -1,4 +1,4 @@
-"""Rules of step 3: reasons not to return a candidate, whatever the predictor says.
+"""Filters of step 3: reasons not to return a candidate, whatever the predictor says.
 
 Paper, section "Privacy": no copies of training rows. Beyond the paper: constraints on whole rows.
 Upper bounds on sparsity and distance are not here but in the ranking itself.
@@ -22,7 +22,7 @@ ROWS_PER_PIECE = 100_000
 
 @dataclass(frozen=True, eq=False)
 class ExcludeTrainingRows:
-    """Never an exact copy of a training row; those come as by ``rows_as_bytes`` of their codes."""
+    """Excludes exact copies of training rows, given as by ``rows_as_bytes`` of their codes."""
 
     training: np.ndarray
     name: str = "exclude_training_rows"
@@ -39,12 +39,12 @@ class ExcludeTrainingRows:
         copies = self._copies(codes.reshape(len(codes), -1))
         return ~copies.reshape(first.size, n_draws)[candidates.group]
 
-    def keeps(self, chosen: CandidateRows) -> BoolArray:
+    def keeps(self, selected: CandidateRows) -> BoolArray:
         """Rows that differ from every training row somewhere."""
-        mutable = chosen.rows.schema.mutable
-        codes = chosen.rows.exact[:, chosen.owner]
-        drawn = chosen.training_codes()
-        codes[mutable] = np.where(chosen.codes == OWN, codes[mutable], drawn)
+        mutable = selected.rows.schema.mutable
+        codes = selected.rows.exact[:, selected.owner]
+        drawn = selected.training_codes()
+        codes[mutable] = np.where(selected.codes == OWN, codes[mutable], drawn)
         return ~self._copies(codes)
 
     def _copies(self, codes: Codes) -> BoolArray:
@@ -53,44 +53,44 @@ class ExcludeTrainingRows:
 
 @dataclass(frozen=True, eq=False)
 class ObeysConstraint:
-    """A constraint on whole rows."""
+    """Keeps rows that obey a constraint on whole rows."""
 
     constraints: Constraints
     constraint: MaxChanges | Together | Relation
 
     @property
     def name(self) -> str:
-        """As the constraint is called."""
+        """The name of the constraint."""
         return self.constraint.name
 
     def __call__(self, candidates: Candidates) -> BoolArray:
-        """Candidates that the constraint lets pass; of equal ones the first speaks for all."""
+        """Candidates that obey the constraint; of equal ones only the first is checked."""
         keep = np.zeros(candidates.shape, dtype=bool)
         person, draw = np.nonzero(candidates.distinct[candidates.group])
         for start in range(0, person.size, ROWS_PER_PIECE):
             piece = slice(start, start + ROWS_PER_PIECE)
-            chosen = candidates.select(person[piece], draw[piece])
-            keep[person[piece], draw[piece]] = self.keeps(chosen)
+            selected = candidates.select(person[piece], draw[piece])
+            keep[person[piece], draw[piece]] = self.keeps(selected)
         return keep
 
-    def keeps(self, chosen: CandidateRows) -> BoolArray:
-        """Rows that the constraint lets pass."""
+    def keeps(self, selected: CandidateRows) -> BoolArray:
+        """Rows that obey the constraint."""
         if isinstance(self.constraint, Relation):
-            return self.constraint.holds(chosen.frame, chosen.rows.schema.adapter)
+            return self.constraint.holds(selected.frame, selected.rows.schema.adapter)
         places = self.constraints.mutable_positions(self.constraint)
-        return self.constraint.holds(chosen.codes[places] != OWN)
+        return self.constraint.holds(selected.codes[places] != OWN)
 
 
 @dataclass(frozen=True, eq=False)
 class InSupport:
-    """Looks like a real accepted row."""
+    """Keeps candidates inside the calibrated support."""
 
     support: Support
     sizes: Codes
     name: str = "support"
 
     def __call__(self, candidates: Candidates) -> BoolArray:
-        """Candidates that are inside; people of a group share them."""
+        """Candidates inside the support; people of a group share them."""
         shape = candidates.distinct.shape
         _, first = np.unique(candidates.group, return_index=True)
         owner = np.repeat(candidates.people[first], shape[1])
@@ -105,11 +105,11 @@ class InSupport:
 
 @dataclass(frozen=True, eq=False)
 class ExcludeUnstable:
-    """Not a candidate that failed when the predictor was asked once more."""
+    """Excludes candidates that failed the final call of the predictor."""
 
     person: IntArray
     draw: IntArray
-    name: str = "a score that changed when asked again"
+    name: str = "unstable score"
 
     def __call__(self, candidates: Candidates) -> BoolArray:
         """Candidates that have not failed for this person."""

@@ -1,63 +1,62 @@
 """Why people have no counterfactual, and which candidate came nearest.
 
-Only here are candidates scored that a rule excludes. Takes a validation that has ended; gives a
-reason and a nearest miss for everybody it found nothing for.
+Only here does the predictor score candidates that a filter excludes. Takes a validation that has
+ended; gives a reason and a nearest miss for everybody it found nothing for.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from ..kernels import BoolArray, IntArray, Listing
-from .ranking import Ranked
-from .validation import LazyValidation, Picks
+from .answers import Answers
+from .ranking import RankedCandidates
+from .validation import LazyValidation, Selection
 
 
-@dataclass(frozen=True, eq=False)
-class Misses:
-    """Nearest misses of people without a counterfactual, their scores, and why they have none."""
+def explain_misses(validation: LazyValidation) -> tuple[Answers, dict[int, str]]:
+    """Why people without a valid candidate have none.
 
-    picks: Picks
-    reasons: list[str]
+    Parameters
+    ----------
+    validation
+        A validation in which everybody is settled.
 
-    @classmethod
-    def none(cls) -> Misses:
-        """Nobody's."""
-        return cls(Picks.join([]), [])
-
-
-def explain_misses(validation: LazyValidation) -> Misses:
-    """Why people who were asked for in vain have no counterfactual.
-
-    Only here are candidates scored that a rule excludes. The nearest miss has the best score,
-    then the best rank.
+    Returns
+    -------
+    misses : Answers
+        The nearest miss of each such person: the best score, then the best rank.
+    reasons : dict
+        Why each has no counterfactual, by position among the factuals.
     """
     ranked, cache = validation.ranked, validation.cache
-    person = np.flatnonzero(validation.settled & (validation.n_found == 0))
+    person = np.flatnonzero(validation.settled & (validation.n_valid == 0))
     listing = ranked.list_all(person)
     n_draws = listing.draw.shape[1]
     listed = np.arange(n_draws) < listing.n_allowed[:, None]
     who, at = np.nonzero(listed)
-    cache.ask(person[who], listing.draw[who, at])
+    cache.validate(person[who], listing.draw[who, at])
     group = ranked.candidates.group[person][:, None]
     valid = cache.valid[group, listing.draw] & listed
     shortfall = cache.decision.shortfall(cache.score[group, listing.draw])
     nearest = np.lexsort((shortfall, ~valid, ~listed), axis=-1)[:, 0]
     rows = np.arange(person.size)
-    picks = Picks(
+    selection = Selection(
         person,
         listing.draw[rows, nearest],
         np.zeros_like(person),
         listing.sparsity[rows, nearest],
         listing.gower[rows, nearest],
     )
-    return Misses(picks, _reasons(ranked, person, listing, valid))
+    reasons = _reasons(ranked, person, listing, valid)
+    positions = ranked.candidates.people[person].tolist()
+    return selection.to_answers(cache), dict(zip(positions, reasons, strict=True))
 
 
-def _reasons(ranked: Ranked, person: IntArray, listing: Listing, valid: BoolArray) -> list[str]:
-    """Each person's reason: no candidate is valid, or every valid one is excluded by something."""
+def _reasons(
+    ranked: RankedCandidates, person: IntArray, listing: Listing, valid: BoolArray
+) -> list[str]:
+    """Each person's reason: no candidate is valid, or every valid one is excluded."""
     ranking = ranked.ranking
     excluded = {
         name: ~np.take_along_axis(kept[person], listing.draw.astype(np.int64), axis=1)
@@ -73,11 +72,11 @@ def _reasons(ranked: Ranked, person: IntArray, listing: Listing, valid: BoolArra
     reasons = []
     for row, n_valid in enumerate(valid.sum(axis=1)):
         n_distinct, n_allowed = listing.n_allowed[row], int(allowed[row].sum())
-        looked_at = f"{valid.shape[1]} draws ({n_distinct} distinct, {n_allowed} allowed)"
+        drawn = f"{valid.shape[1]} draws ({n_distinct} distinct, {n_allowed} allowed)"
         if not n_valid:
-            reasons.append(f"no valid candidate among {looked_at}")
+            reasons.append(f"no valid candidate among {drawn}")
             continue
         counts = {name: int((out[row] & valid[row]).sum()) for name, out in excluded.items()}
         named = ", ".join(f"{name} ({count})" for name, count in counts.items() if count)
-        reasons.append(f"all {n_valid} valid candidates among {looked_at} are excluded by {named}")
+        reasons.append(f"all {n_valid} valid candidates among {drawn} are excluded by {named}")
     return reasons

@@ -38,7 +38,7 @@ class Ranking:
         Numeric differences up to this share of the training range do not count in sparsity.
     max_sparsity, max_distance
         Upper bounds on what is returned.
-    rules
+    filters
         Candidates must pass all of them.
     diversity
         From 0 to 1, how much several counterfactuals of a person must differ; None: the best.
@@ -50,7 +50,7 @@ class Ranking:
     tolerance: float = 0.0
     max_sparsity: int | None = None
     max_distance: float | None = None
-    rules: tuple[CandidateFilter, ...] = ()
+    filters: tuple[CandidateFilter, ...] = ()
     diversity: float | None = None
 
     @property
@@ -59,7 +59,7 @@ class Ranking:
         return self.n_counterfactuals * (1 if self.diversity is None else POOL)
 
 
-class Ranked:
+class RankedCandidates:
     """A block of candidates in order, listed as far as anybody needs them.
 
     Attributes
@@ -69,7 +69,7 @@ class Ranked:
     n_wanted
         Valid candidates of a person to look for, as far as there are draws.
     passed
-        Per rule, the candidates it lets pass, shape (n_people, n_draws).
+        Per filter, the candidates it lets pass, shape (n_people, n_draws).
     first
         The best few of everybody.
     """
@@ -78,7 +78,7 @@ class Ranked:
         self.candidates = candidates
         self.ranking = ranking
         self.n_wanted = min(ranking.n_wanted, candidates.draws.size)
-        self.passed = {rule.name: rule(candidates) for rule in ranking.rules}
+        self.passed = {keep.name: keep(candidates) for keep in ranking.filters}
         distance = ranking.distance
         plain = type(distance) is Gower and distance.weights is None
         self._distance = None if plain else distance(candidates)

@@ -30,7 +30,7 @@ from ..errors import McceError, MissingExtraError, ParameterError, SavedFileErro
 from ..version import __version__
 
 FORMAT = "mcce explainer"
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 MANIFEST, DOCUMENT = "manifest.json", "explainer.json"
 MOST_MANIFEST_BYTES = 2**26
 ARRAY = "array"

@@ -1,19 +1,19 @@
-"""What stands in a saved file: the parameters, what fit learned, and how to know the predictor.
+"""What a saved file holds: the parameters, what ``fit`` learned, and how to know the predictor.
 
-What fit learned comes in sections, each a pair of functions: from the explainer to plain data (JSON
-values and arrays), and from there to attributes of an explainer that has its parameters and the
-sections before. To save one more thing, add a line to ``SECTIONS``.
+What ``fit`` learned comes in sections, each a pair of functions: from :class:`Fitted` to plain data
+(JSON values and arrays), and from there to fields of a :class:`Fitted`, given the parameters and
+the sections before. To save one more thing, add a line to ``SECTIONS``.
 
 Always true: nothing is written unless everything can be; a loaded explainer has passed the checks
-that a fitted one has, and gives the same answers to the bit.
+that a fitted one has, and gives the same answers, bit for bit.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -21,10 +21,12 @@ import pandas as pd
 from ..constraints.collection import Constraints
 from ..distances import find_distance
 from ..errors import ParameterError
+from ..fitted import Fitted
 from ..kernels import DRAWS_VERSION, rows_as_bytes
 from ..model import find_generator
-from ..parameters import check_parameters
 from ..plausibility.model import PlausibilityModel
+from ..predictors.desired import make_decision
+from ..protocols import Generator
 from ..search.config import find_search
 from ..tables.features import Feature
 from ..tables.schema import EncodedRows, Schema
@@ -32,80 +34,113 @@ from . import archive
 from .cells import pack_cells, unpack_cells
 from .frames import pack_adapter, unpack_adapter
 from .generators import pack_fitted, pack_generator, unpack_fitted, unpack_generator
-from .probes import attach_predictor, check_known, pack_predictor
+from .probes import check_predictor, check_probes, pack_predictor
 from .support import pack_support, unpack_support
 from .values import pack, unpack
+from .versions import upgrade_parameters
 
-if TYPE_CHECKING:
-    from ..explainer import MCCE
+Parameters = Mapping[str, Any]
+# Fields of Fitted by name, as far as they are read.
+Fields = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Section:
-    """Something that fit learned: as plain data, and as attributes again."""
+    """Something that ``fit`` learned: as plain data, and as fields of a :class:`Fitted`."""
 
-    take: Callable[[MCCE], Any]
-    make: Callable[[Any, MCCE], dict[str, Any]]
-    # Whether older files do not have it; then it is made of None.
+    pack: Callable[[Fitted, Parameters], Any]
+    unpack: Callable[[Any, Parameters, Fields], Fields]
+    # Whether older files lack it; it is then unpacked from None.
     optional: bool = False
 
 
-def save(explainer: MCCE, path: str | os.PathLike[str]) -> None:
-    """Put a fitted explainer into a file, without its predictor."""
-    document = {"parameters": _pack_parameters(explainer)}
-    document |= {name: section.take(explainer) for name, section in SECTIONS.items()}
-    document |= {"predictor": pack_predictor(explainer)}
+def save(parameters: Parameters, fitted: Fitted, path: str | os.PathLike[str]) -> None:
+    """Write a fitted explainer to a file, without its predictor.
+
+    Parameters
+    ----------
+    parameters
+        The explainer's parameters except the predictor.
+    fitted
+        What ``fit`` learned.
+    path
+        The file.
+    """
+    document = {"parameters": _pack_parameters(parameters, fitted.schema)}
+    document |= {name: section.pack(fitted, parameters) for name, section in SECTIONS.items()}
+    document |= {"predictor": pack_predictor(fitted)}
     archive.write(path, document)
 
 
 def restore(
-    explainer_class: type[MCCE],
     path: str | os.PathLike[str],
     predictor: Any,
     tolerance: float,
-    generator: Any = None,
-) -> MCCE:
-    """The explainer in a file, with the predictor it was saved with."""
+    check: Callable[[Parameters], None],
+    generator: Generator | None = None,
+) -> tuple[dict[str, Any], Fitted]:
+    """The explainer in a file, with the predictor it was saved with.
+
+    Parameters
+    ----------
+    path
+        The file.
+    predictor
+        The predictor that was explained.
+    tolerance
+        Relative difference up to which its scores of the probe rows are equal.
+    check
+        Raises for parameters that cannot work.
+    generator
+        An unfitted generator, if the file was saved with one that is not part of mcce.
+
+    Returns
+    -------
+    parameters : dict
+        The explainer's parameters except the predictor.
+    fitted : Fitted
+        What ``fit`` learned.
+    """
     document = archive.read(path)
     with archive.refused(path):
         saved = document["parameters"].pop("generator")
-    generator = unpack_generator(saved, generator, os.fspath(path))
+    blank = unpack_generator(saved, generator, os.fspath(path))
     with archive.refused(path):
-        parameters = _unpack_parameters(document["parameters"])
-        explainer = explainer_class(predictor, generator=generator, **parameters)
-        check_parameters(explainer)
+        packed = {name: unpack(value) for name, value in document["parameters"].items()}
+        parameters = upgrade_parameters(packed | {"generator": blank})
+        check(parameters)
+        fields: Fields = {}
         for name, section in SECTIONS.items():
             plain = document.get(name) if section.optional else document[name]
-            for attribute, learned in section.make(plain, explainer).items():
-                setattr(explainer, attribute, learned)
-        Constraints.bind(explainer.constraints, explainer.schema_)
-        known = document["predictor"]
-        check_known(known, explainer.schema_)
-    explainer.decision_ = attach_predictor(explainer, known, os.fspath(path), tolerance)
-    return explainer
+            fields |= section.unpack(plain, parameters, fields)
+        schema = fields["schema"]
+        Constraints.bind(parameters["constraints"], schema)
+        probes = document["predictor"]
+        check_probes(probes, schema)
+    decision = make_decision(
+        predictor,
+        parameters["desired"],
+        score_class=parameters["score_class"],
+        adapter=schema.adapter,
+    )
+    check_predictor(decision, schema, probes, os.fspath(path), tolerance)
+    return parameters, Fitted(decision=decision, **fields)
 
 
-def _pack_parameters(explainer: MCCE) -> dict[str, Any]:
-    params = explainer.get_params(deep=False)
-    del params["predictor"]
-    # Constraints are kept themselves, not the file that they may stand in.
-    bound = Constraints.bind(explainer.constraints, explainer.schema_)
-    params["constraints"] = list(bound.listed) or None
-    # Names may come in anything that lists them; what they come in means nothing.
-    listed = (np.ndarray, pd.Index, pd.Series)
-    plain = {name: list(v) if isinstance(v, listed) else v for name, v in params.items()}
+def _pack_parameters(parameters: Parameters, schema: Schema) -> dict[str, Any]:
+    # Constraints are saved themselves, not the file that they may come from.
+    bound = Constraints.bind(parameters["constraints"], schema)
+    params = {**parameters, "constraints": list(bound.listed) or None}
+    # Names may come in any container; which one means nothing.
+    containers = (np.ndarray, pd.Index, pd.Series)
+    plain = {name: list(v) if isinstance(v, containers) else v for name, v in params.items()}
     packed = {
         name: pack(v, f"the parameter {name}") for name, v in plain.items() if name != "generator"
     }
     return packed | {"generator": pack_generator(plain["generator"])}
 
 
-def _unpack_parameters(plain: dict[str, Any]) -> dict[str, Any]:
-    return {name: unpack(value) for name, value in plain.items()}
-
-
-def _pack_schema(explainer: MCCE) -> dict[str, Any]:
-    schema = explainer.schema_
+def _pack_schema(fitted: Fitted, parameters: Parameters) -> dict[str, Any]:
     features = [
         {
             "name": pack(feature.name, f"the column name {feature.name!r}"),
@@ -113,21 +148,21 @@ def _pack_schema(explainer: MCCE) -> dict[str, Any]:
             "immutable": feature.immutable,
             "table": pack_cells(feature.table, f"column {feature.name!r}"),
         }
-        for feature in schema.features
+        for feature in fitted.schema.features
     ]
-    return {"frames": pack_adapter(schema.adapter), "features": features}
+    return {"frames": pack_adapter(fitted.schema.adapter), "features": features}
 
 
-def _unpack_schema(plain: dict[str, Any], explainer: MCCE) -> dict[str, Any]:
+def _unpack_schema(plain: dict[str, Any], parameters: Parameters, fields: Fields) -> Fields:
     features = tuple(_unpack_feature(feature) for feature in plain["features"])
     schema = Schema(features, unpack_adapter(plain["frames"], features))
     if not schema.mutable.size or len(set(schema.names)) < len(schema.names):
         raise ValueError("its columns are all immutable, or two have one name")
-    return {"schema_": schema}
+    return {"schema": schema}
 
 
 def _unpack_feature(plain: dict[str, Any]) -> Feature:
-    """A feature by the door that training data take, which checks the table."""
+    """A feature learned like one of training data, which checks the table."""
     table = unpack_cells(plain["table"]).rename(unpack(plain["name"]))
     if plain["kind"] not in ("numeric", "categorical") or table.empty:
         raise ValueError(f"column {table.name!r} has no kind or no values")
@@ -139,72 +174,74 @@ def _unpack_feature(plain: dict[str, Any]) -> Feature:
     return feature
 
 
-def _pack_model(explainer: MCCE) -> dict[str, Any]:
-    return {"n_desired": explainer.n_desired_} | pack_fitted(explainer.generator_)
+def _pack_model(fitted: Fitted, parameters: Parameters) -> dict[str, Any]:
+    return {"n_desired": fitted.n_desired} | pack_fitted(fitted.generator)
 
 
-def _unpack_model(plain: dict[str, Any], explainer: MCCE) -> dict[str, Any]:
-    blank = find_generator(explainer.generator)
+def _unpack_model(plain: dict[str, Any], parameters: Parameters, fields: Fields) -> Fields:
+    blank = find_generator(parameters["generator"])
     return {
-        "generator_": unpack_fitted(plain, blank, explainer.schema_),
-        "n_desired_": _whole(plain["n_desired"]),
+        "generator": unpack_fitted(plain, blank, fields["schema"]),
+        "n_desired": _whole(plain["n_desired"]),
         # Gower learns nothing that the schema does not know.
-        "distance_": find_distance(explainer.distance),
-        "timings_": {},
+        "distance": find_distance(parameters["distance"]),
     }
 
 
-def _pack_draws(explainer: MCCE) -> dict[str, Any]:
-    return {"version": DRAWS_VERSION, "seed": pack(explainer.seed_, "the seed")}
+def _pack_draws(fitted: Fitted, parameters: Parameters) -> dict[str, Any]:
+    return {"version": DRAWS_VERSION, "seed": pack(fitted.seed, "the seed")}
 
 
-def _unpack_draws(plain: dict[str, Any], explainer: MCCE) -> dict[str, Any]:
+def _unpack_draws(plain: dict[str, Any], parameters: Parameters, fields: Fields) -> Fields:
     if plain["version"] != DRAWS_VERSION:
         raise ValueError(
             f"its draws are of version {plain['version']!r} and those of this mcce of version "
-            f"{DRAWS_VERSION}, so that answers would differ"
+            f"{DRAWS_VERSION}, so answers would differ"
         )
-    return {"seed_": _whole(unpack(plain["seed"]))}
+    return {"seed": _whole(unpack(plain["seed"]))}
 
 
-def _pack_training_rows(explainer: MCCE) -> dict[str, Any] | None:
-    rows = explainer.training_rows_
-    if rows is None or not explainer.exclude_training_rows:
+def _pack_training_rows(fitted: Fitted, parameters: Parameters) -> dict[str, Any] | None:
+    rows = fitted.training_rows
+    if rows is None or not parameters["exclude_training_rows"]:
         return None
     return {"codes": rows.view(np.int32).reshape(len(rows), -1)}
 
 
-def _unpack_training_rows(plain: dict[str, Any] | None, explainer: MCCE) -> dict[str, Any]:
+def _unpack_training_rows(
+    plain: dict[str, Any] | None, parameters: Parameters, fields: Fields
+) -> Fields:
     if plain is None:
-        return {"training_rows_": None}
-    codes, n_features = plain["codes"], len(explainer.schema_.features)
+        return {}
+    codes, n_features = plain["codes"], len(fields["schema"].features)
     if codes.ndim != 2 or codes.shape[1] != n_features or codes.dtype != np.int32:
         raise ValueError("the training rows are not those of its columns")
-    return {"training_rows_": np.unique(rows_as_bytes(codes))}
+    return {"training_rows": np.unique(rows_as_bytes(codes))}
 
 
-def _pack_plausibility(explainer: MCCE) -> dict[str, Any] | None:
-    accepted = explainer.plausibility_
-    if accepted is None or not find_search(explainer.search).needs_plausibility:
+def _pack_plausibility(fitted: Fitted, parameters: Parameters) -> dict[str, Any] | None:
+    model = fitted.plausibility
+    if model is None or not find_search(parameters["search"]).needs.plausibility:
         return None
-    return {"codes": accepted.codes_, "support": pack_support(accepted.support_)}
+    return {"codes": model.codes_, "support": pack_support(model.support_)}
 
 
-def _unpack_plausibility(plain: dict[str, Any] | None, explainer: MCCE) -> dict[str, Any]:
+def _unpack_plausibility(
+    plain: dict[str, Any] | None, parameters: Parameters, fields: Fields
+) -> Fields:
     if plain is None:
-        if find_search(explainer.search).needs_plausibility and explainer.n_desired_:
+        if find_search(parameters["search"]).needs.plausibility and fields["n_desired"]:
             raise ValueError("its search needs the accepted training rows, which it lacks")
-        return {"plausibility_": None}
-    codes, schema = plain["codes"], explainer.schema_
+        return {}
+    codes, schema = plain["codes"], fields["schema"]
     n_codes = np.array([feature.n_codes for feature in schema.features])
     if codes.ndim != 2 or len(codes) != n_codes.size or codes.dtype != np.int32:
         raise ValueError("the accepted rows are not those of its columns")
     if not codes.size or (codes < 0).any() or (codes >= n_codes[:, None]).any():
-        raise ValueError("the accepted rows hold codes that stand for nothing")
+        raise ValueError("the accepted rows hold codes without a value")
     support = unpack_support(plain["support"], schema)
-    return {
-        "plausibility_": PlausibilityModel().keep(support, EncodedRows.from_codes(schema, codes))
-    }
+    rows = EncodedRows.from_codes(schema, codes)
+    return {"plausibility": PlausibilityModel.from_support(support, rows)}
 
 
 def _whole(value: Any) -> int:

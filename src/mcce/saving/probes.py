@@ -9,65 +9,56 @@ but by accident.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from ..errors import PredictorError
+from ..fitted import Fitted
 from ..kernels import Codes, person_keys
 from ..predictors.decision import Decision
-from ..predictors.desired import make_decision
 from ..predictors.interval import Interval
 from ..tables.schema import Schema
 from .values import pack
-
-if TYPE_CHECKING:
-    from ..explainer import MCCE
 
 N_PROBES = 8
 # Zero has no relative tolerance.
 NOTHING = 1e-12
 
 
-def pack_predictor(explainer: MCCE) -> dict[str, Any]:
-    """How the predictor is asked, and what it says of the probes it can judge."""
-    codes, scores = _probe_codes(explainer), []
-    judged, failure = [], None
+def pack_predictor(fitted: Fitted) -> dict[str, Any]:
+    """How the predictor is called, and its scores of the probe rows that it can score."""
+    codes, scores = _probe_codes(fitted), []
+    places, failure = [], None
     for place in range(N_PROBES):
         try:
-            rows = probe_rows(explainer.schema_, codes[:, [place]])
-            scores.append(explainer.decision_.score(rows).score)
-            judged.append(place)
+            rows = probe_rows(fitted.schema, codes[:, [place]])
+            scores.append(fitted.decision.score(rows).score)
+            places.append(place)
         except PredictorError as error:
-            # A made-up row may be one that a predictor has no answer to.
+            # A predictor may refuse a made-up row.
             failure = error
-    if failure is not None and not judged:
+    if failure is not None and not places:
         raise failure
     return {
-        "decision": _pack_decision(explainer.decision_),
-        "probes": codes[:, judged],
+        "decision": _pack_decision(fitted.decision),
+        "probes": codes[:, places],
         "scores": np.concatenate(scores),
     }
 
 
-def attach_predictor(
-    explainer: MCCE, plain: dict[str, Any], path: str, tolerance: float
-) -> Decision:
-    """The decision of the predictor given, if it is the one that the file tells of."""
-    decision = make_decision(
-        explainer.predictor,
-        explainer.desired,
-        score_class=explainer.score_class,
-        adapter=explainer.schema_.adapter,
-    )
-    asked = _pack_decision(decision)
-    if asked != plain["decision"]:
+def check_predictor(
+    decision: Decision, schema: Schema, plain: dict[str, Any], path: str, tolerance: float
+) -> None:
+    """Raise unless the predictor is the one that the file was saved with."""
+    called = _pack_decision(decision)
+    if called != plain["decision"]:
         raise PredictorError(
-            f"The predictor is not the one that {path!r} was saved with: it would be asked as "
-            f"{asked!r}, expected {plain['decision']!r}. Pass the predictor that was explained."
+            f"The predictor is not the one that {path!r} was saved with: it would be called as "
+            f"{called!r}, expected {plain['decision']!r}. Pass the predictor that was explained."
         )
-    rows, expected = probe_rows(explainer.schema_, plain["probes"]), plain["scores"]
+    rows, expected = probe_rows(schema, plain["probes"]), plain["scores"]
     got = np.concatenate([decision.score(rows.iloc[[row]]).score for row in range(len(rows))])
     if not np.isclose(got, expected, rtol=tolerance, atol=NOTHING).all():
         raise PredictorError(
@@ -75,10 +66,9 @@ def attach_predictor(
             f"{got.tolist()!r}, expected {expected.tolist()!r} within a relative tolerance of "
             f"{tolerance!r}. Pass the predictor that was explained, or fit again with this one."
         )
-    return decision
 
 
-def check_known(plain: dict[str, Any], schema: Schema) -> None:
+def check_probes(plain: dict[str, Any], schema: Schema) -> None:
     """Raise unless this is what :func:`pack_predictor` gives for columns like these."""
     codes, scores = plain["probes"], plain["scores"]
     n_codes = np.array([[feature.n_codes] for feature in schema.features])
@@ -103,12 +93,12 @@ def probe_rows(schema: Schema, codes: Codes) -> pd.DataFrame:
     return frame
 
 
-def _probe_codes(explainer: MCCE) -> Codes:
-    schema = explainer.schema_
+def _probe_codes(fitted: Fitted) -> Codes:
+    schema = fitted.schema
     n_codes = np.array([[feature.n_codes] for feature in schema.features])
     codes = (np.arange(N_PROBES) * n_codes // N_PROBES).astype(np.int32)
-    keys = person_keys(explainer.seed_, codes[schema.immutable].T)
-    drawn = explainer.generator_.sample(codes, keys, np.zeros(1, dtype=np.int64))
+    keys = person_keys(fitted.seed, codes[schema.immutable].T)
+    drawn = fitted.generator.sample(codes, keys, np.zeros(1, dtype=np.int64))
     # Probes are made of training values; a generator may invent others.
     if drawn.tables is None:
         codes[schema.mutable, ::2] = drawn.codes[:, ::2, 0]

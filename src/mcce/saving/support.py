@@ -15,7 +15,7 @@ def pack_support(support: Support) -> dict[str, Any]:
     """The learned arrays by name."""
     return {
         "strains": support.calibration_scores_,
-        "rare": [[place, strains] for place, strains in support.rare_calibration_scores_.items()],
+        "rare": [[place, scores] for place, scores in support.rare_calibration_scores_.items()],
         "chains": [
             {"responses": chain.responses, "trees": pack_trees(chain.trees)}
             for chain in support.chains_
@@ -32,24 +32,24 @@ def unpack_support(plain: dict[str, Any], schema: Schema) -> Support:
     for number, (part, responses) in enumerate(zip(plain["chains"], expected, strict=True)):
         order = vector(part["responses"], np.int64)
         if sorted(order.tolist()) != responses:
-            raise ValueError("the support does not judge every feature once")
+            raise ValueError("the support does not cover every feature once")
         trees = unpack_trees(part["trees"], order, schema)
         chains.append(Chain.of(schema, order, trees, contradictions=number > 0))
     support.chains_ = chains
     support.calibration_scores_ = _calibration_scores(plain["strains"])
     support.rare_calibration_scores_ = {
-        place: _calibration_scores(strains) for place, strains in plain["rare"]
+        place: _calibration_scores(scores) for place, scores in plain["rare"]
     }
     if any(
         type(place) is not int or not 0 <= place < schema.mutable.size
         for place in support.rare_calibration_scores_
     ):
-        raise ValueError("the support speaks of features that there are not")
+        raise ValueError("the support names features that do not exist")
     return support
 
 
 def _calibration_scores(values: Any) -> np.ndarray:
-    strains = vector(values, np.int32)
-    if (np.diff(strains) < 0).any() or (strains < 0).any() or (strains >= 2**31 - 1).any():
-        raise ValueError("the support was calibrated on rows of no order or no number")
-    return strains
+    scores = vector(values, np.int32)
+    if (np.diff(scores) < 0).any() or (scores < 0).any() or (scores >= 2**31 - 1).any():
+        raise ValueError("the calibration scores of the support are not ascending sizes")
+    return scores

@@ -25,6 +25,7 @@ from ..errors import SavedFileError
 from ..model import GENERATORS, TreeChain
 from ..predictors.interval import Interval
 from ..search.config import ExactSearch, Search
+from .versions import upgrade_search
 
 EXACT_IN_JSON = 2**53
 
@@ -224,7 +225,7 @@ CODECS = (
         Interval, "interval", lambda i: [i.low, i.high, i.closed], lambda parts: Interval(*parts)
     ),
     Codec(TreeChain, "generator", _take_chain, lambda parts: GENERATORS[parts[0]](**parts[1])),
-    Codec(Search, "search", asdict, lambda parts: Search(**parts)),
+    Codec(Search, "search", asdict, lambda parts: Search(**upgrade_search(parts))),
     Codec(ExactSearch, "exact search", asdict, lambda parts: ExactSearch(**parts)),
     Codec(Gower, "distance", lambda gower: gower.name, lambda name: DISTANCES[name]()),
 )

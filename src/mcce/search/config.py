@@ -1,164 +1,290 @@
-"""How answers are searched for: the paper's way, and named ways that go beyond it."""
+"""Which search to run: the paper's, the named searches beyond it, and your own.
+
+``PRESETS`` defines each search by name: "paper", "sparse", "balanced", "plausible", "near", "fast"
+and "exact".
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 from ..errors import ParameterError
-from ..parameters import check_real, check_whole
+from ..parameters import check_count, check_rank_by, check_real, check_whole
 
-Prefer = Literal["sparsity", "knn_distance", "distance", "both"]
-# Probability of keeping an own value that serves guided draws well.
-KEEP = 0.8
+SearchName = Literal["paper", "sparse", "balanced", "plausible", "near", "fast", "exact"]
+Preference = Literal["sparsity", "knn_distance", "distance", "balanced"]
+RankKey = Literal["sparsity", "distance"]
+# The paper's ranking: fewest changes first, then the smallest distance.
+RANK_BY: tuple[RankKey, ...] = ("sparsity", "distance")
+# How often guided draws keep a person's own value.
+KEEP_PROBABILITY = 0.8
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What a search needs from the rest of the explainer, and what it cannot take.
+
+    Parameters
+    ----------
+    plausibility
+        Whether ``fit`` must learn what accepted rows look like.
+    guidance, enumeration
+        Whether the generator must offer guided draws, or list all rows it could draw.
+    diversity
+        Whether answers may be selected for their diversity.
+    gower
+        Whether the distance must be Gower's.
+    """
+
+    plausibility: bool = False
+    guidance: bool = False
+    enumeration: bool = False
+    diversity: bool = True
+    gower: bool = False
 
 
 @dataclass(frozen=True)
 class Search:
-    """What is looked for, and how hard.
+    """A search for counterfactuals by sampling, and what it looks for.
 
-    The presets, by name: ``"paper"`` ranks the draws as they are. The others walk from the person
-    towards several draws and keep what is needed: ``"sparse"`` for the fewest changes,
-    ``"balanced"`` for few and small ones that look real, ``"plausible"`` for rows that could hardly
-    be told from real accepted ones, ``"near"`` for the fewest and then smallest changes.
-    ``"fast"`` ranks guided draws: worse than these, better than the paper's, and quick.
+    Without targets, the best draws are the answers: that is the paper's search. With targets, the
+    search walks from the person towards several valid draws, changing one feature at a time, undoes
+    what is not needed, and selects among the rows it visited. :meth:`preset` gives the named
+    searches; pass changes to adapt one.
 
     Parameters
     ----------
-    targets
-        Valid draws to walk towards, per person; 0: the draws themselves are the answers. Each
-        costs a few rows of the predictor; twice as many give slightly fewer changes.
+    n_targets
+        Valid draws to walk towards, per person; 0 returns the draws themselves. Each target costs a
+        few predictor rows; twice as many give slightly fewer changes.
     support
-        Share of real accepted rows that are inside the calibrated support; answers must be inside
-        where that is possible. The smaller, the more realistic are answers and the more changes
-        they need. None: realism is not asked for.
-    slack
-        Changes above a person's fewest that may be spent on what is preferred.
+        Share of real accepted rows inside the calibrated support. Answers lie inside it where that
+        is possible. A smaller share gives more realistic answers with more changes. None does not
+        ask for realism.
+    extra_changes
+        Changes above a person's minimum that may be spent on what is preferred.
     prefer
-        Which of a person's answers within the slack is taken: that of fewest changes unless one
-        more brings it much nearer to real accepted rows (``"sparsity"``), the one nearest to real
-        accepted rows (``"knn_distance"``) or to the person (``"distance"``), or a balance of these
-        (``"both"``).
-    keep
-        Probability with which a draw keeps the person's own value where the model could have drawn
-        it. 0 is the paper. The higher, the fewer draws are needed, but the less they differ.
+        Which answer to select among those with few enough changes: the one with the fewest changes,
+        unless one more brings it much closer to real accepted rows (``"sparsity"``); the closest to
+        real accepted rows (``"knn_distance"``); the closest to the person (``"distance"``); or a
+        weighted sum of all three (``"balanced"``).
+    keep_probability
+        Probability that a draw keeps the person's own value where the model could have drawn it. 0
+        is the paper's. Higher values need fewer draws, but the draws differ less.
     n_samples, max_samples
-        Draws per person, and how many people without an answer get at most; None: no further ones.
+        Draws per person, and the most that people without an answer get; None gives them no more.
+    max_sparsity, max_distance
+        Upper bounds on the number of changes and on the distance of an answer.
+    rank_by
+        How draws are ranked, the decisive key first; only without targets.
+    tolerance
+        Numeric differences up to this share of the training range do not count as changes. Only to
+        reproduce tables that were counted that way; 0 counts exactly.
+
+    See Also
+    --------
+    ExactSearch : the best row that the model could draw, with a proof.
+
+    Examples
+    --------
+    >>> Search.preset("sparse", max_sparsity=2).prefer
+    'sparsity'
     """
 
-    targets: int = 12
+    n_targets: int = 12
     support: float | None = 0.95
-    slack: int = 1
-    prefer: Prefer = "both"
-    keep: float = 0.0
+    extra_changes: int = 1
+    prefer: Preference = "balanced"
+    keep_probability: float = 0.0
     n_samples: int = 100
     max_samples: int | None = 10_000
+    max_sparsity: int | None = None
+    max_distance: float | None = None
+    rank_by: Sequence[RankKey] = RANK_BY
+    tolerance: float = 0.0
 
     def __post_init__(self) -> None:
-        check_whole("targets", self.targets, 0, 1000)
+        check_whole("n_targets", self.n_targets, 0, 1000)
         if self.support is not None:
-            told = "None or a share above 0 and below 1"
-            check_real("support", self.support, told, zero=False, most=1.0)
-            if self.support == 1:
-                raise ParameterError(f"support must be {told}, got {self.support!r}.")
-        check_whole("slack", self.slack, 0, 1000)
-        if self.prefer not in get_args(Prefer):
+            _check_below_one("support", self.support, "None or a share above 0 and below 1")
+            if self.support == 0:
+                raise ParameterError("support must be above 0, got 0. Pass None to leave it out.")
+        check_whole("extra_changes", self.extra_changes, 0, 1000)
+        if self.prefer not in get_args(Preference):
             raise ParameterError(
-                f"prefer must be one of {list(get_args(Prefer))!r}, got {self.prefer!r}."
+                f"prefer must be one of {list(get_args(Preference))!r}, got {self.prefer!r}."
             )
-        check_real("keep", self.keep, "a probability from 0 up to, but not, 1", most=1.0)
-        if self.keep == 1:
-            raise ParameterError("keep must be below 1: at 1 nothing would ever change, got 1.")
-        if not self.targets and (self.slack, self.prefer) != (0, "distance"):
+        _check_below_one("keep_probability", self.keep_probability, "at least 0 and below 1")
+        _check_samples(self.n_samples, self.max_samples)
+        _check_bounds(self.max_sparsity, self.max_distance)
+        check_rank_by(self.rank_by)
+        check_real("tolerance", self.tolerance, "a finite number >= 0")
+        self._check_targets()
+
+    def _check_targets(self) -> None:
+        if self.n_targets and tuple(self.rank_by) != RANK_BY:
             raise ParameterError(
-                "Without targets there is nothing to choose from beyond the ranking: give "
-                f"slack=0 and prefer='distance', or some targets; got slack={self.slack!r} and "
-                f"prefer={self.prefer!r}."
+                f"rank_by={self.rank_by!r} ranks draws, but a search with targets selects among "
+                "the rows it visits. Leave rank_by out, or pass n_targets=0."
             )
-        check_whole("n_samples", self.n_samples, 1, 2**31 - 1)
-        if self.max_samples is None:
-            return
-        check_whole("max_samples", self.max_samples, 1, 2**31 - 1)
-        if self.max_samples < self.n_samples:
+        if not self.n_targets and (self.extra_changes, self.prefer) != (0, "distance"):
             raise ParameterError(
-                f"max_samples must be at least n_samples, {self.n_samples}, got "
-                f"{self.max_samples!r}."
+                "A search without targets has nothing to prefer beyond its ranking. Pass "
+                "extra_changes=0 and prefer='distance', or n_targets above 0; got "
+                f"extra_changes={self.extra_changes!r} and prefer={self.prefer!r}."
             )
 
-    @property
-    def draws(self) -> Search:
-        """The search for whom draws are needed: everybody."""
-        return self
+    @classmethod
+    def preset(cls, name: SearchName, **changes: Any) -> Search:
+        """A named search, with some of its parameters changed.
+
+        Parameters
+        ----------
+        name
+            ``"paper"``: the best draws, as published. ``"sparse"``: the fewest changes.
+            ``"balanced"``: few and small changes that look real. ``"plausible"``: rows close to
+            real accepted ones, for about one extra change. ``"near"``: the fewest, then the
+            smallest changes. ``"fast"``: the best of guided draws.
+        **changes
+            Parameters of :class:`Search` to change.
+
+        Returns
+        -------
+        Search
+            The search.
+
+        Raises
+        ------
+        ParameterError
+            If there is no such search, or a parameter cannot have its value.
+
+        Examples
+        --------
+        >>> Search.preset("paper", max_sparsity=3).n_samples
+        1000
+        """
+        search = find_search(name)
+        if not isinstance(search, Search):
+            raise ParameterError("'exact' is an ExactSearch. Pass ExactSearch(...) instead.")
+        unknown = [given for given in changes if given not in cls.__dataclass_fields__]
+        if unknown:
+            raise ParameterError(
+                f"Search has no parameter {unknown[0]!r}. Its parameters are "
+                f"{list(cls.__dataclass_fields__)!r}."
+            )
+        return replace(search, **changes)
 
     @property
-    def needs_plausibility(self) -> bool:
-        """Whether fit must learn what real accepted rows look like."""
-        return self.targets > 0 or self.support is not None
+    def needs(self) -> Needs:
+        """What this search needs from the rest of the explainer."""
+        return Needs(
+            plausibility=self.n_targets > 0 or self.support is not None,
+            guidance=self.keep_probability > 0,
+        )
 
 
 @dataclass(frozen=True)
 class ExactSearch:
     """The best of all rows that the model could draw, with a proof; by name ``"exact"``.
 
-    Rows are looked at in the order of the ranking, by number of changes and then distance, so the
-    first that is valid and allowed is the best: no number of draws can better it. For whom that
-    takes too long there are guided draws, unless some of several answers were found by then, and
-    ``proven`` in the measures is False.
+    Rows are visited in the order of the ranking, by number of changes and then Gower distance. So
+    the first valid and allowed row is the best: no number of draws can improve on it. People for
+    whom that exceeds the budget get guided draws instead, unless some of several answers were found
+    by then; ``proven`` in the measures is then False.
 
     Parameters
     ----------
     max_rows
-        Rows of a person that are looked at; the predictor is asked about those that are allowed.
+        Rows visited per person; the predictor scores those that are allowed.
     max_nodes
-        Leaves of the model that are visited to list a person's rows, a million in about 0.1 s.
+        Leaves of the model visited to list a person's rows, a million in about 0.1 s.
     n_samples, max_samples
-        Draws for a person beyond that, and how many people without an answer get at most.
+        Draws for a person beyond that budget, and the most that people without an answer get.
+    max_sparsity, max_distance
+        Upper bounds on the number of changes and on the distance of an answer.
+
+    Examples
+    --------
+    >>> ExactSearch(max_sparsity=2).max_rows
+    100000
     """
 
     max_rows: int = 100_000
     max_nodes: int = 30_000_000
     n_samples: int = 1000
     max_samples: int | None = 10_000
+    max_sparsity: int | None = None
+    max_distance: float | None = None
 
     def __post_init__(self) -> None:
-        check_whole("max_rows", self.max_rows, 1, 2**31 - 1)
+        check_count("max_rows", self.max_rows)
         check_whole("max_nodes", self.max_nodes, 1, 2**53)
-        _ = self.draws  # which checks the rest
+        _check_samples(self.n_samples, self.max_samples)
+        _check_bounds(self.max_sparsity, self.max_distance)
 
     @property
-    def draws(self) -> Search:
-        """The search for those whom the budget does not suffice for."""
-        return _draws(keep=KEEP, n_samples=self.n_samples, max_samples=self.max_samples)
+    def needs(self) -> Needs:
+        """What this search needs from the rest of the explainer."""
+        return Needs(guidance=True, enumeration=True, diversity=False, gower=True)
 
     @property
-    def support(self) -> None:
-        """Realism is not asked for."""
-
-    @property
-    def needs_plausibility(self) -> bool:
-        """Accepted rows are not looked at."""
-        return False
-
-
-def _draws(**knobs: Any) -> Search:
-    return Search(targets=0, support=None, slack=0, prefer="distance", **knobs)
+    def fallback(self) -> Search:
+        """The search for people whose rows exceed the budget."""
+        return _sampling(
+            keep_probability=KEEP_PROBABILITY,
+            n_samples=self.n_samples,
+            max_samples=self.max_samples,
+            max_sparsity=self.max_sparsity,
+            max_distance=self.max_distance,
+        )
 
 
-SEARCHES: dict[str, Search | ExactSearch] = {
-    "paper": _draws(n_samples=1000, max_samples=None),
+def _check_below_one(name: str, value: Any, expected: str) -> None:
+    check_real(name, value, expected, most=1.0)
+    if value == 1:
+        raise ParameterError(f"{name} must be {expected}, got {value!r}.")
+
+
+def _check_samples(n_samples: Any, max_samples: Any) -> None:
+    check_count("n_samples", n_samples)
+    if max_samples is None:
+        return
+    check_count("max_samples", max_samples)
+    if max_samples < n_samples:
+        raise ParameterError(
+            f"max_samples must be at least n_samples, {n_samples}, got {max_samples!r}."
+        )
+
+
+def _check_bounds(max_sparsity: Any, max_distance: Any) -> None:
+    if max_sparsity is not None:
+        check_count("max_sparsity", max_sparsity, least=0)
+    if max_distance is not None:
+        check_real("max_distance", max_distance, "a number >= 0", infinite=True)
+
+
+def _sampling(**changes: Any) -> Search:
+    """A search whose draws are the answers."""
+    return Search(n_targets=0, support=None, extra_changes=0, prefer="distance", **changes)
+
+
+PRESETS: dict[str, Search | ExactSearch] = {
+    "paper": _sampling(n_samples=1000, max_samples=None),
     "sparse": Search(prefer="sparsity"),
-    "balanced": Search(),
-    "plausible": Search(targets=10, support=0.75, prefer="knn_distance"),
-    "near": Search(slack=0, prefer="distance"),
-    "fast": _draws(keep=KEEP, n_samples=200, max_samples=1000),
+    "balanced": Search(prefer="balanced"),
+    "plausible": Search(n_targets=10, support=0.75, prefer="knn_distance"),
+    "near": Search(extra_changes=0, prefer="distance"),
+    "fast": _sampling(keep_probability=KEEP_PROBABILITY, n_samples=200, max_samples=1000),
     "exact": ExactSearch(),
 }
 
 
 def find_search(search: Any) -> Search | ExactSearch:
     """The search of that name, or the object itself."""
-    if isinstance(search, str) and search in SEARCHES:
-        return SEARCHES[search]
+    if isinstance(search, str) and search in PRESETS:
+        return PRESETS[search]
     if isinstance(search, type) and issubclass(search, (Search, ExactSearch)):
         raise ParameterError(
             f"search must be a name or an object, got the class {search.__name__}. "
@@ -166,6 +292,6 @@ def find_search(search: Any) -> Search | ExactSearch:
         )
     if not isinstance(search, (Search, ExactSearch)):
         raise ParameterError(
-            f"search must be one of {list(SEARCHES)!r}, a Search or an ExactSearch, got {search!r}."
+            f"search must be one of {list(PRESETS)!r}, a Search or an ExactSearch, got {search!r}."
         )
     return search

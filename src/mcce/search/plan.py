@@ -1,154 +1,256 @@
-"""From the parameters of an explainer to the plan of a search."""
+"""From what ``fit`` learned and one call's settings to the stages of its search."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from ..constraints.collection import Constraints
+from ..constraints.limits import FactualLimits
 from ..constraints.rows import MaxChanges, Together
 from ..distances import Gower
 from ..errors import ConstraintError, NotFittedError, ParameterError
+from ..fitted import Fitted
 from ..generate import GUIDANCE_NEEDED
-from ..kernels import BoolArray
+from ..kernels import BoolArray, IntArray
 from ..model import require
-from ..parameters import RANK_BY
 from ..plausibility.model import PlausibilityModel
 from ..postprocess.filters import ExcludeTrainingRows, InSupport, ObeysConstraint
 from ..postprocess.ranking import Ranking
 from ..protocols import Callback, CandidateFilter, Distance, RowFilter
-from .config import ExactSearch, Search, find_search
-from .exact import Exact
-from .greedy import Terms
-from .runner import Plan, Walking
-from .selection import Choice
+from ..tables.schema import EncodedRows
+from .config import ExactSearch, Search
+from .exact import ExactStage
+from .outcome import Outcome
+from .proof import ExactSettings
+from .runner import run_search
+from .sampling import SamplingStage, Walk
+from .selection import SelectionSettings
+from .stage import Stage, Task
+from .visited import WalkSettings
 
-if TYPE_CHECKING:
-    from ..explainer import MCCE
-
-
-def resolve_search(explainer: MCCE) -> Search:
-    """The search of an explainer, with the numbers of draws that it says itself."""
-    search = find_search(explainer.search).draws
-    n_samples = explainer.n_samples or search.n_samples
-    max_samples = explainer.max_samples or max(search.max_samples or n_samples, n_samples)
-    if max_samples < n_samples:
-        raise ParameterError(
-            f"max_samples must be at least n_samples, {n_samples}, got {max_samples!r}."
-        )
-    return replace(search, n_samples=n_samples, max_samples=max_samples)
+NO_DESIRED = "no training row has the desired decision"
+# Up to this many times the first draws, targets must lie inside the support. After that, targets
+# outside it are accepted too.
+SUPPORTED_DRAWS = 10
 
 
-def make_plan(explainer: MCCE, constraints: Constraints, callback: Callback) -> Plan:
-    """The plan of one call of ``explain``."""
-    search = resolve_search(explainer)
-    most = search.max_samples or search.n_samples
-    ranking = _ranking(explainer, search, constraints, most)
-    exact = _exact(explainer, constraints, ranking)
-    if search.keep:
-        require(explainer.generator_, "guidance", GUIDANCE_NEEDED)  # before anything is drawn
-    return Plan(
-        generator=explainer.generator_,
-        decision=explainer.decision_,
-        ranking=ranking,
+@dataclass(frozen=True)
+class Settings:
+    """The parameters of an explainer that may change between ``fit`` and ``explain``.
+
+    Parameters
+    ----------
+    search
+        Which search to run.
+    n_samples
+        Draws per person; None is what the search says.
+    n_counterfactuals, diversity
+        How many counterfactuals each person gets, and how much they must differ.
+    exclude_training_rows
+        Whether copies of training rows are excluded.
+    memory, n_jobs
+        Megabytes per block of people, and threads.
+    """
+
+    search: Search | ExactSearch
+    n_samples: int | None = None
+    n_counterfactuals: int = 1
+    diversity: float | None = None
+    exclude_training_rows: bool = False
+    memory: float = 256.0
+    n_jobs: int | None = None
+
+
+def search(
+    fitted: Fitted,
+    settings: Settings,
+    constraints: Constraints,
+    factuals: EncodedRows,
+    people: IntArray,
+    callback: Callback,
+) -> Outcome:
+    """Steps 2 and 3 of the paper for the factuals at some positions.
+
+    Parameters
+    ----------
+    fitted
+        What ``fit`` learned.
+    settings, constraints
+        What this call asks for.
+    factuals, people
+        All factuals, and the positions of those to search for.
+    callback
+        Called with the progress; returns True to stop.
+
+    Returns
+    -------
+    Outcome
+        Answers, and reasons for everybody else.
+    """
+    if fitted.n_desired == 0:
+        return Outcome.empty(factuals, people, NO_DESIRED)
+    sampling = _sampling_search(settings)
+    task = Task(
+        generator=fitted.generator,
+        decision=fitted.decision,
+        seed=fitted.seed,
         constraints=constraints,
-        n_samples=search.n_samples,
-        max_samples=most,
-        seed=explainer.seed_,
-        memory=explainer.memory,
-        n_jobs=explainer.n_jobs,
+        personal=FactualLimits(constraints, factuals, whole=sampling.keep_probability > 0),
+        memory=settings.memory,
+        n_jobs=settings.n_jobs,
         callback=callback,
-        walking=_walking(explainer, search, constraints, ranking) if search.targets else None,
-        keep=search.keep,
-        exact=exact,
+    )
+    return run_search(task, list(_stages(fitted, settings, sampling, task)), people)
+
+
+def _sampling_search(settings: Settings) -> Search:
+    """The search by sampling, with the number of draws resolved."""
+    given = settings.search
+    search = given if isinstance(given, Search) else given.fallback
+    n_samples = settings.n_samples or search.n_samples
+    return replace(
+        search, n_samples=n_samples, max_samples=max(search.max_samples or n_samples, n_samples)
     )
 
 
-def _exact(explainer: MCCE, constraints: Constraints, ranking: Ranking) -> Exact | None:
-    search = find_search(explainer.search)
-    if not isinstance(search, ExactSearch):
-        return None
+def _stages(fitted: Fitted, settings: Settings, search: Search, task: Task) -> Iterator[Stage]:
+    """The stages in order, each with more draws for those who have no answer yet."""
+    ranking = _ranking(fitted, settings, search, task.constraints)
+    _check_needs(settings, ranking.distance)
+    if isinstance(settings.search, ExactSearch):
+        yield ExactStage(task, _exact_settings(fitted, settings, settings.search, task, ranking))
+    if search.keep_probability:
+        require(fitted.generator, "guidance", GUIDANCE_NEEDED)  # before anything is drawn
+    n_samples, max_samples = search.n_samples, search.max_samples or search.n_samples
+    stage = SamplingStage(task, ranking, n_samples, search.keep_probability)
+    if search.n_targets:
+        model = _plausibility(fitted, settings)
+        targets = _target_ranking(search, ranking)
+        walk = _walk(fitted, settings, search, ranking, task.constraints)
+        supported = _supported_targets(search, model, targets)
+        stage = replace(stage, ranking=supported, walk=walk, final=False)
+        yield stage
+        most = min(SUPPORTED_DRAWS * n_samples, max_samples)
+        yield from _with_more_draws(stage, most)
+        stage = replace(stage, ranking=targets, n_samples=most, final=True)
+    yield stage
+    yield from _with_more_draws(stage, max_samples)
+
+
+def _check_needs(settings: Settings, distance: Distance) -> None:
+    """Raise for a setting that the search does not support."""
+    needs = settings.search.needs
+    unsupported: dict[str, tuple[Any, Any]] = {}
+    if not needs.diversity and settings.diversity is not None:
+        unsupported["diversity"] = None, settings.diversity
+    if needs.gower and type(distance) is not Gower:
+        unsupported["distance"] = "gower", distance.name
+    for name, (supported, given) in unsupported.items():
+        raise ParameterError(
+            "The exact search proves which rows have the fewest changes and then the smallest "
+            f"Gower distance, so {name} must be {supported!r}, got {given!r}. Leave it out, or use "
+            "another search."
+        )
+
+
+def _with_more_draws(stage: SamplingStage, max_samples: int) -> Iterator[SamplingStage]:
+    """The stage with twice the draws each time: all of them, since cached scores are reused."""
+    while stage.n_samples < max_samples:
+        stage = replace(stage, n_samples=min(2 * stage.n_samples, max_samples))
+        yield stage
+
+
+def _ranking(
+    fitted: Fitted, settings: Settings, search: Search, constraints: Constraints
+) -> Ranking:
+    filters: list[CandidateFilter] = list(_row_filters(fitted, settings, constraints))
+    if search.support is not None and not search.n_targets:
+        support = _plausibility(fitted, settings).support_
+        filters.append(InSupport(support, support.sizes(search.support)))
+    n_counterfactuals = min(settings.n_counterfactuals, search.max_samples or search.n_samples)
+    return Ranking(
+        n_counterfactuals=n_counterfactuals,
+        rank_by=tuple(search.rank_by),
+        distance=_distance(fitted, constraints),
+        tolerance=search.tolerance,
+        max_sparsity=search.max_sparsity,
+        max_distance=search.max_distance,
+        filters=tuple(filters),
+        diversity=settings.diversity if n_counterfactuals > 1 else None,
+    )
+
+
+def _target_ranking(search: Search, ranking: Ranking) -> Ranking:
+    """How targets of walks are ranked: like answers, but more of them."""
+    n_targets = max(search.n_targets, ranking.n_counterfactuals)
+    return replace(ranking, n_counterfactuals=n_targets, diversity=None)
+
+
+def _supported_targets(search: Search, model: PlausibilityModel, targets: Ranking) -> Ranking:
+    """Targets inside the support; a walk to them may make fewer changes than they have."""
+    filters = [keep for keep in targets.filters if not _bounds_changes(keep)]
+    if search.support is not None:
+        filters.append(InSupport(model.support_, model.support_.sizes(search.support)))
+    return replace(targets, filters=tuple(filters), max_sparsity=None, max_distance=None)
+
+
+def _bounds_changes(keep: CandidateFilter) -> bool:
+    return isinstance(keep, ObeysConstraint) and isinstance(keep.constraint, MaxChanges)
+
+
+def _walk(
+    fitted: Fitted,
+    settings: Settings,
+    search: Search,
+    ranking: Ranking,
+    constraints: Constraints,
+) -> Walk:
+    model = _plausibility(fitted, settings)
+    sizes = None if search.support is None else model.support_.sizes(search.support)
+    walk = WalkSettings(
+        decision=fitted.decision,
+        filters=tuple(_row_filters(fitted, settings, constraints)),
+        support=model.support_,
+        sizes=sizes,
+        units=_units(constraints),
+        extra_changes=search.extra_changes,
+        n_wanted=ranking.n_wanted,
+    )
+    selection = SelectionSettings(search.prefer, search.extra_changes, model.knn_distance_, ranking)
+    return Walk(walk, selection)
+
+
+def _exact_settings(
+    fitted: Fitted, settings: Settings, search: ExactSearch, task: Task, ranking: Ranking
+) -> ExactSettings:
+    constraints = task.constraints
     generator = require(
-        explainer.generator_, "enumeration", "The exact search lists all rows that can be drawn"
+        fitted.generator, "enumeration", "The exact search lists all rows that can be drawn"
     )
-    distance = ranking.distance
-    taken = {
-        "rank_by": (tuple(explainer.rank_by), RANK_BY),
-        "tolerance": (explainer.tolerance, 0.0),
-        "diversity": (explainer.diversity, None),
-        "distance": ("gower" if type(distance) is Gower else distance.name, "gower"),
-    }
-    for name, (given, needed) in taken.items():
-        if given != needed:
-            raise ParameterError(
-                "The exact search proves which rows have the fewest changes and then the least "
-                f"Gower distance, so {name} must be {needed!r}, got {given!r}. Leave it out, or "
-                "take another search."
-            )
     n_mutable = constraints.schema.mutable.size
-    weights = np.ones(n_mutable) if constraints.weights is None else constraints.weights
     # What bounds the changes of all features also tells where to end.
     of_all = [c.n for c in constraints.of_rows if isinstance(c, MaxChanges) and not c.features]
-    bounds = [most for most in (explainer.max_sparsity, *of_all) if most is not None]
-    return Exact(
+    bounds = [most for most in (search.max_sparsity, *of_all) if most is not None]
+    return ExactSettings(
         generator=generator,
-        decision=explainer.decision_,
-        rules=tuple(_row_filters(explainer, constraints)),
-        n_counterfactuals=explainer.n_counterfactuals,
+        decision=fitted.decision,
+        filters=tuple(_row_filters(fitted, settings, constraints)),
+        n_counterfactuals=settings.n_counterfactuals,
         max_sparsity=min(bounds, default=None),
-        max_distance=explainer.max_distance,
-        weights=weights,
+        max_distance=search.max_distance,
+        weights=np.ones(n_mutable) if constraints.weights is None else constraints.weights,
         max_rows=search.max_rows,
         max_nodes=search.max_nodes,
     )
 
 
-def _walking(
-    explainer: MCCE, search: Search, constraints: Constraints, ranking: Ranking
-) -> Walking:
-    accepted = _plausibility(explainer)
-    if tuple(explainer.rank_by) != ("sparsity", "distance"):
-        raise ParameterError(
-            f"rank_by={explainer.rank_by!r} is for searches that rank draws, but the search is "
-            f'{explainer.search!r}. Leave rank_by out, or take search="paper".'
-        )
-    support = accepted.support_
-    sizes = None if search.support is None else support.sizes(search.support)
-    last = replace(
-        ranking,
-        n_counterfactuals=max(search.targets, ranking.n_counterfactuals),
-        diversity=None,
-    )
-    # Fewer changes are made on the way, so that what bounds them is not asked of targets at first.
-    rules = [rule for rule in ranking.rules if not _bounds_changes(rule)]
-    if sizes is not None:
-        rules.append(InSupport(support, sizes))
-    return Walking(
-        targets=replace(last, rules=tuple(rules), max_sparsity=None, max_distance=None),
-        last_targets=last,
-        terms=Terms(
-            decision=explainer.decision_,
-            rules=tuple(_row_filters(explainer, constraints)),
-            support=support,
-            sizes=sizes,
-            units=_units(constraints),
-            slack=search.slack,
-            n_wanted=ranking.n_wanted,
-        ),
-        choice=Choice(search.prefer, search.slack, accepted.knn_distance_, ranking),
-    )
-
-
-def _bounds_changes(rule: CandidateFilter) -> bool:
-    return isinstance(rule, ObeysConstraint) and isinstance(rule.constraint, MaxChanges)
-
-
 def _units(constraints: Constraints) -> BoolArray:
-    """The mutable features in units that change together."""
-    n_mutable = constraints.schema.mutable.size
-    unit = np.arange(n_mutable)
+    """The mutable features in units that change together, shape (n_units, n_mutable)."""
+    unit = np.arange(constraints.schema.mutable.size)
     for constraint in constraints.of_rows:
         if isinstance(constraint, Together):
             linked = np.isin(unit, unit[constraints.mutable_positions(constraint)])
@@ -156,54 +258,35 @@ def _units(constraints: Constraints) -> BoolArray:
     return np.unique(unit)[:, None] == unit
 
 
-def _plausibility(explainer: MCCE) -> PlausibilityModel:
-    if explainer.plausibility_ is None:
+def _plausibility(fitted: Fitted, settings: Settings) -> PlausibilityModel:
+    if fitted.plausibility is None:
         raise NotFittedError(
-            f"search was set to {explainer.search!r} after a fit that did not learn what accepted "
+            f"search was set to {settings.search!r} after fit, which did not learn what accepted "
             "rows look like. Fit again."
         )
-    return explainer.plausibility_
+    return fitted.plausibility
 
 
-def _ranking(explainer: MCCE, search: Search, constraints: Constraints, most: int) -> Ranking:
-    rules: list[CandidateFilter] = list(_row_filters(explainer, constraints))
-    if search.support is not None and not search.targets:
-        support = _plausibility(explainer).support_
-        rules.append(InSupport(support, support.sizes(search.support)))
-    n_counterfactuals = min(explainer.n_counterfactuals, most)
-    return Ranking(
-        n_counterfactuals=n_counterfactuals,
-        rank_by=tuple(explainer.rank_by),
-        distance=_distance(explainer, constraints),
-        tolerance=explainer.tolerance,
-        max_sparsity=explainer.max_sparsity,
-        max_distance=explainer.max_distance,
-        rules=tuple(rules),
-        diversity=explainer.diversity if n_counterfactuals > 1 else None,
-    )
-
-
-def _row_filters(explainer: MCCE, constraints: Constraints) -> list[RowFilter]:
-    rules: list[RowFilter] = [
+def _row_filters(fitted: Fitted, settings: Settings, constraints: Constraints) -> list[RowFilter]:
+    filters: list[RowFilter] = [
         ObeysConstraint(constraints, constraint) for constraint in constraints.of_rows
     ]
-    if explainer.exclude_training_rows:
-        if explainer.training_rows_ is None:
+    if settings.exclude_training_rows:
+        if fitted.training_rows is None:
             raise NotFittedError(
-                "exclude_training_rows was set after fit, which did not keep the training "
-                "rows. Fit again."
+                "exclude_training_rows was set after fit, which did not keep the training rows. "
+                "Fit again."
             )
-        rules.append(ExcludeTrainingRows(explainer.training_rows_))
-    return rules
+        filters.append(ExcludeTrainingRows(fitted.training_rows))
+    return filters
 
 
-def _distance(explainer: MCCE, constraints: Constraints) -> Distance:
-    distance = explainer.distance_
+def _distance(fitted: Fitted, constraints: Constraints) -> Distance:
     if constraints.weights is None:
-        return distance
-    if not isinstance(distance, Gower):
+        return fitted.distance
+    if not isinstance(fitted.distance, Gower):
         raise ConstraintError(
-            f"Weights are those of the Gower distance, but distance is {distance.name!r}. "
-            "Leave the weights or the distance out."
+            f"Weights apply to the Gower distance, but distance is {fitted.distance.name!r}. "
+            "Leave out the weights or the distance."
         )
     return Gower(constraints.weights)

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from ..counterfactuals import Counterfactuals, ResultRows, make_counterfactuals
+from ..counterfactuals import UNANSWERED, Counterfactuals, ResultRows, make_counterfactuals
+from ..errors import McceWarning
+from ..fitted import Fitted
+from ..postprocess.answers import Answers
 from ..predictors.decision import ScoredRows
 from ..tables.schema import EncodedRows
-from .outcome import Outcome, Picked
+from .config import ExactSearch, Search
+from .outcome import Outcome
+
+# Share of accepted rows inside the support that answers are measured by, if the search names none.
+SUPPORT = 0.95
 
 
 def to_counterfactuals(
@@ -27,11 +35,16 @@ def to_counterfactuals(
     rows, scored
         The factuals, and what the predictor says of them.
     outcome
-        What the search has found.
+        The outcome of the search.
     seconds
         Seconds by step, and ``total``.
     measures
         Further measures of the answers, by name.
+
+    Returns
+    -------
+    Counterfactuals
+        The result, in the kind of frame of the people.
     """
     return make_counterfactuals(
         rows,
@@ -46,6 +59,50 @@ def to_counterfactuals(
     )
 
 
-def _result_rows(rows: EncodedRows, found: Picked, more: Mapping[str, np.ndarray]) -> ResultRows:
-    measures = {"score": found.score, "sparsity": found.sparsity, "gower": found.gower, **more}
-    return ResultRows(rows.as_given(found.frame), found.owner, found.rank, measures)
+def _result_rows(rows: EncodedRows, answers: Answers, more: Mapping[str, np.ndarray]) -> ResultRows:
+    measures = {
+        "score": answers.score,
+        "sparsity": answers.sparsity,
+        "gower": answers.gower,
+        **more,
+    }
+    return ResultRows(rows.as_given(answers.frame), answers.owner, answers.rank, measures)
+
+
+def plausibility_measures(
+    fitted: Fitted, search: Search | ExactSearch, outcome: Outcome
+) -> dict[str, np.ndarray]:
+    """Whether answers are proven, and how plausible they are if ``fit`` has learned that."""
+    measures: dict[str, np.ndarray] = {}
+    if isinstance(search, ExactSearch):
+        measures["proven"] = np.isin(outcome.answers.owner, sorted(outcome.proven))
+    if fitted.plausibility is not None:
+        share = search.support if isinstance(search, Search) and search.support else SUPPORT
+        measures |= fitted.plausibility.measures(outcome.answers.rows, share)
+    return measures
+
+
+def warn_of_gaps(result: Counterfactuals[Any]) -> None:
+    """One warning per call for what a user must not overlook; from the caller of ``explain``."""
+    result = result.to_pandas()
+    messages = []
+    n_missing = int((result.people["status"] == UNANSWERED).sum())
+    if n_missing:
+        messages.append(
+            f"{n_missing} of {len(result.people)} people have no counterfactual; "
+            "result.missing says why."
+        )
+    if result.n_unstable:
+        messages.append(
+            f"The predictor is unstable: {result.n_unstable} counterfactuals were valid at first "
+            "but not in the final call, and were withdrawn."
+        )
+    alone = result.measures.get("no_reference_group")
+    if alone is not None and alone.any():
+        messages.append(
+            f"{int(alone.sum())} counterfactuals are for people whose immutable values occur in no "
+            "accepted training row, so nothing is known of what is usual for them "
+            "(no_reference_group in result.measures)."
+        )
+    if messages:
+        warnings.warn(" ".join(messages), McceWarning, stacklevel=3)

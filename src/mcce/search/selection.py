@@ -1,8 +1,7 @@
-"""Which of a person's rows to return, among those that the walks have come to.
+"""Which of a person's visited rows to return.
 
 Beyond the paper. Rows inside the support come first, and copies of accepted training rows last.
-Among them, rows of at most so many changes above the person's fewest stand in the order of what is
-preferred.
+Among them, rows with few enough changes are ordered by what is preferred.
 """
 
 from __future__ import annotations
@@ -14,152 +13,216 @@ import numpy as np
 from ..candidates import Candidates
 from ..kernels import BoolArray, FloatArray, IntArray, differences
 from ..plausibility.neighbours import KnnDistance
+from ..postprocess.answers import Answers
 from ..postprocess.diversity import Pool, diverse_ranks
 from ..postprocess.ranking import Ranking
 from ..tables.schema import OWN
-from .config import Prefer
-from .greedy import Register, Walk
-
-# The cost of "both": nearness, so much of l1, and for each change above the fewest so much, and so
-# much of the nearness that is usual.
-L1, CHANGE, USUAL = 0.1, 0.1, 0.1
-# What "sparsity" wants for one more change: nearness at most this share of the nearest without it,
-# and this much less.
-SHARE, GAIN = 0.6, 0.25
+from .config import Preference
+from .greedy import GreedyWalk
 
 
-@dataclass(frozen=True, eq=False)
-class Choice:
-    """How to choose.
+@dataclass(frozen=True)
+class PreferenceWeights:
+    """What the preferences weigh against each other.
 
     Parameters
     ----------
-    prefer, slack
-        What decides among rows of so many changes above the fewest.
-    nearness
-        The accepted training rows.
-    ranking
-        How many each person gets, and within which bounds.
+    l1
+        "balanced": cost of one unit of l1, where one unit of knn distance costs 1.
+    change, typical_change
+        "balanced": cost of a change above the fewest, fixed and as a share of the knn distance
+        that is typical of accepted rows.
+    gain_share, min_gain
+        "sparsity": one more change is worth it if it brings the knn distance down to this share of
+        the best without it, and by at least this much.
     """
 
-    prefer: Prefer
-    slack: int
+    l1: float = 0.1
+    change: float = 0.1
+    typical_change: float = 0.1
+    gain_share: float = 0.6
+    min_gain: float = 0.25
+
+
+WEIGHTS = PreferenceWeights()
+
+
+@dataclass(frozen=True, eq=False)
+class SelectionSettings:
+    """How to select.
+
+    Parameters
+    ----------
+    prefer, extra_changes
+        What decides among rows with at most so many changes above the fewest.
+    knn_distance
+        Distances to accepted training rows.
+    ranking
+        How many answers each person gets, and within which bounds.
+    """
+
+    prefer: Preference
+    extra_changes: int
     knn_distance: KnnDistance
     ranking: Ranking
 
 
 @dataclass(frozen=True, eq=False)
-class Selection:
-    """Rows of the register that are returned: which, its rank for its person, what it costs."""
+class _Rows:
+    """Rows that may be returned, by person and place, shape (n_people, n_places) each.
 
-    row: IntArray
-    rank: IntArray
+    ``numbers``, ``person`` and ``place`` (n_rows,) say which visited row is where; the other places
+    are not ``allowed`` and hold nothing.
+    """
+
+    block: Candidates
+    numbers: IntArray
+    person: IntArray
+    place: IntArray
     sparsity: IntArray
     gower: FloatArray
+    distance: FloatArray
+    allowed: BoolArray
+    outside: BoolArray
 
 
-def select(choice: Choice, candidates: Candidates, walk: Walk) -> Selection:
-    """The best rows of everybody, among all that may be returned."""
-    ranking = choice.ranking
-    found, block, person, place = _arrivals(candidates, walk)
+def select_answers(
+    settings: SelectionSettings, candidates: Candidates, walk: GreedyWalk
+) -> Answers:
+    """The best visited rows of everybody, among all that may be returned.
+
+    Parameters
+    ----------
+    settings
+        How to select.
+    candidates, walk
+        The block of people, and their finished walks.
+
+    Returns
+    -------
+    Answers
+        At most ``n_counterfactuals`` rows per person.
+    """
+    ranking, rows = settings.ranking, _returnable(settings.ranking, candidates, walk)
+    order = _order(settings, rows, walk)
+    ranks = np.argsort(order, axis=-1) + 1
+    if ranking.diversity is not None:
+        ranks = _diverse_ranks(ranking, rows, order)
+    rank = np.where(rows.allowed, ranks, 0)[rows.person, rows.place]
+    taken = np.flatnonzero((rank > 0) & (rank <= ranking.n_counterfactuals))
+    at, numbers = (rows.person[taken], rows.place[taken]), rows.numbers[taken]
+    return Answers(
+        rows=walk.visited.rows(numbers).compacted(),
+        draw=candidates.draws[walk.visited.draw[numbers]],
+        rank=rank[taken],
+        score=walk.visited.score[numbers],
+        sparsity=rows.sparsity[at],
+        gower=rows.gower[at],
+    ).sort()
+
+
+def _order(settings: SelectionSettings, rows: _Rows, walk: GreedyWalk) -> IntArray:
+    """Places of each person's rows, the best first."""
+    inside = rows.allowed & ~rows.outside
+    first = np.where(inside.any(axis=1, keepdims=True), inside, rows.allowed)
+    fewest = np.where(first, rows.sparsity, len(rows.block.comparison.codes)).min(axis=1)
+    above = rows.sparsity - fewest[:, None]
+    excess = np.maximum(above - settings.extra_changes, 0)
+    knn_distance, copy = _knn_distances(settings, rows, walk, excess == 0)
+    if settings.prefer == "sparsity":
+        best = np.where(first & (above == 0) & ~copy, knn_distance, np.inf).min(axis=1)[:, None]
+        worth_it = knn_distance <= WEIGHTS.gain_share * best
+        worth_it &= knn_distance <= best - WEIGHTS.min_gain
+        excess = np.where(worth_it, excess, above)
+    cost = {"sparsity": knn_distance, "knn_distance": knn_distance, "distance": rows.distance}.get(
+        settings.prefer
+    )
+    if cost is None:
+        n_features = rows.block.comparison.n_features
+        price = WEIGHTS.change + WEIGHTS.typical_change * settings.knn_distance.median
+        cost = knn_distance + WEIGHTS.l1 * rows.distance * n_features + price * above
+    return np.lexsort((cost, excess, copy, rows.outside, ~rows.allowed), axis=-1)
+
+
+def _returnable(ranking: Ranking, candidates: Candidates, walk: GreedyWalk) -> _Rows:
+    """Rows that may be returned: good ones that walks reached, and where walks ended."""
+    visited = walk.visited
+    may, reached = np.zeros(len(visited.cells), dtype=bool), np.flatnonzero(visited.step >= 0)
+    may[reached] = visited.good(reached)
+    may[walk.at[walk.arrived]] |= visited.allowed[walk.at[walk.arrived]]
+    numbers = np.flatnonzero(may)
+    numbers = numbers[np.lexsort((visited.step[numbers], visited.cells[numbers, 0]))]
+    block, person, place = _as_block(candidates, visited.cells[numbers])
     sparsity, gower = _costs(block, ranking.tolerance)
     distance = ranking.distance(block)
     allowed, outside = np.zeros((2, *block.shape), dtype=bool)
     allowed[person, place] = True
-    outside[person, place] = walk.register.n_outside[found] > 0
+    outside[person, place] = visited.n_outside[numbers] > 0
     if ranking.max_sparsity is not None:
         allowed &= sparsity <= ranking.max_sparsity
     if ranking.max_distance is not None:
         allowed &= distance <= ranking.max_distance
-    inside = allowed & ~outside
-    first = np.where(inside.any(axis=1, keepdims=True), inside, allowed)
-    fewest = np.where(first, sparsity, len(block.comparison.codes)).min(axis=1)
-    above = sparsity - fewest[:, None]
-    over = np.maximum(above - choice.slack, 0)
-
-    knn_distance, copy = np.zeros(block.shape), np.zeros(block.shape, dtype=bool)
-    some = np.flatnonzero(allowed[person, place] & (over[person, place] == 0))
-    at = person[some], place[some]
-    knn_distance[at], copy[at] = _knn_distance(choice.knn_distance, walk.register, found[some])
-    if choice.prefer == "sparsity":
-        without = np.where(first & (above == 0) & ~copy, knn_distance, np.inf).min(axis=1)[:, None]
-        worth = (knn_distance <= SHARE * without) & (knn_distance <= without - GAIN)
-        over = np.where(worth, over, above)
-    price = CHANGE + USUAL * choice.knn_distance.usual
-    cost = {
-        "sparsity": knn_distance,
-        "knn_distance": knn_distance,
-        "distance": distance,
-        "both": knn_distance + L1 * distance * block.comparison.n_features + price * above,
-    }[choice.prefer]
-    order = np.lexsort((cost, over, copy, outside, ~allowed), axis=-1)
-    ranks = np.argsort(order, axis=-1) + 1
-    if ranking.diversity is not None:
-        ranks = _diverse(ranking, block, order, allowed, gower)
-    rank = np.where(allowed, ranks, 0)[person, place]
-    taken = np.flatnonzero((rank > 0) & (rank <= ranking.n_counterfactuals))
-    at = person[taken], place[taken]
-    return Selection(found[taken], rank[taken], sparsity[at], gower[at])
+    return _Rows(block, numbers, person, place, sparsity, gower, distance, allowed, outside)
 
 
-def _diverse(
-    ranking: Ranking, block: Candidates, order: IntArray, allowed: BoolArray, gower: FloatArray
-) -> IntArray:
-    """Ranks of several answers of a person that differ, 0 if not taken; see :mod:`.diversity`."""
-    people = np.arange(len(order))
-    pool = Pool(block.comparison, min(ranking.n_wanted, order.shape[1]))
-    listed = np.take_along_axis(allowed, order, axis=1)
+def _as_block(
+    candidates: Candidates, cells: IntArray | np.ndarray
+) -> tuple[Candidates, IntArray, IntArray]:
+    """Visited rows as candidates of their people, and the person and place of each."""
+    people, first, person, count = np.unique(
+        cells[:, 0], return_index=True, return_inverse=True, return_counts=True
+    )
+    place = np.arange(len(cells)) - first[person]
+    own = candidates.comparison.own_codes[:, people]
+    codes = np.repeat(own[:, :, None], max(int(count.max(initial=0)), 1), axis=2)
+    changed = cells[:, 1:].T
+    codes[:, person, place] = np.where(changed == OWN, own[:, person], changed)
+    comparison = replace(
+        candidates.comparison.of(people), codes=codes, group=np.arange(people.size)
+    )
+    block = replace(
+        candidates,
+        people=candidates.people[people],
+        comparison=comparison,
+        draws=np.arange(codes.shape[2]),
+        distinct=np.ones(codes.shape[1:], dtype=bool),
+    )
+    return block, person, place
+
+
+def _knn_distances(
+    settings: SelectionSettings, rows: _Rows, walk: GreedyWalk, in_question: BoolArray
+) -> tuple[FloatArray, BoolArray]:
+    """Distance to accepted training rows, and whether a row copies one; 0 if not in question."""
+    shape, visited = rows.block.shape, walk.visited
+    knn_distance, copy = np.zeros(shape), np.zeros(shape, dtype=bool)
+    wanted = (rows.allowed & in_question)[rows.person, rows.place]
+    some = np.flatnonzero(wanted)
+    selected = visited.rows(rows.numbers[some])
+    at = rows.person[some], rows.place[some]
+    points = visited.lookup.points(selected.owner, selected.codes)
+    knn_distance[at], copy[at] = settings.knn_distance(points)
+    return knn_distance, copy
+
+
+def _diverse_ranks(ranking: Ranking, rows: _Rows, order: IntArray) -> IntArray:
+    """Ranks of answers that differ, 0 if not selected; see :mod:`mcce.postprocess.diversity`."""
+    comparison, people = rows.block.comparison, np.arange(len(order))
+    pool = Pool(comparison, min(ranking.n_wanted, order.shape[1]))
+    listed = np.take_along_axis(rows.allowed, order, axis=1)
     person, at = np.nonzero(pool.keep(people, order.astype(np.int32), listed))
     draw, first = order[person, at], np.searchsorted(person, people)
     ranks = np.zeros_like(order)
     ranks[person, draw] = diverse_ranks(
-        block.comparison,
+        comparison,
         person,
         draw.astype(np.int32),
         np.arange(person.size) - first[person],
-        gower[person, draw],
+        rows.gower[person, draw],
         n_counterfactuals=ranking.n_counterfactuals,
         diversity=ranking.diversity or 0.0,
     )
     return ranks
-
-
-def _arrivals(
-    candidates: Candidates, walk: Walk
-) -> tuple[IntArray, Candidates, IntArray, IntArray]:
-    """Rows that may be returned, as candidates of their people, and where each stands."""
-    register = walk.register
-    may, come_to = np.zeros(len(register.cells), dtype=bool), np.flatnonzero(register.came >= 0)
-    may[come_to] = register.good(come_to)
-    may[walk.at[walk.arrived]] |= register.allowed[walk.at[walk.arrived]]
-    found = np.flatnonzero(may)
-    found = found[np.lexsort((register.came[found], register.cells[found, 0]))]
-    people, first, row, count = np.unique(
-        register.cells[found, 0], return_index=True, return_inverse=True, return_counts=True
-    )
-    place = np.arange(found.size) - first[row]
-    own = candidates.comparison.own_codes[:, people]
-    codes = np.repeat(own[:, :, None], max(int(count.max(initial=0)), 1), axis=2)
-    cells = register.cells[found, 1:].T
-    codes[:, row, place] = np.where(cells == OWN, own[:, row], cells)
-    block = replace(
-        candidates,
-        people=candidates.people[people],
-        comparison=replace(
-            candidates.comparison.of(people), codes=codes, group=np.arange(people.size)
-        ),
-        draws=np.arange(codes.shape[2]),
-        distinct=np.ones(codes.shape[1:], dtype=bool),
-    )
-    return found, block, row, place
-
-
-def _knn_distance(
-    knn_distance: KnnDistance, register: Register, numbers: IntArray
-) -> tuple[FloatArray, BoolArray]:
-    """How near rows are to real accepted ones, and whether they are copies of one."""
-    chosen = register.chosen(numbers)
-    return knn_distance(register.lookup.points(chosen.owner, chosen.codes))
 
 
 def _costs(block: Candidates, tolerance: float) -> tuple[IntArray, FloatArray]:

@@ -4,7 +4,6 @@ from ._compare import (
     Comparison,
     Listing,
     differences,
-    first_equal,
     first_of_each,
     rank,
     rows_as_bytes,
@@ -15,6 +14,7 @@ from ._grow import Classes, Columns, Growth, Numbers, Response, fixed_point, gro
 from ._nearest import Neighbours, nearest
 from ._nonconformity import Holdings, gather_holdings, nonconformity
 from ._random import DRAWS_VERSION, draw_keys, person_keys, pick
+from ._rows import RowTable
 from ._sample import Guide, Limits, hold, leaf_frequency, sample
 from ._trees import LEAF, Forest, Trees, descend, join
 
@@ -36,12 +36,12 @@ __all__ = [
     "Numbers",
     "Person",
     "Response",
+    "RowTable",
     "Trees",
     "descend",
     "differences",
     "draw_keys",
     "enumerate_rows",
-    "first_equal",
     "first_of_each",
     "fixed_point",
     "gather_holdings",

@@ -161,12 +161,6 @@ def first_of_each(codes: Codes) -> BoolArray:
     return first.reshape(n_groups, n_draws)
 
 
-def first_equal(rows: Codes) -> IntArray:
-    """Place of the first row that is equal to each, shape (n_rows,)."""
-    _, first, number = np.unique(rows_as_bytes(rows), return_index=True, return_inverse=True)
-    return first[number]
-
-
 def rows_as_bytes(codes: Codes) -> np.ndarray:
     """Each row as one opaque value that can be sorted and looked up, shape (n_rows,)."""
     rows = np.ascontiguousarray(codes)

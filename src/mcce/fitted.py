@@ -1,0 +1,132 @@
+"""What ``fit`` learned, as one frozen value.
+
+Search, analysis and saving receive this instead of the explainer. :func:`learn` is step 1 of the
+paper: it scores the training rows and fits the model, the distance and the plausibility model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from .constraints.collection import Constraints
+from .execution.progress import Clock
+from .kernels import rows_as_bytes
+from .model import visit_order_of
+from .plausibility.model import PlausibilityModel
+from .predictors.decision import Decision
+from .predictors.desired import make_decision
+from .protocols import Distance, Generator
+from .tables.columns import Kind
+from .tables.schema import Schema
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """Everything that ``fit`` learned from the training data.
+
+    Parameters
+    ----------
+    schema
+        The columns of the training data.
+    decision
+        The predictor and the desired decision.
+    generator, distance
+        The fitted model of step 1, and the fitted distance.
+    n_desired
+        Number of training rows with the desired decision.
+    seed
+        Seed of all draws.
+    plausibility
+        What accepted training rows look like; None if the search does not need it.
+    training_rows
+        The distinct training rows as bytes; None unless copies of them are excluded.
+    parameters
+        The parameters that all this depends on, as they were at fit.
+    seconds
+        Wall-clock seconds of fitting, by step.
+    """
+
+    schema: Schema
+    decision: Decision
+    generator: Generator
+    distance: Distance
+    n_desired: int
+    seed: int
+    plausibility: PlausibilityModel | None = None
+    training_rows: np.ndarray | None = None
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    seconds: Mapping[str, float] = field(default_factory=dict)
+
+
+def learn(
+    X: Any,
+    *,
+    predictor: Any,
+    desired: Any,
+    immutable: Sequence[Hashable] | None,
+    kinds: Mapping[Hashable, Kind] | None,
+    score_class: Hashable | None,
+    feature_names: Sequence[Hashable] | None,
+    generator: Generator,
+    distance: Distance,
+    constraints: Any,
+    plausibility: bool,
+    training_rows: bool,
+    seed: int,
+    n_jobs: int | None,
+    verbose: bool,
+    parameters: Mapping[str, Any],
+) -> Fitted:
+    """Everything that an explainer learns from training data.
+
+    Parameters
+    ----------
+    X
+        The training rows.
+    predictor, desired, immutable, kinds, score_class, feature_names, constraints
+        As for :class:`mcce.MCCE`.
+    generator, distance
+        The model of step 1 and the distance, not fitted yet.
+    plausibility, training_rows
+        Whether to learn what accepted rows look like, and to keep the training rows.
+    seed, n_jobs, verbose
+        Seed of all draws, threads, and whether to show progress.
+    parameters
+        The explainer's parameters that the result depends on.
+
+    Returns
+    -------
+    Fitted
+        What was learned.
+    """
+    clock = Clock()
+    rows = Schema.learn_rows(X, immutable=immutable, kinds=kinds, feature_names=feature_names)
+    schema = rows.schema
+    Constraints.bind(constraints, schema)
+    clock.stop("encode")
+    decision = make_decision(predictor, desired, score_class=score_class, adapter=schema.adapter)
+    is_desired = decision.score(rows.frame).valid
+    clock.stop("decision")
+    generator = generator.fit(rows, is_desired, seed=seed, n_jobs=n_jobs, verbose=verbose)
+    clock.stop("model")
+    model = None
+    if plausibility and is_desired.any():
+        order = visit_order_of(generator, schema)
+        model = PlausibilityModel().fit(rows, is_desired, order, n_jobs)
+        clock.stop("plausibility")
+    return Fitted(
+        schema=schema,
+        decision=decision,
+        generator=generator,
+        distance=distance.fit(schema, rows, is_desired),
+        n_desired=int(is_desired.sum()),
+        seed=seed,
+        plausibility=model,
+        training_rows=np.unique(rows_as_bytes(rows.exact.T)) if training_rows else None,
+        parameters=parameters,
+        seconds=clock.seconds,
+    )

@@ -1,0 +1,55 @@
+"""Files of older versions, read as if this version had written them.
+
+Up to version 2 the bounds and the ranking of a search were parameters of the explainer, and some
+parameters of a search had other names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from typing import Any
+
+from ..search.config import RANK_BY, ExactSearch, Search, find_search
+
+# Parameters of the explainer that belong to its search now, and the values they had by default.
+MOVED: dict[str, Any] = {
+    "max_samples": None,
+    "max_sparsity": None,
+    "max_distance": None,
+    "rank_by": RANK_BY,
+    "tolerance": 0.0,
+}
+RENAMED = {"targets": "n_targets", "slack": "extra_changes", "keep": "keep_probability"}
+PREFERENCES = {"nearness": "knn_distance", "both": "balanced"}
+
+
+def upgrade_search(knobs: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters of a search by their names of today."""
+    upgraded = {RENAMED.get(name, name): value for name, value in knobs.items()}
+    if "prefer" in upgraded:
+        upgraded["prefer"] = PREFERENCES.get(upgraded["prefer"], upgraded["prefer"])
+    return upgraded
+
+
+def upgrade_parameters(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters of an explainer, with those that moved in its search."""
+    kept = {name: value for name, value in parameters.items() if name not in MOVED}
+    moved = {name: value for name, value in parameters.items() if name in MOVED}
+    if not moved:
+        return kept
+    kept.setdefault("search", "paper")
+    changed = {
+        name: value
+        for name, value in moved.items()
+        if (tuple(value) if name == "rank_by" else value) != MOVED[name]
+    }
+    if not changed:
+        return kept
+    search: Search | ExactSearch = find_search(kept["search"])
+    if "max_samples" in changed and kept.get("n_samples") is not None:
+        changed["n_samples"] = kept["n_samples"]
+    known = {field.name for field in fields(search)}
+    return kept | {
+        "search": replace(search, **{name: v for name, v in changed.items() if name in known})
+    }

@@ -1,0 +1,162 @@
+"""The sampling stage: draw candidates, rank them, validate the best; from there walk, if asked.
+
+Paper, sections "Generation" and "Post-processing": without a walk, the best valid draws are the
+answers. With one, they are the targets of :mod:`mcce.search.greedy`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from ..execution.threads import map_ordered
+from ..generate import Block, blocks, generate
+from ..kernels import IntArray
+from ..postprocess.answers import Answers
+from ..postprocess.filters import ExcludeUnstable
+from ..postprocess.misses import explain_misses
+from ..postprocess.ranking import RankedCandidates, Ranking
+from ..postprocess.validation import LazyValidation, PredictionCache, Selection
+from .greedy import GreedyWalk
+from .outcome import Outcome
+from .selection import SelectionSettings, select_answers
+from .stage import Monitor, Task, no_unstable
+from .visited import WalkSettings
+
+STOPPED = "stopped before an answer was found"
+TOO_FAR = "every row on the way to a valid candidate is excluded by max_distance"
+# Memory of a walk, in draws.
+DRAWS_PER_WALK = 40
+
+
+@dataclass(frozen=True, eq=False)
+class Walk:
+    """How to make answers of valid candidates: where walks may go, and which row to return."""
+
+    settings: WalkSettings
+    selection: SelectionSettings
+
+
+@dataclass(frozen=True, eq=False)
+class SamplingStage:
+    """Search among draws of the generator.
+
+    Parameters
+    ----------
+    task
+        What all stages share.
+    ranking
+        How candidates are ranked and filtered.
+    n_samples
+        Draws per person.
+    keep_probability
+        Probability that a draw keeps the person's own value where it can.
+    walk
+        How to go on from valid candidates; None returns them.
+    final
+        Whether people without an answer get a full reason and a nearest miss, because no later
+        stage searches for them.
+    unstable
+        Candidates that failed the final call and must not come back.
+    """
+
+    task: Task
+    ranking: Ranking
+    n_samples: int
+    keep_probability: float = 0.0
+    walk: Walk | None = None
+    final: bool = True
+    unstable: ExcludeUnstable = field(default_factory=no_unstable)
+
+    def excluding(self, unstable: ExcludeUnstable) -> SamplingStage:
+        """The same stage without candidates that failed the final call."""
+        return replace(self, unstable=unstable)
+
+    def run(self, people: IntArray) -> Outcome:
+        """Search for people, block by block."""
+        self.task.scores.start_stage()
+        monitor = Monitor(self.task.callback, people.size)
+        outcome = Outcome.merge(self.task.factuals, list(self._run_blocks(people, monitor)))
+        reasons = unsettled_reasons(people, outcome, stopped=monitor.stopped)
+        return replace(outcome, reasons=reasons, stopped=monitor.stopped)
+
+    def _run_blocks(self, people: IntArray, monitor: Monitor) -> Iterator[Outcome]:
+        task, n_draws = self.task, self.n_samples
+        if self.walk is not None:
+            n_draws += DRAWS_PER_WALK * self.ranking.n_counterfactuals
+        in_blocks = blocks(task.personal, people, n_draws, task.memory)
+        for block, ranked, seconds in map_ordered(self._prepare, in_blocks, task.n_jobs):
+            yield self._settle(block, ranked, monitor).with_seconds(seconds)
+            if monitor.stopped:
+                return
+
+    def _prepare(self, block: Block) -> tuple[Block, RankedCandidates, dict[str, float]]:
+        """Draw and rank: what needs no predictor, in any thread."""
+        task, started = self.task, time.perf_counter()
+        draws = np.arange(self.n_samples, dtype=np.int64)
+        candidates = generate(
+            task.generator, task.personal, block, draws, task.seed, self.keep_probability
+        )
+        generated = time.perf_counter()
+        filters = self.ranking.filters
+        if self.unstable.person.size:
+            filters = (*filters, self.unstable)
+        ranked = RankedCandidates(candidates, replace(self.ranking, filters=filters))
+        done = time.perf_counter()
+        return block, ranked, {"generate": generated - started, "rank": done - generated}
+
+    def _settle(self, block: Block, ranked: RankedCandidates, monitor: Monitor) -> Outcome:
+        """Validate and walk: what calls the predictor, in the caller's thread."""
+        task, started = self.task, time.perf_counter()
+        groups = np.unique(block.group)
+        cache = PredictionCache(ranked.candidates, task.decision, groups, task.scores.recall())
+        validation = LazyValidation(ranked, cache)
+        while not monitor.stopped and not validation.settled.all():
+            validation.next_batch()
+            monitor.report(int(validation.settled.sum()), cache.n_evaluated)
+        misses, reasons = Answers.concat(task.factuals, []), dict[int, str]()
+        if self.final:
+            misses, reasons = explain_misses(validation)
+        answers, n_walked = self._answers(ranked, cache, validation.selection(), monitor)
+        n_evaluated = cache.n_evaluated + n_walked
+        task.scores.store(cache.added, one_group=block.group[0] == block.group[-1])
+        monitor.finish_block(block.people.size, n_evaluated)
+        return Outcome(
+            answers=answers,
+            misses=misses,
+            reasons=reasons,
+            n_evaluated=n_evaluated,
+            seconds={"validity": time.perf_counter() - started},
+        )
+
+    def _answers(
+        self,
+        ranked: RankedCandidates,
+        cache: PredictionCache,
+        valid: Selection,
+        monitor: Monitor,
+    ) -> tuple[Answers, int]:
+        """The answers that valid candidates lead to, and how many further rows were scored."""
+        if self.walk is None:
+            return valid.to_answers(cache), 0
+        # By person and rank, so that of equal rows the one of the better target is kept.
+        order = np.lexsort((valid.rank, valid.person))
+        unstable = ~self.unstable(ranked.candidates)
+        targets = valid.person[order], valid.draw[order]
+        walk = GreedyWalk(self.walk.settings, cache, *targets, unstable=unstable)
+        while not monitor.stopped and not walk.ended:
+            walk.next_round()
+            monitor.report(0, cache.n_evaluated + walk.visited.n_evaluated)
+        answers = select_answers(self.walk.selection, ranked.candidates, walk)
+        return answers, walk.visited.n_evaluated
+
+
+def unsettled_reasons(people: IntArray, outcome: Outcome, *, stopped: bool) -> dict[int, str]:
+    """The reasons of an outcome, and one for everybody else without an answer."""
+    left = set(people.tolist()).difference(outcome.answers.owner.tolist())
+    # Only a distance that grows with fewer changes leaves a walk to an allowed target nothing.
+    reason = STOPPED if stopped else TOO_FAR
+    return dict.fromkeys(sorted(left), reason) | dict(outcome.reasons)

@@ -1,0 +1,126 @@
+"""Stages of a search: the one interface they share, and what they share besides.
+
+A search runs its stages one after the other, each for the people that the stages before left
+without an answer. ``Task`` is what all stages of one call have in common.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, Self
+
+import numpy as np
+
+from ..constraints.collection import Constraints
+from ..constraints.limits import FactualLimits
+from ..kernels import IntArray
+from ..postprocess.filters import ExcludeUnstable
+from ..postprocess.validation import CachedScores
+from ..predictors.decision import Decision
+from ..protocols import Callback, Generator, Progress
+from ..tables.schema import EncodedRows
+from .outcome import Outcome
+
+
+class Stage(Protocol):
+    """One way of finding counterfactuals."""
+
+    def run(self, people: IntArray) -> Outcome:
+        """Search for the factuals at these positions.
+
+        Everybody without an answer has a reason in the outcome.
+        """
+        ...
+
+    def excluding(self, unstable: ExcludeUnstable) -> Self:
+        """The same stage, never returning candidates that failed the final call."""
+        ...
+
+
+class ScoreMemory:
+    """The predictor's scores of candidates, kept across blocks and stages of one search."""
+
+    def __init__(self) -> None:
+        self._earlier: list[CachedScores] = []
+        self._current: list[CachedScores] = []
+        self._last_block: list[CachedScores] = []
+
+    def start_stage(self) -> None:
+        """Make everything stored so far available to all blocks of a new stage."""
+        self._earlier += self._current
+        self._current, self._last_block = [], []
+
+    def recall(self) -> Sequence[CachedScores]:
+        """Scores that candidates of the next block may have: a group can continue in it."""
+        return (*self._earlier, *self._last_block)
+
+    def store(self, scores: Sequence[CachedScores], *, one_group: bool) -> None:
+        """Keep the scores of a block; ``one_group``: all its people share candidates."""
+        self._last_block = [*(self._last_block if one_group else ()), *scores]
+        self._current += scores
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """What all stages of one call of ``explain`` share.
+
+    Parameters
+    ----------
+    generator, decision, seed
+        The fitted model, the predictor with the desired decision, and the seed of all draws.
+    constraints, personal
+        The constraints, and the factuals with the limits these set for each.
+    memory
+        Megabytes that one block may take.
+    n_jobs
+        Threads over blocks; the predictor is called from the caller's thread only.
+    callback
+        Called with the progress; returns True to stop the search.
+    scores
+        What the predictor said so far.
+    """
+
+    generator: Generator
+    decision: Decision
+    seed: int
+    constraints: Constraints
+    personal: FactualLimits
+    memory: float
+    n_jobs: int | None
+    callback: Callback
+    scores: ScoreMemory = field(default_factory=ScoreMemory)
+
+    @property
+    def factuals(self) -> EncodedRows:
+        """All factuals of the call."""
+        return self.personal.rows
+
+
+class Monitor:
+    """Reports the progress of one run of a stage, and remembers if it was asked to stop."""
+
+    def __init__(self, callback: Callback, n_people: int) -> None:
+        self.stopped = False
+        self._callback = callback
+        self._n_people = n_people
+        self._n_settled = self._n_evaluated = 0
+
+    def report(self, n_settled: int, n_evaluated: int) -> bool:
+        """Report what the current block adds to the blocks before; returns ``stopped``."""
+        progress = Progress(
+            self._n_people, self._n_settled + n_settled, self._n_evaluated + n_evaluated
+        )
+        self.stopped = bool(self._callback(progress))
+        return self.stopped
+
+    def finish_block(self, n_settled: int, n_evaluated: int) -> None:
+        """Count a block that has ended."""
+        self._n_settled += n_settled
+        self._n_evaluated += n_evaluated
+
+
+def no_unstable() -> ExcludeUnstable:
+    """The filter before anything has failed."""
+    nobody = np.empty(0, dtype=np.int64)
+    return ExcludeUnstable(nobody, nobody)
