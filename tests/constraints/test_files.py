@@ -70,7 +70,7 @@ weight = {feature = "age", weight = 2}
 [[rules]]
 step = {feature = "salary", step = 0.5}
 """
-WRITTEN = [
+IN_PYTHON = [
     c.only_up("age"),
     c.only_down("years"),
     c.only_down("salary"),
@@ -97,14 +97,14 @@ def in_file(folder, text, name="rules.yaml"):
     return path
 
 
-def test_a_file_says_the_same_as_python(tmp_path):
+def test_a_file_means_the_same_as_python(tmp_path):
     read = read_constraints(in_file(tmp_path, YAML))
     from_toml = read_constraints(in_file(tmp_path, TOML, "rules.toml"))
 
-    assert read == WRITTEN
-    # TOML has no word for missing.
+    assert read == IN_PYTHON
+    # TOML has no null.
     assert from_toml == [
-        c.levels("housing", ["rent", "own"]) if one.kind == "levels" else one for one in WRITTEN
+        c.levels("housing", ["rent", "own"]) if one.kind == "levels" else one for one in IN_PYTHON
     ]
 
 
@@ -113,18 +113,21 @@ def test_an_explainer_takes_a_path(tmp_path):
 
     bound = Constraints.bind(str(in_file(tmp_path, YAML)), schema)
 
-    assert list(bound.listed) == WRITTEN
+    assert list(bound.listed) == IN_PYTHON
 
 
 WRONG = {
     "an unknown word": ("rules:\n  - only_up: age\n  - onli_up: age\n", "line 3.*'only_up'"),
     "an unknown key": (
         "rules:\n  - between:\n      feature: age\n      lo: 3\n",
-        "line 4.*no 'lo'.*'low'",
+        "line 4.*no argument 'lo'.*'low'",
     ),
     "a missing key": ("rules:\n  - between: {low: 3}\n", "line 2.*feature"),
-    "two words in one": ("rules:\n  - only_up: age\n    only_down: years\n", "line 2.*one word"),
-    "a bare word": ("rules:\n  - only_up\n", "line 2.*one word"),
+    "two words in one": (
+        "rules:\n  - only_up: age\n    only_down: years\n",
+        "line 2.*name of one constraint",
+    ),
+    "a bare word": ("rules:\n  - only_up\n", "line 2.*name of one constraint"),
     "an unknown column": ("rules:\n  - only_up: age\n  - only_up: agge\n", "line 3.*'age'"),
     "an unknown level": (
         "rules:\n  - levels: {feature: housing, allowed: [castle]}\n",
@@ -145,34 +148,34 @@ WRONG = {
     "no list of rules": ("only_up: age\n", "one list called rules"),
     "another key beside it": ("rules: []\nmore: 1\n", "one list called rules"),
     "nothing at all": ("", "one list called rules"),
-    "no YAML": ("rules: [", "not YAML"),
-    "a tag that runs code": ("rules: !!python/object/apply:os.getcwd []\n", "not YAML"),
+    "no YAML": ("rules: [", "not valid YAML"),
+    "a tag that runs code": ("rules: !!python/object/apply:os.getcwd []\n", "not valid YAML"),
 }
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_what_is_wrong_in_yaml_is_told_with_its_line(tmp_path, name):
-    text, told = WRONG[name]
+def test_what_is_wrong_in_yaml_is_reported_with_its_line(tmp_path, name):
+    text, message = WRONG[name]
     schema = Schema.learn(bank(200), immutable=["sex"])
 
-    with pytest.raises(ConstraintError, match=told):
+    with pytest.raises(ConstraintError, match=message):
         Constraints.bind(in_file(tmp_path, text), schema)
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ('[[rules]]\nonly_up = "age"\n\n[[rules]]\nonli_up = "age"\n', "line 5.*'only_up'"),
-        ('[[rules]]\n[rules.between]\nfeature = "age"\nlo = 3\n', "line 4.*no 'lo'"),
+        ('[[rules]]\n[rules.between]\nfeature = "age"\nlo = 3\n', "line 4.*no argument 'lo'"),
         ('[[rules]]\nonly_up = "agge"\n', "line 2.*'age'"),
         ("rules = 3\n", "one list called rules"),
-        ("rules = [", "not TOML"),
+        ("rules = [", "not valid TOML"),
     ],
 )
-def test_what_is_wrong_in_toml_is_told_with_its_line(tmp_path, text, told):
+def test_what_is_wrong_in_toml_is_reported_with_its_line(tmp_path, text, message):
     schema = Schema.learn(bank(200), immutable=["sex"])
 
-    with pytest.raises(ConstraintError, match=told):
+    with pytest.raises(ConstraintError, match=message):
         Constraints.bind(in_file(tmp_path, text, "rules.toml"), schema)
 
 
@@ -208,3 +211,10 @@ def test_a_file_that_cannot_be_read_is_an_error_of_ours(tmp_path):
             Constraints.bind(path, schema)
     with pytest.raises(ConstraintError, match=r"\.toml, \.yaml or \.yml"):
         Constraints.bind(in_file(tmp_path, YAML, "rules.txt"), schema)
+
+
+def test_constraints_of_a_collection_can_be_taken_out():
+    bound = Constraints.bind([c.only_up("age"), c.max_changes(2)], Schema.learn(bank(50)))
+
+    assert [constraint.name for constraint in bound.listed] == ["only_up age", "max_changes 2"]
+    assert bound.without(bound.listed[0]).listed == bound.listed[1:]

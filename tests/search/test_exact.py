@@ -136,7 +136,7 @@ def outcomes(explainer, rows, person, position, values):
         if feature.name not in constraint.features:
             continue
         if isinstance(constraint, FeatureConstraint):
-            admitted &= constraint.admits(feature, own, after)
+            admitted &= constraint.allows(feature, own, after)
             limited = True
         elif constraint.kind == "frozen":
             return [OWN]

@@ -3,23 +3,19 @@
 Pass a list of them, or the path of a TOML or YAML file, as ``MCCE(constraints=...)``.
 """
 
-from .builders import (
+from .constraint import Constraint
+from .feature_builders import (
     between,
     change,
     frozen,
     levels,
-    max_changes,
     not_down,
     not_up,
     only_down,
     only_up,
-    relation,
-    step,
-    together,
     transitions,
-    weight,
 )
-from .constraint import Constraint
+from .row_builders import max_changes, relation, step, together, weight
 
 __all__ = [
     "Constraint",

@@ -1,14 +1,14 @@
-"""Constraints that have met the data: names checked, kinds checked, ready to be asked.
+"""The constraints of an explainer, checked against its columns.
 
-Takes what users wrote and a schema. Gives what each part of the search needs: limits for draws,
-rules for rows, weights for the distance, and the last word on what is returned.
+Takes what the user passed and a schema. Gives each part of the search what it needs: limits for
+draws, filters for rows, weights for the distance, and the final check of what is returned.
 """
 
 from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import ConstraintError
-from ..kernels import BoolArray, FloatArray
+from ..kernels import BoolArray, FloatArray, IntArray
 from ..tables.columns import differ
 from ..tables.schema import EncodedRows, Schema
 from .constraint import Constraint
@@ -27,23 +27,42 @@ from .rows import Frozen, MaxChanges, Relation, Step, Together, Weight
 
 @dataclass(frozen=True, eq=False)
 class Constraints:
-    """Constraints on the columns of a schema.
+    """Constraints on the columns of a schema; :meth:`bind` checks them.
 
     Parameters
     ----------
     schema
         The columns.
     listed
-        The constraints, as they were written.
+        The constraints in the order of the user.
     """
 
     schema: Schema
     listed: tuple[Constraint, ...] = ()
 
     @classmethod
-    def bind(cls, written: Any, schema: Schema) -> Constraints:
-        """What a user wrote, checked against the columns."""
-        bound = cls(schema, tuple(_read(written)))
+    def bind(cls, given: Any, schema: Schema) -> Constraints:
+        """Constraints checked against the columns.
+
+        Parameters
+        ----------
+        given
+            One constraint, a list of them, the path of a file, or None.
+        schema
+            The columns.
+
+        Returns
+        -------
+        Constraints
+            The constraints.
+
+        Raises
+        ------
+        ConstraintError
+            If a constraint names an unknown or immutable column, does not fit its column, or is
+            given twice; or if a file cannot be read.
+        """
+        bound = cls(schema, tuple(_read(given)))
         for constraint in bound.listed:
             try:
                 bound._check(constraint)
@@ -56,70 +75,79 @@ class Constraints:
         return bound
 
     def joined(self, more: Constraints) -> Constraints:
-        """These and more, checked together."""
+        """These constraints and others, checked together."""
         return Constraints.bind([*self.listed, *more.listed], self.schema) if more.listed else self
 
     def without(self, left_out: Constraint) -> Constraints:
-        """The same but for one."""
+        """All constraints but one."""
         return Constraints(self.schema, tuple(c for c in self.listed if c != left_out))
 
     @cached_property
     def by_feature(self) -> Mapping[int, list[FeatureConstraint]]:
-        """Constraints on what a feature may become, by position."""
-        rules: dict[int, list[FeatureConstraint]] = {}
+        """Constraints on the values of a feature, by its position."""
+        by_feature: dict[int, list[FeatureConstraint]] = {}
         for constraint in self.listed:
             if isinstance(constraint, FeatureConstraint):
-                rules.setdefault(self._place[constraint.features[0]], []).append(constraint)
-        return rules
+                position = self._position[constraint.features[0]]
+                by_feature.setdefault(position, []).append(constraint)
+        return by_feature
 
     @cached_property
     def steps(self) -> Mapping[int, Step]:
-        """Steps by position."""
-        return {self._place[c.features[0]]: c for c in self.listed if isinstance(c, Step)}
+        """Steps by position of their feature."""
+        return {self._position[c.features[0]]: c for c in self.listed if isinstance(c, Step)}
 
     @cached_property
     def weights(self) -> FloatArray | None:
-        """The weight of each mutable feature, or None if there are none."""
-        given = {self._place[c.features[0]]: c.weight for c in self.listed if isinstance(c, Weight)}
-        if not given:
+        """Weight of each mutable feature; None if no weight is given."""
+        weights = [c for c in self.listed if isinstance(c, Weight)]
+        if not weights:
             return None
+        given = {self._position[weight.features[0]]: weight.weight for weight in weights}
         return np.array([given.get(int(position), 1.0) for position in self.schema.mutable])
 
     @property
     def limiting(self) -> list[Constraint]:
-        """Constraints that can stand in the way of an answer."""
+        """Constraints that can rule out a counterfactual: all but weights."""
         return [c for c in self.listed if not isinstance(c, Weight)]
 
     @property
     def of_rows(self) -> list[MaxChanges | Together | Relation]:
-        """Constraints that judge a whole row."""
+        """Constraints on whole rows."""
         return [c for c in self.listed if isinstance(c, (MaxChanges, Together, Relation))]
 
     def frozen(self, rows: EncodedRows) -> Mapping[int, BoolArray]:
-        """By position, the people for whom a feature is frozen."""
+        """Factuals for whom a feature is frozen, by position of the feature."""
         frozen: dict[int, BoolArray] = {}
         for constraint in self.listed:
             if not isinstance(constraint, Frozen):
                 continue
-            whose = constraint.holds_for(rows.as_given(rows.frame), rows.labels, rows.adapter)
+            whose = self._whose(constraint, rows)
             for name in constraint.features:
-                position = self._place[name]
+                position = self._position[name]
                 frozen[position] = frozen.get(position, False) | whose
         return frozen
 
     def mutable_positions(self, constraint: MaxChanges | Together) -> list[int]:
-        """The places, among the mutable features, of those a constraint speaks of."""
+        """Positions of a constraint's features among the mutable ones; all if it names none."""
         if not constraint.features:
             return list(range(self.schema.mutable.size))
-        place = {int(position): row for row, position in enumerate(self.schema.mutable)}
-        return [place[self._place[name]] for name in constraint.features]
+        among = {int(position): row for row, position in enumerate(self.schema.mutable)}
+        return [among[self._position[name]] for name in constraint.features]
 
     def broken(
-        self, rows: EncodedRows, owner: np.ndarray, frame: pd.DataFrame
+        self, rows: EncodedRows, owner: IntArray, frame: pd.DataFrame
     ) -> dict[str, BoolArray]:
-        """By constraint, the rows of a frame of answers that break it; judged by values alone.
+        """Counterfactuals that break a constraint, by its name; decided by their values alone.
 
-        ``owner`` says whose answer each row is; the frame has the columns in schema order.
+        Parameters
+        ----------
+        rows
+            The factuals.
+        owner : (n_counterfactuals,)
+            Factual that each counterfactual belongs to.
+        frame
+            The counterfactuals, columns in schema order.
         """
         if not self.listed or not len(frame):
             return {}
@@ -128,79 +156,81 @@ class Constraints:
         changed = np.array([differ(before, after) for (_, before), (_, after) in pairs])
         broken: dict[str, BoolArray] = {}
         for constraint in self.listed:
-            positions = [self._place[name] for name in constraint.features]
+            positions = [self._position[name] for name in constraint.features]
             if isinstance(constraint, FeatureConstraint):
                 at = positions[0]
                 feature = self.schema.features[at]
-                admitted = constraint.admits(feature, own.iloc[:, at], frame.iloc[:, at])
-                broken[constraint.name] = changed[at] & ~admitted
+                allowed = constraint.allows(feature, own.iloc[:, at], frame.iloc[:, at])
+                broken[constraint.name] = changed[at] & ~allowed
             elif isinstance(constraint, Frozen):
-                whose = constraint.holds_for(rows.as_given(rows.frame), rows.labels, rows.adapter)[
-                    owner
-                ]
-                moved = changed[positions].any(axis=0) & whose
+                moved = changed[positions].any(axis=0) & self._whose(constraint, rows)[owner]
                 broken[constraint.name] = broken.get(constraint.name, False) | moved
             elif isinstance(constraint, Relation):
                 broken[constraint.name] = ~constraint.holds(frame, self.schema.adapter)
             elif isinstance(constraint, (MaxChanges, Together)):
-                speaks_of = positions or self.schema.mutable.tolist()
-                broken[constraint.name] = ~constraint.holds(changed[speaks_of])
+                counted = positions or self.schema.mutable.tolist()
+                broken[constraint.name] = ~constraint.holds(changed[counted])
         return broken
 
     @cached_property
-    def _place(self) -> dict[Hashable, int]:
+    def _position(self) -> dict[Hashable, int]:
         return {name: at for at, name in enumerate(self.schema.names)}
 
+    def _whose(self, constraint: Frozen, rows: EncodedRows) -> BoolArray:
+        """Factuals that a frozen constraint is about."""
+        return constraint.holds_for(rows.as_given(rows.frame), rows.labels, rows.adapter)
+
     def _check(self, constraint: Constraint) -> None:
-        for name in (*constraint.features, *constraint.conditions):
-            if name not in self._place:
+        for name in (*constraint.features, *constraint.condition_features):
+            if name not in self._position:
                 close = difflib.get_close_matches(str(name), map(str, self.schema.names), n=1)
                 hint = f" Did you mean {close[0]!r}?" if close else ""
                 raise ConstraintError(
                     f"{constraint.name}: there is no column {name!r}.{hint} "
                     f"The columns are {self.schema.names!r}."
                 )
-        features = [self.schema.features[self._place[name]] for name in constraint.features]
+        features = [self.schema.features[self._position[name]] for name in constraint.features]
         fixed = [feature.name for feature in features if feature.immutable]
         if fixed and not isinstance(constraint, Relation):
             raise ConstraintError(
-                f"{constraint.name}: {fixed!r} are immutable, so they never change. Leave them out "
-                "of the constraint, or out of immutable."
+                f"{constraint.name}: {fixed!r} cannot change, because immutable lists them. Remove "
+                "them from the constraint or from immutable."
             )
         constraint.check(features)
 
-    def _check_once(self, kind: type[Constraint], key: Any) -> None:
-        seen: set[Any] = set()
+    def _check_once(self, kind: type[Constraint], key: Callable[[Any], Hashable]) -> None:
+        seen: set[Hashable] = set()
         for constraint in self.listed:
             if isinstance(constraint, kind):
                 if key(constraint) in seen:
                     raise ConstraintError(
-                        f"There are two constraints {constraint.name!r}. Keep one."
+                        f"There are two constraints {constraint.name!r}. Keep one of them."
                     )
                 seen.add(key(constraint))
 
 
-def _read(written: Any) -> Iterable[Constraint]:
-    if written is None:
+def _read(given: Any) -> Iterable[Constraint]:
+    """The constraints in whatever the user passed."""
+    if given is None:
         return []
-    if isinstance(written, Constraint):
-        return [written]
-    if isinstance(written, (str, os.PathLike)):
+    if isinstance(given, Constraint):
+        return [given]
+    if isinstance(given, (str, os.PathLike)):
         from .files import read_constraints
 
-        return read_constraints(written)
-    # An iterator would be empty when it is read again.
-    once = isinstance(written, Iterator) or getattr(written, "ndim", 1) == 0
-    if not isinstance(written, Iterable) or once:
+        return read_constraints(given)
+    # fit and explain both read them; an iterator would be empty the second time.
+    once = isinstance(given, Iterator) or getattr(given, "ndim", 1) == 0
+    if not isinstance(given, Iterable) or once:
         raise ConstraintError(
-            "constraints must be a list of constraints (mcce.constraints) or the path of a file "
-            f"that holds them, got {written!r}."
+            "constraints must be a list of constraints (see mcce.constraints) or the path of a "
+            f"TOML or YAML file, got {given!r}."
         )
-    listed = list(written)
+    listed = list(given)
     wrong = [entry for entry in listed if not isinstance(entry, Constraint)]
     if wrong:
         raise ConstraintError(
-            f"constraints holds {wrong[0]!r}, which is no constraint. Write e.g. "
+            f"constraints lists {wrong[0]!r}, which is not a constraint. Write for example "
             'constraints=[mcce.constraints.only_up("age")].'
         )
     return listed

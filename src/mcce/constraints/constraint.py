@@ -1,37 +1,95 @@
-"""What all constraints have in common."""
+"""The base class of all constraints, and checks of what their makers are given."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar
 
+from ..errors import ConstraintError
 from ..tables.features import Feature
 
+# Constraints that are made from any number of features: together("age", "salary").
+OF_SEVERAL_FEATURES = ("frozen", "together")
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class Constraint:
-    """Anything that may be asked of an answer; ``features`` are the columns it speaks of."""
+    """A restriction on how a person may change.
+
+    Make one with a function of :mod:`mcce.constraints` and pass it to
+    ``MCCE(constraints=[...])``. Two constraints that say the same are equal.
+
+    Parameters
+    ----------
+    features
+        Names of the columns that the constraint is about.
+    source
+        File and line it was read from, if it was; quoted in errors.
+
+    Examples
+    --------
+    >>> from mcce import constraints
+    >>> constraints.only_up("age")
+    only_up('age')
+    >>> constraints.only_up("age").name
+    'only_up age'
+    >>> constraints.only_up("age") == constraints.only_up("age")
+    True
+    """
 
     features: tuple[Hashable, ...]
-    source: str = field(default="", kw_only=True, compare=False, repr=False)  # file and line
+    source: str = field(default="", kw_only=True, compare=False)
     kind: ClassVar[str]
 
+    def __repr__(self) -> str:
+        builder, arguments = self.builder_call()
+        several = builder in OF_SEVERAL_FEATURES
+        features = arguments.pop("features") if several else [arguments.pop("feature", None)]
+        positional = [repr(feature) for feature in features if feature is not None]
+        given = {name: value for name, value in arguments.items() if value not in (None, [])}
+        return f"{builder}({', '.join([*positional, *(f'{n}={v!r}' for n, v in given.items())])})"
+
     @property
-    def conditions(self) -> tuple[str, ...]:
-        """Further columns that a condition asks for."""
+    def condition_features(self) -> tuple[str, ...]:
+        """Names of further columns that its condition reads."""
         return ()
 
     @property
     def name(self) -> str:
-        """How the constraint is called where it is given as a reason."""
+        """The constraint in reports and errors, such as ``only_up age``."""
         return f"{self.kind} {', '.join(str(feature) for feature in self.features)}"
 
     def check(self, features: Sequence[Feature]) -> None:
-        """An error where the constraint does not fit its features."""
+        """Raise a :class:`ConstraintError` if the constraint does not fit its features."""
 
     def builder_call(self) -> tuple[str, dict[str, Any]]:
-        """The word and the arguments that users write for it."""
+        """Name and keyword arguments of the function that makes this constraint."""
         names = [field.name for field in fields(self)]
-        told = {name: getattr(self, name) for name in names if name not in ("features", "source")}
-        return self.kind, {"feature": self.features[0]} | told
+        given = {name: getattr(self, name) for name in names if name not in ("features", "source")}
+        return self.kind, {"feature": self.features[0]} | given
+
+
+def one_feature(title: str, feature: Any) -> tuple[Hashable, ...]:
+    """The name of one feature, as a tuple."""
+    return several_features(title, (feature,))
+
+
+def several_features(title: str, names: Sequence[Hashable]) -> tuple[Hashable, ...]:
+    """Names of at least one feature."""
+    if not names:
+        raise ConstraintError(f"{title}: name at least one feature.")
+    return list_values(title, "features", names)
+
+
+def list_values(title: str, argument: str, values: Any) -> tuple[Any, ...]:
+    """Distinct values of a list."""
+    if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
+        raise ConstraintError(f"{title}: {argument} must be a list, got {values!r}.")
+    try:
+        return tuple(dict.fromkeys(values))
+    except TypeError as error:
+        raise ConstraintError(
+            f"{title}: {argument} must list plain values such as strings and numbers, got "
+            f"{values!r}: {error}."
+        ) from None

@@ -1,10 +1,10 @@
-"""Conditions in words of the columns: ``years_employed <= age - 16``.
+"""Conditions on the columns of a frame, such as ``years_employed <= age - 16``.
 
-What a domain expert writes in a file must be safe to read, so nothing is handed to Python: the
-text is parsed, and only arithmetic, comparisons, ``and``, ``or``, ``not``, ``in``, ``abs``,
-``min``, ``max`` and ``missing`` are understood. A name that is no plain word stands between
-backticks. A comparison with a missing value is not true, whatever it asks; so ``not (x > 1)`` holds
-where x is missing, and ``missing(x)`` tells.
+A condition may come from a file, so it must be safe to read: it is parsed, never handed to Python,
+and only arithmetic, comparisons, ``and``, ``or``, ``not``, ``in`` and a few functions are allowed.
+
+Always true: a comparison with a missing value is false, whichever operator it has. So
+``not (x > 1)`` is true where x is missing, and ``missing(x)`` finds missing values.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ _COMPARISONS: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
     ast.GtE: operator.ge,
     ast.Eq: operator.eq,
     ast.NotEq: operator.ne,
-    ast.In: lambda cells, levels: _isin(cells, levels),
-    ast.NotIn: lambda cells, levels: ~_isin(cells, levels),
+    ast.In: lambda cells, values: _isin(cells, values),
+    ast.NotIn: lambda cells, values: ~_isin(cells, values),
 }
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "abs": np.abs,
@@ -54,12 +54,27 @@ _ALLOWED = (*_LEAVES, *_LOGIC, ast.BinOp, ast.Compare, ast.Call, *_ARITHMETIC, *
 
 @dataclass(frozen=True)
 class Expression:
-    """A condition over the columns of a frame.
+    """A condition on the columns of a frame.
+
+    Parameters
+    ----------
+    text
+        The condition. A column whose name is not a plain word stands between backticks.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Names of the columns that the condition reads.
+
+    Raises
+    ------
+    ConstraintError
+        If the text is not a condition, uses something that is not allowed, or names no column.
 
     Examples
     --------
-    >>> works = Expression("years_employed <= age - 16")
-    >>> works(pd.DataFrame({"age": [20, 40], "years_employed": [8, 8]}))
+    >>> condition = Expression("years_employed <= age - 16")
+    >>> condition(pd.DataFrame({"age": [20, 40], "years_employed": [8, 8]}))
     array([False,  True])
     """
 
@@ -70,12 +85,12 @@ class Expression:
     def __post_init__(self) -> None:
         quoted: dict[str, str] = {}
 
-        def stand_in(match: re.Match[str]) -> str:
+        def placeholder(match: re.Match[str]) -> str:
             quoted.setdefault(f"quoted_{len(quoted)}_", match[1])
             return next(word for word, name in quoted.items() if name == match[1])
 
         try:
-            tree = ast.parse(re.sub(r"`([^`]+)`", stand_in, self.text.strip()), mode="eval")
+            tree = ast.parse(re.sub(r"`([^`]+)`", placeholder, self.text.strip()), mode="eval")
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
             raise ConstraintError(f"{self.text!r} is not a condition: {error}.") from error
         for node in ast.walk(tree):
@@ -85,9 +100,9 @@ class Expression:
         object.__setattr__(self, "_tree", tree)
 
     def __call__(self, frame: pd.DataFrame) -> BoolArray:
-        """Where the condition holds."""
+        """Whether the condition holds for each row."""
         try:
-            value = pd.Series(self._value(self._tree.body, frame), index=frame.index)
+            value = pd.Series(self._evaluate(self._tree.body, frame), index=frame.index)
         except ConstraintError:
             raise
         except Exception as error:
@@ -95,44 +110,50 @@ class Expression:
                 f"{self.text!r} cannot be computed: {type(error).__name__}: {error}"
             ) from error
         if not pd.api.types.is_bool_dtype(value.dtype):
-            raise ConstraintError(f"{self.text!r} gives {value.dtype} where yes or no is needed.")
+            raise ConstraintError(
+                f"{self.text!r} gives values of dtype {value.dtype}, not true or false. Compare "
+                "them with something."
+            )
         return value.fillna(False).to_numpy(dtype=bool)
 
     def _check(self, tree: ast.Expression) -> list[str]:
-        """The names of the columns; what is not understood is an error."""
+        """Names of the columns; raises for what is not allowed."""
         functions = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
         names = []
         for node in ast.walk(tree):
             if not isinstance(node, _ALLOWED):
-                told = ast.unparse(node) if isinstance(node, ast.expr) else type(node).__name__
+                found = ast.unparse(node) if isinstance(node, ast.expr) else type(node).__name__
                 raise ConstraintError(
-                    f"{self.text!r} holds {told!r}, which is not understood. Allowed are columns, "
-                    f"numbers, texts, + - * / // %, comparisons, and, or, not, in [...] and the "
-                    f"functions {', '.join(_FUNCTIONS)}."
+                    f"{self.text!r} contains {found!r}, which is not allowed. A condition may use "
+                    "columns, numbers, strings, + - * / // %, comparisons, and, or, not, in [...] "
+                    f"and the functions {', '.join(_FUNCTIONS)}."
                 )
             if id(node) in functions:
                 if not isinstance(node, ast.Name) or node.id not in _FUNCTIONS:
                     raise ConstraintError(
-                        f"{self.text!r} calls {ast.unparse(node)!r}; the functions are "
-                        f"{', '.join(_FUNCTIONS)}."
+                        f"{self.text!r} calls {ast.unparse(node)!r}, which is not allowed. The "
+                        f"functions are {', '.join(_FUNCTIONS)}."
                     )
             elif isinstance(node, ast.Name):
                 names.append(node.id)
         if not names:
-            raise ConstraintError(f"{self.text!r} names no column, so it says nothing of a row.")
+            raise ConstraintError(
+                f"{self.text!r} names no column. Compare a column with something."
+            )
         return names
 
-    def _yes(self, value: Any, node: ast.expr) -> Any:
-        """A side of and, or, not, if it is yes or no."""
+    def _to_booleans(self, value: Any, node: ast.expr) -> Any:
+        """An operand of ``and``, ``or`` or ``not``, which must be true or false."""
         if not isinstance(value, pd.Series) or not pd.api.types.is_bool_dtype(value.dtype):
             raise ConstraintError(
-                f"{self.text!r}: {ast.unparse(node)!r} is not yes or no. Compare it with something."
+                f"{self.text!r}: {ast.unparse(node)!r} is not true or false. Compare it with "
+                "something."
             )
         return value.fillna(False).astype(bool)
 
-    def _value(self, node: ast.expr, frame: pd.DataFrame) -> Any:
+    def _evaluate(self, node: ast.expr, frame: pd.DataFrame) -> Any:
         def value(inner: ast.expr) -> Any:
-            return self._value(inner, frame)
+            return self._evaluate(inner, frame)
 
         if isinstance(node, ast.Name):
             return frame[node.id]
@@ -142,10 +163,12 @@ class Expression:
             return [value(inner) for inner in node.elts]
         if isinstance(node, ast.BoolOp):
             join = operator.and_ if isinstance(node.op, ast.And) else operator.or_
-            return reduce(join, [self._yes(value(inner), inner) for inner in node.values])
+            return reduce(join, [self._to_booleans(value(inner), inner) for inner in node.values])
         if isinstance(node, ast.UnaryOp):
             inner = value(node.operand)
-            return ~self._yes(inner, node.operand) if isinstance(node.op, ast.Not) else -inner
+            if isinstance(node.op, ast.Not):
+                return ~self._to_booleans(inner, node.operand)
+            return inner if isinstance(node.op, ast.UAdd) else -inner
         if isinstance(node, ast.BinOp):
             return _ARITHMETIC[type(node.op)](value(node.left), value(node.right))
         if isinstance(node, ast.Compare):
@@ -158,13 +181,13 @@ class Expression:
 
 
 def _compare(op: ast.cmpop, left: Any, right: Any) -> Any:
-    """A comparison, which with a missing value on either side is not true."""
-    told = _COMPARISONS[type(op)](left, right)
-    gaps = pd.isna(left) | (False if isinstance(right, list) else pd.isna(right))
-    if not isinstance(told, pd.Series):
-        return told
-    return told.fillna(False).astype(bool) & ~gaps
+    """A comparison, which is false if a value on either side is missing."""
+    result = _COMPARISONS[type(op)](left, right)
+    missing = pd.isna(left) | (False if isinstance(right, list) else pd.isna(right))
+    if not isinstance(result, pd.Series):
+        return result
+    return result.fillna(False).astype(bool) & ~missing
 
 
-def _isin(cells: pd.Series[Any], levels: Any) -> pd.Series[Any]:
-    return cells.isin(levels if isinstance(levels, list) else [levels])
+def _isin(cells: pd.Series[Any], values: Any) -> pd.Series[Any]:
+    return cells.isin(values if isinstance(values, list) else [values])

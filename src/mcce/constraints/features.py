@@ -1,7 +1,8 @@
-"""Constraints of a feature: what a person's own value may become.
+"""Constraints on one feature: what a person's own value may become.
 
-Numbers lie between two ends, levels come from a table of pairs; staying is always allowed. Dates
-and durations count in the unit of the training data.
+For numbers a constraint gives the lowest and the highest new value, for levels a table of allowed
+pairs. A feature may always keep its value. Dates and durations are numbers in the unit of the
+training data.
 """
 
 from __future__ import annotations
@@ -27,15 +28,15 @@ class FeatureConstraint(Constraint):
     can_become_missing: ClassVar[bool] = False  # for numbers; levels say so in their pairs
 
     def bounds(self, feature: Feature, own: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Lowest and highest new number for each own one, which is NaN where it is missing."""
+        """Lowest and highest new number for each own number (NaN if it is missing)."""
         raise NotImplementedError
 
     def pairs(self, feature: Feature, own: Sequence[Any], new: Sequence[Any]) -> BoolArray:
-        """Which own level (rows) may become which new one (columns)."""
+        """Whether each own level (rows) may become each new level (columns)."""
         raise NotImplementedError
 
-    def admits(self, feature: Feature, own: pd.Series[Any], new: pd.Series[Any]) -> BoolArray:
-        """Cell by cell, whether the own value may become the new one."""
+    def allows(self, feature: Feature, own: pd.Series[Any], new: pd.Series[Any]) -> BoolArray:
+        """Whether each own value may become the new value beside it."""
         if feature.kind == "categorical":
             (before, own_levels), (after, new_levels) = number_levels(own), number_levels(new)
             return self.pairs(feature, own_levels, new_levels)[before, after]
@@ -47,11 +48,11 @@ class FeatureConstraint(Constraint):
 
 
 class MissingLevel:
-    """Stands for a missing level, since NaN would not equal itself."""
+    """The level of a missing cell; NaN does not equal itself."""
 
 
 def number_levels(series: pd.Series[Any]) -> tuple[IntArray, list[Any]]:
-    """The number of each cell's level, and the levels."""
+    """Number of each cell's level, and the levels."""
     cells = plain(series).copy()
     cells[is_missing(series)] = MissingLevel
     numbers: dict[Any, int] = {}
@@ -59,9 +60,9 @@ def number_levels(series: pd.Series[Any]) -> tuple[IntArray, list[Any]]:
     return np.array(places, dtype=np.int64), list(numbers)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Direction(FeatureConstraint):
-    """A feature may only go one way, by its numbers, its own order of levels or a given one."""
+    """A feature may only rise or only fall: by number, or by rank of its level."""
 
     up: bool
     strict: bool
@@ -70,46 +71,51 @@ class Direction(FeatureConstraint):
 
     @property
     def name(self) -> str:
-        """E.g. only_up age."""
+        """Such as ``only_up age``."""
         return f"{self.builder_call()[0]} {self.features[0]}"
 
     def builder_call(self) -> tuple[str, dict[str, Any]]:
-        """E.g. only_up, with an order if one was given."""
+        """One of the four directions, with its order if one was given."""
         way = "up" if self.up == self.strict else "down"
         order = {} if self.order is None else {"order": list(self.order)}
         return f"{'only' if self.strict else 'not'}_{way}", {"feature": self.features[0]} | order
 
     def check(self, features: Sequence[Feature]) -> None:
-        """Numbers, ordered levels, or an order that names all levels."""
+        """The feature must be numeric or ordered, or ``order`` must name all its levels."""
         (feature,) = features
         if feature.kind == "numeric":
             if self.order is not None:
-                raise ConstraintError(f"{self.name}: a numeric feature needs no order of levels.")
+                raise ConstraintError(
+                    f"{self.name}: {feature.name!r} is numeric and needs no order. Leave it out."
+                )
         elif self.order is None and not feature.ordered:
             raise ConstraintError(
-                f"{self.name}: the levels of {feature.name!r} have no order. Give one, lowest "
-                f"first: order={_known(feature)!r} in the order you mean."
+                f"{self.name}: the levels of {feature.name!r} have no order. Pass them in order, "
+                f"lowest first: order={_known(feature)!r}, rearranged."
             )
         elif self.order is not None:
             _check_levels(self.name, feature, self.order)
             absent = [level for level in _known(feature) if level not in self.order]
             if absent:
-                raise ConstraintError(f"{self.name}: the order leaves out {absent!r}.")
+                raise ConstraintError(
+                    f"{self.name}: order leaves out the levels {absent!r}. Name all of them."
+                )
 
     def bounds(self, feature: Feature, own: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """From the own value on, or up to it; from missing nowhere, or anywhere."""
-        none, missing = math.inf if self.strict else -math.inf, np.isnan(own)
-        low = np.where(missing, none, own if self.up else -math.inf)
-        high = np.where(missing, -none, math.inf if self.up else own)
+        """From the own value up, or down; a missing value may become nothing, or anything."""
+        missing = np.isnan(own)
+        low_if_missing = math.inf if self.strict else -math.inf
+        low = np.where(missing, low_if_missing, own if self.up else -math.inf)
+        high = np.where(missing, -low_if_missing, math.inf if self.up else own)
         return low, high
 
     @property
     def can_become_missing(self) -> bool:  # type: ignore[override]
-        """Missing is neither up nor down: what may not go down may become missing."""
+        """Whether a number may become missing, which is neither up nor down."""
         return not self.strict
 
     def pairs(self, feature: Feature, own: Sequence[Any], new: Sequence[Any]) -> BoolArray:
-        """By rank; a level without one can only stay."""
+        """By rank; a level without a rank cannot change."""
         order = self.order or tuple(feature.table.cat.categories)
         rank = {level: float(place) for place, level in enumerate(order)}
         before = np.array([rank.get(level, math.nan) for level in own])[:, None]
@@ -120,22 +126,22 @@ class Direction(FeatureConstraint):
         return allowed | (free & (not self.strict))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Between(FeatureConstraint):
-    """A new number lies between two ends, both included."""
+    """A new number must lie between two values, both included."""
 
     low: Any
     high: Any
     kind: ClassVar[str] = "between"
 
     def check(self, features: Sequence[Feature]) -> None:
-        """Numeric feature, ends in its own unit."""
+        """The feature must be numeric, and the two values must be of its type and in order."""
         (feature,) = features
         check_numeric(self.name, feature)
         low, high = self._ends(feature)
         if not low <= high:
             raise ConstraintError(
-                f"{self.name}: no value lies between {self.low!r} and {self.high!r}."
+                f"{self.name}: low={self.low!r} is above high={self.high!r}. Swap them."
             )
 
     def bounds(self, feature: Feature, own: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -149,32 +155,36 @@ class Between(FeatureConstraint):
         return low, high
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Change(FeatureConstraint):
-    """A new number differs from the own one by so much at least and at most."""
+    """A new number must differ from the own number by an amount in a range."""
 
     at_least: Any
     at_most: Any
     kind: ClassVar[str] = "change"
 
     def check(self, features: Sequence[Feature]) -> None:
-        """Numeric feature, ends as numbers in its unit or as percentages."""
+        """The feature must be numeric, and the ends numbers in its unit or percentages."""
         (feature,) = features
         check_numeric(self.name, feature)
         for end in (self.at_least, self.at_most):
             if end is not None and _share(end) is not None and is_time(feature.table.dtype):
-                raise ConstraintError(f"{self.name}: a share of a date means nothing, got {end!r}.")
+                raise ConstraintError(
+                    f"{self.name}: a date or duration has no percentage, got {end!r}. Pass a "
+                    "length of time such as '30 days'."
+                )
             if end is not None and _share(end) is None:
-                length(self.name, feature, end)
+                to_length(self.name, feature, end)
         shares = [_share(end) is not None for end in (self.at_least, self.at_most)]
         low, high = self.bounds(feature, np.ones(1))
         if shares[0] == shares[1] and not low[0] <= high[0]:
             raise ConstraintError(
-                f"{self.name}: at_least={self.at_least!r} is above at_most={self.at_most!r}."
+                f"{self.name}: at_least={self.at_least!r} is above at_most={self.at_most!r}. "
+                "Swap them."
             )
 
     def bounds(self, feature: Feature, own: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """The own value and so much more or less; from missing nowhere."""
+        """The own value plus each end; a missing value may become nothing."""
         missing = np.isnan(own)
         low = np.where(missing, math.inf, self._end(feature, own, self.at_least, -math.inf))
         return low, np.where(missing, -math.inf, self._end(feature, own, self.at_most, math.inf))
@@ -183,18 +193,20 @@ class Change(FeatureConstraint):
         if end is None:
             return free
         share = _share(end)
-        return own + (share * np.abs(own) if share is not None else length(self.name, feature, end))
+        return own + (
+            share * np.abs(own) if share is not None else to_length(self.name, feature, end)
+        )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Levels(FeatureConstraint):
-    """A new level is one of these; None among them means missing."""
+    """A new level must be one of these; None among them allows missing."""
 
     allowed: tuple[Any, ...]
     kind: ClassVar[str] = "levels"
 
     def check(self, features: Sequence[Feature]) -> None:
-        """Categorical feature, levels that training held."""
+        """The feature must be categorical, and its levels must occur in the training data."""
         (feature,) = features
         _check_categorical(self.name, feature)
         _check_levels(self.name, feature, self.allowed)
@@ -204,26 +216,26 @@ class Levels(FeatureConstraint):
         return np.tile([_listed(level, self.allowed) for level in new], (len(own), 1))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Transitions(FeatureConstraint):
-    """A level may become one of those listed for it; one for which none is listed stays."""
+    """A level may only become those listed for it; a level that is not listed cannot change."""
 
     allowed: tuple[tuple[Any, tuple[Any, ...]], ...]
     kind: ClassVar[str] = "transitions"
 
     def check(self, features: Sequence[Feature]) -> None:
-        """Categorical feature, levels that training held."""
+        """The feature must be categorical, and its levels must occur in the training data."""
         (feature,) = features
         _check_categorical(self.name, feature)
         for level, after in self.allowed:
             _check_levels(self.name, feature, [level, *after])
 
     def builder_call(self) -> tuple[str, dict[str, Any]]:
-        """The list of each level as a mapping."""
+        """The allowed levels as a mapping."""
         return self.kind, {"feature": self.features[0], "allowed": dict(self.allowed)}
 
     def pairs(self, feature: Feature, own: Sequence[Any], new: Sequence[Any]) -> BoolArray:
-        """By the list of the own level."""
+        """By the levels listed for the own level."""
         after = {MissingLevel if level is None else level: to for level, to in self.allowed}
         rows = [[_listed(to, after.get(level, ())) for to in new] for level in own]
         return np.array(rows, dtype=bool).reshape(len(own), len(new))
@@ -238,16 +250,20 @@ def _listed(level: Any, allowed: Sequence[Any]) -> bool:
 
 
 def check_numeric(title: str, feature: Feature) -> None:
-    """An error where the feature has levels."""
+    """Raise unless the feature is numeric."""
     if feature.kind != "numeric":
         raise ConstraintError(
-            f"{title}: {feature.name!r} is categorical, and this is about numbers."
+            f"{title}: {feature.name!r} is categorical, but this constraint needs a numeric "
+            "feature. Use levels or transitions."
         )
 
 
 def _check_categorical(title: str, feature: Feature) -> None:
     if feature.kind != "categorical":
-        raise ConstraintError(f"{title}: {feature.name!r} is numeric, and this is about levels.")
+        raise ConstraintError(
+            f"{title}: {feature.name!r} is numeric, but this constraint needs a categorical "
+            "feature. Use between or change."
+        )
 
 
 def _check_levels(title: str, feature: Feature, named: Iterable[Any]) -> None:
@@ -255,31 +271,33 @@ def _check_levels(title: str, feature: Feature, named: Iterable[Any]) -> None:
     unknown = [level for level in named if level is not None and level not in known]
     if unknown:
         raise ConstraintError(
-            f"{title}: {unknown!r} are no levels of {feature.name!r}. Training held "
-            f"{_known(feature)!r}."
+            f"{title}: {unknown!r} are not levels of {feature.name!r} in the training data, which "
+            f"are {_known(feature)!r}."
         )
 
 
 def _number(title: str, feature: Feature, value: Any) -> float:
-    """A value of the feature in the unit of its numbers."""
+    """A value of the feature as a float, dates and durations in its unit."""
     dtype = feature.table.dtype
     is_number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
     try:
         if is_time(dtype) == is_number:
-            raise TypeError("a date or a length of time is needed" if is_number else "no number")
+            raise TypeError("it needs a date or duration" if is_number else "it needs a number")
         cell = pd.Series([value]).astype(dtype) if is_time(dtype) else value
         number = float(as_numbers(cell)[0] if is_time(dtype) else value)
     except (TypeError, ValueError, OverflowError) as error:
         raise ConstraintError(
-            f"{title}: {value!r} is no value of {feature.name!r}: {error}."
+            f"{title}: {value!r} is not a value of {feature.name!r}: {error}."
         ) from error
     if math.isnan(number):
-        raise ConstraintError(f"{title}: {value!r} is no value of {feature.name!r}.")
+        raise ConstraintError(
+            f"{title}: {value!r} is not a value of {feature.name!r}. Pass a number or a date."
+        )
     return number
 
 
-def length(title: str, feature: Feature, value: Any) -> float:
-    """A difference in the unit of the feature's numbers."""
+def to_length(title: str, feature: Feature, value: Any) -> float:
+    """A difference between two values of the feature as a float, in its unit."""
     if not is_time(feature.table.dtype):
         return _number(title, feature, value)
     try:
@@ -289,15 +307,15 @@ def length(title: str, feature: Feature, value: Any) -> float:
         return float(unit[0] - as_numbers(feature.known.iloc[:1])[0])
     except (TypeError, ValueError, IndexError) as error:
         raise ConstraintError(
-            f"{title}: {value!r} is no length of time such as '30 days': {error}."
+            f"{title}: {value!r} is not a length of time such as '30 days': {error}."
         ) from error
 
 
 def _share(value: Any) -> float | None:
-    """A text such as ``"20 %"`` as 0.2; None for anything else."""
+    """A string such as ``"20 %"`` as 0.2; None for anything else."""
     if not isinstance(value, str) or not value.strip().endswith("%"):
         return None
     try:
         return float(value.strip()[:-1]) / 100
     except ValueError:
-        raise ConstraintError(f"{value!r} is no percentage such as '20 %'.") from None
+        raise ConstraintError(f"{value!r} is not a percentage such as '20 %'.") from None

@@ -1,9 +1,9 @@
-"""What the constraints of features mean for each person, as codes.
+"""What the constraints on features mean for each factual, as codes.
 
-Takes the people; gives who may share candidates and, for a group of them, the codes that its draws
-are held to. People share candidates if their immutable values are equal, and their own values of
-every feature that is limited, and what is frozen for them; or if all their values are, where draws
-are guided by them.
+Takes the factuals; gives which of them may share candidates and, for one of each group, the codes
+that its draws must be among. Factuals share candidates if they have the same immutable values, the
+same values of every limited feature, and the same features frozen. Where draws are guided by the
+factual's own values, all values must be the same.
 """
 
 from __future__ import annotations
@@ -24,39 +24,57 @@ FREE = -1
 
 
 class FactualLimits:
-    """The limits of all people, worked out for those who are asked for.
+    """Limits of all factuals, computed for those they are requested for.
+
+    Parameters
+    ----------
+    constraints
+        The constraints, checked against the columns.
+    rows
+        The factuals.
+    whole
+        Whether factuals share candidates only if all their values are the same.
 
     Attributes
     ----------
-    group : (n_people,)
-        A number for people who may share candidates.
+    rows : EncodedRows
+        The factuals.
+    limited : list of int
+        Positions of the features that a constraint limits for anybody.
+    group : (n_factuals,)
+        The same number for factuals that may share candidates.
     """
 
     def __init__(self, constraints: Constraints, rows: EncodedRows, *, whole: bool = False) -> None:
         self.rows = rows
-        self._rules = constraints.by_feature
+        self._constraints = constraints.by_feature
         self._steps = constraints.steps
         self._frozen = constraints.frozen(rows)
-        self.limited = sorted({*self._rules, *self._steps, *self._frozen})
+        self.limited = sorted({*self._constraints, *self._steps, *self._frozen})
         shared = range(len(rows.schema.features)) if whole else rows.schema.immutable
         self.group: IntArray = rows.grouped([*shared, *self.limited])
         for whose in self._frozen.values():
             self.group = np.unique(2 * self.group + whose, return_inverse=True)[1]
 
-    def limits(self, people: IntArray, features: Sequence[Feature]) -> Limits | None:
-        """The limits of some people.
+    def limits(self, factuals: IntArray, features: Sequence[Feature]) -> Limits | None:
+        """Limits of some factuals.
 
         Parameters
         ----------
-        people : (n_groups,)
-            One of each group.
+        factuals : (n_groups,)
+            Row of one factual of each group.
         features
             All features, with the tables that the codes index.
+
+        Returns
+        -------
+        Limits or None
+            The codes that each group's draws must be among; None if nothing is limited.
         """
         if not self.limited:
             return None
-        # One column more than features: the decision, which is never drawn.
-        shape = (len(features) + 1, people.size)
+        # One row more than features: the decision, which is never drawn.
+        shape = (len(features) + 1, factuals.size)
         limits = Limits(
             own=np.zeros(shape, dtype=np.int32),
             first=np.full(shape, FREE, dtype=np.int64),
@@ -67,47 +85,47 @@ class FactualLimits:
         parts, n_runs = [limits.runs], 0
         for position in self.limited:
             feature = features[position]
-            runs, counts = self._runs(position, feature, people)
+            runs, counts = self._runs(position, feature, factuals)
             ends = n_runs + np.cumsum(counts)
             limits.first[position], limits.last[position] = ends - counts, ends
-            limits.own[position] = feature.encode(self.rows.own(position, people))[0]
-            limits.near[position] = self._near(position, feature, people)
+            limits.own[position] = feature.encode(self.rows.own(position, factuals))[0]
+            limits.near[position] = self._near(position, feature, factuals)
             parts.append(runs)
             n_runs += len(runs)
         return Limits(limits.own, limits.first, limits.last, np.concatenate(parts), limits.near)
 
-    def _runs(self, position: int, feature: Feature, people: IntArray) -> tuple[Codes, IntArray]:
-        """Runs of allowed codes, person after person, and how many each has."""
-        rules = self._rules.get(position, [])
+    def _runs(self, position: int, feature: Feature, factuals: IntArray) -> tuple[Codes, IntArray]:
+        """Runs of allowed codes, factual after factual, and the number of runs of each."""
+        constraints = self._constraints.get(position, [])
         if feature.kind == "numeric":
-            low, high = self._number_runs(rules, position, feature, people)
+            low, high = self._number_runs(constraints, position, feature, factuals)
         else:
-            low, high = self._level_runs(rules, position, feature, people)
+            low, high = self._level_runs(constraints, position, feature, factuals)
         if position in self._frozen:
-            high[self._frozen[position][people]] = FREE
+            high[self._frozen[position][factuals]] = FREE
         keep = high >= low
         return np.stack([low[keep], high[keep]], axis=1).astype(np.int32), keep.sum(axis=1)
 
     def _number_runs(
         self,
-        rules: Sequence[FeatureConstraint],
+        constraints: Sequence[FeatureConstraint],
         position: int,
         feature: Feature,
-        people: IntArray,
+        factuals: IntArray,
     ) -> tuple[IntArray, IntArray]:
-        """Lowest and highest codes of three runs each: of numbers, missing, and the own one."""
-        own = as_numbers(self.rows.own(position, people), feature.table.dtype)
+        """First and last codes of three runs: allowed numbers, missing, and the own value."""
+        own = as_numbers(self.rows.own(position, factuals), feature.table.dtype)
         known = as_numbers(feature.known, feature.table.dtype)
-        bounds = [rule.bounds(feature, own) for rule in rules]
+        bounds = [constraint.bounds(feature, own) for constraint in constraints]
         least = reduce(np.maximum, [low for low, _ in bounds], np.full(own.size, -np.inf))
         most = reduce(np.minimum, [high for _, high in bounds], np.full(own.size, np.inf))
-        may_miss = feature.has_missing and all(rule.can_become_missing for rule in rules)
-        low, high = np.empty((2, people.size, 3), dtype=np.int64)
+        may_miss = feature.has_missing and all(c.can_become_missing for c in constraints)
+        low, high = np.empty((2, factuals.size, 3), dtype=np.int64)
         low[:, 0] = np.searchsorted(known, least, side="left")
         high[:, 0] = np.searchsorted(known, most, side="right") - 1
         low[:, 1], high[:, 1] = len(known), len(known) if may_miss else FREE
-        # Staying is always allowed, so the own value may be drawn as any other.
-        code = feature.encode(self.rows.own(position, people))[0]
+        # A feature may always keep its value, so the own code can be drawn like any other.
+        code = feature.encode(self.rows.own(position, factuals))[0]
         inside = ((low[:, :2] <= code[:, None]) & (code[:, None] <= high[:, :2])).any(axis=1)
         low[:, 2], high[:, 2] = code, np.where(inside | (code < 0), FREE, code)
         order = np.argsort(low, axis=1)
@@ -115,30 +133,30 @@ class FactualLimits:
 
     def _level_runs(
         self,
-        rules: Sequence[FeatureConstraint],
+        constraints: Sequence[FeatureConstraint],
         position: int,
         feature: Feature,
-        people: IntArray,
+        factuals: IntArray,
     ) -> tuple[IntArray, IntArray]:
-        """Lowest and highest codes of as many runs as the own level with most of them has."""
-        number, own = number_levels(self.rows.own(position, people))
+        """First and last codes of the runs of allowed levels."""
+        number, own = number_levels(self.rows.own(position, factuals))
         new = [*feature.level_codes, *([MissingLevel] * feature.has_missing)]
         free = np.ones((len(own), len(new)), dtype=bool)
-        allowed = reduce(np.logical_and, [rule.pairs(feature, own, new) for rule in rules], free)
-        allowed |= np.array([[a == b for b in new] for a in own], dtype=bool)  # staying
+        pairs = [constraint.pairs(feature, own, new) for constraint in constraints]
+        allowed = reduce(np.logical_and, pairs, free)
+        unchanged = np.array([[a == b for b in new] for a in own], dtype=bool)
+        allowed |= unchanged
         low, high = _runs_of(allowed)
         return low[number], high[number]
 
-    def _near(self, position: int, feature: Feature, people: IntArray) -> Codes:
-        """Lowest and highest codes that are less than a step away."""
-        near = np.tile(np.array([1, 0], dtype=np.int32), (people.size, 1))
+    def _near(self, position: int, feature: Feature, factuals: IntArray) -> Codes:
+        """First and last codes that are less than a step away."""
+        near = np.tile(np.array([1, 0], dtype=np.int32), (factuals.size, 1))
         if position not in self._steps:
             return near
-        own = as_numbers(self.rows.own(position, people), feature.table.dtype)
-        known, step = (
-            as_numbers(feature.known, feature.table.dtype),
-            self._steps[position].size(feature),
-        )
+        own = as_numbers(self.rows.own(position, factuals), feature.table.dtype)
+        known = as_numbers(feature.known, feature.table.dtype)
+        step = self._steps[position].size(feature)
         present = ~np.isnan(own)
         near[present, 0] = np.searchsorted(known, own[present] - step, side="right")
         near[present, 1] = np.searchsorted(known, own[present] + step, side="left") - 1
@@ -146,7 +164,7 @@ class FactualLimits:
 
 
 def _runs_of(allowed: BoolArray) -> tuple[IntArray, IntArray]:
-    """First and last places of the runs of True in each row; where there are fewer, none."""
+    """First and last positions of the runs of True in each row, padded with empty runs."""
     padded = np.pad(allowed.astype(np.int8), ((0, 0), (1, 1)))
     edges = np.diff(padded, axis=1)
     row, start = np.nonzero(edges == 1)

@@ -1,12 +1,12 @@
-"""Constraints of a row and of the cost, and the list of all kinds.
+"""Constraints on whole rows and on the cost of changes, and the list of all constraint classes.
 
-Those of a row judge which features change, or the row itself; those of the cost only change what
-is near.
+A constraint on a row looks at which features change, or at all values of the row. Weights and
+steps change what counts as close.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -19,89 +19,86 @@ from ..tables.features import Feature
 from ..tables.frames import FrameAdapter
 from .constraint import Constraint
 from .expressions import Expression
-from .features import Between, Change, Direction, Levels, Transitions, check_numeric, length
+from .features import Between, Change, Direction, Levels, Transitions, check_numeric, to_length
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Frozen(Constraint):
-    """Features that stay as they are, for these people only; ``where`` None is everybody."""
+    """Features that cannot change for some people; for everybody if ``where`` is None."""
 
     where: Any = None
     kind: ClassVar[str] = "frozen"
 
     @property
-    def conditions(self) -> tuple[str, ...]:
-        """The columns of a condition that is a text."""
+    def condition_features(self) -> tuple[str, ...]:
+        """Columns that a condition given as a string reads."""
         return Expression(self.where).names if isinstance(self.where, str) else ()
 
     def builder_call(self) -> tuple[str, dict[str, Any]]:
-        """All features, and the condition."""
+        """Its features and its condition."""
         return self.kind, {"features": list(self.features), "where": self.where}
 
     def holds_for(
         self, frame: pd.DataFrame, labels: pd.Index[Any], adapter: FrameAdapter
     ) -> BoolArray:
-        """The people it is about; a function is given them in the kind they came in."""
+        """Whether it applies to each factual; a function gets them in the user's type of frame."""
         if self.where is None:
             return np.ones(len(frame), dtype=bool)
         if isinstance(self.where, str):
             return Expression(self.where)(frame)
         if callable(self.where):
-            told = _asked(self.name, self.where, adapter.rows_to_native(frame.set_axis(labels)))
+            rows = adapter.rows_to_native(frame.set_axis(labels))
+            answers = _call_condition(self.name, self.where, rows)
         else:
-            told = self.where
-        if isinstance(told, pd.Series) and not told.index.equals(labels):
+            answers = self.where
+        if isinstance(answers, pd.Series) and not answers.index.equals(labels):
             raise ConstraintError(
-                f"{self.name}: where gives a Series whose index is not that of the people. "
-                "Give one yes or no for each of them, under their labels."
+                f"{self.name}: where is a Series with another index than the frame to explain. "
+                "Give it the same index, or pass a plain list or array."
             )
-        return _yes_or_no(self.name, told, len(frame))
+        return _to_booleans(self.name, answers, len(frame))
 
 
-# ---------------------------------------------------------------------------------------------
-# Of a row.
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class MaxChanges(Constraint):
-    """At most so many of these features change; no features means all."""
+    """At most ``n`` of these features may change; no features means all."""
 
     n: int
     kind: ClassVar[str] = "max_changes"
 
     @property
     def name(self) -> str:
-        """E.g. max_changes 2 of age, salary."""
+        """Such as ``max_changes 2 of age, salary``."""
         among = f" of {', '.join(str(name) for name in self.features)}" if self.features else ""
         return f"max_changes {self.n}{among}"
 
     def builder_call(self) -> tuple[str, dict[str, Any]]:
-        """The number, and the features if not all are meant."""
+        """Its number and its features."""
         return self.kind, {"n": self.n, "features": list(self.features)}
 
     def holds(self, changed: BoolArray) -> BoolArray:
-        """From which features change, shape (n_features, …)."""
+        """Whether rows meet it, given which features change, shape (n_features, ...)."""
         return np.asarray(changed.sum(axis=0) <= self.n)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Together(Constraint):
-    """All of these features change or none does."""
+    """Either all of these features change or none does."""
 
     kind: ClassVar[str] = "together"
 
     def builder_call(self) -> tuple[str, dict[str, Any]]:
-        """The features."""
+        """Its features."""
         return self.kind, {"features": list(self.features)}
 
     def holds(self, changed: BoolArray) -> BoolArray:
-        """From which features change, shape (n_features, …)."""
+        """Whether rows meet it, given which features change, shape (n_features, ...)."""
         return np.asarray(changed.all(axis=0) | ~changed.any(axis=0))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Relation(Constraint):
-    """A condition on the whole row that an answer must meet, whether it changes there or not."""
+    """A condition that every counterfactual must meet, whatever it changes."""
 
     condition: Any
     title: str
@@ -109,54 +106,53 @@ class Relation(Constraint):
 
     @property
     def name(self) -> str:
-        """As it was named."""
+        """The name that the user gave it."""
         return self.title
 
     def builder_call(self) -> tuple[str, dict[str, Any]]:
-        """The name, and the condition as a text if it is one."""
+        """Its name and its condition, as a string if it was one."""
         text = self.condition.text if isinstance(self.condition, Expression) else self.condition
         return self.kind, {"name": self.title, "holds": text}
 
     def holds(self, frame: pd.DataFrame, adapter: FrameAdapter) -> BoolArray:
-        """Row by row; a function is given them in the kind of the training data."""
+        """Whether each row meets it; a function gets the type of frame of the training data."""
         if isinstance(self.condition, Expression):
             return self.condition(frame)
         title = f"relation {self.title!r}"
-        told = _asked(title, self.condition, adapter.rows_for_predictor(frame))
-        if isinstance(told, pd.Series) and not told.index.equals(frame.index):
-            raise ConstraintError(f"{title}: gives its rows in another order than it got them.")
-        return _yes_or_no(title, told, len(frame))
+        answers = _call_condition(title, self.condition, adapter.rows_for_predictor(frame))
+        if isinstance(answers, pd.Series) and not answers.index.equals(frame.index):
+            raise ConstraintError(
+                f"{title}: the function returned a Series with another index than its rows. "
+                "Return one True or False per row, in the order of the rows."
+            )
+        return _to_booleans(title, answers, len(frame))
 
 
-# ---------------------------------------------------------------------------------------------
-# Of the cost.
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Weight(Constraint):
-    """How much a change of the feature costs in the distance, where 1 is as usual."""
+    """How much a change of the feature counts in the distance; 1 is the default."""
 
     weight: float
     kind: ClassVar[str] = "weight"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Step(Constraint):
-    """Numbers that differ by less than this are taken as the person's own."""
+    """Differences smaller than this do not count as a change."""
 
     step: Any
     kind: ClassVar[str] = "step"
 
     def check(self, features: Sequence[Feature]) -> None:
-        """Numeric feature, a length in its unit."""
+        """The feature must be numeric, and the step above 0."""
         (feature,) = features
         check_numeric(self.name, feature)
         if not self.size(feature) > 0:
             raise ConstraintError(f"{self.name}: the step must be above 0, got {self.step!r}.")
 
     def size(self, feature: Feature) -> float:
-        """The step as a number."""
-        return length(self.name, feature, self.step)
+        """The step as a float, in the unit of the feature."""
+        return to_length(self.name, feature, self.step)
 
 
 CONSTRAINT_KINDS: tuple[type[Constraint], ...] = (
@@ -174,21 +170,26 @@ CONSTRAINT_KINDS: tuple[type[Constraint], ...] = (
 )
 
 
-def _asked(title: str, condition: Any, rows: Any) -> Any:
-    """What a user's function says of rows."""
+def _call_condition(title: str, condition: Callable[[Any], Any], rows: Any) -> Any:
+    """What a user's function returns for rows."""
     try:
         return condition(rows)
     except Exception as error:
-        raise ConstraintError(f"{title} failed: {type(error).__name__}: {error}") from error
-
-
-def _yes_or_no(title: str, told: Any, n_rows: int) -> BoolArray:
-    if np.ndim(told) != 1:
-        raise ConstraintError(f"{title}: needs one yes or no for each row, got {np.ndim(told)}-D.")
-    answers = pd.Series(told if isinstance(told, pd.Series) else np.asarray(told))
-    if len(answers) != n_rows or not pd.api.types.is_bool_dtype(answers.dtype):
         raise ConstraintError(
-            f"{title}: needs one yes or no for each of {n_rows} rows, got {len(answers)} of dtype "
-            f"{answers.dtype}."
+            f"{title}: the function raised {type(error).__name__}: {error}"
+        ) from error
+
+
+def _to_booleans(title: str, answers: Any, n_rows: int) -> BoolArray:
+    """One True or False per row; missing is False."""
+    if np.ndim(answers) != 1:
+        raise ConstraintError(
+            f"{title}: expected one True or False for each row, got {np.ndim(answers)} dimensions."
         )
-    return answers.fillna(False).to_numpy(dtype=bool)
+    column = pd.Series(answers if isinstance(answers, pd.Series) else np.asarray(answers))
+    if len(column) != n_rows or not pd.api.types.is_bool_dtype(column.dtype):
+        raise ConstraintError(
+            f"{title}: expected one True or False for each of {n_rows} rows, got {len(column)} "
+            f"values of dtype {column.dtype}."
+        )
+    return column.fillna(False).to_numpy(dtype=bool)

@@ -1,0 +1,185 @@
+"""Functions that make constraints on whole rows and on the cost of changes.
+
+Always true: no counterfactual breaks a constraint on a row; weights and steps only change what
+counts as close.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Iterable
+from typing import Any
+
+import numpy as np
+
+from ..errors import ConstraintError
+from .constraint import Constraint, list_values, one_feature, several_features
+from .expressions import Expression
+from .feature_builders import Amount
+from .rows import MaxChanges, Relation, Step, Together, Weight
+
+
+def max_changes(n: int, features: Iterable[Hashable] = ()) -> Constraint:
+    """At most ``n`` features may change.
+
+    Parameters
+    ----------
+    n
+        The largest number of changed features, at least 1.
+    features
+        Names of the columns to count; none means all.
+
+    Returns
+    -------
+    Constraint
+        The constraint, for ``MCCE(constraints=[...])``.
+
+    Raises
+    ------
+    ConstraintError
+        If ``n`` is not a whole number of at least 1, or ``features`` is not a list.
+
+    Examples
+    --------
+    >>> from mcce import constraints
+    >>> constraints.max_changes(3)
+    max_changes(n=3)
+    >>> constraints.max_changes(1, ["salary", "savings"])
+    max_changes(n=1, features=['salary', 'savings'])
+    """
+    if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
+        raise ConstraintError(f"max_changes: n must be a whole number of at least 1, got {n!r}.")
+    return MaxChanges(list_values("max_changes", "features", features), int(n))
+
+
+def together(*features: Hashable) -> Constraint:
+    """Either all of these features change or none does.
+
+    Parameters
+    ----------
+    *features
+        Names of two or more columns.
+
+    Returns
+    -------
+    Constraint
+        The constraint, for ``MCCE(constraints=[...])``.
+
+    Raises
+    ------
+    ConstraintError
+        If fewer than two features are named.
+
+    Examples
+    --------
+    >>> from mcce import constraints
+    >>> constraints.together("education", "age")
+    together('education', 'age')
+    """
+    if len(features) < 2:
+        raise ConstraintError(f"together: name at least two features, got {list(features)!r}.")
+    return Together(several_features("together", features))
+
+
+def relation(name: str, holds: str | Callable[[Any], Any]) -> Constraint:
+    """A condition that every counterfactual must meet, whatever it changes.
+
+    Parameters
+    ----------
+    name
+        A name for the condition, shown where it is the reason that somebody has no counterfactual.
+    holds
+        A condition such as ``"years_employed <= age - 16"``, or a function from a frame to one True
+        or False per row. A comparison with a missing value does not hold.
+
+    Returns
+    -------
+    Constraint
+        The constraint, for ``MCCE(constraints=[...])``.
+
+    Raises
+    ------
+    ConstraintError
+        If ``name`` is empty, or ``holds`` is neither a condition nor a function.
+
+    Examples
+    --------
+    >>> from mcce import constraints
+    >>> constraints.relation("works from 16 on", "years_employed <= age - 16")
+    relation(name='works from 16 on', holds='years_employed <= age - 16')
+    """
+    if not isinstance(name, str) or not name:
+        raise ConstraintError(f"relation: name must be a non-empty string, got {name!r}.")
+    if isinstance(holds, str):
+        expression = Expression(holds)
+        return Relation(expression.names, expression, name)
+    if not callable(holds):
+        raise ConstraintError(
+            f"relation {name!r}: holds must be a condition such as 'debt <= salary', or a function "
+            f"of a frame, got {holds!r}."
+        )
+    return Relation((), holds, name)
+
+
+def weight(feature: Hashable, weight: float) -> Constraint:
+    """How much a change of the feature counts in the distance.
+
+    Parameters
+    ----------
+    feature
+        Name of a column.
+    weight
+        Its weight, at least 0. Features without one have weight 1.
+
+    Returns
+    -------
+    Constraint
+        The constraint, for ``MCCE(constraints=[...])``. It needs the Gower distance.
+
+    Raises
+    ------
+    ConstraintError
+        If ``weight`` is not a finite number of at least 0.
+
+    Examples
+    --------
+    >>> from mcce import constraints
+    >>> constraints.weight("salary", 5)
+    weight('salary', weight=5.0)
+    """
+    number = isinstance(weight, (int, float, np.number)) and not isinstance(weight, bool)
+    if not number or not 0 <= weight < math.inf:
+        raise ConstraintError(
+            f"weight {feature}: the weight must be a finite number of at least 0, got {weight!r}."
+        )
+    return Weight(one_feature("weight", feature), float(weight))
+
+
+def step(feature: Hashable, step: Amount) -> Constraint:
+    """Differences smaller than a step do not count as a change: the own value is kept.
+
+    Parameters
+    ----------
+    feature
+        Name of a numeric column, dates and durations included.
+    step
+        The smallest change: a number above 0 or, for dates and durations, a length of time such as
+        ``"30 days"``.
+
+    Returns
+    -------
+    Constraint
+        The constraint, for ``MCCE(constraints=[...])``.
+
+    Raises
+    ------
+    ConstraintError
+        At fit, if the feature is not numeric or the step is not above 0.
+
+    Examples
+    --------
+    >>> from mcce import constraints
+    >>> constraints.step("salary", 500)
+    step('salary', step=500)
+    """
+    return Step(one_feature("step", feature), step)
