@@ -27,7 +27,8 @@ if TYPE_CHECKING:
         SavedFileError,
         SchemaError,
     )
-    from .explainer import MCCE, load
+    from .explainer import MCCE
+    from .loading import load
     from .model import TreeChain
     from .predictors.decision import Decision
     from .predictors.interval import Interval
@@ -83,7 +84,7 @@ _MODULES = {
     "SchemaError": "errors",
     "Search": "search.config",
     "TreeChain": "model",
-    "load": "explainer",
+    "load": "loading",
 }
 _SUBMODULES = ("constraints", "datasets", "metrics", "predictors")
 

@@ -7,11 +7,8 @@ valid ones and rank them. ``fit`` is step 1, ``explain`` is steps 2 and 3.
 
 from __future__ import annotations
 
-import math
 import os
-import time
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Literal, Self, cast, overload
 
 import numpy as np
@@ -29,12 +26,13 @@ from .execution.progress import Clock, ProgressBar
 from .fitted import Fitted, learn
 from .kernels import FloatArray, IntArray
 from .model import find_generator, require
-from .parameters import check_parameters, check_real, check_trial, learned_parameters
-from .protocols import Callback, Distance, Generator, Progress
-from .saving import restore, save
+from .parameters import check_parameters, check_trial, learned_parameters
+from .protocols import Callback, Distance, Generator
+from .saving import save
 from .search.config import ExactSearch, Search, SearchName, find_search
 from .search.outcome import Outcome
 from .search.plan import Settings, search
+from .search.progress import ProgressCallback
 from .search.result import plausibility_measures, to_counterfactuals, warn_of_gaps
 from .tables.columns import Kind
 from .tables.frames import ArrayAdapter
@@ -48,8 +46,8 @@ class MCCE(Estimator):
     ----------
     predictor
         The black box: a fitted scikit-learn estimator or pipeline on the raw columns, a boosting
-        model, one of ``mcce.predictors``, or any callable from a frame to one score per row. It is
-        given, not trained here.
+        model, one of :mod:`mcce.predictors`, or any callable from a frame to one score per row.
+        It is never trained here.
     desired
         The decision people want: a tuple of two numbers (a closed interval of the score), an
         :class:`Interval` with open or infinite ends, or a class label or list of labels. None is
@@ -66,19 +64,19 @@ class MCCE(Estimator):
     constraints
         How people may change: a list of :mod:`mcce.constraints`, or the path of a file of them.
     search
-        How answers are searched for: ``"paper"``, ``"balanced"``, ``"sparse"``, ``"plausible"``,
-        ``"near"``, ``"fast"``, or a :class:`Search` of your own, where all are described; or
-        ``"exact"``, the best row that the model could draw, see :class:`ExactSearch`.
+        How to search: ``"paper"``, ``"balanced"``, ``"sparse"``, ``"plausible"``, ``"near"`` or
+        ``"fast"``, see :meth:`Search.preset`; ``"exact"``, the best row that the model could draw;
+        or a :class:`Search` or :class:`ExactSearch` of your own.
     n_samples
-        Candidates per person, the K of the paper; None: what the search says, 1000 for the paper's.
+        Draws per person, the K of the paper. None is what the search says, 1000 for the paper's.
     max_seconds
-        A call of ``explain`` stops after about so long and returns what was found by then.
+        Time limit of a call of ``explain``, which then returns what it has found.
     n_counterfactuals
         How many counterfactuals each person gets at most.
     diversity
-        From 0 to 1, how much difference between several counterfactuals of a person counts against
-        distance; see :mod:`mcce.diversity` for the rule. The first stays the same. None: the best
-        ones, however alike.
+        From 0 to 1, how much the difference between a person's counterfactuals counts against
+        their distance; see :mod:`mcce.postprocess.diversity` for the rule. The first one stays the
+        same. None returns the best ones, however similar.
     distance
         ``"gower"`` or a distance object.
     exclude_training_rows
@@ -90,28 +88,7 @@ class MCCE(Estimator):
     random_state
         Seed of all draws, a whole number; None picks one at fit and keeps it as ``seed_``.
     verbose
-        Whether to show a progress bar on long work (needs tqdm; silent without a terminal).
-
-    Attributes
-    ----------
-    schema_ : Schema
-        The columns as training showed them.
-    decision_ : Decision
-        How the predictor is called and what is desired of it.
-    generator_
-        The fitted model of step 1.
-    distance_
-        The fitted distance.
-    n_desired_ : int
-        Training rows with the desired decision.
-    seed_ : int
-        Seed of all draws.
-    plausibility_ : PlausibilityModel or None
-        What accepted training rows look like, learned only for searches that ask.
-    training_rows_ : array or None
-        The training rows as bytes, kept only with ``exclude_training_rows``.
-    timings_ : dict
-        Wall-clock seconds of fitting by step.
+        Whether to show a progress bar on a terminal (needs tqdm).
 
     Examples
     --------
@@ -438,63 +415,11 @@ class MCCE(Estimator):
     ) -> Outcome:
         """Steps 2 and 3 for the people at these positions, with progress and time limit."""
         bar = ProgressBar(people.size, "explain", bool(self.verbose))
-        ends = time.monotonic() + (math.inf if self.max_seconds is None else self.max_seconds)
-
-        def on_progress(progress: Progress) -> bool | None:
-            bar.show(progress.n_settled)
-            stop = callback(progress) if callback is not None else None
-            return stop or time.monotonic() >= ends
-
+        on_progress = ProgressCallback(bar, callback, self.max_seconds)
         try:
             return search(fitted, self._settings(), constraints, rows, people, on_progress)
         finally:
             bar.close()
-
-
-def load(
-    path: str | os.PathLike[str],
-    predictor: Any,
-    *,
-    generator: Generator | None = None,
-    tolerance: float = 1e-9,
-) -> MCCE:
-    """Load a saved explainer together with the predictor it explains.
-
-    Its answers are the same as before saving.
-
-    Parameters
-    ----------
-    path
-        File written by :meth:`MCCE.save`. It is checked and never executed, whoever wrote it.
-    predictor
-        The predictor that was explained. It must score the probe rows in the file as it did.
-    generator
-        An unfitted instance, if the explainer was saved with a generator that is not part of
-        mcce: a file holds no code.
-    tolerance
-        Relative difference up to which such scores are equal; raise it for float32 predictors.
-
-    Returns
-    -------
-    MCCE
-        The fitted explainer.
-
-    Raises
-    ------
-    SavedFileError
-        If the file cannot be read, is damaged, or holds no explainer.
-    PredictorError
-        If the predictor is not the one that the explainer was saved with.
-    """
-    check_real("tolerance", tolerance, "a finite number >= 0")
-
-    def check(parameters: Mapping[str, Any]) -> None:
-        check_parameters(MCCE(predictor, **parameters))
-
-    parameters, fitted = restore(path, predictor, tolerance, check, generator)
-    explainer = MCCE(predictor, **parameters)
-    explainer.fitted_ = replace(fitted, parameters=learned_parameters(explainer))
-    return explainer
 
 
 def _seed(random_state: int | None) -> int:

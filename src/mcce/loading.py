@@ -1,0 +1,59 @@
+"""Load a saved explainer together with its predictor."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from .explainer import MCCE
+from .parameters import check_parameters, check_real, learned_parameters
+from .protocols import Generator
+from .saving import restore
+
+
+def load(
+    path: str | os.PathLike[str],
+    predictor: Any,
+    *,
+    generator: Generator | None = None,
+    tolerance: float = 1e-9,
+) -> MCCE:
+    """Load a saved explainer together with the predictor it explains.
+
+    Its answers are the same as before saving.
+
+    Parameters
+    ----------
+    path
+        File written by :meth:`MCCE.save`. It is checked and never executed, whoever wrote it.
+    predictor
+        The predictor that was explained. It must score the probe rows in the file as it did.
+    generator
+        An unfitted instance, if the explainer was saved with a generator that is not part of
+        mcce: a file holds no code.
+    tolerance
+        Relative difference up to which such scores are equal; raise it for float32 predictors.
+
+    Returns
+    -------
+    MCCE
+        The fitted explainer.
+
+    Raises
+    ------
+    SavedFileError
+        If the file cannot be read, is damaged, or holds no explainer.
+    PredictorError
+        If the predictor is not the one that the explainer was saved with.
+    """
+    check_real("tolerance", tolerance, "a finite number >= 0")
+
+    def check(parameters: Mapping[str, Any]) -> None:
+        check_parameters(MCCE(predictor, **parameters))
+
+    parameters, fitted = restore(path, predictor, tolerance, check, generator)
+    explainer = MCCE(predictor, **parameters)
+    explainer.fitted_ = replace(fitted, parameters=learned_parameters(explainer))
+    return explainer

@@ -1,0 +1,36 @@
+"""What happens between predictor calls: the bar moves, the user is called, time runs out."""
+
+from __future__ import annotations
+
+import math
+import time
+
+from ..execution.progress import ProgressBar
+from ..protocols import Callback, Progress
+
+
+class ProgressCallback:
+    """A callback that shows progress, calls the user's callback and keeps the time limit.
+
+    Parameters
+    ----------
+    bar
+        The progress bar.
+    callback
+        The user's own callback, or None.
+    max_seconds
+        Seconds after which to stop, or None.
+    """
+
+    def __init__(
+        self, bar: ProgressBar, callback: Callback | None, max_seconds: float | None
+    ) -> None:
+        self._bar = bar
+        self._callback = callback
+        self._ends = time.monotonic() + (math.inf if max_seconds is None else max_seconds)
+
+    def __call__(self, progress: Progress) -> bool | None:
+        """Whether to stop the search."""
+        self._bar.show(progress.n_settled)
+        stop = self._callback(progress) if self._callback is not None else None
+        return stop or time.monotonic() >= self._ends
