@@ -21,7 +21,7 @@ from .analysis.relaxation import relaxations
 from .analysis.robustness import Trial, measure_robustness
 from .constraints.collection import Constraints
 from .counterfactuals import UNANSWERED, Counterfactuals, FrameT
-from .distances import find_distance
+from .distances import find_distance, is_gower, measure_rows
 from .errors import McceWarning, ParameterError
 from .estimator import Estimator
 from .execution.progress import Clock, ProgressBar
@@ -387,6 +387,8 @@ class MCCE(Estimator):
     def _looks(self, found: Outcome) -> dict[str, np.ndarray]:
         """Whether answers are proven, and how real they look if fit has learned what that is."""
         looks: dict[str, np.ndarray] = {}
+        if not is_gower(self.distance_):
+            looks[self.distance_.name] = measure_rows(self.distance_, found.answers.chosen)
         if isinstance(find_search(self.search), ExactSearch):
             looks["proven"] = np.isin(found.answers.owner, sorted(found.proven))
         if self.plausibility_ is not None:

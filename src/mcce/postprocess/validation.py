@@ -182,11 +182,12 @@ class LazyValidation:
         if ranking.diversity is None:
             return found
         rank = diverse_ranks(
-            self.ranked.candidates.comparison,
+            self.ranked.candidates,
             found.person,
             found.draw,
             found.rank - 1,
             found.gower,
+            distance=ranking.distance,
             n_counterfactuals=ranking.n_counterfactuals,
             diversity=ranking.diversity,
         )

@@ -113,11 +113,12 @@ def _diverse(
     draw, first = order[person, at], np.searchsorted(person, people)
     ranks = np.zeros_like(order)
     ranks[person, draw] = diverse_ranks(
-        block.comparison,
+        block,
         person,
         draw.astype(np.int32),
         np.arange(person.size) - first[person],
         gower[person, draw],
+        distance=ranking.distance,
         n_counterfactuals=ranking.n_counterfactuals,
         diversity=ranking.diversity or 0.0,
     )
