@@ -17,6 +17,7 @@ import pandas as pd
 
 from .kernels import BoolArray, Codes, Comparison, FloatArray, IntArray
 from .tables.columns import as_numbers
+from .tables.features import Feature
 from .tables.schema import OWN, EncodedRows
 
 
@@ -148,6 +149,51 @@ class CandidateRows:
             for column in zip(*(part.tables for part in parts), strict=True)
         ]
         return cls(rows, owner, np.concatenate(moved, axis=1), tables)
+
+
+def pair_rows(rows: EncodedRows, people: IntArray, frame: pd.DataFrame, n_draws: int) -> Candidates:
+    """Given rows as the candidates of people, for a distance to compare.
+
+    Parameters
+    ----------
+    rows
+        Rows of factuals.
+    people : (n_people,)
+        Positions among them.
+    frame
+        ``n_draws`` rows for each person in turn, in the columns and dtypes of ``rows``.
+    n_draws
+        Number of rows for each person.
+
+    Returns
+    -------
+    Candidates
+        Every person is alone in a group. The tables hold the values of these rows.
+    """
+    schema, n_people = rows.schema, people.size
+    tables: list[pd.Series[Any]] = []
+    numbers: list[FloatArray | None] = []
+    codes = np.empty((schema.mutable.size, n_people, n_draws), dtype=np.int32)
+    own_codes = np.empty((schema.mutable.size, n_people), dtype=np.int32)
+    for row, position in enumerate(schema.mutable):
+        feature = schema.features[position]
+        cells = pd.concat([rows.own(position, people), frame.iloc[:, position]], ignore_index=True)
+        found, coded = Feature.learn_codes(cells, kind=feature.kind, immutable=False)
+        own_codes[row], codes[row] = coded[:n_people], coded[n_people:].reshape(codes[row].shape)
+        tables.append(found.table)
+        real = feature.spread > 0
+        numbers.append(as_numbers(found.table, feature.table.dtype) if real else None)
+    comparison = Comparison(
+        codes=codes,
+        numbers=numbers,
+        own_codes=own_codes,
+        own_numbers=rows.own_numbers(people),
+        spreads=schema.spreads,
+        group=np.arange(n_people),
+        n_features=len(schema.features),
+    )
+    distinct = np.ones((n_people, n_draws), dtype=bool)
+    return Candidates(rows, people, comparison, np.arange(n_draws), distinct, tables)
 
 
 class Lookup:

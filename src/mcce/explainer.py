@@ -33,7 +33,7 @@ from .search.config import ExactSearch, Search, SearchName, find_search
 from .search.outcome import Outcome
 from .search.plan import Settings, search
 from .search.progress import ProgressCallback
-from .search.result import plausibility_measures, to_counterfactuals, warn_of_gaps
+from .search.result import further_measures, to_counterfactuals, warn_of_gaps
 from .tables.columns import Kind
 from .tables.frames import ArrayAdapter
 from .tables.schema import EncodedRows
@@ -247,7 +247,7 @@ class MCCE(Estimator):
         people = np.flatnonzero(~scored.valid)
         outcome = self._search(fitted, bound, rows, people, callback)
         seconds = clock.seconds | dict(outcome.seconds) | {"total": clock.total()}
-        measures = plausibility_measures(fitted, find_search(self.search), outcome)
+        measures = further_measures(fitted, find_search(self.search), outcome)
         result = to_counterfactuals(rows, scored, outcome, seconds, measures)
         warn_of_gaps(result)
         return result

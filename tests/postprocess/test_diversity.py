@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import brute_force
 import mcce.postprocess.validation
-from mcce import MCCE, Interval, McceWarning, TreeChain
+from mcce import MCCE, Gower, Interval, McceWarning, ParameterError, TreeChain
 from mcce.candidates import Draws
 from mcce.protocols import Capabilities
 from tables import cases
@@ -265,3 +265,57 @@ def test_infinite_distances_can_be_weighed(diversity):
 
     assert np.isinf(result.measures["gower"]).all()
     assert len(result.frame) == 2
+
+
+class Salary:
+    """A distance that sees the salary alone."""
+
+    name = "salary_gap"
+
+    def fit(self, schema, rows, decision):
+        return self
+
+    def __call__(self, candidates):
+        block = candidates.comparison
+        return np.abs(block.numbers[0][block.codes[0][block.group]] - block.own_numbers[0][:, None])
+
+
+@pytest.mark.parametrize("generator", ["trees", Lattice()])
+def test_a_distance_of_your_own_tells_answers_apart_and_is_measured(generator):
+    explainer = MCCE(
+        score,
+        (60, 1000),
+        generator=generator,
+        n_counterfactuals=2,
+        diversity=1.0,
+        distance=Salary(),
+        random_state=0,
+    ).fit(TRAIN.astype(float))
+
+    result = explainer.explain(PERSON.astype(float))
+
+    gap = (result.frame["salary"] - PERSON["salary"].iloc[0]).abs()
+    assert result.measures["salary_gap"].tolist() == gap.tolist()
+    assert gap.iloc[1] > gap.iloc[0]
+
+
+def test_a_distance_may_not_take_the_name_of_another_measure():
+    distance = Salary()
+    distance.name = "score"
+
+    with pytest.raises(ParameterError, match=r"string other than \['score'.*got 'score'"):
+        MCCE(score, (60, 1000), distance=distance).fit(TRAIN)
+
+
+def test_a_distance_that_equals_gower_chooses_the_same_answers():
+    class Same(Gower):
+        name = "same"
+
+    settings = {"n_counterfactuals": 3, "diversity": 0.5, "random_state": 0}
+    gower, same = (
+        MCCE(score, (60, 1000), distance=distance, **settings).fit(TRAIN).explain(PERSON)
+        for distance in ("gower", Same())
+    )
+
+    pd.testing.assert_frame_equal(same.frame, gower.frame)
+    assert same.measures["same"].tolist() == gower.measures["gower"].tolist()

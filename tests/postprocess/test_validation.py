@@ -334,6 +334,7 @@ def test_another_distance_ranks_and_bounds_but_gower_is_still_measured():
 
     assert result.frame["salary"].tolist() == [60, 61]
     assert result.measures["gower"].tolist() == [19 / 39 / 2, 11 / 39 / 2]
+    assert result.measures["squared"].tolist() == [19.0**2, 11.0**2]
 
 
 @pytest.mark.parametrize(

@@ -7,22 +7,29 @@ depend on blocks or machines.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Self
 
 import numpy as np
 
 from ..candidates import Candidates
-from ..errors import ParameterError
 from ..kernels import BoolArray, FloatArray, differences
-from ..protocols import Distance
 from ..tables.schema import EncodedRows, Schema
 
 
 class Gower:
     """Mean over all features of the range-scaled difference; 0 or 1 for a category.
 
-    This is what it means; step 3 computes the same in a kernel of its own. With weights, one per
-    mutable feature, each difference counts so many times.
+    This is the definition; step 3 computes the same in a compiled kernel.
+
+    Parameters
+    ----------
+    weights : (n_mutable,), optional
+        How many times the difference of each mutable feature counts.
+
+    Examples
+    --------
+    >>> Gower().name
+    'gower'
     """
 
     name = "gower"
@@ -30,7 +37,7 @@ class Gower:
     def __init__(self, weights: FloatArray | None = None) -> None:
         self.weights = weights
 
-    def fit(self, schema: Schema, rows: EncodedRows, decision: BoolArray) -> Gower:
+    def fit(self, schema: Schema, rows: EncodedRows, decision: BoolArray) -> Self:
         """Nothing to learn beyond the training ranges, which the schema holds."""
         return self
 
@@ -41,23 +48,3 @@ class Gower:
             gap = differences(candidates.comparison, feature)[1]
             total += gap if self.weights is None else self.weights[feature] * gap
         return total / len(candidates.rows.schema.features)
-
-
-DISTANCES: dict[str, type[Gower]] = {"gower": Gower}
-
-
-def find_distance(distance: Any) -> Distance:
-    """The distance of that name, or the object itself."""
-    if isinstance(distance, str) and distance in DISTANCES:
-        return DISTANCES[distance]()
-    if (
-        not callable(distance)
-        or not callable(getattr(distance, "fit", None))
-        or not hasattr(distance, "name")
-    ):
-        raise ParameterError(
-            f"distance must be one of {sorted(DISTANCES)!r} or an object with name, fit and "
-            f"__call__, got {distance!r}."
-        )
-    found: Distance = distance
-    return found

@@ -3,8 +3,8 @@
 Beyond the paper, which returns the l best. A candidate is needless if it changes all that a better
 valid one changes, to the same values, and more. The pool is a person's first ``POOL * l`` valid
 candidates that are not. Its best is taken; then, again and again, the one of largest
-``diversity * difference - (1 - diversity) * gower``, of equals the better ranked: ``gower`` is its
-distance to the person, ``difference`` its Gower distance to the nearest of those taken.
+``diversity * difference - (1 - diversity) * cost``, of equals the better ranked: ``cost`` is its
+distance to the person, ``difference`` that to the nearest of those taken.
 
 Always true: the first answer is the best candidate; nobody's choice depends on anybody else.
 """
@@ -13,7 +13,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..candidates import Candidates, pair_rows
+from ..distances import is_gower
 from ..kernels import BoolArray, Codes, Comparison, FloatArray, IntArray, gower_gap
+from ..protocols import Distance
+from ..tables.schema import EncodedRows
 
 # Candidates to choose from, for each counterfactual that is asked for.
 POOL = 10
@@ -67,12 +71,13 @@ class Pool:
 
 
 def diverse_ranks(
-    comparison: Comparison,
+    candidates: Candidates,
     person: IntArray,
     draw: Codes,
     place: IntArray,
     gower: FloatArray,
     *,
+    distance: Distance,
     n_counterfactuals: int,
     diversity: float,
 ) -> IntArray:
@@ -80,14 +85,16 @@ def diverse_ranks(
 
     Parameters
     ----------
-    comparison
+    candidates
         The people and their candidates.
     person, draw : (n_pooled,)
-        Everybody's pool, as numbered in the comparison.
+        Everybody's pool, as numbered in the block.
     place : (n_pooled,)
         Place of each in the pool of its person, best first, from 0 without gaps.
     gower : (n_pooled,)
-        Distance of each to its person.
+        Gower distance of each to its person.
+    distance
+        What tells candidates apart, and weighs them against their person.
     n_counterfactuals
         How many to take at most.
     diversity
@@ -96,9 +103,14 @@ def diverse_ranks(
     people, row = np.unique(person, return_inverse=True)
     shape = people.size, int(place.max(initial=0)) + 1
     draws, cost, free = np.zeros(shape, np.int32), np.zeros(shape), np.zeros(shape, dtype=bool)
-    draws[row, place], cost[row, place], free[row, place] = draw, np.minimum(gower, FAR), True
-    codes = comparison.codes[:, comparison.group[people][:, None], draws]
-    numbers = _numbers(comparison, people, codes)
+    draws[row, place], cost[row, place], free[row, place] = draw, gower, True
+    between: GowerBetween | DistanceBetween
+    if is_gower(distance):
+        between = GowerBetween(candidates.comparison, people, draws)
+    else:
+        between = DistanceBetween(distance, candidates, people, draws)
+        cost = between.to_person()
+    cost = np.minimum(cost, FAR)
 
     rank, nearest = np.zeros(shape, dtype=np.int64), np.full(shape, FAR)
     taken = np.zeros(people.size, dtype=np.int64)
@@ -107,13 +119,54 @@ def diverse_ranks(
         if not some.size:
             break
         rank[some, taken[some]], free[some, taken[some]] = number, False
-        difference = np.zeros(shape)
-        for feature, spread in enumerate(comparison.spreads):
-            difference += _gap_to(taken, codes[feature], numbers[feature], spread)
-        nearest = np.minimum(nearest, np.minimum(difference / comparison.n_features, FAR))
+        nearest = np.minimum(nearest, np.minimum(between.to_taken(taken), FAR))
         value = diversity * nearest - (1.0 - diversity) * cost
         taken = np.where(free, value, -np.inf).argmax(axis=1)
     return rank[row, place]
+
+
+class GowerBetween:
+    """Gower distances between the candidates of each person's pool."""
+
+    def __init__(self, comparison: Comparison, people: IntArray, draws: Codes) -> None:
+        self.comparison = comparison
+        self.codes = comparison.codes[:, comparison.group[people][:, None], draws]
+        self.numbers = _numbers(comparison, people, self.codes)
+
+    def to_taken(self, taken: IntArray) -> FloatArray:
+        """From each candidate to the one at ``taken``, one of each person."""
+        total = np.zeros(self.codes.shape[1:])
+        for feature, spread in enumerate(self.comparison.spreads):
+            total += _gap_to(taken, self.codes[feature], self.numbers[feature], spread)
+        return total / self.comparison.n_features
+
+
+class DistanceBetween:
+    """Distances of any other kind between the candidates of each person's pool."""
+
+    def __init__(
+        self, distance: Distance, candidates: Candidates, people: IntArray, draws: Codes
+    ) -> None:
+        self.distance, self.candidates = distance, candidates
+        self.people, self.draws = people, draws
+        owner = np.repeat(people, draws.shape[1])
+        self.frame = candidates.select(owner, draws.ravel()).frame
+
+    def to_person(self) -> FloatArray:
+        """From each candidate to its person."""
+        people = self.candidates.people[self.people]
+        return self._distances(self.candidates.rows, people)
+
+    def to_taken(self, taken: IntArray) -> FloatArray:
+        """From each candidate to the one at ``taken``, one of each person."""
+        at = np.arange(taken.size)
+        chosen = self.candidates.select(self.people, self.draws[at, taken])
+        return self._distances(self.candidates.rows.schema.encode(chosen.frame), at)
+
+    def _distances(self, rows: EncodedRows, people: IntArray) -> FloatArray:
+        if not people.size:
+            return np.zeros(self.draws.shape)
+        return self.distance(pair_rows(rows, people, self.frame, self.draws.shape[1]))
 
 
 def _numbers(comparison: Comparison, people: IntArray, codes: Codes) -> list[FloatArray | None]:

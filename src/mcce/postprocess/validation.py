@@ -182,11 +182,12 @@ class LazyValidation:
         if ranking.diversity is None:
             return selected
         rank = diverse_ranks(
-            self.ranked.candidates.comparison,
+            self.ranked.candidates,
             selected.person,
             selected.draw,
             selected.rank - 1,
             selected.gower,
+            distance=ranking.distance,
             n_counterfactuals=ranking.n_counterfactuals,
             diversity=ranking.diversity,
         )

@@ -11,7 +11,7 @@ import numpy as np
 from ..constraints.collection import Constraints
 from ..constraints.limits import FactualLimits
 from ..constraints.rows import MaxChanges, Together
-from ..distances import Gower
+from ..distances import Gower, is_gower
 from ..errors import ConstraintError, NotFittedError, ParameterError
 from ..fitted import Fitted
 from ..generate import GUIDANCE_NEEDED
@@ -147,7 +147,7 @@ def _check_needs(settings: Settings, distance: Distance) -> None:
     unsupported: dict[str, tuple[Any, Any]] = {}
     if not needs.diversity and settings.diversity is not None:
         unsupported["diversity"] = None, settings.diversity
-    if needs.gower and type(distance) is not Gower:
+    if needs.gower and not is_gower(distance):
         unsupported["distance"] = "gower", distance.name
     for name, (supported, given) in unsupported.items():
         raise ParameterError(

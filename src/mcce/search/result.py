@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..counterfactuals import UNANSWERED, Counterfactuals, ResultRows, make_counterfactuals
+from ..distances import is_gower, measure_rows
 from ..errors import McceWarning
 from ..fitted import Fitted
 from ..postprocess.answers import Answers
@@ -69,11 +70,13 @@ def _result_rows(rows: EncodedRows, answers: Answers, more: Mapping[str, np.ndar
     return ResultRows(rows.as_given(answers.frame), answers.owner, answers.rank, measures)
 
 
-def plausibility_measures(
+def further_measures(
     fitted: Fitted, search: Search | ExactSearch, outcome: Outcome
 ) -> dict[str, np.ndarray]:
-    """Whether answers are proven, and how plausible they are if ``fit`` has learned that."""
+    """The user's own distance, whether answers are proven, and how plausible they are."""
     measures: dict[str, np.ndarray] = {}
+    if not is_gower(fitted.distance):
+        measures[fitted.distance.name] = measure_rows(fitted.distance, outcome.answers.rows)
     if isinstance(search, ExactSearch):
         measures["proven"] = np.isin(outcome.answers.owner, sorted(outcome.proven))
     if fitted.plausibility is not None:

@@ -214,11 +214,12 @@ def _diverse_ranks(ranking: Ranking, rows: _Rows, order: IntArray) -> IntArray:
     draw, first = order[person, at], np.searchsorted(person, people)
     ranks = np.zeros_like(order)
     ranks[person, draw] = diverse_ranks(
-        comparison,
+        rows.block,
         person,
         draw.astype(np.int32),
         np.arange(person.size) - first[person],
         rows.gower[person, draw],
+        distance=ranking.distance,
         n_counterfactuals=ranking.n_counterfactuals,
         diversity=ranking.diversity or 0.0,
     )
