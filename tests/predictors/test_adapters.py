@@ -69,7 +69,7 @@ def test_a_wrapper_takes_its_own_library_s_object_only(wrapper):
         wrapper(BOXED)
 
 
-def test_the_decision_tells_what_is_asked():
+def test_the_repr_of_a_decision_says_what_is_called():
     booster = xgboost_model().get_booster()
 
     assert (
@@ -153,7 +153,7 @@ def test_one_against_all_and_own_objectives_of_lightgbm(lightgbm):
 @pytest.mark.parametrize(
     ("classes", "says"),
     [
-        (["a", "b", "c"], "names 3 labels.*with 2 classes"),
+        (["a", "b", "c"], "names 3 labels.*has 2 classes"),
         (["a", "a"], "two or more different labels"),
         ("ab", "two or more different labels"),
         (["a"], "two or more different labels"),

@@ -68,7 +68,7 @@ def test_catboost_takes_strings_and_categories_for_the_same():
         assert (cat_model.predict(result.frame) == 1).all()
 
 
-def test_an_explainer_fitted_on_strings_is_told_that_the_booster_wants_categories():
+def test_strings_for_a_booster_trained_on_categories_are_an_error():
     for model in boosters():
         with pytest.raises(PredictorError, match=r"job|categorical_feature"):
             explain(model, 1, as_strings(BOXED), BOXED.head(2))
@@ -93,13 +93,13 @@ def test_catboost_decides_by_a_threshold_that_was_moved():
     assert make_decision(moved).score(frame).valid.tolist() == expected.tolist()
 
 
-def test_lightgbm_is_not_asked_with_columns_in_another_order():
+def test_lightgbm_does_not_get_columns_in_another_order():
     lgb_model = lightgbm_model()
     # LightGBM itself takes them by position, without a word.
     turned = BOXED[["sex", "age", "job", "owns", "salary"]]
     for model in (lgb_model, lgb_model.booster_):
         with pytest.raises(
-            PredictorError, match=r"by position, and was trained with \['age', 'sex'"
+            PredictorError, match=r"by position. It was trained with \['age', 'sex'"
         ):
             explain(model, 1, turned, turned.head(2))
         people = turned[numbered(BOXED, "binary") == 0].head(5)

@@ -93,19 +93,19 @@ def test_an_interval_that_cannot_be_is_an_error(ends, says):
 @pytest.mark.parametrize(
     ("desired", "says"),
     [
-        (None, r"desired is needed.*desired=\(0.5, 1.0\)"),
+        (None, r"desired is required.*desired=\(0.5, 1.0\)"),
         ((0.5,), r"two numbers, got \(0.5,\)"),
         ((0.1, 0.2, 0.3), "two numbers"),
-        (("yes", "no"), r"got \('yes', 'no'\). For labels pass a list"),
+        (("yes", "no"), r"got \('yes', 'no'\). For labels, pass a list"),
         ((0.5, None), "two numbers"),
         ((True, False), "two numbers"),
         ((1.0, 0.5), "is empty"),
         ((0.5, math.nan), "must be a number"),
         ([0.5, 1.0], r"labels \[0.5, 1.0\].*pass a tuple of two numbers"),
         (0.5, r"labels \[0.5\].*pass a tuple"),
-        ([], "desired is empty"),
-        (set(), "desired is empty"),
-        ([["yes"]], r"plain labels, got \['yes'\]"),
+        ([], "at least one label"),
+        (set(), "at least one label"),
+        ([["yes"]], r"strings or numbers, got \['yes'\]"),
         ({"low": 0.5}, r"desired must be a tuple.*got \{'low': 0.5\}"),
         (pd.Interval(0, 1), "desired must be a tuple of two numbers, an mcce.Interval"),
         (np.array([0.5, 1.0]), "desired must be a tuple"),
@@ -258,7 +258,7 @@ def test_a_search_over_pipelines_is_a_predictor_too():
         (THREE, (0.5, 1.0), None, "3 classes"),
         (THREE, ["a", "z"], None, r"desired names 'z', which is not among.*\['a', 'b', 'c'\]"),
         (THREE, None, "z", "score_class names 'z'"),
-        (THREE, ["a"], "b", r"score_class='b' goes with an interval.*Leave score_class out"),
+        (THREE, ["a"], "b", r"score_class='b' needs an interval.*Leave score_class out"),
         (YES, [0.5, 1.0], None, "desired names 0.5.*pass a tuple of two numbers"),
         (YES, ["no", "yes"], None, "all classes of the predictor.*Leave one out"),
         ([0, 0, 1, 1], [0.0, 1.0], None, "all classes of the predictor"),
@@ -275,7 +275,9 @@ def test_labels_and_classes_that_do_not_go_together_are_an_error(
 
 
 def test_a_class_without_probabilities_cannot_be_scored():
-    with pytest.raises(ParameterError, match=r"score_class='no' has no score. Pass it as desired"):
+    with pytest.raises(
+        ParameterError, match=r"score_class='no' has no score. Pass the class as desired"
+    ):
         make_decision(LinearSVC().fit(X, YES), score_class="no")
 
 
@@ -305,15 +307,17 @@ def test_what_is_no_fitted_predictor_is_an_error(predictor, says):
         make_decision(predictor)
 
 
-def test_an_unfitted_regressor_is_an_error_when_it_is_asked():
-    with pytest.raises(PredictorError, match=r"not fitted.*Fit it first: mcce explains it"):
+def test_an_unfitted_regressor_is_an_error_when_it_is_called():
+    with pytest.raises(
+        PredictorError, match=r"not fitted.*Fit it first: mcce explains a predictor"
+    ):
         make_decision(LinearRegression(), (0, 1)).score(X)
 
 
 def test_a_predictor_with_several_outputs_is_an_error():
     both = MultiOutputClassifier(DecisionTreeClassifier()).fit(X, np.column_stack([YES, YES]))
 
-    with pytest.raises(PredictorError, match=r"several outputs.*Wrap the one you want"):
+    with pytest.raises(PredictorError, match=r"several outputs.*Wrap one of them"):
         make_decision(both)
 
 
@@ -346,17 +350,17 @@ class Tensor:
         (lambda frame: frame["x"].iloc[:3], r"shape \(4,\) for 4 rows, got shape \(3,\)"),
         (lambda frame: 0.5, r"got shape \(\)"),
         (lambda frame: None, r"got shape \(\)"),
-        (lambda frame: np.zeros((4, 2)), r"got shape \(4, 2\). Pick one column.*\[:, 1\]"),
+        (lambda frame: np.zeros((4, 2)), r"got shape \(4, 2\). Select one column.*\[:, 1\]"),
         (lambda frame: np.full(4, np.nan), r"NaN for 4 of 4 rows, first for \{'x': 0.0\}"),
-        (lambda frame: ["no"] * 4, "must give numbers, got .*'no'.*list of labels as desired"),
-        (lambda frame: ["0.5"] * 4, "must give numbers"),
-        (lambda frame: np.array([None] * 4), "must give numbers, got None"),
-        (lambda frame: np.ones(4) * 1j, "must give numbers"),
+        (lambda frame: ["no"] * 4, "must return numbers, got .*'no'.*list of labels as desired"),
+        (lambda frame: ["0.5"] * 4, "must return numbers"),
+        (lambda frame: np.array([None] * 4), "must return numbers, got None"),
+        (lambda frame: np.ones(4) * 1j, "must return numbers"),
         (lambda frame: [[1], [1, 2], [3], [4]], "list that NumPy cannot read"),
         (lambda frame: Tensor(), r"Tensor that NumPy cannot read.*requires grad.*\.detach"),
     ],
 )
-def test_an_answer_that_is_not_one_number_per_row_is_an_error(answer, says):
+def test_output_that_is_not_one_number_per_row_is_an_error(answer, says):
     with pytest.raises(PredictorError, match=says):
         make_decision(answer, (0, 1)).score(X)
 
@@ -376,7 +380,7 @@ def test_a_predictor_that_fails_is_quoted():
     assert isinstance(caught.value.__cause__, KeyError)
 
 
-def test_a_predictor_that_refuses_missing_values_is_told_about_with_the_columns():
+def test_the_error_of_a_predictor_that_refuses_missing_values_names_the_columns():
     holes = ROWS.assign(sex=None, y=[1.0, np.nan, 1.0, 1.0])
     model = logistic().fit(X.assign(y=1.0), YES)
 
@@ -386,9 +390,9 @@ def test_a_predictor_that_refuses_missing_values_is_told_about_with_the_columns(
         make_decision(model).score(holes)
 
 
-def test_nobody_is_scored_without_asking_the_predictor():
+def test_an_empty_frame_is_scored_without_calling_the_predictor():
     def untouchable(frame):
-        raise AssertionError("asked about nobody")
+        raise AssertionError("called with no rows")
 
     scored = make_decision(untouchable, (0, 1)).score(X.head(0))
 

@@ -42,7 +42,7 @@ def net(torch):
         ({"output": "logits", "classes": ["no"]}, "two or more different labels"),
     ],
 )
-def test_what_a_module_answers_with_is_stated_whole(net, settings, says):
+def test_the_output_of_a_module_must_be_stated_in_full(net, settings, says):
     with pytest.raises(ParameterError, match=says):
         Torch(net, **settings)
 
@@ -55,7 +55,7 @@ def test_what_a_module_answers_with_is_stated_whole(net, settings, says):
         ("score", None, r"shape \(240,\).*got shape \(240, 2\)"),
     ],
 )
-def test_an_answer_that_cannot_mean_what_was_stated_is_an_error(net, output, classes, says):
+def test_output_that_cannot_mean_what_was_stated_is_an_error(net, output, classes, says):
     frame = numbers()
     decision = make_decision(
         Torch(net, output=output, classes=classes), (0.5, 1), score_class=classes and classes[0]
@@ -85,7 +85,7 @@ def test_one_logit_is_that_of_the_second_class(torch):
     assert huge.predict_proba(np.array([[-1e30], [1e30]])).tolist() == [[1.0, 0.0], [0.0, 1.0]]
 
 
-def test_a_module_is_asked_in_its_own_precision(torch):
+def test_a_module_is_called_in_its_own_precision(torch):
     net = torch.nn.Linear(4, 1).double()
     frame = numbers().assign(salary=1e8 + np.arange(len(numbers())))
 
@@ -98,7 +98,7 @@ def test_a_module_is_asked_in_its_own_precision(torch):
 def test_columns_that_are_no_numbers_are_an_error_that_names_them(net):
     wrapped = Torch(net, output="logits", classes=["no", "yes"])
 
-    with pytest.raises(PredictorError, match=r"\['sex', 'job'\] are none. Pass encode="):
+    with pytest.raises(PredictorError, match=r"\['sex', 'job'\] are not numeric. Pass encode="):
         make_decision(wrapped, "yes").score(loans(boxed=True))
 
 
@@ -121,7 +121,7 @@ def test_a_module_with_several_outputs_is_an_error(torch):
         def forward(self, given):
             return given, given
 
-    with pytest.raises(PredictorError, match="must answer with one tensor, got tuple"):
+    with pytest.raises(PredictorError, match="must return one tensor, got tuple"):
         Torch(Two(), output="score").predict(numbers())
 
 
@@ -215,7 +215,7 @@ def test_cells_that_an_input_holds_exactly_go_in(kind, cells):
 def test_columns_that_are_not_those_of_the_session_are_named():
     wrapped = Onnx(session("x", "y", "s", inputs=TWO), output="score", name="out_x")
 
-    with pytest.raises(PredictorError, match=r"wants the columns \['x', 'y', 's'\].*got \['x'\]"):
+    with pytest.raises(PredictorError, match=r"takes the columns \['x', 'y', 's'\].*got \['x'\]"):
         wrapped.predict(pd.DataFrame({"x": [1.0]}))
 
 
@@ -225,5 +225,5 @@ def test_labels_of_a_session_that_classes_does_not_name_are_an_error():
     rows = pd.DataFrame({"p": [0.2, 0.9], "s": ["no", "yes"]})
 
     assert wrapped.predict_proba(rows)[:, 1].tolist() == pytest.approx([0.2, 0.9])
-    with pytest.raises(PredictorError, match=r"classes=\[0, 1\]: 'no', 'yes' stand on one side"):
+    with pytest.raises(PredictorError, match=r"classes=\[0, 1\]: 'no', 'yes' are only in one"):
         wrapped.predict(rows)

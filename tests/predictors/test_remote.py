@@ -30,14 +30,14 @@ class Scorer(BaseHTTPRequestHandler):
             return
         if turn == "dawdle":
             self.server.released.wait(20)
-        status, headers, told = turn if isinstance(turn, tuple) else (200, {}, turn)
-        said = told if isinstance(told, bytes) else json.dumps(told).encode()
+        status, headers, body = turn if isinstance(turn, tuple) else (200, {}, turn)
+        sent = body if isinstance(body, bytes) else json.dumps(body).encode()
         self.send_response(status)
         for name, value in headers.items():
             self.send_header(name, value)
-        self.send_header("Content-Length", str(len(said)))
+        self.send_header("Content-Length", str(len(sent)))
         self.end_headers()
-        self.wfile.write(said)
+        self.wfile.write(sent)
 
     def log_message(self, *_):
         pass
@@ -161,8 +161,12 @@ def test_headers_are_sent_and_never_shown(server):
 def test_the_keys_of_request_and_response_may_be_others_or_none(server):
     server.turns = [{"scores": [1, 2, 3]}, [4, 5, 6]]
 
-    assert remote(server, rows_key="rows", answers_key="scores").predict(X).tolist() == [1, 2, 3]
-    assert remote(server, rows_key=None, answers_key=None).predict(X).tolist() == [4, 5, 6]
+    assert remote(server, rows_key="rows", predictions_key="scores").predict(X).tolist() == [
+        1,
+        2,
+        3,
+    ]
+    assert remote(server, rows_key=None, predictions_key=None).predict(X).tolist() == [4, 5, 6]
     assert server.seen[0][0] == {"rows": [{"x": 0.25}, {"x": 0.5}, {"x": 0.75}]}
     assert server.seen[1][0] == [{"x": 0.25}, {"x": 0.5}, {"x": 0.75}]
 
@@ -182,7 +186,9 @@ def test_probabilities_and_labels_are_read_as_such(server):
 def test_no_connection_is_tried_again_and_then_an_error(server):
     server.always = "hang up"
 
-    with pytest.raises(PredictorError, match=r"gave no answer in 3 attempts.*Is it running"):
+    with pytest.raises(
+        PredictorError, match=r"did not respond \(attempts: 3, .*Check that it is running"
+    ):
         make_decision(remote(server, retries=2), (0, 1)).score(X)
 
     assert len(server.seen) == 3
@@ -191,7 +197,7 @@ def test_no_connection_is_tried_again_and_then_an_error(server):
 def test_nobody_there_is_an_error(server):
     gone = Remote("http://127.0.0.1:9/", retries=0, timeout=2.0)
 
-    with pytest.raises(PredictorError, match="in 1 attempts, the last time: ConnectionRefused"):
+    with pytest.raises(PredictorError, match="attempts: 1, last failure: ConnectionRefused"):
         gone.predict(X)
 
 
@@ -221,11 +227,11 @@ def test_attempts_are_further_apart_each_time_and_a_server_may_ask_for_more(serv
 @pytest.mark.parametrize(
     ("turn", "says"),
     [
-        ((400, {}, "no such column"), r"answered 400 .*no such column"),
-        ((401, {}, ""), "answered 401"),
-        ((404, {}, ""), "answered 404"),
-        ((302, {"Location": "http://else.where/"}, ""), "sends you on to 'http://else.where/'"),
-        ((307, {"Location": "/x"}, ""), "give the final address"),
+        ((400, {}, "no such column"), r"responded with 400 .*no such column"),
+        ((401, {}, ""), "responded with 401"),
+        ((404, {}, ""), "responded with 404"),
+        ((302, {"Location": "http://else.where/"}, ""), "redirects to 'http://else.where/'"),
+        ((307, {"Location": "/x"}, ""), "pass the final address"),
     ],
 )
 def test_a_refusal_is_an_error_at_once(server, turn, says):
@@ -238,16 +244,16 @@ def test_a_refusal_is_an_error_at_once(server, turn, says):
 
 
 @pytest.mark.parametrize(
-    ("told", "says"),
+    ("response", "says"),
     [
-        (b"<html>oops</html>", "must answer with JSON, got '<html>oops"),
-        (b"\xff\xfe", "must answer with JSON"),
-        (b"", "must answer with JSON, got ''"),
+        (b"<html>oops</html>", "must return JSON, got '<html>oops"),
+        (b"\xff\xfe", "must return JSON"),
+        (b"", "must return JSON, got ''"),
         ([1, 2, 3], r"an object with the key 'predictions', got \[1, 2, 3\]"),
         ({"error": "x"}, r"an object with the key 'predictions', got \{'error': 'x'\}"),
-        ({"predictions": 0.5}, "a list of answers, got 0.5"),
-        ({"predictions": [0.5]}, r"a list of 3 answers, one per row, got 1: \[0.5\]"),
-        ({"predictions": [0.5] * 4}, "a list of 3 answers, one per row, got 4"),
+        ({"predictions": 0.5}, "a list of predictions, got 0.5"),
+        ({"predictions": [0.5]}, r"a list of 3 predictions, one per row, got 1: \[0.5\]"),
+        ({"predictions": [0.5] * 4}, "a list of 3 predictions, one per row, got 4"),
         ({"predictions": [0.5, "0.5", 0.5]}, "one number per row, got '0.5'"),
         ({"predictions": [0.5, None, 0.5]}, "one number per row, got None"),
         ({"predictions": [0.5, True, 0.5]}, "one number per row, got True"),
@@ -255,8 +261,8 @@ def test_a_refusal_is_an_error_at_once(server, turn, says):
         (b'{"predictions": [NaN, 1, 2]}', "NaN for 1 of 3 rows"),
     ],
 )
-def test_nonsense_is_quoted(server, told, says):
-    server.always = told
+def test_nonsense_is_quoted(server, response, says):
+    server.always = response
 
     with pytest.raises(PredictorError, match=says):
         make_decision(remote(server), (0, 1)).score(X)
@@ -265,17 +271,17 @@ def test_nonsense_is_quoted(server, told, says):
 
 
 @pytest.mark.parametrize(
-    ("told", "says"),
+    ("response", "says"),
     [
         ([[0.5, 0.5], [0.5], [1, 0]], r"2 numbers per row, got \[0.5\]"),
         ([[0.5, "b"], [0, 1], [1, 0]], r"2 numbers per row, got \[0.5, 'b'\]"),
         ([[0.5, 0.9], [0, 1], [1, 0]], "must add up to 1, got 1.4"),
-        ([0.5, 1.5, 0.5], "gave 1.5 as a probability"),
-        ([0.5, [0.5, 0.5], 0.5], "all answers in one shape"),
+        ([0.5, 1.5, 0.5], "returned 1.5 as a probability"),
+        ([0.5, [0.5, 0.5], 0.5], "predictions of one shape"),
     ],
 )
-def test_wrong_probabilities_are_an_error(server, told, says):
-    server.always = {"predictions": told}
+def test_wrong_probabilities_are_an_error(server, response, says):
+    server.always = {"predictions": response}
     predictor = remote(server, output="probabilities", classes=["no", "yes"])
 
     with pytest.raises(PredictorError, match=says):
@@ -292,14 +298,14 @@ def test_one_number_is_not_enough_for_three_classes(server):
 def test_a_label_must_be_one(server):
     server.always = {"predictions": ["no", 0.5, "yes"]}
 
-    with pytest.raises(PredictorError, match="one label per row, a string or a whole number"):
+    with pytest.raises(PredictorError, match="one label per row, a string or whole number"):
         remote(server, output="labels").predict(X)
 
 
 @pytest.mark.parametrize(
     ("rows", "says"),
     [
-        (pd.DataFrame({1: [0.5]}), r"columns \[1\] are named otherwise"),
+        (pd.DataFrame({1: [0.5]}), r"columns \[1\] have other names"),
         (pd.DataFrame({"x": [{1}]}), "cannot be written as JSON"),
     ],
 )

@@ -1,8 +1,8 @@
 """CatBoost: models without a task.
 
-Its classifiers and regressors have the manners of scikit-learn, take strings and categories as
-they are and find columns by name. A plain ``CatBoost`` has classes where its loss is one of
-classes, but predicts raw values: it is asked as the classifier it was trained as.
+Its classifiers and regressors behave like scikit-learn's, take strings and categories as they are
+and find columns by name. A plain ``CatBoost`` model predicts raw values even if it was trained on
+a loss of classes; it is used as the classifier it was trained as.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from .wrapper import is_from
 
 
 def adapt(predictor: Any) -> Any:
-    """A plain model trained on a loss of classes as a classifier; anything else as it is."""
+    """A plain model that has classes as a classifier; anything else as it is."""
     plain = is_from(predictor, "catboost", "CatBoost") and not hasattr(predictor, "predict_proba")
     if not plain or predictor.classes_ is None or not len(predictor.classes_):
         return predictor

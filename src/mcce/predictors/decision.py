@@ -1,10 +1,10 @@
-"""The decision: a predictor and a desired set make a score and a yes or no for every row.
+"""The decision: a predictor and a desired set give each row a score and a yes or no.
 
 Paper, footnote to the introduction: a decision is derived from the prediction f(x) by the
 interval c. This is the only module that calls f.
 
-Always true: which method of the predictor is called is settled once and written in ``method``;
-what comes back is checked (one score per row, none of them NaN) before anybody uses it.
+Always true: which method of the predictor is called is settled once, in ``method``; its output is
+checked (one score per row, none of them NaN) before it is used.
 """
 
 from __future__ import annotations
@@ -30,7 +30,15 @@ Method = Literal["predict_proba", "decision_function", "predict", "call"]
 
 @dataclass(frozen=True)
 class ScoredRows:
-    """What the predictor says of each row: its score and whether it is decided as desired."""
+    """What the predictor says about each row.
+
+    Parameters
+    ----------
+    score : (n_rows,)
+        The score f(x).
+    valid : (n_rows,)
+        Whether the decision is the desired one.
+    """
 
     score: FloatArray
     valid: BoolArray
@@ -38,7 +46,10 @@ class ScoredRows:
 
 @dataclass(frozen=True, eq=False)
 class Decision:
-    """A predictor together with what is desired of it.
+    """A predictor together with the decision that is desired of it.
+
+    ``MCCE`` makes one from its ``predictor``, ``desired`` and ``score_class``; it is
+    ``explainer.decision_`` after fit.
 
     Parameters
     ----------
@@ -47,11 +58,19 @@ class Decision:
     desired
         The interval of desired scores, or the tuple of desired labels.
     method
-        How f is asked for scores: one of its methods, or ``"call"`` for a plain callable.
+        How the predictor is called: the name of one of its methods, or ``"call"`` for a callable.
     columns
         Columns of the probabilities that are summed to the score; empty if there are none.
-    door
-        The kind of frame that f is handed, which is that of the training data.
+    adapter
+        Gives the predictor the type of frame that the training data have.
+
+    Examples
+    --------
+    >>> decision = Decision(lambda frame: frame["salary"] / 100, Interval(0.5, 1.0), "call")
+    >>> decision
+    Decision(function.call in Interval [0.5, 1.0])
+    >>> decision.score(pd.DataFrame({"salary": [30, 60]})).valid
+    array([False,  True])
     """
 
     predictor: Any
@@ -65,12 +84,32 @@ class Decision:
         score = f"{name}.{self.method}{columns if self.columns else ''}"
         if isinstance(self.desired, Interval):
             return f"Decision({score} in {self.desired!r})"
-        asked = "call" if self.method == "call" else "predict"
-        labels = f"{name}.{asked} in {list(self.desired)!r}"
+        labels = f"{name}.{self._label_method} in {list(self.desired)!r}"
         return f"Decision({labels}, score {score})" if self.columns else f"Decision({labels})"
 
+    @property
+    def has_scores(self) -> bool:
+        """Whether scores say more than the decision itself does."""
+        return isinstance(self.desired, Interval) or bool(self.columns)
+
     def score(self, frame: pd.DataFrame) -> ScoredRows:
-        """Score and validity of each row of a frame with the training columns."""
+        """Score and decision of each row.
+
+        Parameters
+        ----------
+        frame
+            Rows with the columns of the training data, in their order.
+
+        Returns
+        -------
+        ScoredRows
+            ``score`` and ``valid``, one entry per row. Without scores, ``score`` is 0 or 1.
+
+        Raises
+        ------
+        PredictorError
+            If the predictor fails, or returns anything but one score or label per row.
+        """
         if frame.empty:
             return ScoredRows(np.empty(0), np.empty(0, dtype=bool))
         if isinstance(self.desired, Interval):
@@ -80,16 +119,11 @@ class Decision:
         valid = labels.isin(list(self.desired)).to_numpy(dtype=bool)
         return ScoredRows(self._scores(frame) if self.columns else valid.astype(np.float64), valid)
 
-    @property
-    def has_scores(self) -> bool:
-        """Whether scores tell more than the decision does."""
-        return isinstance(self.desired, Interval) or bool(self.columns)
-
     def desirability(self, scores: FloatArray) -> FloatArray:
-        """How good scores are, the higher the better, also beyond what is desired.
+        """How desirable scores are; larger is better, also beyond the desired set.
 
-        Interval: the distance to the nearer end, negative outside; an end that a probability cannot
-        pass is none. Labels: their probability.
+        For an interval, the distance to its nearer end, negative outside; an end that a
+        probability cannot pass does not count. For labels, their probability.
         """
         if not isinstance(self.desired, Interval):
             return scores
@@ -99,85 +133,101 @@ class Decision:
         return Interval(low, high).margin(scores)
 
     def shortfall(self, scores: FloatArray) -> FloatArray:
-        """How far each score is from what is desired; 0 is there."""
+        """Distance of each score to the desired set; 0 inside."""
         interval = self.desired if isinstance(self.desired, Interval) else Interval(1.0, math.inf)
         return interval.shortfall(scores)
 
     def margin(self, frame: pd.DataFrame, scores: FloatArray) -> FloatArray:
-        """How far inside the desired set each row of a frame is, given their scores.
+        """How far inside the desired set each row is.
 
-        Interval: its desirability. Labels: the largest probability of a desired one less the
-        largest of another, NaN where the predictor gives no probabilities.
+        For an interval, the desirability of the score. For labels, the largest probability of a
+        desired label minus the largest of another; NaN without probabilities.
+
+        Parameters
+        ----------
+        frame
+            Rows with the columns of the training data, in their order.
+        scores : (n_rows,)
+            Their scores.
+
+        Returns
+        -------
+        (n_rows,)
+            Margins; negative outside the desired set.
         """
         if isinstance(self.desired, Interval):
             return self.desirability(scores)
         if not self.columns or frame.empty:
             return np.full(len(frame), np.nan)
-        answer = self._ask(self.method, frame)
-        wanted = np.isin(np.arange(answer.shape[1]), self.columns)
-        return (answer[:, wanted].max(axis=1) - answer[:, ~wanted].max(axis=1)).astype(np.float64)
+        output = self._call_predictor(self.method, frame)
+        desired = np.isin(np.arange(output.shape[1]), self.columns)
+        return (output[:, desired].max(axis=1) - output[:, ~desired].max(axis=1)).astype(np.float64)
+
+    @property
+    def _label_method(self) -> Literal["call", "predict"]:
+        return "call" if self.method == "call" else "predict"
 
     def _scores(self, frame: pd.DataFrame) -> FloatArray:
-        answer = self._ask(self.method, frame)
+        output = self._call_predictor(self.method, frame)
         if self.columns:
-            self._check_shape(answer, len(frame), at_least=max(self.columns) + 1)
-            answer = answer[:, list(self.columns)].sum(axis=1)
-        elif answer.shape == (len(frame), 1):
-            answer = answer.ravel()
-        self._check_shape(answer, len(frame))
-        if answer.dtype.kind not in "biuf" and not all(isinstance(a, Real) for a in answer):
+            self._check_shape(output, len(frame), at_least=max(self.columns) + 1)
+            output = output[:, list(self.columns)].sum(axis=1)
+        elif output.shape == (len(frame), 1):
+            output = output.ravel()
+        self._check_shape(output, len(frame))
+        if output.dtype.kind not in "biuf" and not all(isinstance(x, Real) for x in output):
             raise PredictorError(
-                f"{self.method} of the predictor must give numbers, got {answer[0]!r}. "
-                "If it gives labels, pass the desired label or list of labels as desired."
+                f"{_named(self.method)} must return numbers, got {output[0]!r}. "
+                "If it returns labels, pass the desired label or list of labels as desired."
             )
-        scores = answer.astype(np.float64)
+        scores = output.astype(np.float64)
         n_nan = int(np.isnan(scores).sum())
         if n_nan:
             raise PredictorError(
-                f"{self.method} of the predictor gave NaN for {n_nan} of {len(frame)} rows, first "
-                f"for {frame.iloc[int(np.argmax(np.isnan(scores)))].to_dict()!r}. "
-                "A score must be a number for every row."
+                f"{_named(self.method)} returned NaN for {n_nan} of {len(frame)} rows, first for "
+                f"{frame.iloc[int(np.argmax(np.isnan(scores)))].to_dict()!r}. "
+                "It must return a number for every row."
             )
         return scores
 
     def _labels(self, frame: pd.DataFrame) -> pd.Series[Any]:
-        answer = self._ask("call" if self.method == "call" else "predict", frame)
-        if answer.shape == (len(frame), 1):
-            answer = answer.ravel()
-        self._check_shape(answer, len(frame))
-        fractions = answer[answer != np.floor(answer)] if answer.dtype.kind == "f" else answer[:0]
+        output = self._call_predictor(self._label_method, frame)
+        if output.shape == (len(frame), 1):
+            output = output.ravel()
+        self._check_shape(output, len(frame))
+        fractions = output[output != np.floor(output)] if output.dtype.kind == "f" else output[:0]
         if fractions.size:
             raise PredictorError(
-                f"desired names labels, {self.desired!r}, but the predictor gives numbers such as "
-                f"{fractions[0]!r}. For an interval of scores pass a tuple of two numbers."
+                f"desired names labels, {self.desired!r}, but the predictor returns numbers such "
+                f"as {fractions[0]!r}. For an interval of scores, pass a tuple of two numbers."
             )
-        return pd.Series(answer)
+        return pd.Series(output)
 
-    def _check_shape(self, answer: np.ndarray, n_rows: int, *, at_least: int | None = None) -> None:
-        """One entry per row, or one row of at least so many columns per row."""
+    def _check_shape(self, output: np.ndarray, n_rows: int, *, at_least: int | None = None) -> None:
+        """Raise unless there is one entry, or a row of enough columns, for each row."""
         if at_least is None:
-            expected, fits = f"({n_rows},)", answer.shape == (n_rows,)
+            expected, fits = f"({n_rows},)", output.shape == (n_rows,)
         else:
             expected = f"({n_rows}, {at_least} or more)"
-            fits = answer.ndim == 2 and len(answer) == n_rows and answer.shape[1] >= at_least
+            fits = output.ndim == 2 and len(output) == n_rows and output.shape[1] >= at_least
         if not fits:
             raise PredictorError(
-                f"{self.method} of the predictor must give an array of shape {expected} for "
-                f"{n_rows} rows, got shape {answer.shape}.{_shape_hint(answer)}"
+                f"{_named(self.method)} must return an array of shape {expected} for {n_rows} "
+                f"rows, got shape {output.shape}.{_shape_hint(output)}"
             )
 
-    def _ask(self, method: Method, frame: pd.DataFrame) -> np.ndarray:
-        """The predictor's own words; it gets a copy, so that it may do with it what it likes."""
+    def _call_predictor(self, method: Method, frame: pd.DataFrame) -> np.ndarray:
+        """Output of the predictor for a copy of the rows, which it may change."""
         function = self.predictor if method == "call" else getattr(self.predictor, method)
         rows = self.adapter.rows_for_predictor(frame)
         try:
             check_rows(self.predictor, rows)
-            answer = function(rows)
+            output = function(rows)
         except McceError:
             raise
         except SklearnNotFittedError as error:
             raise PredictorError(
-                f"The predictor is not fitted ({error}). Fit it first: mcce explains it, "
+                f"The predictor is not fitted ({error}). Fit it first: mcce explains a predictor, "
                 "it does not train it."
             ) from error
         except Exception as error:
@@ -186,28 +236,31 @@ class Decision:
                 f"{_missing_hint(frame)}"
             ) from error
         try:
-            return np.asarray(answer)
+            return np.asarray(output)
         except Exception as error:
             raise PredictorError(
-                f"{method} of the predictor gave a {type(answer).__name__} that NumPy cannot read: "
-                f"{error} Wrap the predictor in a callable that gives an array (for torch: "
+                f"{_named(method)} returned a {type(output).__name__} that NumPy cannot read: "
+                f"{error} Wrap the predictor in a callable that returns an array (for torch: "
                 ".detach().cpu().numpy())."
             ) from error
 
 
+def _named(method: Method) -> str:
+    """How a method of the predictor is called in errors."""
+    return "The predictor" if method == "call" else f"{method} of the predictor"
+
+
 def _missing_hint(frame: pd.DataFrame) -> str:
-    holding = [name for name, column in frame.items() if column.isna().any()]
-    if not holding:
+    incomplete = [name for name, column in frame.items() if column.isna().any()]
+    if not incomplete:
         return ""
     return (
-        f" These columns hold missing values: {holding!r}. If the predictor refuses them, put an "
-        "imputer in front of it or drop the rows."
+        f" These columns have missing values: {incomplete!r}. If the predictor cannot handle them, "
+        "put an imputer in front of it or drop the rows."
     )
 
 
-def _shape_hint(answer: np.ndarray) -> str:
-    if answer.ndim != 2:
+def _shape_hint(output: np.ndarray) -> str:
+    if output.ndim != 2:
         return ""
-    return (
-        " Pick one column of it, e.g. predictor=lambda frame: black_box.predict_proba(frame)[:, 1]."
-    )
+    return " Select one column, e.g. predictor=lambda frame: black_box.predict_proba(frame)[:, 1]."

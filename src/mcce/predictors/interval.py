@@ -1,4 +1,4 @@
-"""The desired interval c of the paper: scores between two ends, open or closed."""
+"""The interval c of the paper: the desired scores."""
 
 from __future__ import annotations
 
@@ -17,7 +17,19 @@ Closed = Literal["both", "left", "right", "neither"]
 
 @dataclass(frozen=True)
 class Interval:
-    """Desired scores between two ends, each open or closed; infinite ends are allowed.
+    """An interval of desired scores, each end open or closed.
+
+    Parameters
+    ----------
+    low, high
+        The ends; they may be infinite.
+    closed : {"both", "left", "right", "neither"}
+        Which ends belong to the interval.
+
+    Raises
+    ------
+    ParameterError
+        If an end is not a number, or no score lies in the interval.
 
     Examples
     --------
@@ -34,14 +46,14 @@ class Interval:
     def __post_init__(self) -> None:
         for end, value in (("low", self.low), ("high", self.high)):
             if not isinstance(value, Real) or math.isnan(value):
-                raise ParameterError(f"Interval {end} must be a number, got {value!r}.")
+                raise ParameterError(f"{end} must be a number, got {value!r}.")
         if self.closed not in ("both", "left", "right", "neither"):
             raise ParameterError(
                 f'closed must be "both", "left", "right" or "neither", got {self.closed!r}.'
             )
         if self.low > self.high or (self.low == self.high and self.closed != "both"):
             raise ParameterError(
-                f"{self!r} is empty: no score could ever be in it. Give the lower end first."
+                f"{self!r} is empty: no score lies in it. Pass the lower end first."
             )
 
     def __repr__(self) -> str:
@@ -50,28 +62,40 @@ class Interval:
         return f"Interval {left}{self.low}, {self.high}{right}"
 
     def contains(self, scores: FloatArray) -> BoolArray:
-        """Whether each score is inside."""
+        """Whether each score lies in the interval.
+
+        Examples
+        --------
+        >>> Interval(0.5, 1.0).contains(np.array([0.4, 0.5]))
+        array([False,  True])
+        """
         above = scores >= self.low if self.closed in ("both", "left") else scores > self.low
         below = scores <= self.high if self.closed in ("both", "right") else scores < self.high
         return above & below
 
     def shortfall(self, scores: FloatArray) -> FloatArray:
-        """How far each score is from the interval, 0 inside and at the ends."""
-        # Infinity minus infinity is 0 here: a score at an infinite end is inside.
+        """Distance of each score to the interval; 0 inside and at the ends.
+
+        Examples
+        --------
+        >>> Interval(0.5, 1.0).shortfall(np.array([0.25, 0.75]))
+        array([0.25, 0.  ])
+        """
+        # A score at an infinite end is inside, although infinity minus infinity is NaN.
         with np.errstate(invalid="ignore"):
             below = np.where(scores < self.low, self.low - scores, 0.0)
             above = np.where(scores > self.high, scores - self.high, 0.0)
         return np.where(np.isnan(scores), np.nan, below + above)
 
     def margin(self, scores: FloatArray) -> FloatArray:
-        """How far each score is from the nearer end, negative outside; infinite ends are no ends.
+        """Distance of each score to the nearer finite end; negative outside.
 
         Examples
         --------
         >>> Interval(0.0, 10.0).margin(np.array([1.0, 7.0, 12.0]))
         array([ 1.,  3., -2.])
         """
-        # A score at an end is 0 away from it, also where both are infinite.
+        # The distance of a score to its own end is 0, also if both are infinite.
         with np.errstate(invalid="ignore"):
             above = np.where(scores == self.low, 0.0, scores - self.low)
             below = np.where(scores == self.high, 0.0, self.high - scores)

@@ -1,10 +1,10 @@
-"""XGBoost: native boosters, and a check of the categories of both its interfaces.
+"""XGBoost: native boosters, and a check of the categories for both its interfaces.
 
-A booster tells its objective, and with it what its numbers mean. Its classes are 0, 1, … unless
-they are named. It is asked as ``booster.predict`` asks itself: all trees, missing is NaN.
+A booster knows its objective, and so what its numbers mean. It predicts as ``booster.predict``
+does by default: all trees, missing is NaN.
 
 Always true: a category is never read by the position of its level; a booster that keeps no levels
-is not asked with categories.
+never gets categories.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import PredictorError
-from .wrapper import FrameLike, Output, Wrapper, check_named, check_native, is_from
+from .wrapper import FrameLike, Output, Wrapper, check_class_names, check_native, is_from
 
 OUTPUTS: dict[str, Output] = {
     "binary:logistic": "probabilities",
@@ -31,14 +31,30 @@ OUTPUTS: dict[str, Output] = {
 
 @dataclass(frozen=True, eq=False)
 class XGBoost(Wrapper):
-    """A native ``xgboost.Booster``.
+    """A native ``xgboost.Booster`` as a predictor.
+
+    MCCE takes a booster as it is; the wrapper is only needed to name its classes.
 
     Parameters
     ----------
     booster
-        The booster as it was trained or loaded.
+        The trained or loaded booster.
     classes
-        Names for the classes 0, 1, …, which otherwise keep their numbers.
+        Names of the classes 0, 1, ...; None leaves the numbers.
+
+    Raises
+    ------
+    PredictorError
+        If ``booster`` is not an XGBoost booster.
+    ParameterError
+        If ``classes`` does not name each class of the booster's objective.
+
+    Examples
+    --------
+    >>> import xgboost  # doctest: +SKIP
+    >>> booster = xgboost.train({"objective": "binary:logistic"}, training_data)  # doctest: +SKIP
+    >>> predictor = XGBoost(booster, classes=["declined", "accepted"])  # doctest: +SKIP
+    >>> mcce.MCCE(predictor, desired="accepted")  # doctest: +SKIP
     """
 
     booster: Any
@@ -46,27 +62,24 @@ class XGBoost(Wrapper):
 
     def __post_init__(self) -> None:
         check_native(self.booster, "xgboost", "Booster")
-        check_named(self.classes, self._n_classes, self._objective)
+        check_class_names(self.classes, self._n_classes, self._objective)
 
     @property
-    def output_(self) -> Output:
-        """What the objective makes of the numbers."""
+    def _output(self) -> Output:
         return OUTPUTS.get(self._objective, "score")
 
     @property
-    def labels(self) -> Sequence[Hashable] | None:
-        """The classes in the order of their probabilities; None for a score."""
+    def _labels(self) -> Sequence[Hashable] | None:
         if self.classes is not None or not self._n_classes:
             return self.classes
         return range(self._n_classes)
 
-    def ask(self, rows: FrameLike) -> np.ndarray:
-        """What ``booster.predict`` gives for the rows."""
+    def _query(self, rows: FrameLike) -> np.ndarray:
         from xgboost import DMatrix
 
         check_rows(self.booster, rows)
-        answer = np.asarray(self.booster.predict(DMatrix(rows, enable_categorical=True)))
-        return self.classes_[answer.astype(int)] if self.output_ == "labels" else answer
+        output = np.asarray(self.booster.predict(DMatrix(rows, enable_categorical=True)))
+        return self.classes_[output.astype(int)] if self._output == "labels" else output
 
     @cached_property
     def _learner(self) -> dict[str, Any]:
@@ -78,14 +91,14 @@ class XGBoost(Wrapper):
 
     @property
     def _n_classes(self) -> int:
-        """Number of classes that the objective tells apart, 0 if it has none."""
-        if self.output_ == "score":
+        """Number of classes of the objective; 0 if it has none."""
+        if self._output == "score":
             return 0
         return max(2, int(self._learner["learner_model_param"]["num_class"]))
 
 
 def adapt(predictor: Any) -> Any:
-    """A native booster as a predictor; anything else as it is."""
+    """A native booster wrapped; anything else as it is."""
     return XGBoost(predictor) if is_from(predictor, "xgboost", "Booster") else predictor
 
 
@@ -99,7 +112,7 @@ def check_rows(predictor: Any, rows: FrameLike) -> None:
     booster = predictor if is_from(predictor, "xgboost", "Booster") else predictor.get_booster()
     if not hasattr(booster, "get_categories") or booster.get_categories().empty():
         raise PredictorError(
-            f"The columns {categories!r} are categories, but this booster keeps no levels and "
+            f"The columns {categories!r} are categories, but this booster stores no levels and "
             "would read them by position. Train it on the categories with XGBoost 3.1 or newer, "
-            "or pass the numbers it was trained on."
+            "or pass the numbers that it was trained on."
         )
