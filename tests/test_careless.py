@@ -11,6 +11,7 @@ from sklearn.preprocessing import OneHotEncoder
 from sklearn.tree import DecisionTreeClassifier
 
 from mcce import MCCE, Interval, McceWarning, PredictorError, SchemaError, TreeChain
+from searches import bounded
 
 N_TRAIN = 24
 
@@ -159,7 +160,7 @@ def test_infinite_scores_have_a_place(train):
     def logit(frame):
         return np.where(frame["points"] > 11, np.inf, -np.inf)
 
-    model = explainer(logit, Interval(0, np.inf), max_sparsity=0).fit(train)
+    model = explainer(logit, Interval(0, np.inf), search=bounded(max_sparsity=0)).fit(train)
 
     with pytest.warns(McceWarning, match="no counterfactual"):
         result = model.explain(train.head(2))

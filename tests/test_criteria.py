@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import brute_force
 from mcce import MCCE, Interval, McceWarning, Schema, TreeChain
+from searches import bounded
 from tables import cases
 
 DESIRED = Interval(0.55, np.inf, closed="left")
@@ -31,10 +32,12 @@ def explained(draw):
         generator=chain,
         n_samples=draw(st.integers(1, 40)),
         n_counterfactuals=draw(st.integers(1, 3)),
-        max_sparsity=draw(st.none() | st.integers(0, 3)),
-        max_distance=draw(st.none() | st.sampled_from([0.1, 0.4])),
-        rank_by=draw(
-            st.sampled_from([("sparsity", "distance"), ("distance",), ("distance", "sparsity")])
+        search=bounded(
+            max_sparsity=draw(st.none() | st.integers(0, 3)),
+            max_distance=draw(st.none() | st.sampled_from([0.1, 0.4])),
+            rank_by=draw(
+                st.sampled_from([("sparsity", "distance"), ("distance",), ("distance", "sparsity")])
+            ),
         ),
         exclude_training_rows=draw(st.booleans()),
         random_state=draw(st.integers(0, 5)),
@@ -106,8 +109,8 @@ def test_everybody_is_accounted_for(work):
     if explainer.n_desired_:
         assert len(result.nearest_misses) == len(result.missing)
     changes = result.changes()
-    if explainer.tolerance == 0:
-        assert len(changes) == result.measures["sparsity"].sum()
+    assert explainer.search.tolerance == 0
+    assert len(changes) == result.measures["sparsity"].sum()
 
 
 @given(cases())

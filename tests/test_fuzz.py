@@ -48,6 +48,8 @@ def check(call, explainer, result):
 def run(seed):
     """What is wrong with the outcome of a call, or None."""
     call = broken_call(seed)
+    if call.crash is not None:
+        return f"{call.broken}: {type(call.crash).__name__}: {call.crash}"
     settings = {"n_samples": 30, "random_state": 1, "immutable": ["sex"]} | call.settings
     if call.constraints is not None:
         settings["constraints"] = call.constraints

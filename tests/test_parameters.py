@@ -8,7 +8,18 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mcce import MCCE, Gower, Interval, McceError, NotFittedError, ParameterError, TreeChain
+from mcce import (
+    MCCE,
+    ExactSearch,
+    Gower,
+    Interval,
+    McceError,
+    NotFittedError,
+    ParameterError,
+    Search,
+    TreeChain,
+)
+from searches import bounded
 
 TRAIN = pd.DataFrame({"points": np.arange(12), "age": [30, 40, 50] * 4})
 
@@ -46,22 +57,6 @@ WRONG = [
     ("diversity", math.nan, "got nan"),
     ("diversity", "much", "got 'much'"),
     ("diversity", True, "got True"),
-    ("max_sparsity", -1, "whole number from 0"),
-    ("max_sparsity", 2.0, "got 2.0"),
-    ("max_distance", math.nan, "a number >= 0, got nan"),
-    ("max_distance", -0.1, "got -0.1"),
-    ("max_distance", "far", "got 'far'"),
-    ("rank_by", "sparsity", r"got 'sparsity'. Write e.g. rank_by=\[\"distance\"\]"),
-    ("rank_by", [], r"one or both, the decisive first, got \[\]"),
-    ("rank_by", ["x"], r"got \['x'\]"),
-    ("rank_by", ["sparsity", "sparsity"], "one or both"),
-    ("rank_by", [["sparsity"]], "one or both"),
-    ("rank_by", None, "got None"),
-    ("rank_by", 5, "got 5"),
-    ("tolerance", -1, "a finite number >= 0, got -1"),
-    ("tolerance", math.nan, "got nan"),
-    ("tolerance", math.inf, "got inf"),
-    ("tolerance", None, "got None"),
     ("memory", 0, "finite number of megabytes > 0, got 0"),
     ("memory", -5, "got -5"),
     ("memory", math.inf, "got inf"),
@@ -90,10 +85,61 @@ WRONG = [
 ]
 
 
+# Of a search.
+WRONG_OF_SEARCH = [
+    ("max_sparsity", -1, "whole number from 0"),
+    ("max_sparsity", 2.0, "got 2.0"),
+    ("max_distance", math.nan, "a number >= 0, got nan"),
+    ("max_distance", -0.1, "got -0.1"),
+    ("max_distance", "far", "got 'far'"),
+    ("rank_by", "sparsity", r"got 'sparsity'. Write e.g. rank_by=\[\"distance\"\]"),
+    ("rank_by", [], r"one or both, the decisive first, got \[\]"),
+    ("rank_by", ["x"], r"got \['x'\]"),
+    ("rank_by", ["sparsity", "sparsity"], "one or both"),
+    ("rank_by", [["sparsity"]], "one or both"),
+    ("rank_by", None, "got None"),
+    ("rank_by", 5, "got 5"),
+    ("tolerance", -1, "a finite number >= 0, got -1"),
+    ("tolerance", math.nan, "got nan"),
+    ("tolerance", math.inf, "got inf"),
+    ("tolerance", None, "got None"),
+]
+
+
 @pytest.mark.parametrize(("name", "value", "says"), WRONG)
 def test_a_parameter_that_cannot_work_is_an_error_that_names_it(name, value, says):
     with pytest.raises(ParameterError, match=rf"{name} must .*{says}"):
         explainer(**{name: value}).fit(TRAIN)
+
+
+@pytest.mark.parametrize(("name", "value", "says"), WRONG_OF_SEARCH)
+def test_a_parameter_of_a_search_that_cannot_work_is_an_error_that_names_it(name, value, says):
+    with pytest.raises(ParameterError, match=rf"{name} must .*{says}"):
+        Search.preset("paper", **{name: value})
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "says"), [case for case in WRONG_OF_SEARCH if case[0].startswith("max_")]
+)
+def test_the_bounds_of_an_exact_search_are_checked_too(name, value, says):
+    with pytest.raises(ParameterError, match=rf"{name} must .*{says}"):
+        ExactSearch(**{name: value})
+
+
+@pytest.mark.parametrize("name", ["rank_by", "tolerance"])
+def test_an_exact_search_has_a_ranking_of_its_own(name):
+    with pytest.raises(TypeError, match=name):
+        ExactSearch(**{name: getattr(Search.preset("paper"), name)})
+
+
+@pytest.mark.parametrize(
+    "name", ["max_sparsity", "max_distance", "rank_by", "max_samples", "tolerance"]
+)
+def test_what_a_search_looks_for_is_no_parameter_of_the_explainer(name):
+    with pytest.raises(TypeError, match=name):
+        explainer(**{name: None})
+    with pytest.raises(ValueError, match=name):
+        explainer().set_params(**{name: None})
 
 
 def test_a_wrong_parameter_is_told_before_the_predictor_is_asked():
@@ -105,7 +151,7 @@ def test_a_wrong_parameter_is_told_before_the_predictor_is_asked():
             MCCE(untouchable, (0.5, 1.0), **{name: value}).fit(TRAIN)
 
 
-@pytest.mark.parametrize(("name", "value"), [("n_samples", 0), ("rank_by", []), ("memory", 0)])
+@pytest.mark.parametrize(("name", "value"), [("n_samples", 0), ("search", "best"), ("memory", 0)])
 def test_parameters_set_between_fit_and_explain_are_checked_too(name, value):
     model = explainer().fit(TRAIN)
 
@@ -116,11 +162,13 @@ def test_parameters_set_between_fit_and_explain_are_checked_too(name, value):
 @pytest.mark.parametrize(
     "settings",
     [
-        {"n_samples": np.int64(20), "random_state": np.uint64(3), "max_sparsity": np.int8(2)},
-        {"max_distance": math.inf},
-        {"max_distance": np.float32(1.0), "tolerance": 0},
-        {"rank_by": ["distance"]},
-        {"rank_by": ("distance", "sparsity")},
+        {"n_samples": np.int64(20), "random_state": np.uint64(3)},
+        {"search": bounded(max_sparsity=np.int8(2))},
+        {"search": bounded(max_distance=math.inf)},
+        {"search": bounded(max_distance=np.float32(1.0), tolerance=0)},
+        {"search": bounded(rank_by=["distance"])},
+        {"search": bounded(rank_by=("distance", "sparsity"))},
+        {"n_samples": None, "search": bounded(n_samples=np.int64(20), max_samples=np.int64(20))},
         {"distance": Gower()},
         {"generator": TreeChain()},
         {"n_jobs": 2},
@@ -143,7 +191,7 @@ def test_unusual_but_sensible_parameters_work(settings):
 
 def test_the_bounds_themselves_are_kept():
     with pytest.warns(UserWarning, match="no counterfactual"):
-        result = explainer(max_sparsity=0).fit(TRAIN).explain(TRAIN.head(2))
+        result = explainer(search=bounded(max_sparsity=0)).fit(TRAIN).explain(TRAIN.head(2))
 
     assert result.missing["reason"].str.contains("max_sparsity=0").all()
 
@@ -192,8 +240,8 @@ def test_setting_a_parameter_to_what_it_was_is_no_change():
     assert len(model.explain(TRAIN.head(1)).frame) == 1
 
 
-def test_watch_must_be_a_function():
-    with pytest.raises(ParameterError, match=r"watch must be a function.*got 5"):
+def test_a_callback_must_be_a_function():
+    with pytest.raises(ParameterError, match=r"callback must be a function.*got 5"):
         explainer().fit(TRAIN).explain(TRAIN.head(1), callback=5)
 
 

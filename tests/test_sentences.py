@@ -12,6 +12,7 @@ from mcce.model.trees import tree_response
 from mcce.model.visit_order import Levels, association
 from mcce.predictors.desired import make_decision
 from mcce.protocols import Capabilities
+from searches import bounded
 
 
 def test_a_missing_response_counts_as_one_range_above_the_largest():
@@ -38,7 +39,7 @@ def test_a_valid_but_excluded_candidate_is_nearer_than_one_at_an_open_end():
         lambda f: f["salary"].astype(float),
         Interval(60, 100, "right"),
         immutable=["age"],
-        max_distance=0.0,
+        search=bounded(max_distance=0.0),
         random_state=0,
         generator=TreeChain(condition_on_decision=False),
     ).fit(TRAIN)
@@ -118,7 +119,7 @@ def test_a_reason_counts_valid_candidates_only():
         lambda f: f["salary"].astype(float),
         (60, 100),
         immutable=["age"],
-        max_distance=0.01,
+        search=bounded(max_distance=0.01),
         random_state=0,
         generator=TreeChain(condition_on_decision=False),
     ).fit(TRAIN)
@@ -176,7 +177,8 @@ def test_people_with_unseen_immutables_draw_by_their_descent_codes():
 
 def test_a_candidate_at_the_bound_is_returned():
     train = pd.DataFrame({"a": [0.0, 8.0] * 10, "b": [1.0] * 20})
-    explainer = MCCE(lambda f: f["a"], (8, 8), max_distance=0.5, random_state=0).fit(train)
+    search = bounded(max_distance=0.5)
+    explainer = MCCE(lambda f: f["a"], (8, 8), search=search, random_state=0).fit(train)
     assert explainer.explain(train.head(1)).measures["gower"].tolist() == [0.5]
 
 
@@ -186,7 +188,7 @@ def test_excluded_candidates_that_are_scored_for_a_reason_are_counted():
         lambda f: asked.append(len(f)) or f["salary"],
         (60, 100),
         immutable=["age"],
-        max_sparsity=0,
+        search=bounded(max_sparsity=0),
         random_state=0,
     ).fit(TRAIN)
     asked.clear()
@@ -247,7 +249,8 @@ def test_an_unchanged_cell_is_the_person_s_own_to_the_bit():
 
 def test_a_difference_at_the_tolerance_does_not_count():
     train = pd.DataFrame({"a": [0.0, 8.0] * 10, "b": [0.0, 4.0] * 10})
-    explainer = MCCE(lambda f: f["a"], (8, 8), tolerance=0.5, random_state=0).fit(train)
+    search = bounded(tolerance=0.5)
+    explainer = MCCE(lambda f: f["a"], (8, 8), search=search, random_state=0).fit(train)
     result = explainer.explain(pd.DataFrame({"a": [0.0], "b": [2.0]}))
     assert result.measures["sparsity"].tolist() == [1]
 

@@ -40,7 +40,7 @@ def test_she_can_be_told_about_one_change_only(bank):
         default_risk,
         mcce.Interval(0.0, 0.1, closed="left"),
         immutable=["age", "sex"],
-        max_sparsity=1,
+        search=mcce.Search.preset("paper", max_sparsity=1),
         random_state=0,
     ).fit(bank)
     customer = pd.DataFrame(

@@ -9,6 +9,7 @@ import pytest
 from bank import bank, score
 from mcce import MCCE, NotFittedError
 from mcce import constraints as c
+from searches import bounded
 
 pytestmark = pytest.mark.filterwarnings("ignore::mcce.McceWarning")
 
@@ -42,13 +43,14 @@ def test_each_constraint_that_alone_stands_in_the_way_is_named():
 
 
 def test_bounds_and_the_ban_on_copies_can_be_lifted_too():
-    fitted = explainer(max_sparsity=1, max_distance=0.02, exclude_training_rows=True).fit(TRAIN)
+    search = bounded(max_sparsity=1, max_distance=0.02)
+    fitted = explainer(search=search, exclude_training_rows=True).fit(TRAIN)
 
     table = fitted.relax(PEOPLE)
 
     assert set(table["lifted"]) == {"max_sparsity", "max_distance", "exclude_training_rows"}
     assert set(table["kind"]) == {"bound"}
-    assert fitted.max_sparsity == 1
+    assert fitted.search == search
 
 
 def test_an_immutable_feature_is_tried_if_the_training_data_are_given():

@@ -222,7 +222,8 @@ def test_moves_at_random_are_moves_that_may_be_made(work, n_perturbations):
         asked.append(frame)
         return case.score(frame)
 
-    explainer.decision_ = replace(explainer.decision_, predictor=listen)
+    listening = replace(explainer.decision_, predictor=listen)
+    explainer.fitted_ = replace(explainer.fitted_, decision=listening)
     for place in range(len(result.frame)):
         one = only(result, [place])
         before = one.factuals.astype(object).iloc[one.owner[0]]

@@ -12,6 +12,7 @@ from mcce import MCCE, McceWarning
 from mcce import constraints as c
 from mcce.candidates import Draws
 from mcce.protocols import Capabilities
+from searches import bounded
 
 pytestmark = pytest.mark.filterwarnings("ignore::mcce.McceWarning")
 
@@ -48,7 +49,8 @@ def test_a_reason_names_the_constraint_that_excluded_what_was_valid():
 
 def test_further_draws_find_more_and_change_no_answer():
     few = explain([c.max_changes(1)], n_samples=5)
-    more = explain([c.max_changes(1)], n_samples=5, max_samples=320)
+    further = bounded(n_samples=5, max_samples=320)
+    more = explain([c.max_changes(1)], n_samples=None, search=further)
 
     answered = np.unique(few.owner)
     assert set(answered) < set(more.owner.tolist())

@@ -10,6 +10,7 @@ from bank import score
 from constrained import PEOPLE, TRAIN, before_and_after, changed, explain
 from mcce import MCCE
 from mcce import constraints as c
+from searches import bounded
 
 pytestmark = pytest.mark.filterwarnings("ignore::mcce.McceWarning")
 
@@ -125,8 +126,9 @@ def test_differences_below_a_step_are_no_change():
 
 
 def test_a_weight_makes_changes_of_a_feature_cost_more_but_gower_is_reported_unweighted():
-    plain = explain([], rank_by=["distance"])
-    dear = explain([c.weight("salary", 1000.0)], rank_by=["distance"])
+    by_distance = bounded(rank_by=["distance"])
+    plain = explain([], search=by_distance)
+    dear = explain([c.weight("salary", 1000.0)], search=by_distance)
 
     moved = [changed(*before_and_after(result))["salary"].sum() for result in (plain, dear)]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import decimal
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ import pytest
 from bank import bank, score
 from mcce import McceError
 from mcce import constraints as c
+from mcce.search.config import PRESETS
 
 TRAIN, PEOPLE = bank(120), bank(12, seed=1)
 ODD = [
@@ -78,6 +79,8 @@ class Call:
     settings: dict[str, Any] = field(default_factory=dict)
     constraints: Any = None
     broken: list[str] = field(default_factory=list)
+    # What Search raised, if it is no error of ours.
+    crash: BaseException | None = None
 
 
 def broken_call(seed: int) -> Call:
@@ -85,15 +88,24 @@ def broken_call(seed: int) -> Call:
     chance = np.random.default_rng(seed)
     call = Call()
     for _ in range(chance.integers(1, 4)):
-        ways = [_break_frame, _break_frame, _break_setting, _break_constraints, _break_predictor]
+        ways = [
+            _break_frame,
+            _break_frame,
+            _break_setting,
+            _break_search,
+            _break_constraints,
+            _break_predictor,
+        ]
         way = ways[chance.integers(len(ways))]
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 way(call, chance)
         except (Exception, pytest.skip.Exception) as error:
-            # A constraint may be refused where it is written.
+            # A constraint or a search may be refused where it is written.
             told = f": {error}" if isinstance(error, McceError) else ""
+            if way is _break_search and not isinstance(error, McceError):
+                call.crash = error
             call.broken.append(f"({way.__name__} could not be made{told})")
     return call
 
@@ -111,15 +123,12 @@ def _break_setting(call: Call, chance: np.random.Generator) -> None:
         "score_class",
         "generator",
         "n_samples",
-        "max_samples",
+        "search",
         "max_seconds",
         "n_counterfactuals",
-        "max_sparsity",
-        "max_distance",
-        "rank_by",
+        "diversity",
         "distance",
         "exclude_training_rows",
-        "tolerance",
         "memory",
         "n_jobs",
         "random_state",
@@ -127,12 +136,25 @@ def _break_setting(call: Call, chance: np.random.Generator) -> None:
         "constraints",
     ]
     name = names[chance.integers(len(names))]
-    value = odd(chance)
-    # What only takes long is not broken.
-    if name in {"n_samples", "max_samples"} and isinstance(value, int) and value > 10**6:
-        value = 50
+    value = _not_too_long(name, odd(chance))
     call.settings[name] = value
     call.broken.append(f"{name}={value!r}")
+
+
+def _break_search(call: Call, chance: np.random.Generator) -> None:
+    """A search whose parameters are odd; it may be refused where it is written."""
+    before = list(PRESETS.values())[chance.integers(len(PRESETS))]
+    names = [field.name for field in fields(before)]
+    chosen = [names[chance.integers(len(names))] for _ in range(chance.integers(1, 3))]
+    changes = {name: _not_too_long(name, odd(chance)) for name in chosen}
+    call.broken.append(f"{type(before).__name__} with {changes!r}")
+    call.settings["search"] = replace(before, **changes)
+
+
+def _not_too_long(name: str, value: Any) -> Any:
+    """The value, unless it would only take long, which is not broken."""
+    long = name in {"n_samples", "max_samples"} and isinstance(value, int) and value > 10**6
+    return 50 if long else value
 
 
 def _break_frame(call: Call, chance: np.random.Generator) -> None:

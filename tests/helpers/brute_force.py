@@ -7,6 +7,7 @@ import pandas as pd
 
 from mcce import MCCE
 from mcce.kernels import person_keys
+from mcce.search.config import find_search
 
 
 def candidates(explainer: MCCE, person: pd.DataFrame) -> pd.DataFrame:
@@ -52,6 +53,7 @@ def ranked(explainer: MCCE, person: pd.DataFrame, train: pd.DataFrame) -> list[t
     drawn = candidates(explainer, person)
     valid = explainer.decision_.score(drawn).valid
     copies = {_key(row) for row in train.astype(object).itertuples(index=False)}
+    search = find_search(explainer.search)
     kept, seen = [], set()
     for number, row in drawn.astype(object).iterrows():
         sparsity, gower = costs(explainer, row, person.astype(object).iloc[0])
@@ -61,13 +63,13 @@ def ranked(explainer: MCCE, person: pd.DataFrame, train: pd.DataFrame) -> list[t
         seen.add(key)
         allowed = (
             valid[number]
-            and (explainer.max_sparsity is None or sparsity <= explainer.max_sparsity)
-            and (explainer.max_distance is None or gower <= explainer.max_distance)
+            and (search.max_sparsity is None or sparsity <= search.max_sparsity)
+            and (search.max_distance is None or gower <= search.max_distance)
             and not (explainer.exclude_training_rows and key in copies)
         )
         if allowed:
             named = {"sparsity": sparsity, "distance": gower}
-            order = tuple(named[name] for name in explainer.rank_by)
+            order = tuple(named[name] for name in search.rank_by)
             kept.append(((*order, number), (sparsity, gower, key)))
     kept.sort(key=lambda entry: entry[0])
     return [cost for _, cost in kept]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from bank import bank, score
 from forests import Halves, forest_of, limits_of
-from mcce import MCCE, Interval, McceWarning, ParameterError, Search, TreeChain
+from mcce import MCCE, Interval, McceWarning, ParameterError, TreeChain
 from mcce import constraints as c
 from mcce.candidates import Draws
 from mcce.constraints.collection import Constraints
@@ -21,16 +21,13 @@ from mcce.generate import Block, generate
 from mcce.kernels import native, reference
 from mcce.kernels.reference import Guide
 from mcce.protocols import Capabilities
+from searches import bounded
 from tables import cases
 
 pytestmark = pytest.mark.filterwarnings("ignore::mcce.McceWarning")
 
 DESIRED = Interval(0.55, np.inf)
 TRAIN, PEOPLE = bank(400), bank(40, seed=1)
-
-
-def guided(keep=0.8, **knobs):
-    return Search(targets=0, support=None, slack=0, prefer="distance", keep=keep, **knobs)
 
 
 def draws_of(explainer, people, keep, n_draws, constraints=()):
@@ -117,7 +114,10 @@ def test_the_model_could_have_drawn_every_guided_draw(case, keep):
 
 
 def fitted(case, **settings):
-    settings = {"search": guided(n_samples=25), "n_counterfactuals": 2} | settings
+    settings = {
+        "search": bounded("fast", n_samples=25, max_samples=10_000),
+        "n_counterfactuals": 2,
+    } | settings
     explainer = MCCE(case.score, DESIRED, immutable=case.immutable, random_state=1, **settings)
     return explainer.fit(case.train)
 

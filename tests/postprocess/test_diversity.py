@@ -13,10 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import brute_force
+import mcce.postprocess.ranking
 import mcce.postprocess.validation
 from mcce import MCCE, Gower, Interval, McceWarning, ParameterError, TreeChain
 from mcce.candidates import Draws
 from mcce.protocols import Capabilities
+from searches import bounded
 from tables import cases
 
 DESIRED = Interval(0.55, np.inf, closed="left")
@@ -41,9 +43,11 @@ def diverse(draw):
         n_samples=draw(st.sampled_from([5, 60])),
         n_counterfactuals=draw(st.integers(2, 5)),
         diversity=draw(st.sampled_from([0, 0.3, 0.5, 0.8, 1])),
-        max_sparsity=draw(st.none() | st.integers(1, 3)),
-        rank_by=draw(
-            st.sampled_from([("sparsity", "distance"), ("distance",), ("distance", "sparsity")])
+        search=bounded(
+            max_sparsity=draw(st.none() | st.integers(1, 3)),
+            rank_by=draw(
+                st.sampled_from([("sparsity", "distance"), ("distance",), ("distance", "sparsity")])
+            ),
         ),
         exclude_training_rows=draw(st.booleans()),
         random_state=draw(st.integers(0, 5)),

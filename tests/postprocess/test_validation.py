@@ -16,7 +16,8 @@ from mcce import MCCE, Interval, McceWarning, TreeChain
 from mcce.candidates import Draws
 from mcce.datasets import load_german_credit
 from mcce.protocols import Capabilities
-from mcce.search.runner import STOPPED
+from mcce.search.sampling import STOPPED
+from searches import bounded
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +84,7 @@ def small(**settings):
 
 
 def test_a_bound_that_excludes_everything_is_named_in_the_reason():
-    explainer, people = small(max_distance=0.01, max_sparsity=1)
+    explainer, people = small(search=bounded(max_distance=0.01, max_sparsity=1))
 
     with pytest.warns(McceWarning, match="2 of 2 people have no counterfactual"):
         result = explainer.explain(people)
@@ -306,7 +307,8 @@ def test_invented_values_of_several_blocks_come_together():
 @pytest.mark.parametrize(("tolerance", "sparsity"), [(0.0, 2), (0.01, 1)])
 def test_a_tolerance_hides_small_changes_from_the_count_only(tolerance, sparsity):
     train = pd.DataFrame({"a": [0.0, 1000.0] * 10, "b": [5.0, 500.0] * 10})
-    explainer = MCCE(lambda f: f["a"], (900, 1000), random_state=0, tolerance=tolerance).fit(train)
+    search = bounded(tolerance=tolerance)
+    explainer = MCCE(lambda f: f["a"], (900, 1000), search=search, random_state=0).fit(train)
 
     result = explainer.explain(pd.DataFrame({"a": [0.0], "b": [499.0]}))
 
@@ -328,7 +330,7 @@ class SquaredGower:
 
 
 def test_another_distance_ranks_and_bounds_but_gower_is_still_measured():
-    explainer, people = small(distance=SquaredGower(), max_distance=400.0)
+    explainer, people = small(distance=SquaredGower(), search=bounded(max_distance=400.0))
 
     result = explainer.explain(people)
 

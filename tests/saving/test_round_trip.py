@@ -36,6 +36,7 @@ from mcce import (
 )
 from mcce.saving.values import pack, unpack
 from saved import CELLS, answers, any_score, assert_same_answers, kinds_of, table
+from searches import bounded
 
 
 @pytest.fixture
@@ -196,7 +197,8 @@ def test_a_desire_nobody_ever_had_can_be_saved(bank, path):
 
 def test_parameters_clones_and_fits_are_those_of_the_saved_explainer(bank, explainer, path):
     chain = TreeChain(max_depth=3, visit_order=["salary", "defaulted_last_year"])
-    explainer.set_params(generator=chain, distance=Gower(), rank_by=["distance"]).fit(bank)
+    search = bounded(rank_by=["distance"])
+    explainer.set_params(generator=chain, distance=Gower(), search=search).fit(bank)
 
     loaded = reload(explainer, path)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -12,14 +11,13 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from bank import bank, score
-from forests import Halves, forest_of, limits_of
+from every_row import best_of_all
+from forests import Halves
 from mcce import MCCE, ExactSearch, Gower, Interval, McceWarning, ParameterError, TreeChain, load
 from mcce import constraints as c
-from mcce.constraints.features import FeatureConstraint
-from mcce.kernels import descend, native, reference
-from mcce.kernels.reference import Person
-from mcce.search.runner import STOPPED
-from mcce.tables.schema import OWN
+from mcce.constraints.collection import Constraints
+from mcce.search.sampling import STOPPED
+from searches import bounded, bounds_of
 from tables import cases
 
 pytestmark = pytest.mark.filterwarnings("ignore::mcce.McceWarning")
@@ -36,175 +34,7 @@ def answers(explainer, people, **more):
 
 
 # ---------------------------------------------------------------------------------------------
-# The kernel.
-
-
-@given(
-    st.integers(0, 2**32 - 1),
-    st.booleans(),
-    st.booleans(),
-    st.integers(1, 3),
-    st.sampled_from([1, 7, 100_000]),
-    st.sampled_from([10, 10**9]),
-)
-@settings(max_examples=40)
-def test_rows_are_listed_alike_by_both_kernels(seed, by_set, limited, n_changes, n_best, most):
-    chance = np.random.default_rng(seed)
-    sizes, chain, given_codes, own = forest_of(chance, by_set, 1)
-    limits = limits_of((4, 1), sizes, chain.responses, chance) if limited else None
-    costs = np.round(chance.random(sum(sizes)), 1)
-    offsets = np.cumsum([0, *sizes[:-1]])
-    person = Person(given_codes[:, 0], own[:, 0], limits, costs, offsets)
-    asked = {"n_changes": n_changes, "n_best": min(n_best, 200), "max_nodes": most}
-
-    ours = native.enumerate_rows(chain, person, **asked)
-    theirs = reference.enumerate_rows(chain, person, **asked)
-
-    assert ours.n_nodes == theirs.n_nodes
-    assert ours.complete == theirs.complete
-    assert np.array_equal(ours.totals, theirs.totals)
-    assert np.array_equal(ours.codes, theirs.codes)
-
-
-@given(st.integers(0, 2**32 - 1), st.booleans(), st.integers(1, 2), st.integers(1, 9))
-@settings(max_examples=30)
-def test_rows_listed_piece_by_piece_are_those_listed_at_once(seed, by_set, n_changes, n_best):
-    chance = np.random.default_rng(seed)
-    sizes, chain, given_codes, own = forest_of(chance, by_set, 1)
-    costs = np.round(chance.random(sum(sizes)), 1)
-    person = Person(given_codes[:, 0], own[:, 0], None, costs, np.cumsum([0, *sizes[:-1]]))
-    asked = {"n_changes": n_changes, "max_nodes": 10**9}
-
-    whole = native.enumerate_rows(chain, person, n_best=10**6, **asked)
-    after, pieces = None, [np.empty((3, 0), dtype=np.int32)]
-    for _ in range(40):
-        piece = native.enumerate_rows(chain, person, n_best=n_best, after=after, **asked)
-        if not piece.totals.size:
-            break
-        pieces.append(piece.codes)
-        after = piece.totals[-1], piece.codes[:, -1]
-
-    together = np.concatenate(pieces, axis=1)
-    assert np.array_equal(together, whole.codes[:, : together.shape[1]])
-    assert together.shape[1] == min(whole.totals.size, 40 * n_best)
-
-
-# ---------------------------------------------------------------------------------------------
 # Against every row there is.
-
-
-def every_row(explainer, rows, person):
-    """All rows of training values and own ones, as codes; that is what a chain can draw from."""
-    features = [explainer.schema_.features[at] for at in explainer.schema_.mutable]
-    tables = [range(OWN, feature.n_codes) for feature in features]
-    codes = np.array(list(product(*tables)), dtype=np.int32).T
-    own = rows.exact[explainer.schema_.mutable, person][:, None]
-    twice = ((codes == own) & (codes != OWN)).any(axis=0)  # the own value has its code already
-    return codes[:, ~twice]
-
-
-def drawable(explainer, rows, person, codes):
-    """Which rows the chain could draw, asking each leaf whether it could give the row's value."""
-    schema, chain = explainer.schema_, explainer.generator_
-    descent = np.repeat(rows.descent[:, [person]], codes.shape[1], axis=1)
-    changed = codes != OWN
-    for place, position in enumerate(schema.mutable):
-        descent[position, changed[place]] = codes[place, changed[place]]
-    descent = np.vstack([descent, np.ones(codes.shape[1], dtype=np.int32)])
-    possible = np.ones(codes.shape[1], dtype=bool)
-    for tree, position in enumerate(chain.visit_order_):
-        place = int(np.searchsorted(schema.mutable, position))
-        leaf = descend(chain.trees_, tree, descent, chain.n_levels_ > 0)
-        for at in np.unique(leaf):
-            start, count = chain.trees_.start[at], chain.trees_.count[at]
-            values = np.unique(chain.trees_.values[start : start + count])
-            here = leaf == at
-            given_codes = outcomes(explainer, rows, person, int(position), values)
-            possible[here] &= np.isin(codes[place, here], given_codes)
-    return possible
-
-
-def outcomes(explainer, rows, person, position, values):
-    """What can be drawn from a leaf of these values, judged value by value."""
-    feature = explainer.schema_.features[position]
-    own_code = rows.exact[position, person]
-    own = pd.concat([rows.own(position, np.array([person]))] * values.size, ignore_index=True)
-    after = feature.table.take(values).reset_index(drop=True)
-    admitted, same = np.ones(values.size, dtype=bool), values == own_code
-    limited = False
-    for constraint in explainer.constraints or ():
-        if feature.name not in constraint.features:
-            continue
-        if isinstance(constraint, FeatureConstraint):
-            admitted &= constraint.allows(feature, own, after)
-            limited = True
-        elif constraint.kind == "frozen":
-            return [OWN]
-        elif constraint.kind == "step":
-            limited = True
-            gap = (after.astype(float) - own.astype(float)).abs()
-            same |= (gap < constraint.step).to_numpy()
-    admitted |= values == own_code
-    stays = (admitted & same).any() or (limited and not admitted.any())
-    return [*values[admitted & ~same], *([OWN] if stays else [])]
-
-
-def costs_of(explainer, rows, person, codes):
-    """Number of changes and distances (Gower, weighted) of rows."""
-    schema = explainer.schema_
-    total, weighted = np.zeros((2, codes.shape[1]))
-    own = rows.own_numbers(np.array([person]))[:, 0]
-    weights = {x.features[0]: x.weight for x in explainer.constraints or () if x.kind == "weight"}
-    for place, position in enumerate(schema.mutable):
-        feature = schema.features[position]
-        gap = np.ones(codes.shape[1])
-        if feature.spread:
-            gap = np.abs(feature.numbers[codes[place]] - own[place]) / feature.spread
-        gap = np.where(codes[place] == OWN, 0.0, np.where(np.isnan(gap), 1.0, gap))
-        total += gap
-        weighted += weights.get(feature.name, 1.0) * gap
-    n_features = len(schema.features)
-    return (codes != OWN).sum(axis=0), total / n_features, weighted / n_features
-
-
-def allowed_rows(explainer, rows, person, codes, train):
-    """Which rows pass what is judged of whole rows."""
-    allowed = np.ones(codes.shape[1], dtype=bool)
-    names = [explainer.schema_.names[at] for at in explainer.schema_.mutable]
-    changed = codes != OWN
-    for constraint in explainer.constraints or ():
-        places = [names.index(n) for n in constraint.features] or list(range(len(names)))
-        if constraint.kind == "max_changes":
-            allowed &= changed[places].sum(axis=0) <= constraint.n
-        elif constraint.kind == "together":
-            allowed &= np.isin(changed[places].sum(axis=0), [0, len(places)])
-    if explainer.exclude_training_rows:
-        frame = rows.compose(np.full(codes.shape[1], person), codes, rows.tables)
-        known = {tuple(map(str, row)) for row in train.astype(object).itertuples(index=False)}
-        cells = frame.astype(object).itertuples(index=False)
-        allowed &= np.array([tuple(map(str, row)) not in known for row in cells], dtype=bool)
-    return allowed
-
-
-def best_of_all(explainer, people, person, train):
-    """Sorted costs of all that one person might get, and how many rows could be drawn."""
-    rows = explainer.schema_.encode(people)
-    codes = every_row(explainer, rows, person)
-    codes = codes[:, drawable(explainer, rows, person, codes)]
-    sparsity, gower, weighted = costs_of(explainer, rows, person, codes)
-    frame = rows.compose(np.full(codes.shape[1], person), codes, rows.tables)
-    if not explainer.constraints:
-        assert np.isfinite(
-            explainer.generator_.log_likelihood(explainer.schema_.encode(frame))
-        ).all()
-    keep = explainer.decision_.score(frame).valid
-    keep &= allowed_rows(explainer, rows, person, codes, train) & (sparsity > 0)
-    if explainer.max_sparsity is not None:
-        keep &= sparsity <= explainer.max_sparsity
-    if explainer.max_distance is not None:
-        keep &= weighted <= explainer.max_distance
-    ordered = sorted(zip(sparsity[keep], weighted[keep], gower[keep], strict=True))
-    return ordered, int((sparsity > 0).sum())
 
 
 @st.composite
@@ -234,15 +64,20 @@ def searches(draw, max_rows=14):
             condition_on_decision=draw(st.booleans()),
         ),
         constraints=written or None,
-        search="exact",
+        search=ExactSearch(
+            max_sparsity=draw(st.none() | st.integers(0, 2)),
+            max_distance=draw(st.none() | st.sampled_from([0.05, 0.3])),
+        ),
         n_counterfactuals=draw(st.integers(1, 3)),
-        max_sparsity=draw(st.none() | st.integers(0, 2)),
-        max_distance=draw(st.none() | st.sampled_from([0.05, 0.3])),
         exclude_training_rows=draw(st.booleans()),
         random_state=draw(st.integers(0, 9)),
     ).fit(case.train)
     assume(explainer.n_desired_)
     return case, explainer
+
+
+def constraints_of(explainer):
+    return Constraints.bind(explainer.constraints, explainer.schema_)
 
 
 def same_costs(got, expected):
@@ -258,6 +93,7 @@ def test_answers_are_the_best_of_every_row_that_could_be_drawn(search):
     result = answers(explainer, case.people)
 
     assert result.measures["proven"].all()
+    unbounded = set(bounds_of(explainer).values()) == {None}
     for person, status in enumerate(result.people["status"]):
         if status == "already desired":
             continue
@@ -265,25 +101,25 @@ def test_answers_are_the_best_of_every_row_that_could_be_drawn(search):
         expected = [(n, gower) for n, _, gower in ordered[: explainer.n_counterfactuals]]
         mine = result.measures[result.owner == person]
         got = list(zip(mine["sparsity"], mine["gower"], strict=True))
-        if explainer._bind(None).weights is None:
+        if constraints_of(explainer).weights is None:
             assert same_costs(got, expected)
         else:
             assert [n for n, _ in got] == [n for n, _ in expected]
         assert not result.frame[result.owner == person].duplicated().any()
         reason = result.people["reason"].iloc[person]
         assert reason.startswith("proven: no row") == (not expected)
-        bounded = explainer._bind(None).of_rows, explainer.max_sparsity, explainer.max_distance
-        if not expected and bounded == ([], None, None):
+        if not expected and not constraints_of(explainer).of_rows and unbounded:
             assert f"({n_rows} rows," in reason
 
 
 @given(searches(max_rows=40), st.sampled_from(["fast", "paper"]), st.sampled_from([50, 1500]))
 def test_no_number_of_draws_finds_anything_better(search, name, n_samples):
     case, explainer = search
-    assume(explainer._bind(None).weights is None)
+    assume(constraints_of(explainer).weights is None)
     exact = answers(explainer, case.people)
 
-    drawn = answers(explainer.set_params(search=name, n_samples=n_samples), case.people)
+    drawing = bounded(name, n_samples=n_samples, max_samples=None, **bounds_of(explainer))
+    drawn = answers(explainer.set_params(search=drawing), case.people)
 
     for person in range(len(case.people)):
         ours, theirs = (
@@ -307,7 +143,7 @@ def test_no_number_of_draws_finds_anything_better(search, name, n_samples):
 @settings(max_examples=50)
 def test_blocks_threads_order_and_company_change_nothing(search, other_settings, kind):
     case, explainer = search
-    explainer.set_params(search=kind)
+    explainer.set_params(search=bounded(kind, **bounds_of(explainer)))
     plain = answers(explainer, case.people)
     turned = answers(explainer, case.people.iloc[::-1])
     alone = [answers(explainer, case.people.iloc[[at]]) for at in range(len(case.people))]
@@ -391,9 +227,9 @@ def test_who_cannot_be_helped_is_told_so_with_the_number_of_rows_that_show_it():
 @pytest.mark.parametrize(
     ("bounds", "told"),
     [
-        ({"max_sparsity": 1}, " with at most 1 changes"),
+        ({"search": ExactSearch(max_sparsity=1)}, " with at most 1 changes"),
         ({"constraints": [c.max_changes(1)]}, " with at most 1 changes"),
-        ({"max_distance": 0.1}, " within a distance of 0.1"),
+        ({"search": ExactSearch(max_distance=0.1)}, " within a distance of 0.1"),
     ],
 )
 def test_the_reason_names_the_bounds_within_which_all_rows_were_looked_at(bounds, told):
@@ -402,8 +238,7 @@ def test_the_reason_names_the_bounds_within_which_all_rows_were_looked_at(bounds
         lambda rows: 1.0 * ((rows["salary"] > 6) & (rows["age"] > 30)),
         (1, 1),
         generator=TreeChain(min_samples_leaf=20),
-        search="exact",
-        **bounds,
+        **({"search": "exact"} | bounds),
     ).fit(train)
 
     result = answers(explainer, pd.DataFrame({"age": [30], "salary": [2]}))
@@ -535,8 +370,6 @@ class Other:
             "the generator Halves does not declare the capability 'enumeration'",
         ),
         ({"diversity": 0.5, "n_counterfactuals": 2}, "diversity must be None, got 0.5"),
-        ({"rank_by": ["distance"]}, r"rank_by must be \('sparsity', 'distance'\), got"),
-        ({"tolerance": 0.1}, "tolerance must be 0.0, got 0.1"),
         ({"distance": Other()}, "distance must be 'gower', got 'other'"),
         ({"distance": Far()}, "distance must be 'gower', got 'far'"),
     ],

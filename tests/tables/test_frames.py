@@ -16,6 +16,7 @@ from sklearn.preprocessing import OrdinalEncoder
 
 from kinds import KINDS, SIZES, cells, pa, pl, records, scores, take, types_of
 from mcce import MCCE
+from searches import bounded
 
 
 class Picky(BaseEstimator):
@@ -178,7 +179,7 @@ def test_a_pipeline_trained_on_polars_explains_polars_as_one_on_pandas_explains_
 
 def test_tables_about_the_answers_have_their_labels_as_columns():
     train = KINDS["polars"]()
-    explainer = fitted("polars", "binary", n_counterfactuals=2, max_sparsity=1)
+    explainer = fitted("polars", "binary", n_counterfactuals=2, search=bounded(max_sparsity=1))
     given = train[30:70]
 
     with pytest.warns(UserWarning, match="no counterfactual"):

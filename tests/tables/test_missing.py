@@ -15,6 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 from mcce import MCCE, PredictorError
+from searches import bounded
 
 N_TRAIN = 48
 DAYS = pd.to_datetime(["2024-01-05", "2024-01-01"])
@@ -111,7 +112,7 @@ def test_a_mutable_cell_keeps_its_dtype_and_takes_training_values_only(name, whe
     train, given = table(name, in_training), table(name, in_people)[:20]
     before = given.copy(deep=True)
 
-    result = explainer(rank_by=["distance"]).fit(train).explain(given)
+    result = explainer(search=bounded(rank_by=["distance"])).fit(train).explain(given)
 
     assert len(result.frame) > 5
     pd.testing.assert_series_equal(result.frame.dtypes, given.dtypes)

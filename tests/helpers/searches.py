@@ -1,0 +1,37 @@
+"""Searches with some of their parameters changed, and what they find."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from typing import Any
+
+import pandas as pd
+
+from mcce import MCCE, Counterfactuals, ExactSearch, McceWarning, Search
+from mcce.search.config import find_search
+
+
+def bounded(search: Any = "paper", **changes: Any) -> Search | ExactSearch:
+    """A search, by name or as an object, with some parameters changed."""
+    return replace(find_search(search), **changes)
+
+
+def bounds_of(explainer: MCCE) -> dict[str, Any]:
+    """The bounds on changes and distance that an explainer's search sets."""
+    search = find_search(explainer.search)
+    return {"max_sparsity": search.max_sparsity, "max_distance": search.max_distance}
+
+
+def explain(explainer: MCCE, people: Any, **more: Any) -> Counterfactuals:
+    """What a search finds, without its warnings."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", McceWarning)
+        return explainer.explain(people, **more)
+
+
+def assert_same(one: Counterfactuals, other: Counterfactuals) -> None:
+    """The same answers for the same people, to the bit."""
+    pd.testing.assert_frame_equal(one.frame, other.frame, check_exact=True)
+    pd.testing.assert_frame_equal(one.measures, other.measures, check_exact=True)
+    pd.testing.assert_frame_equal(one.people, other.people, check_exact=True)
