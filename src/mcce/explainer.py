@@ -181,7 +181,7 @@ class MCCE(Estimator):
             constraints=self.constraints,
             plausibility=find_search(self.search).needs.plausibility,
             training_rows=bool(self.exclude_training_rows),
-            seed=_seed(self.random_state),
+            random_state=self.random_state,
             n_jobs=self.n_jobs,
             verbose=bool(self.verbose),
             parameters=learned_parameters(self),
@@ -222,10 +222,8 @@ class MCCE(Estimator):
 
         Raises
         ------
-        NotFittedError
-            If the explainer is not fitted, or a parameter that ``fit`` depends on was changed.
-        ParameterError, SchemaError, ConstraintError, PredictorError
-            If a parameter, a column, a constraint or the predictor cannot be used.
+        McceError
+            If the explainer is not fitted, or a parameter, column or constraint cannot be used.
 
         Warns
         -----
@@ -235,12 +233,9 @@ class MCCE(Estimator):
         """
         fitted = self._check_ready()
         if callback is not None and not callable(callback):
-            raise ParameterError(
-                f"callback must be a function of the progress or None, got {callback!r}."
-            )
+            raise ParameterError(f"callback must be None or a function, got {callback!r}.")
         clock = Clock()
-        bound = self._bind(constraints)
-        rows = fitted.schema.encode(X)
+        bound, rows = self._bind(constraints), fitted.schema.encode(X)
         clock.stop("encode")
         scored = fitted.decision.score(rows.frame)
         clock.stop("decision")
@@ -270,8 +265,7 @@ class MCCE(Estimator):
         frame
             One row per person without an answer and thing that could be lifted: ``factual``,
             ``lifted``, ``kind`` ("constraint", "bound" or "immutable"), whether the person is then
-            ``answered``, and the ``sparsity`` and ``gower`` of the best answer. It is the kind of
-            frame that ``X`` is.
+            ``answered``, and the ``sparsity`` and ``gower`` of the best answer.
 
         Raises
         ------
@@ -328,10 +322,8 @@ class MCCE(Estimator):
 
         Raises
         ------
-        NotFittedError
-            If the explainer is not fitted, or a parameter that ``fit`` depends on was changed.
-        ParameterError
-            If a parameter cannot have its value.
+        NotFittedError, ParameterError
+            If the explainer is not fitted, or a parameter cannot have its value.
         """
         fitted = self._check_ready()
         check_trial(n_perturbations, scale, random_state)
@@ -355,10 +347,8 @@ class MCCE(Estimator):
 
         Raises
         ------
-        NotFittedError
-            If the explainer is not fitted.
-        ParameterError
-            If the generator has no density.
+        NotFittedError, ParameterError
+            If the explainer is not fitted, or its generator has no density.
         """
         fitted = self._check_fitted()
         generator = require(fitted.generator, "density", "log_likelihood needs densities of rows")
@@ -367,8 +357,8 @@ class MCCE(Estimator):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted explainer, without its predictor, to a file for :func:`mcce.load`.
 
-        The file holds no code. It holds training values, feature by feature; whole training rows
-        only with ``exclude_training_rows``, and whole accepted ones with a search that uses them.
+        The file holds no code, but training values by feature; whole training rows only with
+        ``exclude_training_rows``, and whole accepted ones with a search that uses them.
 
         Parameters
         ----------
@@ -377,12 +367,8 @@ class MCCE(Estimator):
 
         Raises
         ------
-        NotFittedError
-            If the explainer is not fitted, or a parameter that ``fit`` depends on was changed.
-        SavedFileError
-            If the file cannot be written.
-        ParameterError
-            If a parameter cannot be saved.
+        NotFittedError, SavedFileError, ParameterError
+            If the explainer is not fitted, or the file or a parameter cannot be written.
         """
         fitted = self._check_ready()
         parameters = self.get_params(deep=False)
@@ -395,15 +381,7 @@ class MCCE(Estimator):
         return Constraints.bind(self.constraints, schema).joined(Constraints.bind(more, schema))
 
     def _settings(self) -> Settings:
-        return Settings(
-            search=find_search(self.search),
-            n_samples=self.n_samples,
-            n_counterfactuals=self.n_counterfactuals,
-            diversity=self.diversity,
-            exclude_training_rows=bool(self.exclude_training_rows),
-            memory=self.memory,
-            n_jobs=self.n_jobs,
-        )
+        return Settings.from_parameters(self.get_params(deep=False))
 
     def _search(
         self,
@@ -420,10 +398,3 @@ class MCCE(Estimator):
             return search(fitted, self._settings(), constraints, rows, people, on_progress)
         finally:
             bar.close()
-
-
-def _seed(random_state: int | None) -> int:
-    """The seed itself, or a fresh one from the operating system."""
-    if random_state is None:
-        return int(np.random.SeedSequence().generate_state(1, np.uint64)[0])
-    return int(random_state)

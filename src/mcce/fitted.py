@@ -76,7 +76,7 @@ def learn(
     constraints: Any,
     plausibility: bool,
     training_rows: bool,
-    seed: int,
+    random_state: int | None,
     n_jobs: int | None,
     verbose: bool,
     parameters: Mapping[str, Any],
@@ -93,7 +93,7 @@ def learn(
         The model of step 1 and the distance, not fitted yet.
     plausibility, training_rows
         Whether to learn what accepted rows look like, and to keep the training rows.
-    seed, n_jobs, verbose
+    random_state, n_jobs, verbose
         Seed of all draws, threads, and whether to show progress.
     parameters
         The explainer's parameters that the result depends on.
@@ -103,7 +103,7 @@ def learn(
     Fitted
         What was learned.
     """
-    clock = Clock()
+    clock, seed = Clock(), _seed(random_state)
     rows = Schema.learn_rows(X, immutable=immutable, kinds=kinds, feature_names=feature_names)
     schema = rows.schema
     Constraints.bind(constraints, schema)
@@ -130,3 +130,10 @@ def learn(
         parameters=parameters,
         seconds=clock.seconds,
     )
+
+
+def _seed(random_state: int | None) -> int:
+    """The seed itself, or a fresh one from the operating system."""
+    if random_state is None:
+        return int(np.random.SeedSequence().generate_state(1, np.uint64)[0])
+    return int(random_state)

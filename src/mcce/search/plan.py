@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ from ..postprocess.filters import ExcludeTrainingRows, InSupport, ObeysConstrain
 from ..postprocess.ranking import Ranking
 from ..protocols import Callback, CandidateFilter, Distance, RowFilter
 from ..tables.schema import EncodedRows
-from .config import ExactSearch, Search
+from .config import ExactSearch, Search, find_search
 from .exact import ExactStage
 from .outcome import Outcome
 from .proof import ExactSettings
@@ -63,6 +63,12 @@ class Settings:
     exclude_training_rows: bool = False
     memory: float = 256.0
     n_jobs: int | None = None
+
+    @classmethod
+    def from_parameters(cls, parameters: Mapping[str, Any]) -> Settings:
+        """The settings among the parameters of an explainer."""
+        named = {field.name: parameters[field.name] for field in fields(cls)}
+        return cls(**named | {"search": find_search(parameters["search"])})
 
 
 def search(
