@@ -28,6 +28,7 @@ from mcce.candidates import Draws
 from mcce.experiments.case import Case
 from mcce.experiments.predictors import Floats
 from mcce.kernels import BoolArray, Codes, IntArray, WordArray
+from mcce.protocols import Capabilities
 from mcce.tables.schema import EncodedRows
 from measure import cpu
 from predictors import N_EPOCHS
@@ -108,11 +109,14 @@ class RealRows(BaseEstimator):
     mutable values of any accepted row.
     """
 
+    capabilities = Capabilities()
+
     def fit(
         self,
         rows: EncodedRows,
         decision: BoolArray,
         *,
+        seed: int = 0,
         n_jobs: int | None = 1,
         verbose: bool = False,
     ) -> RealRows:
