@@ -1,13 +1,13 @@
-"""The same algorithm as scikit-learn and NumPy do it well: what our speed is held against.
+"""An efficient implementation with scikit-learn and NumPy, the baseline of the speed benchmark.
 
 Paper, Algorithm 1. Levels are ordinal codes, one tree per mutable feature, all candidates of a
-block of people go down a tree in one call, and the paper's three filters run on whole arrays.
-Columns stand in working order (decision, immutable, mutable), so that the predictors of every tree
-are a view of one matrix. Rows must be complete.
+block of factuals descend a tree in one call, and the paper's three filters run on whole arrays.
+Columns are ordered decision, immutable, mutable, so that the inputs of every tree are a view of
+one matrix. Rows must be complete.
 
-Measured and left out: scikit-learn's checks before each descent (5 to 10 % of generation); on
-Adult also one block for all people and matrices by row, both slower. Taking out equal candidates
-before asking the network wins 2 % on German, nothing on Adult, and loses 3 % on FICO.
+Left out after measuring: scikit-learn's checks before each descent (5 to 10 % of generation); on
+Adult one block for all factuals and row-major matrices, both slower. Removing equal candidates
+before scoring gains 2 % on German Credit, nothing on Adult, and loses 3 % on FICO.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from cases import Case
-from predictors import Floats
+from mcce.experiments.case import Case
+from mcce.experiments.predictors import Floats
 
 Ints: TypeAlias = NDArray[np.int64]
 Matrix: TypeAlias = NDArray[np.float32]
@@ -40,13 +40,13 @@ class Column:
     spread: float
 
     def encode(self, cells: pd.Series[Any]) -> Floats:
-        """Numbers as they are, levels as ordinal codes."""
+        """Numbers unchanged, levels as ordinal codes."""
         if self.levels is None:
             return cells.to_numpy(dtype=np.float64)
         return pd.Categorical(cells, self.levels).codes.astype(np.float64)
 
     def decode(self, values: Floats) -> Floats | pd.Categorical:
-        """Cells that a predictor understands."""
+        """Cells in the form that predictors expect."""
         if self.levels is None:
             return values
         return pd.Categorical.from_codes(values.astype(np.int16), self.levels)
@@ -62,7 +62,7 @@ class Leaves:
     count: Ints
 
     def draw(self, matrix: Matrix, rng: np.random.Generator) -> Floats:
-        """For each row a training value of the leaf it reaches."""
+        """Draw a training value of the leaf that each row reaches."""
         leaf = self.tree.apply(matrix)
         offset = (rng.random(leaf.size) * self.count[leaf]).astype(np.int64)
         return self.values[self.start[leaf] + offset]
@@ -70,7 +70,7 @@ class Leaves:
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """What step 1 learned, and the CPU seconds it took."""
+    """The fitted model of step 1, and its CPU seconds."""
 
     case: Case
     columns: list[Column]
@@ -79,8 +79,8 @@ class Model:
 
 
 @dataclass(frozen=True, eq=False)
-class Answers:
-    """One counterfactual for everybody who has any, what it costs, and CPU seconds by step."""
+class BaselineResult:
+    """One counterfactual per explained factual, its costs, and CPU seconds by step."""
 
     frame: pd.DataFrame
     sparsity: Ints
@@ -104,7 +104,7 @@ def fit(case: Case) -> Model:
 
 
 def grow(matrix: Matrix, responses: Sequence[Floats], by_level: Sequence[bool]) -> list[Any]:
-    """scikit-learn's trees: the last columns of the matrix, each given all columns before it."""
+    """Trees of scikit-learn: the last columns of the matrix, each given all columns before it."""
     given = matrix.shape[1] - len(responses)
     trees = []
     for place, (response, levels) in enumerate(zip(responses, by_level, strict=True)):
@@ -114,11 +114,11 @@ def grow(matrix: Matrix, responses: Sequence[Floats], by_level: Sequence[bool]) 
     return trees
 
 
-def explain(model: Model, people: pd.DataFrame, *, seed: int = 0) -> Answers:
-    """Steps 2 and 3 for people who do not have the desired decision."""
+def explain(model: Model, factuals: pd.DataFrame, *, seed: int = 0) -> BaselineResult:
+    """Steps 2 and 3 for factuals that do not have the desired decision."""
     rng = np.random.default_rng(seed)
     started = time.process_time()
-    own = encode(model.columns, people)
+    own = encode(model.columns, factuals)
     seconds = {"encode": time.process_time() - started, "generate": 0.0, "post": 0.0}
     parts = []
     for block in blocks(model, own):
@@ -129,19 +129,19 @@ def explain(model: Model, people: pd.DataFrame, *, seed: int = 0) -> Answers:
         seconds["generate"] += generated - started
         seconds["post"] += time.process_time() - generated
     chosen, sparsity, l1 = (np.concatenate(part, axis=-1) for part in zip(*parts, strict=True))
-    frame = _frame(model, chosen).astype(people.dtypes.to_dict())
-    return Answers(frame, sparsity, l1, seconds)
+    frame = _frame(model, chosen).astype(factuals.dtypes.to_dict())
+    return BaselineResult(frame, sparsity, l1, seconds)
 
 
 def blocks(model: Model, own: Floats) -> Iterator[Floats]:
-    """The encoded people, so many at a time that memory and caches bear it."""
+    """The encoded factuals in blocks that fit into memory and caches."""
     size = max(1, ROWS_PER_BLOCK // model.case.n_samples)
     for start in range(0, own.shape[1], size):
         yield own[:, start : start + size]
 
 
 def generate(model: Model, own: Floats, rng: np.random.Generator) -> Floats:
-    """Step 2: K candidates for each person, shape (n_features, n_people * K)."""
+    """Step 2: K candidates per factual, shape (n_features, n_factuals * K)."""
     n_fixed = len(model.case.immutable)
     n_rows = own.shape[1] * model.case.n_samples
     values = np.empty((len(model.columns), n_rows))
@@ -155,14 +155,14 @@ def generate(model: Model, own: Floats, rng: np.random.Generator) -> Floats:
 
 
 def encode(columns: Sequence[Column], frame: pd.DataFrame) -> Floats:
-    """Rows in working order, shape (n_features, n_rows)."""
+    """Rows as codes, shape (n_features, n_rows)."""
     return np.stack([column.encode(frame[column.name]) for column in columns])
 
 
 def _choose(model: Model, own: Floats, candidates: Floats) -> tuple[Floats, Ints, Floats]:
-    """Step 3: the valid candidates, of them the sparsest, of them the nearest, of them the first.
+    """Step 3: among the valid candidates the sparsest, then the nearest, then the first.
 
-    Gives the chosen candidates, their sparsity and their distance.
+    Returns the chosen candidates, their sparsity and their distance.
     """
     shape = own.shape[1], model.case.n_samples
     valid = model.case.decide(_frame(model, candidates)).reshape(shape)
@@ -183,7 +183,7 @@ def _choose(model: Model, own: Floats, candidates: Floats) -> tuple[Floats, Ints
 
 
 def learn(cells: pd.Series[Any]) -> Column:
-    """A feature as a column of training data shows it."""
+    """Learn the encoding of a training column."""
     name = str(cells.name)
     if pd.api.types.is_numeric_dtype(cells):
         return Column(name, None, float(cells.max() - cells.min()))
@@ -191,7 +191,7 @@ def learn(cells: pd.Series[Any]) -> Column:
 
 
 def _leaves(tree: Any, matrix: Matrix, response: Floats) -> Leaves:
-    """Training values leaf by leaf."""
+    """The training values of each leaf."""
     leaf = tree.apply(matrix[:, : tree.n_features])
     count = np.bincount(leaf, minlength=tree.node_count)
     return Leaves(tree, response[np.argsort(leaf, kind="stable")], np.cumsum(count) - count, count)

@@ -1,4 +1,4 @@
-"""Clocks, tables and the machine: what every block of the bench needs."""
+"""Clocks, tables and machine description for all benchmarks."""
 
 from __future__ import annotations
 
@@ -17,8 +17,10 @@ from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
+import mcce
+
 OUT = Path(__file__).resolve().parents[1] / "out" / "bench"
-# A short measurement is repeated more often than asked, up to so often and so long.
+# Short measurements are repeated more often, up to these limits.
 MAX_REPEATS = 10
 SECONDS_FOR_MORE = 3.0
 
@@ -28,7 +30,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class Table:
-    """One block of the report."""
+    """One table of the report."""
 
     title: str
     headings: Sequence[str]
@@ -43,20 +45,20 @@ class Table:
         return "\n".join([*lines, *(["", self.note] if self.note else []), ""])
 
 
-def say(text: str) -> None:
-    """A line about how far we are."""
+def log(text: str) -> None:
+    """Write a progress line."""
     print(f"[{time.strftime('%H:%M:%S')}] {text}", file=sys.stderr, flush=True)
 
 
 def cpu(work: Callable[[], Result]) -> tuple[float, Result]:
-    """CPU seconds of a piece of work, and what it gave."""
+    """CPU seconds of a call, and its result."""
     started = time.process_time()
     result = work()
     return time.process_time() - started, result
 
 
 def wall(work: Callable[[], Result]) -> tuple[float, Result]:
-    """Seconds on the clock of a piece of work, and what it gave."""
+    """Wall-clock seconds of a call, and its result."""
     started = time.perf_counter()
     result = work()
     return time.perf_counter() - started, result
@@ -65,7 +67,7 @@ def wall(work: Callable[[], Result]) -> tuple[float, Result]:
 def interleave(
     title: str, contenders: Mapping[str, Callable[[], Seconds]], repeats: int
 ) -> dict[str, Seconds]:
-    """The quickest run of each contender, by step; they take turns."""
+    """The fastest run of each contender, by step; contenders alternate."""
     runs: dict[str, list[Seconds]] = {name: [] for name in contenders}
     started = time.perf_counter()
     for turn in range(max(repeats, MAX_REPEATS)):
@@ -76,8 +78,8 @@ def interleave(
             gc.collect()
             runs[name].append(work())
     best = {name: min(taken, key=lambda run: sum(run.values())) for name, taken in runs.items()}
-    told = ", ".join(f"{name} {sum(run.values()):.3f} s" for name, run in best.items())
-    say(f"{title}: {told} (of {len(next(iter(runs.values())))})")
+    summary = ", ".join(f"{name} {sum(run.values()):.3f} s" for name, run in best.items())
+    log(f"{title}: {summary} (of {len(next(iter(runs.values())))})")
     return best
 
 
@@ -93,24 +95,25 @@ def times(slow: float, fast: float) -> str:
 
 
 def machine() -> dict[str, str]:
-    """Where and with what this was measured."""
+    """Machine, library versions and date of the measurement."""
     return {
         "cpu": _cpu_name(),
         "architecture": platform.machine(),
         "cores": str(os.cpu_count()),
         "python": platform.python_version(),
-        **{name: version(name) for name in ("mcce", "numpy", "pandas", "scikit-learn")},
+        "mcce": mcce.__version__,
+        **{name: version(name) for name in ("numpy", "pandas", "scikit-learn")},
         "date": time.strftime("%Y-%m-%d"),
     }
 
 
 def write(tables: Sequence[Table], name: str = "speed", **numbers: Any) -> None:
-    """Everything measured so far, for readers and for programs, who may want numbers too."""
+    """Write all tables as Markdown and, with further numbers, as JSON."""
     OUT.mkdir(parents=True, exist_ok=True)
     where = machine()
-    told = ", ".join(f"{name} {value}" for name, value in where.items())
+    line = ", ".join(f"{name} {value}" for name, value in where.items())
     text = "\n".join(
-        [f"# {name.capitalize()}\n\n{told}\n", *(table.markdown() for table in tables)]
+        [f"# {name.capitalize()}\n\n{line}\n", *(table.markdown() for table in tables)]
     )
     (OUT / f"{name}.md").write_text(text, encoding="utf-8")
     report = {"machine": where, "tables": [asdict(table) for table in tables], **numbers}
@@ -122,10 +125,10 @@ def _line(cells: Sequence[str]) -> str:
 
 
 def _cpu_name() -> str:
-    """What lscpu calls the processor."""
+    """The name of the processor by lscpu."""
     try:
-        told = subprocess.run(["lscpu"], capture_output=True, text=True, check=True).stdout
+        output = subprocess.run(["lscpu"], capture_output=True, text=True, check=True).stdout
     except (OSError, subprocess.CalledProcessError):
         return platform.processor() or "unknown"
-    names = [line.split(":", 1)[1].strip() for line in told.splitlines() if "Model name" in line]
+    names = [line.split(":", 1)[1].strip() for line in output.splitlines() if "Model name" in line]
     return names[0] if names else "unknown"

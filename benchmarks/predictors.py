@@ -1,7 +1,7 @@
-"""Black boxes of the bench: small networks, a forest and boosted trees, on raw columns.
+"""Predictors of the benchmarks: small networks, a forest and boosted trees on raw columns.
 
-Takes training rows and what happened; gives callables from a frame to P(desired). What was trained
-is kept under ``out/bench``, so that a second run finds it there.
+Takes training rows and their outcomes; gives callables from a frame to P(desired). Trained models
+are cached in ``out/bench``.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import joblib
 import numpy as np
@@ -23,40 +23,33 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import roc_auc_score
 from sklearn.neural_network import MLPClassifier
 
-from measure import OUT, say
+from mcce.experiments.predictors import (
+    LEAST_AUC,
+    ROWS_PER_BLOCK,
+    Floats,
+    NetworkSettings,
+    split_rows,
+)
+from measure import OUT, log
 
-Floats: TypeAlias = NDArray[np.float64]
-Predictor: TypeAlias = Callable[[pd.DataFrame], Floats]
-
-# So many rows at a time stay in the cache: twice as fast on a million rows.
-ROWS_PER_PIECE = 20_000
+# Below this number of rows, comparing Python strings is faster than Arrow.
 FEW_ROWS = 5_000
 N_EPOCHS = 20
-LEAST_AUC = 0.6
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """Sizes of a network and how it is trained, as the paper has them."""
-
-    hidden: tuple[int, ...]
-    batch: int
-    rate: float
 
 
 @dataclass(frozen=True, eq=False)
 class Network:
-    """Standardise, ReLU layers, sigmoid; the arrays are those of ``shared/reference``."""
+    """Standardisation, ReLU layers and a sigmoid; arrays as in ``shared/reference``."""
 
     arrays: dict[str, NDArray[Any]]
 
     def __call__(self, frame: pd.DataFrame) -> Floats:
         """P(desired) of each row."""
-        if len(frame) <= ROWS_PER_PIECE:
+        if len(frame) <= ROWS_PER_BLOCK:
             return self._scores(frame)
-        starts = range(0, len(frame), ROWS_PER_PIECE)
-        pieces = (frame.iloc[start : start + ROWS_PER_PIECE] for start in starts)
-        return np.concatenate([self._scores(piece) for piece in pieces])
+        starts = range(0, len(frame), ROWS_PER_BLOCK)
+        blocks = (frame.iloc[start : start + ROWS_PER_BLOCK] for start in starts)
+        return np.concatenate([self._scores(block) for block in blocks])
 
     def _scores(self, frame: pd.DataFrame) -> Floats:
         hidden = design(frame, self._inputs) - self.arrays["natural_mean"]
@@ -91,10 +84,10 @@ class Forest:
 
 @dataclass(frozen=True, eq=False)
 class Boosting:
-    """Boosted trees that split by sets of levels; ``levels`` is None for a number.
+    """Boosted trees with categorical splits; ``levels`` is None for a number.
 
-    The levels are numbered here: scikit-learn's own encoders take three times as long as the trees
-    for a few rows, and would slow down most who ask for few at a time.
+    Levels are encoded here because scikit-learn's encoders take three times as long as the trees
+    for a few rows, which would penalise methods that score few rows at a time.
     """
 
     levels: dict[str, pd.Index[Any] | None]
@@ -105,7 +98,7 @@ class Boosting:
         return self.trees.predict_proba(self.design(frame))[:, 1]
 
     def design(self, frame: pd.DataFrame) -> Floats:
-        """Numbers as they are, levels as their numbers."""
+        """Numbers unchanged, levels as codes."""
         matrix = np.empty((len(self.levels), len(frame)))
         for row, (column, levels) in zip(matrix, self.levels.items(), strict=True):
             cells = frame[column]
@@ -120,54 +113,54 @@ def read_network(path: Path) -> Network:
 
 
 def train_network(
-    name: str, rows: pd.DataFrame, good: NDArray[np.bool_], recipe: Recipe
+    name: str, rows: pd.DataFrame, outcome: NDArray[np.bool_], settings: NetworkSettings
 ) -> Network:
-    """A network that tells good from bad on raw columns, or the one kept from before."""
+    """Train a network on raw columns, or load the cached one."""
     path = OUT / f"{name}.npz"
     if not path.exists():
-        say(f"training the network of {name}")
+        log(f"training the network of {name}")
         path.parent.mkdir(parents=True, exist_ok=True)
-        arrays = _train(rows, good, recipe)
+        arrays = _train(rows, outcome, settings)
         np.savez(path, allow_pickle=False, **arrays)
-        say(f"its test AUC is {float(arrays['auc']):.3f}")
+        log(f"its test AUC is {float(arrays['auc']):.3f}")
     return read_network(path)
 
 
-def train_forest(name: str, rows: pd.DataFrame, good: NDArray[np.bool_]) -> Forest:
-    """The paper's forest of 200 trees, or the one kept from before."""
+def train_forest(name: str, rows: pd.DataFrame, outcome: NDArray[np.bool_]) -> Forest:
+    """Train the paper's forest of 200 trees, or load the cached one."""
     inputs = _input_names(rows)
 
     def grow() -> Any:
         forest = RandomForestClassifier(200, min_samples_split=3, random_state=0, n_jobs=-1)
-        train, _ = _split(len(rows))
-        forest.fit(design(rows, inputs)[train], good[train])
+        train, _ = split_rows(len(rows))
+        forest.fit(design(rows, inputs)[train], outcome[train])
         return forest.set_params(n_jobs=1)
 
-    return Forest(inputs, kept(name, grow))
+    return Forest(inputs, cached(name, grow))
 
 
-def train_boosting(name: str, rows: pd.DataFrame, good: NDArray[np.bool_]) -> Boosting:
-    """Boosted trees on raw columns, levels as levels, or those kept from before."""
+def train_boosting(name: str, rows: pd.DataFrame, outcome: NDArray[np.bool_]) -> Boosting:
+    """Train boosted trees on raw columns, or load the cached ones."""
     texts = set(rows.select_dtypes(exclude="number").columns)
     levels = {
         str(name): pd.Index(sorted(rows[name].unique())) if name in texts else None
         for name in rows.columns
     }
     by_level = [column is not None for column in levels.values()]
-    train, _ = _split(len(rows))
+    train, _ = split_rows(len(rows))
 
     def boost() -> Any:
         trees = HistGradientBoostingClassifier(categorical_features=by_level, random_state=0)
-        return trees.fit(Boosting(levels, None).design(rows)[train], good[train])
+        return trees.fit(Boosting(levels, None).design(rows)[train], outcome[train])
 
-    return Boosting(levels, kept(name, boost))
+    return Boosting(levels, cached(name, boost))
 
 
-def kept(name: str, make: Callable[[], Any]) -> Any:
-    """What was made before under this name with this scikit-learn, or what is made now."""
+def cached(name: str, make: Callable[[], Any]) -> Any:
+    """The object cached under this name for this scikit-learn, made on first use."""
     path = OUT / f"{name}-{sklearn.__version__}.joblib"
     if not path.exists():
-        say(f"making {name}")
+        log(f"making {name}")
         path.parent.mkdir(parents=True, exist_ok=True)
         joblib.dump(make(), path, compress=3)
     return joblib.load(path)
@@ -187,7 +180,7 @@ def design(frame: pd.DataFrame, inputs: Sequence[str]) -> Floats:
 def _sources(
     inputs: tuple[str, ...], columns: tuple[str, ...]
 ) -> tuple[tuple[str, str | None], ...]:
-    """Column of each input, and the level it looks for."""
+    """Column of each input, and its level."""
     sources: list[tuple[str, str | None]] = []
     for name in inputs:
         column = max((c for c in columns if f"{name}_".startswith(f"{c}_")), key=len)
@@ -196,8 +189,7 @@ def _sources(
 
 
 def _cells(column: pd.Series[Any]) -> Any:
-    """A column as what is quickest to compare."""
-    # Comparing a few Python strings is over before Arrow has started.
+    """A column in the form that is fastest to compare."""
     few = len(column) < FEW_ROWS and not isinstance(column.dtype, pd.CategoricalDtype)
     return column.to_numpy() if few else column.array
 
@@ -213,36 +205,32 @@ def _input_names(rows: pd.DataFrame) -> list[str]:
     return names
 
 
-def _train(rows: pd.DataFrame, good: NDArray[np.bool_], recipe: Recipe) -> dict[str, NDArray[Any]]:
-    """Arrays of a trained network; a dead one is trained again from another seed."""
+def _train(
+    rows: pd.DataFrame, outcome: NDArray[np.bool_], settings: NetworkSettings
+) -> dict[str, NDArray[Any]]:
+    """Arrays of a trained network; a dead one is retrained from another seed."""
     inputs = _input_names(rows)
     matrix = design(rows, inputs)
     natural = np.array([name in rows.columns for name in inputs])
     mean = np.where(natural, matrix.mean(axis=0), 0.0)
     spread = np.where(natural, matrix.std(axis=0), 1.0)
     matrix = (matrix - mean) / spread
-    train, test = _split(len(rows))
+    train, test = split_rows(len(rows))
     for seed in range(10):
         model = MLPClassifier(
-            recipe.hidden,
-            batch_size=recipe.batch,
-            learning_rate_init=recipe.rate,
+            settings.hidden,
+            batch_size=settings.batch,
+            learning_rate_init=settings.rate,
             max_iter=N_EPOCHS,
             random_state=seed,
         )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            model.fit(matrix[train], good[train])
-        auc = float(roc_auc_score(good[test], model.predict_proba(matrix[test])[:, 1]))
+            model.fit(matrix[train], outcome[train])
+        auc = float(roc_auc_score(outcome[test], model.predict_proba(matrix[test])[:, 1]))
         if auc >= LEAST_AUC:
             break
     arrays = {"input_names": np.array(inputs), "natural_mean": mean, "natural_sd": spread}
     arrays |= {f"coef_{i}": coef for i, coef in enumerate(model.coefs_)}
     arrays |= {f"intercept_{i}": intercept for i, intercept in enumerate(model.intercepts_)}
     return arrays | {"auc": np.array(auc)}
-
-
-def _split(n_rows: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Three quarters to train on and the rest to test on."""
-    order = np.random.default_rng(0).permutation(n_rows)
-    return order[: n_rows * 3 // 4], order[n_rows * 3 // 4 :]

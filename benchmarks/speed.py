@@ -1,10 +1,10 @@
-"""How fast: ``make bench``.
+"""The speed benchmark: ``make bench``.
 
-CPU seconds of one thread in one process, ours and the baseline's taking turns, the quickest of at
-least three; memory, growth and rows asked beside them. Prints one Markdown table per block and
-writes all of them to ``out/bench/speed.md`` and ``speed.json``, after every block. "At least" and
-"at most" are what the project asks of itself. Data lie in a folder ``shared`` beside the checkout;
-what is not there is left out.
+CPU seconds of one thread in one process, ours and the baseline's alternating, the fastest of at
+least three runs; also memory, growth and predictor rows. Prints one Markdown table per block and
+writes all of them to ``out/bench/speed.md`` and ``speed.json`` after every block. "At least" and
+"at most" are requirements of the project. Data are in a folder ``shared`` next to the checkout;
+cases without data are skipped.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ import numpy as np
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 import baseline
-from cases import LOADERS, Case, gaussian, load, with_distinct_ages
+from cases import LOADERS, gaussian, load, with_distinct_ages
 from mcce import McceWarning, Schema, TreeChain
-from measure import Seconds, Table, cpu, interleave, machine, say, times, write
+from mcce.experiments.case import Case
+from measure import Seconds, Table, cpu, interleave, log, machine, times, write
 from scaling import Scope, growth_block, memory_block, threads_block
 
 FOUR = ("adult", "gmc", "fico", "german")
@@ -33,7 +34,7 @@ GENERATE_AT_LEAST = 4.0
 
 
 def main() -> None:
-    """Run the blocks asked for."""
+    """Run the selected blocks."""
     options = _options()
     repeats = 1 if options.quick else options.repeats
     scope = Scope(options.only, options.quick, repeats, options.million)
@@ -41,7 +42,7 @@ def main() -> None:
     tables: list[Table] = []
     print(", ".join(f"{name} {value}" for name, value in machine().items()), end="\n\n")
     warnings.simplefilter("ignore", McceWarning)
-    # Threads of BLAS spin while they wait, which would be counted as work.
+    # BLAS threads spin while they wait, which would count as CPU time.
     with threadpool_limits(1):
         for name in chosen:
             for table in BLOCKS[name](scope):
@@ -52,14 +53,14 @@ def main() -> None:
 
 
 def fit_block(scope: Scope) -> Iterator[Table]:
-    """Growing the trees, against scikit-learn's on the same matrix of codes."""
+    """Growing the trees, compared with scikit-learn on the same matrix of codes."""
     lines = []
     for case in _load(scope, FIT_AT_LEAST):
         best = interleave(f"trees of {case.name}", _fit_contenders(case), scope.repeats)
         theirs, ours, both = (run["trees"] for run in best.values())
-        asked = f"{FIT_AT_LEAST[case.name]:g}x"
+        bound = f"{FIT_AT_LEAST[case.name]:g}x"
         shape = f"{len(case.train)} x {case.train.shape[1]}"
-        numbers = [f"{theirs:.3f}", f"{ours:.3f}", times(theirs, ours), asked]
+        numbers = [f"{theirs:.3f}", f"{ours:.3f}", times(theirs, ours), bound]
         lines.append([case.name, shape, *numbers, f"{both:.3f}", times(theirs, both)])
     headings = ["trees", "rows x features", "scikit-learn s", "ours s", "ratio", "at least"]
     headings += ["unreachable branch grown s", "ratio then"]
@@ -92,18 +93,18 @@ def _fit_contenders(case: Case) -> dict[str, Callable[[], Seconds]]:
 
 
 def total_block(scope: Scope) -> Iterator[Table]:
-    """Fit and explain, against the baseline's."""
+    """Fit and explain, compared with the baseline."""
     lines, steps = [], {}
     for case in _load(scope, FOUR):
         duel = Duel(case)
-        best = duel.fight(scope.repeats)
-        asked = f"{TOTAL_AT_LEAST[case.name]:g}x"
-        black_box = f"{cpu(partial(case.predictor, case.train))[0]:.3f}"
-        lines.append([case.name, *duel.compare(best), asked, black_box, *duel.quality()])
+        best = duel.run(scope.repeats)
+        bound = f"{TOTAL_AT_LEAST[case.name]:g}x"
+        predictor = f"{cpu(partial(case.predictor, case.train))[0]:.3f}"
+        lines.append([case.name, *duel.compare(best), bound, predictor, *duel.quality()])
         steps[case.name] = duel.steps
-    headings = ["fit + explain", *DUEL_HEADINGS, "at least", "black box on training rows s"]
+    headings = ["fit + explain", *DUEL_HEADINGS, "at least", "predictor on training rows s"]
     headings += ["sparsity baseline / ours", "l1 baseline / ours"]
-    note = "Both sides ask the black box about the training rows: the seconds are in both."
+    note = "Both sides score the training rows; these seconds are included in both."
     yield Table("Fit and explain", headings, lines, note)
     names = list(dict.fromkeys(step for run in steps.values() for step in run))
     seconds = [
@@ -122,31 +123,31 @@ class Duel:
         self.case = case
         self.costs: dict[str, tuple[float, float]] = {}
         self.steps: dict[str, float] = {}
-        self.quickest = float("inf")
+        self.fastest = float("inf")
 
-    def fight(self, repeats: int) -> dict[str, Seconds]:
-        """The quickest run of each."""
+    def run(self, repeats: int) -> dict[str, Seconds]:
+        """The fastest run of each."""
         sides = {"baseline": self.baseline, "ours": self.ours}
         return interleave(f"fit + explain of {self.case.name}", sides, repeats)
 
     def baseline(self) -> Seconds:
         """CPU seconds of the baseline, by step."""
         model = baseline.fit(self.case)
-        seconds, answers = cpu(partial(baseline.explain, model, self.case.people))
-        assert self.case.decide(answers.frame).all(), "an answer of the baseline is not valid"
-        self.costs["baseline"] = float(answers.sparsity.mean()), float(answers.l1.mean())
-        generate = answers.seconds["generate"]
+        seconds, result = cpu(partial(baseline.explain, model, self.case.factuals))
+        assert self.case.decide(result.frame).all(), "a counterfactual of the baseline is not valid"
+        self.costs["baseline"] = float(result.sparsity.mean()), float(result.l1.mean())
+        generate = result.seconds["generate"]
         return {"fit": model.seconds, "generate": generate, "post": seconds - generate}
 
     def ours(self) -> Seconds:
         """Our CPU seconds, by method."""
         explainer = self.case.explainer()
         fit, _ = cpu(partial(explainer.fit, self.case.train))
-        seconds, result = cpu(partial(explainer.explain, self.case.people))
+        seconds, result = cpu(partial(explainer.explain, self.case.factuals))
         measures = result.measures
         self.costs["ours"] = float(measures["sparsity"].mean()), float(measures["l1"].mean())
-        if fit + seconds < self.quickest:
-            self.quickest = fit + seconds
+        if fit + seconds < self.fastest:
+            self.fastest = fit + seconds
             parts = {"fit": explainer.timings_, "people": result.timings}
             self.steps = {
                 f"{part}: {step}": spent
@@ -158,33 +159,33 @@ class Duel:
 
     def compare(self, best: dict[str, Seconds]) -> list[str]:
         """Seconds of both by step, and their ratio."""
-        told = [" / ".join(f"{spent:.3f}" for spent in run.values()) for run in best.values()]
-        whole = [sum(run.values()) for run in best.values()]
-        return [*told, times(*whole)]
+        seconds = [" / ".join(f"{spent:.3f}" for spent in run.values()) for run in best.values()]
+        totals = [sum(run.values()) for run in best.values()]
+        return [*seconds, times(*totals)]
 
     def quality(self) -> list[str]:
-        """Mean sparsity and l1 of both: chance differs, the method does not."""
+        """Mean sparsity and l1 of both: the draws differ, the method does not."""
         (few, near), (our_few, our_near) = self.costs["baseline"], self.costs["ours"]
         return [f"{few:.2f} / {our_few:.2f}", f"{near:.3f} / {our_near:.3f}"]
 
 
 def generate_block(scope: Scope) -> Iterator[Table]:
-    """Step 2 alone, nobody sharing candidates, against the baseline's."""
+    """Step 2 alone without shared candidates, compared with the baseline."""
     lines = []
     for adult in _load(scope, ("adult",)):
-        case = with_distinct_ages(adult, adult.people)
+        case = with_distinct_ages(adult, adult.factuals)
         best = interleave("generate alone", _generate_contenders(case), scope.repeats)
         theirs, ours = (run["generate"] for run in best.values())
-        n_draws = len(case.people) * case.n_samples * len(case.mutable)
+        n_draws = len(case.factuals) * case.n_samples * len(case.mutable)
         each = [f"{spent / n_draws * 1e9:.0f}" for spent in (theirs, ours)]
-        asked = f"{GENERATE_AT_LEAST:g}x"
+        bound = f"{GENERATE_AT_LEAST:g}x"
         lines.append(
             [
                 case.name,
                 f"{theirs:.3f}",
                 f"{ours:.3f}",
                 times(theirs, ours),
-                asked,
+                bound,
                 " / ".join(each),
             ]
         )
@@ -195,17 +196,17 @@ def generate_block(scope: Scope) -> Iterator[Table]:
 
 def _generate_contenders(case: Case) -> dict[str, Callable[[], Seconds]]:
     model = baseline.fit(case)
-    own = baseline.encode(model.columns, case.people)
+    own = baseline.encode(model.columns, case.factuals)
     explainer = case.explainer().fit(case.train)
-    given = explainer.schema_.encode(case.people).descent
+    given = explainer.schema_.encode(case.factuals).descent
     rng = np.random.default_rng(0)
-    keys = rng.integers(2**63, size=len(case.people), dtype=np.uint64)
+    keys = rng.integers(2**63, size=len(case.factuals), dtype=np.uint64)
     draws = np.arange(case.n_samples, dtype=np.int64)
 
     def theirs() -> Seconds:
-        chance = np.random.default_rng(0)
+        rng = np.random.default_rng(0)
         blocks = list(baseline.blocks(model, own))
-        spent = [cpu(partial(baseline.generate, model, block, chance))[0] for block in blocks]
+        spent = [cpu(partial(baseline.generate, model, block, rng))[0] for block in blocks]
         return {"generate": sum(spent)}
 
     def ours() -> Seconds:
@@ -215,41 +216,41 @@ def _generate_contenders(case: Case) -> dict[str, Callable[[], Seconds]]:
 
 
 def rows_block(scope: Scope) -> Iterator[Table]:
-    """Rows the predictor is asked about in the search, per person."""
+    """Rows that the predictor scores in the search, per person."""
     lines = []
     for case in _load(scope, ROWS_AT_MOST):
         explainer = case.explainer().fit(case.train)
-        result = explainer.explain(case.people)
-        answered = case.people.drop(index=result.missing.index)
-        rows = result.n_evaluated / len(case.people)
+        result = explainer.explain(case.factuals)
+        answered = case.factuals.drop(index=result.missing.index)
+        rows = result.n_evaluated / len(case.factuals)
         theirs = explainer.explain(answered).n_evaluated / len(answered)
-        say(f"rows asked for {case.name}: {rows:.2f} per person")
-        people = f"{len(case.people)} / {len(result.missing)}"
-        asked = f"{ROWS_AT_MOST[case.name]:g}"
-        lines.append([case.name, people, f"{rows:.2f}", asked, f"{theirs:.2f}"])
-    headings = ["set", "people / without answer", "rows per person", "at most"]
-    headings += ["for those with an answer"]
-    note = "Of a person without an answer all candidates are asked, to say what came nearest."
+        log(f"predictor rows of {case.name}: {rows:.2f} per person")
+        people = f"{len(case.factuals)} / {len(result.missing)}"
+        bound = f"{ROWS_AT_MOST[case.name]:g}"
+        lines.append([case.name, people, f"{rows:.2f}", bound, f"{theirs:.2f}"])
+    headings = ["set", "people / unexplained", "rows per person", "at most"]
+    headings += ["for explained people"]
+    note = "For a person without a counterfactual all candidates are scored, to report the nearest."
     yield Table("Predictor rows per person in the search", headings, lines, note)
 
 
 def grid_block(scope: Scope) -> Iterator[Table]:
-    """The paper's simulated grid, fit and explain, against the baseline's."""
+    """The paper's simulated grid, fit and explain, compared with the baseline."""
     lines = []
     n_tests, n_samples = ((1,), (1_000, 10_000)) if scope.quick else ((1, 50), (10_000, 100_000))
     for n_test, n_train, p, k in product(n_tests, (1_000, 10_000), (5, 30), n_samples):
         duel = Duel(gaussian(p, n_train, n_test, k))
-        best = duel.fight(scope.repeats)
+        best = duel.run(scope.repeats)
         shape = [str(n_test), str(n_train), str(p), str(k)]
         lines.append([*shape, *duel.compare(best), *duel.quality()])
     headings = ["n_test", "n_train", "p", "K", *DUEL_HEADINGS]
     headings += ["sparsity baseline / ours", "l1 baseline / ours"]
-    note = "Nothing is immutable here: all people share one set of candidates with us."
+    note = "Nothing is immutable here, so all people share one set of candidates in our code."
     yield Table("The paper's simulated grid, fit + explain", headings, lines, note)
 
 
 def _load(scope: Scope, names: Sequence[str] | dict[str, float]) -> Iterator[Case]:
-    """The cases among these that were asked for and whose data are there."""
+    """The selected cases among these whose data are available."""
     for name in names:
         case = load(name) if scope.wants(name) else None
         if case is not None:
@@ -271,9 +272,11 @@ BLOCKS: dict[str, Callable[[Scope], Iterator[Table]]] = {
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     usual = [name for name in BLOCKS if name != "threads"]
-    parser.add_argument("--only", nargs="+", choices=[*LOADERS], help="data sets; all if not said")
+    parser.add_argument("--only", nargs="+", choices=[*LOADERS], help="data sets (default: all)")
     parser.add_argument("--blocks", nargs="*", choices=[*BLOCKS], default=usual)
-    parser.add_argument("--repeats", type=int, default=3, help="runs of each side at least")
+    parser.add_argument(
+        "--repeats", type=int, default=3, help="minimum number of runs of each side"
+    )
     parser.add_argument("--quick", action="store_true", help="one run each, small sizes")
     parser.add_argument("--million", action="store_true", help="memory for 1,000,000 people too")
     parser.add_argument("--threads", action="store_true", help="wall-clock by n_jobs too")

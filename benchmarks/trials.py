@@ -1,15 +1,16 @@
-"""One draw of people and rows, and what answers to it are worth: the API for experiments.
+"""One random draw of factuals and training rows, and the measures of a contender on it.
 
-``evaluate("adult", 0, answer)`` runs ``answer(case, train, people, seed)``, which may return a
-result of ours or :class:`rivals.Answers`, and prints its measures beside NICE's. For each seed:
+``evaluate("adult", 0, explain)`` runs ``explain(case, train, factuals, seed)``, which may return a
+result of ours or a :class:`rivals.ContenderResult`, and prints its measures next to NICE's. For
+each seed:
 
-- declined people are drawn at random, not from the first 1,000 declined of the file, on which the
-  searches were tuned; where too few others are left, from all;
-- the accepted training rows fall at random into two halves. The search and every rival see the
-  declined rows and one half, the judges the other half alone;
-- people stay among the training rows, as in the paper; there they are declined.
+- declined factuals are drawn at random, but not from the first 1,000 declined rows of the file, on
+  which the searches were tuned; if too few others are left, from all;
+- the accepted training rows are split at random into two halves. The search and every rival see
+  the declined rows and one half, the implausibility scores the other half alone;
+- factuals stay among the training rows, as in the paper; there they are declined.
 
-Judges and NICE's answers are kept under ``out/bench/search`` until the code that made them changes.
+Fitted scores and NICE's results are cached in ``out/bench/search`` until their code changes.
 """
 
 from __future__ import annotations
@@ -25,55 +26,57 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from cases import N_PEOPLE as N_TUNED
-from cases import Case, load
-from judges import JUDGES, Contradictions, Judges, Space
+from cases import N_FACTUALS as N_TUNED
+from cases import load
+from implausibility import SCORES, Contradictions, ImplausibilityScores, Space
 from mcce import Counterfactuals
-from predictors import Floats, kept
-from rivals import CONTENDERS, Answers
+from mcce.experiments.case import Case
+from mcce.experiments.predictors import Floats
+from predictors import cached
+from rivals import CONTENDERS, ContenderResult
 
-N_PEOPLE = 150
-MADE_BY = ("cases.py", "judges.py", "predictors.py", "rivals.py", "trials.py")
+N_FACTUALS = 150
+SOURCES = ("cases.py", "implausibility.py", "predictors.py", "rivals.py", "trials.py")
 
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """A case with one draw of people and halves.
+    """A case with one random draw of factuals and training rows.
 
     Parameters
     ----------
     case, seed
-        The case, and what the draw hangs on.
-    train, people
-        Rows that searches may see, and the people to explain; both with their labels in the file.
+        The case, and the seed of the draw.
+    train, factuals
+        Rows that searches may use, and rows to explain, with their labels in the file.
     space, contradictions
-        How rows become numbers, and which pairs of levels training rules out; of all rows.
-    judges
-        Fitted on the accepted rows that are not in ``train``.
+        Encoding and contradictory pairs of all training rows.
+    scores
+        Implausibility, fitted on the accepted rows that are not in ``train``.
     """
 
     case: Case
     seed: int
     train: pd.DataFrame
-    people: pd.DataFrame
+    factuals: pd.DataFrame
     space: Space
     contradictions: Contradictions
-    judges: Judges
+    scores: ImplausibilityScores
 
 
 @dataclass(frozen=True, eq=False)
-class Record:
-    """What answers to a trial are worth: one row per answer, labelled by person, and the cost."""
+class Assessment:
+    """Measures of a contender: one row per counterfactual, labelled by factual, and costs."""
 
     rows: pd.DataFrame
-    n_people: int
-    n_asked: float
+    n_factuals: int
+    n_scored: float
     fit_seconds: float
     seconds: float
 
 
-def load_case(name: str, seed: int = 0, n_people: int = N_PEOPLE) -> Trial | None:
-    """The trial of a case and seed, or None where its data are absent."""
+def load_trial(name: str, seed: int = 0, n_factuals: int = N_FACTUALS) -> Trial | None:
+    """The trial of a case and seed, or None if its data are missing."""
     known = _known(name)
     if known is None:
         return None
@@ -82,119 +85,122 @@ def load_case(name: str, seed: int = 0, n_people: int = N_PEOPLE) -> Trial | Non
     order = rng.permutation(np.flatnonzero(accepted))
     unseen = np.sort(order[: order.size // 2])
     declined = np.flatnonzero(~accepted)
-    pool = declined[N_TUNED:] if has_others(name, n_people) else declined
-    chosen = rng.choice(pool, min(n_people, pool.size), replace=False)
+    pool = declined[N_TUNED:] if has_others(name, n_factuals) else declined
+    chosen = rng.choice(pool, min(n_factuals, pool.size), replace=False)
     train = case.train.drop(index=case.train.index[unseen])
-    judges = _kept(name, seed, "judges", lambda: Judges.fit(space, case.train.iloc[unseen], seed))
-    people = case.train.iloc[chosen]
-    return Trial(case, seed, train, people, space, contradictions, judges)
+    scores = _cached(
+        name, seed, "scores", lambda: ImplausibilityScores.fit(space, case.train.iloc[unseen], seed)
+    )
+    factuals = case.train.iloc[chosen]
+    return Trial(case, seed, train, factuals, space, contradictions, scores)
 
 
-def has_others(name: str, n_people: int) -> bool:
-    """Whether so many people are declined beside those on whom the searches were tuned."""
+def has_others(name: str, n_factuals: int) -> bool:
+    """Whether enough rows are declined besides those on which the searches were tuned."""
     known = _known(name)
-    return known is not None and int((~known[3]).sum()) - N_TUNED >= n_people
+    return known is not None and int((~known[3]).sum()) - N_TUNED >= n_factuals
 
 
 def evaluate(
     name: str,
     seed: int,
-    answer: Callable[
-        [Case, pd.DataFrame, pd.DataFrame, int], Answers | Counterfactuals[pd.DataFrame]
+    explain: Callable[
+        [Case, pd.DataFrame, pd.DataFrame, int], ContenderResult | Counterfactuals[pd.DataFrame]
     ],
-    n_people: int = N_PEOPLE,
+    n_factuals: int = N_FACTUALS,
 ) -> dict[str, float]:
     """Measures of a contender, printed in one line beside NICE's."""
-    trial = load_case(name, seed, n_people)
+    trial = load_trial(name, seed, n_factuals)
     if trial is None:
-        raise FileNotFoundError(f"The data of {name} are not there.")
-    record = assess(trial, answer(trial.case, trial.train, trial.people, seed))
-    rival = nice_record(trial)
-    told, theirs = summary(record, rival), summary(rival, rival)
+        raise FileNotFoundError(f"The data of {name} are missing in ../shared.")
+    assessment = assess(trial, explain(trial.case, trial.train, trial.factuals, seed))
+    rival = assess_nice(trial)
+    values, theirs = summary(assessment, rival), summary(rival, rival)
     line = ", ".join(
-        f"{key} {told[key]:.3g}" + (f" (NICE {theirs[key]:.3g})" if key in _BESIDE else "")
-        for key in _TOLD
+        f"{key} {values[key]:.3g}" + (f" (NICE {theirs[key]:.3g})" if key in _WITH_NICE else "")
+        for key in _PRINTED
     )
-    judged = " ".join(f"{key} {told[f'{key} %']:+.1f}" for key in JUDGES)
-    print(f"{name} {seed}: {line} | judges % {told['judges %']:+.1f}: {judged}", flush=True)
-    return told
+    scores = " ".join(f"{key} {values[f'{key} %']:+.1f}" for key in SCORES)
+    mean = values["implausibility %"]
+    print(f"{name} {seed}: {line} | implausibility % {mean:+.1f}: {scores}", flush=True)
+    return values
 
 
-def assess(trial: Trial, answers: Answers | Counterfactuals[pd.DataFrame]) -> Record:
-    """What answers are worth, each for itself."""
-    if isinstance(answers, Counterfactuals):
-        answers = Answers.of(answers)
+def assess(trial: Trial, result: ContenderResult | Counterfactuals[pd.DataFrame]) -> Assessment:
+    """Measure each counterfactual of a contender."""
+    if isinstance(result, Counterfactuals):
+        result = ContenderResult.of(result)
     case, space = trial.case, trial.space
-    own, given = space.encode(trial.people)[answers.owner], space.encode(answers.frame)
+    own, given = space.encode(trial.factuals)[result.owner], space.encode(result.frame)
     changed = own != given
-    fixed = trial.people.columns.get_indexer(pd.Index(case.immutable))
+    fixed = trial.factuals.columns.get_indexer(pd.Index(case.immutable))
     whole = space.encode(case.train)
     gaps = np.abs(space.by_range(own) - space.by_range(given)).sum(axis=1)
     rows = {
         "sparsity": changed.sum(axis=1),
         "l1": gaps,
-        "valid": case.decide(answers.frame),
+        "valid": case.decide(result.frame),
         "violations": changed[:, fixed].sum(axis=1),
         "copies": _among(given, space.encode(trial.train)),
         "copies of all": _among(given, whole),
         "pairs": trial.contradictions(given),
     }
-    index = trial.people.index[answers.owner]
-    table = pd.DataFrame(rows).join(trial.judges(answers.frame)).set_axis(index)
-    costs = answers.n_asked, answers.fit_seconds, answers.seconds
-    return Record(table, len(trial.people), *costs)
+    index = trial.factuals.index[result.owner]
+    table = pd.DataFrame(rows).join(trial.scores(result.frame)).set_axis(index)
+    costs = result.n_scored, result.fit_seconds, result.seconds
+    return Assessment(table, len(trial.factuals), *costs)
 
 
-def nice_record(trial: Trial) -> Record:
-    """What NICE's answers are worth, kept from before."""
-    sizes = f"nice-{len(trial.people)}"
-    seen = trial.case, trial.train, trial.people, trial.seed
-    return _kept(
+def assess_nice(trial: Trial) -> Assessment:
+    """Measures of NICE, from the cache if possible."""
+    sizes = f"nice-{len(trial.factuals)}"
+    seen = trial.case, trial.train, trial.factuals, trial.seed
+    return _cached(
         trial.case.name, trial.seed, sizes, lambda: assess(trial, CONTENDERS["nice"](*seen))
     )
 
 
-def summary(record: Record, nice: Record) -> dict[str, float]:
-    """Means over the answers, and differences from NICE over those whom both answer.
+def summary(assessment: Assessment, nice: Assessment) -> dict[str, float]:
+    """Means over the counterfactuals, and differences from NICE where both have one.
 
-    ``judges %`` and each judge's own are differences of means, in percent of NICE's mean.
+    ``implausibility %`` and the scores are differences of means, in percent of NICE's mean.
     """
-    rows = record.rows
+    rows = assessment.rows
     ours, theirs = rows.align(nice.rows, join="inner", axis=0)
-    told = {name: float(rows[name].mean()) for name in rows.columns if name not in JUDGES}
-    told["coverage"] = len(rows) / record.n_people
-    told["sparsity over nice"] = float((ours["sparsity"] - theirs["sparsity"]).mean())
-    for name in JUDGES:
-        told[f"{name} %"] = 100 * float((ours[name] - theirs[name]).mean() / theirs[name].mean())
-    told["judges %"] = float(np.mean([told[f"{name} %"] for name in JUDGES]))
-    n_answers = max(1, len(rows))
-    told["rows asked"] = record.n_asked / n_answers
-    told["CPU ms"] = 1000 * record.seconds / n_answers
-    told["fit s"] = record.fit_seconds
-    return told
+    values = {name: float(rows[name].mean()) for name in rows.columns if name not in SCORES}
+    values["coverage"] = len(rows) / assessment.n_factuals
+    values["sparsity over nice"] = float((ours["sparsity"] - theirs["sparsity"]).mean())
+    for name in SCORES:
+        values[f"{name} %"] = 100 * float((ours[name] - theirs[name]).mean() / theirs[name].mean())
+    values["implausibility %"] = float(np.mean([values[f"{name} %"] for name in SCORES]))
+    n_rows = max(1, len(rows))
+    values["rows scored"] = assessment.n_scored / n_rows
+    values["CPU ms"] = 1000 * assessment.seconds / n_rows
+    values["fit s"] = assessment.fit_seconds
+    return values
 
 
-def paired_t(records: Sequence[Record], nice: Sequence[Record], name: str) -> float:
-    """Student's t of the differences from NICE; those of one person are first averaged."""
+def paired_t(assessments: Sequence[Assessment], nice: Sequence[Assessment], name: str) -> float:
+    """Student's t of the differences from NICE, averaged first for each factual."""
     parts = []
-    for record, rival in zip(records, nice, strict=True):
-        ours, theirs = record.rows[name].align(rival.rows[name], join="inner")
+    for assessment, rival in zip(assessments, nice, strict=True):
+        ours, theirs = assessment.rows[name].align(rival.rows[name], join="inner")
         parts.append(ours - theirs)
     gaps = pd.concat(parts).groupby(level=0).mean()
     spread = float(gaps.std())
     return float(gaps.mean()) / (spread / np.sqrt(len(gaps))) if spread > 0 else 0.0
 
 
-_BESIDE = ("sparsity", "l1", "pairs", "coverage")
-_TOLD = (
+_WITH_NICE = ("sparsity", "l1", "pairs", "coverage")
+_PRINTED = (
     *("sparsity", "sparsity over nice", "l1", "coverage", "valid", "violations"),
-    *("copies", "pairs", "rows asked", "CPU ms", "fit s"),
+    *("copies", "pairs", "rows scored", "CPU ms", "fit s"),
 )
 
 
 @lru_cache
 def _known(name: str) -> tuple[Case, Space, Contradictions, NDArray[np.bool_]] | None:
-    """What all draws of a case share."""
+    """What all draws of a case have in common."""
     case = load(name)
     if case is None:
         return None
@@ -203,17 +209,17 @@ def _known(name: str) -> tuple[Case, Space, Contradictions, NDArray[np.bool_]] |
 
 
 def _among(given: Floats, rows: Floats) -> NDArray[np.bool_]:
-    """Which rows are equal to one of others."""
+    """Which rows equal one of the others."""
     known = {row.tobytes() for row in rows}
     return np.array([row.tobytes() in known for row in given], dtype=bool)
 
 
-def _kept(name: str, seed: int, what: str, make: Callable[[], Any]) -> Any:
-    return kept(f"search/{name}-{seed}-{what}-{_made_by()}", make)
+def _cached(name: str, seed: int, what: str, make: Callable[[], Any]) -> Any:
+    return cached(f"search/{name}-{seed}-{what}-{_source_hash()}", make)
 
 
 @lru_cache
-def _made_by() -> str:
-    """A mark of the code that draws, answers and judges."""
+def _source_hash() -> str:
+    """Hash of the code behind the cached objects."""
     folder = Path(__file__).parent
-    return sha256(b"".join((folder / file).read_bytes() for file in MADE_BY)).hexdigest()[:8]
+    return sha256(b"".join((folder / file).read_bytes() for file in SOURCES)).hexdigest()[:8]

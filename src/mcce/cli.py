@@ -1,6 +1,6 @@
-"""The command ``mcce``: experiments of the paper, run and reported.
+"""The command ``mcce``: run and report the paper's experiments.
 
-``mcce experiments --list`` names them; ``mcce experiments compare --data FOLDER`` runs one.
+``mcce experiments --list`` lists them; ``mcce experiments compare --data FOLDER`` runs one.
 """
 
 from __future__ import annotations
@@ -20,71 +20,104 @@ if TYPE_CHECKING:
 
 ALL, PAGE = "all", "page"
 QUICK_SEEDS = 2
-WRONG = 2
+USAGE_ERROR, INTERRUPTED = 2, 130
+EXAMPLES = """\
+examples:
+  mcce experiments --list
+  mcce experiments compare --dataset german --quick
+  mcce experiments all --data FOLDER --page docs/reproduction.md
+"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; 0 if all went well, 2 if something must be put right first."""
-    asked = _parser().parse_args(arguments)
-    # Late, as everything that loads scikit-learn: --help and --version should be quick.
+    """Run the command line.
+
+    Parameters
+    ----------
+    arguments : list of str, optional
+        Arguments; by default those of the process.
+
+    Returns
+    -------
+    int
+        Exit status: 0 on success, 2 on an error, 130 if interrupted.
+
+    Examples
+    --------
+    >>> main(["experiments", "--list"])  # doctest: +ELLIPSIS
+    compare ...
+    0
+    """
+    parsed = _parser().parse_args(arguments)
+    # Imported late, as everything that loads scikit-learn: --help and --version stay fast.
     from .errors import DatasetError, McceError
 
     try:
-        return int(asked.work(asked))
+        return int(parsed.command(parsed))
     except McceError as error:
-        sys.stderr.write(f"mcce: {error}\n")
+        sys.stderr.write(f"mcce: error: {error}\n")
         if isinstance(error, DatasetError):
-            sys.stderr.write("mcce: name the folder that holds the data files with --data.\n")
-        return WRONG
+            sys.stderr.write("mcce: use --data to name the folder that holds the data files.\n")
+        return USAGE_ERROR
     except KeyboardInterrupt:
-        sys.stderr.write("\nmcce: stopped.\n")
-        return 130
+        sys.stderr.write("\nmcce: interrupted.\n")
+        return INTERRUPTED
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="mcce", description="Counterfactual explanations for tabular data."
+        prog="mcce",
+        description="Counterfactual explanations for tabular data.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"mcce {__version__}")
-    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     experiments = commands.add_parser(
         "experiments",
-        help="repeat the paper's experiments",
-        description="Repeat the paper's experiments, with its figures beside ours.",
+        help="reproduce the paper's experiments",
+        description="Reproduce the paper's experiments and compare with the published figures.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    experiments.add_argument("names", nargs="*", metavar="NAME", help="experiments; 'all'; 'page'")
-    experiments.add_argument("--list", action="store_true", help="name the experiments and stop")
-    experiments.add_argument(
-        "--data", type=Path, metavar="DIR", help="folder that holds the data files"
+    _add_arguments(experiments)
+    experiments.set_defaults(command=_experiments)
+    return parser
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of ``mcce experiments``."""
+    add = parser.add_argument
+    add(
+        "names",
+        nargs="*",
+        metavar="NAME",
+        help="experiments to run; 'all' for all of them; 'page' to join existing reports",
     )
-    experiments.add_argument(
-        "--dataset", nargs="+", metavar="NAME", help="data sets instead of the experiment's own"
-    )
-    experiments.add_argument("--seeds", type=_seeds, default=5, metavar="N", help="repetitions (5)")
-    experiments.add_argument(
+    add("--list", action="store_true", help="list the experiments and exit")
+    add("--data", type=Path, metavar="DIR", help="folder that holds the data files")
+    add("--dataset", nargs="+", metavar="NAME", help="data sets (default: the experiment's own)")
+    add("--seeds", type=_seeds, default=5, metavar="N", help="repetitions (default: 5)")
+    add(
         "--factuals",
         choices=("paper", "heldout"),
         default="paper",
-        help="explain the first people of the file, as the paper does, or held-out ones",
+        help="explain the first people of the file, as in the paper, or held-out people",
     )
-    experiments.add_argument(
+    add(
         "--out",
         type=Path,
         default=Path("out/experiments"),
         metavar="DIR",
-        help="folder for reports (out/experiments)",
+        help="folder for reports (default: out/experiments)",
     )
-    experiments.add_argument(
+    add(
         "--page",
         type=Path,
         metavar="FILE",
-        help="one page of all reports, written by 'all' and 'page' (OUT/reproduction.md)",
+        help="page of all reports, written by 'all' and 'page' (default: OUT/reproduction.md)",
     )
-    experiments.add_argument(
-        "--quick", action="store_true", help="German Credit alone, small sizes"
-    )
-    experiments.set_defaults(work=_experiments)
-    return parser
+    add("--quick", action="store_true", help="small run on German Credit, to try things out")
 
 
 def _seeds(text: str) -> int:
@@ -94,59 +127,59 @@ def _seeds(text: str) -> int:
     return number
 
 
-def _experiments(asked: argparse.Namespace) -> int:
+def _experiments(parsed: argparse.Namespace) -> int:
     from .datasets import NAMES
-    from .experiments import EXPERIMENTS, find_matplotlib, made_folder, write_page
+    from .experiments import EXPERIMENTS, ensure_folder, require_matplotlib, write_page
 
-    if asked.list or not asked.names:
+    if parsed.list or not parsed.names:
         width = max(map(len, EXPERIMENTS))
         for experiment in EXPERIMENTS.values():
             sys.stdout.write(f"{experiment.name:<{width}}  {experiment.title}\n")
         return 0
-    for name in asked.names:
-        _known("experiment", name, [*EXPERIMENTS, ALL, PAGE])
-    for name in asked.dataset or []:
-        _known("data set", name, NAMES)
-    find_matplotlib()
-    made_folder(asked.out)
-    for name in EXPERIMENTS if ALL in asked.names else dict.fromkeys(asked.names):
+    for name in parsed.names:
+        _check_known("experiment", name, [*EXPERIMENTS, ALL, PAGE])
+    for name in parsed.dataset or []:
+        _check_known("data set", name, NAMES)
+    require_matplotlib()
+    ensure_folder(parsed.out)
+    for name in EXPERIMENTS if ALL in parsed.names else dict.fromkeys(parsed.names):
         if name != PAGE:
-            sys.stdout.write(f"{_run(EXPERIMENTS[name], asked)}\n")
-    if {ALL, PAGE} & set(asked.names):
-        page = asked.page or asked.out / "reproduction.md"
-        sys.stdout.write(f"{write_page(asked.out, page, list(EXPERIMENTS))}\n")
+            sys.stdout.write(f"{_run(EXPERIMENTS[name], parsed)}\n")
+    if {ALL, PAGE} & set(parsed.names):
+        page = parsed.page or parsed.out / "reproduction.md"
+        sys.stdout.write(f"{write_page(parsed.out, page, list(EXPERIMENTS))}\n")
     return 0
 
 
-def _run(experiment: Experiment, asked: argparse.Namespace) -> Path:
-    """The page of an experiment that was run as asked."""
+def _run(experiment: Experiment, parsed: argparse.Namespace) -> Path:
+    """Run an experiment and return the page of its report."""
     from .errors import McceWarning
-    from .experiments import Options, Progress, write
+    from .experiments import Options, ProgressLine, write_report
 
-    own = ("german",) if asked.quick and experiment.datasets else experiment.datasets
+    default = ("german",) if parsed.quick and experiment.datasets else experiment.datasets
     options = Options(
-        datasets=tuple(dict.fromkeys(asked.dataset or own)),
-        folder=asked.data,
-        seeds=min(asked.seeds, QUICK_SEEDS) if asked.quick else asked.seeds,
-        out=asked.out,
-        quick=asked.quick,
-        factuals=asked.factuals,
+        datasets=tuple(dict.fromkeys(parsed.dataset or default)),
+        folder=parsed.data,
+        seeds=min(parsed.seeds, QUICK_SEEDS) if parsed.quick else parsed.seeds,
+        out=parsed.out,
+        quick=parsed.quick,
+        factuals=parsed.factuals,
     )
-    progress = Progress(experiment.name)
+    progress = ProgressLine(experiment.name)
     try:
         with warnings.catch_warnings():
-            # People without an answer are counted in the tables.
+            # The tables count people without a counterfactual.
             warnings.simplefilter("ignore", McceWarning)
-            return write(experiment.run(options, progress), asked.out)
+            return write_report(experiment.run(options, progress), parsed.out)
     finally:
         progress.close()
 
 
-def _known(what: str, name: str, names: Sequence[str]) -> None:
-    """Raise for a name that is unknown, with the nearest that is not."""
+def _check_known(what: str, name: str, names: Sequence[str]) -> None:
+    """Raise for an unknown name and suggest the most similar one."""
     from .errors import ParameterError
 
     if name not in names:
-        near = get_close_matches(name, names, n=1)
-        meant = f" Did you mean {near[0]!r}?" if near else ""
-        raise ParameterError(f"There is no {what} {name!r}.{meant} Known are {', '.join(names)}.")
+        similar = get_close_matches(name, names, n=1)
+        hint = f" Did you mean {similar[0]!r}?" if similar else ""
+        raise ParameterError(f"There is no {what} {name!r}.{hint} Choose from {', '.join(names)}.")

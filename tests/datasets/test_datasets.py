@@ -132,7 +132,7 @@ def test_a_card_is_the_user_s_own_copy():
 
 
 @pytest.mark.parametrize(
-    ("call", "told"),
+    ("call", "message"),
     [
         (lambda: load("heloc"), r"name must be one of 'german', .*'fico', got 'heloc'"),
         (lambda: load(["german"]), r"name must be one of .* got \['german'\]"),
@@ -152,8 +152,8 @@ def test_a_card_is_the_user_s_own_copy():
         (lambda: simulate_like("iris"), "name must be one of"),
     ],
 )
-def test_an_argument_that_cannot_work_is_named(call, told):
-    with pytest.raises(ParameterError, match=told):
+def test_an_argument_that_cannot_work_is_named(call, message):
+    with pytest.raises(ParameterError, match=message):
         call()
 
 

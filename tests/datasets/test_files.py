@@ -63,8 +63,8 @@ def test_adult_in_the_paper_s_form_has_the_authors_groups_and_no_one_who_never_w
     assert rows.shape[1] == 13
     assert "education" not in rows
     assert rows["age"].tolist() == [39, 50, 38, 28]
-    told = {name: rows[name].tolist() for name in rows.select_dtypes("category")}
-    assert told == {
+    cells = {name: rows[name].tolist() for name in rows.select_dtypes("category")}
+    assert cells == {
         "workclass": ["Non-Private", "Private", "Non-Private", "Private"],
         "marital-status": ["Non-Married", "Married", "Married", "Non-Married"],
         "occupation": ["Managerial-Specialist", "Other", "Other", "Managerial-Specialist"],
@@ -213,7 +213,7 @@ def test_a_folder_that_is_passed_is_the_only_place_looked_in(tmp_path, monkeypat
         load("german", folder=tmp_path / "empty")
 
 
-def test_a_folder_that_is_none_is_told_by_its_name(tmp_path, monkeypatch):
+def test_a_path_that_is_no_folder_is_named_in_the_error(tmp_path, monkeypatch):
     with pytest.raises(DatasetError, match=r"^folder must be a folder that holds data files, got"):
         load("adult", folder=tmp_path / "nowhere")
     monkeypatch.setenv("MCCE_DATA", str(tmp_path / "nowhere"))
@@ -221,14 +221,14 @@ def test_a_folder_that_is_none_is_told_by_its_name(tmp_path, monkeypatch):
         load("adult")
 
 
-def test_a_wrong_folder_is_told_by_what_it_holds(tmp_path):
+def test_the_error_of_a_wrong_folder_lists_its_files(tmp_path):
     (tmp_path / "notes.txt").write_text("nothing")
 
     with pytest.raises(DatasetError, match=r"no adult.csv.gz or adult.csv in .* holds notes.txt"):
         load("adult", folder=tmp_path)
 
 
-def test_a_file_of_another_data_set_is_told_by_its_name(tmp_path):
+def test_a_file_of_another_data_set_is_recognised(tmp_path):
     write(tmp_path, "adult", GMC)
 
     with pytest.raises(DatasetError, match=r"must hold Adult .*Give Me Some Credit, load\('gmc'\)"):
@@ -269,9 +269,9 @@ def test_a_column_too_many_is_named(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("column", "cells", "told"),
+    ("column", "cells", "message"),
     [
-        ("age", [39, "old", 18, 38, 28], "'age' must hold whole .* row 1, counted from 0, has 'ol"),
+        ("age", [39, "old", 18, 38, 28], "'age' must hold whole .* row 1 .counted from 0. has 'ol"),
         ("age", [39, 1.5, 18, 38, 28], "'age' must hold whole numbers .* row 1.* has .*1.5"),
         ("age", [39, 1, None, 38, 28], "without missing cells, but row 2"),
         ("age", [39, 1, "inf", 38, 28], "'age' must hold whole numbers .* row 2"),
@@ -279,10 +279,10 @@ def test_a_column_too_many_is_named(tmp_path):
         ("income", ["<=50K."] * 5, r"'income' must hold only .* holds \['<=50K.'\]"),
     ],
 )
-def test_a_cell_that_cannot_be_is_shown(tmp_path, column, cells, told):
+def test_a_cell_that_cannot_be_is_shown(tmp_path, column, cells, message):
     write(tmp_path, "adult", ADULT.assign(**{column: cells}))
 
-    with pytest.raises(DatasetError, match=told):
+    with pytest.raises(DatasetError, match=message):
         load("adult", folder=tmp_path, verify=False)
 
 
@@ -304,7 +304,7 @@ def test_an_empty_cell_of_adult_is_unknown(tmp_path):
 def test_a_part_of_the_rows_is_refused_unless_it_is_wanted(tmp_path):
     write(tmp_path, "adult", ADULT)
 
-    with pytest.raises(DatasetError, match=r"48842 rows .* has 5 .*verify=False takes it"):
+    with pytest.raises(DatasetError, match=r"48842 rows .* has 5 .*verify=False to load"):
         load("adult", folder=tmp_path)
 
 
@@ -324,7 +324,7 @@ def test_other_cells_in_as_many_rows_are_noticed(tmp_path):
     table.loc[700, "Age"] += 1
     write(tmp_path, "german", table)
 
-    with pytest.warns(McceWarning, match="not the very cells"):
+    with pytest.warns(McceWarning, match="some cells differ"):
         load("german", folder=tmp_path)
     load("german", folder=tmp_path, verify=False)
 

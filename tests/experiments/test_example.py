@@ -1,4 +1,4 @@
-"""The example person: the published table as printed, and our answers beside it."""
+"""The example person: the published table as printed, and our counterfactuals next to it."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import pytest
 
 from mcce.cli import main
 from mcce.errors import DatasetError
-from mcce.experiments.example import _marked, paper_person, printed
+from mcce.experiments.example import _mark_changes, find_paper_person, published_table
 
 
-def test_the_published_table_is_read_as_printed():
-    table = printed().set_index("method")
+def test_the_published_table_is_read_as_published_table():
+    table = published_table().set_index("method")
 
     assert table.notna().all(axis=None)
     assert table.shape == (8, 13)
@@ -22,11 +22,11 @@ def test_the_published_table_is_read_as_printed():
 
 
 def test_the_person_is_found_by_all_their_values():
-    rows = printed().drop(columns="method")
+    rows = published_table().drop(columns="method")
 
-    assert paper_person(rows.iloc[::-1]).index.tolist() == [0]
+    assert find_paper_person(rows.iloc[::-1]).index.tolist() == [0]
     with pytest.raises(DatasetError, match="266015"):
-        paper_person(rows.iloc[1:])
+        find_paper_person(rows.iloc[1:])
 
 
 def test_own_values_are_dots_and_changes_are_counted():
@@ -34,11 +34,11 @@ def test_own_values_are_dots_and_changes_are_counted():
         {"method": ["person", "m"], "source": ["", "ours"], "score": [None, 0.7], "a": [1, 1]}
     ).assign(b=["x", "y"])
 
-    told = _marked(table)
+    marked = _mark_changes(table)
 
-    assert told["a"].tolist() == [1, "·"]
-    assert told["b"].tolist() == ["x", "y"]
-    assert told["changes"].tolist() == ["", 1]
+    assert marked["a"].tolist() == [1, "·"]
+    assert marked["b"].tolist() == ["x", "y"]
+    assert marked["changes"].tolist() == ["", 1]
 
 
 def test_other_data_sets_show_their_first_declined_person(tmp_path, bench_cache):

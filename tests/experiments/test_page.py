@@ -1,4 +1,4 @@
-"""The page of all reports: sections, figures, and what is missing."""
+"""The page of all reports: sections, figures, and experiments not run."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from mcce.cli import main
 from mcce.errors import ParameterError
-from mcce.experiments import EXPERIMENTS, write, write_page
+from mcce.experiments import EXPERIMENTS, write_page, write_report
 from mcce.experiments.experiment import Report
 from mcce.experiments.report.page import LONG, PARTS
 
@@ -20,7 +20,7 @@ from mcce.experiments.report.figures import OURS, panels
 
 def report(name, n_rows=3):
     made = Report(name, f"The title of {name}", "About it.")
-    made.hold("l0", 2.7, 2.6, "fewer")
+    made.add_comparison("l0", 2.7, 2.6, "fewer")
     made.tables["numbers"] = pd.DataFrame({"x": range(n_rows)})
     figure, axes = panels(1, 1, size=(12, 4))
     axes[0, 0].plot([1, 2], [3, 4], color=OURS)
@@ -28,9 +28,9 @@ def report(name, n_rows=3):
     return made
 
 
-def test_the_page_holds_every_report_with_its_figures(tmp_path):
+def test_the_page_has_every_report_with_its_figures(tmp_path):
     for name in ("samples", "manifold"):
-        write(report(name), tmp_path)
+        write_report(report(name), tmp_path)
 
     page = write_page(tmp_path, tmp_path / "docs" / "all.md", ["manifold", "samples", "levels"])
 
@@ -50,7 +50,7 @@ def test_the_page_holds_every_report_with_its_figures(tmp_path):
 def test_figures_on_the_page_are_small_and_keep_their_colours(tmp_path):
     from PIL import Image
 
-    write(report("samples"), tmp_path)
+    write_report(report("samples"), tmp_path)
 
     page = write_page(tmp_path, tmp_path / "all.md", ["samples"])
 
@@ -61,8 +61,8 @@ def test_figures_on_the_page_are_small_and_keep_their_colours(tmp_path):
     assert np.abs(pixels - line).sum(axis=1).min() < 20
 
 
-def test_long_tables_are_folded_up(tmp_path):
-    write(report("samples", n_rows=LONG + 1), tmp_path)
+def test_long_tables_are_collapsed(tmp_path):
+    write_report(report("samples", n_rows=LONG + 1), tmp_path)
 
     text = write_page(tmp_path, tmp_path / "all.md", ["samples"]).read_text()
 
@@ -80,15 +80,15 @@ def test_a_folder_without_reports_is_an_error_that_says_what_to_do(tmp_path, cap
         write_page(tmp_path, tmp_path / "all.md", ["samples"])
 
     assert main(["experiments", "page", "--out", str(tmp_path)]) == 2
-    assert "holds none of" in capsys.readouterr().err
+    assert "has none of" in capsys.readouterr().err
 
 
-def test_the_command_writes_the_page_where_it_is_told_to(tmp_path, capsys):
-    write(report("samples"), tmp_path)
+def test_the_command_writes_the_page_to_the_given_file(tmp_path, capsys):
+    write_report(report("samples"), tmp_path)
 
     assert (
         main(["experiments", "page", "--out", str(tmp_path), "--page", str(tmp_path / "p.md")]) == 0
     )
 
-    assert (tmp_path / "p.md").read_text().startswith("# The paper's experiments, repeated")
+    assert (tmp_path / "p.md").read_text().startswith("# Reproduction of the paper's experiments")
     assert capsys.readouterr().out.strip().endswith("p.md")

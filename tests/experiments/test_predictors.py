@@ -11,7 +11,7 @@ from mcce.cli import main
 from mcce.datasets import load, simulate
 from mcce.errors import MissingExtraError, ParameterError
 from mcce.experiments.design import Design
-from mcce.experiments.predictors import RECIPES, Network, black_box
+from mcce.experiments.predictors import NETWORK_SETTINGS, Network, black_box
 
 
 @pytest.fixture(scope="module")
@@ -111,7 +111,7 @@ def test_a_forest_is_kept_and_found_again(german, tmp_path):
 def test_other_rows_levels_or_outcomes_are_another_black_box(german, tmp_path):
     from mcce.experiments.predictors import _digest
 
-    recipe = RECIPES["German Credit"]
+    settings = NETWORK_SETTINGS["German Credit"]
     changed = german.features.assign(Duration=german.features["Duration"] + 1)
     levels = load("german", form="levels")
     others = [
@@ -119,13 +119,13 @@ def test_other_rows_levels_or_outcomes_are_another_black_box(german, tmp_path):
         replace(german, target=german.target.iloc[::-1]),
         replace(german, features=levels.features),
     ]
-    digests = {_digest(data, "network", recipe, 0) for data in (german, *others)}
-    digests |= {_digest(german, "forest", recipe, 0), _digest(german, "network", recipe, 1)}
+    digests = {_digest(data, "network", settings, 0) for data in (german, *others)}
+    digests |= {_digest(german, "forest", settings, 0), _digest(german, "network", settings, 1)}
     assert len(digests) == 6
 
 
-def test_data_without_a_recipe_and_unknown_kinds_are_errors(german):
-    with pytest.raises(ParameterError, match="black boxes for Adult"):
+def test_data_without_settings_and_unknown_kinds_are_errors(german):
+    with pytest.raises(ParameterError, match="predictors for Adult"):
         black_box(simulate(20, 3))
     with pytest.raises(ParameterError, match="kind must be"):
         black_box(german, "svm")

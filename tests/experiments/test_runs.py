@@ -1,4 +1,4 @@
-"""The frame of experiments: options, reports, progress, the command line."""
+"""Experiments: options, reports, progress and the command line."""
 
 import re
 import sys
@@ -7,28 +7,36 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import mcce
 from mcce.cli import main
 from mcce.errors import MissingExtraError, ParameterError
-from mcce.experiments import EXPERIMENTS, Progress, Published, Report, write
-from mcce.experiments.experiment import at_most, row_of
-from mcce.experiments.report.files import machine, made_folder, table_text
+from mcce.experiments import (
+    EXPERIMENTS,
+    ProgressLine,
+    PublishedTable,
+    Report,
+    ensure_folder,
+    write_report,
+)
+from mcce.experiments.experiment import Estimate, agreement, first_row
+from mcce.experiments.report.files import machine, to_markdown
 
 pytest.importorskip("matplotlib")
 from mcce.experiments.report.figures import panels
 
 
 def tiny():
-    said = Report("tiny", "A tiny one", "Nothing much.")
-    said.published["costs"] = Published(
+    made = Report("tiny", "A tiny one", "Nothing much.")
+    made.published["costs"] = PublishedTable(
         pd.DataFrame({"dataset": ["german"], "l0": [3.62]}), "page 1"
     )
-    said.hold("german l0", 3.62, 3.19, "fewer")
-    said.tables["costs"] = pd.DataFrame({"method": ["a|b", "c"], "l0": [3.5, 4], "l0_sd": [1, 2.0]})
-    said.remarks.append("It went well.")
+    made.add_comparison("german l0", 3.62, 3.19, "fewer")
+    made.tables["costs"] = pd.DataFrame({"method": ["a|b", "c"], "l0": [3.5, 4], "l0_sd": [1, 2.0]})
+    made.remarks.append("It went well.")
     figure, axes = panels(1, 1, size=(2, 2))
     axes[0, 0].plot([1, 2], [3, 4])
-    said.figures["line"] = figure
-    return said
+    made.figures["line"] = figure
+    return made
 
 
 @pytest.fixture
@@ -37,7 +45,7 @@ def report():
 
 
 def test_a_report_becomes_a_page_with_tables_and_figures_beside_it(report, tmp_path):
-    page = write(report, tmp_path / "deep" / "er")
+    page = write_report(report, tmp_path / "deep" / "er")
     names = {path.name for path in page.parent.iterdir()}
     assert names == {
         *("tiny.md", "tiny-costs.csv", "tiny-published.csv", "tiny-line.png", "tiny-line.svg")
@@ -53,41 +61,48 @@ def test_a_report_becomes_a_page_with_tables_and_figures_beside_it(report, tmp_p
 
 def test_tables_keep_all_digits_in_their_files(report, tmp_path):
     report.tables["costs"]["l0"] = [1 / 3, np.pi]
-    write(report, tmp_path)
+    write_report(report, tmp_path)
     read = pd.read_csv(tmp_path / "tiny-costs.csv")
     pd.testing.assert_frame_equal(read, report.tables["costs"])
 
 
-def test_a_page_tells_standard_deviations_in_brackets_and_nothing_for_missing():
+def test_a_page_shows_standard_deviations_in_brackets_and_leaves_missing_cells_empty():
     table = pd.DataFrame(
         {"l0": [2.7, 1], "l0_sd": [0.73, np.nan], "n": [1000, 2], "m": ["a", None]}
     )
-    assert table_text(table).splitlines() == [
+    assert to_markdown(table).splitlines() == [
         *("| l0 | n | m |", "| --: | --: | :-- |"),
         *("| 2.70 (0.73) | 1,000 | a |", "| 1.00 | 2 |  |"),
     ]
 
 
-def test_whole_large_numbers_are_told_without_decimals():
-    assert table_text(pd.DataFrame({"x": [1000.0]})).endswith("| 1,000 |")
-    assert table_text(pd.DataFrame({"x": [10017.76]})).endswith("| 10,017.76 |")
+def test_large_whole_numbers_have_no_decimals():
+    assert to_markdown(pd.DataFrame({"x": [1000.0]})).endswith("| 1,000 |")
+    assert to_markdown(pd.DataFrame({"x": [10017.76]})).endswith("| 10,017.76 |")
 
 
 @pytest.mark.parametrize(
-    ("ours", "told"), [(2.7, "at or below"), (2.704, "at or below"), (2.73, "above by less")]
+    ("ours", "remark"),
+    [
+        (2.70, "reproduced: +0.00, 0.0 standard errors"),
+        (2.66, "reproduced: -0.04, 1.2 standard errors"),
+        (2.77, "reproduced: +0.07, 2.1 standard errors"),
+        (2.60, "not reproduced: -0.10, 3.0 standard errors"),
+    ],
 )
-def test_a_figure_is_held_against_what_is_printed_with_its_two_decimals(ours, told):
-    assert at_most(ours, 2.70).startswith(told)
-    assert "see the remarks" in at_most(ours + 0.1, 2.70)
+def test_a_mean_is_reproduced_within_two_standard_errors_and_rounding(ours, remark):
+    published = Estimate(2.70, 0.73, 1000)
+
+    assert agreement(published, Estimate(ours, 0.75, 1000)) == remark
 
 
 def test_small_numbers_are_not_rounded_to_nothing():
-    assert table_text(pd.DataFrame({"x": [0.00123]})).endswith("| 0.0012 |")
+    assert to_markdown(pd.DataFrame({"x": [0.00123]})).endswith("| 0.0012 |")
 
 
 def test_figures_are_the_same_bytes_each_time(tmp_path):
-    write(tiny(), tmp_path / "a")
-    write(tiny(), tmp_path / "b")
+    write_report(tiny(), tmp_path / "a")
+    write_report(tiny(), tmp_path / "b")
     for ending in ("png", "svg"):
         one, other = (tmp_path / folder / f"tiny-line.{ending}" for folder in "ab")
         assert one.read_bytes() == other.read_bytes()
@@ -97,14 +112,14 @@ def test_the_machine_line_names_cores_and_libraries():
     assert re.search(r"\d+ cores, .*Python 3\.\d+\.\d+.*, numpy .*, mcce ", machine())
 
 
-def test_published_rows_are_found_by_their_cells_and_say_what_they_are():
-    printed = Published(pd.DataFrame({"dataset": ["a", "b"], "l0": [1.0, 2.0]}), "page 1")
+def test_published_rows_are_selected_by_their_cells_and_labelled():
+    printed = PublishedTable(pd.DataFrame({"dataset": ["a", "b"], "l0": [1.0, 2.0]}), "page 1")
     assert printed.rows(dataset="b") == [{"dataset": "b", "l0": 2.0, "source": "published"}]
-    assert row_of(printed.table, dataset="a")["l0"] == 1.0
+    assert first_row(printed.table, dataset="a")["l0"] == 1.0
 
 
 def test_progress_writes_a_line_per_step_where_there_is_no_terminal(capsys):
-    progress = Progress("compare")
+    progress = ProgressLine("compare")
     progress.plan(2)
     progress.step("adult, seed 0")
     progress.step("adult, seed 1")
@@ -118,17 +133,17 @@ def test_progress_writes_a_line_per_step_where_there_is_no_terminal(capsys):
 def test_progress_draws_a_bar_on_a_terminal(capsys, monkeypatch):
     pytest.importorskip("tqdm")
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    progress = Progress("compare")
+    progress = ProgressLine("compare")
     progress.plan(2)
     progress.step("one")
     progress.step("two")
     progress.close()
-    told = capsys.readouterr().err
-    assert "compare" in told
-    assert "] compare: one" not in told
+    text = capsys.readouterr().err
+    assert "compare" in text
+    assert "] compare: one" not in text
 
 
-def test_every_experiment_tells_what_it_is():
+def test_every_experiment_has_a_title_and_a_description():
     for name, experiment in EXPERIMENTS.items():
         assert name == experiment.name == experiment.name.lower()
         assert experiment.title
@@ -137,21 +152,21 @@ def test_every_experiment_tells_what_it_is():
 
 def test_the_command_lists_the_experiments(capsys):
     assert main(["experiments", "--list"]) == 0
-    told = capsys.readouterr().out
-    assert all(re.search(rf"^{name} ", told, re.MULTILINE) for name in EXPERIMENTS)
+    text = capsys.readouterr().out
+    assert all(re.search(rf"^{name} ", text, re.MULTILINE) for name in EXPERIMENTS)
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (["comapre"], "no experiment 'comapre'. Did you mean 'compare'?"),
-        (["zzz"], "no experiment 'zzz'. Known are compare"),
+        (["zzz"], "no experiment 'zzz'. Choose from compare"),
         (["compare", "--dataset", "germn"], "no data set 'germn'. Did you mean 'german'?"),
     ],
 )
-def test_a_name_that_is_unknown_is_an_error_that_suggests_the_nearest(arguments, told, capsys):
+def test_an_unknown_name_is_an_error_that_suggests_a_similar_one(arguments, message, capsys):
     assert main(["experiments", *arguments]) == 2
-    assert told in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("seeds", ["0", "-1", "two", "1.5"])
@@ -164,38 +179,44 @@ def test_seeds_must_be_a_whole_number_of_at_least_one(seeds, capsys):
 def test_an_absent_data_folder_is_an_error_that_names_the_option(tmp_path, capsys):
     absent = tmp_path / "nowhere"
     assert main(["experiments", "compare", "--data", str(absent), "--out", str(tmp_path)]) == 2
-    told = capsys.readouterr().err
-    assert "nowhere" in told
-    assert "--data" in told
+    text = capsys.readouterr().err
+    assert "nowhere" in text
+    assert "--data" in text
 
 
 def test_an_empty_data_folder_is_an_error_that_says_which_file_is_wanted(tmp_path, capsys):
     arguments = ["experiments", "compare", "--dataset", "adult", "--data", str(tmp_path)]
     assert main([*arguments, "--out", str(tmp_path / "out")]) == 2
-    assert "there is no adult.csv.gz or adult.csv in" in capsys.readouterr().err
+    assert "There is no adult.csv.gz or adult.csv in" in capsys.readouterr().err
 
 
 def test_a_folder_that_cannot_be_written_is_an_error_before_any_work(tmp_path, capsys):
     file = tmp_path / "file"
     file.write_text("in the way")
     assert main(["experiments", "compare", "--quick", "--out", str(file / "reports")]) == 2
-    told = capsys.readouterr().err
-    assert "--out" in told
-    assert "rows and black box" not in told
+    text = capsys.readouterr().err
+    assert "--out" in text
+    assert "rows and predictor" not in text
 
 
 def test_a_folder_that_is_a_file_is_an_error(tmp_path):
     file = tmp_path / "file"
     file.write_text("in the way")
     with pytest.raises(ParameterError, match="folder that can be written to"):
-        made_folder(file)
+        ensure_folder(file)
 
 
 def test_without_matplotlib_the_extra_is_named_before_any_work(monkeypatch, tmp_path, capsys):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(MissingExtraError, match=r"mcce\[bench\]"):
+    with pytest.raises(MissingExtraError, match=r"mcce\[experiments\]"):
         panels(1, 1, size=(1, 1))
     assert main(["experiments", "compare", "--quick", "--out", str(tmp_path)]) == 2
-    told = capsys.readouterr().err
-    assert 'pip install "mcce[bench]"' in told
-    assert "rows and black box" not in told
+    text = capsys.readouterr().err
+    assert 'pip install "mcce[experiments]"' in text
+    assert "rows and predictor" not in text
+
+
+def test_the_version_is_printed(capsys):
+    with pytest.raises(SystemExit, match="0"):
+        main(["--version"])
+    assert capsys.readouterr().out == f"mcce {mcce.__version__}\n"

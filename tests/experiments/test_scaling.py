@@ -9,7 +9,7 @@ import pytest
 from mcce.cli import main
 from mcce.datasets import simulate, total
 from mcce.experiments import scaling
-from mcce.experiments.timing import STEPS, cpu_seconds, growth, step_seconds
+from mcce.experiments.timing import STEPS, cpu_seconds, growth, time_steps
 
 
 @pytest.mark.parametrize("exponent", [0.0, 0.5, 1.0, 2.0])
@@ -37,7 +37,9 @@ def test_steps_add_up_to_the_total():
     rows = simulate(300, 4)
     people = rows.features[rows.target <= 0].head(5)
 
-    seconds = step_seconds(total, rows, people, desired=rows.desired, n_samples=50)
+    seconds = time_steps(
+        total, rows.features, people, immutable=[], desired=rows.desired, n_samples=50
+    )
 
     assert tuple(seconds) == STEPS
     assert min(seconds.values()) >= 0
@@ -53,7 +55,7 @@ def test_waiting_takes_no_cpu_seconds():
     assert seconds < 0.15
 
 
-def test_sizes_are_told_in_few_characters():
+def test_sizes_are_abbreviated():
     assert [scaling._brief(n) for n in (5, 1000, 300_000, 1_000_000)] == ["5", "1k", "300k", "1M"]
 
 
@@ -68,8 +70,8 @@ def test_the_experiment_leaves_its_tables_and_figures(tmp_path):
     assert exponents["n_test, one immutable", "generate"] > exponents["n_test", "generate"]
     assert exponents["p", "model"] > 0.3
     assert (tmp_path / "scaling-runtimes.png").stat().st_size > 10_000
-    held = pd.read_csv(tmp_path / "scaling-published.csv")
-    assert held["published"].tolist() == [0.24]
+    published = pd.read_csv(tmp_path / "scaling-published.csv")
+    assert published["published"].tolist() == [0.24]
 
 
 def test_mimicked_sizes_are_timed_beside_the_real_data(tmp_path, bench_cache):

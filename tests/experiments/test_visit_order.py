@@ -8,7 +8,13 @@ import pytest
 
 from mcce import Schema, TreeChain
 from mcce.cli import main
-from mcce.experiments.visit_order import MEASURES, Halves, binned, held_out, log_likelihood
+from mcce.experiments.visit_order import (
+    MEASURES,
+    Halves,
+    bin_numbers,
+    heldout_log_likelihood,
+    log_likelihood,
+)
 
 
 def test_likelihoods_are_those_of_leaves_with_one_more_row():
@@ -18,21 +24,23 @@ def test_likelihoods_are_those_of_leaves_with_one_more_row():
     chain = TreeChain(decisions=(False, True)).fit(rows, decision)
     new = rows.schema.encode(pd.DataFrame({"a": pd.Categorical(["x", "y"])}))
 
-    told = log_likelihood(chain, rows, new, decision[:2])
+    likelihoods = log_likelihood(chain, rows, new, decision[:2])
 
     # One leaf of 4 rows; the fifth is spread as 3 to 1, with half a row of 4.5 for the unknown.
-    assert np.exp(told) == pytest.approx([(3 + 3 / 4.5) / 5, (1 + 1 / 4.5) / 5])
+    assert np.exp(likelihoods) == pytest.approx([(3 + 3 / 4.5) / 5, (1 + 1 / 4.5) / 5])
 
 
-def test_a_level_that_training_never_held_is_improbable_but_possible():
+def test_a_level_that_training_does_not_have_is_improbable_but_possible():
     train = pd.DataFrame({"a": ["x"] * 5 + ["y"] * 5})
     rows = Schema.learn_rows(train)
     decision = np.ones(10, dtype=bool)
     chain = TreeChain(decisions=(False, True)).fit(rows, decision)
 
-    told = log_likelihood(chain, rows, rows.schema.encode(pd.DataFrame({"a": ["z"]})), decision[:1])
+    likelihoods = log_likelihood(
+        chain, rows, rows.schema.encode(pd.DataFrame({"a": ["z"]})), decision[:1]
+    )
 
-    assert np.exp(told) == pytest.approx([0.5 / 10.5 / 11])
+    assert np.exp(likelihoods) == pytest.approx([0.5 / 10.5 / 11])
 
 
 def test_the_likelihood_of_a_chain_adds_up_to_one_but_for_the_unknown():
@@ -43,15 +51,15 @@ def test_the_likelihood_of_a_chain_adds_up_to_one_but_for_the_unknown():
     chain = TreeChain(decisions=(False, True)).fit(rows, decision)
     grid = pd.DataFrame([(a, b) for a in range(3) for b in range(2)], columns=["a", "b"])
 
-    for asked in (True, False):
-        told = log_likelihood(chain, rows, rows.schema.encode(grid), np.full(6, asked))
-        assert 0.99 < np.exp(told).sum() < 1
+    for desired in (True, False):
+        likelihoods = log_likelihood(chain, rows, rows.schema.encode(grid), np.full(6, desired))
+        assert 0.99 < np.exp(likelihoods).sum() < 1
 
 
 def test_numbers_become_tenths_of_training_and_immutable_ones_stay():
     train = pd.DataFrame({"a": range(100), "age": range(100)})
 
-    seen, new = binned(train, pd.DataFrame({"a": [-3, 55, 400], "age": [1, 2, 3]}), ["age"])
+    seen, new = bin_numbers(train, pd.DataFrame({"a": [-3, 55, 400], "age": [1, 2, 3]}), ["age"])
 
     assert sorted(seen["a"].unique()) == list(range(10))
     assert new["a"].tolist() == [0, 5, 9]
@@ -65,13 +73,13 @@ def test_a_better_model_of_the_rows_has_a_higher_likelihood():
     loose = tied.assign(b=chance.permutation(a))
     decision = chance.random(2000) < 0.5
 
-    told = []
+    likelihoods = []
     for frame in (tied, loose):
         halves = Halves(frame[:1000], frame[1000:], decision[:1000], decision[1000:], [])
-        told.append(held_out(halves, "data"))
+        likelihoods.append(heldout_log_likelihood(halves, "data"))
 
     # The second feature follows from the first, or is one of five.
-    assert told[0] - told[1] == pytest.approx(np.log(5), abs=0.15)
+    assert likelihoods[0] - likelihoods[1] == pytest.approx(np.log(5), abs=0.15)
 
 
 def test_the_experiment_compares_data_correlation_and_random_orders(tmp_path, bench_cache):

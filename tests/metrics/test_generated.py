@@ -1,4 +1,4 @@
-"""Generated rows: told apart, correlated alike, copied; by hand and by brute force."""
+"""Measures of generated rows: discriminator, correlations, copies."""
 
 from __future__ import annotations
 
@@ -29,67 +29,67 @@ def rows(n_rows, seed, shift=0.0):
     )
 
 
-def told_apart(generated, training, **settings):
+def discriminate(generated, training, **settings):
     settings = {"n_repeats": 2, "n_trees": 50} | settings
     return metrics.discriminator(generated, training, **settings)
 
 
-def test_real_rows_cannot_be_told_from_real_rows():
-    told = told_apart(rows(2000, 0), rows(2000, 1), n_repeats=3)
+def test_real_rows_cannot_be_distinguished_from_real_rows():
+    result = discriminate(rows(2000, 0), rows(2000, 1), n_repeats=3)
 
-    assert told.index.tolist() == [
+    assert result.index.tolist() == [
         (evaluator, part)
         for evaluator in ("forest", "logistic")
         for part in ("generated", "control")
     ]
-    assert told["accuracy"].between(0.47, 0.53).all()
-    assert told["auc"].between(0.46, 0.54).all()
+    assert result["accuracy"].between(0.47, 0.53).all()
+    assert result["auc"].between(0.46, 0.54).all()
     # halves of 2000 generated rows; the control has only 1000 real rows of each sort
-    assert told["n_train"].tolist() == told["n_test"].tolist() == [1000, 500, 1000, 500]
-    assert (told["accuracy_sd"] < 0.03).all()
+    assert result["n_train"].tolist() == result["n_test"].tolist() == [1000, 500, 1000, 500]
+    assert (result["accuracy_sd"] < 0.03).all()
 
 
-def test_shifted_rows_are_told_apart_and_the_control_is_not():
+def test_shifted_rows_are_distinguished_and_the_control_is_not():
     for holdout in (None, rows(1000, 2)):
-        told = told_apart(rows(1000, 0, shift=3.0), rows(1000, 1), holdout=holdout)
+        result = discriminate(rows(1000, 0, shift=3.0), rows(1000, 1), holdout=holdout)
 
-        generated, control = (told.xs(part, level="rows") for part in ("generated", "control"))
+        generated, control = (result.xs(part, level="rows") for part in ("generated", "control"))
         assert (generated[["accuracy", "auc"]] > 0.9).to_numpy().all()
         assert control["accuracy"].between(0.44, 0.56).all()
 
 
-def test_copies_are_never_told_apart():
+def test_copies_are_never_discriminate():
     training = rows(1000, 0)
     copied = training.sample(frac=1.0, random_state=1)
 
     for holdout in (None, rows(1000, 2)):
-        told = told_apart(copied, training, holdout=holdout).loc[("forest", "generated")]
-        assert told["accuracy"] < 0.52
+        result = discriminate(copied, training, holdout=holdout).loc[("forest", "generated")]
+        assert result["accuracy"] < 0.52
 
 
-def test_the_strict_reading_tests_on_no_row_of_the_generator():
+def test_a_holdout_replaces_the_training_rows_in_the_test():
     # x tells generated rows from training rows, but not from those of the holdout
     training, generated = rows(400, 0).assign(x=1.0), rows(400, 1).assign(x=2.0)
     training.loc[0, "x"] = 1.5
 
-    told = told_apart(generated, training, holdout=rows(400, 2).assign(x=2.0))
+    result = discriminate(generated, training, holdout=rows(400, 2).assign(x=2.0))
 
     # Every row that is tested has the x of generated ones and is called so: half is right.
-    assert told.loc[("forest", "generated"), "accuracy"] == pytest.approx(0.5, abs=0.03)
-    assert told_apart(generated, training).loc[("forest", "generated"), "accuracy"] > 0.97
+    assert result.loc[("forest", "generated"), "accuracy"] == pytest.approx(0.5, abs=0.03)
+    assert discriminate(generated, training).loc[("forest", "generated"), "accuracy"] > 0.97
 
 
-def test_numbers_of_rows_learned_from_and_tested_on_are_equal_and_told():
-    told = told_apart(rows(300, 0), rows(1000, 1), holdout=rows(90, 2), n_trees=5)
+def test_numbers_of_rows_learned_from_and_tested_on_are_equal_and_reported():
+    result = discriminate(rows(300, 0), rows(1000, 1), holdout=rows(90, 2), n_trees=5)
 
     # learned: 150 of 300 generated; tested: as many as the holdout has. Control: 45 of 90.
-    assert told["n_train"].tolist() == [150, 22, 150, 22]
-    assert told["n_test"].tolist() == [90, 23, 90, 23]
+    assert result["n_train"].tolist() == [150, 22, 150, 22]
+    assert result["n_test"].tolist() == [90, 23, 90, 23]
 
 
 def test_the_same_seed_gives_the_same_and_one_split_has_no_deviation():
-    one, again = (told_apart(rows(60, 0), rows(60, 1), n_trees=5) for _ in range(2))
-    single = told_apart(rows(60, 0), rows(60, 1), n_trees=5, n_repeats=1)
+    one, again = (discriminate(rows(60, 0), rows(60, 1), n_trees=5) for _ in range(2))
+    single = discriminate(rows(60, 0), rows(60, 1), n_trees=5, n_repeats=1)
 
     pd.testing.assert_frame_equal(one, again)
     assert single[["accuracy_sd", "auc_sd"]].isna().to_numpy().all()
@@ -100,12 +100,12 @@ def test_correlations_by_hand():
         {"a": [1, 2, 3, 4], "b": [2, 4, 6, 9], "c": [5, 5, 5, 5], "l": ["n", "n", "y", "y"]}
     )
 
-    told = metrics.correlations(frame, frame, method="pearson")
+    result = metrics.correlations(frame, frame, method="pearson")
 
     # centred: a -1.5 -.5 .5 1.5 (5); b -3.25 -1.25 .75 3.75 (26.75); l -.5 -.5 .5 .5 (1)
-    assert told.loc["a", "b"] == pytest.approx(11.5 / (5 * 26.75) ** 0.5)
-    assert told.loc["a", "l"] == pytest.approx(2 / 5**0.5)
-    assert told["c"].tolist() == [0, 0, 1, 0]
+    assert result.loc["a", "b"] == pytest.approx(11.5 / (5 * 26.75) ** 0.5)
+    assert result.loc["a", "l"] == pytest.approx(2 / 5**0.5)
+    assert result["c"].tolist() == [0, 0, 1, 0]
     ratio = metrics.correlations(frame, frame).loc["a", "l"]
     # means 1.5 and 3.5 around 2.5: 4 * 1 of 5 lies between the levels
     assert ratio == pytest.approx((4 / 5) ** 0.5)
@@ -114,47 +114,47 @@ def test_correlations_by_hand():
 def test_pearson_equals_that_of_numpy_with_its_sign():
     frame = rows(500, 0)[["x", "l"]].assign(z=lambda f: -(f["x"] ** 3))
 
-    told = metrics.correlations(frame, frame, method="pearson")
+    result = metrics.correlations(frame, frame, method="pearson")
 
     plain = np.corrcoef([frame["x"], frame["l"] == "up", frame["z"]])
-    np.testing.assert_allclose(told, plain, atol=1e-12)
-    assert told.loc["x", "z"] < 0
+    np.testing.assert_allclose(result, plain, atol=1e-12)
+    assert result.loc["x", "z"] < 0
 
 
 def test_the_difference_of_correlations_by_hand():
     real = pd.DataFrame({"a": [0, 0, 1, 1], "b": [0, 0, 1, 1], "c": [0, 1, 0, 1]})
     other = pd.DataFrame({"a": [0, 0, 1, 1], "b": [1, 1, 0, 0], "c": [0, 1, 0, 1]})
 
-    told = metrics.correlation_difference(other, real, method="pearson", n_bootstrap=2)
+    result = metrics.correlation_difference(other, real, method="pearson", n_bootstrap=2)
 
     # a and b: from 1 to -1; a and c, b and c: 0 and 0
-    assert told.loc["generated"].tolist() == pytest.approx([2, 2 / 3, (4 / 3) ** 0.5])
+    assert result.loc["generated"].tolist() == pytest.approx([2, 2 / 3, (4 / 3) ** 0.5])
 
 
 @pytest.mark.parametrize("method", ["association", "pearson"])
-def test_shuffled_columns_lose_what_the_real_ones_had(method):
+def test_shuffled_columns_lose_their_correlations(method):
     real = rows(3000, 0).drop(columns="m")
     shuffled = real.apply(lambda c: c.sample(frac=1, random_state=len(c.name)).to_numpy())
     shuffled["y"] = np.roll(real["y"], 7)
     shuffled["l"] = np.roll(real["l"], 1500)
 
-    told = metrics.correlation_difference(shuffled, real, method=method, n_bootstrap=5)
+    result = metrics.correlation_difference(shuffled, real, method=method, n_bootstrap=5)
 
     matrix = metrics.correlations(real, real, method=method).to_numpy()
     off = np.abs(matrix[~np.eye(3, dtype=bool)])
-    assert told.loc["generated", "mean"] == pytest.approx(off.mean(), abs=0.04)
-    assert (told.loc["noise_q95"] < 0.1).all()
+    assert result.loc["generated", "mean"] == pytest.approx(off.mean(), abs=0.04)
+    assert (result.loc["noise_q95"] < 0.1).all()
 
 
-def test_fresh_rows_lie_within_the_noise():
+def test_fresh_rows_are_within_the_noise():
     real, fresh = rows(2000, 0), rows(2000, 1)
 
-    told = metrics.correlation_difference(fresh, real)
+    result = metrics.correlation_difference(fresh, real)
 
     # Fresh rows differ by the chance of both samples, the draws by that of one.
-    assert (told.loc["generated"] < 3 * told.loc["noise_q95"]).all()
-    assert (told.loc["noise"] <= told.loc["noise_q95"]).all()
-    pd.testing.assert_frame_equal(told, metrics.correlation_difference(fresh, real))
+    assert (result.loc["generated"] < 3 * result.loc["noise_q95"]).all()
+    assert (result.loc["noise"] <= result.loc["noise_q95"]).all()
+    pd.testing.assert_frame_equal(result, metrics.correlation_difference(fresh, real))
 
 
 @given(cases())
@@ -190,28 +190,28 @@ def test_the_closest_record_by_hand():
     training = pd.DataFrame({"x": [0.0, 10.0], "l": ["a", "b"]})
     generated = pd.DataFrame({"x": [0.0, 2.0, 4.0, 9.0], "l": ["a", "a", "b", "b"]})
 
-    told = metrics.closest_record(generated, training)
+    result = metrics.closest_record(generated, training)
 
     # 0; 2 of 10; 6 of 10 and the same level; 1 of 10
-    assert told["median"] == pytest.approx((0.1 + 0.2) / 2)
-    assert told["q05"] == pytest.approx(0.15 * 0.1)
-    assert told["zero"] == 0.25
-    assert told.index.tolist() == ["median", "q05", "zero"]
+    assert result["median"] == pytest.approx((0.1 + 0.2) / 2)
+    assert result["q05"] == pytest.approx(0.15 * 0.1)
+    assert result["zero"] == 0.25
+    assert result.index.tolist() == ["median", "q05", "zero"]
 
 
 def test_the_holdout_share_by_hand():
     training, holdout = pd.DataFrame({"x": [0.0, 10.0]}), pd.DataFrame({"x": [5.0, 6.0]})
     generated = pd.DataFrame({"x": [1.0, 2.0, 2.5, 5.0]})
 
-    told = metrics.closest_record(generated, training, holdout=holdout)
+    result = metrics.closest_record(generated, training, holdout=holdout)
 
     # nearer to 0, nearer to 0, as near to 0 as to 5, nearer to 5
-    assert told["holdout_share"] == (1 + 1 + 0.5 + 0) / 4
+    assert result["holdout_share"] == (1 + 1 + 0.5 + 0) / 4
     z, share, n = 1.959964, 0.625, 4
     centre = (share + z**2 / (2 * n)) / (1 + z**2 / n)
     half = z * (share * (1 - share) / n + z**2 / (4 * n**2)) ** 0.5 / (1 + z**2 / n)
-    assert told["low"] == pytest.approx(centre - half)
-    assert told["high"] == pytest.approx(centre + half)
+    assert result["low"] == pytest.approx(centre - half)
+    assert result["high"] == pytest.approx(centre + half)
 
 
 def test_copies_lie_closer_to_training_than_to_a_holdout_and_fresh_rows_do_not():
@@ -226,7 +226,7 @@ def test_copies_lie_closer_to_training_than_to_a_holdout_and_fresh_rows_do_not()
     assert fresh["zero"] == 0
 
 
-def test_generated_rows_may_hold_levels_and_gaps_that_training_never_held():
+def test_generated_rows_may_hold_levels_and_gaps_that_training_does_not_have():
     training = rows(100, 0).assign(y=lambda frame: frame["x"])
     generated = rows(100, 1)
     generated.loc[:9, "m"] = "new"
@@ -237,7 +237,7 @@ def test_generated_rows_may_hold_levels_and_gaps_that_training_never_held():
     assert metrics.contradictory_pairs(generated, evaluator).notna().all()
     assert metrics.outlier_factor(generated, evaluator).notna().all()
     assert metrics.isolation(generated, evaluator).notna().all()
-    assert told_apart(generated, evaluator, n_trees=5).notna().to_numpy().all()
+    assert discriminate(generated, evaluator, n_trees=5).notna().to_numpy().all()
     assert metrics.correlation_difference(generated, evaluator).notna().to_numpy().all()
     assert metrics.closest_record(generated, evaluator, holdout=generated)["holdout_share"] == 0
     assert len(read_rows(generated, evaluator)[1]) == 100
@@ -251,12 +251,16 @@ GONE = pd.DataFrame({"x": [None, None], "l": [None, None]}, dtype=object)
 @pytest.mark.parametrize(
     ("call", "error", "says"),
     [
-        (lambda: metrics.discriminator(FEW.head(1), FEW), SchemaError, "Too few rows"),
+        (lambda: metrics.discriminator(FEW.head(1), FEW), SchemaError, "at least 4 generated"),
         (lambda: metrics.discriminator(FEW, FEW, n_trees=0), ParameterError, "n_trees must be"),
         (lambda: metrics.discriminator(FEW, FEW, n_repeats=0), ParameterError, "n_repeats must be"),
-        (lambda: metrics.discriminator(EMPTY, FEW), SchemaError, "no rows to judge"),
+        (lambda: metrics.discriminator(EMPTY, FEW), SchemaError, "at least one row and column"),
         (lambda: metrics.discriminator(GONE, FEW), SchemaError, "generated has no row that holds"),
-        (lambda: metrics.closest_record(FEW, FEW, holdout=EMPTY), SchemaError, "no rows to judge"),
+        (
+            lambda: metrics.closest_record(FEW, FEW, holdout=EMPTY),
+            SchemaError,
+            "at least one row and column",
+        ),
         (lambda: metrics.correlations(FEW, FEW, method="pearson"), ParameterError, "has 3 levels"),
         (lambda: metrics.correlations(FEW, FEW, method="rank"), ParameterError, "method must be"),
         (lambda: metrics.correlation_difference(FEW[["x"]], FEW[["x"]]), SchemaError, "two feat"),

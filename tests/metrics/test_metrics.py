@@ -52,11 +52,11 @@ def test_costs_that_can_be_checked_by_hand():
     assert metrics.sparsity(PEOPLE, after, TRAINING).index.tolist() == [7, 3]
 
 
-def test_a_row_whose_cells_are_all_missing_is_no_answer():
+def test_a_row_whose_cells_are_all_missing_is_no_counterfactual():
     after = answers((None, None, None), (30, 30.0, "b"))
 
     assert metrics.coverage(PEOPLE, after) == 0.5
-    for told in (
+    for result in (
         metrics.sparsity(PEOPLE, after, TRAINING),
         metrics.success(after, evaluator()),
         metrics.redundancy(PEOPLE, after, evaluator()),
@@ -65,21 +65,21 @@ def test_a_row_whose_cells_are_all_missing_is_no_answer():
         metrics.isolation(after, evaluator()),
         metrics.copies(after, evaluator()),
     ):
-        assert told.index.tolist() == [7, 3]
-        assert told.isna().tolist() == [True, False]
+        assert result.index.tolist() == [7, 3]
+        assert result.isna().tolist() == [True, False]
 
 
-def test_nobody_answered_is_an_answer():
+def test_a_method_without_counterfactuals_is_measured_too():
     after = answers((None, None, None), (None, None, None))
 
-    told = metrics.compare(PEOPLE, after, evaluator(), k=1)
+    result = metrics.compare(PEOPLE, after, evaluator(), k=1)
 
     counts = ["n_answered", "coverage", "n_measured"]
-    assert told.iloc[0][counts].tolist() == [0, 0, 0]
-    assert told.drop(columns=["n_factuals", *counts]).isna().to_numpy().all()
+    assert result.iloc[0][counts].tolist() == [0, 0, 0]
+    assert result.drop(columns=["n_factuals", *counts]).isna().to_numpy().all()
 
 
-def test_one_side_missing_is_one_and_both_are_nothing():
+def test_a_missing_cell_differs_from_a_value_by_one_and_from_another_by_zero():
     training = pd.DataFrame({"x": [1.0, 5.0], "l": ["A", "B"], "z": [5.0, 7.0]})  # range of x: 4
     one = pd.DataFrame({"x": [1.0], "l": ["A"], "z": [np.nan]})
     other = pd.DataFrame({"x": [3.0], "l": ["B"], "z": [5.0]})
@@ -89,7 +89,7 @@ def test_one_side_missing_is_one_and_both_are_nothing():
     assert metrics.sparsity(one, other, training).tolist() == [3]
 
 
-def test_a_tolerance_hides_small_changes_and_is_off_unless_asked_for():
+def test_a_tolerance_hides_small_changes_and_is_off_by_default():
     # 0.0005 of a range of 100 is 5e-6; a category is never within a tolerance
     after = answers((20, 10.0005, "b"), (30, 20.0, "b"))
 
@@ -133,13 +133,13 @@ def test_costs_equal_those_counted_cell_by_cell(case):
     people = people.loc[after.index]
     if after.empty:
         return
-    told = Evaluator.fit(case.train, immutable=case.immutable)
+    measured_by = Evaluator.fit(case.train, immutable=case.immutable)
     n_changed, total, n_broken = [], [], []
     for (_, old), (_, new) in zip(
         people.astype(object).iterrows(), after.astype(object).iterrows(), strict=True
     ):
         gaps = {}
-        for feature in told.schema.features:
+        for feature in measured_by.schema.features:
             a, b = old[feature.name], new[feature.name]
             if same(a, b):
                 continue
@@ -150,20 +150,20 @@ def test_costs_equal_those_counted_cell_by_cell(case):
         total.append(sum(gaps.values()))
         n_broken.append(len(set(gaps) & set(case.immutable)))
 
-    assert metrics.sparsity(people, after, told).tolist() == n_changed
-    assert metrics.l1(people, after, told).tolist() == pytest.approx(total)
+    assert metrics.sparsity(people, after, measured_by).tolist() == n_changed
+    assert metrics.l1(people, after, measured_by).tolist() == pytest.approx(total)
     if case.immutable:
-        assert metrics.violation(people, after, told).tolist() == n_broken
+        assert metrics.violation(people, after, measured_by).tolist() == n_broken
 
 
-def test_redundancy_counts_changes_that_could_be_put_back():
+def test_redundancy_counts_changes_that_can_be_reverted():
     # salary decides alone: a changed job is needless, a changed salary is not
     after = answers((20, 35.0, "b"), (30, 35.0, "b"))
 
     assert metrics.redundancy(PEOPLE, after, evaluator()).tolist() == [1, 0]
 
 
-def test_redundancy_asks_about_each_change_by_itself():
+def test_redundancy_reverts_one_change_at_a_time():
     training = pd.DataFrame({"a": [0, 1], "b": [0, 1], "c": ["x", "y"]})
     either = Evaluator.fit(
         training, predictor=lambda f: ((f["a"] + f["b"]) >= 1).astype(float), desired=(1, 1)
@@ -175,7 +175,7 @@ def test_redundancy_asks_about_each_change_by_itself():
     assert metrics.redundancy(before, after, either).tolist() == [3]
 
 
-def test_the_predictor_is_handed_the_dtypes_of_training_whatever_the_answers_came_in():
+def test_the_predictor_gets_the_dtypes_of_training_whatever_the_counterfactuals_have():
     training = pd.DataFrame(
         {"n": [1, 2, 3], "flag": [True, False, True], "l": pd.Categorical(["a", "b", "a"])}
     )
@@ -199,30 +199,32 @@ def test_redundancy_of_an_answer_with_one_change_is_nothing(bank):
     predictor = lambda frame: frame["salary"] / 100_000
     explainer = MCCE(predictor, (0.6, 9), immutable=["age", "sex"], random_state=0).fit(bank)
     result = explainer.explain(bank[predictor(bank) < 0.6].head(20))
-    told = Evaluator.fit(bank, immutable=["age", "sex"], predictor=predictor, desired=(0.6, 9))
+    measured_by = Evaluator.fit(
+        bank, immutable=["age", "sex"], predictor=predictor, desired=(0.6, 9)
+    )
 
-    needless = metrics.redundancy(result.factuals, result, told)
+    needless = metrics.redundancy(result.factuals, result, measured_by)
 
     single = result.measures["sparsity"] == 1
     assert single.any()
     assert (needless[single.to_numpy()] == 0).all()
 
 
-def test_the_measures_of_a_result_are_those_it_tells_itself(bank):
+def test_measures_agree_with_those_of_the_result(bank):
     predictor = lambda frame: frame["salary"] / 100_000
     settings = {"immutable": ["age", "sex"], "predictor": predictor, "desired": (0.6, 9)}
     explainer = MCCE(random_state=0, n_counterfactuals=3, n_samples=200, **settings).fit(bank)
     people = bank.head(60)
     result = explainer.explain(people)
 
-    told = Evaluator.fit(bank, **settings)
-    assert (metrics.sparsity(people, result, told) == result.measures["sparsity"]).all()
+    measured_by = Evaluator.fit(bank, **settings)
+    assert (metrics.sparsity(people, result, measured_by) == result.measures["sparsity"]).all()
     np.testing.assert_allclose(
-        metrics.gower(people, result, told), result.measures["gower"], rtol=1e-12
+        metrics.gower(people, result, measured_by), result.measures["gower"], rtol=1e-12
     )
-    assert (metrics.success(result, told) == 1).all()
-    assert (metrics.violation(people, result, told) == 0).all()
-    # Who is decided as desired already asked for nothing.
+    assert (metrics.success(result, measured_by) == 1).all()
+    assert (metrics.violation(people, result, measured_by) == 0).all()
+    # People who have the desired decision need no counterfactual.
     status = result.people["status"]
     assert (status == "already desired").any()
     assert (
@@ -273,24 +275,24 @@ def test_methods_are_compared_over_their_own_answers_or_over_common_people():
     assert paired["l1_sd"].isna().all()
 
 
-def test_measures_that_mean_nothing_are_nan_in_the_row_of_all():
+def test_undefined_measures_are_nan_in_compare():
     training = TRAINING[["age", "salary"]]
     people = training.iloc[:2]
 
-    told = metrics.compare(people, people + 1, training, k=1).iloc[0]
+    result = metrics.compare(people, people + 1, training, k=1).iloc[0]
 
     without = ["violation", "success", "redundancy", "ynn", "contradictory"]
-    assert told[without].isna().all()
-    assert told.drop([*without, "violation_sd", "redundancy_sd"]).notna().all()
+    assert result[without].isna().all()
+    assert result.drop([*without, "violation_sd", "redundancy_sd"]).notna().all()
 
 
 def test_without_a_desired_training_row_the_rest_is_still_measured():
     after = answers((20, 35.0, "a"), (40, 20.0, "a"))
 
-    told = metrics.compare(PEOPLE, after, evaluator(desired=(500, 600)), k=2).iloc[0]
+    result = metrics.compare(PEOPLE, after, evaluator(desired=(500, 600)), k=2).iloc[0]
 
-    assert told[["success", "ynn", "violation"]].tolist() == [0, 0, 0.5]
-    assert np.isnan(told["knn_distance"])
+    assert result[["success", "ynn", "violation"]].tolist() == [0, 0, 0.5]
+    assert np.isnan(result["knn_distance"])
     with pytest.raises(ParameterError, match="No training row has the desired decision"):
         metrics.knn_distance(after, evaluator(desired=(500, 600)), k=1, among="desired")
 
@@ -345,11 +347,19 @@ def test_arrays_are_rows_too():
         (lambda a: metrics.l1(PEOPLE, a.iloc[::-1], TRAINING), SchemaError, "in another order"),
         (lambda a: metrics.l1(PEOPLE, a.drop(columns="age"), TRAINING), SchemaError, "missing"),
         (lambda a: metrics.l1(PEOPLE, a, TRAINING.head(0)), SchemaError, "minimum of 1"),
-        (lambda a: metrics.l1(PEOPLE.head(0), a.head(0), TRAINING), SchemaError, "no rows"),
+        (
+            lambda a: metrics.l1(PEOPLE.head(0), a.head(0), TRAINING),
+            SchemaError,
+            "at least one row",
+        ),
         (lambda a: metrics.l1(PEOPLE, [1, 2], TRAINING), SchemaError, "Expected a frame"),
-        (lambda a: metrics.violation(PEOPLE, a, TRAINING), ParameterError, "No feature is immut"),
-        (lambda a: metrics.success(a, TRAINING), ParameterError, "asks a predictor"),
-        (lambda a: metrics.redundancy(PEOPLE, a, TRAINING), ParameterError, "asks a predictor"),
+        (
+            lambda a: metrics.violation(PEOPLE, a, TRAINING),
+            ParameterError,
+            "needs immutable features",
+        ),
+        (lambda a: metrics.success(a, TRAINING), ParameterError, "needs a predictor"),
+        (lambda a: metrics.redundancy(PEOPLE, a, TRAINING), ParameterError, "needs a predictor"),
         (
             lambda a: metrics.ynn(a, evaluator(), k=5),
             ParameterError,
@@ -360,9 +370,9 @@ def test_arrays_are_rows_too():
         (
             lambda a: metrics.compare(PEOPLE, a, evaluator(), desired=1),
             ParameterError,
-            "has its desired",
+            "already has its desired",
         ),
-        (lambda a: Evaluator.fit(TRAINING, desired=1), ParameterError, "without a predictor"),
+        (lambda a: Evaluator.fit(TRAINING, desired=1), ParameterError, "need a predictor"),
         (
             lambda a: Evaluator.fit(TRAINING, immutable=["x"]),
             SchemaError,
@@ -377,12 +387,12 @@ def test_what_cannot_be_measured_is_an_error_that_says_why(call, error, says):
         call(after)
 
 
-def test_the_module_is_there_but_only_imported_when_asked_for():
-    told = (
+def test_the_module_is_there_but_only_imported_on_use():
+    result = (
         "import sys, mcce; assert 'mcce.metrics' not in sys.modules; mcce.metrics.sparsity; "
         "assert not {'sklearn.ensemble', 'sklearn.neighbors'} & (set(sys.modules))"
     )
-    subprocess.run([sys.executable, "-c", told], check=True)
+    subprocess.run([sys.executable, "-c", result], check=True)
 
     with pytest.raises(AttributeError, match="no attribute 'measures'"):
         _ = mcce.measures

@@ -22,7 +22,7 @@ from tables import cases
 LINE = pd.DataFrame({"x": [0.0, 1.0, 2.0, 10.0], "l": ["a", "a", "b", "b"]})  # range 10
 
 
-def test_nearness_by_hand():
+def test_knn_distance_by_hand():
     row = pd.DataFrame({"x": [3.0], "l": ["a"]})
 
     # to the rows in order: .3, .2, .1 + 1, .7 + 1
@@ -33,7 +33,7 @@ def test_nearness_by_hand():
     )
 
 
-def test_nearness_on_ranks_by_hand():
+def test_knn_distance_on_ranks_by_hand():
     row = pd.DataFrame({"x": [9.0], "l": ["b"]})
 
     # Ranks of 0, 1, 2, 10 as shares: 1/8, 3/8, 5/8, 7/8, equal ones counted half; three of four
@@ -43,7 +43,7 @@ def test_nearness_on_ranks_by_hand():
     assert metrics.knn_distance(row, LINE, k=2).tolist() == pytest.approx([(0.1 + 0.7) / 2])
 
 
-def test_nearness_among_rows_with_the_desired_decision():
+def test_knn_distance_among_rows_with_the_desired_decision():
     evaluator = Evaluator.fit(LINE, predictor=lambda frame: frame["x"], desired=(5, 99))
     row = pd.DataFrame({"x": [3.0], "l": ["a"]})
 
@@ -113,7 +113,7 @@ def test_nearest_rows_equal_those_of_brute_force_in_any_blocks(case, cells, squa
         nearest_module.CELLS_PER_BLOCK = was
 
 
-def test_memory_does_not_grow_with_the_rows_to_be_judged():
+def test_memory_does_not_grow_with_the_number_of_rows():
     chance = np.random.default_rng(0)
     evaluator = Evaluator.fit(pd.DataFrame(chance.random((5000, 3))))
     rows = evaluator.schema.encode(pd.DataFrame(chance.random((2000, 3))))
@@ -141,7 +141,7 @@ def test_of_equally_near_rows_the_first_are_taken():
     assert found.tolist() == [list(range(100))]
 
 
-def test_two_values_that_training_never_held_are_near_only_if_equal():
+def test_two_values_that_training_does_not_have_are_near_only_if_equal():
     evaluator = Evaluator.fit(pd.DataFrame({"l": ["a", "b"], "c": [1, 1]}))
     one = evaluator.schema.encode(pd.DataFrame({"l": ["x", "y", None], "c": [2, 2, 1]}))
     other = evaluator.schema.encode(pd.DataFrame({"l": ["y", np.nan], "c": [2, 3]}))
@@ -209,9 +209,9 @@ def test_the_outlier_factor_by_hand():
 def test_many_equal_training_rows_do_not_make_the_outlier_factor_explode():
     training = pd.DataFrame({"x": [0] * 50 + list(range(1, 40))})
 
-    told = metrics.outlier_factor(pd.DataFrame({"x": [0, -1, 20]}), training, k=5)
+    result = metrics.outlier_factor(pd.DataFrame({"x": [0, -1, 20]}), training, k=5)
 
-    assert (told < 3).all()
+    assert (result < 3).all()
 
 
 def test_contradictory_pairs_by_hand():
@@ -282,11 +282,11 @@ def test_contradictory_pairs_equal_those_counted_pair_by_pair(case, least, share
                 n_bad += expected >= least and seen < share * expected
         counts.append(n_bad)
 
-    told = metrics.contradictory_pairs(people, evaluator, share=share, least_expected=least)
-    assert told.tolist() == counts
+    result = metrics.contradictory_pairs(people, evaluator, share=share, least_expected=least)
+    assert result.tolist() == counts
 
 
-def test_real_rows_hardly_ever_hold_a_contradictory_pair(data_folder):
+def test_real_rows_hardly_ever_have_a_contradictory_pair(data_folder):
     german = pd.read_csv(data_folder / "german.csv.gz").drop(columns="Risk")
     adult = pd.read_csv(data_folder / "adult.csv.gz", keep_default_na=False)
     adult = adult.drop(columns=["income", "split"])
@@ -326,6 +326,6 @@ def test_real_rows_hardly_ever_hold_a_contradictory_pair(data_folder):
         (lambda: metrics.knn_distance(LINE[["x"]], LINE), SchemaError, "missing"),
     ],
 )
-def test_what_cannot_be_judged_is_an_error_that_says_why(call, error, says):
+def test_what_cannot_be_measured_is_an_error_that_says_why(call, error, says):
     with pytest.raises(error, match=says):
         call()

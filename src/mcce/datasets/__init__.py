@@ -1,4 +1,4 @@
-"""The paper's data sets and simulated rows; only German Credit comes with the package."""
+"""The paper's data sets and simulated rows; only German Credit is bundled."""
 
 from .cards import NAMES, card, describe
 from .dataset import Dataset

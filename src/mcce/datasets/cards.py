@@ -1,7 +1,7 @@
-"""Data cards: what each data set is, where it comes from and what is wrong with it.
+"""Data cards: what each data set is, where it comes from and what to watch out for.
 
-The cards are JSON files beside this module, and all that the loaders know: files, columns, levels,
-forms and selections of rows. Nothing about a single data set stands in the code.
+The cards are JSON files next to this module and hold all that the loaders know: files, columns,
+levels, forms and selections of rows. The code knows no particular data set.
 """
 
 from __future__ import annotations
@@ -9,33 +9,60 @@ from __future__ import annotations
 import json
 from collections.abc import Collection
 from importlib.resources import files
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from ..errors import ParameterError
 
-NAMES = ("german", "adult", "gmc", "fico")
+DatasetName = Literal["german", "adult", "gmc", "fico"]
+NAMES: tuple[DatasetName, ...] = ("german", "adult", "gmc", "fico")
+# JSON: texts, numbers, lists and nested objects by field name.
+Card: TypeAlias = dict[str, Any]
 
 
-def card(name: str) -> dict[str, Any]:
-    """The data card of a data set.
+def card(name: DatasetName) -> Card:
+    """Return the data card of a data set.
 
     Parameters
     ----------
-    name
-        ``"german"``, ``"adult"``, ``"gmc"`` or ``"fico"``.
+    name : {"german", "adult", "gmc", "fico"}
+
+    Returns
+    -------
+    dict
+        Among others ``name``, ``rows``, ``target``, ``desired``, ``columns``, ``forms``,
+        ``selections``, ``licence``, ``attribution`` and ``caution``.
+
+    Raises
+    ------
+    ParameterError
+        If there is no such data set.
 
     Examples
     --------
     >>> card("fico")["rows"], card("fico")["target"]
     (10459, 'RiskPerformance')
     """
-    one_of("name", name, NAMES)
+    check_choice("name", name, NAMES)
     text = files(__package__).joinpath(f"{name}.json").read_text(encoding="utf-8")
-    return json.loads(text)
+    fields: Card = json.loads(text)
+    return fields
 
 
-def describe(name: str) -> str:
-    """The data card of a data set as Markdown, for people.
+def describe(name: DatasetName) -> str:
+    """Return the data card of a data set as Markdown.
+
+    Parameters
+    ----------
+    name : {"german", "adult", "gmc", "fico"}
+
+    Returns
+    -------
+    str
+
+    Raises
+    ------
+    ParameterError
+        If there is no such data set.
 
     Examples
     --------
@@ -44,8 +71,8 @@ def describe(name: str) -> str:
     """
     of = card(name)
     counts = " and ".join(f"{n:,} `{label}`" for label, n in of["target_counts"].items())
-    got = (
-        "comes with the package"
+    source = (
+        "bundled with the package"
         if "bundled" in of
         else f"`{of['file']}` in a folder, or OpenML {of['openml']['id']}"
     )
@@ -54,7 +81,7 @@ def describe(name: str) -> str:
             f'## {of["name"]} (`"{name}"`)\n',
             f"{of['summary']}\n",
             f"- Rows: {of['rows']:,}; target `{of['target']}`: {counts}; desired `{of['desired']}`",
-            f"- Where: {got}",
+            f"- Where: {source}",
             f"- Source: {of['attribution']}",
             f"- Licence: {of['licence']}",
             f"- Changes: {of['changes']}\n",
@@ -68,34 +95,34 @@ def describe(name: str) -> str:
     )
 
 
-def one_of(argument: str, value: object, names: Collection[str]) -> None:
+def check_choice(argument: str, value: object, names: Collection[str]) -> None:
     """Raise unless the value of an argument is one of these names."""
     if not isinstance(value, str) or value not in names:
-        told = ", ".join(map(repr, names))
-        raise ParameterError(f"{argument} must be one of {told}, got {value!r}.")
+        known = ", ".join(map(repr, names))
+        raise ParameterError(f"{argument} must be one of {known}, got {value!r}.")
 
 
-def _forms(of: dict[str, Any]) -> list[str]:
+def _forms(of: Card) -> list[str]:
     lines = ["| form | features | immutable | rows | |", "|---|---|---|---|---|"]
     for name, form in of["forms"].items():
         fixed = ", ".join(form["immutable"])
-        told = f"{form['features']} | {fixed} | `{form['rows']}` | {form['meaning']}"
-        lines.append(f'| `"{name}"` | {told} |')
+        cells = f"{form['features']} | {fixed} | `{form['rows']}` | {form['meaning']}"
+        lines.append(f'| `"{name}"` | {cells} |')
     return lines
 
 
-def _selections(of: dict[str, Any]) -> list[str]:
+def _selections(of: Card) -> list[str]:
     lines = ["| rows | how many | |", "|---|---|---|"]
     for name, selection in of["selections"].items():
         lines.append(f'| `"{name}"` | {selection["rows"]:,} | {selection["meaning"]} |')
     return lines
 
 
-def _columns(of: dict[str, Any]) -> list[str]:
+def _columns(of: Card) -> list[str]:
     lines = ["| column | kind | levels or missing cells |", "|---|---|---|"]
     for column in of["columns"]:
-        told = ", ".join(f"`{level}`" for level in column.get("levels", []))
+        details = ", ".join(f"`{level}`" for level in column.get("levels", []))
         if "n_missing" in column:
-            told = f"{column['n_missing']:,} missing"
-        lines.append(f"| `{column['name']}` | {column['kind']} | {told} |")
+            details = f"{column['n_missing']:,} missing"
+        lines.append(f"| `{column['name']}` | {column['kind']} | {details} |")
     return lines

@@ -1,7 +1,7 @@
-"""From a table as it was found to the one that its card describes.
+"""From a table as read to the one that its card describes.
 
 Columns come in the order of the card: whole numbers as int64, others as float64, categories with
-the declared levels, the target as it is. What cannot be so is an error, never a silent cast.
+the declared levels, the target unchanged. What does not fit is an error, never a silent cast.
 """
 
 from __future__ import annotations
@@ -34,26 +34,26 @@ def conform(table: pd.DataFrame, of: Mapping[str, Any], where: str) -> pd.DataFr
 
 
 def check_cells(table: pd.DataFrame, of: Mapping[str, Any], where: str) -> None:
-    """Raise unless rows and labels are as many as the card says; warn if cells are others."""
+    """Raise if the counts of rows or labels differ from the card; warn if cells differ."""
     counts = {str(label): n for label, n in table[of["target"]].value_counts().items()}
     if len(table) != of["rows"] or counts != of["target_counts"]:
         raise DatasetError(
             f"{where} must hold {of['rows']} rows with {of['target_counts']} in {of['target']!r}, "
-            f"but has {len(table)} with {counts}. It may be cut short or another version; "
-            "verify=False takes it as it is."
+            f"but has {len(table)} with {counts}. The file may be truncated or another version. "
+            "Pass verify=False to load it anyway."
         )
     if digest(table, of) != of["digest"]:
         warnings.warn(
-            f"{where} has the rows and labels of {of['name']}, but not the very cells that its "
-            "card was written for: what was published may not be reproduced. "
-            "verify=False takes it without this warning.",
+            f"{where} has as many rows and labels as {of['name']}, but some cells differ from the "
+            "version of its card, so published figures may not be reproduced. "
+            "Pass verify=False to silence this warning.",
             McceWarning,
             stacklevel=3,
         )
 
 
 def digest(table: pd.DataFrame, of: Mapping[str, Any]) -> str:
-    """SHA-256 of the cells of a conformed table, whatever the order of its rows and its file."""
+    """SHA-256 of the cells of a conformed table, independent of the order of its rows."""
     columns = [_as_numbers(table[column["name"]], column) for column in of["columns"]]
     cells = np.column_stack(columns).astype("<f8") + 0.0
     cells[np.isnan(cells)] = np.nan
@@ -67,7 +67,7 @@ def _check_columns(table: pd.DataFrame, of: Mapping[str, Any], where: str) -> No
     if missing:
         raise DatasetError(
             f"{where} must hold {of['name']} but lacks the columns {missing!r}. "
-            f"Its columns are {list(table.columns)!r}{_resembled(table)}."
+            f"Its columns are {list(table.columns)!r}{_resemblance(table)}."
         )
     if not table.columns.is_unique:
         twice = table.columns[table.columns.duplicated()].tolist()
@@ -77,12 +77,12 @@ def _check_columns(table: pd.DataFrame, of: Mapping[str, Any], where: str) -> No
     if surplus:
         raise DatasetError(
             f"{where} has the columns {surplus!r}, which {of['name']} does not have. "
-            "Take them out, or use the original file."
+            "Remove them, or use the original file."
         )
 
 
-def _resembled(table: pd.DataFrame) -> str:
-    """The data set that a table rather is, for an error."""
+def _resemblance(table: pd.DataFrame) -> str:
+    """The data set whose columns a table has, for an error."""
     for name in NAMES:
         if {column["name"] for column in card(name)["columns"]} <= set(table.columns):
             return f": those of {card(name)['name']}, load({name!r})"
@@ -92,22 +92,22 @@ def _resembled(table: pd.DataFrame) -> str:
 def _levels(
     cells: pd.Series[Any], levels: list[str | int], unknown: str | None, at: str
 ) -> pd.Series[Any]:
-    """Cells that are declared levels; an unknown one as the level for it, where there is one."""
+    """Cells as declared levels; missing ones as the level for unknown, if there is one."""
     if cells.isna().any() and unknown in levels:
         cells = cells.astype(object).where(cells.notna(), unknown)
     plain = cells.astype(object) if isinstance(cells.dtype, pd.CategoricalDtype) else cells
-    strange = ~plain.isin(levels).to_numpy()
-    if strange.any():
-        shown = plain[strange].drop_duplicates().head(5).tolist()
+    unexpected = ~plain.isin(levels).to_numpy()
+    if unexpected.any():
+        shown = plain[unexpected].drop_duplicates().head(5).tolist()
         raise DatasetError(
             f"{at} must hold only {levels!r}, but holds {shown!r}, first in row "
-            f"{int(strange.argmax())}, counted from 0."
+            f"{int(unexpected.argmax())} (counted from 0)."
         )
     return plain.astype(np.int64) if isinstance(levels[0], int) else plain
 
 
 def _numbers(cells: pd.Series[Any], column: Mapping[str, Any], at: str) -> pd.Series[Any]:
-    """Cells as int64 or float64, which hold every one of them."""
+    """Cells as int64 or float64, without loss."""
     numbers = pd.to_numeric(cells.astype(object), errors="coerce").astype(np.float64)
     wrong = (numbers.isna() & cells.notna()) | np.isinf(numbers)
     kind = "numbers"
@@ -120,7 +120,7 @@ def _numbers(cells: pd.Series[Any], column: Mapping[str, Any], at: str) -> pd.Se
     if wrong.any():
         row = int(np.flatnonzero(wrong)[0])
         raise DatasetError(
-            f"{at} must hold {kind}, but row {row}, counted from 0, has {cells.iloc[row]!r}."
+            f"{at} must hold {kind}, but row {row} (counted from 0) has {cells.iloc[row]!r}."
         )
     return numbers.astype(np.int64 if column["kind"] == "whole" else np.float64)
 

@@ -1,4 +1,4 @@
-"""What a loader hands out."""
+"""What the loaders return."""
 
 from __future__ import annotations
 
@@ -11,24 +11,31 @@ import pandas as pd
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """A table, what is to be predicted in it, and where it comes from.
+    """A table with its target and its data card.
 
     Parameters
     ----------
-    features
+    features : DataFrame
         One row per person, without the target; the index is the row number in the file.
-    target
-        What happened, as the file has it.
-    desired
-        The value of the target that people want; for simulated rows an interval.
-    immutable
-        Features that the paper holds fixed.
-    card
+    target : Series
+        The outcome of each row, as in the file.
+    desired : str, int or Interval
+        The desired value of the target; an interval for simulated rows.
+    immutable : list of str
+        Features that the paper treats as immutable.
+    card : mapping
         Source, licence, attribution, columns and cautions.
+
+    Examples
+    --------
+    >>> from mcce.datasets import load
+    >>> german = load("german")
+    >>> len(german.features), german.desired, german.immutable
+    (1000, 'good', ['Purpose', 'Age', 'Sex'])
     """
 
     features: pd.DataFrame
     target: pd.Series[Any]
-    desired: Any
+    desired: Any  # the type depends on the data set
     immutable: list[str]
     card: Mapping[str, Any]

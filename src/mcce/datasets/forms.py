@@ -17,7 +17,7 @@ STANDARD_DEVIATIONS = 3
 
 
 def select(features: pd.DataFrame, rows: str) -> pd.DataFrame:
-    """The rows of a selection that needs nothing but the features."""
+    """The rows of a selection that depends on the features alone."""
     return features.loc[SELECTIONS[rows](features)]
 
 
@@ -34,28 +34,28 @@ def shape(features: pd.DataFrame, form: Mapping[str, Any]) -> pd.DataFrame:
 
 
 def _as_category(codes: pd.Series[Any]) -> pd.Series[Any]:
-    """Whole numbers as levels, in the order of the numbers."""
+    """Whole numbers as levels, in numeric order."""
     levels = [str(code) for code in sorted(codes.unique())]
     return codes.astype(str).astype(pd.CategoricalDtype(levels))
 
 
 def _most_frequent(cells: pd.Series[Any]) -> pd.Series[Any]:
-    """Each cell as the most frequent level (of equals the first) or ``other``."""
+    """Each cell as the most frequent level (the first of ties) or ``other``."""
     most = cells.mode().iloc[0]
     return _grouped(cells, group=most, levels=[most], rest="other")
 
 
 def _grouped(cells: pd.Series[Any], *, group: str, levels: list[str], rest: str) -> pd.Series[Any]:
-    """Each cell as one of two groups, the first of which has these levels."""
+    """Each cell as one of two groups: these levels, or the rest."""
     two = np.where(cells.isin(levels), group, rest)
     dtype = pd.CategoricalDtype(sorted([group, rest]))
     return pd.Series(two, index=cells.index, name=cells.name).astype(dtype)
 
 
 def _without_outliers(features: pd.DataFrame) -> pd.Series[bool]:
-    """Complete rows near the mean of the complete rows in every feature."""
+    """Complete rows within three standard deviations of the mean in every feature."""
     complete = features.dropna()
-    # Where all are equal nothing is far: 0 / 0 is not at least 3.
+    # In a constant column nothing is far from the mean: 0 / 0 is not at least 3.
     far = (complete - complete.mean()).abs() / complete.std(ddof=0) >= STANDARD_DEVIATIONS
     return (~far.any(axis=1)).reindex(features.index, fill_value=False)
 

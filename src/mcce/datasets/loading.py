@@ -1,47 +1,63 @@
-"""The paper's four data sets, in one call.
+"""Load the paper's four data sets.
 
-Paper, section "Experiments". Only German Credit comes with the package; the others have no licence
-that would let them, or are too large, and come from a folder or from OpenML.
+Paper, section "Experiments". Only German Credit is bundled. The others are too large or their
+licences do not allow it; they are read from a folder or from OpenML.
 """
 
 from __future__ import annotations
 
 import os
+from typing import Literal
+
+import pandas as pd
 
 from ..errors import DatasetError, ParameterError
-from .cards import card, one_of
+from .cards import DatasetName, card, check_choice
 from .checking import check_cells, conform
 from .dataset import Dataset
 from .forms import select, shape
 from .sources import find, listed_rows
 
+Form = Literal["raw", "levels", "paper"]
+
 
 def load(
-    name: str,
+    name: DatasetName,
     *,
-    form: str = "raw",
+    form: Form = "raw",
     rows: str | None = None,
     folder: str | os.PathLike[str] | None = None,
     verify: bool = True,
 ) -> Dataset:
-    """A data set of the paper, checked against its card.
+    """Load a data set of the paper and check it against its card.
 
     Parameters
     ----------
-    name
-        ``"german"``, ``"adult"``, ``"gmc"`` or ``"fico"``; ``describe(name)`` tells what each is.
-    form
-        ``"raw"``, as it was published; ``"levels"``, the features and rows of the paper with all
-        levels of their categories; ``"paper"``, these with two levels each.
-    rows
-        A selection of rows that the card names; None is that of the form.
-    folder
-        Where its file lies, such as ``adult.csv.gz`` or ``adult.csv``; nowhere else is looked then.
-        None looks in the folder that the environment variable ``MCCE_DATA`` names, in the package,
-        and at OpenML, which needs internet once.
-    verify
-        Whether to raise for other numbers of rows and labels than the card has, and to warn of
-        other cells. False takes a part of the data, or another version.
+    name : {"german", "adult", "gmc", "fico"}
+        The data set; :func:`describe` explains each.
+    form : {"raw", "levels", "paper"}
+        ``"raw"``, as published; ``"levels"``, the features and rows of the paper with all levels
+        of their categories; ``"paper"``, the same with two levels each.
+    rows : str, optional
+        A selection of rows named in the card. By default that of the form.
+    folder : path, optional
+        Folder with the data file, such as ``adult.csv.gz`` or ``adult.csv``; no other place is
+        tried. By default the folder in the environment variable ``MCCE_DATA`` is tried first,
+        then the package, then OpenML, which needs internet access once.
+    verify : bool
+        Whether to raise if the numbers of rows or labels differ from the card, and to warn if
+        cells differ. Pass False to load a part of the data or another version.
+
+    Returns
+    -------
+    Dataset
+
+    Raises
+    ------
+    DatasetError
+        If the data cannot be found or do not match the card.
+    ParameterError
+        If the card has no such form or selection of rows.
 
     Examples
     --------
@@ -52,37 +68,43 @@ def load(
     np.float64(0.7)
     """
     of = card(name)
-    one_of("form", form, of["forms"])
-    shaped_by = of["forms"][form]
-    rows = shaped_by["rows"] if rows is None else rows
-    one_of("rows", rows, of["selections"])
+    check_choice("form", form, of["forms"])
+    form_card = of["forms"][form]
+    rows = form_card["rows"] if rows is None else rows
+    check_choice("rows", rows, of["selections"])
     if not isinstance(verify, bool):
         raise ParameterError(f"verify must be True or False, got {verify!r}.")
-    found = find(of, folder)
-    table = conform(found.table, of, found.where)
+    source = find(of, folder)
+    table = conform(source.table, of, source.where)
     if verify:
-        check_cells(table, of, found.where)
-    features = table.drop(columns=of["target"])
+        check_cells(table, of, source.where)
+    features: pd.DataFrame = table.drop(columns=of["target"])
     if rows == "quarter":
-        features = features.iloc[listed_rows(of, found, len(features))]
+        features = features.iloc[listed_rows(of, source, len(features))]
     else:
         features = select(features, rows)
     if features.empty:
-        raise DatasetError(f"{found.where} holds no rows of the selection {rows!r}.")
+        raise DatasetError(
+            f"{source.where} holds no rows of the selection {rows!r}. Choose other rows."
+        )
     return Dataset(
-        features=shape(features, shaped_by),
+        features=shape(features, form_card),
         target=table[of["target"]].loc[features.index],
         desired=of["desired"],
-        immutable=list(shaped_by["immutable"]),
+        immutable=list(form_card["immutable"]),
         card=of,
     )
 
 
 def load_german_credit() -> Dataset:
-    """German Credit as it comes with the package: ``load("german")`` without a folder.
+    """Load the bundled German Credit data: ``load("german")``.
 
-    ``Sex`` stands for the combined column of marital status and sex it was derived from. Read
+    ``Sex`` replaces the combined column of marital status and sex that it was derived from. Read
     ``card["caution"]`` before drawing any conclusion from these data.
+
+    Returns
+    -------
+    Dataset
 
     Examples
     --------

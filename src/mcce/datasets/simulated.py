@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from numbers import Integral
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,8 +16,10 @@ from numpy.typing import NDArray
 from ..errors import ParameterError
 from ..parameters import check_real
 from ..predictors.interval import Interval
-from .cards import card
+from .cards import DatasetName, card
 from .dataset import Dataset
+
+ABOVE_ZERO = Interval(0.0, math.inf, closed="neither")
 
 
 def simulate(
@@ -29,18 +30,27 @@ def simulate(
     correlation: float = 0.5,
     seed: int = 0,
 ) -> Dataset:
-    """Gaussian rows; the target is ``total`` of each, and what is desired is above 0.
+    """Simulate Gaussian rows whose target is their sum, desired above 0.
 
     Parameters
     ----------
-    n_rows, n_features
-        How many; columns are called x0, x1 and so on.
-    n_immutable
-        So many features, from the first on, are immutable.
-    correlation
-        Of any two features, from 0 to 1.
-    seed
-        Rows of another seed are independent: take one for training, one for people.
+    n_rows, n_features : int
+        Size of the table; columns are named x0, x1 and so on.
+    n_immutable : int
+        Number of immutable features, counted from the first.
+    correlation : float
+        Correlation of any two features, from 0 to 1.
+    seed : int
+        Rows of different seeds are independent: use one for training, another for factuals.
+
+    Returns
+    -------
+    Dataset
+
+    Raises
+    ------
+    ParameterError
+        If a size or the correlation is out of range.
 
     Examples
     --------
@@ -54,24 +64,35 @@ def simulate(
     _check_count("n_immutable", n_immutable, 0, n_features)
     _check_count("seed", seed, 0)
     check_real("correlation", correlation, "a number from 0 to 1", most=1.0)
-    chance = np.random.default_rng(seed)
-    common = chance.standard_normal((n_rows, 1))
-    own = chance.standard_normal((n_rows, n_features))
+    rng = np.random.default_rng(seed)
+    common = rng.standard_normal((n_rows, 1))
+    own = rng.standard_normal((n_rows, n_features))
     names = [f"x{position}" for position in range(n_features)]
     cells = math.sqrt(correlation) * common + math.sqrt(1.0 - correlation) * own
     features = pd.DataFrame(cells, columns=names)
-    told = f"{n_features} Gaussian features with correlation {correlation:g}, seed {seed}"
+    summary = f"{n_features} Gaussian features with correlation {correlation:g}, seed {seed}"
     return Dataset(
         features=features,
         target=pd.Series(total(features), name="total"),
-        desired=Interval(0.0, math.inf, closed="neither"),
+        desired=ABOVE_ZERO,
         immutable=names[:n_immutable],
-        card={"name": "Simulated rows", "rows": n_rows, "summary": told},
+        card={"name": "Simulated rows", "rows": n_rows, "summary": summary},
     )
 
 
-def simulate_like(name: str, *, seed: int = 0) -> Dataset:
-    """Gaussian rows as many as a data set of the paper has, with as many (immutable) features.
+def simulate_like(name: DatasetName, *, seed: int = 0) -> Dataset:
+    """Simulate Gaussian rows with the size and immutable features of a data set.
+
+    Parameters
+    ----------
+    name : {"german", "adult", "gmc", "fico"}
+        The data set, in the paper's form.
+    seed : int
+        As for :func:`simulate`.
+
+    Returns
+    -------
+    Dataset
 
     Examples
     --------
@@ -86,12 +107,28 @@ def simulate_like(name: str, *, seed: int = 0) -> Dataset:
 
 
 def total(frame: pd.DataFrame) -> NDArray[np.float64]:
-    """The black box of the simulated rows: the sum of the features."""
+    """Sum the features of each row: the predictor of the simulated rows.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        Numeric features.
+
+    Returns
+    -------
+    (n_rows,)
+
+    Examples
+    --------
+    >>> total(pd.DataFrame({"x0": [1.0], "x1": [2.0]}))
+    array([3.])
+    """
     return frame.to_numpy(dtype=np.float64).sum(axis=1)
 
 
-def _check_count(name: str, value: Any, least: int, most: int | None = None) -> None:
+def _check_count(name: str, value: object, least: int, most: int | None = None) -> None:
     whole = isinstance(value, Integral) and not isinstance(value, bool)
-    if not whole or value < least or (most is not None and value > most):
+    number = int(value) if isinstance(value, Integral) else least - 1
+    if not whole or number < least or (most is not None and number > most):
         upper = "" if most is None else f" and <= {most}"
         raise ParameterError(f"{name} must be a whole number >= {least}{upper}, got {value!r}.")

@@ -1,8 +1,8 @@
 """Where tables come from: a folder, the package itself, or OpenML.
 
-A folder that is passed is the only place looked in. Without one, the folder that the environment
-variable ``MCCE_DATA`` names is looked in first, then the package, then OpenML. Cells come out as
-they were found; ``checking`` makes them what the card says.
+If a folder is passed, no other place is tried. Otherwise the folder in the environment variable
+``MCCE_DATA`` comes first, then the package, then OpenML. Cells are returned as read; ``checking``
+turns them into what the card describes.
 """
 
 from __future__ import annotations
@@ -24,43 +24,43 @@ VARIABLE = "MCCE_DATA"
 
 
 @dataclass(frozen=True, eq=False)
-class Outcome:
-    """A table as it was found, and where; ``folder`` is None unless it was a user's own."""
+class Source:
+    """A table as read, and where from; ``folder`` is None unless the user named one."""
 
     table: pd.DataFrame
     where: str
     folder: Path | None = None
 
 
-def find(of: Mapping[str, Any], folder: str | os.PathLike[str] | None) -> Outcome:
-    """The table of a card."""
+def find(of: Mapping[str, Any], folder: str | os.PathLike[str] | None) -> Source:
+    """The table of a card, from the first place that has it."""
     place = _folder(folder)
     path = None if place is None else _path(place, of["file"])
     if path is not None:
-        return Outcome(read(path), str(path), place)
+        return Source(read(path), str(path), place)
     if folder is not None:
         raise DatasetError(
-            f"there is no {_either(of['file'])} in {str(place)!r}. It holds {_listed(place)}."
+            f"There is no {_either(of['file'])} in {str(place)!r}, which holds {_listed(place)}."
         )
     if "bundled" in of:
         with as_file(files(__package__).joinpath(of["bundled"])) as bundled:
-            return Outcome(read(bundled), "the package")
+            return Source(read(bundled), "the package")
     return _fetch(of, place)
 
 
-def listed_rows(of: Mapping[str, Any], found: Outcome, n_rows: int) -> list[int]:
+def listed_rows(of: Mapping[str, Any], source: Source, n_rows: int) -> list[int]:
     """Row numbers that a file beside the table lists, from 0."""
     file = of["quarter_file"]
-    if found.folder is None:
+    if source.folder is None:
         raise DatasetError(
-            f"rows='quarter' needs {of['file']} and {file} in one folder, since row numbers mean "
-            f"nothing in a download. Pass it as folder= or set {VARIABLE}."
+            f"rows='quarter' needs {of['file']} and {file} in one folder, since a download may "
+            f"have other row numbers. Pass the folder as folder= or set {VARIABLE}."
         )
-    path = _path(found.folder, file)
+    path = _path(source.folder, file)
     if path is None:
         raise DatasetError(
-            f"rows='quarter' needs {_either(file)}, which is not in {str(found.folder)!r}. "
-            f"Choose other rows, or put it there: one row number of {of['file']}, from 0, per line."
+            f"rows='quarter' needs {_either(file)}, which is not in {str(source.folder)!r}. "
+            f"Choose other rows, or add the file: one row number of {of['file']} per line, from 0."
         )
     numbers = pd.to_numeric(read(path, header=None).iloc[:, 0], errors="coerce")
     wrong = ~(numbers.ge(0) & numbers.lt(n_rows) & numbers.mod(1).eq(0)) | numbers.duplicated()
@@ -81,20 +81,20 @@ def read(path: Path, *, header: int | None = 0) -> pd.DataFrame:
     except (OSError, EOFError, ValueError, zlib.error) as error:
         raise DatasetError(
             f"{str(path)!r} cannot be read as a CSV file: {error}. "
-            "It may be damaged or cut short: copy it again."
+            "It may be damaged or truncated: copy it again."
         ) from error
 
 
 def _folder(folder: str | os.PathLike[str] | None) -> Path | None:
-    """The folder to look in, or None where the user has named none."""
+    """The folder to read from, or None if the user named none."""
     if folder is not None and not isinstance(folder, str | os.PathLike):
         raise ParameterError(f"folder must be a path or None, got {folder!r}.")
-    said = os.environ.get(VARIABLE) if folder is None else folder
-    if not said:
+    named = os.environ.get(VARIABLE) if folder is None else folder
+    if not named:
         if folder is not None:
             raise ParameterError(f"folder must be a path or None, got {folder!r}.")
         return None
-    place = Path(said).expanduser()
+    place = Path(named).expanduser()
     if not place.is_dir():
         name = VARIABLE if folder is None else "folder"
         raise DatasetError(f"{name} must be a folder that holds data files, got {str(place)!r}.")
@@ -102,7 +102,7 @@ def _folder(folder: str | os.PathLike[str] | None) -> Path | None:
 
 
 def _path(folder: Path, file: str) -> Path | None:
-    """The file or its plain twin, if one is in the folder."""
+    """The file, compressed or not, if the folder has it."""
     for path in (folder / file, folder / file.removesuffix(".gz")):
         if path.is_file():
             return path
@@ -114,33 +114,33 @@ def _either(file: str) -> str:
 
 
 def _listed(folder: Path | None) -> str:
-    """Some of what is in a folder, for an error."""
+    """Some of the files in a folder, for an error."""
     names = sorted(path.name for path in folder.iterdir()) if folder is not None else []
-    told = ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
-    return told or "nothing"
+    listed = ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
+    return listed or "nothing"
 
 
-def _fetch(of: Mapping[str, Any], looked: Path | None) -> Outcome:
-    """The table from OpenML, with our names for its target; scikit-learn keeps the download."""
+def _fetch(of: Mapping[str, Any], tried: Path | None) -> Source:
+    """The table from OpenML, its target renamed; scikit-learn caches the download."""
     from sklearn.datasets import fetch_openml
 
     there = of["openml"]
     where = f"OpenML {there['id']}"
     try:
         with warnings.catch_warnings():
-            # scikit-learn warns before it tries again; what counts is said below.
+            # scikit-learn warns before it retries; the error below says what matters.
             warnings.simplefilter("ignore")
             table = fetch_openml(data_id=there["id"], as_frame=True, n_retries=1).frame
     except (OSError, ValueError) as error:
-        tried = "" if looked is None else f" It is not in {str(looked)!r} ({VARIABLE})."
+        not_there = "" if tried is None else f" It is not in {str(tried)!r} ({VARIABLE})."
         raise DatasetError(
-            f"{of['name']} does not come with the package and could not be fetched as {where}: "
-            f"{error}.{tried} Without internet, put {_either(of['file'])} into a folder and pass "
-            f"folder=, or name the folder in the environment variable {VARIABLE}. "
+            f"{of['name']} is not bundled with the package and could not be fetched as {where}: "
+            f"{error}.{not_there} Without internet access, put {_either(of['file'])} into a "
+            f"folder and pass folder=, or set the environment variable {VARIABLE}. "
             f"Source: {of['attribution']}"
         ) from error
     table = table.rename(columns={there["target"]: of["target"]})
     if "labels" in there and of["target"] in table:
         labels = table[of["target"]].astype(object)
         table[of["target"]] = labels.map(lambda label: there["labels"].get(label, label))
-    return Outcome(table, where)
+    return Source(table, where)

@@ -1,4 +1,4 @@
-"""The paper's experiments, each in one command: ``mcce experiments --list``."""
+"""The paper's experiments, one command each: ``mcce experiments --list``."""
 
 from . import (
     compare,
@@ -13,9 +13,10 @@ from . import (
     unconditioned,
     visit_order,
 )
-from .experiment import Experiment, Options, Progress, Published, Report
-from .report.figures import find_matplotlib
-from .report.files import made_folder, write
+from .case import Case
+from .experiment import Experiment, Options, ProgressLine, PublishedTable, Report
+from .report.figures import require_matplotlib
+from .report.files import ensure_folder, write_report
 from .report.page import write_page
 
 _IN_PAPER_ORDER = (
@@ -28,13 +29,14 @@ EXPERIMENTS: dict[str, Experiment] = {
 
 __all__ = [
     "EXPERIMENTS",
+    "Case",
     "Experiment",
     "Options",
-    "Progress",
-    "Published",
+    "ProgressLine",
+    "PublishedTable",
     "Report",
-    "find_matplotlib",
-    "made_folder",
-    "write",
+    "ensure_folder",
+    "require_matplotlib",
     "write_page",
+    "write_report",
 ]

@@ -1,7 +1,7 @@
-"""A data set with its black box and the people it declines; what answers to them are worth.
+"""A data set with its predictor and the factuals to explain, and how a method is measured on it.
 
-Paper, section "Real data experiments": the protocol of its tables. What every experiment on a real
-data set needs, and what a method needs that joins them.
+Paper, section "Real data experiments": the protocol of its tables. Experiments and benchmarks
+share :class:`Case`; :func:`prepare_case` builds those of the paper.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -16,180 +17,290 @@ import pandas as pd
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from .. import datasets, metrics
-from ..datasets import Dataset
+from ..counterfactuals import Counterfactuals
+from ..datasets.cards import DatasetName
+from ..datasets.loading import Form
 from ..errors import PredictorError
 from ..explainer import MCCE
+from ..kernels import BoolArray
 from ..metrics import Evaluator
 from ..model import TreeChain
+from ..predictors.interval import Interval
 from .experiment import Options
-from .predictors import BlackBox, Kind, black_box
+from .predictors import BlackBoxKind, Predictor, black_box
 
-DESIRED = (0.5, 1.0)
+AT_LEAST_HALF = Interval(0.5, 1.0)
 # Differences up to this share of the range do not count in the paper's tables.
 TOLERANCE = 1e-5
-N_PEOPLE, N_PEOPLE_OF = 1000, {"german": 200}
-FEW = 40
-# Records that are missing throughout can neither be explained nor be an explanation.
+N_FACTUALS, N_FACTUALS_OF = 1000, {"german": 200}
+N_FACTUALS_QUICK = 40
+# Empty records can neither be explained nor serve as an explanation.
 ROWS = {"fico": "known"}
 
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """What a method is given.
+    """Training rows, a predictor and the factuals that it declines.
 
     Parameters
     ----------
-    name
-        Of the data set.
-    data, box
-        Training rows with what is immutable, and the black box on them.
-    people
-        The factuals, all declined: the score is below 0.5.
-    judge
-        Knows the rows and the black box, for measures.
+    name : str
+        Name of the case on the command line.
+    train, factuals : DataFrame
+        Training rows and rows to explain, with the same columns.
+    immutable : list of str
+        Columns that must not change.
+    predictor : callable
+        From a frame to the score of each row.
+    desired : Interval
+        The desired scores.
+    n_samples : int
+        Draws per factual, the K of the paper.
+    outcome : Series of bool, optional
+        Whether each training row had the desired outcome, by label.
+    title : str
+        Name of the data set in prose.
+    auc, published_auc : float
+        Test AUC of the predictor, and the paper's; NaN if unknown.
+
+    Examples
+    --------
+    >>> rows = pd.DataFrame({"age": [20, 30], "salary": [10.0, 30.0]})
+    >>> score = lambda frame: frame["salary"].to_numpy() / 40
+    >>> case = Case("bank", rows, rows.iloc[[0]], ["age"], score)
+    >>> case.mutable, case.decide(rows)
+    (['salary'], array([False,  True]))
     """
 
     name: str
-    data: Dataset
-    box: BlackBox
-    people: pd.DataFrame
-    evaluator: Evaluator
+    train: pd.DataFrame
+    factuals: pd.DataFrame
+    immutable: list[str]
+    predictor: Predictor
+    desired: Interval = AT_LEAST_HALF
+    n_samples: int = 1000
+    outcome: pd.Series[bool] | None = None
+    title: str = ""
+    auc: float = np.nan
+    published_auc: float = np.nan
+
+    @property
+    def mutable(self) -> list[str]:
+        """Columns that may change."""
+        return [str(name) for name in self.train.columns if name not in self.immutable]
+
+    @cached_property
+    def evaluator(self) -> Evaluator:
+        """Training rows and predictor, for measures."""
+        return Evaluator.fit(
+            self.train, immutable=self.immutable, predictor=self.predictor, desired=self.desired
+        )
+
+    def decide(self, rows: pd.DataFrame) -> BoolArray:
+        """Which rows have the desired decision, shape (n_rows,)."""
+        return self.desired.contains(self.predictor(rows))
+
+    def explainer(self, *, n_jobs: int = 1, decisions: tuple[bool, ...] = (True,)) -> MCCE:
+        """MCCE with the settings of the case, not yet fitted."""
+        return MCCE(
+            self.predictor,
+            self.desired,
+            immutable=self.immutable,
+            generator=TreeChain(decisions=decisions),
+            n_samples=self.n_samples,
+            n_jobs=n_jobs,
+            random_state=0,
+        )
 
 
 @dataclass(frozen=True, eq=False)
-class Answers:
-    """What a method hands back.
+class MethodResult:
+    """What a method returns for a case.
 
     Parameters
     ----------
-    counterfactuals
-        A result of ``explain``, or a frame with one row per person, all missing for no answer.
-    seconds
-        CPU seconds for learning and searching together.
-    steps
-        Seconds by step, where a method has steps.
+    counterfactuals : Counterfactuals or DataFrame
+        A result of ``explain``, or one row per factual, all missing for no counterfactual.
+    seconds : float
+        CPU seconds of fitting and explaining together.
+    steps : mapping
+        Seconds by step, if the method has steps.
     """
 
-    counterfactuals: Any
+    counterfactuals: Counterfactuals[pd.DataFrame] | pd.DataFrame
     seconds: float
     steps: Mapping[str, float] = field(default_factory=dict)
 
 
-Method: TypeAlias = Callable[[Case, int], Answers]
+Method: TypeAlias = Callable[[Case, int], MethodResult]
 
 
-def prepare(
-    name: str,
+def prepare_case(
+    name: DatasetName,
     options: Options,
     *,
-    form: str = "paper",
-    kind: Kind = "network",
+    form: Form = "paper",
+    kind: BlackBoxKind = "network",
     rows: str | None = None,
-    most: int | None = None,
+    n_levels: int | None = None,
 ) -> Case:
-    """The case of a data set: rows of the paper, its black box, and whom this declines.
+    """Build the case of a data set as in the paper.
 
-    ``form`` and ``rows`` are those of :func:`mcce.datasets.load`, ``kind`` that of the black box;
-    of each category the ``most`` most frequent levels are kept and the others become one.
+    Parameters
+    ----------
+    name : {"german", "adult", "gmc", "fico"}
+        The data set.
+    options : Options
+        Folder of the data, size of the run and choice of factuals.
+    form, rows
+        As for :func:`mcce.datasets.load`.
+    kind : {"network", "forest"}
+        As for :func:`mcce.experiments.predictors.black_box`.
+    n_levels : int, optional
+        Number of most frequent levels to keep in each category; the rest become one level.
+
+    Returns
+    -------
+    Case
+
+    Raises
+    ------
+    PredictorError
+        If the predictor declines nobody.
     """
     rows = ROWS.get(name) if rows is None else rows
     data = datasets.load(name, form=form, rows=rows, folder=options.folder)
-    if most is not None:
-        data = replace(data, features=_coarser(data.features, most))
+    if n_levels is not None:
+        data = replace(data, features=_merge_rare_levels(data.features, n_levels))
     box = black_box(data, kind)
     pool = data.features
     if options.factuals == "heldout":
         pool = pool.loc[pool.index.isin(box.heldout)]
-    declined = pool[box.predict(pool) < DESIRED[0]]
+    declined = pool[box.predict(pool) < AT_LEAST_HALF.low]
     if declined.empty:
-        raise PredictorError(f"The black box declines nobody of {data.card['name']}.")
-    n_people = FEW if options.quick else N_PEOPLE_OF.get(name, N_PEOPLE)
-    evaluator = Evaluator.fit(
-        data.features, immutable=data.immutable, predictor=box.predict, desired=DESIRED
+        raise PredictorError(
+            f"The predictor declines nobody of {data.card['name']}, so there is nothing to explain."
+        )
+    n_factuals = N_FACTUALS_QUICK if options.quick else N_FACTUALS_OF.get(name, N_FACTUALS)
+    return Case(
+        name,
+        data.features,
+        declined.head(n_factuals),
+        data.immutable,
+        box.predict,
+        outcome=data.target == data.desired,
+        title=data.card["name"],
+        auc=box.auc,
+        published_auc=box.published_auc,
     )
-    return Case(name, data, box, declined.head(n_people), evaluator)
 
 
-def _coarser(features: pd.DataFrame, most: int) -> pd.DataFrame:
-    """The frame with so many levels of each category, and ``other`` where there are more."""
-    told = {}
+def _merge_rare_levels(features: pd.DataFrame, n_levels: int) -> pd.DataFrame:
+    """The frame with the most frequent levels of each category, and ``other`` for the rest."""
+    merged = {}
     for name, column in features.select_dtypes("category").items():
-        frequent = list(column.value_counts().index[:most])
+        frequent = list(column.value_counts().index[:n_levels])
         cells = column.astype(object).where(column.isin(frequent), "other")
-        told[str(name)] = cells.astype(pd.CategoricalDtype(sorted(cells.unique())))
-    return features.assign(**told)
+        merged[str(name)] = cells.astype(pd.CategoricalDtype(sorted(cells.unique())))
+    return features.assign(**merged)
 
 
-def explained(
+def run_mcce(
     case: Case, seed: int, *, condition_on_decision: bool = True, **settings: Any
-) -> Answers:
-    """Answers of MCCE, learned and searched for in one thread, with these settings of it."""
+) -> MethodResult:
+    """Fit MCCE and explain the factuals of a case in one thread.
+
+    Parameters
+    ----------
+    case : Case
+    seed : int
+        The random state.
+    condition_on_decision : bool
+        As for :class:`mcce.TreeChain`.
+    **settings
+        Further parameters of :class:`mcce.MCCE`.
+
+    Returns
+    -------
+    MethodResult
+    """
     chain = TreeChain(
-        visit_order=visit_order(case.data), condition_on_decision=condition_on_decision
+        visit_order=authors_visit_order(case), condition_on_decision=condition_on_decision
     )
     explainer = MCCE(
-        case.box.predict,
-        DESIRED,
-        immutable=case.data.immutable,
+        case.predictor,
+        case.desired,
+        immutable=case.immutable,
         generator=chain,
         random_state=seed,
         **settings,
     )
-    # Threads of BLAS spin while they wait, which would be counted as work.
+    # BLAS threads spin while they wait, which would count as CPU time.
     with threadpool_limits(1):
         started = time.process_time()
-        explainer.fit(case.data.features)
-        result = explainer.explain(case.people)
+        explainer.fit(case.train)
+        result = explainer.explain(case.factuals)
         seconds = time.process_time() - started
-    learned, searched = explainer.timings_, result.timings
+    fitting, explaining = explainer.timings_, result.timings
     steps = {
-        "model": sum(learned.values()),
-        "generate": searched.get("generate", 0.0),
-        "postprocess": searched["total"] - searched.get("generate", 0.0),
+        "model": sum(fitting.values()),
+        "generate": explaining.get("generate", 0.0),
+        "postprocess": explaining["total"] - explaining.get("generate", 0.0),
     }
-    return Answers(result, seconds, steps)
+    return MethodResult(result, seconds, steps)
 
 
-def visit_order(data: Dataset) -> list[str]:
-    """The mutable features as the authors' code visits them: numbers, then categories by name."""
-    by_level = set(data.features.select_dtypes("category").columns)
-    mutable = [str(name) for name in data.features.columns if name not in data.immutable]
-    numbers = [name for name in mutable if name not in by_level]
-    return numbers + sorted(name for name in mutable if name in by_level)
+def authors_visit_order(case: Case) -> list[str]:
+    """The mutable features in the order of the authors' code: numbers, then categories by name."""
+    categories = set(case.train.select_dtypes("category").columns)
+    numbers = [name for name in case.mutable if name not in categories]
+    return numbers + sorted(name for name in case.mutable if name in categories)
 
 
-def measured(case: Case, answers: Answers) -> dict[str, float]:
-    """The columns of the paper's tables, exact counts, and copies of training rows."""
-    given = case.people, answers.counterfactuals, case.evaluator
-    rows = {
-        "l0": metrics.sparsity(*given, tolerance=TOLERANCE),
-        "l0_exact": metrics.sparsity(*given),
-        "l1": metrics.l1(*given),
-        "violation": metrics.violation(*given),
+def measure_result(case: Case, result: MethodResult) -> dict[str, float]:
+    """The columns of the paper's tables, exact counts, and copies of training rows.
+
+    Parameters
+    ----------
+    case : Case
+    result : MethodResult
+
+    Returns
+    -------
+    dict
+        Means over the counterfactuals, with ``_sd`` for standard deviations; ``n_ce`` is the
+        number of counterfactuals, ``copies`` that of copied training rows.
+    """
+    pairs = case.factuals, result.counterfactuals, case.evaluator
+    by_row = {
+        "l0": metrics.sparsity(*pairs, tolerance=TOLERANCE),
+        "l0_exact": metrics.sparsity(*pairs),
+        "l1": metrics.l1(*pairs),
+        "violation": metrics.violation(*pairs),
     }
-    told: dict[str, float] = {}
-    for name, values in rows.items():
-        told |= {name: float(values.mean()), f"{name}_sd": float(values.std())}
-    told["success"] = float(metrics.success(answers.counterfactuals, case.evaluator).mean())
-    told["n_ce"] = float(rows["l1"].notna().sum())
-    told["coverage"] = metrics.coverage(case.people, answers.counterfactuals)
-    told["copies"] = float(metrics.copies(answers.counterfactuals, case.evaluator).sum())
-    return {**told, "seconds": answers.seconds, **answers.steps}
+    values: dict[str, float] = {}
+    for name, column in by_row.items():
+        values |= {name: float(column.mean()), f"{name}_sd": float(column.std())}
+    values["success"] = float(metrics.success(result.counterfactuals, case.evaluator).mean())
+    values["n_ce"] = float(by_row["l1"].notna().sum())
+    values["coverage"] = metrics.coverage(case.factuals, result.counterfactuals)
+    values["copies"] = float(metrics.copies(result.counterfactuals, case.evaluator).sum())
+    return {**values, "seconds": result.seconds, **result.steps}
 
 
-def over_seeds(runs: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """Means over seeds, and how much the mean costs of a seed scatter (``_seeds``)."""
+def average_over_seeds(runs: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """Means over seeds, and the standard deviation of the mean costs over seeds (``_seeds``)."""
     table = pd.DataFrame(runs)
-    told = {str(name): float(value) for name, value in table.mean().items()}
+    means = {str(name): float(value) for name, value in table.mean().items()}
     for name in ("l0", "l1"):
-        told[f"{name}_seeds"] = float(table[name].std()) if len(table) > 1 else np.nan
-    return told
+        means[f"{name}_seeds"] = float(table[name].std()) if len(table) > 1 else np.nan
+    return means
 
 
-def size_remark(case: Case, options: Options) -> str:
-    """Who was explained, in a sentence."""
-    who = "people explained" if options.factuals == "paper" else "held out people explained"
+def describe_case(case: Case, options: Options) -> str:
+    """One sentence on who is explained."""
+    who = "people explained" if options.factuals == "paper" else "held-out people explained"
     return (
-        f"{case.data.card['name']}: {len(case.people):,} {who}, {len(case.data.features):,} "
-        f"training rows, test AUC of the black box {case.box.auc:.3f}."
+        f"{case.title}: {len(case.factuals):,} {who}, {len(case.train):,} "
+        f"training rows, test AUC of the predictor {case.auc:.3f}."
     )

@@ -1,7 +1,7 @@
-"""Rows as inputs of a black box: numbers from 0 to 1, levels as indicators.
+"""Rows as inputs of a network or forest: numbers from 0 to 1, levels as indicators.
 
-The paper's text has numbers standardised; the authors' script, whose tables these are, scales them
-to the range of the whole file.
+The paper's text says that numbers are standardised; the authors' script scales them to the range
+of the whole file, as is done here.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True, eq=False)
 class _Number:
-    """A column of numbers: the least of them, and how far the others go."""
+    """A numeric column: its minimum and its range."""
 
     name: str
     least: float
@@ -28,7 +28,7 @@ class _Number:
 
 @dataclass(frozen=True, eq=False)
 class _Levels:
-    """A column of levels; the first of them is no indicator."""
+    """A categorical column; its first level has no indicator."""
 
     name: str
     levels: pd.Index[Any]
@@ -40,7 +40,7 @@ class _Levels:
 
 @dataclass(frozen=True, eq=False)
 class Design:
-    """How the columns of a frame become the inputs of a black box.
+    """The encoding of the columns of a frame as model inputs.
 
     Examples
     --------
@@ -54,7 +54,7 @@ class Design:
 
     @classmethod
     def learn(cls, features: pd.DataFrame) -> Design:
-        """The design of a frame whose columns are numbers and categories."""
+        """Learn the encoding of a frame of numbers and categories."""
         columns: list[_Number | _Levels] = []
         for name, column in features.items():
             if isinstance(column.dtype, pd.CategoricalDtype):

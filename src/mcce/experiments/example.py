@@ -1,4 +1,4 @@
-"""One person's answers, method by method.
+"""Counterfactuals for one person, method by method.
 
 Paper, table of the counterfactuals generated for the same random factual of Adult.
 """
@@ -11,13 +11,14 @@ from typing import Any
 
 import pandas as pd
 
+from ..counterfactuals import Counterfactuals
 from ..errors import DatasetError
-from .case import Case, explained, prepare
-from .experiment import Experiment, Options, Progress, Published, Report, row_of
+from .case import Case, prepare_case, run_mcce
+from .experiment import Experiment, Options, ProgressLine, PublishedTable, Report, first_row
 
 SEARCHES = ("paper", "balanced", "sparse", "plausible")
-# As printed; the factual first.
-PRINTED = """
+# As published, the factual first.
+PUBLISHED = """
 method   age fnlwgt education-num capital-gain capital-loss hours-per-week marital-status
          native-country occupation race relationship sex workclass
 Original 20 266015 10     0     0 44 NM US O  NW NH M P
@@ -29,7 +30,7 @@ FACE     46 220979 10 13550     0 40 NM US O  NW NH M P
 REViSE   20  76456 14    10   379 68 M  US O  W  H  M P
 MCCE     20 348148 10 34095     0 48 NM US O  NW NH M P
 """
-# The levels of the paper's form of Adult by the letters of its table.
+# Levels of Adult in the paper's form, by their letters in its table.
 LETTERS = {
     "marital-status": {"NM": "Non-Married", "M": "Married"},
     "native-country": {"US": "US", "N": "Non-US"},
@@ -41,119 +42,121 @@ LETTERS = {
 }
 
 
-def printed() -> pd.DataFrame:
-    """The published table, with levels written out."""
-    heading, wrapped, *rows = PRINTED.strip().splitlines()
+def published_table() -> pd.DataFrame:
+    """The published table with full names of levels."""
+    heading, wrapped, *rows = PUBLISHED.strip().splitlines()
     table = pd.read_csv(StringIO("\n".join([f"{heading} {wrapped.strip()}", *rows])), sep=r"\s+")
     for name, letters in LETTERS.items():
         table[name] = table[name].map(letters)
     return table
 
 
-def run(options: Options, progress: Progress) -> Report:
-    """Explain the paper's person, or the first declined one of other data sets, in four ways."""
+def run(options: Options, progress: ProgressLine) -> Report:
+    """Explain the paper's person, or the first declined one elsewhere, by four searches."""
     report = EXPERIMENT.report()
     progress.plan(len(options.datasets) * (1 + len(SEARCHES)))
     for name in options.datasets:
-        progress.step(f"{name}: rows and black box")
-        case = prepare(name, options)
-        person = paper_person(case.data.features) if name == "adult" else case.people.head(1)
-        told = [_row("person", "", person)]
+        progress.step(f"{name}: rows and predictor")
+        case = prepare_case(name, options)
+        person = find_paper_person(case.train) if name == "adult" else case.factuals.head(1)
+        parts = [_label("person", "", person)]
         if name == "adult":
-            told.append(_published(case))
+            parts.append(_published(case))
         for search in SEARCHES:
             progress.step(f"{name}: {search}")
-            told.append(_answer(case, person, search))
-        report.tables[name] = _marked(pd.concat(told, ignore_index=True))
+            parts.append(_explain(case, person, search))
+        report.tables[name] = _mark_changes(pd.concat(parts, ignore_index=True))
     if "adult" in options.datasets:
-        report.published["adult"] = Published(printed(), "table of one random factual of Adult")
-        _hold(report)
+        where = "table of one random factual of Adult"
+        report.published["adult"] = PublishedTable(published_table(), where)
+        _compare_with_published(report)
     report.remarks += REMARKS
     return report
 
 
-def paper_person(rows: pd.DataFrame) -> pd.DataFrame:
+def find_paper_person(rows: pd.DataFrame) -> pd.DataFrame:
     """The row of Adult that the paper explains."""
-    wanted = printed().iloc[0].drop("method")
+    wanted = published_table().iloc[0].drop("method")
     same = pd.concat([rows[name].astype(object) == wanted[name] for name in wanted.index], axis=1)
-    found = rows[same.all(axis=1)]
-    if found.empty:
+    matching = rows[same.all(axis=1)]
+    if matching.empty:
         raise DatasetError(
-            "Adult must hold the person of the paper's example, aged 20 with fnlwgt 266015, but "
-            "does not. The file may be cut short."
+            "Adult must contain the person of the paper's example, aged 20 with fnlwgt 266015, but "
+            "does not. The file may be truncated: copy it again."
         )
-    return found.head(1)
+    return matching.head(1)
 
 
-def _row(method: str, source: str, rows: pd.DataFrame, **costs: Any) -> pd.DataFrame:
-    """Rows with who answered, and what it costs, before the features."""
-    told = rows.astype(object).assign(method=method, source=source, **costs)
-    return told[["method", "source", *costs, *rows.columns]]
+def _label(method: str, source: str, rows: pd.DataFrame, **measures: Any) -> pd.DataFrame:
+    """Rows with their method and measures before the features."""
+    labelled = rows.astype(object).assign(method=method, source=source, **measures)
+    return labelled[["method", "source", *measures, *rows.columns]]
 
 
 def _published(case: Case) -> pd.DataFrame:
-    """The published answers with the score that our network gives them."""
-    rows = printed().iloc[1:]
-    frame = rows[case.data.features.columns]
-    for name, column in case.data.features.items():
+    """The published counterfactuals with their scores by our network."""
+    rows = published_table().iloc[1:]
+    frame = rows[case.train.columns]
+    for name, column in case.train.items():
         frame = frame.astype({name: column.dtype})
-    told = _row("", "published", frame, score=case.box.predict(frame).round(2))
-    return told.assign(method=rows["method"])
+    labelled = _label("", "published", frame, score=case.predictor(frame).round(2))
+    return labelled.assign(method=rows["method"])
 
 
-def _answer(case: Case, person: pd.DataFrame, search: str) -> pd.DataFrame:
-    """Our answer and its score."""
-    result = explained(replace(case, people=person), seed=0, search=search).counterfactuals
+def _explain(case: Case, person: pd.DataFrame, search: str) -> pd.DataFrame:
+    """Our counterfactual and its score."""
+    result = run_mcce(replace(case, factuals=person), seed=0, search=search).counterfactuals
+    assert isinstance(result, Counterfactuals)
     score = result.measures["score"].to_numpy().round(2)
-    return _row(f"MCCE {search}", "ours", result.frame, score=score)
+    return _label(f"MCCE {search}", "ours", result.frame, score=score)
 
 
-def _marked(table: pd.DataFrame) -> pd.DataFrame:
-    """The table with cells that are the person's own as dots, and their number of changes."""
+def _mark_changes(table: pd.DataFrame) -> pd.DataFrame:
+    """The table with unchanged cells as dots, and the number of changes."""
     features = table.drop(columns=["method", "source", "score"])
     same = features == features.iloc[0]
     same.iloc[0] = False
     changes = (~same).sum(axis=1).astype(object)
     changes.iloc[0] = ""
     head = table[["method", "source", "score"]].assign(changes=changes)
-    told = head.join(features.astype(object).mask(same, "·")).astype(object)
-    return told.where(told.notna(), "")
+    marked = head.join(features.astype(object).mask(same, "·")).astype(object)
+    return marked.where(marked.notna(), "")
 
 
-def _hold(report: Report) -> None:
-    """The number of changes beside that of the published answer."""
+def _compare_with_published(report: Report) -> None:
+    """The number of changes next to that of the published counterfactual."""
     table = report.tables["adult"]
-    theirs = row_of(table, method="MCCE", source="published")["changes"]
+    theirs = first_row(table, method="MCCE", source="published")["changes"]
     for search in SEARCHES:
         if f"MCCE {search}" in set(table["method"]):
-            ours = row_of(table, method=f"MCCE {search}")["changes"]
-            own = "the same search with other draws and another network"
-            remark = own if search == "paper" else "a search of our own"
-            report.hold(f"changes of MCCE {search}", float(theirs), float(ours), remark)
+            ours = first_row(table, method=f"MCCE {search}")["changes"]
+            same = "the same search with other draws and another network"
+            remark = same if search == "paper" else "a search beyond the paper"
+            report.add_comparison(f"changes of MCCE {search}", float(theirs), float(ours), remark)
 
 
 REMARKS = [
-    "A dot is the person's own value. Scores are those of our network, also for the published "
-    "answers: theirs had other weights, so a published answer may score below 0.5 here.",
-    "CLUE's age of 11, loss of -62 and CRUDS' 21 years of education lie outside the data; FACE and "
-    "CEM-VAE change the age, which is immutable. In CARLA as it was run, a fraction of an "
-    "indicator counts as its kept level, pairs of indicators are tied to each other (C-CHVAE, "
-    "CRUDS), and FACE started from another person's row.",
+    "A dot is an unchanged value. All scores are those of our network. The authors' network had "
+    "other weights, so a published counterfactual may score below 0.5 here.",
+    "CLUE's age of 11 and loss of -62 and CRUDS' 21 years of education lie outside the data; FACE "
+    "and CEM-VAE change the age, which is immutable. In CARLA as the authors ran it, a fraction of "
+    "an indicator counts as its kept level, indicators are tied in pairs (C-CHVAE, CRUDS), and "
+    "FACE started from another person's row.",
     "The text says that MCCE increases education-num for everybody; in its own example it does "
     "not.",
-    "Race and country may change in the paper, and searches that look for few changes that look "
-    "real, ours too, then change them, towards what most accepted people have. What nobody should "
-    "be asked to change belongs among the immutable features.",
-    "fnlwgt is the weight of a row in the census and nothing that a person could change; it is a "
-    "feature only because the paper has it.",
+    "Race and country are mutable in the paper. Searches for few plausible changes, ours included, "
+    "then move them towards the values of most accepted people. Make immutable what nobody should "
+    "be asked to change.",
+    "fnlwgt is the census weight of a row, which a person cannot change; it is a feature only "
+    "because the paper uses it.",
 ]
 
 EXPERIMENT = Experiment(
     name="example",
-    title="Experiment 1: one person of Adult and what each method answers",
+    title="Experiment 1: the counterfactuals of each method for one person of Adult",
     about=(
-        "The table of counterfactuals for the same random factual of Adult, with the published "
-        "answers as published and ours for the paper's search and three others."
+        "The table of counterfactuals for one random factual of Adult: those published, and ours "
+        "by the paper's search and three others."
     ),
     run=run,
     datasets=("adult",),

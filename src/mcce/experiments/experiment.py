@@ -1,7 +1,7 @@
 """What an experiment is, and what it reports.
 
-Takes options from the command line; gives a :class:`Report`, which ``write`` puts into a folder as
-CSV, PNG, SVG and one Markdown page.
+Takes options from the command line; gives a :class:`Report`, which ``write_report`` saves in a
+folder as CSV, PNG, SVG and one Markdown page.
 """
 
 from __future__ import annotations
@@ -16,37 +16,38 @@ from typing import Any, Literal
 
 import pandas as pd
 
+from ..datasets.cards import DatasetName
 from ..execution.progress import ProgressBar
 
 Factuals = Literal["paper", "heldout"]
-# Printed figures have two decimals.
+# Published figures have two decimals.
 ROUNDING = 0.005
-# Mean costs of Adult on networks that differ in their seed alone lie about so far apart.
-SCATTER = 0.05
+# Means this many standard errors apart count as reproduced.
+MOST_STANDARD_ERRORS = 2.0
 
 
 @dataclass(frozen=True)
 class Options:
-    """What a user asked for.
+    """How an experiment is run.
 
     Parameters
     ----------
-    datasets
-        Names of data sets, as :func:`mcce.datasets.load` knows them.
-    folder
-        Where their files lie; None: as :func:`mcce.datasets.load` looks for them.
-    seeds
-        How often what hangs on chance is repeated, with seeds from 0 on.
-    out
+    datasets : tuple of str
+        Names of data sets, as for :func:`mcce.datasets.load`.
+    folder : Path or None
+        Folder of the data files; None: the default of :func:`mcce.datasets.load`.
+    seeds : int
+        Number of repetitions of everything random, with seeds from 0.
+    out : Path
         Folder for the report.
-    quick
-        Whether a small run will do, to see that everything works.
-    factuals
-        Who is explained: ``"paper"``, the first people of the file whom the black box declines;
-        ``"heldout"``, the first of those whom it was not trained on.
+    quick : bool
+        Whether to run with small sizes, to see that everything works.
+    factuals : {"paper", "heldout"}
+        ``"paper"``: the first rows of the file that the predictor declines. ``"heldout"``: the
+        first of those that it was not trained on.
     """
 
-    datasets: tuple[str, ...]
+    datasets: tuple[DatasetName, ...]
     folder: Path | None
     seeds: int
     out: Path
@@ -55,55 +56,90 @@ class Options:
 
 
 @dataclass(frozen=True, eq=False)
-class Published:
-    """Figures as they are printed in the paper, and where."""
+class PublishedTable:
+    """Figures as printed in the paper, and where they are printed.
+
+    Parameters
+    ----------
+    table : DataFrame
+        The figures.
+    where : str
+        Section or table of the paper.
+    """
 
     table: pd.DataFrame
     where: str
 
     def rows(self, **cells: Any) -> list[dict[str, Any]]:
-        """The rows that have these cells, ready to stand beside ours."""
-        chosen = _having(self.table, cells).assign(source="published")
-        return [{str(k): cell for k, cell in row.items()} for row in chosen.to_dict("records")]
+        """The rows with these cells, each with ``source="published"``."""
+        selected = _with_cells(self.table, cells).assign(source="published")
+        return [{str(k): cell for k, cell in row.items()} for row in selected.to_dict("records")]
 
 
-def row_of(table: pd.DataFrame, **cells: Any) -> pd.Series[Any]:
+def first_row(table: pd.DataFrame, **cells: Any) -> pd.Series[Any]:
     """The first row of a table that has these cells."""
-    return _having(table, cells).iloc[0]
+    return _with_cells(table, cells).iloc[0]
 
 
-def at_most(ours: float, published: float) -> str:
-    """Whether our figure is at or below a printed one, in words."""
-    if ours < published + ROUNDING:
-        return "at or below the published"
-    if ours < published + SCATTER:
-        return f"above by less than {SCATTER}, as Adult's networks of other seeds differ"
-    return "above the published: see the remarks"
-
-
-def _having(table: pd.DataFrame, cells: dict[str, Any]) -> pd.DataFrame:
+def _with_cells(table: pd.DataFrame, cells: dict[str, Any]) -> pd.DataFrame:
     for name, cell in cells.items():
         table = table[table[name] == cell]
     return table
 
 
+@dataclass(frozen=True)
+class Estimate:
+    """A mean over people, their standard deviation and their number."""
+
+    mean: float
+    sd: float
+    n: float
+
+    @classmethod
+    def of(cls, row: pd.Series[Any], measure: str) -> Estimate:
+        """The estimate of a measure in a row of results."""
+        return cls(float(row[measure]), float(row[f"{measure}_sd"]), float(row["n_ce"]))
+
+
+def agreement(published: Estimate, ours: Estimate) -> str:
+    """Say by how much two means differ, and whether that reproduces the published one.
+
+    A mean counts as reproduced if it differs by at most two standard errors of the difference,
+    beyond the rounding of the published figure.
+
+    Examples
+    --------
+    >>> agreement(Estimate(2.70, 0.73, 1000), Estimate(2.70, 0.75, 1000))
+    'reproduced: +0.00, 0.0 standard errors'
+    >>> agreement(Estimate(12.67, 1.91, 1000), Estimate(12.11, 1.48, 1000))
+    'not reproduced: -0.56, 7.3 standard errors'
+    """
+    difference = ours.mean - published.mean
+    error = (published.sd**2 / published.n + ours.sd**2 / ours.n) ** 0.5
+    n_errors = abs(difference) / error if error else 0.0
+    same = abs(difference) <= MOST_STANDARD_ERRORS * error + ROUNDING
+    verdict = "reproduced" if same else "not reproduced"
+    # Adding 0.0 turns a rounded -0.0 into +0.00.
+    return f"{verdict}: {round(difference, 2) + 0.0:+.2f}, {n_errors:.1f} standard errors"
+
+
 @dataclass(eq=False)
 class Report:
-    """What came out of an experiment.
+    """The results of an experiment.
 
     Parameters
     ----------
-    name, title, about
+    name, title, about : str
         Those of the experiment; ``name`` is also that of its files.
-    tables
-        Frames by name. Numbers stay numbers; on the page a column ``x_sd`` is told in brackets
-        after ``x``.
-    figures
+    tables : dict
+        Frames by name. Numbers stay numbers; the page shows a column ``x_sd`` in brackets after
+        ``x``.
+    figures : dict
         Matplotlib figures by name.
-    remarks
-        Sentences about what came out.
-    published
-        What is printed in the paper, by the name under which it is told.
+    remarks : list of str
+        Sentences about the results.
+    published : dict
+        What is printed in the paper, by the name of its table.
     """
 
     name: str
@@ -112,25 +148,39 @@ class Report:
     tables: dict[str, pd.DataFrame] = field(default_factory=dict)
     figures: dict[str, Any] = field(default_factory=dict)
     remarks: list[str] = field(default_factory=list)
-    published: dict[str, Published] = field(default_factory=dict)
-    _held: list[dict[str, Any]] = field(default_factory=list, repr=False)
+    published: dict[str, PublishedTable] = field(default_factory=dict)
+    _comparisons: list[dict[str, Any]] = field(default_factory=list, repr=False)
 
-    def hold(self, what: str, published: float, ours: float, remark: str = "") -> None:
-        """Note a published figure beside ours, with a sentence where they differ."""
-        self._held.append({"what": what, "published": published, "ours": ours, "remark": remark})
+    def add_comparison(self, what: str, published: float, ours: float, remark: str = "") -> None:
+        """Add a published figure next to ours."""
+        line = {"what": what, "published": published, "ours": ours, "remark": remark}
+        self._comparisons.append(line)
+
+    def add_means(self, what: str, published: pd.Series[Any], ours: pd.Series[Any]) -> None:
+        """Add the mean costs of two rows of results, and whether ours reproduce the published."""
+        for measure in ("l0", "l1"):
+            verdict = agreement(Estimate.of(published, measure), Estimate.of(ours, measure))
+            self.add_comparison(f"{what} {measure}", published[measure], ours[measure], verdict)
 
     @property
     def comparison(self) -> pd.DataFrame:
         """One row per published figure: ``what``, ``published``, ``ours``, ``remark``."""
-        return pd.DataFrame(self._held, columns=["what", "published", "ours", "remark"])
+        return pd.DataFrame(self._comparisons, columns=["what", "published", "ours", "remark"])
 
 
-class Progress:
-    """How far an experiment has come: a bar on a terminal, else a line per step.
+class ProgressLine:
+    """Progress of an experiment: a bar on a terminal, otherwise one line per step.
+
+    Parameters
+    ----------
+    name : str
+        Name of the experiment.
+    silent : bool
+        Whether to write nothing.
 
     Examples
     --------
-    >>> progress = Progress("compare", silent=True)
+    >>> progress = ProgressLine("compare", silent=True)
     >>> progress.plan(2)
     >>> progress.step("adult, seed 0")
     >>> progress.step("adult, seed 1")
@@ -139,29 +189,29 @@ class Progress:
 
     def __init__(self, name: str, *, silent: bool = False) -> None:
         self._name = name
-        self._drawn = not silent and sys.stderr.isatty() and find_spec("tqdm") is not None
-        self._told = not silent and not self._drawn
+        self._draws_bar = not silent and sys.stderr.isatty() and find_spec("tqdm") is not None
+        self._writes_lines = not silent and not self._draws_bar
         self._bar = ProgressBar(0, name, False)
         self._n_done = -1
         self._started = time.perf_counter()
 
     def plan(self, n_steps: int) -> None:
-        """Say how many steps there will be."""
+        """Set the number of steps."""
         self.close()
-        self._bar = ProgressBar(n_steps, self._name, self._drawn)
+        self._bar = ProgressBar(n_steps, self._name, self._draws_bar)
         self._n_done = -1
 
     def step(self, what: str) -> None:
-        """Say that the next step begins."""
+        """Announce the next step."""
         self._n_done += 1
         self._bar.show(self._n_done)
-        if self._told:
+        if self._writes_lines:
             seconds = time.perf_counter() - self._started
             sys.stderr.write(f"[{seconds:6.1f} s] {self._name}: {what}\n")
             sys.stderr.flush()
 
     def close(self) -> None:
-        """Take the bar away."""
+        """Remove the bar."""
         self._bar.close()
 
 
@@ -171,24 +221,24 @@ class Experiment:
 
     Parameters
     ----------
-    name
-        How it is called on the command line.
-    title
+    name : str
+        Its name on the command line.
+    title : str
         One line for a list.
-    about
+    about : str
         One paragraph: which table or figure of the paper, and what is done.
-    run
-        From options and a progress to a report.
-    datasets
-        Data sets that are taken if the user names none; empty where rows are simulated.
+    run : callable
+        From options and a progress line to a report.
+    datasets : tuple of str
+        Default data sets; empty if rows are simulated.
     """
 
     name: str
     title: str
     about: str
-    run: Callable[[Options, Progress], Report]
-    datasets: tuple[str, ...]
+    run: Callable[[Options, ProgressLine], Report]
+    datasets: tuple[DatasetName, ...]
 
     def report(self) -> Report:
-        """An empty report under the name of the experiment."""
+        """An empty report with the name of the experiment."""
         return Report(self.name, self.title, self.about)

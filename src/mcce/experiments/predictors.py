@@ -1,9 +1,8 @@
 """The paper's black boxes: a network with three hidden layers, and a random forest.
 
 Paper, table "Predictive model settings" and the appendix on models without gradients. Takes a data
-set; gives P(desired) of a frame's rows. What was trained is kept in a cache and found again by its
-content: rows, settings and seed. A network is applied with NumPy, so that torch is needed only
-to train one.
+set; gives a function from a frame to P(desired) of its rows. Trained models are cached by their
+content: rows, settings and seed. Networks are applied with NumPy; only training needs torch.
 """
 
 from __future__ import annotations
@@ -35,20 +34,21 @@ from ..errors import MissingExtraError, ParameterError
 from .design import Design
 
 Floats: TypeAlias = NDArray[np.float64]
-Kind = Literal["network", "forest"]
+Predictor: TypeAlias = Callable[[pd.DataFrame], Floats]
+BlackBoxKind = Literal["network", "forest"]
 
-# So many rows at a time stay in the processor's cache.
-ROWS_PER_PIECE = 20_000
-# Below this a network is dead: a last layer of three ReLU nodes can be zero for everybody.
+# Blocks of this size fit into the CPU cache.
+ROWS_PER_BLOCK = 20_000
+# Below this a network is dead: three ReLU units in the last layer can be zero for all rows.
 LEAST_AUC = 0.6
-TRIES = 10
+N_ATTEMPTS = 10
 N_TREES, MIN_SAMPLES_SPLIT = 200, 3
 FORMAT = 1
 
 
 @dataclass(frozen=True)
-class Recipe:
-    """Sizes of a network, how it is trained, and the test AUC that the paper prints for it."""
+class NetworkSettings:
+    """Hidden layers of a network, how it is trained, and its published test AUC."""
 
     hidden: tuple[int, ...]
     batch: int
@@ -57,30 +57,29 @@ class Recipe:
     auc: float
 
 
-RECIPES = {
-    "Adult": Recipe((18, 9, 3), 1024, 20, 0.002, 0.90),
-    "Give Me Some Credit": Recipe((18, 9, 3), 2048, 20, 0.002, 0.82),
-    "FICO HELOC": Recipe((81, 27, 3), 8, 20, 0.0005, 0.76),
-    "German Credit": Recipe((81, 16, 3), 16, 20, 0.002, 0.80),
+NETWORK_SETTINGS = {
+    "Adult": NetworkSettings((18, 9, 3), 1024, 20, 0.002, 0.90),
+    "Give Me Some Credit": NetworkSettings((18, 9, 3), 2048, 20, 0.002, 0.82),
+    "FICO HELOC": NetworkSettings((81, 27, 3), 8, 20, 0.0005, 0.76),
+    "German Credit": NetworkSettings((81, 16, 3), 16, 20, 0.002, 0.80),
 }
 
 
 @dataclass(frozen=True, eq=False)
 class BlackBox:
-    """A trained black box.
+    """A trained predictor of the paper.
 
     Parameters
     ----------
-    predict
+    predict : callable
         From a frame to P(desired) of each row.
-    auc, published_auc
-        Area under the curve for the rows it was not trained on, and the paper's; NaN where the
-        paper has none.
-    heldout
+    auc, published_auc : float
+        AUC on the held-out rows, and the paper's; NaN if the paper has none.
+    heldout : Index
         Labels of the rows it was not trained on.
     """
 
-    predict: Callable[[pd.DataFrame], Floats]
+    predict: Predictor
     auc: float
     published_auc: float
     heldout: pd.Index[Any]
@@ -88,30 +87,30 @@ class BlackBox:
 
 @dataclass(frozen=True, eq=False)
 class Network:
-    """ReLU layers on a design, and the softmax of two outputs; applied with NumPy."""
+    """ReLU layers and a softmax of two outputs, applied with NumPy."""
 
     design: Design
     layers: list[tuple[Floats, Floats]]
 
     def __call__(self, frame: pd.DataFrame) -> Floats:
         """P(desired) of each row."""
-        starts = range(0, max(len(frame), 1), ROWS_PER_PIECE)
-        pieces = (frame.iloc[start : start + ROWS_PER_PIECE] for start in starts)
-        return np.concatenate([self._scores(piece) for piece in pieces])
+        starts = range(0, max(len(frame), 1), ROWS_PER_BLOCK)
+        blocks = (frame.iloc[start : start + ROWS_PER_BLOCK] for start in starts)
+        return np.concatenate([self._scores(block) for block in blocks])
 
     def _scores(self, frame: pd.DataFrame) -> Floats:
         hidden = self.design(frame)
         *inner, (weights, bias) = self.layers
         for weight, shift in inner:
             hidden = np.maximum(hidden @ weight + shift, 0.0)
-        told = hidden @ weights + bias
-        # The softmax of two is the sigmoid of their difference, here without overflow.
-        return np.exp(-np.logaddexp(0.0, told[:, 0] - told[:, 1]))
+        outputs = hidden @ weights + bias
+        # The softmax of two outputs is the sigmoid of their difference, here without overflow.
+        return np.exp(-np.logaddexp(0.0, outputs[:, 0] - outputs[:, 1]))
 
 
 @dataclass(frozen=True, eq=False)
 class Forest:
-    """A random forest on a design."""
+    """A random forest on encoded rows."""
 
     design: Design
     trees: Any
@@ -122,8 +121,8 @@ class Forest:
 
 
 @dataclass(frozen=True, eq=False)
-class _Lesson:
-    """What there is to learn: inputs and outcomes, in rows to learn from and rows to test on."""
+class _TrainingData:
+    """Inputs and outcomes, with the positions of training and test rows."""
 
     matrix: Floats
     good: NDArray[np.bool_]
@@ -135,109 +134,124 @@ class _Lesson:
 
 
 def black_box(
-    data: Dataset, kind: Kind = "network", seed: int = 0, cache: Path | None = None
+    data: Dataset, kind: BlackBoxKind = "network", seed: int = 0, cache: Path | None = None
 ) -> BlackBox:
-    """The paper's black box for a data set, trained now or found in the cache.
+    """Train the paper's predictor for a data set, or load it from the cache.
 
-    Three quarters of the rows, drawn once and for all, train it; the others test it.
+    It is trained on three quarters of the rows, always the same, and tested on the rest.
 
     Parameters
     ----------
-    data
+    data : Dataset
         One of the paper's data sets, in any form.
-    kind
-        ``"network"``, trained with torch by the settings of the paper's table, or ``"forest"``,
+    kind : {"network", "forest"}
+        ``"network"``, trained with torch and the settings of the paper's table, or ``"forest"``,
         200 trees of scikit-learn.
-    seed
-        Of the weights and batches, or of the trees.
-    cache
-        Folder for what was trained; None: that of the environment variable ``MCCE_CACHE``, or
+    seed : int
+        Seed of weights and batches, or of the trees.
+    cache : Path, optional
+        Folder for trained models. By default that of the environment variable ``MCCE_CACHE``, or
         ``~/.cache/mcce``.
+
+    Returns
+    -------
+    BlackBox
+
+    Raises
+    ------
+    MissingExtraError
+        If a network must be trained and torch is not installed.
+    ParameterError
+        If the paper has no predictor for the data set, or the cache cannot be written.
     """
     if kind not in ("network", "forest"):
         raise ParameterError(f'kind must be "network" or "forest", got {kind!r}.')
-    recipe = RECIPES.get(data.card["name"])
-    if recipe is None:
+    settings = NETWORK_SETTINGS.get(data.card["name"])
+    if settings is None:
         raise ParameterError(
-            f"The paper has black boxes for {', '.join(RECIPES)}, got {data.card['name']!r}."
+            f"The paper has predictors for {', '.join(NETWORK_SETTINGS)}, "
+            f"got {data.card['name']!r}."
         )
     design = Design.learn(data.features)
     good = (data.target == data.desired).to_numpy()
-    train, test = _split(len(good))
-    kept = _Kept(_folder(cache) / f"{kind}-{_digest(data, kind, recipe, seed)}")
-    lesson = _Lesson(design(data.features), good, train, test)
+    train, test = split_rows(len(good))
+    cached = _CacheEntry(_folder(cache) / f"{kind}-{_digest(data, kind, settings, seed)}")
+    split = _TrainingData(design(data.features), good, train, test)
     heldout = data.features.index[np.sort(test)]
     if kind == "forest":
-        trees, auc = kept.pickled(lambda: _grow(lesson, seed))
+        trees, auc = cached.pickled(lambda: _grow(split, seed))
         return BlackBox(Forest(design, trees), auc, np.nan, heldout)
-    arrays = kept.arrays(lambda: _train(lesson, recipe, seed))
+    arrays = cached.arrays(lambda: _train(split, settings, seed))
     predict = Network(design, _layers(arrays))
-    return BlackBox(predict, float(arrays["auc"]), recipe.auc, heldout)
+    return BlackBox(predict, float(arrays["auc"]), settings.auc, heldout)
 
 
-def _split(n_rows: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Positions of three quarters to train on and of the rest."""
+def split_rows(n_rows: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Positions of three quarters of the rows for training, and of the rest."""
     order = np.random.default_rng(0).permutation(n_rows)
     return order[: n_rows * 3 // 4], order[n_rows * 3 // 4 :]
 
 
-def _digest(data: Dataset, kind: Kind, recipe: Recipe, seed: int) -> str:
-    """What tells black boxes apart: rows, outcomes, settings, seed, and the maker of forests."""
+def _digest(data: Dataset, kind: BlackBoxKind, settings: NetworkSettings, seed: int) -> str:
+    """Identifies a trained model: rows, outcomes, settings, seed and library of forests."""
     content, columns = hashlib.sha256((data.target == data.desired).to_numpy().tobytes()), {}
     for name, column in data.features.items():
         by_level = isinstance(column.dtype, pd.CategoricalDtype)
         columns[str(name)] = list(column.cat.categories) if by_level else "number"
         cells = column.cat.codes if by_level else column
         content.update(cells.to_numpy(dtype=np.float64).tobytes())
-    settings = {
+    identity = {
         "format": FORMAT,
         "scale": "range",
         "columns": columns,
-        "recipe": asdict(recipe) if kind == "network" else [N_TREES, MIN_SAMPLES_SPLIT],
+        # The key keeps models of earlier versions in the cache valid.
+        "recipe": asdict(settings) if kind == "network" else [N_TREES, MIN_SAMPLES_SPLIT],
         "seed": seed,
-        # A forest is a pickle of scikit-learn's; a network is arrays, whatever made them.
+        # A forest is a pickle of scikit-learn; a network is plain arrays.
         "library": version("scikit-learn") if kind == "forest" else None,
     }
-    content.update(json.dumps(settings, sort_keys=True).encode())
+    content.update(json.dumps(identity, sort_keys=True).encode())
     return content.hexdigest()[:20]
 
 
-def _grow(lesson: _Lesson, seed: int) -> tuple[Any, float]:
+def _grow(split: _TrainingData, seed: int) -> tuple[Any, float]:
     """A forest and its test AUC."""
     forest = RandomForestClassifier(
         N_TREES, min_samples_split=MIN_SAMPLES_SPLIT, random_state=seed, n_jobs=-1
     )
-    forest.fit(lesson.matrix[lesson.train], lesson.good[lesson.train])
-    auc = lesson.auc(forest.predict_proba(lesson.matrix[lesson.test])[:, 1])
+    forest.fit(split.matrix[split.train], split.good[split.train])
+    auc = split.auc(forest.predict_proba(split.matrix[split.test])[:, 1])
     return forest.set_params(n_jobs=1), auc
 
 
-def _train(lesson: _Lesson, recipe: Recipe, seed: int) -> dict[str, NDArray[Any]]:
-    """Weights of a network and its test AUC; a dead one is trained again from another seed."""
-    for tried in range(TRIES):
-        layers, scores = _train_once(lesson, recipe, seed + 1000 * tried)
-        auc = lesson.auc(scores)
+def _train(split: _TrainingData, settings: NetworkSettings, seed: int) -> dict[str, NDArray[Any]]:
+    """Weights of a network and its test AUC; a dead one is retrained from another seed."""
+    for attempt in range(N_ATTEMPTS):
+        layers, scores = _train_once(split, settings, seed + 1000 * attempt)
+        auc = split.auc(scores)
         if auc >= LEAST_AUC:
             break
-    told = {"auc": np.array(auc), "seed": np.array(seed + 1000 * tried)}
+    arrays = {"auc": np.array(auc), "seed": np.array(seed + 1000 * attempt)}
     for number, (weight, bias) in enumerate(layers):
-        told |= {f"weight_{number}": weight, f"bias_{number}": bias}
-    return told
+        arrays |= {f"weight_{number}": weight, f"bias_{number}": bias}
+    return arrays
 
 
 def _train_once(
-    lesson: _Lesson, recipe: Recipe, seed: int
+    split: _TrainingData, settings: NetworkSettings, seed: int
 ) -> tuple[list[tuple[Floats, Floats]], Floats]:
     """Layers, and P(desired) of the test rows."""
     torch = _torch()
     n_threads = torch.get_num_threads()
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        torch.set_num_threads(1)  # batches are small, and sums do not hang on threads then
+        torch.set_num_threads(
+            1
+        )  # batches are small, and results do not depend on the number of threads
         try:
-            network = _learn(lesson, recipe)
+            network = _learn(split, settings)
             with torch.no_grad():
-                rest = torch.tensor(lesson.matrix[lesson.test], dtype=torch.float32)
+                rest = torch.tensor(split.matrix[split.test], dtype=torch.float32)
                 scores = torch.softmax(network(rest), dim=1)[:, 1].double().numpy()
         finally:
             torch.set_num_threads(n_threads)
@@ -249,20 +263,20 @@ def _train_once(
     return layers, scores
 
 
-def _learn(lesson: _Lesson, recipe: Recipe) -> Any:
-    """A torch network that has seen the rows to learn from ``epochs`` times."""
+def _learn(split: _TrainingData, settings: NetworkSettings) -> Any:
+    """A torch network trained for ``epochs`` passes."""
     torch = _torch()
-    inputs = torch.tensor(lesson.matrix[lesson.train], dtype=torch.float32)
-    labels = torch.tensor(lesson.good[lesson.train].astype(np.int64))
+    inputs = torch.tensor(split.matrix[split.train], dtype=torch.float32)
+    labels = torch.tensor(split.good[split.train].astype(np.int64))
     parts: list[Any] = []
-    for before, after in pairwise([inputs.shape[1], *recipe.hidden]):
+    for before, after in pairwise([inputs.shape[1], *settings.hidden]):
         parts += [torch.nn.Linear(before, after), torch.nn.ReLU()]
-    network = torch.nn.Sequential(*parts, torch.nn.Linear(recipe.hidden[-1], 2))
-    optimizer = torch.optim.RMSprop(network.parameters(), lr=recipe.rate, foreach=True)
-    for _ in range(recipe.epochs):
-        for batch in torch.randperm(len(labels)).split(recipe.batch):
+    network = torch.nn.Sequential(*parts, torch.nn.Linear(settings.hidden[-1], 2))
+    optimizer = torch.optim.RMSprop(network.parameters(), lr=settings.rate, foreach=True)
+    for _ in range(settings.epochs):
+        for batch in torch.randperm(len(labels)).split(settings.batch):
             optimizer.zero_grad()
-            # Of two classes this is the mean binary cross-entropy of both outputs.
+            # For two classes this is the mean binary cross-entropy of both outputs.
             torch.nn.functional.cross_entropy(network(inputs[batch]), labels[batch]).backward()
             optimizer.step()
     return network
@@ -273,7 +287,7 @@ def _torch() -> Any:
         return import_module("torch")
     except ImportError as error:
         raise MissingExtraError(
-            'The paper\'s networks are trained with torch: pip install "mcce[deep]".'
+            'Training the paper\'s networks needs torch: pip install "mcce[deep]".'
         ) from error
 
 
@@ -284,27 +298,27 @@ def _layers(arrays: dict[str, NDArray[Any]]) -> list[tuple[Floats, Floats]]:
 
 
 def _folder(cache: Path | None) -> Path:
-    """The cache, made if need be."""
-    said = os.environ.get("MCCE_CACHE") or Path("~/.cache/mcce").expanduser()
-    folder = Path(said if cache is None else cache)
+    """The cache folder, created if needed."""
+    default = os.environ.get("MCCE_CACHE") or Path("~/.cache/mcce").expanduser()
+    folder = Path(default if cache is None else cache)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ParameterError(
-            f"Black boxes are kept in a folder, but {str(folder)!r} cannot be made "
-            f"({error.strerror}). Name another in the environment variable MCCE_CACHE."
+            f"The cache of trained models, {str(folder)!r}, cannot be created "
+            f"({error.strerror}). Set the environment variable MCCE_CACHE to another folder."
         ) from error
     return folder
 
 
 @dataclass(frozen=True)
-class _Kept:
-    """A place in the cache: what lies there, or what is made now and put there."""
+class _CacheEntry:
+    """An entry of the cache, made on first use."""
 
     path: Path
 
     def arrays(self, make: Callable[[], dict[str, NDArray[Any]]]) -> dict[str, NDArray[Any]]:
-        """Arrays, as a file of NumPy."""
+        """Arrays, as a NumPy file."""
         path = self.path.with_suffix(".npz")
         try:
             with path.open("rb") as file, np.load(file) as found:
@@ -315,7 +329,7 @@ class _Kept:
             return arrays
 
     def pickled(self, make: Callable[[], Any]) -> Any:
-        """Any object, as a file of joblib."""
+        """Any object, as a joblib file."""
         path = self.path.with_suffix(".joblib")
         try:
             return joblib.load(path)
@@ -325,13 +339,13 @@ class _Kept:
             return made
 
     def _put(self, path: Path, dump: Callable[[Any], Any]) -> None:
-        """Write a file that is there whole or not at all."""
+        """Write a file atomically."""
         try:
             with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
                 dump(file)
             os.replace(file.name, path)
         except OSError as error:
             raise ParameterError(
-                f"Black boxes are kept in a folder, but {str(path.parent)!r} cannot be written to "
-                f"({error.strerror}). Name another in the environment variable MCCE_CACHE."
+                f"The cache of trained models, {str(path.parent)!r}, cannot be written to "
+                f"({error.strerror}). Set the environment variable MCCE_CACHE to another folder."
             ) from error

@@ -1,4 +1,4 @@
-"""Section on privacy: copies of training rows, and what it costs to leave them out."""
+"""Section on privacy: copies of training rows, and the cost of excluding them."""
 
 from __future__ import annotations
 
@@ -8,74 +8,80 @@ from typing import Any
 import pandas as pd
 
 from . import published
-from .case import explained, measured, over_seeds, prepare, size_remark
-from .experiment import Experiment, Options, Progress, Report, row_of
+from .case import average_over_seeds, describe_case, measure_result, prepare_case, run_mcce
+from .experiment import Experiment, Options, ProgressLine, Report, first_row
 from .report.figures import OTHER, OURS, PUBLISHED, legend_below, panels
 
-WAYS = {"as drawn": False, "without copies": True}
+VARIANTS = {"as drawn": False, "without copies": True}
 COLUMNS = [
-    *("dataset", "source", "way", "n_ce", "copies", "copies_%", "l0", "l0_sd", "l1", "l1_sd"),
+    *("dataset", "source", "variant", "n_ce", "copies", "copies_%", "l0", "l0_sd", "l1", "l1_sd"),
     *("coverage", "seconds", "l0_seeds", "l1_seeds"),
 ]
 
 
-def run(options: Options, progress: Progress) -> Report:
-    """Copies with and without ``exclude_training_rows``, beside the paper's table."""
+def run(options: Options, progress: ProgressLine) -> Report:
+    """Copies with and without ``exclude_training_rows``, next to the paper's table."""
     report = EXPERIMENT.report()
     report.published["copies"] = published.COPIES
-    progress.plan(len(options.datasets) * (1 + len(WAYS) * options.seeds))
+    progress.plan(len(options.datasets) * (1 + len(VARIANTS) * options.seeds))
     rows: list[dict[str, Any]] = []
     for name in options.datasets:
-        progress.step(f"{name}: rows and black box")
-        case = prepare(name, options)
-        rows += [row | {"way": "as drawn"} for row in published.COPIES.rows(dataset=name)]
-        for way, excluded in WAYS.items():
+        progress.step(f"{name}: rows and predictor")
+        case = prepare_case(name, options)
+        rows += [row | {"variant": "as drawn"} for row in published.COPIES.rows(dataset=name)]
+        for variant, excluded in VARIANTS.items():
             runs = []
             for seed in range(options.seeds):
-                progress.step(f"{name}: {way}, seed {seed}")
-                runs.append(measured(case, explained(case, seed, exclude_training_rows=excluded)))
-            rows.append({"dataset": name, "source": "ours", "way": way} | over_seeds(runs))
-        report.remarks.append(size_remark(case, options))
+                progress.step(f"{name}: {variant}, seed {seed}")
+                runs.append(
+                    measure_result(case, run_mcce(case, seed, exclude_training_rows=excluded))
+                )
+            rows.append(
+                {"dataset": name, "source": "ours", "variant": variant} | average_over_seeds(runs)
+            )
+        report.remarks.append(describe_case(case, options))
     table = pd.DataFrame(rows)
     table["copies_%"] = 100 * table["copies"] / table["n_ce"]
     report.tables["copies"] = table.reindex(columns=COLUMNS)
-    _hold(report, options.datasets)
+    _compare_with_published(report, options.datasets)
     report.remarks.append(
-        "So few copies are a matter of chance and of the network: over three networks trained from "
-        "different seeds 15 to 27 of 1,000 answers are copies on Adult; on Give Me Some Credit it "
-        "is 13, and 1 to 8 with the rows without outliers that the published figures seem to rest "
-        "on; over five networks none to two of 200 on German Credit."
+        "Such small counts depend on chance and on the network. Over three networks trained from "
+        "different seeds, 15 to 27 of 1,000 counterfactuals on Adult are copies. On Give Me Some "
+        "Credit it is 13, and 1 to 8 with the rows without outliers that the published figures "
+        "seem to be based on. On German Credit it is 0 to 2 of 200 over five networks."
     )
-    report.figures["copies"] = _drawn(report.tables["copies"], options.datasets)
+    report.figures["copies"] = _draw(report.tables["copies"], options.datasets)
     return report
 
 
-def _hold(report: Report, names: Sequence[str]) -> None:
-    """Shares of copies beside the paper's, and what their removal costs."""
+def _compare_with_published(report: Report, names: Sequence[str]) -> None:
+    """Shares of copies next to the paper's, and the cost of excluding them."""
     table = report.tables["copies"]
     for name in names:
-        theirs = row_of(table, dataset=name, source="published")
-        ours, without = (row_of(table, dataset=name, source="ours", way=way) for way in WAYS)
-        report.hold(f"{name}: % copies", theirs["copies_%"], ours["copies_%"])
+        theirs = first_row(table, dataset=name, source="published")
+        ours, without = (
+            first_row(table, dataset=name, source="ours", variant=variant) for variant in VARIANTS
+        )
+        report.add_comparison(f"{name}: % copies", theirs["copies_%"], ours["copies_%"])
         report.remarks.append(
-            f"{name}: leaving copies out takes {ours['copies_%']:.2f} % of the answers to "
-            f"{without['copies_%']:.2f} %, l0 from {ours['l0']:.3f} to {without['l0']:.3f}, l1 "
-            f"from {ours['l1']:.3f} to {without['l1']:.3f}, coverage from "
+            f"{name}: excluding copies reduces them from {ours['copies_%']:.2f} % to "
+            f"{without['copies_%']:.2f} %; l0 goes from {ours['l0']:.3f} to {without['l0']:.3f}, "
+            f"l1 from {ours['l1']:.3f} to {without['l1']:.3f}, coverage from "
             f"{ours['coverage']:.3f} to {without['coverage']:.3f}."
         )
 
 
-def _drawn(table: pd.DataFrame, names: Sequence[str]) -> Any:
+def _draw(table: pd.DataFrame, names: Sequence[str]) -> Any:
     """Shares of copies, a group of bars per data set."""
     figure, axes = panels(1, 1, size=(5.0, 2.8))
     panel = axes[0, 0]
-    looks = {
+    styles = {
         ("published", "as drawn"): (PUBLISHED, "paper"),
         ("ours", "as drawn"): (OURS, "ours"),
-        ("ours", "without copies"): (OTHER, "ours, copies left out"),
+        ("ours", "without copies"): (OTHER, "ours, without copies"),
     }
-    for place, ((source, way), (colour, label)) in enumerate(looks.items()):
-        rows = table[(table["source"] == source) & (table["way"] == way)]
+    for place, ((source, variant), (colour, label)) in enumerate(styles.items()):
+        rows = table[(table["source"] == source) & (table["variant"] == variant)]
         shares = rows.set_index("dataset")["copies_%"].reindex(list(names))
         at = [number + 0.27 * (place - 1) for number in range(len(names))]
         bars = panel.bar(at, shares, width=0.25, color=colour, label=label)
@@ -83,19 +89,19 @@ def _drawn(table: pd.DataFrame, names: Sequence[str]) -> Any:
     panel.set_xticks(range(len(names)), names)
     panel.margins(y=0.12)
     panel.grid(axis="x", visible=False)
-    panel.set_ylabel("% of answers that are copies")
+    panel.set_ylabel("% of counterfactuals that are copies")
     legend_below(figure, axes)
     return figure
 
 
 EXPERIMENT = Experiment(
     name="privacy",
-    title="Privacy: answers that copy a training row, and what their removal costs",
+    title="Privacy: counterfactuals that copy a training row, and the cost of excluding them",
     about=(
-        "The table of copies in the section on privacy: how many of the answers of Experiment 1 "
-        "are equal to a training row in every cell, as they are drawn and with "
-        "exclude_training_rows=True, and what that costs. No copy is no proof of privacy: every "
-        "value in an answer is some training person's."
+        "The table of copies in the section on privacy: how many of the counterfactuals of "
+        "Experiment 1 equal a training row in every cell, as drawn and with "
+        "exclude_training_rows=True, and what excluding them costs. The absence of copies does not "
+        "prove privacy: every value in a counterfactual comes from some training row."
     ),
     run=run,
     datasets=("adult", "gmc", "fico", "german"),

@@ -1,4 +1,4 @@
-"""Figures as the paper prints them; each table says where.
+"""Figures as published; each table says where.
 
 Costs come with their sample standard deviations over people (``_sd``); ``l0`` is counted with a
 tolerance of 1e-5 of the range.
@@ -10,14 +10,14 @@ from io import StringIO
 
 import pandas as pd
 
-from .experiment import Published
+from .experiment import PublishedTable
 
 
 def _table(text: str) -> pd.DataFrame:
     return pd.read_csv(StringIO(text), sep=r"\s+")
 
 
-RESULTS = Published(
+RESULTS = PublishedTable(
     _table("""
 dataset method    l0   l0_sd  l1  l1_sd violation violation_sd success n_ce seconds
 adult   C-CHVAE   7.76  1.02 3.13  1.10  0.00 0.00 1.00 1000    86.29
@@ -52,7 +52,7 @@ fico    MCCE     12.67  1.91 1.95  0.78  0.00 0.00 1.00 1000    15.47
     "table of Experiment 1, all methods (16-core Threadripper 1950X, the others on a GTX 1080 Ti)",
 )
 
-SAMPLES = Published(
+SAMPLES = PublishedTable(
     _table("""
 k      l0   l0_sd l1   l1_sd n_ce  model generate postprocess total
 10     3.98 1.10  1.59 0.94   999  3.8     0.38     5.56    9.74
@@ -66,7 +66,7 @@ k      l0   l0_sd l1   l1_sd n_ce  model generate postprocess total
     "table of Experiment 2, Adult, 1000 people",
 )
 
-UNCONDITIONED = Published(
+UNCONDITIONED = PublishedTable(
     _table("""
 k      l0   l0_sd l1   l1_sd n_ce  model generate postprocess total
 10     4.66 1.40  2.19 1.22   633  3.87    1.09     2.44    7.41
@@ -80,7 +80,7 @@ k      l0   l0_sd l1   l1_sd n_ce  model generate postprocess total
     'appendix, table "we do not condition on the decision", Adult, 1000 people',
 )
 
-FOREST = Published(
+FOREST = PublishedTable(
     _table("""
 dataset l0   l0_sd l1   l1_sd violation violation_sd success n_ce seconds
 adult   2.48 0.83  0.42 0.43  0.0       0.0          1.0     1000 36.53
@@ -88,7 +88,7 @@ adult   2.48 0.83  0.42 0.43  0.0       0.0          1.0     1000 36.53
     "appendix, table of MCCE with a random forest, Adult, 1000 people",
 )
 
-LEVELS = Published(
+LEVELS = PublishedTable(
     _table("""
 dataset l0   l0_sd l1   l1_sd violation violation_sd success n_ce seconds
 adult   3.14 0.98  0.90 0.76  0.0       0.0          1.0     1000 29.95
@@ -96,7 +96,7 @@ adult   3.14 0.98  0.90 0.76  0.0       0.0          1.0     1000 29.95
     "appendix, table of MCCE with features that are not binarized, Adult, 1000 people",
 )
 
-COPIES = Published(
+COPIES = PublishedTable(
     _table("""
 dataset n_ce copies
 adult   1000 11

@@ -1,4 +1,4 @@
-"""Experiment 2: how answers and times change with the number of samples K."""
+"""Experiment 2: costs and times by the number of samples K."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 import pandas as pd
 
 from . import published
-from .case import explained, measured, over_seeds, prepare, size_remark
-from .experiment import Experiment, Options, Progress, Published, Report, at_most, row_of
+from .case import average_over_seeds, describe_case, measure_result, prepare_case, run_mcce
+from .experiment import Experiment, Options, ProgressLine, PublishedTable, Report, first_row
 from .report.figures import OURS, PUBLISHED, legend_below, panels
 
 K = (10, 50, 100, 1000, 5000, 10_000, 25_000)
@@ -20,61 +20,63 @@ COLUMNS = [
 ]
 
 
-def run(options: Options, progress: Progress) -> Report:
-    """Every K on every data set, beside the paper's table for Adult."""
+def run(options: Options, progress: ProgressLine) -> Report:
+    """Run every K on every data set, next to the paper's table for Adult."""
     report = EXPERIMENT.report()
-    table = by_samples(report, options, progress, published.SAMPLES)
-    report.figures["samples"] = _drawn(table)
+    table = run_by_samples(report, options, progress, published.SAMPLES)
+    report.figures["samples"] = _draw(table)
     report.remarks.append(
-        "Times are seconds by the clock in one thread; postprocess includes the calls of the black "
-        "box, of which a few per person are enough here, while the paper's code asks about all K."
+        "Times are wall-clock seconds of one thread. Postprocess includes the predictor calls: a "
+        "few rows per person suffice here, while the paper's code scores all K."
     )
     return report
 
 
-def by_samples(
-    report: Report, options: Options, progress: Progress, printed: Published, **settings: Any
+def run_by_samples(
+    report: Report,
+    options: Options,
+    progress: ProgressLine,
+    printed: PublishedTable,
+    **settings: Any,
 ) -> pd.DataFrame:
-    """Measures by K with these settings of MCCE, put into the report beside what is printed."""
+    """Measure MCCE for every K and add the results to the report, next to the published ones."""
     report.published["samples"] = printed
     numbers = QUICK_K if options.quick else K
     progress.plan(len(options.datasets) * (1 + len(numbers) * options.seeds))
     rows: list[dict[str, Any]] = []
     for name in options.datasets:
-        progress.step(f"{name}: rows and black box")
-        case = prepare(name, options)
+        progress.step(f"{name}: rows and predictor")
+        case = prepare_case(name, options)
         if name == "adult":
             rows += [row | {"dataset": name} for row in printed.rows()]
         for k in numbers:
             runs = []
             for seed in range(options.seeds):
                 progress.step(f"{name}: K = {k:,}, seed {seed}")
-                runs.append(measured(case, explained(case, seed, n_samples=k, **settings)))
-            told = over_seeds(runs)
-            total = told["model"] + told["generate"] + told["postprocess"]
-            rows.append({"dataset": name, "source": "ours", "k": k, "total": total} | told)
-        report.remarks.append(size_remark(case, options))
+                runs.append(measure_result(case, run_mcce(case, seed, n_samples=k, **settings)))
+            means = average_over_seeds(runs)
+            total = means["model"] + means["generate"] + means["postprocess"]
+            rows.append({"dataset": name, "source": "ours", "k": k, "total": total} | means)
+        report.remarks.append(describe_case(case, options))
     table = pd.DataFrame(rows).reindex(columns=COLUMNS)
     report.tables["samples"] = table
-    _hold(report, table)
+    _compare_with_published(report, table)
     return table
 
 
-def _hold(report: Report, table: pd.DataFrame) -> None:
-    """The paper's costs and numbers of answers beside ours, K by K."""
+def _compare_with_published(report: Report, table: pd.DataFrame) -> None:
+    """The paper's costs and numbers of counterfactuals next to ours, for each K."""
     for k in table.loc[table["source"] == "published", "k"]:
-        theirs = row_of(table, source="published", k=k)
-        ours = row_of(table, dataset="adult", source="ours", k=k)
-        for measure in ("l0", "l1"):
-            both = theirs[measure], ours[measure]
-            report.hold(f"K = {k:,}: {measure}", *both, at_most(*both[::-1]))
-        report.hold(f"K = {k:,}: n_ce", theirs["n_ce"], ours["n_ce"])
+        theirs = first_row(table, source="published", k=k)
+        ours = first_row(table, dataset="adult", source="ours", k=k)
+        report.add_means(f"K = {k:,}:", theirs, ours)
+        report.add_comparison(f"K = {k:,}: n_ce", theirs["n_ce"], ours["n_ce"])
 
 
-def _drawn(table: pd.DataFrame) -> Any:
+def _draw(table: pd.DataFrame) -> Any:
     """Costs and times by K."""
     figure, axes = panels(1, 3, size=(3.2, 2.7))
-    titles = {"l0": "changes (L0)", "l1": "L1", "total": "seconds in all"}
+    titles = {"l0": "changes (L0)", "l1": "L1", "total": "total seconds"}
     for panel, (measure, title) in zip(axes[0], titles.items(), strict=True):
         draw_lines(panel, table, measure)
         panel.set_title(title)
@@ -87,7 +89,7 @@ def _drawn(table: pd.DataFrame) -> Any:
 
 
 def draw_lines(panel: Any, table: pd.DataFrame, measure: str) -> None:
-    """A measure by K, a line per data set and source."""
+    """A measure by K, one line per data set and source."""
     for (name, source), rows in table.groupby(["dataset", "source"], sort=False):
         ours = source == "ours"
         panel.plot(
@@ -104,12 +106,12 @@ def draw_lines(panel: Any, table: pd.DataFrame, measure: str) -> None:
 
 EXPERIMENT = Experiment(
     name="samples",
-    title="Experiment 2: answers and times by the number of samples K",
+    title="Experiment 2: costs and times by the number of samples K",
     about=(
         "The table of Experiment 2: Adult, the first 1,000 people whom the network declines, K "
-        "from 10 to 25,000. l0 counts differences above 1e-5 of the range, l0_exact all; brackets "
-        "hold standard deviations over people; model, generate, postprocess and total are seconds "
-        "by the clock in one thread, seconds are CPU seconds."
+        "from 10 to 25,000. l0 counts differences above 1e-5 of the range, l0_exact counts all. "
+        "Brackets hold standard deviations over people. Model, generate, postprocess and total are "
+        "wall-clock seconds of one thread, seconds are CPU seconds."
     ),
     run=run,
     datasets=("adult",),

@@ -14,9 +14,10 @@ import numpy as np
 import pandas as pd
 
 from ..datasets import simulate, total
-from .experiment import Experiment, Options, Progress, Published, Report
+from ..datasets.simulated import ABOVE_ZERO
+from .experiment import Experiment, Options, ProgressLine, PublishedTable, Report
 from .report.figures import COLOURS, legend_below, panels
-from .timing import STEPS, growth, step_seconds
+from .timing import STEPS, growth, time_steps
 
 
 class Setting(NamedTuple):
@@ -58,7 +59,7 @@ SWEEPS: dict[str, Sequence[int]] = {
     "n_train": (1000, 3000, 10_000, 30_000, 100_000),
     "n_test": (1, 10, 100, 300, 1000),
 }
-# What the paper's section on theoretical complexity says of the large sizes.
+# What the paper's section on theoretical complexity states for large sizes.
 THEORY = {
     ("p", "model"): (2.0, "quadratic in q"),
     ("p", "generate"): (1.0, "linear in q"),
@@ -74,42 +75,44 @@ THEORY = {
     ),
     ("n_test", "postprocess"): (1.0, "linear in n_test"),
 }
-FITTED = 3  # the largest sizes: small ones hang on what every call costs
+N_FITTED = 3  # the largest sizes; small ones are dominated by the fixed cost of a call
 
 
-def run(options: Options, progress: Progress) -> Report:
-    """Measure the combinations of the table, then one quantity at a time."""
+def run(options: Options, progress: ProgressLine) -> Report:
+    """Time the combinations of the table, then one quantity at a time."""
     report = EXPERIMENT.report()
     swept = _sweeps(options.quick)
     combinations = COMBINATIONS[:1] if options.quick else COMBINATIONS
     progress.plan(options.seeds * (len(combinations) + len(swept)))
-    _measure(Setting(n_samples=100), 0)  # the first call loads what the others find loaded
-    table = _measured(combinations, options.seeds, progress)
+    _time(Setting(n_samples=100), 0)  # the first call loads modules for all others
+    table = _time_all(combinations, options.seeds, progress)
     report.tables["combinations"] = table.drop(columns="n_immutable")
-    report.published["combinations"] = Published(_published(), 'table "Overview" of Experiment 4')
-    _hold_combinations(report, table)
-    sweeps = _measured([setting for _, setting in swept], options.seeds, progress)
+    report.published["combinations"] = PublishedTable(
+        _published(), 'table "Overview" of Experiment 4'
+    )
+    _compare_with_published(report, table)
+    sweeps = _time_all([setting for _, setting in swept], options.seeds, progress)
     sweeps.insert(0, "varied", [varied for varied, _ in swept])
     report.tables["one_at_a_time"] = sweeps
     report.tables["growth"] = _exponents(sweeps)
     report.figures["runtimes"] = _draw(sweeps)
     report.remarks += [
-        "CPU seconds of one thread here, seconds on the clock of 16 cores in the paper; means over "
-        f"{options.seeds} runs with new rows, in the paper over 10.",
-        f"Exponents are fitted to the {FITTED} largest sizes. The paper's figures are pictures "
-        "without numbers, so its theoretical exponents stand beside ours.",
-        "Post-processing contains what a call costs at least, some 15 ms, and the predictor is "
-        "asked only about the best candidates until one is valid, not about all K.",
+        "Ours are CPU seconds of one thread, the paper's are wall-clock seconds on 16 cores; means "
+        f"over {options.seeds} runs with new rows, in the paper over 10.",
+        f"Exponents are fitted to the {N_FITTED} largest sizes. The paper's figures are pictures "
+        "without numbers, so its theoretical exponents are shown next to ours.",
+        "Post-processing includes the fixed cost of a call, about 15 ms. The predictor scores only "
+        "the best candidates until one is valid, not all K.",
         "The paper's text counts q - 1 trees; there are q conditionals, and q trees are timed.",
     ]
     return report
 
 
 def _sweeps(quick: bool) -> list[tuple[str, Setting]]:
-    """Each quantity at each of its sizes, and people who cannot share draws."""
+    """Each quantity at each of its sizes, and factuals that cannot share draws."""
     swept = []
     for varied, sizes in SWEEPS.items():
-        for size in sizes[:FITTED] if quick else sizes:
+        for size in sizes[:N_FITTED] if quick else sizes:
             setting = Setting()._replace(**{varied: size})
             swept.append((varied, setting))
             if varied == "n_test":
@@ -117,25 +120,31 @@ def _sweeps(quick: bool) -> list[tuple[str, Setting]]:
     return swept
 
 
-def _measured(settings: Sequence[Setting], seeds: int, progress: Progress) -> pd.DataFrame:
+def _time_all(settings: Sequence[Setting], seeds: int, progress: ProgressLine) -> pd.DataFrame:
     """One row per setting: mean CPU seconds of each step."""
-    told = []
+    lines = []
     for setting in settings:
         runs = []
         for seed in range(seeds):
             progress.step(", ".join(f"{k} {v:,}" for k, v in setting._asdict().items()))
-            runs.append(_measure(setting, seed))
-        told.append(setting._asdict() | pd.DataFrame(runs).mean().to_dict())
-    return pd.DataFrame(told)
+            runs.append(_time(setting, seed))
+        lines.append(setting._asdict() | pd.DataFrame(runs).mean().to_dict())
+    return pd.DataFrame(lines)
 
 
-def _measure(setting: Setting, seed: int) -> dict[str, float]:
+def _time(setting: Setting, seed: int) -> dict[str, float]:
     n_immutable = setting.n_immutable
     train = simulate(setting.n_train, setting.p, n_immutable=n_immutable, seed=2 * seed)
     drawn = simulate(4 * setting.n_test + 20, setting.p, seed=2 * seed + 1)
     people = drawn.features[drawn.target <= 0].head(setting.n_test)
-    return step_seconds(
-        total, train, people, desired=train.desired, n_samples=setting.n_samples, seed=seed
+    return time_steps(
+        total,
+        train.features,
+        people,
+        immutable=train.immutable,
+        desired=ABOVE_ZERO,
+        n_samples=setting.n_samples,
+        seed=seed,
     )
 
 
@@ -145,33 +154,33 @@ def _published() -> pd.DataFrame:
     return sizes.join(steps.assign(total=steps.sum(axis=1).round(2)))
 
 
-def _hold_combinations(report: Report, ours: pd.DataFrame) -> None:
-    """Total seconds of each combination beside the published ones."""
+def _compare_with_published(report: Report, ours: pd.DataFrame) -> None:
+    """Total seconds of each combination next to the published ones."""
     for (_, theirs), (_, own) in zip(_published().iterrows(), ours.iterrows(), strict=False):
         sizes = ", ".join(f"{name} {int(theirs[name]):,}" for name in SIZES)
         ratio = f"{theirs['total'] / own['total']:.0f} times ours"
-        report.hold(f"total seconds, {sizes}", theirs["total"], own["total"], ratio)
+        report.add_comparison(f"total seconds, {sizes}", theirs["total"], own["total"], ratio)
 
 
 def _exponents(sweeps: pd.DataFrame) -> pd.DataFrame:
-    """Fitted exponents of each step beside the theoretical ones."""
-    told = []
+    """Fitted exponents of each step next to the theoretical ones."""
+    lines = []
     for varied, rows in sweeps.groupby("varied", sort=False):
         quantity = str(varied).split(",")[0]
         for step in STEPS[:-1]:
             theory, remark = THEORY.get((quantity, step), (np.nan, ""))
             if not remark:
                 continue
-            last = rows.tail(FITTED)
+            last = rows.tail(N_FITTED)
             fitted = growth(last[quantity].to_list(), last[step].to_list())
-            told.append(
+            lines.append(
                 {"varied": varied, "step": step, "paper": theory, "ours": fitted, "remark": remark}
             )
-    return pd.DataFrame(told)
+    return pd.DataFrame(lines)
 
 
 def _draw(sweeps: pd.DataFrame) -> Any:
-    """One panel per quantity, as one figure of the paper each."""
+    """One panel per quantity; the paper has a figure for each."""
     figure, axes = panels(2, 2, size=(3.6, 2.7))
     heads = {"p": "features p", "n_samples": "samples K"}
     heads |= {"n_train": "training rows", "n_test": "people to explain"}
@@ -201,11 +210,11 @@ def _brief(size: int) -> str:
 
 EXPERIMENT = Experiment(
     name="scaling",
-    title="Computation time over people, rows, features and samples",
+    title="Experiment 4: computation time by people, rows, features and samples",
     about=(
         'Experiment 4, its table "Overview of the computational times" and its four figures of '
-        "run time over p, K, n_train and n_test. Gaussian rows with correlation 0.5; f is the sum "
-        "of the features, above 0 is desired, nothing is immutable."
+        "run time by p, K, n_train and n_test. Gaussian rows with correlation 0.5; f is the sum of "
+        "the features, a sum above 0 is desired, nothing is immutable."
     ),
     run=run,
     datasets=(),

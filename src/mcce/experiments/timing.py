@@ -1,6 +1,6 @@
-"""CPU seconds of the three steps, as the paper's tables of computation times have them.
+"""CPU seconds of the three steps, as in the paper's tables of computation times.
 
-One thread, and the processor's time: other work on the machine hardly counts.
+One thread and CPU time, so that other work on the machine hardly matters.
 """
 
 from __future__ import annotations
@@ -8,56 +8,59 @@ from __future__ import annotations
 import gc
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 import pandas as pd
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from ..datasets import Dataset
 from ..explainer import MCCE
+from ..predictors.interval import Interval
+from .predictors import Predictor
 
+Result = TypeVar("Result")
 STEPS = ("model", "generate", "postprocess", "total")
 
 
-def step_seconds(
-    predict: Callable[[pd.DataFrame], Any],
-    data: Dataset,
-    people: pd.DataFrame,
+def time_steps(
+    predictor: Predictor,
+    train: pd.DataFrame,
+    factuals: pd.DataFrame,
     *,
-    desired: Any,
+    immutable: Sequence[str],
+    desired: Interval,
     n_samples: int,
     seed: int = 0,
 ) -> dict[str, float]:
-    """CPU seconds of ``STEPS`` for explaining some people.
+    """CPU seconds of ``STEPS`` for fitting and explaining some factuals.
 
-    A call's CPU seconds are shared among its steps as the clock on the wall shares them. As in the
-    paper, the model step leaves out the predictor's decisions on the training rows.
+    The CPU seconds of a call are split among its steps in proportion to wall-clock time. As in the
+    paper, the model step leaves out the predictor calls on the training rows.
     """
     gc.collect()
     explainer = MCCE(
-        predict,
+        predictor,
         desired,
-        immutable=data.immutable or None,
+        immutable=list(immutable) or None,
         n_samples=n_samples,
         n_jobs=1,
         random_state=seed,
     )
-    # Threads of BLAS spin while they wait, which would be counted as work.
+    # BLAS threads spin while they wait, which would count as CPU time.
     with threadpool_limits(1):
-        fit, _ = cpu_seconds(lambda: explainer.fit(data.features))
-        explain, result = cpu_seconds(lambda: explainer.explain(people))
+        fit, _ = cpu_seconds(lambda: explainer.fit(train))
+        explain, result = cpu_seconds(lambda: explainer.explain(factuals))
     model = fit * (1.0 - _share(explainer.timings_, "decision"))
     generate = explain * _share(result.timings, "generate")
-    told = model, generate, explain - generate, model + explain
-    return dict(zip(STEPS, told, strict=True))
+    seconds = model, generate, explain - generate, model + explain
+    return dict(zip(STEPS, seconds, strict=True))
 
 
-def cpu_seconds(work: Callable[[], Any]) -> tuple[float, Any]:
-    """CPU seconds of a piece of work, and what it gave."""
+def cpu_seconds(work: Callable[[], Result]) -> tuple[float, Result]:
+    """CPU seconds of a call, and its result."""
     started = time.process_time()
-    given = work()
-    return time.process_time() - started, given
+    result = work()
+    return time.process_time() - started, result
 
 
 def growth(sizes: Sequence[float], seconds: Sequence[float]) -> float:
@@ -72,6 +75,6 @@ def growth(sizes: Sequence[float], seconds: Sequence[float]) -> float:
 
 
 def _share(seconds: Mapping[str, float], step: str) -> float:
-    """The part of a step in what was taken."""
+    """Share of a step in the total time."""
     total = sum(taken for name, taken in seconds.items() if name != "total")
     return seconds.get(step, 0.0) / total if total else 0.0

@@ -1,4 +1,4 @@
-"""One table of MCCE alone, for another black box or another form of the data."""
+"""MCCE alone, with another predictor or another form of the data."""
 
 from __future__ import annotations
 
@@ -9,93 +9,102 @@ from typing import Any
 import pandas as pd
 
 from .. import metrics
-from .case import Answers, Case, explained, measured, over_seeds, prepare, size_remark
-from .experiment import Options, Progress, Published, Report, at_most, row_of
-from .predictors import Kind
+from ..datasets.loading import Form
+from .case import (
+    Case,
+    MethodResult,
+    average_over_seeds,
+    describe_case,
+    measure_result,
+    prepare_case,
+    run_mcce,
+)
+from .experiment import Options, ProgressLine, PublishedTable, Report, first_row
+from .predictors import BlackBoxKind
 from .report.figures import COLOURS, GREY, legend_below, panels
 
 COLUMNS = [
-    *("dataset", "source", "way", "l0", "l0_sd", "l0_exact", "l0_exact_sd", "l1", "l1_sd"),
+    *("dataset", "source", "variant", "l0", "l0_sd", "l0_exact", "l0_exact_sd", "l1", "l1_sd"),
     *("violation", "success", "n_ce", "coverage", "seconds", "auc", "l0_seeds", "l1_seeds"),
 ]
 
 
 @dataclass(frozen=True)
-class Way:
-    """A form of the data and a black box; ``most`` as for :func:`mcce.bench.case.prepare`."""
+class Variant:
+    """A form of the data and a predictor; ``n_levels`` is that of ``prepare_case``."""
 
     name: str
-    form: str = "paper"
-    kind: Kind = "network"
-    most: int | None = None
+    form: Form = "paper"
+    kind: BlackBoxKind = "network"
+    n_levels: int | None = None
 
 
-def variant(
+def run_variants(
     report: Report,
     options: Options,
-    progress: Progress,
-    printed: Published,
-    ways: Sequence[Way],
+    progress: ProgressLine,
+    printed: PublishedTable,
+    variants: Sequence[Variant],
 ) -> Report:
-    """MCCE in each way; the first is the usual one, the others stand beside what is printed."""
+    """Run MCCE in each variant; all but the first are compared with the published table."""
     report.published["results"] = printed
-    progress.plan(len(options.datasets) * len(ways) * (1 + options.seeds))
+    progress.plan(len(options.datasets) * len(variants) * (1 + options.seeds))
     rows: list[dict[str, Any]] = []
     figure, axes = panels(1, len(options.datasets), size=(4.8, 2.8))
     for name, panel in zip(options.datasets, axes[0], strict=True):
         rows += printed.rows(dataset=name)
         changes = {}
-        for way in ways:
-            progress.step(f"{name}: {way.name}, rows and black box")
-            case = prepare(name, options, form=way.form, kind=way.kind, most=way.most)
+        for variant in variants:
+            progress.step(f"{name}: {variant.name}, rows and predictor")
+            case = prepare_case(
+                name, options, form=variant.form, kind=variant.kind, n_levels=variant.n_levels
+            )
             runs = []
             for seed in range(options.seeds):
-                progress.step(f"{name}: {way.name}, seed {seed}")
-                answers = explained(case, seed)
-                runs.append(measured(case, answers))
-            said = {"dataset": name, "source": "ours", "way": way.name, "auc": case.box.auc}
-            rows.append(said | over_seeds(runs))
-            changes[way.name] = _changes(case, answers)
-            report.remarks.append(f"{way.name}: {size_remark(case, options)}")
+                progress.step(f"{name}: {variant.name}, seed {seed}")
+                result = run_mcce(case, seed)
+                runs.append(measure_result(case, result))
+            labels = {"dataset": name, "source": "ours", "variant": variant.name, "auc": case.auc}
+            rows.append(labels | average_over_seeds(runs))
+            changes[variant.name] = _changes(case, result)
+            report.remarks.append(f"{variant.name}: {describe_case(case, options)}")
         _draw(panel, pd.DataFrame(changes).fillna(0.0), name)
     legend_below(figure, axes)
     report.figures["changes"] = figure
     report.tables["results"] = pd.DataFrame(rows).reindex(columns=COLUMNS)
-    _hold(report, [way.name for way in ways[1:]])
+    _compare_with_published(report, [variant.name for variant in variants[1:]])
     return report
 
 
-def _hold(report: Report, ways: Sequence[str]) -> None:
-    """What is printed beside ours."""
+def _compare_with_published(report: Report, variants: Sequence[str]) -> None:
+    """The published figures next to ours."""
     table = report.tables["results"]
     for name in table.loc[table["source"] == "published", "dataset"]:
-        theirs = row_of(table, dataset=name, source="published")
-        for way in ways:
-            ours = row_of(table, dataset=name, way=way)
-            for measure in ("l0", "l1"):
-                both = theirs[measure], ours[measure]
-                report.hold(f"{name}, {way}: {measure}", *both, at_most(*both[::-1]))
+        theirs = first_row(table, dataset=name, source="published")
+        for variant in variants:
+            ours, what = first_row(table, dataset=name, variant=variant), f"{name}, {variant}:"
+            report.add_means(what, theirs, ours)
             for measure in ("violation", "success", "n_ce"):
-                report.hold(f"{name}, {way}: {measure}", theirs[measure], ours[measure])
-            report.hold(
-                f"{name}, {way}: seconds", theirs["seconds"], ours["seconds"], "other machines"
-            )
+                both = theirs[measure], ours[measure]
+                report.add_comparison(f"{what} {measure}", *both)
+            seconds = theirs["seconds"], ours["seconds"]
+            report.add_comparison(f"{what} seconds", *seconds, "different machines")
 
 
-def _changes(case: Case, answers: Answers) -> pd.Series[Any]:
-    """Percent of the answers by their number of changes."""
-    changes = metrics.sparsity(case.people, answers.counterfactuals, case.evaluator)
+def _changes(case: Case, result: MethodResult) -> pd.Series[float]:
+    """Percent of the counterfactuals by their number of changes."""
+    changes = metrics.sparsity(case.factuals, result.counterfactuals, case.evaluator)
     return 100 * changes.value_counts(normalize=True)
 
 
 def _draw(panel: Any, shares: pd.DataFrame, title: str) -> None:
-    """How many answers have how many changes, a bar per way."""
+    """Share of counterfactuals by number of changes, one bar per variant."""
     width = 0.8 / len(shares.columns)
-    for place, (way, heights) in enumerate(shares.items()):
+    for place, (variant, heights) in enumerate(shares.items()):
         at = heights.index + width * (place - (len(shares.columns) - 1) / 2)
         colour = COLOURS[place - 1] if place else GREY
-        panel.bar(at, heights, width=0.95 * width, color=colour, label=way)
+        panel.bar(at, heights, width=0.95 * width, color=colour, label=variant)
     panel.grid(axis="x", visible=False)
     panel.set_xlabel("changed features")
-    panel.set_ylabel("% of answers")
+    panel.set_ylabel("% of counterfactuals")
     panel.set_title(title)

@@ -1,7 +1,7 @@
-"""Whether it matters in which order the chain visits the features.
+"""Whether the order in which the chain visits the features matters.
 
-Paper, section "Future steps": its experiments take the order of the data, and a sequence by
-correlation might do better. Beside both stand random orders, which tell what chance does.
+Paper, section "Future steps": its experiments use the order of the data and suggest an order by
+correlation. Random orders show what chance does.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from ..explainer import MCCE
 from ..kernels import BoolArray, FloatArray, descend, leaf_frequency
 from ..model import TreeChain
 from ..tables.schema import EncodedRows, Schema
-from .case import DESIRED, Case, prepare, visit_order
-from .experiment import Experiment, Options, Progress, Report
+from .case import Case, authors_visit_order, prepare_case
+from .experiment import Experiment, Options, ProgressLine, Report
 from .report.figures import GREY, OTHER, OURS, PUBLISHED, legend_below, panels
 
 N_RANDOM = 10
-N_TRAIN, N_PEOPLE = 5000, 100
+N_TRAIN, N_FACTUALS = 5000, 100
 N_BINS = 10
 MEASURES = {
     "l0": "changes (L0)",
@@ -36,7 +36,7 @@ Order = str | Sequence[Hashable]
 
 @dataclass(frozen=True, eq=False)
 class Halves:
-    """Rows to learn from and rows held out, drawn by a seed, with their decisions."""
+    """Training rows and held-out rows, drawn at random, with their decisions."""
 
     train: pd.DataFrame
     heldout: pd.DataFrame
@@ -47,75 +47,73 @@ class Halves:
     @classmethod
     def draw(cls, case: Case, seed: int) -> Halves:
         """Two disjoint parts of the rows of a case."""
-        rows = case.data.features
+        rows = case.train
         order = np.random.default_rng(seed).permutation(len(rows))
         size = min(N_TRAIN, len(rows) // 2)
         train, heldout = rows.iloc[order[:size]], rows.iloc[order[size : 2 * size]]
-        decided, unseen = (case.box.predict(part) >= DESIRED[0] for part in (train, heldout))
-        return cls(train, heldout, decided, unseen, case.data.immutable)
+        return cls(train, heldout, case.decide(train), case.decide(heldout), case.immutable)
 
 
-def run(options: Options, progress: Progress) -> Report:
-    """Every order, on every data set, with every seed."""
+def run(options: Options, progress: ProgressLine) -> Report:
+    """Run every order on every data set with every seed."""
     report = EXPERIMENT.report()
     n_random = 2 if options.quick else N_RANDOM
     progress.plan(len(options.datasets) * (1 + options.seeds * (3 + n_random)))
     runs = []
     for name in options.datasets:
-        progress.step(f"{name}: rows and black box")
-        case = prepare(name, options)
+        progress.step(f"{name}: rows and predictor")
+        case = prepare_case(name, options)
         orders = _orders(case, n_random)
         for seed in range(options.seeds):
             halves = Halves.draw(case, seed)
             for label, order in orders.items():
                 progress.step(f"{name}: {label}, seed {seed}")
-                told = {"dataset": name, "order": label, "seed": seed}
-                runs.append(told | _measure(case, halves, order, seed))
+                labels = {"dataset": name, "order": label, "seed": seed}
+                runs.append(labels | _measure(case, halves, order, seed))
     table = pd.DataFrame(runs)
     report.tables = {"summary": _summary(table), "orders": _by_order(table)}
     report.figures["orders"] = _draw(table)
-    report.remarks += [*_verdicts(table), *REMARKS]
+    report.remarks += [*_differences(table), *REMARKS]
     return report
 
 
 def _orders(case: Case, n_random: int) -> dict[str, Order]:
     """Orders by name; the random ones are the same for every seed."""
-    mutable = [name for name in case.data.features.columns if name not in case.data.immutable]
-    chance = np.random.default_rng(0)
+    rng = np.random.default_rng(0)
     orders: dict[str, Order] = {"data": "data", "correlation": "correlation"}
-    orders["authors' code"] = visit_order(case.data)
+    orders["authors' code"] = authors_visit_order(case)
     for number in range(n_random):
-        orders[f"random {number}"] = [str(name) for name in chance.permutation(mutable)]
+        orders[f"random {number}"] = [str(name) for name in rng.permutation(case.mutable)]
     return orders
 
 
 def _measure(case: Case, halves: Halves, order: Order, seed: int) -> dict[str, float]:
-    """What answers cost and how probable held-out rows are."""
+    """Costs of counterfactuals, and likelihood of held-out rows."""
     explainer = MCCE(
-        case.box.predict,
-        DESIRED,
+        case.predictor,
+        case.desired,
         immutable=halves.immutable,
         generator=TreeChain(visit_order=order),
         n_jobs=-1,
         random_state=seed,
     ).fit(halves.train)
-    people = halves.heldout[~halves.heldout_decision].head(N_PEOPLE)
-    result = explainer.explain(people)
+    factuals = halves.heldout[~halves.heldout_decision].head(N_FACTUALS)
+    result = explainer.explain(factuals)
     return {
         "l0": float(result.measures["sparsity"].mean()),
         "l1": float(result.measures["l1"].mean()),
-        "coverage": metrics.coverage(people, result),
-        "log_likelihood": held_out(halves, order),
+        "coverage": metrics.coverage(factuals, result),
+        "log_likelihood": heldout_log_likelihood(halves, order),
     }
 
 
-def held_out(halves: Halves, order: Order) -> float:
+def heldout_log_likelihood(halves: Halves, order: Order) -> float:
     """Mean log-likelihood of held-out rows, in nats per row.
 
-    Numbers are told by the tenth of the training rows they fall into: a leaf holds a few exact
-    values, and hardly any new row has just these. The trees are grown on rows told so.
+    Numbers are replaced by deciles of the training rows, in training too: a leaf holds a few exact
+    values, and hardly any new row has just these.
     """
-    train, heldout = binned(halves.train, halves.heldout, halves.immutable)
+    train, heldout = bin_numbers(halves.train, halves.heldout, halves.immutable)
     rows = Schema.learn_rows(train, immutable=halves.immutable)
     chain = TreeChain(visit_order=order, decisions=(False, True))
     chain.fit(rows, halves.train_decision, n_jobs=-1)
@@ -123,18 +121,18 @@ def held_out(halves: Halves, order: Order) -> float:
     return float(total.mean())
 
 
-def binned(
+def bin_numbers(
     train: pd.DataFrame, heldout: pd.DataFrame, immutable: Sequence[Hashable]
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Both frames with mutable numbers as the tenths of the training values they fall into.
+    """Both frames with mutable numbers replaced by deciles of the training values.
 
     Examples
     --------
     >>> rows = pd.DataFrame({"a": range(20)})
-    >>> binned(rows, pd.DataFrame({"a": [-5, 3, 90]}), [])[1]["a"].tolist()
+    >>> bin_numbers(rows, pd.DataFrame({"a": [-5, 3, 90]}), [])[1]["a"].tolist()
     [0, 1, 9]
     """
-    told = []
+    binned = []
     numbers = train.drop(columns=list(immutable)).select_dtypes("number")
     edges = {
         name: np.unique(column.quantile(np.arange(1, N_BINS) / N_BINS))
@@ -142,8 +140,8 @@ def binned(
     }
     for frame in (train, heldout):
         bins = {n: np.searchsorted(edge, frame[n], side="left") for n, edge in edges.items()}
-        told.append(frame.assign(**{str(name): codes for name, codes in bins.items()}))
-    return told[0], told[1]
+        binned.append(frame.assign(**{str(name): codes for name, codes in bins.items()}))
+    return binned[0], binned[1]
 
 
 def log_likelihood(
@@ -151,8 +149,8 @@ def log_likelihood(
 ) -> FloatArray:
     """Log-likelihood of each row with its own decision, never minus infinity.
 
-    Every leaf has one more row, which is spread over the values as all of training is, and a half
-    row for values that training never held.
+    Every leaf gets one more row, spread over the values as in all of training, with half a row for
+    values that training does not have.
     """
     codes = np.vstack([rows.descent, decision[None, :].astype(np.int32)])
     total = np.zeros(len(rows))
@@ -162,27 +160,27 @@ def log_likelihood(
         n_codes = training.schema.features[position].n_codes
         counts = np.bincount(training.exact[position], minlength=n_codes)
         exact = rows.exact[position]
-        usual = np.where(exact >= 0, counts[exact], 0.5) / (len(training) + 0.5)
-        total += np.log((hits + usual) / (size + 1))
+        share = np.where(exact >= 0, counts[exact], 0.5) / (len(training) + 0.5)
+        total += np.log((hits + share) / (size + 1))
     return total
 
 
 def _by_order(table: pd.DataFrame) -> pd.DataFrame:
     """Means and standard deviations over seeds, one row per order."""
     grouped = table.groupby(["dataset", "order"], sort=False)[list(MEASURES)]
-    told = grouped.mean().join(grouped.std().add_suffix("_sd"))
-    return told[[f"{m}{end}" for m in MEASURES for end in ("", "_sd")]].reset_index()
+    means = grouped.mean().join(grouped.std().add_suffix("_sd"))
+    return means[[f"{m}{end}" for m in MEASURES for end in ("", "_sd")]].reset_index()
 
 
 def _summary(table: pd.DataFrame) -> pd.DataFrame:
-    """Data order, correlation order and random orders; what orders and seeds scatter."""
-    told = []
+    """Means by kind of order, and their spread over orders and over seeds."""
+    lines = []
     for name, rows in table.groupby("dataset", sort=False):
         means = rows.groupby("order", sort=False)[list(MEASURES)].mean()
         random = means[means.index.str.startswith("random")]
         seeds = rows.groupby("order", sort=False)[list(MEASURES)].std().mean()
         for measure in MEASURES:
-            told.append(
+            lines.append(
                 {
                     "dataset": name,
                     "measure": measure,
@@ -194,35 +192,35 @@ def _summary(table: pd.DataFrame) -> pd.DataFrame:
                     "sd_over_seeds": seeds[measure],
                 }
             )
-    return pd.DataFrame(told)
+    return pd.DataFrame(lines)
 
 
-def _verdicts(table: pd.DataFrame) -> list[str]:
-    """A sentence per data set: by how much correlation changes the order of the data."""
-    told = []
+def _differences(table: pd.DataFrame) -> list[str]:
+    """A sentence per data set: order by correlation minus order of the data."""
+    lines = []
     for name, rows in table.groupby("dataset", sort=False):
         paired = rows.pivot_table(index="seed", columns="order", values=list(MEASURES), sort=False)
         parts = []
         for measure in ("l0", "l1", "log_likelihood"):
             gap = paired[measure]["correlation"] - paired[measure]["data"]
             parts.append(f"{measure} {gap.mean():+.3f} (sd over seeds {gap.std():.3f})")
-        told.append(f"{name}, correlation order against data order: {', '.join(parts)}.")
-    return told
+        lines.append(f"{name}, correlation order against data order: {', '.join(parts)}.")
+    return lines
 
 
 def _draw(table: pd.DataFrame) -> Any:
-    """One panel per data set and measure: every seed a dot, every order a line."""
+    """One panel per data set and measure: a dot per seed, a line per order."""
     names, shown = list(dict.fromkeys(table["dataset"])), ["l0", "l1", "log_likelihood"]
     figure, axes = panels(len(names), len(shown), size=(2.8, 2.3))
-    looks = {"data": OURS, "correlation": OTHER, "authors' code": PUBLISHED}
+    colours = {"data": OURS, "correlation": OTHER, "authors' code": PUBLISHED}
     for line, name in zip(axes, names, strict=True):
         rows = table[table["dataset"] == name]
         orders = list(dict.fromkeys(rows["order"]))
         for axis, measure in zip(line, shown, strict=True):
             for place, order in enumerate(orders):
                 values = rows.loc[rows["order"] == order, measure]
-                label = order if order in looks else "random"
-                colour = looks.get(order, GREY)
+                label = order if order in colours else "random"
+                colour = colours.get(order, GREY)
                 axis.plot(values, [place] * len(values), ".", color=colour, alpha=0.6)
                 axis.plot(values.mean(), place, "D", color=colour, label=label)
             axis.set_yticks([])
@@ -234,25 +232,25 @@ def _draw(table: pd.DataFrame) -> Any:
 
 
 REMARKS = [
-    f"{N_TRAIN:,} rows to learn from (or half of them all), as many held out, drawn anew for each "
-    f"seed; the first {N_PEOPLE} declined people among the held-out rows are explained with "
+    f"{N_TRAIN:,} training rows (or half of all), and as many held-out rows, are drawn for each "
+    f"seed; the first {N_FACTUALS} declined people among the held-out rows are explained with "
     "K = 1,000. The ten random orders are the same for all seeds.",
     "Log-likelihood: nats per held-out row given its immutable values and its decision, by trees "
-    "that see mutable numbers as tenths; every leaf has one more row, spread as all of training. "
-    "Higher is better.",
-    "In brackets after random stands what the order does, in sd_over_seeds what other rows and "
-    "draws do to one order.",
+    "on deciles of the mutable numbers; every leaf gets one more row, spread as in all of "
+    "training. Higher is better.",
+    "The brackets after random show the standard deviation over orders; sd_over_seeds is that of "
+    "one order over seeds.",
     "The paper has no figures for this. It says that its order is that of the data; its code "
     "visits numbers first and then categories by name.",
 ]
 
 EXPERIMENT = Experiment(
     name="visit-order",
-    title="Whether the order in which features are modelled matters",
+    title="Future steps: whether the order of the features matters",
     about=(
-        'Section "Future steps": the order of the data, the one that the authors\' code has, the '
-        "order by correlation, and ten random ones, compared by what counterfactuals cost and by "
-        "how probable held-out rows are."
+        'Section "Future steps": the order of the data, that of the authors\' code, the order by '
+        "correlation and ten random orders, compared by the costs of counterfactuals and by the "
+        "likelihood of held-out rows."
     ),
     run=run,
     datasets=("adult", "gmc", "fico", "german"),

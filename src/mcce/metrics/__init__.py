@@ -1,7 +1,7 @@
-"""The measures by which counterfactuals and generated rows are judged; docs/metrics.md tells each.
+"""Measures of counterfactuals and of generated rows; docs/metrics.md explains each one.
 
-Paper, Experiments 1 and 3 and section "Privacy". Every measure is a function of rows of any method
-and of the training data, a frame or a :class:`Evaluator`; ``compare`` gives one row of all.
+Paper, Experiments 1 and 3 and section "Privacy". Every measure takes the rows of any method and
+the training data, a frame or an :class:`Evaluator`; ``compare`` computes all of them at once.
 """
 
 from .associations import correlation_difference, correlations

@@ -1,12 +1,12 @@
-"""Whether generated rows keep the correlations of the real ones.
+"""Whether generated rows keep the correlations of the training rows.
 
 Paper, Experiment 3: the correlation matrices of real and generated data, and their difference.
-Here the difference comes as three numbers, beside those that chance alone would give.
+Here the difference is three numbers, next to those of bootstrap samples of the training rows.
 """
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -16,25 +16,39 @@ from ..kernels import FloatArray, IntArray
 from ..model.visit_order import Column, Levels, Numeric, association
 from ..parameters import check_count
 from ..tables.schema import EncodedRows
-from .evaluator import Evaluator, read_some
+from .evaluator import Evaluator, FrameLike, as_evaluator, read_sample
 
 Method = Literal["association", "pearson"]
 
 
-def correlations(rows: Any, training: Any, *, method: Method = "association") -> pd.DataFrame:
-    """Matrix of how strongly each two features of rows hang together.
+def correlations(
+    rows: FrameLike, training: FrameLike | Evaluator, *, method: Method = "association"
+) -> pd.DataFrame:
+    """Correlation of each pair of features.
+
+    Rows in which either of two numbers is missing are left out. A feature without variation has
+    correlation 0 with all others.
 
     Parameters
     ----------
-    rows
-        A frame, of the training data themselves or of generated rows.
-    training
-        The training data: a frame, or a :class:`Evaluator`.
-    method
-        ``"association"``, from 0 to 1 for any kinds: absolute Pearson correlation, correlation
-        ratio, or Cramér's V without bias. ``"pearson"``, from -1 to 1, for numbers and categories
-        of two levels. A feature without variation has 0 with all others; rows in which one of two
-        numbers is missing are left out.
+    rows : frame
+        The training rows themselves, or generated rows.
+    training : frame or Evaluator
+        The training data.
+    method : {"association", "pearson"}
+        ``"association"``, from 0 to 1, for features of any kind: absolute Pearson correlation,
+        correlation ratio, or bias-corrected Cramér's V. ``"pearson"``, from -1 to 1, for numbers
+        and categories of two levels.
+
+    Returns
+    -------
+    DataFrame
+        Symmetric matrix with 1 on the diagonal.
+
+    Raises
+    ------
+    ParameterError
+        If ``method="pearson"`` and a category has more than two levels.
 
     Examples
     --------
@@ -42,68 +56,79 @@ def correlations(rows: Any, training: Any, *, method: Method = "association") ->
     >>> float(correlations(frame, frame, method="pearson").loc["a", "b"])
     -1.0
     """
-    evaluator = Evaluator.of(training)
-    values = _columns(read_some(rows, evaluator, "rows"), method)
-    return pd.DataFrame(
-        _matrix(values, method), index=evaluator.schema.names, columns=evaluator.schema.names
-    )
+    evaluator = as_evaluator(training)
+    columns = _columns(read_sample(rows, evaluator, "rows"), method)
+    names = evaluator.schema.names
+    return pd.DataFrame(_matrix(columns, method), index=names, columns=names)
 
 
 def correlation_difference(
-    generated: Any,
-    training: Any,
+    generated: FrameLike,
+    training: FrameLike | Evaluator,
     *,
     method: Method = "association",
     n_bootstrap: int = 20,
     random_state: int = 0,
 ) -> pd.DataFrame:
-    """How far the correlations of generated rows are from those of the training rows.
+    """Difference of the correlations of generated and training rows, and that of chance.
 
     Parameters
     ----------
-    generated
+    generated : frame
         Generated rows.
-    training
-        The training data: a frame, or a :class:`Evaluator`.
-    method
+    training : frame or Evaluator
+        The training data.
+    method : {"association", "pearson"}
         As for :func:`correlations`.
-    n_bootstrap
-        How often as many rows as were generated are drawn from the training rows, with
-        replacement, to see what chance does.
-    random_state
-        Seeds these draws.
+    n_bootstrap : int
+        Number of bootstrap samples of the training rows, each as large as the generated sample,
+        that show what chance alone does.
+    random_state : int
+        Seed of the bootstrap.
 
     Returns
     -------
     DataFrame
-        Rows ``generated``, ``noise`` (mean over the draws) and ``noise_q95`` (their 95 %
-        quantile); columns ``max`` and ``mean`` of the absolute differences of two features, and
+        Rows ``generated``, ``noise`` (mean over the bootstrap samples) and ``noise_q95`` (their
+        95 % quantile). Columns ``max`` and ``mean`` of the absolute differences, and
         ``frobenius``, the root of their mean square.
+
+    Raises
+    ------
+    SchemaError
+        If the training data have fewer than two features.
+
+    Examples
+    --------
+    >>> training = pd.DataFrame({"a": range(100), "b": range(100)})
+    >>> reversed_b = training.assign(b=training["b"][::-1].to_numpy())
+    >>> correlation_difference(reversed_b, training, method="pearson").loc["generated", "max"]
+    np.float64(2.0)
     """
     check_count("n_bootstrap", n_bootstrap)
     check_count("random_state", random_state, least=0)
-    evaluator = Evaluator.of(training)
+    evaluator = as_evaluator(training)
     if len(evaluator.schema.features) < 2:
         raise SchemaError("Correlations need at least two features, the training data have one.")
-    new = read_some(generated, evaluator, "generated")
+    new = read_sample(generated, evaluator, "generated")
     trained = _columns(evaluator.rows, method)
-    matrix, chance = _matrix(trained, method), np.random.default_rng(random_state)
+    matrix, rng = _matrix(trained, method), np.random.default_rng(random_state)
     noise = []
     for _ in range(n_bootstrap):
-        drawn = chance.integers(0, len(evaluator.rows), len(new))
-        again = _matrix([_take(column, drawn) for column in trained], method)
-        noise.append(_sizes(again - matrix))
-    told = [
+        drawn = rng.integers(0, len(evaluator.rows), len(new))
+        resampled = _matrix([_take(column, drawn) for column in trained], method)
+        noise.append(_sizes(resampled - matrix))
+    sizes = [
         _sizes(_matrix(_columns(new, method), method) - matrix),
         np.mean(noise, axis=0),
         np.quantile(noise, 0.95, axis=0),
     ]
     index = ["generated", "noise", "noise_q95"]
-    return pd.DataFrame(told, index=index, columns=["max", "mean", "frobenius"])
+    return pd.DataFrame(sizes, index=index, columns=["max", "mean", "frobenius"])
 
 
 def _columns(rows: EncodedRows, method: Method) -> list[Column]:
-    """Each feature as the method takes it."""
+    """Each feature in the form that the method needs."""
     if method not in ("association", "pearson"):
         raise ParameterError(f'method must be "association" or "pearson", got {method!r}.')
     columns: list[Column] = []
@@ -131,7 +156,7 @@ def _take(column: Column, places: IntArray) -> Column:
 
 
 def _matrix(columns: list[Column], method: Method) -> FloatArray:
-    """The correlation of each two columns, 1 on the diagonal."""
+    """Correlation of each pair of columns, 1 on the diagonal."""
     if method == "pearson":
         numbers = pd.DataFrame(
             {at: c.values for at, c in enumerate(columns) if isinstance(c, Numeric)}

@@ -1,34 +1,39 @@
 """All measures of counterfactuals at once: one row per method.
 
-Paper, Experiment 1: its tables, with what they leave out. Means alone flatter a method that fails
-on hard people, so coverage stands first, and ``paired`` looks only at people all have answered.
+Paper, Experiment 1: its tables, with more columns. Means alone flatter a method that fails on hard
+cases, so coverage comes first, and ``paired`` keeps only factuals that every method explains.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial, reduce
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 
 from ..errors import ParameterError
+from ..kernels import IntArray
 from ..tables.columns import Kind
 from .contradictions import contradictory_pairs
 from .costs import coverage, gower, l1, sparsity, violation
-from .evaluator import Among, Evaluator, read_people
+from .evaluator import Among, Evaluator, ExplainedRows, FrameLike, ResultLike, read_pairs
 from .plausibility import distinct, isolation, knn_distance, outlier_factor
 from .privacy import copies, value_copies
 from .validity import redundancy, success, ynn
 
 SHARES = ("success", "ynn", "contradictory", "copies", "value_copies")
+# A measure that is ready to be called, or None where it is undefined.
+Measure: TypeAlias = Callable[[], ArrayLike] | None
 
 
 def compare(
-    factuals: Any,
-    counterfactuals: Any,
-    training: Any,
+    factuals: FrameLike,
+    counterfactuals: ResultLike | Mapping[Hashable, ResultLike],
+    training: FrameLike | Evaluator,
     *,
     immutable: Sequence[Hashable] | None = None,
     kinds: Mapping[Hashable, Kind] | None = None,
@@ -40,44 +45,49 @@ def compare(
     k: int = 5,
     random_state: int = 0,
 ) -> pd.DataFrame:
-    """One row of all measures per method.
+    """Compute all measures of the counterfactuals of one or more methods.
 
     Parameters
     ----------
-    factuals
-        The people.
-    counterfactuals
-        One row per person, all missing where there is no answer, or the result of ``explain``; or
-        a mapping of the names of several methods to theirs.
-    training
-        The training data: a frame, or an :class:`Evaluator`, which has the next five arguments
-        already.
+    factuals : frame
+        The rows to explain.
+    counterfactuals : frame, Counterfactuals or mapping
+        The result of ``explain``; or one row per factual, all cells missing where there is no
+        counterfactual; or a mapping from method names to either.
+    training : frame or Evaluator
+        The training data. An evaluator already has the next five arguments.
     immutable, kinds, predictor, desired, score_class
-        As for :class:`mcce.MCCE`. With a predictor, plausibility is judged by the training rows
-        that it decides as desired, otherwise by all.
-    paired
-        Whether only people whom all methods have answered are measured.
-    tolerance
+        As for :class:`mcce.MCCE`. With a predictor, plausibility is measured against the training
+        rows that have the desired decision, otherwise against all.
+    paired : bool
+        Whether to measure only factuals that every method explains.
+    tolerance : float
         As for :func:`sparsity`.
-    k
-        Nearest training rows that are looked at.
-    random_state
-        Seeds the isolation forest.
+    k : int
+        Number of nearest training rows.
+    random_state : int
+        Seed of the isolation forest.
 
     Returns
     -------
     DataFrame
-        ``n_factuals``, ``n_answered`` (people), ``coverage``, ``n_measured`` (rows), then means
-        over these rows and, where ``_sd`` follows, sample standard deviations. NaN where a
-        measure means nothing: without a predictor, immutable features, two categories, or training
-        rows with the desired decision.
+        One row per method. ``n_factuals``, ``n_answered`` (factuals), ``coverage`` and
+        ``n_measured`` (rows), then means over these rows and, with the suffix ``_sd``, sample
+        standard deviations. Undefined values are NaN: without a predictor, immutable features,
+        two categories, or training rows with the desired decision.
+
+    Raises
+    ------
+    ParameterError
+        If ``training`` is an evaluator and one of its own settings is passed too, or the mapping
+        is empty.
 
     Examples
     --------
     >>> training = pd.DataFrame({"age": range(20, 60), "job": ["a", "b"] * 20})
     >>> people = training.iloc[:2]
-    >>> told = compare(people, people.assign(age=[30, 21]), training)
-    >>> told[["coverage", "sparsity", "sparsity_sd", "copies"]].round(2)
+    >>> table = compare(people, people.assign(age=[30, 21]), training)
+    >>> table[["coverage", "sparsity", "sparsity_sd", "copies"]].round(2)
                      coverage  sparsity  sparsity_sd  copies
     counterfactuals       1.0       0.5         0.71     1.0
     """
@@ -88,41 +98,47 @@ def compare(
         "desired": desired,
         "score_class": score_class,
     }
-    evaluator = _judge(training, settings)
-    methods = _named(counterfactuals)
-    read = {name: read_people(factuals, rows) for name, rows in methods.items()}
-    owners = {name: np.unique(answers.owner) for name, (_, answers) in read.items()}
+    evaluator = _evaluator(training, settings)
+    options = _Options(tolerance, k, random_state)
+    methods = _by_method(counterfactuals)
+    read = {name: read_pairs(factuals, rows) for name, rows in methods.items()}
+    owners = {name: np.unique(explained.owner) for name, (_, explained) in read.items()}
     common = reduce(np.intersect1d, owners.values())
-    told = []
-    for name, (people, answers) in read.items():
-        measured = np.isin(answers.owner, common if paired else owners[name])
-        before = people.iloc[answers.owner[measured]]
-        after = answers.frame[measured].set_axis(before.index)
+    lines = []
+    for name, (people, explained) in read.items():
+        measured = common if paired else owners[name]
         counts = {
             "n_factuals": len(people),
             "n_answered": owners[name].size,
             "coverage": coverage(factuals, methods[name]),
-            "n_measured": len(after),
         }
-        measures = _measures(before, after, evaluator, tolerance, k, random_state)
-        told.append(counts | _means(measures, len(after)))
-    return pd.DataFrame(told, index=list(read))
+        lines.append(counts | _summarise(people, explained, measured, evaluator, options))
+    return pd.DataFrame(lines, index=list(read))
 
 
-def _judge(training: Any, settings: dict[str, Any]) -> Evaluator:
+@dataclass(frozen=True)
+class _Options:
+    """Settings of single measures."""
+
+    tolerance: float
+    k: int
+    random_state: int
+
+
+def _evaluator(training: FrameLike | Evaluator, settings: dict[str, Any]) -> Evaluator:
     if not isinstance(training, Evaluator):
         return Evaluator.fit(training, **settings)
     given = [name for name, setting in settings.items() if setting is not None]
     if given:
         raise ParameterError(
-            f"training is a Judge, which has its {', '.join(given)} already. Pass them to "
-            "metrics.Judge.fit, or pass the training frame here."
+            f"training is an Evaluator, which already has its {', '.join(given)}. Pass them to "
+            "metrics.Evaluator.fit, or pass the training frame here."
         )
     return training
 
 
-def _named(counterfactuals: Any) -> dict[Hashable, Any]:
-    """Answers by the name of their method."""
+def _by_method(counterfactuals: Any) -> dict[Hashable, Any]:
+    """Counterfactuals by the name of their method."""
     if not isinstance(counterfactuals, Mapping):
         return {"counterfactuals": counterfactuals}
     if not counterfactuals:
@@ -130,61 +146,84 @@ def _named(counterfactuals: Any) -> dict[Hashable, Any]:
     return dict(counterfactuals)
 
 
-def _measures(
-    before: pd.DataFrame,
-    after: pd.DataFrame,
+def _summarise(
+    people: pd.DataFrame,
+    explained: ExplainedRows,
+    measured: IntArray,
     evaluator: Evaluator,
-    tolerance: float,
-    k: int,
-    random_state: int,
-) -> dict[str, Callable[[], Any] | None]:
-    """Every measure of some answers, to be called; None where it means nothing."""
-    pair, kinds = (
-        (before, after, evaluator),
-        [feature.kind for feature in evaluator.schema.features],
-    )
-    asks = evaluator.decision is not None
-    among: Among = "desired" if asks else "all"
-    can_judge = not asks or bool(evaluator.desired.any())
-    near = partial(knn_distance, after, evaluator, k=k, among=among)
-    n_neighbours = min(20, distinct(evaluator, among).size - 1) if can_judge else 0
-    outlying = partial(outlier_factor, after, evaluator, k=n_neighbours, among=among)
-    numeric = any(kinds[position] == "numeric" for position in evaluator.schema.mutable)
-    broken = partial(violation, *pair, tolerance=tolerance)
+    options: _Options,
+) -> dict[str, float]:
+    """Means and standard deviations over the counterfactuals of some factuals."""
+    kept = np.isin(explained.owner, measured)
+    before = people.iloc[explained.owner[kept]]
+    after = explained.frame[kept].set_axis(before.index)
+    measures = _costs(before, after, evaluator, options)
+    measures |= _validity(before, after, evaluator, options)
+    measures |= _plausibility(after, evaluator, options)
+    measures |= _copies(before, after, evaluator)
+    summary: dict[str, float] = {"n_measured": len(after)}
+    for name, measure in measures.items():
+        values = np.asarray(measure(), dtype=float) if measure and len(after) else np.empty(0)
+        summary[name] = float(values.mean()) if values.size else np.nan
+        if name not in SHARES:
+            summary[f"{name}_sd"] = float(values.std(ddof=1)) if values.size > 1 else np.nan
+    return summary
+
+
+def _costs(
+    before: pd.DataFrame, after: pd.DataFrame, evaluator: Evaluator, options: _Options
+) -> dict[str, Measure]:
+    pairs, tolerance = (before, after, evaluator), options.tolerance
+    has_immutable = bool(evaluator.schema.immutable.size)
     return {
-        "sparsity": partial(sparsity, *pair, tolerance=tolerance),
-        "l1": partial(l1, *pair),
-        "gower": partial(gower, *pair),
-        "violation": broken if evaluator.schema.immutable.size else None,
-        "success": partial(success, after, evaluator) if asks else None,
-        "redundancy": partial(redundancy, *pair) if asks else None,
-        "ynn": partial(ynn, after, evaluator, k=k) if asks else None,
-        "knn_distance": near if can_judge else None,
-        "nearness_ranks": partial(near, scale="ranks") if can_judge else None,
-        "outlier_factor": outlying if n_neighbours else None,
-        "isolation": (
-            partial(isolation, after, evaluator, among=among, random_state=random_state)
-            if can_judge
-            else None
-        ),
-        "contradictory": (
-            (lambda: contradictory_pairs(after, evaluator) > 0)
-            if kinds.count("categorical") > 1
-            else None
-        ),
+        "sparsity": partial(sparsity, *pairs, tolerance=tolerance),
+        "l1": partial(l1, *pairs),
+        "gower": partial(gower, *pairs),
+        "violation": partial(violation, *pairs, tolerance=tolerance) if has_immutable else None,
+    }
+
+
+def _validity(
+    before: pd.DataFrame, after: pd.DataFrame, evaluator: Evaluator, options: _Options
+) -> dict[str, Measure]:
+    if evaluator.decision is None:
+        return dict.fromkeys(("success", "redundancy", "ynn"))
+    return {
+        "success": partial(success, after, evaluator),
+        "redundancy": partial(redundancy, before, after, evaluator),
+        "ynn": partial(ynn, after, evaluator, k=options.k),
+    }
+
+
+def _plausibility(
+    after: pd.DataFrame, evaluator: Evaluator, options: _Options
+) -> dict[str, Measure]:
+    among: Among = "all" if evaluator.decision is None else "desired"
+    measures: dict[str, Measure] = dict.fromkeys(
+        ("knn_distance", "knn_distance_ranks", "outlier_factor", "isolation")
+    )
+    if among == "all" or evaluator.desired.any():
+        distance = partial(knn_distance, after, evaluator, k=options.k, among=among)
+        seed = options.random_state
+        measures["knn_distance"] = distance
+        measures["knn_distance_ranks"] = partial(distance, scale="ranks")
+        measures["isolation"] = partial(isolation, after, evaluator, among=among, random_state=seed)
+        k = min(20, distinct(evaluator, among).size - 1)
+        if k:
+            measures["outlier_factor"] = partial(outlier_factor, after, evaluator, k=k, among=among)
+    n_categories = sum(feature.kind == "categorical" for feature in evaluator.schema.features)
+    measures["contradictory"] = (
+        (lambda: contradictory_pairs(after, evaluator) > 0) if n_categories > 1 else None
+    )
+    return measures
+
+
+def _copies(before: pd.DataFrame, after: pd.DataFrame, evaluator: Evaluator) -> dict[str, Measure]:
+    features = evaluator.schema.features
+    numeric = any(features[position].kind == "numeric" for position in evaluator.schema.mutable)
+    return {
         "copies": partial(copies, after, evaluator),
         "value_copies": (
             (lambda: [value_copies(after, evaluator, factuals=before)]) if numeric else None
         ),
     }
-
-
-def _means(measures: dict[str, Callable[[], Any] | None], n_rows: int) -> dict[str, float]:
-    """The mean of each measure, and the sample standard deviation unless it is a share."""
-    told: dict[str, float] = {}
-    for name, measure in measures.items():
-        values = np.asarray(measure(), dtype=float) if measure and n_rows else np.empty(0)
-        told[name] = float(values.mean()) if values.size else np.nan
-        if name not in SHARES:
-            told[f"{name}_sd"] = float(values.std(ddof=1)) if values.size > 1 else np.nan
-    return told

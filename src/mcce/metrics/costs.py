@@ -1,15 +1,14 @@
-"""What a counterfactual asks of its person, and how many people have one.
+"""What a counterfactual costs the person it is for, and how many people have one.
 
-Paper, Experiment 1: the columns L0, L1, violation and N_CE of its tables. Takes people and their
-answers; gives one number per row of the answers, NaN where there is none.
+Paper, Experiment 1: the columns L0, L1, violation and N_CE. Takes factuals and their
+counterfactuals; gives one value per counterfactual, NaN where there is none.
 
-Always true: a change is an exact difference unless a tolerance is given; of two cells one missing
-differs by 1, both by 0; a number differs by its distance over the training range, all else by 1.
+Always true: any difference is a change unless a tolerance is given; a missing cell differs from a
+value by 1 and from another missing cell by 0; numbers differ by their distance over the training
+range, everything else by 1.
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -18,86 +17,191 @@ from ..errors import ParameterError
 from ..kernels import BoolArray, FloatArray
 from ..parameters import check_real
 from ..tables.comparing import changed_cells, gower_gaps
-from .evaluator import Evaluator, Pairs, pair, read_people
+from .evaluator import Evaluator, FrameLike, Pairs, ResultLike, as_evaluator, pair, read_pairs
 
 
 def sparsity(
-    factuals: Any, counterfactuals: Any, training: Any, *, tolerance: float = 0.0
-) -> pd.Series[Any]:
-    """Number of changed features, the paper's L0.
+    factuals: FrameLike,
+    counterfactuals: ResultLike,
+    training: FrameLike | Evaluator,
+    *,
+    tolerance: float = 0.0,
+) -> pd.Series[float]:
+    """Count the changed features of each counterfactual, the paper's L0.
 
     Parameters
     ----------
-    factuals
-        The people.
-    counterfactuals
-        One row per person, all missing where there is no answer, or the result of ``explain``.
-    training
-        The training data: a frame, or a :class:`Evaluator`.
-    tolerance
-        Share of the training range up to which a number counts as unchanged. Only 1e-5, to
-        reproduce the paper's tables, has a use: it hides real changes.
+    factuals : frame
+        The rows to explain.
+    counterfactuals : frame or Counterfactuals
+        The result of ``explain``, or one row per factual with all cells missing where there is no
+        counterfactual.
+    training : frame or Evaluator
+        The training data.
+    tolerance : float
+        Share of the training range up to which a number counts as unchanged. It hides real
+        changes; use 1e-5 only to reproduce the paper's tables.
+
+    Returns
+    -------
+    Series
+        Number of changes, NaN where there is no counterfactual.
+
+    Raises
+    ------
+    ParameterError
+        If the tolerance is not a share from 0 to 1.
 
     Examples
     --------
     >>> training = pd.DataFrame({"age": [20, 60], "job": ["a", "b"]})
     >>> before, after = training.iloc[[0]], pd.DataFrame({"age": [30], "job": ["a"]})
-    >>> sparsity(before, after, training).tolist(), gower(before, after, training).tolist()
-    ([1.0], [0.125])
+    >>> sparsity(before, after, training).tolist()
+    [1.0]
     """
-    pairs = pair(factuals, counterfactuals, Evaluator.of(training))
-    return pairs.answers.told(_moved(pairs, tolerance).sum(axis=0), "sparsity")
+    pairs = pair(factuals, counterfactuals, as_evaluator(training))
+    return pairs.explained.to_series(_changed_by(pairs, tolerance).sum(axis=0), "sparsity")
 
 
-def l1(factuals: Any, counterfactuals: Any, training: Any) -> pd.Series[Any]:
-    """Sum over all features of the range-scaled difference, the paper's L1."""
-    pairs = pair(factuals, counterfactuals, Evaluator.of(training))
-    return pairs.answers.told(gaps(pairs).sum(axis=0), "l1")
+def l1(
+    factuals: FrameLike,
+    counterfactuals: ResultLike,
+    training: FrameLike | Evaluator,
+) -> pd.Series[float]:
+    """Sum the range-scaled differences of all features, the paper's L1.
+
+    Parameters
+    ----------
+    factuals, counterfactuals, training
+        As for :func:`sparsity`.
+
+    Returns
+    -------
+    Series
+        Distances from 0 to the number of features for values inside the training range.
+
+    Examples
+    --------
+    >>> training = pd.DataFrame({"age": [20, 60], "job": ["a", "b"]})
+    >>> before, after = training.iloc[[0]], pd.DataFrame({"age": [30], "job": ["b"]})
+    >>> l1(before, after, training).tolist()
+    [1.25]
+    """
+    pairs = pair(factuals, counterfactuals, as_evaluator(training))
+    return pairs.explained.to_series(gaps(pairs).sum(axis=0), "l1")
 
 
-def gower(factuals: Any, counterfactuals: Any, training: Any) -> pd.Series[Any]:
-    """Mean over all features of the range-scaled difference: ``l1`` over their number."""
-    pairs = pair(factuals, counterfactuals, Evaluator.of(training))
-    return pairs.answers.told(gaps(pairs).mean(axis=0), "gower")
+def gower(
+    factuals: FrameLike,
+    counterfactuals: ResultLike,
+    training: FrameLike | Evaluator,
+) -> pd.Series[float]:
+    """Average the range-scaled differences of all features: :func:`l1` over their number.
+
+    Parameters
+    ----------
+    factuals, counterfactuals, training
+        As for :func:`sparsity`.
+
+    Returns
+    -------
+    Series
+        Distances from 0 to 1 for values inside the training range.
+
+    Examples
+    --------
+    >>> training = pd.DataFrame({"age": [20, 60], "job": ["a", "b"]})
+    >>> before, after = training.iloc[[0]], pd.DataFrame({"age": [30], "job": ["a"]})
+    >>> gower(before, after, training).tolist()
+    [0.125]
+    """
+    pairs = pair(factuals, counterfactuals, as_evaluator(training))
+    return pairs.explained.to_series(gaps(pairs).mean(axis=0), "gower")
 
 
 def violation(
-    factuals: Any, counterfactuals: Any, training: Any, *, tolerance: float = 0.0
-) -> pd.Series[Any]:
-    """Number of immutable features that are changed; arguments as for :func:`sparsity`."""
-    evaluator = Evaluator.of(training)
+    factuals: FrameLike,
+    counterfactuals: ResultLike,
+    training: FrameLike | Evaluator,
+    *,
+    tolerance: float = 0.0,
+) -> pd.Series[float]:
+    """Count the immutable features that each counterfactual changes.
+
+    Parameters
+    ----------
+    factuals, counterfactuals, tolerance
+        As for :func:`sparsity`.
+    training : Evaluator
+        An evaluator with immutable features.
+
+    Returns
+    -------
+    Series
+        Number of violations; 0 is right.
+
+    Raises
+    ------
+    ParameterError
+        If no feature is immutable.
+
+    Examples
+    --------
+    >>> training = pd.DataFrame({"age": [20, 60], "job": ["a", "b"]})
+    >>> evaluator = Evaluator.fit(training, immutable=["age"])
+    >>> violation(training.iloc[[0]], training.iloc[[1]], evaluator).tolist()
+    [1.0]
+    """
+    evaluator = as_evaluator(training)
     immutable = evaluator.schema.immutable
     if not immutable.size:
         raise ParameterError(
-            "No feature is immutable, so that nothing could be violated. Pass "
-            "metrics.Judge.fit(training, immutable=[...]) as training."
+            "violation needs immutable features, but there are none. Pass "
+            "metrics.Evaluator.fit(training, immutable=[...]) as training."
         )
     pairs = pair(factuals, counterfactuals, evaluator)
-    return pairs.answers.told(_moved(pairs, tolerance)[immutable].sum(axis=0), "violation")
+    n_changed = _changed_by(pairs, tolerance)[immutable].sum(axis=0)
+    return pairs.explained.to_series(n_changed, "violation")
 
 
-def coverage(factuals: Any, counterfactuals: Any) -> float:
-    """Share of the people who have an answer.
+def coverage(factuals: FrameLike, counterfactuals: ResultLike) -> float:
+    """Share of the factuals that have a counterfactual.
 
-    Those whom a result lists as already desired asked for nothing and are not counted; of a frame
-    everybody is. NaN if nobody is left.
+    Factuals that a result lists as already desired need none and are not counted. In a frame,
+    every row counts.
+
+    Parameters
+    ----------
+    factuals, counterfactuals
+        As for :func:`sparsity`.
+
+    Returns
+    -------
+    float
+        From 0 to 1; NaN if no factual needs a counterfactual.
+
+    Examples
+    --------
+    >>> people = pd.DataFrame({"age": [20, 60]})
+    >>> coverage(people, pd.DataFrame({"age": [30, None]}))
+    0.5
     """
-    _, answers = read_people(factuals, counterfactuals)
-    n_asked = int(answers.asked.sum())
-    return np.unique(answers.owner).size / n_asked if n_asked else np.nan
+    _, explained = read_pairs(factuals, counterfactuals)
+    n_to_explain = int(explained.to_explain.sum())
+    return np.unique(explained.owner).size / n_to_explain if n_to_explain else np.nan
 
 
 def changed(pairs: Pairs) -> BoolArray:
-    """Cells that are not the person's own, shape (n_features, n_answers)."""
+    """Cells that differ from the factual's, shape (n_features, n_counterfactuals)."""
     return changed_cells(pairs.before, pairs.after)
 
 
 def gaps(pairs: Pairs) -> FloatArray:
-    """How far each cell is from the person's own, shape (n_features, n_answers)."""
+    """Scaled difference of each cell, shape (n_features, n_counterfactuals)."""
     return gower_gaps(pairs.before, pairs.after)
 
 
-def _moved(pairs: Pairs, tolerance: float) -> BoolArray:
-    """Cells that count as changed."""
+def _changed_by(pairs: Pairs, tolerance: float) -> BoolArray:
+    """Cells that differ by more than the tolerance."""
     check_real("tolerance", tolerance, "a share of the training range from 0 to 1", most=1.0)
     return gaps(pairs) > tolerance if tolerance else changed(pairs)

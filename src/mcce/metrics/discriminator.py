@@ -1,19 +1,20 @@
 """Whether a classifier can tell generated rows from real ones.
 
-Paper, Experiment 3, after Borisov et al.: a random forest learns on one half which rows are real
-and is asked about the other. Accuracy 0.5 means it cannot.
+Paper, Experiment 3, after Borisov et al.: a random forest learns from one half of the rows which
+are real and is tested on the other half. Accuracy 0.5 means that it cannot tell them apart.
 
-Two readings. Without a holdout, the paper's: the real rows on which the forest is tested are ones
-the generator was fitted on. With one, the strict reading: they are rows the generator never saw.
+Without a holdout, as the paper's text describes it, the real test rows are ones that the generator
+was fitted on. With a holdout they are rows that it has not seen, which is the stricter test.
 
-Always true: real and generated rows are equally many, in learning and in testing; beside the
-generated rows stands a control, in which real rows play their part.
+Always true: real and generated rows are equally many in training and test; a control run puts
+real rows in place of the generated ones.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
 import pandas as pd
@@ -22,93 +23,111 @@ from ..errors import SchemaError
 from ..kernels import FloatArray, IntArray
 from ..parameters import check_count
 from ..tables.schema import EncodedRows
-from .evaluator import Evaluator, read_some, scaled
+from .evaluator import Evaluator, FrameLike, as_evaluator, read_sample, scaled
 from .plausibility import matrix
 
 COLUMNS = ["accuracy", "accuracy_sd", "auc", "auc_sd", "n_train", "n_test"]
+ClassifierName = Literal["forest", "logistic"]
 
 
 def discriminator(
-    generated: Any,
-    training: Any,
+    generated: FrameLike,
+    training: FrameLike | Evaluator,
     *,
-    holdout: Any = None,
+    holdout: FrameLike | None = None,
     n_repeats: int = 5,
     n_trees: int = 500,
     random_state: int = 0,
     n_jobs: int | None = None,
 ) -> pd.DataFrame:
-    """Accuracy and area under the curve of classifiers that tell generated from real rows.
+    """Accuracy and AUC of classifiers trained to tell generated from real rows.
 
     Parameters
     ----------
-    generated
-        Generated rows with the real mix of immutable features and decisions: otherwise it is the
-        mix that is told apart.
-    training
-        The rows that the generator was fitted on: a frame, or a :class:`Evaluator`.
-    holdout
-        Real rows that it never saw, for the strict reading.
-    n_repeats
-        Splits over which mean and standard deviation are taken.
-    n_trees
-        Trees of the forest; leaves of 1 row, root of the number of features tried at a split.
-    random_state
-        Seeds splits and forests.
-    n_jobs
+    generated : frame
+        Generated rows with the real mix of immutable features and decisions. Otherwise the
+        classifiers detect the mix.
+    training : frame or Evaluator
+        The rows that the generator was fitted on.
+    holdout : frame, optional
+        Real rows that the generator has not seen, to test on instead of training rows.
+    n_repeats : int
+        Number of random splits.
+    n_trees : int
+        Trees of the forest, which has leaves of one row and tries the root of the number of
+        features at each split.
+    random_state : int
+        Seed of splits and forests.
+    n_jobs : int, optional
         Threads of the forest, as in scikit-learn.
 
     Returns
     -------
     DataFrame
-        Rows (``forest`` or ``logistic``, ``generated`` or ``control``); columns accuracy, auc, the
-        sd of both, and the rows of each sort learned from and tested on. Far below 0.5 means
-        that rows were copied: the test row's twin was learned with the other label.
+        Indexed by ``classifier`` (forest, logistic) and ``rows`` (generated, control). Columns
+        ``accuracy``, ``auc``, their standard deviations over the splits, and the rows of each
+        class in training and test. An accuracy far below 0.5 means that rows were copied: the
+        copy of a test row was learned under the other label.
+
+    Raises
+    ------
+    SchemaError
+        If there are too few rows to split.
+
+    Examples
+    --------
+    >>> training = pd.DataFrame({"age": range(100)})
+    >>> result = discriminator(training + 1000, training, n_repeats=2, n_trees=10)
+    >>> result.loc[("forest", "generated"), "accuracy"]
+    np.float64(1.0)
     """
     for name, value in (("n_repeats", n_repeats), ("n_trees", n_trees)):
         check_count(name, value)
     check_count("random_state", random_state, least=0)
-    evaluator = Evaluator.of(training)
-    new = read_some(generated, evaluator, "generated")
-    unseen = None if holdout is None else read_some(holdout, evaluator, "holdout")
-    told = {}
-    for name, inputs in (("forest", _codes), ("logistic", matrix)):
-        real, rest = (
-            inputs(evaluator, evaluator.rows),
-            None if unseen is None else inputs(evaluator, unseen),
-        )
-        tables = _Tables(inputs(evaluator, new), real, rest)
+    evaluator = as_evaluator(training)
+    new = read_sample(generated, evaluator, "generated")
+    unseen = None if holdout is None else read_sample(holdout, evaluator, "holdout")
+    summaries: dict[tuple[str, str], list[float]] = {}
+    for classifier, encode in _ENCODINGS.items():
+        rest = None if unseen is None else encode(evaluator, unseen)
+        tables = _Tables(encode(evaluator, new), encode(evaluator, evaluator.rows), rest)
         for part in ("generated", "control"):
-            found = [
-                _ask(_model(name, n_trees, seed, n_jobs), tables, seed, control=part == "control")
+            results = [
+                _test(
+                    _model(classifier, n_trees, seed, n_jobs),
+                    tables,
+                    seed,
+                    control=part == "control",
+                )
                 for seed in range(random_state, random_state + n_repeats)
             ]
-            told[name, part] = _summary(found)
-    index = pd.MultiIndex.from_tuples(told, names=["judge", "rows"])
-    return pd.DataFrame(list(told.values()), index=index, columns=COLUMNS)
+            summaries[classifier, part] = _summarise(results)
+    index = pd.MultiIndex.from_tuples(summaries, names=["classifier", "rows"])
+    table = pd.DataFrame(list(summaries.values()), index=index, columns=COLUMNS)
+    return table.astype({"n_train": np.int64, "n_test": np.int64})
 
 
 @dataclass(frozen=True, eq=False)
 class _Tables:
-    """Rows as numbers: generated, real ones of the generator, and ones it never saw or None."""
+    """Encoded rows: generated, real ones of the generator, and ones it has not seen or None."""
 
     generated: FloatArray
     real: FloatArray
     unseen: FloatArray | None
 
-    def control(self, chance: np.random.Generator) -> _Tables:
-        """The same with half of the real rows to be tested on in place of the generated ones."""
+    def control(self, rng: np.random.Generator) -> _Tables:
+        """The same with half of the real test rows in place of the generated ones."""
         pool = self.real if self.unseen is None else self.unseen
-        order = chance.permutation(len(pool))
+        order = rng.permutation(len(pool))
         half, rest = pool[order[: len(pool) // 2]], pool[order[len(pool) // 2 :]]
         if self.unseen is None:
             return _Tables(half, rest, None)
         return _Tables(half, self.real, rest)
 
-    def split(self, chance: np.random.Generator) -> tuple[FloatArray, FloatArray, int, int]:
-        """Rows to learn from and to test on, in each as many real ones as generated ones after."""
-        new = self.generated[chance.permutation(len(self.generated))]
-        real = self.real[chance.permutation(len(self.real))]
+    def split(self, rng: np.random.Generator) -> tuple[FloatArray, FloatArray, int, int]:
+        """Training and test rows, in each the real ones followed by as many generated ones."""
+        new = self.generated[rng.permutation(len(self.generated))]
+        real = self.real[rng.permutation(len(self.real))]
         if self.unseen is None:
             n_each = min(len(new), len(real))
             n_train, n_test = n_each // 2, n_each - n_each // 2
@@ -116,43 +135,55 @@ class _Tables:
         else:
             n_train = min(len(real), len(new) // 2)
             n_test = min(len(self.unseen), len(new) - n_train)
-            tested = self.unseen[chance.permutation(len(self.unseen))[:n_test]]
+            tested = self.unseen[rng.permutation(len(self.unseen))[:n_test]]
         if min(n_train, n_test) < 1:
             raise SchemaError(
-                "Too few rows to learn from some and test on others, and on real rows in place of "
-                f"generated ones: {len(self.generated)} against {len(self.real)} real ones. "
-                "Pass at least 4 of each."
+                f"discriminator needs at least 4 generated and 4 real rows to split, got "
+                f"{len(self.generated)} and {len(self.real)}."
             )
         learned = np.concatenate([real[:n_train], new[:n_train]])
         tested = np.concatenate([tested, new[n_train : n_train + n_test]])
         return learned, tested, n_train, n_test
 
 
-def _ask(model: Any, tables: _Tables, seed: int, *, control: bool) -> list[float]:
-    """Accuracy and area under the curve of one split, and its sizes."""
+class _Result(NamedTuple):
+    """Test accuracy and AUC of one split, and its sizes."""
+
+    accuracy: float
+    auc: float
+    n_train: int
+    n_test: int
+
+
+class _Classifier(Protocol):
+    def fit(self, X: FloatArray, y: IntArray) -> _Classifier: ...
+    def predict_proba(self, X: FloatArray) -> FloatArray: ...
+
+
+def _test(model: _Classifier, tables: _Tables, seed: int, *, control: bool) -> _Result:
+    """Train and test a classifier on one split."""
     from sklearn.metrics import roc_auc_score
 
-    chance = np.random.default_rng(seed)
-    tables = tables.control(chance) if control else tables
-    learned, tested, n_train, n_test = tables.split(chance)
+    rng = np.random.default_rng(seed)
+    tables = tables.control(rng) if control else tables
+    learned, tested, n_train, n_test = tables.split(rng)
     is_new = np.repeat([0, 1], n_test)
     score = model.fit(learned, np.repeat([0, 1], n_train)).predict_proba(tested)[:, 1]
-    # A tie tells nothing, so it is right half the time.
+    # A score of exactly one half is a coin flip.
     right = np.where(score == 0.5, 0.5, (score > 0.5) == is_new)
-    return [float(right.mean()), float(roc_auc_score(is_new, score)), n_train, n_test]
+    return _Result(float(right.mean()), float(roc_auc_score(is_new, score)), n_train, n_test)
 
 
-def _summary(found: list[list[float]]) -> list[Any]:
+def _summarise(results: list[_Result]) -> list[float]:
     """Means and standard deviations over the splits, in the order of ``COLUMNS``."""
-    table = np.array(found)
-    sd = table[:, :2].std(axis=0, ddof=1) if len(table) > 1 else np.full(2, np.nan)
-    mean = table[:, :2].mean(axis=0)
-    sizes: IntArray = table[0, 2:].astype(np.int64)
-    return [mean[0], sd[0], mean[1], sd[1], *sizes.tolist()]
+    scores = np.array(results)[:, :2]
+    sd = scores.std(axis=0, ddof=1) if len(scores) > 1 else np.full(2, np.nan)
+    mean = scores.mean(axis=0)
+    return [mean[0], sd[0], mean[1], sd[1], results[0].n_train, results[0].n_test]
 
 
-def _model(name: str, n_trees: int, seed: int, n_jobs: int | None) -> Any:
-    """A classifier that is not fitted yet."""
+def _model(name: ClassifierName, n_trees: int, seed: int, n_jobs: int | None) -> _Classifier:
+    """An unfitted classifier."""
     from sklearn.ensemble import RandomForestClassifier
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
@@ -170,9 +201,15 @@ def _model(name: str, n_trees: int, seed: int, n_jobs: int | None) -> Any:
 
 
 def _codes(evaluator: Evaluator, rows: EncodedRows) -> FloatArray:
-    """Numbers as shares of their training range, NaN for missing; levels as their codes."""
+    """Numbers as shares of their training range, NaN for missing; levels as codes."""
     columns = []
     for position in range(len(evaluator.schema.features)):
         own = scaled(rows, position)
         columns.append(rows.exact[position].astype(np.float64) if own is None else own)
     return np.column_stack(columns)
+
+
+_ENCODINGS: dict[ClassifierName, Callable[[Evaluator, EncodedRows], FloatArray]] = {
+    "forest": _codes,
+    "logistic": matrix,
+}

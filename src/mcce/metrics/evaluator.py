@@ -1,10 +1,10 @@
-"""What measures hold rows against: the training data with their columns, and the predictor.
+"""What rows are measured against: the training data and, where needed, the predictor.
 
 Takes frames of any kind and results of ``explain``; gives them as :class:`EncodedRows` of the
-training schema, so that kinds, ranges and equality mean here what they mean everywhere.
+training schema, so that kinds, ranges and equality mean the same here as in the explainer.
 
-Always true: a row whose cells are all missing is no answer and is left out; people and answers
-are matched by position; inputs are never changed.
+Always true: a row whose cells are all missing stands for "no counterfactual" and is left out;
+factuals and counterfactuals are matched by position; inputs are never changed.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 
 from ..counterfactuals import ALREADY, Counterfactuals
 from ..errors import ParameterError, SchemaError
@@ -29,18 +30,25 @@ from ..tables.frames import read_frame
 from ..tables.schema import EncodedRows, Schema
 
 Among = Literal["all", "desired"]
+# A pandas or polars frame, a pyarrow table or a NumPy array; they share no static type.
+FrameLike: TypeAlias = Any
+# Counterfactuals as a frame, or the result of ``explain``.
+ResultLike: TypeAlias = FrameLike | Counterfactuals[Any]
 
 
 @dataclass(frozen=True, eq=False)
 class Evaluator:
-    """Training data and, if asked for, a predictor, ready to hold rows against.
+    """Training data and, optionally, a predictor to measure rows against.
+
+    Build one with :meth:`fit` and pass it as ``training`` to several measures: the training data
+    are then read only once.
 
     Parameters
     ----------
-    rows
+    rows : EncodedRows
         The training rows.
-    decision
-        The black box with what is desired of it, or None.
+    decision : Decision or None
+        The predictor with its desired decision.
 
     Examples
     --------
@@ -56,7 +64,7 @@ class Evaluator:
     @classmethod
     def fit(
         cls,
-        training: Any,
+        training: FrameLike,
         *,
         immutable: Sequence[Hashable] | None = None,
         kinds: Mapping[Hashable, Kind] | None = None,
@@ -64,7 +72,31 @@ class Evaluator:
         desired: Any = None,
         score_class: Hashable | None = None,
     ) -> Evaluator:
-        """A judge that knows the training data; each argument is that of :class:`mcce.MCCE`."""
+        """Build an evaluator from training data.
+
+        Parameters
+        ----------
+        training : frame
+            The training rows, without the target.
+        immutable, kinds, predictor, desired, score_class
+            As for :class:`mcce.MCCE`. Measures of validity need a predictor.
+
+        Returns
+        -------
+        Evaluator
+
+        Raises
+        ------
+        ParameterError
+            If ``desired`` or ``score_class`` is given without a predictor.
+
+        Examples
+        --------
+        >>> training = pd.DataFrame({"salary": [10, 20, 30]})
+        >>> score = lambda frame: frame["salary"]
+        >>> Evaluator.fit(training, predictor=score, desired=(20, 99)).desired
+        array([False,  True,  True])
+        """
         rows = Schema.learn_rows(training, immutable=immutable, kinds=kinds)
         if predictor is not None:
             decision = make_decision(
@@ -73,27 +105,42 @@ class Evaluator:
             return cls(rows, decision)
         if desired is not None or score_class is not None:
             raise ParameterError(
-                f"desired={desired!r} and score_class={score_class!r} mean nothing without a "
-                "predictor. Pass predictor= too, or leave them out."
+                f"desired={desired!r} and score_class={score_class!r} need a predictor, but none "
+                "was given. Pass predictor= too, or leave them out."
             )
         return cls(rows)
 
-    @classmethod
-    def of(cls, training: Any) -> Evaluator:
-        """The judge itself, or one of a frame of training data."""
-        return training if isinstance(training, Evaluator) else cls.fit(training)
-
     @property
     def schema(self) -> Schema:
-        """The columns."""
+        """The columns of the training data."""
         return self.rows.schema
 
+    @cached_property
+    def desired(self) -> BoolArray:
+        """Which training rows have the desired decision, shape (n_train,)."""
+        return self.decides(self.rows.frame)
+
     def decides(self, frame: pd.DataFrame) -> BoolArray:
-        """Whether the predictor decides each row of a frame as desired, by a fresh call."""
+        """Call the predictor and return which rows have the desired decision.
+
+        Parameters
+        ----------
+        frame : DataFrame
+            Rows of the training schema.
+
+        Returns
+        -------
+        (n_rows,)
+
+        Raises
+        ------
+        ParameterError
+            If the evaluator has no predictor.
+        """
         if self.decision is None:
             raise ParameterError(
-                "This measure asks a predictor. Pass metrics.Judge.fit(training, predictor=..., "
-                "desired=...) as training."
+                "This measure needs a predictor. Pass metrics.Evaluator.fit(training, "
+                "predictor=..., desired=...) as training."
             )
         parts = [
             self.decision.score(frame.iloc[start : start + ROWS_PER_CALL]).valid
@@ -101,67 +148,83 @@ class Evaluator:
         ]
         return np.concatenate([np.empty(0, dtype=bool), *parts])
 
-    @cached_property
-    def desired(self) -> BoolArray:
-        """Which training rows the predictor decides as desired, shape (n_train,)."""
-        return self.decides(self.rows.frame)
-
     def among(self, which: Among) -> IntArray:
-        """Positions of all training rows, or of those with the desired decision."""
+        """Positions of all training rows, or of those with the desired decision.
+
+        Parameters
+        ----------
+        which : {"all", "desired"}
+
+        Returns
+        -------
+        (n_selected,)
+
+        Raises
+        ------
+        ParameterError
+            If no training row has the desired decision.
+        """
         if which == "all":
             return np.arange(len(self.rows))
         if which != "desired":
             raise ParameterError(f'among must be "all" or "desired", got {which!r}.')
         if not self.desired.any():
             raise ParameterError(
-                "No training row has the desired decision, so nothing can be near to one. "
+                "No training row has the desired decision, so there is nothing to compare with. "
                 'Pass among="all".'
             )
         return np.flatnonzero(self.desired)
 
 
+def as_evaluator(training: FrameLike | Evaluator) -> Evaluator:
+    """The evaluator itself, or a new one of a frame of training data."""
+    return training if isinstance(training, Evaluator) else Evaluator.fit(training)
+
+
 @dataclass(frozen=True, eq=False)
-class Answers:
-    """Rows to judge, without those that are no answer.
+class ExplainedRows:
+    """Rows to measure, without those that stand for "no counterfactual".
 
     Parameters
     ----------
     frame
-        The answers.
+        The rows that hold a counterfactual.
     labels
-        The index of all rows as they came.
-    places : (n_answers,)
-        Where each answer stood among them.
-    owner : (n_answers,)
-        Position of the person each answer is for.
-    asked : (n_people,)
-        Who was to be answered: in a result those who were not decided as desired already.
+        The index of all rows as given.
+    places : (n_rows,)
+        Position of each row among those given.
+    owner : (n_rows,)
+        Position of the factual each row belongs to.
+    to_explain : (n_factuals,)
+        Which factuals need a counterfactual: in a result, those not desired already.
     """
 
     frame: pd.DataFrame
     labels: pd.Index[Any]
     places: IntArray
     owner: IntArray
-    asked: BoolArray
+    to_explain: BoolArray
 
     @classmethod
-    def read(cls, data: Any) -> Answers:
-        """Answers of a result, or of a frame with one row per person."""
+    def read(cls, data: ResultLike) -> ExplainedRows:
+        """Rows of a result, or of a frame with one row per factual."""
         if isinstance(data, Counterfactuals):
             result = data.to_pandas()
             frame, places = result.frame, np.arange(len(result.frame))
-            asked = (result.people["status"] != ALREADY).to_numpy()
-            return cls(frame, frame.index, places, np.asarray(result.owner), asked)
+            to_explain = (result.people["status"] != ALREADY).to_numpy()
+            return cls(frame, frame.index, places, np.asarray(result.owner), to_explain)
         frame, _ = read_frame(data)
         if frame.empty:
-            raise SchemaError(f"There are no rows to judge: the frame has shape {frame.shape}.")
+            raise SchemaError(
+                f"A measure needs at least one row and column, got a frame of shape {frame.shape}."
+            )
         empty = np.all([is_missing(column) for _, column in frame.items()], axis=0)
         places = np.flatnonzero(~empty)
-        asked = np.ones(len(frame), dtype=bool)
-        return cls(frame.iloc[places], frame.index, places, places, asked)
+        to_explain = np.ones(len(frame), dtype=bool)
+        return cls(frame.iloc[places], frame.index, places, places, to_explain)
 
-    def told(self, values: Any, name: str) -> pd.Series[Any]:
-        """One number per row as they came, NaN where there is no answer."""
+    def to_series(self, values: ArrayLike, name: str) -> pd.Series[float]:
+        """One value per row as given, NaN where there is no counterfactual."""
         numbers = np.full(len(self.labels), np.nan)
         numbers[self.places] = values
         return pd.Series(numbers, index=self.labels, name=name)
@@ -169,51 +232,54 @@ class Answers:
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """Answers, each with its person; rows of ``before`` go with those of ``after``."""
+    """Counterfactuals with their factuals; rows of ``before`` go with those of ``after``."""
 
-    answers: Answers
+    explained: ExplainedRows
     before: EncodedRows
     after: EncodedRows
 
 
-def read_rows(rows: Any, evaluator: Evaluator) -> tuple[Answers, EncodedRows]:
-    """Rows to judge, as they came and as rows of the training schema."""
-    answers = Answers.read(rows)
-    return answers, evaluator.schema.encode(answers.frame)
+def read_rows(rows: ResultLike, evaluator: Evaluator) -> tuple[ExplainedRows, EncodedRows]:
+    """Rows to measure, as given and in the training schema."""
+    explained = ExplainedRows.read(rows)
+    return explained, evaluator.schema.encode(explained.frame)
 
 
-def read_some(rows: Any, evaluator: Evaluator, argument: str) -> EncodedRows:
-    """Rows to judge all together, of which there must be at least one."""
+def read_sample(rows: FrameLike, evaluator: Evaluator, argument: str) -> EncodedRows:
+    """Rows to measure as one sample, of which there must be at least one."""
     encoded = read_rows(rows, evaluator)[1]
     if not len(encoded):
         raise SchemaError(f"{argument} has no row that holds a value. Pass at least one.")
     return encoded
 
 
-def pair(factuals: Any, counterfactuals: Any, evaluator: Evaluator) -> Pairs:
-    """Answers with the people they are for."""
-    people, answers = read_people(factuals, counterfactuals)
-    before = evaluator.schema.encode(people.iloc[answers.owner])
-    return Pairs(answers, before, evaluator.schema.encode(answers.frame))
+def pair(factuals: FrameLike, counterfactuals: ResultLike, evaluator: Evaluator) -> Pairs:
+    """Counterfactuals with the factuals they belong to."""
+    people, explained = read_pairs(factuals, counterfactuals)
+    before = evaluator.schema.encode(people.iloc[explained.owner])
+    return Pairs(explained, before, evaluator.schema.encode(explained.frame))
 
 
-def read_people(factuals: Any, counterfactuals: Any) -> tuple[pd.DataFrame, Answers]:
-    """The people in pandas, and the answers for them."""
+def read_pairs(
+    factuals: FrameLike, counterfactuals: ResultLike
+) -> tuple[pd.DataFrame, ExplainedRows]:
+    """The factuals in pandas, and the counterfactuals for them."""
     people, _ = read_frame(factuals)
-    answers = Answers.read(counterfactuals)
-    if len(people) != len(answers.asked):
+    explained = ExplainedRows.read(counterfactuals)
+    if len(people) != len(explained.to_explain):
         raise SchemaError(
-            f"There are {len(people)} factuals but counterfactuals for {len(answers.asked)}. Pass "
-            "one row per person, all missing where there is no answer, or the result of explain; "
-            "repeat people who have several: factuals.iloc[owner]."
+            f"There are {len(people)} factuals but counterfactuals for "
+            f"{len(explained.to_explain)}. Pass the result of explain, or one row per factual with "
+            "all cells missing where there is no counterfactual. For several counterfactuals per "
+            "person, repeat the factuals: factuals.iloc[owner]."
         )
     if not isinstance(counterfactuals, Counterfactuals):
-        check_same_order(people.index, answers.labels)
-    return people, answers
+        check_same_order(people.index, explained.labels)
+    return people, explained
 
 
 def scaled(rows: EncodedRows, position: int) -> FloatArray | None:
-    """The same as shares of the training range, 0 being its lower end."""
+    """Values of a feature as shares of its training range, 0 at its lower end."""
     feature, own = rows.schema.features[position], own_numbers(rows, position)
     if own is None or feature.numbers is None:
         return None

@@ -1,15 +1,15 @@
-"""The nearest rows: distances in blocks of bounded memory.
+"""Nearest rows: distances computed in blocks of bounded memory.
 
 The distance of two rows is the sum over features of the range-scaled difference, 0 or 1 for a
-category, as in ``l1``; on ranks a number's place is its share of training values below it.
+category, as in ``l1``. On ranks, a number is replaced by the share of training values below it.
 
-Always true: features are added in column order, so no bit depends on the blocks; of rows that are
-equally near the first is taken.
+Always true: features are added in column order, so results do not depend on the blocks; of
+equally near rows, the first is taken.
 """
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -22,6 +22,8 @@ from ..tables.schema import EncodedRows
 from .evaluator import Evaluator, scaled
 
 Scale = Literal["range", "ranks"]
+# A feature of some rows and of the others: floats where differences count, integers otherwise.
+Coordinates: TypeAlias = tuple[FloatArray | IntArray, FloatArray | IntArray]
 
 CELLS_PER_BLOCK = 2**19
 
@@ -36,33 +38,38 @@ def nearest(
     scale: Scale = "range",
     squared: bool = False,
 ) -> tuple[FloatArray, IntArray]:
-    """Distances to the k nearest other rows and their positions, nearest first.
+    """Find the k nearest other rows: their distances and positions, nearest first.
 
     Parameters
     ----------
-    judge
-        Whose training data scale the numbers.
+    evaluator
+        Its training data scale the numbers.
     rows, others
-        Rows of its schema.
+        Rows of the evaluator's schema.
     k
-        How many.
+        Number of neighbours.
     among
         Positions of the others that count; all if None.
     scale
         Numbers over their training range, or their ranks in training as shares.
     squared
-        Whether differences are squared before they are added: the nearest are then those of
-        Euclidean distance.
+        Whether to square differences before adding them, as Euclidean distance does.
 
     Returns
     -------
-    Two arrays of shape (n_rows, k).
+    distances, places
+        Two arrays of shape (n_rows, k).
+
+    Raises
+    ------
+    ParameterError
+        If ``k`` exceeds the number of other rows.
     """
     places = np.arange(len(others)) if among is None else among
     check_count("k", k)
     if k > places.size:
         raise ParameterError(
-            f"k must be at most the number of rows to be near to, {places.size}, got {k!r}."
+            f"k must be at most the number of rows to compare with, {places.size}, got {k!r}."
         )
     columns = [
         (own, other[places])
@@ -71,20 +78,20 @@ def nearest(
             for position in range(len(evaluator.schema.features))
         )
     ]
-    found = np.empty((len(rows), k)), np.empty((len(rows), k), dtype=np.int64)
+    smallest, neighbours = np.empty((len(rows), k)), np.empty((len(rows), k), dtype=np.int64)
     size = max(1, CELLS_PER_BLOCK // places.size)
     for start in range(0, len(rows), size):
         block = slice(start, start + size)
-        far = _distances([(own[block], other) for own, other in columns], squared)
-        found[0][block], near = _smallest(far, k)
-        found[1][block] = places[near]
-    return found
+        distances = _distances([(own[block], other) for own, other in columns], squared)
+        smallest[block], columns_of = _smallest(distances, k)
+        neighbours[block] = places[columns_of]
+    return smallest, neighbours
 
 
 def _coordinates(
     evaluator: Evaluator, rows: EncodedRows, others: EncodedRows, position: int, scale: Scale
-) -> tuple[Any, Any]:
-    """A feature of both: floats, NaN for missing, where their difference counts, else integers."""
+) -> Coordinates:
+    """A feature of both sides; missing numbers are NaN."""
     if scale not in ("range", "ranks"):
         raise ParameterError(f'scale must be "range" or "ranks", got {scale!r}.')
     own, other = scaled(rows, position), scaled(others, position)
@@ -107,7 +114,7 @@ def _ranks(trained: FloatArray, values: FloatArray) -> FloatArray:
 def _level_numbers(
     rows: EncodedRows, others: EncodedRows, position: int
 ) -> tuple[IntArray, IntArray]:
-    """Numbers that are equal where the cells are; training codes where it held the value."""
+    """Codes that are equal where cells are; those of training where it has the value."""
     codes = [side.exact[position].astype(np.int64) for side in (rows, others)]
     unseen = [np.flatnonzero(side < 0) for side in codes]
     if unseen[0].size and unseen[1].size:
@@ -121,7 +128,7 @@ def _level_numbers(
     return codes[0], codes[1]
 
 
-def _distances(columns: list[tuple[Any, Any]], squared: bool) -> FloatArray:
+def _distances(columns: list[Coordinates], squared: bool) -> FloatArray:
     """All distances between some rows and the others."""
     n_rows, n_others = len(columns[0][0]), len(columns[0][1])
     total, gap = np.zeros((n_rows, n_others)), np.empty((n_rows, n_others))
@@ -131,31 +138,31 @@ def _distances(columns: list[tuple[Any, Any]], squared: bool) -> FloatArray:
             continue
         np.subtract(own[:, None], other, out=gap)
         np.abs(gap, out=gap)
-        gone, others_gone = np.isnan(own), np.isnan(other)
-        if gone.any() or others_gone.any():
-            _fill_missing(gap, gone, others_gone)
+        missing, others_missing = np.isnan(own), np.isnan(other)
+        if missing.any() or others_missing.any():
+            _fill_missing(gap, missing, others_missing)
         if squared:
             np.multiply(gap, gap, out=gap)
         total += gap
     return total
 
 
-def _fill_missing(gap: FloatArray, gone: BoolArray, others_gone: BoolArray) -> None:
-    """One side missing is 1, both 0."""
-    gap[gone] = 1.0
-    gap[:, others_gone] = 1.0
-    gap[np.ix_(gone, others_gone)] = 0.0
+def _fill_missing(gap: FloatArray, missing: BoolArray, others_missing: BoolArray) -> None:
+    """A missing cell differs from a value by 1, from another missing cell by 0."""
+    gap[missing] = 1.0
+    gap[:, others_missing] = 1.0
+    gap[np.ix_(missing, others_missing)] = 0.0
 
 
-def _smallest(far: FloatArray, k: int) -> tuple[FloatArray, IntArray]:
-    """The k smallest entries of each row in order, and where they stand."""
+def _smallest(distances: FloatArray, k: int) -> tuple[FloatArray, IntArray]:
+    """The k smallest entries of each row in order, and their columns."""
     if k == 1:
-        near = far.argmin(axis=1)[:, None]
-        return np.take_along_axis(far, near, axis=1), near
-    limits = np.partition(far, k - 1, axis=1)[:, k - 1]
-    near = np.empty((len(far), k), dtype=np.int64)
+        columns = distances.argmin(axis=1)[:, None]
+        return np.take_along_axis(distances, columns, axis=1), columns
+    limits = np.partition(distances, k - 1, axis=1)[:, k - 1]
+    columns = np.empty((len(distances), k), dtype=np.int64)
     for row, limit in enumerate(limits):
-        # Partitioning alone would leave it to the machine which of equals are taken.
-        within = np.flatnonzero(far[row] <= limit)
-        near[row] = within[np.argsort(far[row, within], kind="stable")[:k]]
-    return np.take_along_axis(far, near, axis=1), near
+        # Partitioning alone does not say which of several equal entries come first.
+        within = np.flatnonzero(distances[row] <= limit)
+        columns[row] = within[np.argsort(distances[row, within], kind="stable")[:k]]
+    return np.take_along_axis(distances, columns, axis=1), columns

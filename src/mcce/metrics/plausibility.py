@@ -1,12 +1,12 @@
-"""Whether rows look like training rows: near ones, the local outlier factor, an isolation forest.
+"""How unlike the training data rows are: nearest rows, outlier factor, isolation forest.
 
-Beyond the paper; none of these uses the trees of step 1, so they judge every method alike. Each
-gives one number per row, less being more plausible.
+Beyond the paper. None of these uses the trees of step 1, so they treat every method alike. Each
+gives one value per row; smaller is more plausible.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Protocol
 
 import numpy as np
 import pandas as pd
@@ -15,28 +15,46 @@ from ..errors import ParameterError
 from ..kernels import FloatArray, IntArray, rows_as_bytes
 from ..parameters import check_count
 from ..tables.schema import EncodedRows
-from .evaluator import Among, Evaluator, read_rows, scaled
+from .evaluator import Among, Evaluator, FrameLike, ResultLike, as_evaluator, read_rows, scaled
 from .neighbours import Scale, nearest
 
 
 def knn_distance(
-    rows: Any, training: Any, *, k: int = 5, scale: Scale = "range", among: Among = "all"
-) -> pd.Series[Any]:
-    """Mean distance to the k nearest training rows, in the unit of ``l1``.
+    rows: ResultLike,
+    training: FrameLike | Evaluator,
+    *,
+    k: int = 5,
+    scale: Scale = "range",
+    among: Among = "all",
+) -> pd.Series[float]:
+    """Mean distance of each row to its k nearest training rows; larger is farther.
+
+    The result of ``explain`` reports the same distance as a quantile among real rows, in the
+    measure ``knn_distance_quantile``.
 
     Parameters
     ----------
-    rows
-        A frame, or the result of ``explain``.
-    training
-        The training data: a frame, or a :class:`Evaluator`.
-    k
-        How many training rows.
-    scale
-        ``"range"``: numbers over their training range; ``"ranks"``: their ranks as shares, which
-        long tails do not press together.
-    among
-        ``"all"`` training rows, or those with the ``"desired"`` decision by the judge's predictor.
+    rows : frame or Counterfactuals
+        The rows to measure.
+    training : frame or Evaluator
+        The training data.
+    k : int
+        Number of training rows.
+    scale : {"range", "ranks"}
+        Numbers over their training range, or their ranks as shares. Long tails do not dominate
+        ranks.
+    among : {"all", "desired"}
+        Whether all training rows count, or only those with the desired decision.
+
+    Returns
+    -------
+    Series
+        Distances in the unit of :func:`l1`.
+
+    Raises
+    ------
+    ParameterError
+        If ``k`` exceeds the number of training rows.
 
     Examples
     --------
@@ -44,26 +62,52 @@ def knn_distance(
     >>> knn_distance(pd.DataFrame({"age": [24]}), training, k=2).tolist()
     [0.125]
     """
-    evaluator = Evaluator.of(training)
-    answers, encoded = read_rows(rows, evaluator)
+    evaluator = as_evaluator(training)
+    explained, encoded = read_rows(rows, evaluator)
     places = evaluator.among(among)
-    far, _ = nearest(evaluator, encoded, evaluator.rows, k, among=places, scale=scale)
-    return answers.told(far.mean(axis=1), "knn_distance")
+    distances, _ = nearest(evaluator, encoded, evaluator.rows, k, among=places, scale=scale)
+    return explained.to_series(distances.mean(axis=1), "knn_distance")
 
 
 def outlier_factor(
-    rows: Any, training: Any, *, k: int = 20, among: Among = "all"
-) -> pd.Series[Any]:
-    """Local outlier factor: how much thinner training rows lie around a row than around them.
+    rows: ResultLike,
+    training: FrameLike | Evaluator,
+    *,
+    k: int = 20,
+    among: Among = "all",
+) -> pd.Series[float]:
+    """Local outlier factor of each row: about 1 for a typical row, larger for an outlier.
 
-    About 1 for a row like the others. Euclidean on range-scaled numbers and 0 or 1 for a
-    category; of equal training rows one counts, since many would be infinitely dense. Arguments
-    as for :func:`knn_distance`. The time is quadratic in the training rows.
+    Euclidean on range-scaled numbers, with 0 or 1 for a category. Of equal training rows only one
+    counts, since many would be infinitely dense. Takes time quadratic in the training rows.
+
+    Parameters
+    ----------
+    rows, training, among
+        As for :func:`knn_distance`.
+    k : int
+        Number of neighbours.
+
+    Returns
+    -------
+    Series
+        Outlier factors.
+
+    Raises
+    ------
+    ParameterError
+        If there are not more than ``k`` distinct training rows.
+
+    Examples
+    --------
+    >>> training = pd.DataFrame({"age": range(20, 60)})
+    >>> outlier_factor(pd.DataFrame({"age": [40, 200]}), training, k=5).round(1).tolist()
+    [1.0, 40.3]
     """
     from sklearn.neighbors import LocalOutlierFactor
 
-    evaluator = Evaluator.of(training)
-    answers, encoded = read_rows(rows, evaluator)
+    evaluator = as_evaluator(training)
+    explained, encoded = read_rows(rows, evaluator)
     places = distinct(evaluator, among)
     check_count("k", k)
     if k >= places.size:
@@ -73,7 +117,7 @@ def outlier_factor(
     model = LocalOutlierFactor(n_neighbors=k, novelty=True).fit(
         matrix(evaluator, evaluator.rows)[places]
     )
-    return answers.told(_apply(model, matrix(evaluator, encoded)), "outlier_factor")
+    return explained.to_series(_anomaly(model, matrix(evaluator, encoded)), "outlier_factor")
 
 
 def distinct(evaluator: Evaluator, among: Among) -> IntArray:
@@ -84,29 +128,49 @@ def distinct(evaluator: Evaluator, among: Among) -> IntArray:
 
 
 def isolation(
-    rows: Any, training: Any, *, among: Among = "all", random_state: int = 0
-) -> pd.Series[Any]:
-    """Anomaly score of an isolation forest of 100 trees, between 0 and 1.
+    rows: ResultLike,
+    training: FrameLike | Evaluator,
+    *,
+    among: Among = "all",
+    random_state: int = 0,
+) -> pd.Series[float]:
+    """Anomaly score of an isolation forest of 100 trees; larger is easier to isolate.
 
-    The sooner random cuts part a row from the training rows the larger. Arguments as for
-    :func:`knn_distance`; ``random_state`` seeds the forest.
+    Parameters
+    ----------
+    rows, training, among
+        As for :func:`knn_distance`.
+    random_state : int
+        Seed of the forest.
+
+    Returns
+    -------
+    Series
+        Scores between 0 and 1.
+
+    Examples
+    --------
+    >>> training = pd.DataFrame({"age": range(20, 60)})
+    >>> usual, unusual = isolation(pd.DataFrame({"age": [40, 90]}), training)
+    >>> usual < unusual
+    True
     """
     from sklearn.ensemble import IsolationForest
 
     check_count("random_state", random_state, least=0)
-    evaluator = Evaluator.of(training)
-    answers, encoded = read_rows(rows, evaluator)
+    evaluator = as_evaluator(training)
+    explained, encoded = read_rows(rows, evaluator)
     model = IsolationForest(n_estimators=100, random_state=random_state)
     model.fit(matrix(evaluator, evaluator.rows)[evaluator.among(among)])
-    return answers.told(_apply(model, matrix(evaluator, encoded)), "isolation")
+    return explained.to_series(_anomaly(model, matrix(evaluator, encoded)), "isolation")
 
 
 def matrix(evaluator: Evaluator, rows: EncodedRows) -> FloatArray:
-    """Rows as numbers without gaps, shape (n_rows, n_numbers).
+    """Rows as a matrix without gaps, shape (n_rows, n_columns).
 
-    A number is scaled to [0, 1] in training and has a second column that says it is missing, in
-    which case the first holds the training median. Of a category each level has a column, and one
-    is for all that training never held: two unequal levels are at Euclidean distance 1.
+    A number is scaled to [0, 1] in training. A second column marks it as missing, in which case
+    the first holds the training median. A category has a column per level and one for levels not
+    in training; two different levels are at Euclidean distance 1.
     """
     parts = []
     for position, feature in enumerate(evaluator.schema.features):
@@ -121,6 +185,10 @@ def matrix(evaluator: Evaluator, rows: EncodedRows) -> FloatArray:
     return np.concatenate(parts, axis=1)
 
 
-def _apply(model: Any, numbers: FloatArray) -> FloatArray:
-    """The score of each row, which scikit-learn gives with the other sign."""
-    return -model.score_samples(numbers) if len(numbers) else np.empty(0)
+class _Scorer(Protocol):
+    def score_samples(self, X: FloatArray) -> FloatArray: ...
+
+
+def _anomaly(model: _Scorer, points: FloatArray) -> FloatArray:
+    """Score of each row; scikit-learn gives it with the opposite sign."""
+    return -model.score_samples(points) if len(points) else np.empty(0)

@@ -1,12 +1,10 @@
-"""Whether rows give training people away: copies of rows, copies of values, closest records.
+"""Whether rows reveal training rows: copies of rows, copies of values, closest records.
 
-Paper, section "Privacy": the table of copies. None of these is a proof of privacy: attacks that
-succeed where all of them look well are known.
+Paper, section "Privacy": the table of copies. None of these proves privacy: attacks are known that
+succeed although all of them look good.
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,21 +14,26 @@ from ..kernels import FloatArray, rows_as_bytes
 from ..parameters import check_count
 from ..tables.columns import is_missing
 from .costs import changed
-from .evaluator import Evaluator, pair, read_rows, read_some
+from .evaluator import Evaluator, FrameLike, ResultLike, as_evaluator, pair, read_rows, read_sample
 from .neighbours import nearest
 
 Z95 = 1.959963984540054
 
 
-def copies(rows: Any, training: Any) -> pd.Series[Any]:
-    """1 for each row that is in all its cells equal to a training row, else 0.
+def copies(rows: ResultLike, training: FrameLike | Evaluator) -> pd.Series[float]:
+    """Whether each row equals a training row in every cell.
 
     Parameters
     ----------
-    rows
-        A frame, or the result of ``explain``.
-    training
-        The training data: a frame, or a :class:`Evaluator`.
+    rows : frame or Counterfactuals
+        The rows to measure.
+    training : frame or Evaluator
+        The training data.
+
+    Returns
+    -------
+    Series
+        1 for a copy, 0 otherwise, NaN where there is no counterfactual.
 
     Examples
     --------
@@ -38,98 +41,132 @@ def copies(rows: Any, training: Any) -> pd.Series[Any]:
     >>> copies(pd.DataFrame({"age": [20, 20], "job": ["a", "b"]}), training).tolist()
     [1.0, 0.0]
     """
-    evaluator = Evaluator.of(training)
-    answers, encoded = read_rows(rows, evaluator)
-    # A value that training never held has a code that no training row has.
+    evaluator = as_evaluator(training)
+    explained, encoded = read_rows(rows, evaluator)
+    # A value that is not in training has a code that no training row has.
     copied = np.isin(rows_as_bytes(encoded.exact.T), rows_as_bytes(evaluator.rows.exact.T))
-    return answers.told(copied, "copies")
+    return explained.to_series(copied, "copies")
 
 
-def value_copies(rows: Any, training: Any, *, factuals: Any = None) -> float:
-    """Share of the emitted numbers that exactly one training row holds.
+def value_copies(
+    rows: ResultLike,
+    training: FrameLike | Evaluator,
+    *,
+    factuals: FrameLike | None = None,
+) -> float:
+    """Share of the numbers in rows that exactly one training row has.
 
-    Such a number points to one person even where no row is copied. Emitted are the present cells
-    of mutable numeric features; with the ``factuals`` that counterfactuals are for, only those
-    that changed. NaN if there are none.
+    Such a number points to one person even where no row is copied. Only mutable numeric features
+    count; with ``factuals``, only their changed cells.
 
     Parameters
     ----------
-    rows
-        A frame, or the result of ``explain``.
-    training
-        The training data: a frame, or a :class:`Evaluator`, which knows what is immutable.
-    factuals
-        The people, in the order of the rows.
+    rows : frame or Counterfactuals
+        The rows to measure.
+    training : frame or Evaluator
+        The training data; an evaluator also knows what is immutable.
+    factuals : frame, optional
+        The factuals of the rows, in their order.
+
+    Returns
+    -------
+    float
+        From 0 to 1; NaN if no number counts.
+
+    Raises
+    ------
+    SchemaError
+        If the training data have no mutable numeric feature.
+
+    Examples
+    --------
+    >>> training = pd.DataFrame({"salary": [10, 20, 20]})
+    >>> value_copies(pd.DataFrame({"salary": [10, 20]}), training)
+    0.5
     """
-    evaluator = Evaluator.of(training)
+    evaluator = as_evaluator(training)
     features = evaluator.schema.features
     numeric = [at for at in evaluator.schema.mutable.tolist() if features[at].kind == "numeric"]
     if not numeric:
         raise SchemaError(
-            "Value copies need at least one mutable numeric feature, the training data have none."
+            "value_copies needs at least one mutable numeric feature, the training data have none."
         )
     if factuals is None:
         encoded = read_rows(rows, evaluator)[1]
-        emitted = np.ones_like(encoded.exact, dtype=bool)
+        counted = np.ones_like(encoded.exact, dtype=bool)
     else:
         pairs = pair(factuals, rows, evaluator)
-        encoded, emitted = pairs.after, changed(pairs)
-    n_emitted = n_single = 0
+        encoded, counted = pairs.after, changed(pairs)
+    n_counted = n_single = 0
     for position in numeric:
-        kept = emitted[position] & ~is_missing(encoded.frame.iloc[:, position])
+        kept = counted[position] & ~is_missing(encoded.frame.iloc[:, position])
         codes = encoded.exact[position, kept]
-        counts = np.bincount(evaluator.rows.exact[position])
-        n_emitted += codes.size
-        n_single += int((counts[codes[codes >= 0]] == 1).sum())
-    return n_single / n_emitted if n_emitted else np.nan
+        n_rows = np.bincount(evaluator.rows.exact[position])
+        n_counted += codes.size
+        n_single += int((n_rows[codes[codes >= 0]] == 1).sum())
+    return n_single / n_counted if n_counted else np.nan
 
 
 def closest_record(
-    rows: Any, training: Any, *, holdout: Any = None, random_state: int = 0
-) -> pd.Series[Any]:
-    """Distance of rows to the closest training record, and whether a holdout is as close.
+    rows: FrameLike,
+    training: FrameLike | Evaluator,
+    *,
+    holdout: FrameLike | None = None,
+    random_state: int = 0,
+) -> pd.Series[float]:
+    """Distance of generated rows to their closest training row, and to a holdout.
 
     Parameters
     ----------
-    rows
+    rows : frame
         Generated rows.
-    training
-        The data that the generator was fitted on: a frame, or a :class:`Evaluator`.
-    holdout
-        Real rows that the generator never saw. If there are fewer or more than training rows, as
-        many are taken at random from the larger for the last three numbers.
-    random_state
-        Seeds that choice.
+    training : frame or Evaluator
+        The data that the generator was fitted on.
+    holdout : frame, optional
+        Real rows that the generator has not seen. If they are fewer or more than the training
+        rows, the larger side is sampled down for the last three values.
+    random_state : int
+        Seed of that sample.
 
     Returns
     -------
     Series
-        ``median``, ``q05`` (5 % quantile) and ``zero`` (share at distance 0) of the distance in
-        the unit of ``l1``; with a holdout ``holdout_share``, the share of rows that are closer to
-        training than to the holdout (ties count half, 0.5 is ideal), and the 95 % interval of
-        Wilson from ``low`` to ``high``.
+        ``median``, ``q05`` (5 % quantile) and ``zero`` (share at distance 0) of the distance, in
+        the unit of :func:`l1`. With a holdout also ``holdout_share``, the share of rows closer to
+        training than to the holdout (ties count half; 0.5 is ideal), and its 95 % Wilson interval
+        from ``low`` to ``high``.
+
+    Examples
+    --------
+    >>> training = pd.DataFrame({"age": [20, 30, 60]})
+    >>> closest_record(pd.DataFrame({"age": [20, 34]}), training).round(3).tolist()
+    [0.05, 0.005, 0.5]
     """
-    evaluator = Evaluator.of(training)
+    evaluator = as_evaluator(training)
     check_count("random_state", random_state, least=0)
-    generated = read_some(rows, evaluator, "rows")
-    far = nearest(evaluator, generated, evaluator.rows, 1)[0][:, 0]
-    told = {"median": np.median(far), "q05": np.quantile(far, 0.05), "zero": np.mean(far == 0)}
+    generated = read_sample(rows, evaluator, "rows")
+    distances = nearest(evaluator, generated, evaluator.rows, 1)[0][:, 0]
+    summary = {
+        "median": np.median(distances),
+        "q05": np.quantile(distances, 0.05),
+        "zero": np.mean(distances == 0),
+    }
     if holdout is None:
-        return pd.Series(told, name="closest_record")
-    others = read_some(holdout, evaluator, "holdout")
-    n_each, chance = min(len(others), len(evaluator.rows)), np.random.default_rng(random_state)
+        return pd.Series(summary, name="closest_record")
+    others = read_sample(holdout, evaluator, "holdout")
+    n_each, rng = min(len(others), len(evaluator.rows)), np.random.default_rng(random_state)
     sides = [
-        nearest(evaluator, generated, side, 1, among=chance.permutation(len(side))[:n_each])[0]
+        nearest(evaluator, generated, side, 1, among=rng.permutation(len(side))[:n_each])[0]
         for side in (evaluator.rows, others)
     ]
-    told |= _share_closer(*sides)
-    return pd.Series(told, name="closest_record")
+    return pd.Series(summary | _share_closer(*sides), name="closest_record")
 
 
-def _share_closer(far: FloatArray, from_holdout: FloatArray) -> dict[str, float]:
-    """Share of rows that are closer to the first, with its interval."""
-    n_rows = far.size
-    share = float(np.mean(far < from_holdout) + np.mean(far == from_holdout) / 2)
+def _share_closer(from_training: FloatArray, from_holdout: FloatArray) -> dict[str, float]:
+    """Share of rows closer to training, with its 95 % Wilson interval."""
+    n_rows = from_training.size
+    closer, tied = from_training < from_holdout, from_training == from_holdout
+    share = float(np.mean(closer) + np.mean(tied) / 2)
     centre = (share + Z95**2 / (2 * n_rows)) / (1 + Z95**2 / n_rows)
     spread = share * (1 - share) / n_rows + Z95**2 / (4 * n_rows**2)
     half = Z95 * np.sqrt(spread) / (1 + Z95**2 / n_rows)

@@ -1,1 +1,1 @@
-"""Reports of experiments: tables, figures, files and the page of all."""
+"""Reports of experiments: tables, figures, files and the page that joins them."""

@@ -1,6 +1,6 @@
-"""Figures of reports: one style, legible in print and by the colour-blind.
+"""Figures of reports: one style, legible in print and for the colour-blind.
 
-Matplotlib is imported late and drawn on without a screen.
+Matplotlib is imported on first use and needs no display.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 from ...errors import MissingExtraError
 
-# Okabe and Ito's colours, which people of every colour vision can tell apart.
+# The palette of Okabe and Ito is safe for all kinds of colour vision.
 OURS, OTHER, PUBLISHED, GREY = "#0072B2", "#D55E00", "#000000", "#999999"
 COLOURS = (OURS, OTHER, "#009E73", "#CC79A7", "#E69F00", "#56B4E9", GREY, PUBLISHED)
 STYLE: Mapping[str, Any] = {
@@ -33,7 +33,7 @@ STYLE: Mapping[str, Any] = {
 
 def panels(n_rows: int, n_columns: int, *, size: tuple[float, float]) -> tuple[Any, Any]:
     """A figure and its axes, shape (n_rows, n_columns); ``size`` of each in inches."""
-    matplotlib = find_matplotlib()
+    matplotlib = require_matplotlib()
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -47,30 +47,30 @@ def panels(n_rows: int, n_columns: int, *, size: tuple[float, float]) -> tuple[A
 
 
 def legend_below(figure: Any, axes: Any, *, n_columns: int = 4) -> None:
-    """One legend for all panels, under them; equal labels are told once."""
-    told: dict[str, Any] = {}
+    """One legend below all panels; equal labels appear once."""
+    entries: dict[str, Any] = {}
     for panel in axes.ravel():
         handles, labels = panel.get_legend_handles_labels()
-        told |= {label: told.get(label, h) for label, h in zip(labels, handles, strict=True)}
+        entries |= {label: entries.get(label, h) for label, h in zip(labels, handles, strict=True)}
     figure.legend(
-        told.values(), told.keys(), loc="outside lower center", ncols=n_columns, frameon=False
+        entries.values(), entries.keys(), loc="outside lower center", ncols=n_columns, frameon=False
     )
 
 
 def save(figure: Any, path: Path) -> None:
-    """Write a figure as PNG and SVG; the path is without ending."""
-    matplotlib = find_matplotlib()
+    """Write a figure as PNG and SVG; the path has no suffix."""
+    matplotlib = require_matplotlib()
     with matplotlib.rc_context(STYLE):
         figure.savefig(path.with_name(f"{path.name}.png"), dpi=150)
         figure.savefig(path.with_name(f"{path.name}.svg"), metadata={"Date": None})
 
 
-def find_matplotlib() -> Any:
-    """The library, or an error that names the extra; to be asked before long work."""
+def require_matplotlib() -> Any:
+    """Import matplotlib, or raise an error that names the extra."""
     try:
         import matplotlib
     except ImportError as error:
         raise MissingExtraError(
-            'Experiments draw with matplotlib: pip install "mcce[bench]".'
+            'Experiments need matplotlib for figures: pip install "mcce[experiments]".'
         ) from error
     return matplotlib

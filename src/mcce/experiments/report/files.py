@@ -1,4 +1,4 @@
-"""Reports as files: CSV per table, PNG and SVG per figure, one Markdown page."""
+"""Reports as files: CSV for tables, PNG and SVG for figures, and one Markdown page."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import platform
 import tempfile
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -20,9 +19,26 @@ from .figures import save
 LIBRARIES = ("numpy", "pandas", "scikit-learn")
 
 
-def write(report: Report, out: Path) -> Path:
-    """Put a report into a folder; the path of its page comes back."""
-    made_folder(out)
+def write_report(report: Report, out: Path) -> Path:
+    """Write a report into a folder.
+
+    Parameters
+    ----------
+    report : Report
+    out : Path
+        Folder, created if needed.
+
+    Returns
+    -------
+    Path
+        The Markdown page.
+
+    Raises
+    ------
+    ParameterError
+        If the folder cannot be written to.
+    """
+    ensure_folder(out)
     tables = dict(report.tables)
     if len(report.comparison):
         tables["published"] = report.comparison
@@ -35,8 +51,8 @@ def write(report: Report, out: Path) -> Path:
     return page
 
 
-def made_folder(out: Path) -> Path:
-    """The folder, made if need be, in which files can be written; else an error."""
+def ensure_folder(out: Path) -> Path:
+    """Create a folder if needed and check that files can be written to it."""
     try:
         out.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=out):
@@ -44,12 +60,12 @@ def made_folder(out: Path) -> Path:
     except OSError as error:
         raise ParameterError(
             f"Reports need a folder that can be written to, got {str(out)!r} "
-            f"({error.strerror}). Name another with --out."
+            f"({error.strerror}). Choose another with --out."
         ) from error
 
 
 def machine() -> str:
-    """The processor, its cores, and the libraries, in one line."""
+    """Processor, cores and library versions in one line."""
     libraries = ", ".join(f"{name} {version(name)}" for name in LIBRARIES)
     python = f"Python {platform.python_version()}"
     cores = f"{os.cpu_count()} cores, {platform.system()}"
@@ -57,10 +73,10 @@ def machine() -> str:
 
 
 def markdown(report: Report) -> str:
-    """The page of a report."""
+    """The Markdown page of a report."""
     parts = [f"# {report.title}", report.about, f"Machine: {machine()}."]
     if len(report.comparison):
-        parts += ["## Published and ours", table_text(report.comparison)]
+        parts += ["## Published and ours", to_markdown(report.comparison)]
         parts += [f"Published: {where}." for where in _places(report)]
     if report.remarks:
         parts += ["## Remarks", "\n".join(f"- {remark}" for remark in report.remarks)]
@@ -69,23 +85,23 @@ def markdown(report: Report) -> str:
         parts += [f"![{name}]({file}.png)", f"[as SVG]({file}.svg)"]
     for name, table in report.tables.items():
         heading = name.replace("_", " ").replace("-", " ")
-        parts += [f"## {heading[0].upper()}{heading[1:]}", table_text(table)]
+        parts += [f"## {heading[0].upper()}{heading[1:]}", to_markdown(table)]
         parts.append(f"[as CSV]({report.name}-{name}.csv)")
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def table_text(table: pd.DataFrame) -> str:
-    """A frame as a Markdown table; ``x_sd`` stands in brackets after ``x``."""
+def to_markdown(table: pd.DataFrame) -> str:
+    """A frame as a Markdown table; ``x_sd`` follows ``x`` in brackets."""
     names = [str(name) for name in table.columns]
     shown = [name for name in names if not (name.endswith("_sd") and name[:-3] in names)]
-    columns = {name: _told(table, name) for name in shown}
+    columns = {name: _cells(table, name) for name in shown}
     marks = ["--:" if pd.api.types.is_numeric_dtype(table[name].dtype) else ":--" for name in shown]
     lines = [shown, marks, *zip(*columns.values(), strict=True)]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
-def _told(table: pd.DataFrame, name: str) -> list[str]:
-    """A column as texts, with the standard deviations that belong to it."""
+def _cells(table: pd.DataFrame, name: str) -> list[str]:
+    """A column as text, with its standard deviations."""
     cells = [_cell(value) for value in table[name]]
     beside = f"{name}_sd"
     if beside not in table.columns:
@@ -95,8 +111,8 @@ def _told(table: pd.DataFrame, name: str) -> list[str]:
     return [f"{cell} ({spread})" if spread else cell for cell, spread in both]
 
 
-def _cell(value: Any) -> str:
-    """A value as text; nothing for a missing one."""
+def _cell(value: object) -> str:
+    """A value as text; a missing one is empty."""
     if value is None or value is pd.NA or (isinstance(value, float) and np.isnan(value)):
         return ""
     if isinstance(value, float | np.floating):
@@ -113,15 +129,15 @@ def _number(value: float) -> str:
 
 
 def _places(report: Report) -> list[str]:
-    """Where the published figures are printed, each place once."""
+    """Where the published figures are printed, without repeats."""
     return list(dict.fromkeys(published.where for published in report.published.values()))
 
 
 def _processor() -> str:
-    """The name of the processor, as far as the system tells."""
-    told = Path("/proc/cpuinfo")
-    if told.is_file():
-        for line in told.read_text(encoding="utf-8", errors="replace").splitlines():
+    """The name of the processor, if the system knows it."""
+    info = Path("/proc/cpuinfo")
+    if info.is_file():
+        for line in info.read_text(encoding="utf-8", errors="replace").splitlines():
             if line.startswith("model name"):
                 return line.partition(":")[2].strip()
     return platform.processor() or platform.machine()

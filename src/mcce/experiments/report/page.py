@@ -1,8 +1,8 @@
-"""One page of all reports: every table of the paper, what is published and what we get.
+"""One page of all reports: every table of the paper, with published and our figures.
 
-Takes a folder of reports as ``write`` leaves them; gives a Markdown page and, in a folder beside
-it, its figures in few colours. What stands in no report is said here: which part of the paper is
-repeated by which experiment, and where its text and its code disagree.
+Takes a folder of reports written by ``write_report``; gives a Markdown page and, in a folder next
+to it, its figures in few colours. This module adds which experiment covers which part of the
+paper, and where the paper's text and code disagree.
 """
 
 from __future__ import annotations
@@ -14,23 +14,27 @@ from typing import Any
 import pandas as pd
 
 from ...errors import ParameterError
-from .files import table_text
+from .files import to_markdown
 
-# Longer tables are folded up.
+# Longer tables are collapsed.
 LONG = 24
 WIDTH, N_COLOURS = 1200, 64
 _MACHINE, _LINKS = "Machine: ", ("[as SVG](", "[as CSV](")
 
-INTRODUCTION = """# The paper's experiments, repeated
+INTRODUCTION = """# Reproduction of the paper's experiments
 
 Every table and figure of *MCCE: Monte Carlo sampling of valid and realistic counterfactual
-explanations for tabular data* (Redelmeier, Jullum, Aas and Løland), with what is published beside
-what this package gives. This page is written by
+explanations for tabular data* (Redelmeier, Jullum, Aas and Løland): the published figures next to
+those of this package. The command
 
     mcce experiments all --data FOLDER --page docs/reproduction.md
 
-and is not edited by hand. Seconds hang on the machine, and what hangs on chance is a mean over
-seeds."""
+writes this page. Timings are machine-specific; everything random is a mean over seeds.
+
+A published mean counts as reproduced if ours differs by at most two standard errors of the
+difference. The costs of Experiment 1 are reproduced on Adult, and not on German Credit and FICO;
+for Give Me Some Credit the rows behind the published figures are not known for certain. The
+accuracies of Experiment 3 were measured differently from ours and are not compared."""
 
 PARTS = [
     ("table: predictive model settings", "compare", "black boxes"),
@@ -47,7 +51,7 @@ PARTS = [
     ("appendix: simulations mimicking the real data", "mimic", ""),
     ("future steps: the visit sequence", "visit-order", "no figures in the paper"),
     ("figure: the three steps", "", "an illustration"),
-    ("figure: parameters of the competing methods", "", "a picture that is not in the source"),
+    ("figure: parameters of the competing methods", "", "an image without source data"),
 ]
 
 DISAGREEMENTS = [
@@ -61,7 +65,7 @@ DISAGREEMENTS = [
         "L0",
         "number of features changed",
         "differences up to 1e-5 of the range do not count",
-        "`l0` counts as they did, `l0_exact` counts all",
+        "`l0` counts as the tables do, `l0_exact` counts all",
     ),
     (
         "Adult",
@@ -72,7 +76,7 @@ DISAGREEMENTS = [
     (
         "two levels",
         "the most frequent class and its counterpart",
-        "in Adult groups made by hand: Married, Managerial-Specialist, Husband, …",
+        "in Adult, hand-made groups: Married, Managerial-Specialist, Husband, …",
         "these groups for Adult, most frequent or other for FICO and German Credit",
     ),
     (
@@ -85,47 +89,47 @@ DISAGREEMENTS = [
         "scaling",
         "mean 0 and standard deviation 1",
         "the range from 0 to 1, the default of CARLA",
-        "the second, for networks and distances",
+        "the range, for networks and distances",
     ),
     (
         "who is explained",
         "test observations",
         "the first declined rows of the whole file, of which most trained the network and all "
         "trained the trees",
-        "the same; `--factuals heldout` takes people on whom the network was not trained",
+        "the same; `--factuals heldout` explains people on whom the network was not trained",
     ),
     (
         "Give Me Some Credit",
         "150,000 rows, those with missing cells dropped",
         "the script reads a file without outliers too, about 115,500 rows",
-        "the 120,269 complete rows, those without outliers beside them; a quarter of the latter "
-        "where generated rows are judged",
+        "the 120,269 complete rows, and those without outliers next to them; a quarter of the "
+        "latter where generated rows are tested",
     ),
     (
         "FICO",
         "10,459 rows; 1 is Bad",
         "588 records are -9 in every cell, and what is explained is Bad, so Good is desired",
-        "without the 588, with them beside it; Good is desired",
+        "without the 588, and with them next to it; Good is desired",
     ),
     (
         "visit sequence",
         "the order of the variables in the data",
         "numbers first, then categories by name",
-        "that of the code; others beside it",
+        "that of the code; others next to it",
     ),
     ("trees", "q - 1", "one for each of the q conditionals", "q"),
     (
         "draws",
         "independent",
-        "chance starts anew in every leaf: equal in leaves of equal size",
-        "independent, and the same for a person whoever else is asked about",
+        "random numbers restart in every leaf: equal in leaves of equal size",
+        "independent, and the same for a person whoever else is explained",
     ),
     (
         "time",
-        "MCCE in all",
+        "MCCE in total",
         "without the predictor's decisions on the training rows; the appendix' 25, 32, 6 and 34 "
         "seconds for the real data are 15.00, 19.58, 3.71 and 15.47 in the table",
-        "CPU seconds of one thread; each report says what is in them",
+        "CPU seconds of one thread; each report says what they include",
     ),
     (
         "the other methods",
@@ -133,35 +137,45 @@ DISAGREEMENTS = [
         "FACE started from another person's row, CEM-VAE explained another network, CLUE's "
         "fractions count as changes, C-CHVAE and CRUDS tie indicators in pairs; CLUE's L0 of 20.09 "
         "for 20 features is impossible",
-        "their published rows as published; what they measure is another matter",
+        "their published rows as published, without a claim about the methods",
     ),
 ]
 
 
 def write_page(reports: Path, page: Path, names: Sequence[str]) -> Path:
-    """Write the page of the reports in a folder.
+    """Join the reports in a folder into one page.
 
     Parameters
     ----------
-    reports
+    reports : Path
         Folder with the reports.
-    page
-        File for the page; figures go into a folder of the same name without the ending.
-    names
-        Experiments in the order of the page; those without a report are said to be missing.
+    page : Path
+        File for the page; figures go into a folder of the same name without the suffix.
+    names : list of str
+        Experiments in the order of the page; those without a report are listed as not run.
+
+    Returns
+    -------
+    Path
+        The page.
+
+    Raises
+    ------
+    ParameterError
+        If the folder has no report.
     """
-    found = [name for name in names if (reports / f"{name}.md").is_file()]
-    if not found:
+    available = [name for name in names if (reports / f"{name}.md").is_file()]
+    if not available:
         raise ParameterError(
-            f"The page is made of reports, but {str(reports)!r} holds none of "
-            f"{', '.join(names)}. Run experiments with the same --out first."
+            f"The page needs reports, but {str(reports)!r} has none of {', '.join(names)}. "
+            "Run experiments with the same --out first."
         )
-    texts = {name: (reports / f"{name}.md").read_text(encoding="utf-8") for name in found}
+    texts = {name: (reports / f"{name}.md").read_text(encoding="utf-8") for name in available}
     figures = page.with_suffix("")
     figures.mkdir(parents=True, exist_ok=True)
-    parts = [INTRODUCTION, *_machines(texts), "## What is where", table_text(_contents(found))]
-    parts += ["## Where text and code disagree", table_text(_disagreements())]
-    for name in found:
+    parts = [INTRODUCTION, *_machines(texts), "## Contents", to_markdown(_contents(available))]
+    parts += ["## Where text and code disagree", to_markdown(_disagreements())]
+    for name in available:
         parts.append(_section(texts[name], name, figures.name))
         for picture in sorted(reports.glob(f"{name}-*.png")):
             if f"({picture.name})" in texts[name]:
@@ -171,7 +185,7 @@ def write_page(reports: Path, page: Path, names: Sequence[str]) -> Path:
 
 
 def _machines(texts: dict[str, str]) -> list[str]:
-    """The line on the machine, or several with who ran there."""
+    """The line on the machine; if there are several, with their experiments."""
     ran: dict[str, list[str]] = {}
     for name, text in texts.items():
         for line in text.splitlines():
@@ -182,12 +196,12 @@ def _machines(texts: dict[str, str]) -> list[str]:
     return [f"{line} ({', '.join(names)})" for line, names in ran.items()]
 
 
-def _contents(found: Sequence[str]) -> pd.DataFrame:
+def _contents(available: Sequence[str]) -> pd.DataFrame:
     rows = []
     for part, name, remark in PARTS:
-        missing = name and name not in found
-        told = f"[{name}](#{name})" if name and not missing else name or "-"
-        rows.append({"in the paper": part, "here": told, "": "not run" if missing else remark})
+        missing = name and name not in available
+        link = f"[{name}](#{name})" if name and not missing else name or "-"
+        rows.append({"in the paper": part, "here": link, "": "not run" if missing else remark})
     return pd.DataFrame(rows)
 
 
@@ -216,7 +230,7 @@ def _section(text: str, name: str, folder: str) -> str:
 
 
 def _folded(table: str) -> str:
-    """A table, behind a click if it is long."""
+    """A table, collapsed if it is long."""
     n_rows = table.count("\n") - 1
     if n_rows <= LONG:
         return table
@@ -224,7 +238,7 @@ def _folded(table: str) -> str:
 
 
 def _shrink(source: Path, target: Path) -> None:
-    """A picture no wider than the page and in few colours."""
+    """A picture, no wider than the page and in few colours."""
     from PIL import Image  # comes with matplotlib, which drew the figure
 
     with Image.open(source) as picture:
@@ -232,5 +246,5 @@ def _shrink(source: Path, target: Path) -> None:
         if drawn.width > WIDTH:
             height = round(drawn.height * WIDTH / drawn.width)
             drawn = drawn.resize((WIDTH, height), Image.Resampling.LANCZOS)
-        # An octree keeps the few pixels of a line in their colour; a median cut makes them grey.
+        # An octree keeps the colour of thin lines; a median cut turns them grey.
         drawn.quantize(N_COLOURS, method=Image.Quantize.FASTOCTREE).save(target, optimize=True)

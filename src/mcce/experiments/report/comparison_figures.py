@@ -1,4 +1,4 @@
-"""Generated rows drawn over real ones: histograms and correlations.
+"""Histograms and correlations of generated and real rows.
 
 Paper, figures of Experiment 3 and of the appendix "Quality of generated data".
 """
@@ -19,9 +19,9 @@ N_COLUMNS = 6
 
 
 def largest_gap(generated: pd.DataFrame, real: pd.DataFrame) -> tuple[Hashable, float]:
-    """The feature whose distribution differs most, and the largest gap of its two.
+    """The feature whose distribution differs most, and by how much.
 
-    Of numbers the largest difference of the distribution functions, of levels that of a share.
+    For numbers the largest difference of the distribution functions, for levels that of a share.
 
     Examples
     --------
@@ -43,7 +43,7 @@ def _gap(new: pd.Series[Any], old: pd.Series[Any]) -> float:
 
 
 def draw_histograms(generated: pd.DataFrame, real: pd.DataFrame) -> Any:
-    """Every feature: the real rows as bars, the generated ones as a line over them."""
+    """A histogram of every feature: real rows as bars, generated ones as a line."""
     n_rows = -(-len(real.columns) // N_COLUMNS)
     figure, axes = panels(n_rows, N_COLUMNS, size=(1.9, 1.45))
     for axis, name in zip(axes.ravel(), real.columns, strict=False):
@@ -88,9 +88,9 @@ def _levels(axis: Any, new: pd.Series[Any], old: pd.Series[Any]) -> None:
 
 
 def draw_correlations(generated: pd.DataFrame, real: pd.DataFrame) -> Any:
-    """Correlations of real rows, of generated ones, and what they differ by.
+    """Correlations of real rows, of generated rows, and their difference.
 
-    The area of a circle is that of the absolute correlation, as in the paper.
+    The area of a circle is the absolute correlation, as in the paper.
     """
     ours, theirs = (correlations(rows, real, method="pearson") for rows in (generated, real))
     figure, axes = panels(1, 3, size=(3.4, 3.5))
@@ -104,7 +104,7 @@ def draw_correlations(generated: pd.DataFrame, real: pd.DataFrame) -> Any:
 
 
 def _circles(axis: Any, matrix: np.ndarray) -> None:
-    """A circle per pair, blue above 0 and orange below."""
+    """One circle per pair, blue above 0 and orange below."""
     from matplotlib.collections import EllipseCollection
 
     n = len(matrix)

@@ -1,19 +1,19 @@
-"""How many real accepted rows the calibrated support lets pass that it has not seen.
+"""Share of unseen accepted rows that are inside the calibrated support.
 
-``python benchmarks/supports.py``: for each case and draw the support is learned on the rows that a
-search sees, half of the accepted ones among them, and asked about the other half: all of it, and
-the rows with a level that under 2 % of the accepted rows have, where there are 50 or more of them.
+``python benchmarks/support_coverage.py``: for each case and seed the support is fitted on the rows
+that a search sees, among them half of the accepted ones, and tested on the other half: on all of
+it, and on rows with a level of under 2 % of the accepted rows, if there are at least 50 of them.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from asked import CASES
 from mcce.plausibility.support import N_RARE, RARE, Support
 from mcce.tables.schema import Schema
 from measure import Table
-from trials import Trial, load_case
+from requirements import CASES
+from trials import Trial, load_trial
 
 SHARES = (0.95, 0.75)
 N_SEEDS = 5
@@ -23,19 +23,20 @@ def main() -> None:
     """Print the table."""
     lines = []
     for name in CASES:
-        trials = [trial for seed in range(N_SEEDS) if (trial := load_case(name, seed)) is not None]
+        trials = [trial for seed in range(N_SEEDS) if (trial := load_trial(name, seed)) is not None]
         if trials:
-            told = np.array([passed(trial) for trial in trials])
-            spread = told.std(axis=0, ddof=1)
+            shares = np.array([inside_shares(trial) for trial in trials])
+            spread = shares.std(axis=0, ddof=1)
             cells = [
-                f"{m:.3f} ± {s:.3f}" for m, s in zip(np.nanmean(told, axis=0), spread, strict=True)
+                f"{m:.3f} ± {s:.3f}"
+                for m, s in zip(np.nanmean(shares, axis=0), spread, strict=True)
             ]
             lines.append([name, *cells])
-    headings = ["rows held out", '"95"', '"75"', 'rare levels, "95"']
+    headings = ["held-out rows", '"95"', '"75"', 'rare levels, "95"']
     print(Table("Support", headings, lines, f"Share inside, {N_SEEDS} splits.").markdown())
 
 
-def passed(trial: Trial) -> list[float]:
+def inside_shares(trial: Trial) -> list[float]:
     """Shares of held-out accepted rows that are inside, and of those with rare levels."""
     case = trial.case
     rows = Schema.learn_rows(trial.train, immutable=case.immutable)

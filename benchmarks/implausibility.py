@@ -1,21 +1,21 @@
-"""Who says what is plausible: five judges that know nothing of our trees, and contradictions.
+"""Five implausibility scores that do not depend on our trees, and contradictory pairs.
 
-The judges are fitted on accepted rows that neither the search nor any rival has seen. Each gives a
-positive number per row, lower meaning more plausible:
+The scores are fitted on accepted rows that neither the search nor any rival has seen. Each is a
+positive number per row; lower is more plausible:
 
 - ``range``: mean distance to the 5 nearest rows, a number's difference over its training range, a
   category's 0 or 1;
 - ``ranks``: the same with numbers as their mid-ranks among the training rows, from 0 to 1;
 - ``lof``: local outlier factor in the space of ``range``, 20 neighbours, fitted on distinct rows
   (so that no density is infinite); about 1 for an ordinary row;
-- ``forest``: isolation forest of 200 trees, scikit-learn's score with its sign turned, in (0, 1);
-- ``pca``: length of what the principal components leave over, numbers standardised and levels as
-  indicators, as few components as hold 90 % of the variance.
+- ``forest``: isolation forest of 200 trees, negated scikit-learn score, in (0, 1);
+- ``pca``: norm of the residual after the principal components that explain 90 % of the variance,
+  with numbers standardised and levels as indicators.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -28,13 +28,13 @@ from sklearn.ensemble import IsolationForest
 from sklearn.neighbors import LocalOutlierFactor, NearestNeighbors
 
 from baseline import Column, encode, learn
-from predictors import Floats
+from mcce.experiments.predictors import Floats
 
-JUDGES = ("range", "ranks", "lof", "forest", "pca")
+SCORES = ("range", "ranks", "lof", "forest", "pca")
 N_NEIGHBOURS = 5
-# A pair of levels contradicts itself if it occurs in under a hundredth of what independence would
-# give; if that is under so many rows, its absence may be chance and does not count. Of the training
-# rows themselves at most 0.0006 hold one; of rows held out, with counts of the others, 0.003.
+# A pair of levels is contradictory if it occurs in less than a hundredth of the rows expected under
+# independence. With fewer expected rows than this, its absence may be chance. At most 0.0006 of the
+# training rows themselves have such a pair, and 0.003 of held-out rows.
 CONTRADICTORY_SHARE = 0.01
 LEAST_EXPECTED = 5.0
 
@@ -43,7 +43,7 @@ LEAST_EXPECTED = 5.0
 class Space:
     """Rows as points: numbers over their range, each level a coordinate of 0 or a half.
 
-    So the sum of absolute differences is that of the range-scaled numbers and of unequal levels.
+    The city-block distance is then the sum of range-scaled differences and of unequal levels.
     """
 
     columns: Sequence[Column]
@@ -87,7 +87,9 @@ class Space:
 
         return self._points(values, standard, unit=1.0)
 
-    def _points(self, values: Floats, number: Any, unit: float = 0.5) -> Floats:
+    def _points(
+        self, values: Floats, number: Callable[[int, Floats], Floats], unit: float = 0.5
+    ) -> Floats:
         parts = []
         for at, column in enumerate(self.columns):
             if column.levels is None:
@@ -98,8 +100,8 @@ class Space:
 
 
 @dataclass(frozen=True, eq=False)
-class Judges:
-    """The five judges, fitted."""
+class ImplausibilityScores:
+    """The five scores, fitted."""
 
     space: Space
     near: Any
@@ -109,8 +111,8 @@ class Judges:
     components: Any
 
     @classmethod
-    def fit(cls, space: Space, rows: pd.DataFrame, seed: int) -> Judges:
-        """Judges who have seen these rows, in a space of all training rows."""
+    def fit(cls, space: Space, rows: pd.DataFrame, seed: int) -> ImplausibilityScores:
+        """Fit the scores on some rows, in the space of all training rows."""
         values = space.encode(rows)
         points, standard = space.by_range(values), space.standardised(values)
         city = {"metric": "cityblock", "algorithm": "brute"}
@@ -124,29 +126,29 @@ class Judges:
         )
 
     def __call__(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """What each judge says of each row; lower is more plausible."""
+        """Each score of each row; lower is more plausible."""
         values = self.space.encode(frame)
         points, standard = self.space.by_range(values), self.space.standardised(values)
         rest = standard - self.components.inverse_transform(self.components.transform(standard))
-        told = [
+        columns = [
             self.near.kneighbors(points)[0].mean(axis=1),
             self.near_by_rank.kneighbors(self.space.by_rank(values))[0].mean(axis=1),
             -self.density.score_samples(points),
             -self.forest.score_samples(standard),
             np.sqrt((rest**2).sum(axis=1)),
         ]
-        return pd.DataFrame(dict(zip(JUDGES, told, strict=True)))
+        return pd.DataFrame(dict(zip(SCORES, columns, strict=True)))
 
 
 @dataclass(frozen=True, eq=False)
 class Contradictions:
-    """Pairs of levels that training all but rules out, by the two features' positions."""
+    """Contradictory pairs of levels, by the positions of the two features."""
 
     tables: dict[tuple[int, int], NDArray[np.bool_]]
 
     @classmethod
     def learn(cls, space: Space, train: pd.DataFrame) -> Contradictions:
-        """From counts among training rows."""
+        """Find contradictory pairs among the training rows."""
         values = space.encode(train).astype(np.int64)
         by_level = [at for at, column in enumerate(space.columns) if column.levels is not None]
         tables = {}
@@ -160,7 +162,7 @@ class Contradictions:
         return cls(tables)
 
     def __call__(self, values: Floats) -> NDArray[np.bool_]:
-        """Which encoded rows hold at least one."""
+        """Which encoded rows have at least one."""
         codes = values.astype(np.int64)
         held = np.zeros(len(values), dtype=bool)
         for (one, other), table in self.tables.items():

@@ -1,0 +1,171 @@
+"""Whether an object keeps the promises of :class:`mcce.protocols.Distance`."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+
+from ..candidates import Candidates, pair_rows
+from ..distances import find_distance
+from ..errors import ParameterError
+from ..kernels import FloatArray, IntArray
+from ..protocols import Distance
+from ..tables.schema import EncodedRows, Schema
+from ._cases import DESIRED, IMMUTABLE, demand, make_frame, score
+
+N_PEOPLE, N_DRAWS = 12, 8
+
+
+def check_distance(distance: Distance) -> None:
+    """Check a distance.
+
+    It must have a name of its own; ``fit`` returns the distance; distances are floats of shape
+    (n_factuals, n_draws), at least 0 and never NaN, and 0 for a candidate equal to its person. A
+    distance depends on nothing but the person and the candidate: not on other people, other
+    candidates or their order. Fitted distances can be pickled. Symmetry is not required.
+
+    Parameters
+    ----------
+    distance
+        The distance, unfitted. It is copied and stays unfitted.
+
+    Raises
+    ------
+    AssertionError
+        If a check fails.
+
+    Examples
+    --------
+    >>> from mcce import Gower
+    >>> check_distance(Gower())
+    """
+    case = _Case(distance)
+    for check in CHECKS:
+        check(case)
+
+
+class _Case:
+    """A fitted distance, and rows for it to compare."""
+
+    def __init__(self, distance: Distance) -> None:
+        try:
+            self.blank = find_distance(distance)
+        except ParameterError as error:
+            raise AssertionError(f"The distance must be usable by MCCE: {error}") from error
+        frame = make_frame()
+        self.rows = Schema.learn_rows(frame, immutable=IMMUTABLE)
+        self.decision = score(frame) >= DESIRED[0]
+        self.fitted = self.blank.fit(self.rows.schema, self.rows, self.decision)
+        people = make_frame(N_PEOPLE, seed=1)
+        self.factuals: EncodedRows = self.rows.schema.encode(people)
+        source = self.rows.frame.iloc[: N_PEOPLE * N_DRAWS].reset_index(drop=True)
+        owner = np.repeat(np.arange(N_PEOPLE), N_DRAWS)
+        self.frame = source.copy()
+        for name in IMMUTABLE:
+            self.frame[name] = people[name].to_numpy()[owner]
+
+    def distances(self, people: IntArray, draws: IntArray) -> FloatArray:
+        """Distances of some draws of some people."""
+        return np.asarray(self.fitted(self.pair(people, draws)))
+
+    def pair(self, people: IntArray, draws: IntArray) -> Candidates:
+        """Some draws of some people as candidates."""
+        at = (people[:, None] * N_DRAWS + draws).ravel()
+        return pair_rows(
+            self.factuals, people, self.frame.iloc[at].reset_index(drop=True), draws.size
+        )
+
+    def everything(self) -> FloatArray:
+        """Distances of all draws of everybody."""
+        return self.distances(np.arange(N_PEOPLE), np.arange(N_DRAWS))
+
+
+def _fit_returns_the_distance(case: _Case) -> None:
+    demand(
+        case.fitted is case.blank,
+        "fit returns the distance itself",
+        "the same object",
+        repr(case.fitted),
+    )
+
+
+def _values_are_distances(case: _Case) -> None:
+    check, values = "The distance of each candidate to its person", case.everything()
+    shape = N_PEOPLE, N_DRAWS
+    demand(values.shape == shape, check, f"an array of shape {shape}", f"shape {values.shape}")
+    demand(values.dtype == np.float64, check, "float64", f"dtype {values.dtype}")
+    demand(not np.isnan(values).any(), check, "no NaN", f"{int(np.isnan(values).sum())} NaN")
+    demand(bool((values >= 0).all()), check, "nothing below 0", f"{values.min()!r}")
+
+
+def _equal_rows_are_at_distance_zero(case: _Case) -> None:
+    own = pair_rows(case.factuals, np.arange(N_PEOPLE), case.factuals.frame, 1)
+    values = np.asarray(case.fitted(own))
+    check = "The distance of a candidate that equals its person"
+    demand(bool((values == 0).all()), check, "0 for everybody", f"{values.ravel().tolist()!r}")
+
+
+def _other_people_change_nothing(case: _Case) -> None:
+    alone = [case.distances(np.array([person]), np.arange(N_DRAWS)) for person in range(N_PEOPLE)]
+    _demand_equal("A person's distances without other people", np.concatenate(alone), case)
+
+
+def _the_order_of_people_changes_nothing(case: _Case) -> None:
+    order = np.arange(N_PEOPLE)[::-1].copy()
+    backwards = case.distances(order, np.arange(N_DRAWS))
+    _demand_equal("Distances with the people in another order", backwards[order], case)
+
+
+def _other_candidates_change_nothing(case: _Case) -> None:
+    people = np.arange(N_PEOPLE)
+    single = [case.distances(people, np.array([draw])) for draw in range(N_DRAWS)]
+    _demand_equal("A candidate's distance without others", np.concatenate(single, axis=1), case)
+
+
+def _repeated_calls_agree(case: _Case) -> None:
+    _demand_equal("Distances of a second call", case.everything(), case)
+
+
+def _candidates_stay_as_they_are(case: _Case) -> None:
+    block = case.pair(np.arange(N_PEOPLE), np.arange(N_DRAWS))
+    codes, frame = block.comparison.codes.copy(), case.factuals.frame.copy()
+    case.fitted(block)
+    same = np.array_equal(codes, block.comparison.codes)
+    try:
+        pd.testing.assert_frame_equal(frame, case.factuals.frame)
+    except AssertionError:
+        same = False
+    demand(same, "Calling the distance", "candidates that stay as they are", "changed ones")
+
+
+def _it_can_be_pickled(case: _Case) -> None:
+    check = "Pickling the fitted distance"
+    expected = case.everything()
+    try:
+        copy = pickle.loads(pickle.dumps(case.fitted))
+    except Exception as error:
+        raise AssertionError(f"{check}: expected a copy, got {error!r}.") from error
+    got = np.asarray(copy(case.pair(np.arange(N_PEOPLE), np.arange(N_DRAWS))))
+    demand(np.array_equal(got, expected), check, "the same distances", "other distances")
+
+
+def _demand_equal(check: str, values: FloatArray, case: _Case) -> None:
+    expected = case.everything()
+    n_other = int((values != expected).sum())
+    demand(not n_other, check, "the same numbers", f"{n_other} of {expected.size} other ones")
+
+
+CHECKS: tuple[Callable[[_Case], None], ...] = (
+    _fit_returns_the_distance,
+    _values_are_distances,
+    _equal_rows_are_at_distance_zero,
+    _repeated_calls_agree,
+    _other_people_change_nothing,
+    _the_order_of_people_changes_nothing,
+    _other_candidates_change_nothing,
+    _candidates_stay_as_they_are,
+    _it_can_be_pickled,
+)

@@ -1,0 +1,241 @@
+"""The checks for generators: ours pass, and each check can fail."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from mcce import TreeChain
+from mcce.candidates import Draws
+from mcce.kernels import draw_keys, pick
+from mcce.protocols import Capabilities
+from mcce.testing import check_generator
+
+
+class Marginals:
+    """Each mutable feature drawn by itself from the rows with the desired decision."""
+
+    capabilities = Capabilities()
+
+    def fit(self, rows, decision, *, seed, n_jobs, verbose):
+        self.mutable = rows.schema.mutable
+        self.values = [rows.exact[at][decision] for at in self.mutable]
+        return self
+
+    def sample(self, given, keys, draws):
+        words = draw_keys(keys, draws)
+        return Draws(
+            np.stack(
+                [
+                    values[pick(words, int(at), np.full(words.shape, values.size))]
+                    for at, values in zip(self.mutable, self.values, strict=True)
+                ]
+            )
+        )
+
+
+@pytest.mark.parametrize(
+    "generator",
+    [TreeChain(), TreeChain(visit_order="correlation", min_samples_leaf=20), Marginals()],
+)
+def test_our_generators_and_a_plain_one_pass(generator):
+    check_generator(generator)
+
+
+class Inventing(Marginals):
+    """Values of its own, numbered in another way in each call."""
+
+    def sample(self, given, keys, draws):
+        words = draw_keys(keys, draws)
+        codes = np.stack([pick(words, int(at), np.full(words.shape, 3)) for at in self.mutable])
+        table = pd.Series([0.5, 1.5, 2.5])
+        return Draws(codes.astype(np.int32), [table] * self.mutable.size)
+
+
+def test_a_generator_that_invents_values_passes():
+    check_generator(Inventing())
+
+
+class NoFit:
+    def sample(self, given, keys, draws): ...
+
+
+class Undeclared(Marginals):
+    capabilities = None
+
+
+class Boastful(Marginals):
+    capabilities = Capabilities(density=True)
+
+
+class Forgetful(Marginals):
+    def fit(self, rows, decision, **settings):
+        super().fit(rows, decision, **settings)
+
+
+class OtherSelf(Marginals):
+    def fit(self, rows, decision, **settings):
+        return Marginals().fit(rows, decision, **settings)
+
+
+class Scribbling(Marginals):
+    def fit(self, rows, decision, **settings):
+        super().fit(rows, decision, **settings)
+        rows.exact[0, 0] += 1
+        return self
+
+
+class Bare(Marginals):
+    def sample(self, given, keys, draws):
+        return super().sample(given, keys, draws).codes
+
+
+class AllFeatures(Marginals):
+    def sample(self, given, keys, draws):
+        codes = super().sample(given, keys, draws).codes
+        return Draws(np.concatenate([codes, codes[:1]]))
+
+
+class Wide(Marginals):
+    def sample(self, given, keys, draws):
+        return Draws(super().sample(given, keys, draws).codes.astype(np.int64))
+
+
+class OutOfRange(Marginals):
+    def sample(self, given, keys, draws):
+        return Draws(super().sample(given, keys, draws).codes + np.int32(1))
+
+
+class Peeking(Marginals):
+    def sample(self, given, keys, draws):
+        codes = super().sample(given, keys, draws).codes
+        codes[1] = np.minimum(given[self.mutable[1]], 3)[:, None]
+        return Draws(codes)
+
+
+class Crowded(Marginals):
+    def sample(self, given, keys, draws):
+        return super().sample(given, keys + np.uint64(keys.size), draws)
+
+
+class Positional(Marginals):
+    """Draws something else once the groups come in another order than at first."""
+
+    def fit(self, rows, decision, **settings):
+        self.first = None
+        return super().fit(rows, decision, **settings)
+
+    def sample(self, given, keys, draws):
+        if keys.size > 1:
+            self.first = keys if self.first is None else self.first
+            keys = keys + np.uint64((keys != self.first).any())
+        return super().sample(given, keys, draws)
+
+
+class Counting(Marginals):
+    def sample(self, given, keys, draws):
+        return super().sample(given, keys, draws + draws.size)
+
+
+class Fickle(Marginals):
+    n_fits = 0
+
+    def fit(self, rows, decision, **settings):
+        Fickle.n_fits += 1
+        self.salt = np.uint64(Fickle.n_fits)
+        return super().fit(rows, decision, **settings)
+
+    def sample(self, given, keys, draws):
+        return super().sample(given, keys + self.salt, draws)
+
+
+class Locked(Marginals):
+    def fit(self, rows, decision, **settings):
+        self.key = lambda: None
+        return super().fit(rows, decision, **settings)
+
+
+@pytest.mark.parametrize(
+    ("generator", "message"),
+    [
+        (NoFit(), "must be usable by MCCE: generator must be one of"),
+        (Undeclared(), "must declare what it can do"),
+        (Boastful(), r"declares the capability 'density' but lacks \['log_likelihood'\]"),
+        (Forgetful(), "fit returns the generator itself"),
+        (OtherSelf(), "fit returns the generator itself"),
+        (Scribbling(), "training rows that stay as they are"),
+        (Bare(), "What sample returns: expected a mcce.candidates.Draws"),
+        (AllFeatures(), r"codes of shape \(n_mutable, n_groups, n_draws\)"),
+        (Wide(), "codes of dtype int32"),
+        (OutOfRange(), "the codes of its table"),
+        (Peeking(), "people with other mutable values"),
+        (Crowded(), "without other groups"),
+        (Positional(), "with the groups in another order"),
+        (Counting(), "The draws 0 to 4 alone"),
+        (Fickle(), "fitted with the same seed"),
+        (Locked(), "Pickling the fitted generator"),
+    ],
+)
+def test_a_broken_promise_is_named(generator, message):
+    with pytest.raises(AssertionError, match=message):
+        check_generator(generator)
+
+
+class Loose(TreeChain):
+    """Draws freely whatever the limits are."""
+
+    def sample_within(self, given, keys, draws, limits, *, decision=None):
+        return super().sample_guided(given, keys, draws, None, None, decision=decision)
+
+
+class Unguided(TreeChain):
+    def sample_guided(self, given, keys, draws, limits, guide, *, decision=None):
+        return super().sample_guided(given, keys, draws, limits, None, decision=decision)
+
+
+class Miscounting(TreeChain):
+    def enumerate_rows(self, person, *, n_changes, **asked):
+        return super().enumerate_rows(person, n_changes=n_changes + 1, **asked)
+
+
+class Unlikely(TreeChain):
+    def log_likelihood(self, rows, *, decision=True):
+        return np.full(len(rows), -np.inf)
+
+
+class Undefined(TreeChain):
+    def log_likelihood(self, rows, *, decision=True):
+        return np.full(len(rows), np.nan)
+
+
+class Disorderly(TreeChain):
+    @property
+    def visit_order_(self):
+        return super().visit_order_[1:]
+
+    capabilities = Capabilities(visit_order=True)
+
+    def log_likelihood(self, rows, *, decision=True): ...
+
+
+class Amnesiac(TreeChain):
+    def to_arrays(self):
+        return {"nothing": None}
+
+
+@pytest.mark.parametrize(
+    ("generator", "message"),
+    [
+        (Loose(), "The capability limits, sample_within: expected codes inside"),
+        (Unguided(), "The capability guidance, own values kept"),
+        (Miscounting(), "The capability enumeration, rows with 1 changes"),
+        (Unlikely(), "The capability density, log_likelihood of draws: expected finite"),
+        (Undefined(), "The capability density, log_likelihood: expected no NaN"),
+        (Disorderly(), "The capability visit_order"),
+        (Amnesiac(), "The capability saving"),
+    ],
+)
+def test_a_declared_capability_that_does_not_work_is_named(generator, message):
+    with pytest.raises(AssertionError, match=message):
+        check_generator(generator)
