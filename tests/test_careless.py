@@ -1,4 +1,4 @@
-"""What a hurried user does, end to end: it works, or a clear sentence says why not."""
+"""What a hurried user does, end to end: it works, or a clear error says why not."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ def train() -> pd.DataFrame:
     )
 
 
-def test_nobody_gets_an_empty_result_without_a_question_to_the_predictor(train):
-    asked = []
-    model = explainer(lambda frame: asked.append(len(frame)) or score(frame)).fit(train)
-    asked.clear()
+def test_an_empty_frame_gets_an_empty_result_without_a_predictor_call(train):
+    n_rows_scored = []
+    model = explainer(lambda frame: n_rows_scored.append(len(frame)) or score(frame)).fit(train)
+    n_rows_scored.clear()
 
     result = model.explain(train.head(0))
 
-    assert asked == []
+    assert n_rows_scored == []
     assert result.frame.index.names == ["factual", "rank"]
     for frame in (result.frame, result.factuals, result.nearest_misses):
         pd.testing.assert_series_equal(frame.dtypes, train.dtypes)
@@ -62,7 +62,7 @@ def test_one_person_gets_one_answer(train):
     assert score(result.frame).between(0.5, 1.0).all()
 
 
-def test_people_who_have_what_they_want_are_told_so(train):
+def test_people_with_the_desired_decision_are_reported_as_such(train):
     result = explainer().fit(train).explain(train.tail(3))
 
     assert result.people["status"].tolist() == ["already desired"] * 3
@@ -71,7 +71,7 @@ def test_people_who_have_what_they_want_are_told_so(train):
     assert result.n_evaluated == 0
 
 
-def test_a_desire_nobody_ever_had_is_a_reason_and_not_an_error(train):
+def test_a_decision_that_no_training_row_has_is_a_reason_and_not_an_error(train):
     model = explainer(desired=(2.0, 3.0)).fit(train)
 
     with pytest.warns(McceWarning, match="2 of 2 people have no counterfactual"):
@@ -136,7 +136,7 @@ def test_the_answers_of_a_pipeline_can_be_given_back_to_it(train):
     assert (model.explain(result.frame).people["status"] == "already desired").all()
 
 
-def test_a_predictor_that_changes_its_mind_is_told_about_and_never_believed():
+def test_an_unstable_predictor_is_a_warning_and_its_answers_are_checked():
     train = pd.DataFrame({"points": np.arange(N_TRAIN)})
     chance = np.random.default_rng(0)
     model = explainer(lambda frame: chance.random(len(frame))).fit(train)
@@ -156,7 +156,7 @@ def test_an_interrupt_is_not_swallowed(train):
         explainer(interrupted).fit(train)
 
 
-def test_infinite_scores_have_a_place(train):
+def test_infinite_scores_are_allowed(train):
     def logit(frame):
         return np.where(frame["points"] > 11, np.inf, -np.inf)
 
@@ -182,7 +182,7 @@ def test_equal_training_rows_are_enough(train):
     assert result.frame["points"].tolist() == [N_TRAIN - 1]
 
 
-def test_a_column_of_names_does_no_harm(train):
+def test_a_column_of_unique_names_is_allowed(train):
     named = train.assign(name=[f"person {i}" for i in range(N_TRAIN)])
 
     result = explainer().fit(named).explain(named.head(2))
@@ -190,7 +190,7 @@ def test_a_column_of_names_does_no_harm(train):
     assert result.frame["name"].isin(named["name"]).all()
 
 
-def test_a_person_of_whom_nothing_is_known_gets_an_answer(train):
+def test_a_person_with_missing_values_only_gets_an_answer(train):
     model = explainer(lambda frame: score(frame.fillna({"points": 0}))).fit(train)
 
     result = model.explain(pd.DataFrame({name: [None] for name in train}))
@@ -199,7 +199,7 @@ def test_a_person_of_whom_nothing_is_known_gets_an_answer(train):
     assert result.frame["points"].notna().all()
 
 
-def test_a_generator_handed_over_is_not_fitted_itself(train):
+def test_a_generator_passed_as_an_argument_is_cloned_before_fitting(train):
     chain = TreeChain(min_samples_leaf=2)
 
     explainer(generator=chain).fit(train)
@@ -230,7 +230,7 @@ def test_an_array_of_objects_has_columns_of_several_kinds(train):
 
 
 @pytest.mark.parametrize("dtype", [">f8", ">i4"])
-def test_bytes_in_the_order_of_another_machine_are_refused(dtype):
+def test_numbers_in_the_byte_order_of_another_machine_are_refused(dtype):
     data = np.arange(24).reshape(12, 2).astype(dtype)
     native = np.dtype(dtype).newbyteorder("=")
 
@@ -267,7 +267,7 @@ def test_a_progress_bar_without_a_terminal_is_silent(train, capsys):
     assert capsys.readouterr() == ("", "")
 
 
-def test_a_predictor_that_wants_arrays_is_told_by_itself(train):
+def test_the_error_of_a_predictor_that_needs_arrays_is_quoted(train):
     def wants_array(rows):
         return rows[:, 0]
 

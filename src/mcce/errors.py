@@ -1,14 +1,14 @@
 """Every error and warning that mcce raises on purpose.
 
 McceError
-├── SchemaError         the columns, kinds or values of the data are not what they must be
+├── SchemaError         the columns, kinds or values of the data cannot be used
 ├── ParameterError      an argument has a value that cannot work
-├── ConstraintError     a constraint is wrongly written, or does not fit the data
-├── PredictorError      the black box cannot be called, or answers with something unusable
-├── NotFittedError      the explainer was asked before it was fitted
-├── SavedFileError      a file cannot be written or read, or holds no explainer that can be used
+├── ConstraintError     a constraint is not valid or does not fit the data
+├── PredictorError      the black box cannot be called or returns something unusable
+├── NotFittedError      the explainer is used before it is fitted
+├── SavedFileError      a file cannot be written or read, or does not hold a usable explainer
 ├── DatasetError        a data set cannot be found or read, or is not what its card says
-└── MissingExtraError   an optional library is needed that is not installed
+└── MissingExtraError   an optional library is needed but not installed
 McceWarning             something the user should know that does not stop the work
 
 Each error is also the builtin it resembles, so ``except ValueError`` keeps working.
@@ -20,11 +20,21 @@ from sklearn.exceptions import NotFittedError as _SklearnNotFittedError
 
 
 class McceError(Exception):
-    """Anything mcce raises on purpose."""
+    """Base class of all errors that mcce raises on purpose.
+
+    Examples
+    --------
+    >>> from mcce import MCCE, McceError
+    >>> try:
+    ...     MCCE(predictor=None).fit([[1, 2]])
+    ... except McceError as error:
+    ...     print(type(error).__name__)
+    SchemaError
+    """
 
 
 class SchemaError(McceError, ValueError):
-    """The columns, kinds or values of the data are not what they must be."""
+    """The columns, kinds or values of the data cannot be used."""
 
 
 class ParameterError(McceError, ValueError):
@@ -32,19 +42,19 @@ class ParameterError(McceError, ValueError):
 
 
 class ConstraintError(McceError, ValueError):
-    """A constraint is wrongly written, or does not fit the data."""
+    """A constraint is not valid or does not fit the data."""
 
 
 class PredictorError(McceError, ValueError):
-    """The black box cannot be called, or answers with something unusable."""
+    """The black box cannot be called or returns something unusable."""
 
 
 class NotFittedError(McceError, _SklearnNotFittedError):
-    """The explainer was asked before it was fitted."""
+    """The explainer is used before it is fitted; also scikit-learn's error of that name."""
 
 
 class SavedFileError(McceError, OSError, ValueError):
-    """A file cannot be written or read, or holds no explainer that can be used."""
+    """A file cannot be written or read, or does not hold a usable explainer."""
 
 
 class DatasetError(McceError, OSError, ValueError):
@@ -52,7 +62,7 @@ class DatasetError(McceError, OSError, ValueError):
 
 
 class MissingExtraError(McceError, ImportError):
-    """An optional library is needed that is not installed."""
+    """An optional library is needed but not installed; the message names the extra to install."""
 
 
 class McceWarning(UserWarning):

@@ -1,1 +1,1 @@
-"""Frames of every kind, columns, dtypes and the schema: the one data boundary."""
+"""The data boundary: frames of every library, columns, dtypes and the schema."""

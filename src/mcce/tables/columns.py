@@ -1,7 +1,7 @@
-"""Single columns: names, kinds, ranks and levels, whatever pandas stores them in.
+"""Single columns: names, kinds, ranks and levels, for every dtype of pandas.
 
-Everything that must know a dtype is here and in ``dtypes``, so that the rest of the package never
-asks. A missing cell is whatever pandas calls missing (None, NaN, NaT, NA): all are one value.
+Whatever depends on a dtype is here and in ``dtypes``; the rest of the package need not know. None,
+NaN, NaT and NA are all the same missing value.
 """
 
 from __future__ import annotations
@@ -20,7 +20,22 @@ Kind = Literal["numeric", "categorical"]
 
 
 def check_names(names: Any, frame: pd.DataFrame, argument: str) -> list[Hashable]:
-    """Exact column names of the frame, in the order given, each once."""
+    """Column names of a frame, each once, in the order given.
+
+    Parameters
+    ----------
+    names
+        A list of exact names, or None for no names.
+    frame
+        The frame.
+    argument
+        Name of the user's argument, for errors.
+
+    Raises
+    ------
+    SchemaError
+        If names is not a list, or names a column that is not in the frame.
+    """
     if names is None:
         return []
     listed = (Sequence, Set, pd.Index, pd.Series, np.ndarray)
@@ -30,7 +45,7 @@ def check_names(names: Any, frame: pd.DataFrame, argument: str) -> list[Hashable
             f"{argument} must be a list of column names, got {names!r}. "
             f"Write {argument}=[{names!r}] for a single column."
         )
-    # A set and not the index itself, which would find "2024" among dates; and True is not 1.
+    # Not the index itself, which finds "2024" among dates; and True must not match 1.
     known = {(name, isinstance(name, bool)) for name in frame.columns}
     absent = [
         name
@@ -46,7 +61,7 @@ def check_names(names: Any, frame: pd.DataFrame, argument: str) -> list[Hashable
 
 
 def check_kinds(kinds: Any, frame: pd.DataFrame) -> Mapping[Hashable, Kind]:
-    """Kinds by exact column name."""
+    """The user's kinds by column name, checked."""
     if kinds is None:
         return {}
     if not isinstance(kinds, Mapping):
@@ -77,12 +92,12 @@ def check_kind(series: pd.Series[Any], declared: Kind | None) -> Kind:
 
 
 def check_storage(series: pd.Series[Any]) -> None:
-    """Cells must be stored as numbers, times, booleans, strings, categories or objects."""
+    """Raise unless cells are numbers, times, booleans, strings, categories or objects."""
     dtype = series.dtype
     if isinstance(dtype, np.dtype) and not dtype.isnative:
         raise SchemaError(
-            f"Column {series.name!r} is stored in the byte order of another machine, which pandas "
-            f"cannot sort. Convert it with .astype({str(dtype.newbyteorder('='))!r})."
+            f"Column {series.name!r} has the byte order of another machine, which pandas cannot "
+            f"sort. Convert it with .astype({str(dtype.newbyteorder('='))!r})."
         )
     known = (pd.CategoricalDtype, pd.StringDtype)
     dense = not isinstance(dtype, pd.SparseDtype)
@@ -92,12 +107,12 @@ def check_storage(series: pd.Series[Any]) -> None:
         raise SchemaError(
             f"Column {series.name!r} has dtype {dtype}, which is neither numeric nor categorical. "
             "Convert it to numbers, strings, categories, booleans or datetimes. Complex data not "
-            "supported, nor sparse, period, interval, decimal or longdouble columns."
+            "supported; neither are sparse, period, interval, decimal and longdouble columns."
         )
 
 
 def is_missing(series: pd.Series[Any]) -> BoolArray:
-    """Missing cells; NaN inside a nullable float, which pandas 2 tells apart from NA, is one."""
+    """Whether each cell is missing; so is NaN in a nullable float, unlike in pandas 2."""
     missing = np.asarray(series.array.isna(), dtype=bool)
     if series.dtype.kind == "f" and not isinstance(series.dtype, np.dtype):
         missing = missing | np.isnan(series.to_numpy(dtype=np.float64, na_value=np.nan))
@@ -105,12 +120,12 @@ def is_missing(series: pd.Series[Any]) -> BoolArray:
 
 
 def is_ordered(dtype: Any) -> bool:
-    """Whether the levels of a categorical column have an order of their own."""
+    """Whether a dtype is an ordered category."""
     return isinstance(dtype, pd.CategoricalDtype) and bool(dtype.ordered)
 
 
 def is_measured(dtype: Any) -> bool:
-    """Whether cells of this dtype are numbers: they have an order and a difference."""
+    """Whether cells of this dtype are numbers, dates or durations."""
     if isinstance(dtype, pd.SparseDtype) or str(dtype) == "halffloat[pyarrow]":
         return False
     return is_time(dtype) or (dtype.kind in "iuf" and dtype.itemsize <= 8)
@@ -122,7 +137,7 @@ def is_time(dtype: Any) -> bool:
 
 
 def check_finite(series: pd.Series[Any]) -> None:
-    """Infinity is no value of a numeric feature, and neither may their differences be."""
+    """Raise if a numeric column, or a difference of two of its cells, is infinite."""
     if series.dtype.kind in "iumMb":
         return
     numbers = as_numbers(series)
@@ -130,14 +145,14 @@ def check_finite(series: pd.Series[Any]) -> None:
     if n_infinite:
         raise SchemaError(
             f"Column {series.name!r} holds infinity in {n_infinite} of {len(series)} rows. "
-            "Replace it by a number or by a missing value."
+            "Replace it with a number or a missing value."
         )
     present = numbers[~np.isnan(numbers)]
     with np.errstate(over="ignore"):
         overflows = present.size and np.isinf(2 * (present.max() - present.min()))
     if overflows:
         raise SchemaError(
-            f"The range of column {series.name!r} is too large for float64: "
+            f"The range of column {series.name!r} is too wide for float64: "
             f"{float(present.min())!r} to {float(present.max())!r}. Rescale the column."
         )
 
@@ -145,7 +160,14 @@ def check_finite(series: pd.Series[Any]) -> None:
 def code_values(series: pd.Series[Any], kind: Kind) -> tuple[Codes, IntArray, bool]:
     """Ranks of a training column's cells among its distinct values, missing last.
 
-    Returns the ranks, the positions at which each value first stands, and whether one is missing.
+    Returns
+    -------
+    codes : (n_rows,)
+        Rank of each cell.
+    first : (n_values,)
+        Row in which each value first occurs.
+    has_missing : bool
+        Whether the last value is missing.
     """
     missing = is_missing(series)
     has_missing = bool(missing.any())
@@ -169,7 +191,7 @@ def code_values(series: pd.Series[Any], kind: Kind) -> tuple[Codes, IntArray, bo
 def as_numbers(series: pd.Series[Any], like: Any = None) -> FloatArray:
     """Numeric cells as float64, NaN for missing.
 
-    Dates and durations are counted in their own unit, or in that of another dtype.
+    Dates and durations count in the unit of their dtype, or in that of ``like``.
     """
     if isinstance(series.dtype, np.dtype) and series.dtype.kind in "iuf":
         return series.to_numpy(dtype=np.float64, copy=True)
@@ -182,7 +204,7 @@ def as_numbers(series: pd.Series[Any], like: Any = None) -> FloatArray:
 
 
 def rank_numbers(known: pd.Series[Any], cells: pd.Series[Any]) -> tuple[Codes, Codes]:
-    """Exact rank (-1 if unknown) and rank of the nearest known value (midpoints to the lower)."""
+    """Rank of each cell among known values (-1 if unknown) and of the nearest (a tie: lower)."""
     if known.empty:
         return np.full(len(cells), -1, np.int32), np.zeros(len(cells), np.int32)
     if known.dtype != cells.dtype:
@@ -200,7 +222,7 @@ def rank_numbers(known: pd.Series[Any], cells: pd.Series[Any]) -> tuple[Codes, C
 
 
 def match_levels(ranks: Mapping[Any, int], cells: pd.Series[Any]) -> Codes:
-    """Rank of each cell's level, -1 if it has none."""
+    """Rank of each cell's level; -1 if it is unknown."""
     if isinstance(cells.dtype, pd.CategoricalDtype):
         numbers, levels = cells.array.codes, cells.dtype.categories.to_numpy(dtype=object)
     else:
@@ -209,7 +231,7 @@ def match_levels(ranks: Mapping[Any, int], cells: pd.Series[Any]) -> Codes:
 
 
 def factorize(series: pd.Series[Any]) -> tuple[IntArray, np.ndarray]:
-    """Number of each cell's level, as they come, and the levels as plain Python objects."""
+    """Number of each cell's level, and the levels in order of appearance as Python objects."""
     try:
         numbers, levels = series.array.factorize()
     except TypeError as error:
@@ -221,12 +243,12 @@ def factorize(series: pd.Series[Any]) -> tuple[IntArray, np.ndarray]:
 
 
 def plain(series: pd.Series[Any]) -> np.ndarray:
-    """Cells as plain Python objects, whatever they are stored in."""
+    """Cells as plain Python objects."""
     return series.array.to_numpy(dtype=object)
 
 
 def differ(old: pd.Series[Any], new: pd.Series[Any]) -> BoolArray:
-    """Cells of two columns that are not equal, two missing ones being equal."""
+    """Whether cells of two columns differ; two missing cells are equal."""
     differ = is_missing(old) != is_missing(new)
     present = np.flatnonzero(~is_missing(old) & ~is_missing(new))
     pairs = zip(plain(old)[present], plain(new)[present], strict=True)
@@ -234,26 +256,26 @@ def differ(old: pd.Series[Any], new: pd.Series[Any]) -> BoolArray:
     return differ
 
 
-def assemble(cells: Sequence[Any], headings: pd.Index[Any]) -> pd.DataFrame:
-    """A frame of columns whose names may be anything that pandas allows."""
-    # The dtype is said, or pandas 3 would make strings of objects that are strings.
+def assemble(cells: Sequence[Any], names: pd.Index[Any]) -> pd.DataFrame:
+    """A frame of columns; names may be anything that pandas allows."""
+    # Without the dtype, pandas 3 would turn objects that are strings into its string dtype.
     series = [pd.Series(c, dtype=object) if types.is_object_dtype(c.dtype) else c for c in cells]
     frame = pd.DataFrame(dict(enumerate(series)))
-    frame.columns = headings
+    frame.columns = names
     return frame
 
 
 def stack(own: Any, table: Any) -> Any:
-    """Two arrays of one dtype, one after the other."""
+    """Two arrays of the same dtype, concatenated."""
     if isinstance(own, np.ndarray):
         return np.concatenate([own, table])
     pieces = type(own)._concat_same_type([own, table])
-    # In one piece: Arrow would join the pieces again at every take.
+    # As one chunk; otherwise Arrow joins the chunks at every take.
     return pieces.take(np.arange(len(pieces)))
 
 
 def unwrapped(column: pd.Series[Any]) -> Any:
-    """A column as an array, a plain one where pandas only wraps it."""
+    """The array of a column; a NumPy array if pandas only wraps one."""
     return column.to_numpy() if isinstance(column.dtype, np.dtype) else column.array
 
 
@@ -277,7 +299,7 @@ def _natural_kind(series: pd.Series[Any], declared: Kind | None) -> Kind:
 
 
 def _native(series: pd.Series[Any]) -> np.ndarray:
-    """Cells without missing ones as int64, uint64 or float64, exactly."""
+    """Cells, none of them missing, as int64, uint64 or float64 without loss."""
     dtype = series.dtype
     if is_time(dtype) and hasattr(dtype, "numpy_dtype"):
         return series.to_numpy(dtype=dtype.numpy_dtype).astype(np.int64)
@@ -288,13 +310,13 @@ def _native(series: pd.Series[Any]) -> np.ndarray:
 
 
 def _unit(dtype: Any) -> float:
-    """What :func:`_native` counts dates and durations of this dtype in, as nanoseconds."""
+    """Unit in which :func:`_native` counts dates and durations of a dtype, in nanoseconds."""
     name = getattr(dtype, "unit", None) or np.datetime_data(getattr(dtype, "numpy_dtype", dtype))[0]
     return float(np.array(1, dtype=f"m8[{name}]") / np.timedelta64(1, "ns"))
 
 
 def _first_of_each(numbers: IntArray) -> IntArray:
-    """Where each number first stands, if they count up as they come."""
+    """Position at which each number first occurs; new numbers count up from 0."""
     highest = np.maximum.accumulate(numbers)
     is_new = np.ones(numbers.size, dtype=bool)
     np.not_equal(highest[1:], highest[:-1], out=is_new[1:])
@@ -302,14 +324,14 @@ def _first_of_each(numbers: IntArray) -> IntArray:
 
 
 def _gap(low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """High - low for low <= high; integers as unsigned, so that nothing overflows."""
+    """High minus low for low <= high; unsigned for integers, so that nothing overflows."""
     with np.errstate(over="ignore"):
         gap = high - low
     return gap.view(np.uint64) if gap.dtype.kind == "i" else gap
 
 
 def _level_order(series: pd.Series[Any], numbers: IntArray, levels: np.ndarray) -> IntArray:
-    """The levels in their own order, or sorted."""
+    """Order of the levels: that of an ordered category, otherwise sorted."""
     if is_ordered(series.dtype):
         ranks = np.empty(len(levels), dtype=np.int64)
         ranks[numbers] = series.cat.codes.to_numpy()

@@ -1,10 +1,10 @@
 """Dtypes that hold both the cells of the factuals and the training values.
 
-A frame of people seldom has the very dtypes of training: one row of ints and floats, a level more,
-a column that happens to be empty. Where they differ, the smallest dtype that loses nothing is
-taken; where there is none, the user hears about it.
+Factuals rarely have exactly the dtypes of the training data: a single row mixes ints and floats, a
+category has one more level, a column is empty. If dtypes differ, the smallest one that holds both
+without loss is used; if there is none, that is an error.
 
-Always true: no cell changes its value on the way in; what cannot be held exactly is an error.
+Always true: no cell changes its value on the way in.
 """
 
 from __future__ import annotations
@@ -23,25 +23,35 @@ SAMPLES = {"number": 1, "string": "a", "boolean": True}
 
 
 def align_dtype(series: pd.Series[Any], table: pd.Series[Any], kind: Kind) -> pd.Series[Any]:
-    """A column of people, in its own dtype wherever that equals the training dtype.
+    """A column of factuals in a dtype that holds its cells and the training values.
 
     Parameters
     ----------
     series
-        The column as it came.
+        The column as the user passed it.
     table
         The distinct training values, in the training dtype.
     kind
         Kind of the feature.
+
+    Returns
+    -------
+    pandas.Series
+        The column; unchanged if it has the training dtype.
+
+    Raises
+    ------
+    SchemaError
+        If no dtype holds both without loss.
     """
     if series.dtype != table.dtype:
         if not is_missing(series).all():
             check_storage(series)
-        series = _unbox(series, table)
+        series = _unwrap(series, table)
         try:
             joint = _joint_dtype(series, table)
-        except UnicodeEncodeError as error:  # half a character, which Arrow refuses
-            raise _no_joint(series, table) from error
+        except UnicodeEncodeError as error:  # a lone surrogate, which Arrow refuses
+            raise _no_joint_dtype(series, table) from error
         series = _cast(series, joint, table)
     if kind == "numeric":
         _check_measured(series, table)
@@ -50,7 +60,7 @@ def align_dtype(series: pd.Series[Any], table: pd.Series[Any], kind: Kind) -> pd
 
 
 def cast_like(series: pd.Series[Any], like: pd.Series[Any]) -> pd.Series[Any]:
-    """The column in the dtype of another, or an error where that would change a cell."""
+    """The column in the dtype of another; raises if that would change a cell."""
     return _cast(series, like.dtype, like)
 
 
@@ -60,18 +70,31 @@ def choose_dtypes(
     table: pd.Series[Any],
     *,
     immutable: bool,
-    translated: bool,
+    converted: bool,
 ) -> tuple[pd.Series[Any], Any]:
-    """The column for the predictor, and the dtype in which it goes back to its owner.
+    """The column for the predictor, and the dtype in which it is returned to the user.
 
-    An immutable column holds its own cells only; another one the training values too. Between
-    pandas frames the predictor sees the dtype that goes back: numbers in their own, if it holds
-    them. Where a kind of frame was translated, the predictor sees the training dtype, if it holds
-    the cells, and the owner theirs, if it holds them.
+    An immutable column only has to hold its own cells, another one also the training values.
+    Without conversion, the predictor sees the dtype that is returned: for numbers the given one,
+    if it holds them all. With conversion, the predictor sees the training dtype if it holds the
+    cells, and the user gets the given dtype back if it holds the values.
+
+    Parameters
+    ----------
+    given
+        The column as the user passed it.
+    aligned
+        The same column after :func:`align_dtype`.
+    table
+        The distinct training values, in the training dtype.
+    immutable
+        Whether the feature is immutable.
+    converted
+        Whether the factuals or the training data were converted to pandas.
     """
     own = given.dtype
     own_holds = own == aligned.dtype or immutable or _holds(own, table)
-    if translated:
+    if converted:
         column = _as_trained(aligned, table)
         if isinstance(own, pd.CategoricalDtype) and not own.ordered and not own_holds:
             own, own_holds = _with_more_levels(own, table), True
@@ -81,21 +104,21 @@ def choose_dtypes(
 
 
 def to_dtype(series: pd.Series[Any], dtype: Any) -> pd.Series[Any]:
-    """The column in another dtype; a missing cell stays missing."""
+    """The column in another dtype; missing cells stay missing."""
     if series.dtype == dtype:
         return _to_categories(series, dtype) if isinstance(dtype, pd.CategoricalDtype) else series
     if is_missing(series).all():
         series = pd.Series([None] * len(series), index=series.index, name=series.name, dtype=object)
     if types.is_object_dtype(dtype) and getattr(series.dtype, "na_value", None) is pd.NA:
-        # As a plain column says it: few predictors know NA among objects.
+        # None instead of NA, which few predictors expect among objects.
         cells = series.array.to_numpy(dtype=object, na_value=None)
         return pd.Series(cells, index=series.index, name=series.name, dtype=object)
-    # pandas 3.0 fills the missing dates of its own input on the way to Arrow, hence the copy.
+    # A copy, because pandas 3.0 fills the missing dates of its input when it casts to Arrow.
     return series.copy().astype(dtype)
 
 
 def _to_categories(series: pd.Series[Any], dtype: pd.CategoricalDtype) -> pd.Series[Any]:
-    """A category in an equal one, which may hold its levels in another order or as objects."""
+    """A category in an equal dtype, whose levels may be in another order or objects."""
     own, wanted = series.cat.categories, dtype.categories
     if own.dtype == wanted.dtype and own.equals(wanted):
         return series
@@ -106,20 +129,20 @@ def _to_categories(series: pd.Series[Any], dtype: pd.CategoricalDtype) -> pd.Ser
 
 
 def _as_trained(aligned: pd.Series[Any], table: pd.Series[Any]) -> pd.Series[Any]:
-    """The column in the training dtype, or the nearest one, if that holds every cell."""
-    for dtype in (table.dtype, _can_be_missing(table.dtype)):
+    """The column in the training dtype, or its nullable form, if that holds every cell."""
+    for dtype in (table.dtype, _nullable(table.dtype)):
         if _holds(dtype, table) and _holds(dtype, aligned):
             return to_dtype(aligned, dtype)
     return aligned
 
 
-def _unbox(series: pd.Series[Any], table: pd.Series[Any]) -> pd.Series[Any]:
-    """The column without a category or objects around its cells, where training had none."""
+def _unwrap(series: pd.Series[Any], table: pd.Series[Any]) -> pd.Series[Any]:
+    """The column without a category or object dtype that training did not have."""
     if isinstance(series.dtype, pd.CategoricalDtype) and not isinstance(
         table.dtype, pd.CategoricalDtype
     ):
         levels = series.dtype.categories.dtype
-        return _cast(series, _can_be_missing(levels) if series.hasnans else levels, table)
+        return _cast(series, _nullable(levels) if series.hasnans else levels, table)
     boxed = types.is_object_dtype(series.dtype) and not types.is_object_dtype(table.dtype)
     if boxed and _family(series) != "string":
         inferred = series.infer_objects()
@@ -128,21 +151,21 @@ def _unbox(series: pd.Series[Any], table: pd.Series[Any]) -> pd.Series[Any]:
 
 
 def _joint_dtype(series: pd.Series[Any], table: pd.Series[Any]) -> Any:
-    """The smallest dtype that holds both."""
+    """The smallest dtype that holds both columns."""
     given, trained = series.dtype, table.dtype
     if given == trained or series.empty:
         return trained
     if isinstance(trained, pd.CategoricalDtype):
         return _with_levels_of(series, trained, table)
     if is_missing(series).all():
-        room = _can_be_missing(trained)
+        room = _nullable(trained)
         wide = {"i": pd.Int64Dtype(), "u": pd.UInt64Dtype()}
         return wide[trained.kind] if _loses_integers(series, table, room) else room
     if is_missing(table).all() and trained in (np.float64, object):
-        return _can_be_missing(given)
+        return _nullable(given)
     family = _family(series)
     if family != _family(table):
-        raise _no_joint(series, table)
+        raise _no_joint_dtype(series, table)
     if family not in SAMPLES:
         return trained
     samples = [pd.Series([SAMPLES[family]], dtype=dtype) for dtype in (given, trained)]
@@ -150,21 +173,21 @@ def _joint_dtype(series: pd.Series[Any], table: pd.Series[Any]) -> Any:
     if types.is_object_dtype(joint) and object not in (given, trained):
         return trained
     if _loses_integers(series, table, joint):
-        raise _no_joint(series, table)
+        raise _no_joint_dtype(series, table)
     return joint
 
 
 def _cast(series: pd.Series[Any], dtype: Any, table: pd.Series[Any]) -> pd.Series[Any]:
-    """The column in another dtype, or an error where that would change a cell."""
+    """The column in another dtype; raises if that would change a cell."""
     if series.dtype == dtype:
         return series
     try:
         cast = to_dtype(series, dtype)
-    # pandas and Arrow have a dozen ways to say that a cast is impossible.
+    # pandas and Arrow raise a dozen different errors for an impossible cast.
     except Exception as error:
-        raise _no_joint(series, table) from error
+        raise _no_joint_dtype(series, table) from error
     if not _equal(cast, series):
-        raise _no_joint(series, table)
+        raise _no_joint_dtype(series, table)
     return cast
 
 
@@ -178,31 +201,31 @@ def _holds(dtype: Any, cells: pd.Series[Any]) -> bool:
 
 
 def _equal(first: pd.Series[Any], second: pd.Series[Any]) -> bool:
-    """Whether all cells are the same values, in whatever dtypes."""
+    """Whether two columns have the same values, whatever their dtypes."""
     missing = is_missing(first)
     if not np.array_equal(missing, is_missing(second)):
         return False
     pairs = zip(plain(first[~missing]), plain(second[~missing]), strict=True)
-    return all(_is(a, b) for a, b in pairs)
+    return all(_equal_cells(a, b) for a, b in pairs)
 
 
-def _is(first: Any, second: Any) -> bool:
-    """Whether two cells are the same; what cannot be compared, an array for one, is not."""
+def _equal_cells(first: Any, second: Any) -> bool:
+    """Whether two cells are equal; cells that cannot be compared, such as arrays, are not."""
     try:
         return first is second or bool(first == second)
     except (TypeError, ValueError):
         return False
 
 
-def _can_be_missing(dtype: Any) -> Any:
-    """The dtype itself, or the nearest one with room for a missing value."""
+def _nullable(dtype: Any) -> Any:
+    """The dtype itself if it can hold missing values, otherwise the nearest that can."""
     if not isinstance(dtype, np.dtype) or dtype.kind not in "biu":
         return dtype
     return np.dtype(object) if dtype.kind == "b" else np.dtype(np.float64)
 
 
 def _family(series: pd.Series[Any] | pd.Index[Any]) -> str:
-    """What the cells are, whatever they are stored in; only within a family is there a joint."""
+    """What the cells are, whatever their dtype; only columns of one family have a joint dtype."""
     dtype = series.dtype
     if isinstance(dtype, pd.CategoricalDtype):
         return _family(dtype.categories)
@@ -220,7 +243,7 @@ def _family(series: pd.Series[Any] | pd.Index[Any]) -> str:
 
 
 def _loses_integers(series: pd.Series[Any], table: pd.Series[Any], joint: Any) -> bool:
-    """Whether integers beyond 2^53 would have to become floats."""
+    """Whether integers beyond 2**53 would become floats."""
     if joint.kind != "f":
         return False
     for column in (series, table):
@@ -234,7 +257,7 @@ def _loses_integers(series: pd.Series[Any], table: pd.Series[Any], joint: Any) -
 def _with_levels_of(
     series: pd.Series[Any], trained: pd.CategoricalDtype, table: pd.Series[Any]
 ) -> pd.CategoricalDtype:
-    """A category that holds the levels of training and of the column."""
+    """A category with the levels of training and of the column."""
     given = series.dtype
     if isinstance(given, pd.CategoricalDtype):
         levels, ordered = given.categories, bool(given.ordered)
@@ -243,7 +266,7 @@ def _with_levels_of(
     else:
         levels, ordered = pd.Index(factorize(series[~is_missing(series)])[1]), False
     if len(levels) and len(trained.categories) and _family(levels) != _family(trained.categories):
-        raise _no_joint(series, table)
+        raise _no_joint_dtype(series, table)
     places = trained.categories.get_indexer(levels)
     boxed = isinstance(given, pd.CategoricalDtype)
     if (
@@ -252,33 +275,32 @@ def _with_levels_of(
         or (ordered and (np.diff(places) < 0).any())
     ):
         raise SchemaError(
-            f"Column {series.name!r} is a category with other levels or another order than in "
-            f"training: expected {trained!r}, got {given!r}. "
-            "Convert it with .astype(the expected dtype)."
+            f"Column {series.name!r} is a category with other levels or another order than in the "
+            f"training data: expected {trained!r}, got {given!r}. Convert it with .astype(dtype) "
+            "to the expected dtype."
         )
     return pd.CategoricalDtype([*trained.categories, *levels[places < 0]], ordered=trained.ordered)
 
 
 def _with_more_levels(given: pd.CategoricalDtype, table: pd.Series[Any]) -> pd.CategoricalDtype:
-    """A category without an order, with the training levels after its own."""
+    """An unordered category with its own levels and then those of training."""
     levels = dict.fromkeys([*given.categories, *plain(table[~is_missing(table)])])
     return pd.CategoricalDtype(list(levels))
 
 
 def _keeps_order(table: pd.Series[Any], given: pd.CategoricalDtype) -> bool:
-    """Whether a category holds all training levels, in the same order if it has one."""
+    """Whether a category has all training levels, in the same order if it is ordered."""
     places = given.categories.get_indexer(pd.Index(plain(table.dropna())))
     return bool((places >= 0).all() and (not given.ordered or (np.diff(places) > 0).all()))
 
 
 def _check_measured(series: pd.Series[Any], table: pd.Series[Any]) -> None:
     if not is_measured(series.dtype) and series.dtype.kind != "b":
-        raise _no_joint(series, table)
+        raise _no_joint_dtype(series, table)
 
 
-def _no_joint(series: pd.Series[Any], table: pd.Series[Any]) -> SchemaError:
+def _no_joint_dtype(series: pd.Series[Any], table: pd.Series[Any]) -> SchemaError:
     return SchemaError(
         f"Column {series.name!r} had dtype {table.dtype} in training but has {series.dtype} here, "
-        f"and no dtype holds both without loss. Convert it to {table.dtype} yourself, so that "
-        "any loss is your choice."
+        f"and no dtype holds both without loss. Convert it to {table.dtype} yourself."
     )

@@ -1,7 +1,7 @@
-"""One column as training showed it: its kind, its values, and what they are as codes.
+"""One column of the training data: its kind, its values and their codes.
 
 Always true: a code is the rank of a value among the sorted distinct training values, missing
-last; a value that training never held has the exact code -1.
+last; a value that is not in the training data has the exact code -1.
 """
 
 from __future__ import annotations
@@ -21,22 +21,28 @@ from .columns import Kind
 
 @dataclass(frozen=True, eq=False)
 class Feature:
-    """One column as training showed it.
+    """One column of the training data.
 
     Parameters
     ----------
     name
-        Exact column name.
-    kind
-        ``"numeric"`` or ``"categorical"``.
+        Column name.
+    kind : {"numeric", "categorical"}
+        Whether values have differences, or are only the same or different.
     immutable
-        Whether the person cannot change it.
+        Whether a person cannot change it.
     ordered
-        Whether its own order is the order of splits: numbers and ordered categories.
+        Whether its values have an order: numbers and ordered categories.
     table
-        One cell per code, in the training dtype, ascending, missing last.
+        The value of each code, in the training dtype, ascending, missing last.
     has_missing
         Whether the last code means missing.
+
+    Examples
+    --------
+    >>> feature = Feature.learn(pd.Series([36, 52, 36], name="age"), kind=None, immutable=False)
+    >>> feature.kind, feature.n_codes, feature.spread
+    ('numeric', 2, 16.0)
     """
 
     name: Hashable
@@ -48,41 +54,56 @@ class Feature:
 
     @property
     def n_codes(self) -> int:
-        """Number of distinct training values, missing included."""
+        """Number of distinct training values, including missing."""
         return len(self.table)
 
     @cached_property
     def numbers(self) -> FloatArray | None:
-        """The value of each code as float64, NaN for missing; None for a categorical feature."""
+        """Value of each code as float64, NaN for missing; None for a categorical feature."""
         return columns.as_numbers(self.table) if self.kind == "numeric" else None
 
     @cached_property
     def known(self) -> pd.Series[Any]:
-        """The table without the missing value."""
+        """The value of each code but that of missing."""
         return self.table.iloc[:-1] if self.has_missing else self.table
 
     @cached_property
     def level_codes(self) -> dict[Any, int]:
-        """The code of each known value."""
+        """Code of each value but missing."""
         return {level: code for code, level in enumerate(columns.plain(self.known))}
 
     @cached_property
     def spread(self) -> float:
-        """Training range of a numeric feature, the R_j of Gower; 0 for a categorical one."""
+        """Range of a numeric feature in training (R_j in Gower's distance); 0 if categorical."""
         if self.numbers is None or np.isnan(self.numbers).all():
             return 0.0
         return float(np.nanmax(self.numbers) - np.nanmin(self.numbers))
 
     @classmethod
     def learn(cls, series: pd.Series[Any], *, kind: Kind | None, immutable: bool) -> Feature:
-        """Feature of a training column; its kind follows the dtype unless it is given."""
+        """The feature of a training column.
+
+        Parameters
+        ----------
+        series
+            The column.
+        kind
+            Its kind; None to take it from the dtype.
+        immutable
+            Whether a person cannot change it.
+
+        Raises
+        ------
+        SchemaError
+            If the column has a dtype or values that cannot be used.
+        """
         return cls.learn_codes(series, kind=kind, immutable=immutable)[0]
 
     @classmethod
     def learn_codes(
         cls, series: pd.Series[Any], *, kind: Kind | None, immutable: bool
     ) -> tuple[Feature, Codes]:
-        """Feature of a training column, and the codes of its cells."""
+        """The feature of a training column, and the codes of its cells; see :meth:`learn`."""
         kind = columns.check_kind(series, kind)
         codes, first, has_missing = columns.code_values(series, kind)
         feature = cls(
@@ -96,16 +117,17 @@ class Feature:
         return feature, codes
 
     def place(self, exact: Codes, numbers: FloatArray | None) -> FloatArray:
-        """Where cells stand on the axis of this feature: range-scaled numbers, or exact codes."""
+        """Coordinates of cells on the axis of this feature: scaled numbers, or exact codes."""
         if numbers is None or self.spread == 0:
             return exact.astype(np.float64)
         return np.where(np.isnan(numbers), MISSING, numbers / self.spread)
 
     def encode(self, series: pd.Series[Any]) -> tuple[Codes, Codes]:
-        """Descent code and exact code of each cell of a column of this feature.
+        """Exact code and descent code of each cell.
 
-        The exact code is -1 for a value that training never held. Its descent code is that of
-        the nearest number (the lower of two), or one past the last code for an unseen level.
+        The exact code of a value that is not in the training data is -1. Its descent code, which
+        finds its way through a tree, is that of the nearest number (the lower of two), or one past
+        the last code for a level.
         """
         missing = columns.is_missing(series)
         if not missing.any():

@@ -1,12 +1,12 @@
-"""Frames of every kind: in through a door as pandas, out again as they came.
+"""Frames of every library: converted to pandas on the way in, and back on the way out.
 
-Users bring pandas frames, arrays, polars frames or pyarrow tables. Inside there is only pandas:
-data are translated once on the way in, and back on the way out. A door remembers the kind, so that
-a predictor is handed what it was trained on and people get back what they brought.
+Users pass pandas frames, arrays, polars frames or pyarrow tables; inside there is only pandas. An
+adapter remembers the library, so that the predictor gets what it was trained on and users get back
+what they passed.
 
-Always true: no cell changes its value on the way, a missing one stays missing, whole numbers stay
-whole; what cannot be translated so is an error that names the column. Narwhals and pyarrow are
-imported only for data that are neither pandas nor an array.
+Always true: no cell changes its value, missing cells stay missing, integers stay integers; what
+cannot be converted so is an error that names the column. Narwhals and pyarrow are imported only
+for data that are neither pandas nor an array.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ Library = Literal["polars", "pyarrow"]
 
 @dataclass(frozen=True, eq=False)
 class FrameAdapter:
-    """Where pandas frames come in and go out: as they are."""
+    """Converts between pandas and the user's type of frame; this one, for pandas, does nothing."""
 
     @property
     def needs_conversion(self) -> bool:
-        """Whether data of this kind are translated, and so have no dtypes of pandas."""
+        """Whether frames of this type are converted, so that their dtypes are not the user's."""
         return False
 
     def rows_for_predictor(self, frame: pd.DataFrame) -> Any:
-        """Rows for a predictor trained on this kind, its own to do with what it likes."""
+        """Rows for a predictor that was trained on this type; a copy, which it may change."""
         return frame.copy()
 
     def rows_to_native(self, frame: pd.DataFrame) -> Any:
-        """Rows of a result in this kind; labels are kept where it has any."""
+        """Rows of data in the user's type; the index is kept if the type has one."""
         return frame
 
     def table_to_native(self, frame: pd.DataFrame) -> Any:
-        """A table about rows in this kind; labels become columns where it has none."""
+        """A table of results in the user's type; an index becomes columns if it has none."""
         return frame
 
 
@@ -54,33 +54,33 @@ PANDAS_ADAPTER = FrameAdapter()
 
 @dataclass(frozen=True, eq=False)
 class ArrayAdapter(FrameAdapter):
-    """Where arrays come in. What goes out are frames, but for the predictor.
+    """For arrays: the predictor gets arrays, users get pandas frames.
 
     Parameters
     ----------
     named
-        Whether the user named the columns; otherwise they are x0, x1, ….
+        Whether the user named the columns; otherwise they are x0, x1, ...
     """
 
     named: bool = False
 
     def rows_for_predictor(self, frame: pd.DataFrame) -> Any:
-        """Rows as an array."""
+        """Rows as an array, for a predictor that was trained on one."""
         return frame.to_numpy(copy=True)
 
 
 @dataclass(frozen=True, eq=False)
 class ArrowAdapter(FrameAdapter):
-    """Where polars and pyarrow come in and go out, by way of Arrow.
+    """For polars frames and pyarrow tables, which are converted by way of Arrow.
 
     Parameters
     ----------
-    library
-        Whose frames these are.
+    library : {"polars", "pyarrow"}
+        Library of the user's frames.
     schema
-        The columns as Arrow tells them; what Arrow cannot tell is in the fields' metadata.
+        Arrow schema of the user's columns.
     dtypes
-        What each column is inside, by name.
+        Dtype of each column in pandas, by name.
     """
 
     library: Library
@@ -89,21 +89,21 @@ class ArrowAdapter(FrameAdapter):
 
     @property
     def needs_conversion(self) -> bool:
-        """True: inside, the columns have dtypes that their owner never chose."""
+        """True: in pandas, the columns have dtypes that the user did not choose."""
         return True
 
     def rows_for_predictor(self, frame: pd.DataFrame) -> Any:
-        """Rows in this kind."""
+        """Rows in the user's type."""
         return self.rows_to_native(frame)
 
     def rows_to_native(self, frame: pd.DataFrame) -> Any:
-        """Rows in this kind, each column in the type it came in wherever it was not widened."""
+        """Rows in the user's type; each column has its own type unless it had to be widened."""
         import pyarrow as pa
 
         fields, arrays = [], []
         for name, column in frame.items():
             field = self.schema.field(name)
-            if pa.types.is_null(field.type) or not _is_still(column.dtype, self.dtypes[name]):
+            if pa.types.is_null(field.type) or not _is_unchanged(column.dtype, self.dtypes[name]):
                 arrays.append(pa.array(column, from_pandas=True))
                 field = pa.field(name, arrays[-1].type)
             elif pa.types.is_dictionary(field.type):
@@ -113,21 +113,21 @@ class ArrowAdapter(FrameAdapter):
                 arrays.append(pa.array(column, from_pandas=True).cast(field.type))
             fields.append(field)
         schema = pa.schema(fields, metadata=self.schema.metadata)
-        return self._native(pa.Table.from_arrays(arrays, schema=schema))
+        return self._from_arrow(pa.Table.from_arrays(arrays, schema=schema))
 
     def table_to_native(self, frame: pd.DataFrame) -> Any:
-        """A table in this kind; cells of mixed types become texts, since a column has one type."""
+        """A table in the user's type; columns of mixed types become strings."""
         import pyarrow as pa
 
         labelled = frame.reset_index() if any(frame.index.names) else frame
         arrays = {}
         for name, column in labelled.items():
             mixed = is_object_dtype(column.dtype)
-            told = column.map(_text, "ignore") if mixed else column
-            arrays[name] = pa.array(told, pa.string() if mixed else None, from_pandas=True)
-        return self._native(pa.table(arrays))
+            cells = column.map(_to_text, "ignore") if mixed else column
+            arrays[name] = pa.array(cells, pa.string() if mixed else None, from_pandas=True)
+        return self._from_arrow(pa.table(arrays))
 
-    def _native(self, table: pa.Table) -> Any:
+    def _from_arrow(self, table: pa.Table) -> Any:
         import narwhals as nw
 
         return nw.from_arrow(table, backend=self.library).to_native()
@@ -136,14 +136,36 @@ class ArrowAdapter(FrameAdapter):
 def read_frame(
     data: Any, names: Sequence[Hashable] | None = None
 ) -> tuple[pd.DataFrame, FrameAdapter]:
-    """The data as a pandas frame, and the door by which their kind goes out again.
+    """The data as a pandas frame, and the adapter that converts frames back.
 
     Parameters
     ----------
     data
         A pandas or polars frame, a pyarrow table or a 2-D array.
     names
-        Names for the columns of an array; x0, x1, … if there are none.
+        Names for the columns of an array; x0, x1, ... if None.
+
+    Returns
+    -------
+    frame : pandas.DataFrame
+        The data; the frame itself if it is pandas.
+    adapter : FrameAdapter
+        Converts frames back to the type of the data.
+
+    Raises
+    ------
+    SchemaError
+        If the data are none of these, or have columns that cannot be used.
+    MissingExtraError
+        If reading them needs a library that is not installed.
+
+    Examples
+    --------
+    >>> frame, adapter = read_frame(np.array([[1.0, 2.0]]))
+    >>> list(frame.columns)
+    ['x0', 'x1']
+    >>> adapter.rows_for_predictor(frame)
+    array([[1., 2.]])
     """
     if isinstance(data, pd.DataFrame):
         _check_column_names(data)
@@ -153,19 +175,19 @@ def read_frame(
     if isinstance(data, pd.Series):
         raise SchemaError(
             "Expected a pandas DataFrame with one row per person, got a Series. "
-            "Take one person out of a frame with double brackets: frame.iloc[[0]]."
+            "Select one person with double brackets: frame.iloc[[0]]."
         )
     return _read_by_arrow(data)
 
 
 def check_feature_names(names: Any, data: Any) -> list[Hashable] | None:
-    """Names for the columns of an array, or None."""
+    """The user's names for the columns of an array, checked; None if there are none."""
     if names is None:
         return None
     if not isinstance(data, np.ndarray):
         raise SchemaError(
-            "feature_names are for arrays, but the data are a "
-            f"{type(data).__name__} and have names of their own. Leave feature_names out."
+            "feature_names is only for arrays, but the data are a "
+            f"{type(data).__name__} with names of its own. Leave feature_names out."
         )
     listed = (Sequence, pd.Index, pd.Series, np.ndarray)
     if isinstance(names, (str, bytes)) or not isinstance(names, listed):
@@ -177,13 +199,13 @@ def _name_columns(data: np.ndarray, names: Sequence[Hashable] | None) -> pd.Data
     if data.ndim != 2:
         raise SchemaError(
             f"Expected a 2-D array with one row per person, got shape {data.shape}. Reshape your "
-            "data: .reshape(1, -1) makes one person, .reshape(-1, 1) one feature."
+            "data: .reshape(1, -1) makes one row, .reshape(-1, 1) one column."
         )
     n_columns = data.shape[1]
     if names is not None and len(names) != n_columns:
         raise SchemaError(
             f"The array has {n_columns} columns, but there are {len(names)} names for them: "
-            f"{list(names)!r}. Pass an array with exactly these columns, in this order."
+            f"{list(names)!r}. Pass one name per column, in their order."
         )
     frame = pd.DataFrame(data, columns=[f"x{j}" for j in range(n_columns)])
     frame = frame.infer_objects() if data.dtype == object else frame
@@ -194,24 +216,24 @@ def _name_columns(data: np.ndarray, names: Sequence[Hashable] | None) -> pd.Data
 
 
 def _read_by_arrow(data: Any) -> tuple[pd.DataFrame, ArrowAdapter]:
-    """A frame of another library, column by column."""
-    frame, types = _read(data)
+    """A frame of another library as pandas, column by column."""
+    frame, types = _read_by_narwhals(data)
     kinds = _check_types(types)
     table = frame.to_arrow().combine_chunks()
     cells = {
-        field.name: _inside(table.column(field.name), field, kinds[field.name])
+        field.name: _to_pandas(table.column(field.name), field, kinds[field.name])
         for field in table.schema
     }
-    inside = pd.DataFrame(cells, index=pd.RangeIndex(table.num_rows))
+    converted = pd.DataFrame(cells, index=pd.RangeIndex(table.num_rows))
     adapter = ArrowAdapter(
         library=frame.implementation.value,
         schema=table.schema,
-        dtypes={name: column.dtype for name, column in inside.items()},
+        dtypes={name: column.dtype for name, column in converted.items()},
     )
-    return inside, adapter
+    return converted, adapter
 
 
-def _read(data: Any) -> tuple[Any, Any]:
+def _read_by_narwhals(data: Any) -> tuple[Any, Any]:
     """A narwhals frame with all its rows, and its schema."""
     try:
         import narwhals as nw
@@ -221,10 +243,10 @@ def _read(data: Any) -> tuple[Any, Any]:
             raise _no_frame(data) from None
         raise MissingExtraError(
             f"To read a {_type_name(data)}, {error.name} must be installed: "
-            'pip install "mcce[frames]". Or convert it yourself with .to_pandas().'
+            'pip install "mcce[frames]". Or convert the data with .to_pandas().'
         ) from error
     if isinstance(data, (nw.DataFrame, nw.LazyFrame, nw.Series)):
-        raise SchemaError("Got a narwhals wrapper. Pass what it wraps: .to_native().")
+        raise SchemaError("Got a narwhals frame. Pass the frame that it wraps: .to_native().")
     try:
         frame = nw.from_native(data, pass_through=True, allow_series=True)
         types = frame.schema if isinstance(frame, nw.DataFrame) else {}
@@ -234,29 +256,29 @@ def _read(data: Any) -> tuple[Any, Any]:
         ) from error
     if isinstance(frame, nw.LazyFrame):
         raise SchemaError(
-            f"Got a {_type_name(data)}, whose rows are not computed yet. Compute them first: "
-            ".collect() in polars, .to_arrow_table() in DuckDB."
+            f"Got a {_type_name(data)}, whose rows are not computed yet. Compute them first with "
+            ".collect() in polars or .to_arrow_table() in DuckDB."
         )
     if isinstance(frame, nw.Series):
         raise SchemaError(
             f"Expected a frame with one row per person, got a {_type_name(data)}. "
-            "Take one person out of a frame with a slice: frame[:1]."
+            "Select one person with a slice: frame[:1]."
         )
     if not isinstance(frame, nw.DataFrame):
         raise _no_frame(data)
     if frame.implementation.value not in get_args(Library):
         raise SchemaError(
-            f"Got a {_type_name(data)}, which would not come back as it was. Convert it to a "
-            "pandas frame, a polars frame or a pyarrow table."
+            f"Got a {_type_name(data)}, which is not supported. Convert it to a pandas frame, a "
+            "polars frame or a pyarrow table."
         )
     return frame, types
 
 
 def _check_types(types: Any) -> dict[str, str]:
-    """The type of each column in the words of narwhals, if all are ones we know."""
+    """Narwhals' name for the type of each column; raises for a type that cannot be used."""
     import narwhals as nw
 
-    # Null, which narwhals does not know, is looked at again as Arrow.
+    # Narwhals calls Null unknown; _arrow_dtype checks it again.
     levels = (nw.Boolean, nw.String, nw.Categorical, nw.Enum, nw.Unknown)
     numbers = (nw.Float32, nw.Float64, nw.Date, nw.Datetime, nw.Duration)
     for name, type_ in types.items():
@@ -266,15 +288,15 @@ def _check_types(types: Any) -> dict[str, str]:
     return {name: str(type_) for name, type_ in types.items()}
 
 
-def _inside(column: pa.ChunkedArray, field: pa.Field, kind: str) -> pd.Series[Any]:
-    """A column as pandas holds it without loss: in Arrow's own dtypes, or as a category."""
+def _to_pandas(column: pa.ChunkedArray, field: pa.Field, kind: str) -> pd.Series[Any]:
+    """A column in a dtype of pandas that loses nothing: an Arrow dtype or a category."""
     import pyarrow as pa
 
     if pa.types.is_null(field.type):
         return pd.Series([None] * len(column), dtype=object)
     if pa.types.is_dictionary(field.type):
         _arrow_dtype(field.type.value_type, field.name, kind)
-        # Only lately does Arrow hear from polars that the levels of an Enum are in order.
+        # Older versions of polars do not tell Arrow that the levels of an Enum are ordered.
         ordered = field.type.ordered or kind.startswith("Enum")
         return _as_category(column.unify_dictionaries().combine_chunks(), field, ordered)
     dtype = _arrow_dtype(field.type, field.name, kind)
@@ -286,20 +308,20 @@ def _inside(column: pa.ChunkedArray, field: pa.Field, kind: str) -> pd.Series[An
 
 
 def _as_category(column: pa.DictionaryArray, field: pa.Field, ordered: bool) -> pd.Series[Any]:
-    """A column of levels, those that no row has included."""
+    """A dictionary column as a category, with the levels that no row has."""
     numbers = column.indices.cast("int64").fill_null(-1).to_numpy()
     try:
         cells = pd.Categorical.from_codes(numbers, column.dictionary.to_pandas(), ordered=ordered)
     except ValueError as error:
         raise SchemaError(
-            f"Column {field.name!r} has type {field.type}, whose levels cannot be told apart: "
-            f"{error}. Encode it anew from its values."
+            f"Column {field.name!r} has type {field.type}, whose levels are not unique: {error}. "
+            "Encode it again from its values."
         ) from error
     return pd.Series(cells)
 
 
 def _as_dictionary(column: pd.Series[Any], type_: pa.DictionaryType) -> pa.DictionaryArray:
-    """A category in a type of Arrow's, or in one with more room if its levels are too many."""
+    """A category in an Arrow type, with a wider index if it has too many levels."""
     import pyarrow as pa
 
     numbers = column.cat.codes.to_numpy()
@@ -312,7 +334,7 @@ def _as_dictionary(column: pd.Series[Any], type_: pa.DictionaryType) -> pa.Dicti
 
 
 def _arrow_dtype(type_: pa.DataType, name: str, kind: str) -> pd.ArrowDtype:
-    """The dtype of Arrow's cells inside; views of strings are strings, which pandas can read."""
+    """The pandas dtype of an Arrow type; string views, which pandas cannot read, are strings."""
     from pyarrow import types
 
     if types.is_string_view(type_):
@@ -327,10 +349,11 @@ def _arrow_dtype(type_: pa.DataType, name: str, kind: str) -> pd.ArrowDtype:
     return pd.ArrowDtype(type_)
 
 
-def _is_still(dtype: Any, came_as: Any) -> bool:
-    """Whether a column is what it was when it came in; levels may have joined a category."""
-    categories = isinstance(dtype, pd.CategoricalDtype) and isinstance(came_as, pd.CategoricalDtype)
-    return bool(dtype == came_as) or (categories and not dtype.ordered and not came_as.ordered)
+def _is_unchanged(dtype: Any, original: Any) -> bool:
+    """Whether a column has its original dtype; an unordered category may have more levels."""
+    if isinstance(dtype, pd.CategoricalDtype) and isinstance(original, pd.CategoricalDtype):
+        return bool(dtype == original) or not (dtype.ordered or original.ordered)
+    return bool(dtype == original)
 
 
 def _check_column_names(frame: pd.DataFrame) -> None:
@@ -347,11 +370,11 @@ def _check_column_names(frame: pd.DataFrame) -> None:
         )
     if frame.columns.hasnans:
         raise SchemaError(
-            f"Every column needs a name, but one is missing among {list(frame.columns)!r}."
+            f"Every column needs a name, but one of {list(frame.columns)!r} is missing."
         )
 
 
-def _text(cell: Any) -> str:
+def _to_text(cell: Any) -> str:
     return cell if isinstance(cell, str) else str(cell)
 
 

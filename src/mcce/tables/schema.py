@@ -1,11 +1,11 @@
-"""The columns: who they are, who is immutable, and the door between frames and codes.
+"""The columns of the training data, and the conversion between frames and codes.
 
 Paper, start of section "Generating counterfactual explanations": mutable and immutable features.
-A frame becomes codes once when it comes in and becomes a frame again once when it goes out.
+A frame is encoded once on the way in, and decoded once on the way out.
 
 Always true: a code is the rank of a value among the sorted distinct training values, missing
-last; a cell that does not change is taken from the factual's own frame, never decoded; frames
-come back with their columns, order, dtypes and labels; inputs are never changed.
+last; a cell that does not change is taken from the factual's own frame, never decoded; results
+have the columns, order, dtypes and index of the factuals; inputs are never changed.
 """
 
 from __future__ import annotations
@@ -26,13 +26,20 @@ from .dtypes import align_dtype, choose_dtypes, to_dtype
 from .features import Feature
 from .frames import PANDAS_ADAPTER, ArrayAdapter, FrameAdapter, check_feature_names, read_frame
 
-# In place of a code: the person's own cell.
+# Instead of a code: the factual's own cell.
 OWN = -1
 
 
 @dataclass(frozen=True, eq=False)
 class Schema:
-    """All columns in order.
+    """The columns of the training data, in order.
+
+    Parameters
+    ----------
+    features
+        The columns.
+    adapter
+        Converts frames to the type of the training data.
 
     Examples
     --------
@@ -56,7 +63,27 @@ class Schema:
         immutable: Sequence[Hashable] | None = None,
         kinds: Mapping[Hashable, Kind] | None = None,
     ) -> Schema:
-        """Schema of training data; see :meth:`learn_rows`."""
+        """The schema of training data.
+
+        Parameters
+        ----------
+        data
+            A frame, or a 2-D array, whose columns are then called x0, x1, ...
+        immutable
+            Names of the columns that cannot change.
+        kinds
+            ``"numeric"`` or ``"categorical"`` by column name, if the dtype is misleading.
+
+        Returns
+        -------
+        Schema
+            The schema.
+
+        Raises
+        ------
+        SchemaError
+            If the data, ``immutable`` or ``kinds`` cannot be used.
+        """
         return cls.learn_rows(data, immutable=immutable, kinds=kinds).schema
 
     @classmethod
@@ -68,18 +95,28 @@ class Schema:
         kinds: Mapping[Hashable, Kind] | None = None,
         feature_names: Sequence[Hashable] | None = None,
     ) -> EncodedRows:
-        """Training data as rows with their own schema.
+        """Training data, encoded with their own schema.
 
         Parameters
         ----------
         data
-            A frame, or a 2-D array whose columns are then called x0, x1, … unless named.
+            A frame, or a 2-D array, whose columns are then called x0, x1, ... unless named.
         immutable
-            Exact names of the columns that must not change.
+            Names of the columns that cannot change.
         kinds
-            Kinds by exact name where the dtype would mislead, e.g. ``{"zip": "categorical"}``.
+            ``"numeric"`` or ``"categorical"`` by column name, if the dtype is misleading.
         feature_names
             Names for the columns of an array, in order.
+
+        Returns
+        -------
+        EncodedRows
+            The rows; their schema is ``rows.schema``.
+
+        Raises
+        ------
+        SchemaError
+            If the data, ``immutable``, ``kinds`` or ``feature_names`` cannot be used.
         """
         frame, adapter = read_frame(data, check_feature_names(feature_names, data))
         fixed = columns.check_names(immutable, frame, "immutable")
@@ -92,7 +129,7 @@ class Schema:
             )
         if len(fixed) == frame.shape[1]:
             raise SchemaError(
-                f"All {frame.shape[1]} columns are immutable, so nothing could change. "
+                f"All {frame.shape[1]} columns are immutable, so nothing can change. "
                 "Leave at least one column out of immutable."
             )
         learned = [
@@ -125,7 +162,7 @@ class Schema:
 
     @cached_property
     def is_level(self) -> BoolArray:
-        """Features whose differences are 0 or 1: categorical and constant ones."""
+        """Whether the differences of a feature are 0 or 1: categorical and constant ones."""
         return np.array([feature.spread == 0 for feature in self.features])
 
     @cached_property
@@ -134,14 +171,30 @@ class Schema:
         return np.array([self.features[position].spread for position in self.mutable])
 
     def encode(self, data: Any) -> EncodedRows:
-        """Rows of data with these columns, in any order, as codes."""
+        """Data with these columns, in any order, as codes.
+
+        Parameters
+        ----------
+        data
+            A frame of any supported type, or a 2-D array.
+
+        Returns
+        -------
+        EncodedRows
+            The rows.
+
+        Raises
+        ------
+        SchemaError
+            If the data have other columns, or values that do not fit the training data.
+        """
         named = isinstance(self.adapter, ArrayAdapter) and self.adapter.named
         given, adapter = read_frame(data, self.names if named else None)
-        translated = adapter.needs_conversion or self.adapter.needs_conversion
+        converted = adapter.needs_conversion or self.adapter.needs_conversion
         self._check_names(given, adapter)
         frame = given.reset_index(drop=True)
-        came = dict(frame.items())
-        own = [came[name] for name in self.names]
+        by_name = dict(frame.items())
+        own = [by_name[name] for name in self.names]
         cells = [
             align_dtype(series, feature.table, feature.kind)
             for series, feature in zip(own, self.features, strict=True)
@@ -150,23 +203,25 @@ class Schema:
         descent = np.empty_like(exact)
         for position, (feature, series) in enumerate(zip(self.features, cells, strict=True)):
             exact[position], descent[position] = feature.encode(series)
-        held = [
+        chosen = [
             choose_dtypes(
-                series, cell, feature.table, immutable=feature.immutable, translated=translated
+                series, cell, feature.table, immutable=feature.immutable, converted=converted
             )
             for series, cell, feature in zip(own, cells, self.features, strict=True)
         ]
-        if any(ours is not theirs for (ours, _), theirs in zip(held, came.values(), strict=True)):
-            place = {name: at for at, name in enumerate(came)}
-            given_columns = given.columns.take([place[name] for name in self.names])
-            frame = columns.assemble([column for column, _ in held], given_columns)
-        dtypes = [dtype for _, dtype in held]
-        # One array is both if training held every value.
+        if any(
+            ours is not theirs for (ours, _), theirs in zip(chosen, by_name.values(), strict=True)
+        ):
+            position_of = {name: at for at, name in enumerate(by_name)}
+            names = given.columns.take([position_of[name] for name in self.names])
+            frame = columns.assemble([column for column, _ in chosen], names)
+        dtypes = [dtype for _, dtype in chosen]
+        # One array serves as both if every value is in the training data.
         descent = exact if (exact >= 0).all() else descent
         return EncodedRows(self, frame, given.index, given.columns, exact, descent, adapter, dtypes)
 
     def _check_names(self, frame: pd.DataFrame, adapter: FrameAdapter) -> None:
-        """The same columns as in training, in any order."""
+        """Raise unless the columns are those of the training data, in any order."""
         trained, given = set(self.names), set(frame.columns)
         missing = [name for name in self.names if name not in given]
         extra = [name for name in frame.columns if name not in trained]
@@ -178,31 +233,31 @@ class Schema:
                 f"Pass a frame with the columns {self.names!r}."
             )
         raise SchemaError(
-            f"The columns are not those of the training data: missing {missing!r}, "
+            f"The columns differ from those of the training data: missing {missing!r}, "
             f"extra {extra!r}. Pass exactly the columns {self.names!r}, in any order."
         )
 
 
 @dataclass(frozen=True, eq=False)
 class EncodedRows:
-    """Rows of data on our side of the door.
+    """Rows of data, encoded.
 
     Parameters
     ----------
     schema
         What the codes mean.
     frame
-        The rows themselves, columns in schema order, rows numbered from 0.
+        The rows, columns in schema order, numbered from 0.
     labels
-        The index the rows came with.
+        The index of the user's frame.
     given_columns
-        The columns as they came, in their own order.
+        The columns of the user's frame, in its order.
     exact, descent : (n_features, n_rows)
         Codes; see :meth:`Feature.encode`.
-    door
-        By which the rows came in.
+    adapter
+        Converts frames back to the user's type.
     dtypes
-        In which the columns go out again, in schema order.
+        The dtypes in which columns are returned, in schema order.
     """
 
     schema: Schema
@@ -216,7 +271,7 @@ class EncodedRows:
 
     @classmethod
     def from_codes(cls, schema: Schema, codes: Codes) -> EncodedRows:
-        """Rows of training values, given by their codes."""
+        """Rows of training values, from their codes."""
         pairs = zip(schema.features, codes, strict=True)
         cells = [columns.unwrapped(feature.table).take(row) for feature, row in pairs]
         frame = columns.assemble(cells, pd.Index(schema.names, dtype=object))
@@ -227,7 +282,7 @@ class EncodedRows:
         return len(self.frame)
 
     def take(self, places: IntArray) -> EncodedRows:
-        """Some of the rows."""
+        """The rows at some positions."""
         return replace(
             self,
             frame=self.frame.take(places).reset_index(drop=True),
@@ -251,17 +306,17 @@ class EncodedRows:
             group = np.unique(pairs, return_inverse=True)[1]
         return group
 
-    def own(self, position: int, people: IntArray) -> pd.Series[Any]:
-        """Some people's own cells."""
-        return pd.Series(self._cells[position].take(people))
+    def own(self, position: int, factuals: IntArray) -> pd.Series[Any]:
+        """Own cells of some factuals in one column."""
+        return pd.Series(self._cells[position].take(factuals))
 
-    def own_numbers(self, people: IntArray) -> FloatArray:
-        """Own values of some people's mutable features, NaN for missing and categorical ones."""
-        values = np.full((self.schema.mutable.size, people.size), np.nan)
+    def own_numbers(self, factuals: IntArray) -> FloatArray:
+        """Own mutable values of some factuals, NaN for missing and categorical ones."""
+        values = np.full((self.schema.mutable.size, factuals.size), np.nan)
         for row, position in enumerate(self.schema.mutable):
             if self.schema.features[position].kind == "numeric":
                 table = self.schema.features[position].table
-                values[row] = columns.as_numbers(self.own(position, people), table.dtype)
+                values[row] = columns.as_numbers(self.own(position, factuals), table.dtype)
         return values
 
     @cached_property
@@ -273,18 +328,18 @@ class EncodedRows:
 
     @cached_property
     def unseen(self) -> BoolArray:
-        """Cells whose value training never held, shape (n_features, n_rows)."""
+        """Whether a cell's value is not in the training data, shape (n_features, n_rows)."""
         return self.exact < 0
 
     @cached_property
     def tables(self) -> list[pd.Series[Any]]:
-        """The value of each code of each mutable feature, in the dtypes of these rows."""
+        """Value of each code of each mutable feature, in the dtypes of these rows."""
         features = [self.schema.features[position] for position in self.schema.mutable]
         dtypes = self.frame.dtypes.iloc[self.schema.mutable]
         return [to_dtype(f.table, dtype) for f, dtype in zip(features, dtypes, strict=True)]
 
     def as_given(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """A frame in schema order with its columns in the order and dtypes of these rows."""
+        """A frame in schema order, with the column order and dtypes of the user's frame."""
         if self.dtypes != list(frame.dtypes):
             pairs = zip(frame.items(), self.dtypes, strict=True)
             own = [to_dtype(cells, dtype) for (_, cells), dtype in pairs]
@@ -295,16 +350,21 @@ class EncodedRows:
     def compose(
         self, owner: IntArray, codes: Codes, tables: Sequence[pd.Series[Any]]
     ) -> pd.DataFrame:
-        """Frame of candidates: the owner's own cells, except where they change.
+        """A frame of candidates: the factual's own cells, except where they change.
 
         Parameters
         ----------
         owner : (n_candidates,)
             Row that each candidate belongs to.
         codes : (n_mutable, n_candidates)
-            Codes of the mutable features, each indexing its table; ``OWN`` for the owner's cell.
+            Codes of the mutable features, each indexing its table; ``OWN`` keeps the own cell.
         tables
-            The value of each code, one table per mutable feature, in the dtypes of these rows.
+            Value of each code, one table per mutable feature, in the dtypes of these rows.
+
+        Returns
+        -------
+        pandas.DataFrame
+            The candidates, columns in schema order.
         """
         if not owner.size:
             return self.frame.iloc[:0]
@@ -319,11 +379,11 @@ class EncodedRows:
 
     @cached_property
     def _cells(self) -> list[Any]:
-        """The columns as arrays, plain ones where pandas only wraps them."""
+        """The columns as arrays."""
         return [columns.unwrapped(column) for _, column in self.frame.items()]
 
     def _pools(self, tables: Sequence[pd.Series[Any]]) -> list[Any]:
-        """Per mutable feature all cells a row may be made of: people's own, then the table."""
+        """All cells that a mutable feature may have: those of the factuals, then its table."""
         return self._training_pools if tables is self.tables else self._pool(tables)
 
     @cached_property
