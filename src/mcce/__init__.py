@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from .version import __version__
 
 if TYPE_CHECKING:
-    from . import constraints, datasets, metrics, predictors
+    from . import constraints, datasets, metrics, predictors, protocols, testing
     from .counterfactuals import Counterfactuals
     from .distances import Gower
     from .errors import (
@@ -61,6 +61,8 @@ __all__ = [
     "load",
     "metrics",
     "predictors",
+    "protocols",
+    "testing",
 ]
 
 # The module of each name above; a test compares them with the imports for type checkers.
@@ -86,7 +88,7 @@ _MODULES = {
     "TreeChain": "model",
     "load": "loading",
 }
-_SUBMODULES = ("constraints", "datasets", "metrics", "predictors")
+_SUBMODULES = ("constraints", "datasets", "metrics", "predictors", "protocols", "testing")
 
 
 def __getattr__(name: str) -> Any:
