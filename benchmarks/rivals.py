@@ -29,11 +29,12 @@ from mcce.experiments.case import Case
 from mcce.experiments.predictors import Floats
 from mcce.kernels import BoolArray, Codes, IntArray, WordArray
 from mcce.protocols import Capabilities
+from mcce.search.config import SearchName
 from mcce.tables.schema import EncodedRows
 from measure import cpu
 from predictors import N_EPOCHS
 
-SEARCHES = ("paper", "sparse", "balanced", "plausible", "near", "fast")
+SEARCHES: tuple[SearchName, ...] = ("paper", "sparse", "balanced", "plausible", "near", "fast")
 # A search is timed at most so often, and not again after so many seconds in total.
 MOST_TIMINGS = 3
 SECONDS_FOR_MORE = 2.0
@@ -81,7 +82,7 @@ def ours(
     factuals: pd.DataFrame,
     seed: int,
     *,
-    search: str,
+    search: SearchName,
     generator: Any = "trees",
 ) -> ContenderResult:
     """Our explainer with one of its searches."""
