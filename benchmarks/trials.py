@@ -109,7 +109,7 @@ def evaluate(
     ],
     n_factuals: int = N_FACTUALS,
 ) -> dict[str, float]:
-    """Measures of a contender, printed in one line beside NICE's."""
+    """Measures of a contender, printed in one line next to NICE's."""
     trial = load_trial(name, seed, n_factuals)
     if trial is None:
         raise FileNotFoundError(f"The data of {name} are missing in ../shared.")

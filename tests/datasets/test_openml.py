@@ -111,8 +111,8 @@ def test_without_internet_the_error_says_which_file_to_put_where(openml, failure
 
     with pytest.raises(DatasetError, match=r"OpenML 1590") as caught:
         load("adult")
-    for told in ("adult.csv.gz or adult.csv", "folder=", "MCCE_DATA", "10.24432/C5XW20"):
-        assert told in str(caught.value)
+    for expected in ("adult.csv.gz or adult.csv", "folder=", "MCCE_DATA", "10.24432/C5XW20"):
+        assert expected in str(caught.value)
 
 
 def test_the_error_says_which_folder_was_looked_in_before(openml, tmp_path, monkeypatch):

@@ -1,4 +1,4 @@
-"""The paper's data sets themselves, where they lie beside the checkout."""
+"""The paper's data sets themselves, if they are next to the checkout."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ SELECTIONS = [(name, rows) for name in NAMES for rows in card(name)["selections"
 def test_a_form_has_the_rows_features_and_levels_of_its_card(data_folder, name, form):
     data = load(name, form=form, folder=data_folder)
 
-    told = data.card["forms"][form]
-    assert data.features.shape[1] == told["features"]
-    assert len(data.features) == data.card["selections"][told["rows"]]["rows"]
+    expected = data.card["forms"][form]
+    assert data.features.shape[1] == expected["features"]
+    assert len(data.features) == data.card["selections"][expected["rows"]]["rows"]
     assert data.features.index.equals(data.target.index)
-    assert data.immutable == told["immutable"]
+    assert data.immutable == expected["immutable"]
     n_levels = {data.features[c].nunique() for c in data.features.select_dtypes("category")}
     assert form != "paper" or n_levels <= {2}
 

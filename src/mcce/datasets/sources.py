@@ -49,7 +49,7 @@ def find(of: Mapping[str, Any], folder: str | os.PathLike[str] | None) -> Source
 
 
 def listed_rows(of: Mapping[str, Any], source: Source, n_rows: int) -> list[int]:
-    """Row numbers that a file beside the table lists, from 0."""
+    """Row numbers, from 0, listed in a file next to the table."""
     file = of["quarter_file"]
     if source.folder is None:
         raise DatasetError(

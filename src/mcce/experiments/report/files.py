@@ -103,10 +103,10 @@ def to_markdown(table: pd.DataFrame) -> str:
 def _cells(table: pd.DataFrame, name: str) -> list[str]:
     """A column as text, with its standard deviations."""
     cells = [_cell(value) for value in table[name]]
-    beside = f"{name}_sd"
-    if beside not in table.columns:
+    sd_name = f"{name}_sd"
+    if sd_name not in table.columns:
         return cells
-    spreads = [_cell(value) for value in table[beside]]
+    spreads = [_cell(value) for value in table[sd_name]]
     both = zip(cells, spreads, strict=True)
     return [f"{cell} ({spread})" if spread else cell for cell, spread in both]
 
