@@ -1,4 +1,4 @@
-"""Candidates: what step 2 hands to step 3 for one block of people, and what is chosen from it.
+"""Candidates: what step 2 hands to step 3 for one block of people, and rows selected from it.
 
 Between the paper's sections "Generation" and "Post-processing": the data sets D_h of a block.
 People with equal immutable values form a group and share their draws. Immutable features are not
@@ -31,7 +31,12 @@ class Draws:
         Codes of the mutable features.
     tables
         The value of each code, one table per mutable feature, ascending, missing last. None: the
-        values that training held. A generator that invents values gives its own.
+        training values. A generator that invents values gives its own.
+
+    Examples
+    --------
+    >>> Draws(np.zeros((2, 3, 4), dtype=np.int32)).codes.shape
+    (2, 3, 4)
     """
 
     codes: Codes
@@ -40,7 +45,7 @@ class Draws:
 
 @dataclass(frozen=True, eq=False)
 class Candidates:
-    """The draws of a block of people, with all that is needed to compare them.
+    """The draws of a block of people, ready to be compared with them.
 
     Parameters
     ----------
@@ -88,15 +93,15 @@ class Candidates:
 
 @dataclass(frozen=True, eq=False)
 class CandidateRows:
-    """Candidates out of any blocks, written out as a frame when somebody asks for it.
+    """Candidates selected from any blocks; the frame is built when it is first used.
 
     Parameters
     ----------
     rows
         All factuals.
-    owner : (n_chosen,)
-        Position of each one's person among the factuals.
-    codes : (n_mutable, n_chosen)
+    owner : (n_rows,)
+        Position of each row's person among the factuals.
+    codes : (n_mutable, n_rows)
         Codes of the mutable features, ``OWN`` where the cell is the person's own.
     tables
         The value of each code, one table per mutable feature, in the dtypes of ``rows``.
@@ -113,15 +118,15 @@ class CandidateRows:
         return self.rows.compose(self.owner, self.codes, self.tables)
 
     def training_codes(self) -> Codes:
-        """The codes in the training values; they mean nothing where the cell is the own one."""
+        """The codes in the training values; arbitrary where the cell is the person's own."""
         return _training_codes(self.rows, self.tables, self.codes)
 
     def take(self, places: IntArray | BoolArray) -> CandidateRows:
-        """Those at the given places."""
+        """The rows at the given places."""
         return replace(self, owner=self.owner[places], codes=self.codes[:, places])
 
     def compacted(self) -> CandidateRows:
-        """The same, holding on to no more of a generator's own values than are used."""
+        """The same rows, with only those values of a generator's own tables that are used."""
         if self.tables is self.rows.tables:
             return self
         changed = self.codes != OWN
@@ -132,7 +137,7 @@ class CandidateRows:
 
     @classmethod
     def join(cls, rows: EncodedRows, parts: Sequence[CandidateRows]) -> CandidateRows:
-        """All as one; tables that are not those of training come one after the other."""
+        """All parts as one; tables other than those of training are concatenated."""
         owner = np.concatenate([np.empty(0, dtype=np.int64), *(part.owner for part in parts)])
         if all(part.tables is rows.tables for part in parts):
             none = np.empty((rows.schema.mutable.size, 0), dtype=np.int32)
@@ -197,7 +202,7 @@ def pair_rows(rows: EncodedRows, people: IntArray, frame: pd.DataFrame, n_draws:
 
 
 class Lookup:
-    """Candidates out of any blocks as trees and distances read them.
+    """Selected candidates in the encodings that trees and distances use.
 
     Parameters
     ----------
@@ -225,7 +230,7 @@ class Lookup:
             self._points.append(feature.place(exact, numbers))
 
     def descent(self, owner: IntArray, codes: Codes) -> Codes:
-        """Descent codes of all features, shape (n_features, n_chosen)."""
+        """Descent codes of all features, shape (n_features, n_rows)."""
         cells = self.rows.descent[:, owner]
         for position, table, drawn in zip(self._mutable, self._descent, codes, strict=True):
             changed = drawn != OWN
@@ -233,7 +238,7 @@ class Lookup:
         return cells
 
     def points(self, owner: IntArray, codes: Codes) -> FloatArray:
-        """Points in the space of all features, shape (n_chosen, n_features)."""
+        """Points in the space of all features, shape (n_rows, n_features)."""
         cells = self.rows.points[owner]
         for position, table, drawn in zip(self._mutable, self._points, codes, strict=True):
             changed = drawn != OWN

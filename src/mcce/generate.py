@@ -37,8 +37,8 @@ from .tables.dtypes import cast_like
 from .tables.features import Feature
 from .tables.schema import EncodedRows
 
-# Rough bytes for one candidate of one person while it is compared and ordered, and for each of its
-# codes, which people of a group share.
+# Approximate memory of one candidate of one person while it is ranked, and of each of its codes,
+# which the people of a group share.
 BYTES_PER_CANDIDATE = 64
 BYTES_PER_CODE = 8
 # What to say if a generator cannot keep own values.
@@ -47,7 +47,7 @@ GUIDANCE_NEEDED = "The search keeps people's own values with a probability above
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """Some of the people, neighbours by group, and the group of each (as numbered for all)."""
+    """Some people, sorted by group, and the group of each as numbered among all factuals."""
 
     people: IntArray
     group: IntArray
@@ -56,7 +56,24 @@ class Block:
 def blocks(
     personal: FactualLimits, people: IntArray, n_samples: int, memory: float
 ) -> Iterator[Block]:
-    """The people in blocks whose candidates take about ``memory`` megabytes."""
+    """People in blocks whose candidates take about ``memory`` megabytes.
+
+    Parameters
+    ----------
+    personal
+        All factuals, their groups and limits.
+    people : (n_people,)
+        Positions of those to explain.
+    n_samples
+        Draws per person.
+    memory
+        Megabytes per block.
+
+    Yields
+    ------
+    Block
+        People of one group stay together as far as the memory allows.
+    """
     order = np.argsort(personal.group[people], kind="stable")
     people, group = people[order], personal.group[people[order]]
     opens_group = np.diff(group, prepend=-1) > 0

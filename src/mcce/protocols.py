@@ -253,9 +253,19 @@ class RowFilter(CandidateFilter, Protocol):
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a call of ``explain`` has come."""
+    """How far a call of ``explain`` has come.
 
-    n_people: int
+    Parameters
+    ----------
+    n_factuals
+        People to explain; those already decided as desired are not counted.
+    n_settled
+        How many of them have their answers, or nothing left to try.
+    n_evaluated
+        Candidates scored by the predictor so far.
+    """
+
+    n_factuals: int
     n_settled: int
     n_evaluated: int
 

@@ -248,7 +248,7 @@ def test_watching_can_stop_the_search_and_keeps_what_was_found():
 
     assert result.people["status"].tolist() == ["answered", "no answer"]
     assert result.people["reason"].tolist() == ["", STOPPED]
-    assert heard[-1].n_people == 2
+    assert heard[-1].n_factuals == 2
     assert len(result.frame) == 1
 
 

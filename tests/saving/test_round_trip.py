@@ -288,6 +288,7 @@ class Far(Gower):
     ("settings", "named"),
     [
         ({"distance": Far()}, "the parameter distance: <.*Far"),
+        ({"distance": Gower(np.ones(4))}, "the parameter distance: <.*Gower"),
     ],
 )
 def test_a_part_of_your_own_is_named_and_nothing_is_written(bank, path, settings, named):

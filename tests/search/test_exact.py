@@ -303,7 +303,7 @@ def test_a_stopped_search_keeps_what_is_proven_and_says_who_is_left():
     assert (result.people["reason"] == STOPPED).any()
     assert result.measures["proven"].all()
     assert len(result.measures)
-    assert heard[-1].n_people > heard[-1].n_settled >= 3
+    assert heard[-1].n_factuals > heard[-1].n_settled >= 3
     assert answers(explainer.set_params(max_seconds=1e-9), PEOPLE).stopped
 
 

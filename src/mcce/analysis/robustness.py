@@ -1,15 +1,13 @@
-"""How firmly counterfactuals stand: small moves of them, and parts of them, asked of the predictor.
+"""Robustness of counterfactuals: the predictor scores perturbations and partial versions of each.
 
-Beyond the paper. Takes a result; gives one row of numbers per counterfactual, for any predictor.
+Beyond the paper. *Perturbations* move every changed number to another training value at most
+``scale`` times the training range away; other cells stay. All combinations are scored if there are
+at most ``n_perturbations``, otherwise that many random ones. *Partial versions* make only some of s
+changes: all 2^s - 2 proper subsets for up to ``ALL_SUBSETS_OF`` changes, beyond that each change
+alone and all changes but one.
 
-*Moves.* Every changed number goes to another training value at most ``scale`` times the training
-range away, each such value being as likely; a number without one stays, and so does every other
-cell. All combinations are tried if there are no more than ``n_perturbations``, else so many at
-random. *Parts.* Of s changes only some are made: each of the 2^s - 2 proper subsets for up to
-``ALL_SUBSETS_OF`` changes; beyond that each change alone, and all changes but one.
-
-Always true: chance hangs on the seed and the counterfactual's own values, so its numbers do not
-depend on the batch or the order; the predictor is called once per chunk, and memory is flat.
+Always true: randomness depends on the seed and the counterfactual's own values alone, not on the
+batch or its order; the predictor is called once per chunk, and memory does not grow.
 """
 
 from __future__ import annotations
@@ -38,18 +36,18 @@ ALL_SUBSETS_OF = 8
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """How counterfactuals are tried.
+    """How robustness is measured.
 
     Parameters
     ----------
     decision
-        The black box with what is desired of it.
+        The predictor with what is desired.
     n_perturbations
-        Moves of each counterfactual at most.
+        Largest number of perturbations of each counterfactual.
     scale
         How far a number may move, as a share of its training range.
     seed
-        What chance hangs on, beside the counterfactual itself.
+        Seed of the random perturbations.
     """
 
     decision: Decision
@@ -61,12 +59,35 @@ class Trial:
 def measure_robustness(
     trial: Trial, schema: Schema, result: Counterfactuals[FrameT], *, verbose: bool
 ) -> FrameT:
-    """One row per counterfactual: valid, margin, stability, partial, minimal, n_evaluated."""
+    """Robustness of each counterfactual of a result.
+
+    Parameters
+    ----------
+    trial
+        How it is measured.
+    schema
+        The columns of the explainer.
+    result
+        What ``explain`` returned.
+    verbose
+        Whether to show a progress bar.
+
+    Returns
+    -------
+    frame
+        One row per counterfactual, in the kind of frame of the result: valid, margin, stability,
+        partial, minimal, n_evaluated; see :meth:`mcce.MCCE.robustness`.
+
+    Raises
+    ------
+    ParameterError, SchemaError
+        If it is no result, or one of another explainer.
+    """
     answers = _Answers.read(schema, result)
     n_rows = 1 + trial.n_perturbations + _count_parts(answers.changed)
     bar = ProgressBar(len(answers), "robustness", verbose)
     try:
-        # Of nobody first: a frame needs its columns also where there is no counterfactual.
+        # Starting with no rows: the columns are needed even if there is no counterfactual.
         parts = [_try(trial, answers.of(slice(0, 0)))]
         for some in _chunks(n_rows):
             parts.append(_try(trial, answers.of(some)))
@@ -146,7 +167,7 @@ class _Answers:
 
 
 def _try(trial: Trial, answers: _Answers) -> pd.DataFrame:
-    """The numbers of some counterfactuals, by one call of the predictor."""
+    """Robustness of some counterfactuals, by one call of the predictor."""
     n_answers = len(answers)
     moved, moved_codes = _moves(trial, answers)
     partly, partly_codes = _parts(answers)
@@ -171,7 +192,7 @@ def _try(trial: Trial, answers: _Answers) -> pd.DataFrame:
 
 
 def _moves(trial: Trial, answers: _Answers) -> tuple[IntArray, Codes]:
-    """Moves of the counterfactuals: whose they are, and their codes."""
+    """Perturbations: the number of the counterfactual of each, and their codes."""
     first, count = _neighbours(answers, trial.scale)
     mutable = answers.rows.schema.mutable
     own = answers.rows.exact[mutable]
@@ -222,11 +243,11 @@ def _neighbours(answers: _Answers, scale: float) -> tuple[IntArray, IntArray]:
 
 
 def _parts(answers: _Answers) -> tuple[IntArray, Codes]:
-    """Parts of the counterfactuals: whose they are, and their codes."""
+    """Partial versions: the number of the counterfactual of each, and their codes."""
     changed = answers.changed
     answer, number = _numbered(_count_parts(changed))
     n_changed = changed.sum(axis=0)[answer]
-    # The number of each change among those of its counterfactual; elsewhere it means nothing.
+    # The number of each change among those of its counterfactual; arbitrary where nothing changes.
     change = np.maximum(np.cumsum(changed, axis=0) - 1, 0)[:, answer]
     in_subset = ((number + 1) >> change) % 2 == 1
     alone_or_left_out = np.where(number < n_changed, change == number, change != number - n_changed)
@@ -235,7 +256,7 @@ def _parts(answers: _Answers) -> tuple[IntArray, Codes]:
 
 
 def _count_parts(changed: BoolArray) -> IntArray:
-    """How many parts of each counterfactual are tried."""
+    """How many partial versions of each counterfactual are scored."""
     n_changed = changed.sum(axis=0)
     n_subsets = 2 ** np.clip(n_changed, 1, ALL_SUBSETS_OF) - 2
     return np.where(n_changed <= ALL_SUBSETS_OF, n_subsets, 2 * n_changed)
@@ -253,7 +274,7 @@ def _changed(factuals: EncodedRows, rows: EncodedRows) -> BoolArray:
 
 
 def _take(rows: EncodedRows, places: IntArray | slice) -> EncodedRows:
-    """Those at the given places."""
+    """The rows at the given places."""
     return replace(
         rows,
         frame=rows.frame.iloc[places].reset_index(drop=True),
@@ -264,7 +285,7 @@ def _take(rows: EncodedRows, places: IntArray | slice) -> EncodedRows:
 
 
 def _chunks(n_rows: IntArray) -> Iterator[slice]:
-    """Neighbours that together ask about so many rows that one call can take them."""
+    """Consecutive counterfactuals whose rows fit into one call of the predictor."""
     chunk = (np.cumsum(n_rows) - n_rows) // ROWS_PER_CALL
     starts = np.flatnonzero(np.diff(chunk, prepend=-1)).tolist()
     for start, end in pairwise([*starts, n_rows.size]):
@@ -272,13 +293,13 @@ def _chunks(n_rows: IntArray) -> Iterator[slice]:
 
 
 def _numbered(counts: IntArray) -> tuple[IntArray, IntArray]:
-    """So many entries for each: whose each is, and its number among them from 0."""
+    """``counts`` entries for each owner: the owner, and the number among its entries from 0."""
     owner = np.repeat(np.arange(counts.size), counts)
     return owner, np.arange(owner.size) - np.repeat(np.cumsum(counts) - counts, counts)
 
 
 def _shares(owner: IntArray, valid: BoolArray, n_owners: int) -> FloatArray:
-    """Share of the valid among each owner's entries, NaN for an owner without any."""
+    """Share of valid entries of each owner, NaN without any."""
     total = np.bincount(owner, minlength=n_owners)
     shares = np.full(n_owners, np.nan)
     hits = np.bincount(owner[valid], minlength=n_owners)

@@ -58,9 +58,9 @@ class TreeChain(BaseEstimator):
     Parameters
     ----------
     min_samples_leaf
-        Least number of training rows in a leaf.
+        Smallest number of training rows in a leaf.
     min_samples_split
-        Least number of training rows in a node that is split.
+        Smallest number of training rows in a node that is split.
     max_depth
         Greatest depth of a tree; None for no limit.
     visit_order
@@ -69,14 +69,23 @@ class TreeChain(BaseEstimator):
     condition_on_decision
         Whether the decision is an input of every tree. False is the paper's ablation.
     decisions
-        Decisions for which the chain can be asked. Branches that only an undesired decision
-        reaches are grown if False is among them.
+        Decisions that rows can be drawn for. Branches that only an undesired decision reaches are
+        grown if False is among them.
 
     Attributes
     ----------
     forest_ : Forest
         All trees with what they predict; ``trees_``, ``visit_order_`` and ``n_levels_`` are parts
         of it.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame({"age": [30, 40] * 10, "salary": range(20)})
+    >>> rows = Schema.learn_rows(frame, immutable=["age"])
+    >>> chain = TreeChain(min_samples_leaf=3).fit(rows, frame["salary"].to_numpy() > 9)
+    >>> chain.trees_.roots.size
+    1
     """
 
     capabilities = Capabilities(
@@ -206,7 +215,7 @@ class TreeChain(BaseEstimator):
         *,
         decision: BoolArray | None = None,
     ) -> Draws:
-        """The same, held to the limits of each group."""
+        """Draws within the limits of each group."""
         return self.sample_guided(given, keys, draws, limits, None, decision=decision)
 
     def sample_guided(
@@ -219,10 +228,10 @@ class TreeChain(BaseEstimator):
         *,
         decision: BoolArray | None = None,
     ) -> Draws:
-        """The same, rather keeping each group's own values where a leaf holds them."""
+        """Draws within limits that keep a group's own values where a leaf holds them."""
         desired = np.ones(given.shape[1], dtype=bool)
-        asked = _with_decision(given, desired if decision is None else decision)
-        return Draws(sample(self.forest_, asked, keys, draws, limits, guide))
+        inputs = _with_decision(given, desired if decision is None else decision)
+        return Draws(sample(self.forest_, inputs, keys, draws, limits, guide))
 
     def enumerate_rows(
         self,
@@ -308,7 +317,7 @@ def split_columns(schema: Schema, codes: Codes) -> Columns:
 
 
 def tree_response(rows: EncodedRows, position: int) -> Numbers | Classes:
-    """What the tree of a feature makes pure: classes, or values with missing above the rest."""
+    """What the tree of a feature predicts: classes, or numbers with missing above the rest."""
     feature = rows.schema.features[position]
     numbers = rows.numbers(position)
     if numbers is None:

@@ -16,7 +16,7 @@ from ..errors import ParameterError, SavedFileError
 from ..model import GENERATORS, require
 from ..protocols import Generator
 from ..tables.schema import Schema
-from .archive import ARRAY, ARRAY_KINDS
+from .archive import ARRAY, ARRAY_KINDS, refused
 from .values import pack, unpack
 
 CUSTOM = "custom generator"
@@ -43,13 +43,14 @@ def pack_generator(generator: Any) -> Any:
 def unpack_generator(plain: Any, given: Any, path: str) -> Any:
     """The parameter ``generator`` of a file, which is ``given`` if it is not part of mcce."""
     name = plain.get(CUSTOM) if isinstance(plain, dict) else None
-    if name is None:
+    if not isinstance(name, str):
         if given is not None:
             raise ParameterError(
                 f"generator is for files saved with a generator of your own, but {path!r} has one "
                 f"of mcce; got {given!r}. Leave generator out."
             )
-        return unpack(plain)
+        with refused(path):
+            return unpack(plain)
     if type(given).__name__ != name:
         raise ParameterError(
             f"{path!r} was saved with the generator {name}, which is not part of mcce; got "

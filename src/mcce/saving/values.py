@@ -177,6 +177,13 @@ def _take_chain(chain: TreeChain) -> list[Any]:
     return ["trees", dict(sorted(chain.get_params(deep=False).items()))]
 
 
+def _take_gower(gower: Gower) -> str:
+    # The file has no place for weights; without them, answers would silently differ.
+    if gower.weights is not None:
+        raise NotPlainError
+    return gower.name
+
+
 def _make_constraint(parts: list[Any]) -> Constraint:
     word, given = parts
     return build(word, given)
@@ -227,7 +234,7 @@ CODECS = (
     Codec(TreeChain, "generator", _take_chain, lambda parts: GENERATORS[parts[0]](**parts[1])),
     Codec(Search, "search", asdict, lambda parts: Search(**upgrade_search(parts))),
     Codec(ExactSearch, "exact search", asdict, lambda parts: ExactSearch(**parts)),
-    Codec(Gower, "distance", lambda gower: gower.name, lambda name: DISTANCES[name]()),
+    Codec(Gower, "distance", _take_gower, lambda name: DISTANCES[name]()),
 )
 _BY_TYPE = {codec.type: codec for codec in CODECS}
 _BY_TAG = {codec.tag: codec for codec in CODECS}
