@@ -58,6 +58,7 @@ FRAME = pd.DataFrame(
         ("age // 10 == 2 or age % 5 == 0 and debt / 100 > 4", [True, True, False]),
         ("age > +30", [False, True, True]),
         ("-age < -30", [False, True, True]),
+        ("age in [-20, 40]", [False, True, False]),
         ("abs(age - 40) <= 20", [True, True, False]),
         ("min(age, 30) == 30", [False, True, True]),
         ("max(debt, 100) > 100", [False, True, False]),
@@ -99,6 +100,23 @@ def test_a_condition_holds_for_the_rows_that_meet_it(text, holds):
 )
 def test_what_is_not_listed_is_not_allowed(text):
     with pytest.raises(ConstraintError, match="not allowed"):
+        Expression(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("abs(age, debt) > 3", "abs takes one argument, got 2"),
+        ("missing()", "missing takes one argument, got 0"),
+        ("min(age) > 3", "min takes two or more arguments, got 1"),
+        ("age in debt", "list values such as .*not columns, got 'debt'"),
+        ("age in [debt, 3]", "not columns"),
+        ("age == [20, 40, 65]", r"contains '\[20, 40, 65\]', which is not allowed"),
+        ("age == 3j", "contains '3j', which is not allowed"),
+    ],
+)
+def test_a_condition_that_would_be_misread_is_an_error(text, message):
+    with pytest.raises(ConstraintError, match=message):
         Expression(text)
 
 

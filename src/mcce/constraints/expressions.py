@@ -49,6 +49,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
 }
 _LEAVES = (ast.Name, ast.Constant, ast.List, ast.Tuple, ast.Load)
 _LOGIC = (ast.Expression, ast.BoolOp, ast.And, ast.Or, ast.UnaryOp, ast.Not, ast.USub, ast.UAdd)
+_VALUES = (bool, int, float, str, type(None))
 _ALLOWED = (*_LEAVES, *_LOGIC, ast.BinOp, ast.Compare, ast.Call, *_ARITHMETIC, *_COMPARISONS)
 
 
@@ -119,28 +120,49 @@ class Expression:
     def _check(self, tree: ast.Expression) -> list[str]:
         """Names of the columns; raises for what is not allowed."""
         functions = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
+        after_in = {id(values) for node in ast.walk(tree) for values in _values_after_in(node)}
         names = []
         for node in ast.walk(tree):
-            if not isinstance(node, _ALLOWED):
+            a_list = isinstance(node, (ast.List, ast.Tuple)) and id(node) not in after_in
+            odd = isinstance(node, ast.Constant) and not isinstance(node.value, _VALUES)
+            if not isinstance(node, _ALLOWED) or a_list or odd:
                 found = ast.unparse(node) if isinstance(node, ast.expr) else type(node).__name__
                 raise ConstraintError(
                     f"{self.text!r} contains {found!r}, which is not allowed. A condition may use "
                     "columns, numbers, strings, + - * / // %, comparisons, and, or, not, in [...] "
                     f"and the functions {', '.join(_FUNCTIONS)}."
                 )
-            if id(node) in functions:
-                if not isinstance(node, ast.Name) or node.id not in _FUNCTIONS:
-                    raise ConstraintError(
-                        f"{self.text!r} calls {ast.unparse(node)!r}, which is not allowed. The "
-                        f"functions are {', '.join(_FUNCTIONS)}."
-                    )
-            elif isinstance(node, ast.Name):
+            if id(node) in after_in and any(
+                isinstance(inner, ast.Name) for inner in ast.walk(node)
+            ):
+                raise ConstraintError(
+                    f"{self.text!r}: after in and not in, list values such as ['a', 'b'], not "
+                    f"columns, got {ast.unparse(node)!r}."
+                )
+            if isinstance(node, ast.Name) and id(node) not in functions:
                 names.append(node.id)
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call):
+                self._check_call(node)
         if not names:
             raise ConstraintError(
                 f"{self.text!r} names no column. Compare a column with something."
             )
         return names
+
+    def _check_call(self, node: ast.Call) -> None:
+        """Raise unless an allowed function is called with as many arguments as it takes."""
+        if not isinstance(node.func, ast.Name) or node.func.id not in _FUNCTIONS:
+            raise ConstraintError(
+                f"{self.text!r} calls {ast.unparse(node.func)!r}, which is not allowed. The "
+                f"functions are {', '.join(_FUNCTIONS)}."
+            )
+        several = node.func.id in ("min", "max")
+        if (len(node.args) < 2) if several else (len(node.args) != 1):
+            raise ConstraintError(
+                f"{self.text!r}: {node.func.id} takes {'two or more' if several else 'one'} "
+                f"argument{'s' if several else ''}, got {len(node.args)}."
+            )
 
     def _to_booleans(self, value: Any, node: ast.expr) -> Any:
         """An operand of ``and``, ``or`` or ``not``, which must be true or false."""
@@ -178,6 +200,14 @@ class Expression:
         assert isinstance(node, ast.Call)
         assert isinstance(node.func, ast.Name)
         return _FUNCTIONS[node.func.id](*[value(inner) for inner in node.args])
+
+
+def _values_after_in(node: ast.AST) -> list[ast.expr]:
+    """What stands after ``in`` and ``not in`` in a comparison."""
+    if not isinstance(node, ast.Compare):
+        return []
+    pairs = zip(node.ops, node.comparators, strict=True)
+    return [values for op, values in pairs if isinstance(op, (ast.In, ast.NotIn))]
 
 
 def _compare(op: ast.cmpop, left: Any, right: Any) -> Any:
