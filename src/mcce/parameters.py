@@ -1,7 +1,7 @@
-"""Parameters of MCCE: what each may be, and what is said if it is something else.
+"""Checks of the parameters of MCCE.
 
-Checked at every ``fit`` and ``explain``, since ``set_params`` may come between. What the data, the
-predictor or a seam must say about a parameter is checked there.
+They run at every ``fit`` and ``explain``, because ``set_params`` can change parameters in between.
+Parameters whose meaning depends on the data, the predictor or a generator are checked there.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import pandas as pd
 from .errors import NotFittedError, ParameterError
 
 RANK_BY = ("sparsity", "distance")
-# What fit builds on. The rest may change between fit and explain.
+# Parameters that fit uses. The others may change between fit and explain.
 LEARNED = (
     "predictor",
     "desired",
@@ -63,19 +63,19 @@ def check_trial(n_perturbations: Any, scale: Any, random_state: Any) -> None:
 
 
 def learned_parameters(given: Any) -> dict[str, Any]:
-    """Parameters that fit builds on, as they are now; those of the generator too."""
+    """Current values of the parameters that fit uses, including those of the generator."""
     values = {name: getattr(given, name) for name in LEARNED}
     values |= {k: v for k, v in given.get_params().items() if k.startswith("generator__")}
     return {name: _frozen(value) for name, value in values.items()}
 
 
 def check_unchanged(given: Any, learned: Mapping[str, Any]) -> None:
-    """Raise if a parameter that fit builds on was set anew after it."""
+    """Raise if a parameter that fit uses was changed after fit."""
     now = learned_parameters(given)
     for name in dict.fromkeys([*learned, *now]):
         if name not in now or name not in learned or not _same(now[name], learned[name]):
             raise NotFittedError(
-                f"{name} was changed after fit, to {now.get(name)!r}, and would be ignored. "
+                f"{name} was changed after fit, to {now.get(name)!r}, which has no effect yet. "
                 "Fit again."
             )
 
@@ -89,7 +89,21 @@ def check_real(
     infinite: bool = False,
     most: float = math.inf,
 ) -> None:
-    """Raise unless a parameter is a number from 0 to ``most``."""
+    """Raise unless a parameter is a number from 0 to ``most``.
+
+    Parameters
+    ----------
+    name
+        Name of the parameter.
+    value
+        Its value.
+    expected
+        What it must be, for the error.
+    zero, infinite
+        Whether 0 and infinity are allowed.
+    most
+        The largest value.
+    """
     real = isinstance(value, Real) and not isinstance(value, bool)
     if (
         not real
@@ -107,7 +121,7 @@ def check_count(name: str, value: Any, *, least: int = 1) -> None:
 
 
 def _frozen(value: Any) -> Any:
-    """A value that does not change if what it was taken from does."""
+    """A copy of a value, so that later changes of the original do not show."""
     if isinstance(value, (list, np.ndarray, pd.Index, pd.Series)):
         return tuple(value)
     return value.copy() if isinstance(value, (dict, set)) else value
@@ -129,7 +143,7 @@ def check_whole(name: str, value: Any, least: int, most: int) -> None:
 def _is_infinite(value: Real) -> bool:
     try:
         return math.isinf(value)
-    except OverflowError:  # a whole number beyond all floats
+    except OverflowError:  # an integer too large for a float
         return True
 
 
@@ -139,7 +153,7 @@ def check_rank_by(names: Any) -> None:
     known = listed and all(isinstance(name, str) and name in RANK_BY for name in names)
     if not known or not names or len(set(names)) < len(names):
         raise ParameterError(
-            'rank_by must list "sparsity" and "distance", one or both, the decisive first, '
+            'rank_by must list "sparsity", "distance" or both, most important first, '
             f'got {names!r}. Write e.g. rank_by=["distance"].'
         )
 
@@ -149,7 +163,7 @@ def _check_n_jobs(n_jobs: Any) -> None:
     if n_jobs is not None and not (whole and n_jobs != 0):
         raise ParameterError(
             f"n_jobs must be None or a whole number other than 0, got {n_jobs!r}. "
-            "1 is one thread, -1 is all cores."
+            "1 uses one thread, -1 all cores."
         )
 
 
