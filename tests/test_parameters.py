@@ -250,3 +250,15 @@ def test_our_errors_are_the_builtin_ones_too():
         explainer(n_samples=0).fit(TRAIN)
 
     assert isinstance(caught.value, McceError)
+
+
+@pytest.mark.parametrize("name", ["immutable", "kinds", "score_class", "predictor"])
+def test_an_array_without_dimensions_is_refused_in_words(name):
+    with pytest.raises(McceError):
+        explainer().set_params(**{name: np.array(3)}).fit(TRAIN)
+
+
+@pytest.mark.parametrize("value", [pd.NA, np.array([1, 2]), pd.Series([1, 2]), None])
+def test_a_preference_that_is_no_name_is_refused_in_words(value):
+    with pytest.raises(ParameterError, match="prefer must be one of"):
+        Search(prefer=value)

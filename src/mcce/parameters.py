@@ -122,7 +122,9 @@ def check_count(name: str, value: Any, *, least: int = 1) -> None:
 
 def _frozen(value: Any) -> Any:
     """A copy of a value, so that later changes of the original do not show."""
-    if isinstance(value, (list, np.ndarray, pd.Index, pd.Series)):
+    if isinstance(value, np.ndarray):
+        return tuple(value) if value.ndim else value.item()
+    if isinstance(value, (list, pd.Index, pd.Series)):
         return tuple(value)
     return value.copy() if isinstance(value, (dict, set)) else value
 

@@ -199,7 +199,7 @@ def test_a_predictor_that_never_keeps_its_word_leaves_people_without_an_answer()
         result = explainer.explain(people)
 
     assert result.frame.empty
-    assert "excluded by a score that changed when asked again" in result.missing["reason"].item()
+    assert "excluded by unstable score (" in result.missing["reason"].item()
     assert result.missing["nearest_score"].item() >= 60
 
 

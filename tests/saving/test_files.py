@@ -215,11 +215,11 @@ def test_a_foreign_file_is_refused(tmp_path, data, why):
 
 def test_a_file_from_the_future_says_so(folder, tmp_path):
     members = members_of(folder / "whole.mcce")
-    manifest = json.loads(members["manifest.json"]) | {"version": 3}
+    manifest = json.loads(members["manifest.json"]) | {"version": archive.FORMAT_VERSION + 1}
     path = tmp_path / "future.mcce"
     path.write_bytes(zip_of(members | {"manifest.json": json.dumps(manifest).encode()}))
 
-    with pytest.raises(SavedFileError, match=r"version 3, .* reads versions up to 2; update"):
+    with pytest.raises(SavedFileError, match=r"version 4, .* reads versions up to 3; update"):
         mcce.load(path, scores)
 
 

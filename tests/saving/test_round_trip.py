@@ -366,7 +366,7 @@ def test_a_predictor_that_would_be_asked_otherwise_is_refused(bank, path):
     poor = data["salary"] < 60_000
     MCCE(LogisticRegression().fit(data, poor), random_state=0).fit(data).save(path)
 
-    with pytest.raises(PredictorError, match=r"would be asked as .*, expected .*'predict_proba'"):
+    with pytest.raises(PredictorError, match=r"would be called as .*, expected .*'predict_proba'"):
         mcce.load(path, YesOrNo())
 
 

@@ -76,7 +76,7 @@ def test_people_without_peers_are_flagged_and_told_of():
     train = TRAIN[(TRAIN["sex"] == "f") | (score(TRAIN) < 0.8)]
     explainer = MCCE(score, (0.8, 10), immutable=["sex"], search="balanced", random_state=0)
 
-    with pytest.warns(McceWarning, match="immutable values no accepted training row has"):
+    with pytest.warns(McceWarning, match="immutable values occur in no accepted training row"):
         result = explainer.fit(train).explain(PEOPLE)
 
     male = (PEOPLE["sex"] == "m").to_numpy()[result.owner]
@@ -267,9 +267,9 @@ def test_a_search_of_no_such_name_is_an_error_before_anything_is_learned():
 @pytest.mark.parametrize(
     ("name", "harm"),
     [
-        ("strains_", lambda strains: strains[::-1].copy()),
-        ("strains_", lambda strains: np.full_like(strains, 2**31 - 1)),
-        ("rare_strains_", lambda _: {99: np.zeros(3, dtype=np.int32)}),
+        ("calibration_scores_", lambda scores: scores[::-1].copy()),
+        ("calibration_scores_", lambda scores: np.full_like(scores, 2**31 - 1)),
+        ("rare_calibration_scores_", lambda _: {99: np.zeros(3, dtype=np.int32)}),
         ("chains_", lambda chains: chains[:1]),
         ("chains_", lambda chains: chains[::-1]),
     ],

@@ -93,6 +93,7 @@ def test_a_stage_for_nobody_has_nothing_to_say(search):
 @pytest.mark.parametrize("search", SEARCHES.values(), ids=SEARCHES)
 def test_a_stage_that_is_stopped_says_so_to_everybody_who_is_left(search):
     # Blocks of one person each, so that most are not searched for at all.
+    search = bounded(search, max_sparsity=None, max_distance=None)
     stages, people = planned(search, callback=lambda progress: True, memory=1e-6)
 
     for stage in stages:

@@ -112,7 +112,7 @@ class Search:
             if self.support == 0:
                 raise ParameterError("support must be above 0, got 0. Pass None to leave it out.")
         check_whole("extra_changes", self.extra_changes, 0, 1000)
-        if self.prefer not in get_args(Preference):
+        if not isinstance(self.prefer, str) or self.prefer not in get_args(Preference):
             raise ParameterError(
                 f"prefer must be one of {list(get_args(Preference))!r}, got {self.prefer!r}."
             )
