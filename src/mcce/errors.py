@@ -34,19 +34,58 @@ class McceError(Exception):
 
 
 class SchemaError(McceError, ValueError):
-    """The columns, kinds or values of the data cannot be used."""
+    """The columns, kinds or values of the data cannot be used.
+
+    Examples
+    --------
+    >>> import mcce, pandas as pd
+    >>> mcce.Schema.learn(pd.DataFrame({"age": [36]}), immutable=["Age"])
+    Traceback (most recent call last):
+        ...
+    mcce.errors.SchemaError: immutable names columns that are not in the data: ['Age']. The columns
+    are ['age'].
+    """
 
 
 class ParameterError(McceError, ValueError):
-    """An argument has a value that cannot work."""
+    """An argument has a value that cannot work.
+
+    Examples
+    --------
+    >>> import mcce
+    >>> mcce.Interval(1.0, 0.5)
+    Traceback (most recent call last):
+        ...
+    mcce.errors.ParameterError: Interval [1.0, 0.5] is empty: no score lies in it. Pass the lower
+    end first.
+    """
 
 
 class ConstraintError(McceError, ValueError):
-    """A constraint is not valid or does not fit the data."""
+    """A constraint is not valid or does not fit the data.
+
+    Examples
+    --------
+    >>> from mcce import constraints
+    >>> constraints.max_changes(0)
+    Traceback (most recent call last):
+        ...
+    mcce.errors.ConstraintError: max_changes: n must be a whole number of at least 1, got 0.
+    """
 
 
 class PredictorError(McceError, ValueError):
-    """The black box cannot be called or returns something unusable."""
+    """The black box cannot be called or returns something unusable.
+
+    Examples
+    --------
+    >>> import mcce, pandas as pd
+    >>> mcce.MCCE(lambda frame: 0.5, desired=(0.6, 1.0)).fit(pd.DataFrame({"age": [36, 52]}))
+    Traceback (most recent call last):
+        ...
+    mcce.errors.PredictorError: The predictor must return an array of shape (2,) for 2 rows, got
+    shape ().
+    """
 
 
 class NotFittedError(McceError, _SklearnNotFittedError):

@@ -61,10 +61,35 @@ class Constraint:
         return f"{self.kind} {', '.join(str(feature) for feature in self.features)}"
 
     def check(self, features: Sequence[Feature]) -> None:
-        """Raise a :class:`ConstraintError` if the constraint does not fit its features."""
+        """Raise if the constraint does not fit its features.
+
+        Parameters
+        ----------
+        features
+            The columns that the constraint is about.
+
+        Raises
+        ------
+        ConstraintError
+            If it does not fit them.
+        """
 
     def builder_call(self) -> tuple[str, dict[str, Any]]:
-        """Name and keyword arguments of the function that makes this constraint."""
+        """Name and keyword arguments of the function that makes this constraint.
+
+        Returns
+        -------
+        name : str
+            Name of the function in :mod:`mcce.constraints`.
+        arguments : dict
+            Its arguments.
+
+        Examples
+        --------
+        >>> from mcce import constraints
+        >>> constraints.only_up("age").builder_call()
+        ('only_up', {'feature': 'age'})
+        """
         names = [field.name for field in fields(self)]
         given = {name: getattr(self, name) for name in names if name not in ("features", "source")}
         return self.kind, {"feature": self.features[0]} | given

@@ -109,6 +109,12 @@ class Decision:
         ------
         PredictorError
             If the predictor fails, or returns anything but one score or label per row.
+
+        Examples
+        --------
+        >>> decision = Decision(lambda frame: frame["salary"] / 100, Interval(0.5, 1.0), "call")
+        >>> decision.score(pd.DataFrame({"salary": [30, 60]})).score
+        array([0.3, 0.6])
         """
         if frame.empty:
             return ScoredRows(np.empty(0), np.empty(0, dtype=bool))
@@ -124,6 +130,21 @@ class Decision:
 
         For an interval, the distance to its nearer end, negative outside; an end that a
         probability cannot pass does not count. For labels, their probability.
+
+        Parameters
+        ----------
+        scores : (n_rows,)
+            Scores.
+
+        Returns
+        -------
+        (n_rows,)
+            Desirability of each score.
+
+        Examples
+        --------
+        >>> Decision(len, Interval(0.5, 1.0), "call").desirability(np.array([0.25, 0.625]))
+        array([-0.25 ,  0.125])
         """
         if not isinstance(self.desired, Interval):
             return scores
@@ -133,7 +154,23 @@ class Decision:
         return Interval(low, high).margin(scores)
 
     def shortfall(self, scores: FloatArray) -> FloatArray:
-        """Distance of each score to the desired set; 0 inside."""
+        """Distance of each score to the desired set; 0 inside.
+
+        Parameters
+        ----------
+        scores : (n_rows,)
+            Scores.
+
+        Returns
+        -------
+        (n_rows,)
+            Distances.
+
+        Examples
+        --------
+        >>> Decision(len, Interval(0.5, 1.0), "call").shortfall(np.array([0.25, 0.75]))
+        array([0.25, 0.  ])
+        """
         interval = self.desired if isinstance(self.desired, Interval) else Interval(1.0, math.inf)
         return interval.shortfall(scores)
 
@@ -154,6 +191,13 @@ class Decision:
         -------
         (n_rows,)
             Margins; negative outside the desired set.
+
+        Examples
+        --------
+        >>> frame = pd.DataFrame({"salary": [25, 75]})
+        >>> decision = Decision(lambda rows: rows["salary"] / 100, Interval(0.5, 1.0), "call")
+        >>> decision.margin(frame, decision.score(frame).score)
+        array([-0.25,  0.25])
         """
         if isinstance(self.desired, Interval):
             return self.desirability(scores)

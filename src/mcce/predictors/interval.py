@@ -64,6 +64,16 @@ class Interval:
     def contains(self, scores: FloatArray) -> BoolArray:
         """Whether each score lies in the interval.
 
+        Parameters
+        ----------
+        scores : (n_rows,)
+            Scores.
+
+        Returns
+        -------
+        (n_rows,)
+            True for scores inside.
+
         Examples
         --------
         >>> Interval(0.5, 1.0).contains(np.array([0.4, 0.5]))
@@ -75,6 +85,16 @@ class Interval:
 
     def shortfall(self, scores: FloatArray) -> FloatArray:
         """Distance of each score to the interval; 0 inside and at the ends.
+
+        Parameters
+        ----------
+        scores : (n_rows,)
+            Scores.
+
+        Returns
+        -------
+        (n_rows,)
+            Distances; NaN for NaN.
 
         Examples
         --------
@@ -89,6 +109,16 @@ class Interval:
 
     def margin(self, scores: FloatArray) -> FloatArray:
         """Distance of each score to the nearer finite end; negative outside.
+
+        Parameters
+        ----------
+        scores : (n_rows,)
+            Scores.
+
+        Returns
+        -------
+        (n_rows,)
+            Signed distances; infinite if both ends are.
 
         Examples
         --------
