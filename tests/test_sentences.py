@@ -293,6 +293,8 @@ def test_the_decision_is_a_condition_of_every_tree():
 
 def test_a_subclass_of_gower_is_asked():
     class Far(Gower):
+        name = "far"
+
         def __call__(self, candidates):
             return 100.0 - super().__call__(candidates)
 
