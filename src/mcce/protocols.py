@@ -28,12 +28,35 @@ if TYPE_CHECKING:
     from .counterfactuals import Counterfactuals
     from .tables.schema import EncodedRows, Schema
 
+__all__ = [
+    "Callback",
+    "CandidateFilter",
+    "Capabilities",
+    "DensityGenerator",
+    "Distance",
+    "EnumeratingGenerator",
+    "Explainer",
+    "Generator",
+    "GuidedGenerator",
+    "LimitedGenerator",
+    "OrderedGenerator",
+    "Progress",
+    "RowFilter",
+    "SavableGenerator",
+]
+
 
 class Explainer(Protocol):
     """A method that finds counterfactuals; :class:`mcce.MCCE` is one."""
 
     def fit(self, X: Any) -> Self:
-        """Learn from training data; returns itself."""
+        """Learn from training data; returns itself.
+
+        Parameters
+        ----------
+        X
+            The training data.
+        """
         ...
 
     def explain(self, X: Any) -> Counterfactuals[Any]:
@@ -42,6 +65,11 @@ class Explainer(Protocol):
         The result has the kind of frame, columns, dtypes and order of ``X``. Every counterfactual
         is valid by a fresh call of the predictor and keeps the immutable features. Nobody's result
         depends on who else is in ``X``. :meth:`Counterfactuals.from_frame` builds such a result.
+
+        Parameters
+        ----------
+        X
+            People, with the columns of the training data.
         """
         ...
 
@@ -104,6 +132,19 @@ class Generator(Protocol):
         """Learn from the training rows and their decisions; returns itself.
 
         All randomness of the fit comes from ``seed``.
+
+        Parameters
+        ----------
+        rows
+            The training rows.
+        decision : (n_train,)
+            True where the predictor decides as desired.
+        seed
+            Seed of the fit.
+        n_jobs
+            Threads, as in scikit-learn.
+        verbose
+            Whether to show progress.
         """
         ...
 
@@ -134,7 +175,15 @@ class LimitedGenerator(Generator, Protocol):
     def sample_within(
         self, given: Codes, keys: WordArray, draws: IntArray, limits: Limits | None
     ) -> Draws:
-        """Draws that stay within the limits of each group."""
+        """Draws that stay within the limits of each group.
+
+        Parameters
+        ----------
+        given, keys, draws
+            As for :meth:`Generator.sample`.
+        limits
+            The values that each group may have; None for all.
+        """
         ...
 
 
@@ -152,6 +201,13 @@ class GuidedGenerator(Generator, Protocol):
         """Draws within limits that keep a group's own values where they can.
 
         These draws may also depend on the limits and the guide of their group.
+
+        Parameters
+        ----------
+        given, keys, draws, limits
+            As for :meth:`LimitedGenerator.sample_within`.
+        guide
+            Each group's own values and how often to keep them; None does not.
         """
         ...
 
@@ -168,7 +224,21 @@ class EnumeratingGenerator(Generator, Protocol):
         max_nodes: int,
         after: tuple[float, Codes] | None = None,
     ) -> Enumerated:
-        """The nearest rows with ``n_changes`` changes that could be drawn for a person."""
+        """The nearest rows with ``n_changes`` changes that could be drawn for a person.
+
+        Parameters
+        ----------
+        person
+            The person, and what each change costs.
+        n_changes
+            Number of changes of the rows.
+        n_best
+            How many rows to list, nearest first.
+        max_nodes
+            Leaves visited at most.
+        after
+            Distance and codes of the last row listed before; None begins with the nearest.
+        """
         ...
 
 
@@ -176,7 +246,13 @@ class DensityGenerator(Generator, Protocol):
     """A generator with the capability ``density``."""
 
     def log_likelihood(self, rows: EncodedRows) -> FloatArray:
-        """Log-probability of each row's mutable values; minus infinity if it cannot be drawn."""
+        """Log-probability of each row's mutable values; minus infinity if it cannot be drawn.
+
+        Parameters
+        ----------
+        rows
+            The rows.
+        """
         ...
 
 
@@ -201,6 +277,13 @@ class SavableGenerator(Generator, Protocol):
 
         Files may come from strangers: raise ``ValueError`` for arrays that ``fit`` could not have
         learned.
+
+        Parameters
+        ----------
+        arrays
+            What :meth:`to_arrays` gave.
+        schema
+            The columns of the training data.
         """
         ...
 
@@ -218,7 +301,17 @@ class Distance(Protocol):
         ...
 
     def fit(self, schema: Schema, rows: EncodedRows, decision: BoolArray) -> Self:
-        """Learn from the training rows; returns itself."""
+        """Learn from the training rows; returns itself.
+
+        Parameters
+        ----------
+        schema
+            The columns.
+        rows
+            The training rows.
+        decision : (n_train,)
+            True where the predictor decides as desired.
+        """
         ...
 
     def __call__(self, candidates: Candidates) -> FloatArray:
@@ -247,7 +340,13 @@ class RowFilter(CandidateFilter, Protocol):
     """A filter for any rows, not only for the draws of a block."""
 
     def keeps(self, chosen: CandidateRows) -> BoolArray:
-        """Which rows pass, shape (n_rows,)."""
+        """Which rows pass, shape (n_rows,).
+
+        Parameters
+        ----------
+        chosen
+            The rows.
+        """
         ...
 
 

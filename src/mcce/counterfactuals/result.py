@@ -195,7 +195,13 @@ class Counterfactuals(Generic[FrameT]):
         )
 
     def to_pandas(self) -> Counterfactuals[pd.DataFrame]:
-        """The same result in pandas, with the labels as indexes."""
+        """The same result in pandas, with the labels as indexes.
+
+        Returns
+        -------
+        Counterfactuals
+            The result; this one if it is in pandas already.
+        """
         return self._in_pandas or cast("Counterfactuals[pd.DataFrame]", self)
 
     @property
@@ -208,11 +214,23 @@ class Counterfactuals(Generic[FrameT]):
         """One row per changed cell: factual, rank, feature, before, after.
 
         Cells keep their values where a column may hold several types; otherwise they are strings.
+
+        Returns
+        -------
+        frame
+            The changed cells, by person and rank.
         """
         return self._table(self.to_pandas()._changes())
 
     def summary(self) -> FrameT:
-        """One row of totals and means, like a row of the paper's tables."""
+        """One row of totals and means, like a row of the paper's tables.
+
+        Returns
+        -------
+        frame
+            How many people have which status, the means of the measures over people, the rows
+            scored per person and the seconds.
+        """
         return self._table(self.to_pandas()._summary())
 
     def _table(self, frame: pd.DataFrame) -> FrameT:

@@ -38,7 +38,18 @@ class Gower:
         self.weights = weights
 
     def fit(self, schema: Schema, rows: EncodedRows, decision: BoolArray) -> Self:
-        """Nothing to learn beyond the training ranges, which the schema holds."""
+        """Nothing to learn beyond the training ranges, which the schema holds.
+
+        Parameters
+        ----------
+        schema, rows, decision
+            Ignored: the columns, the training rows and their decisions.
+
+        Returns
+        -------
+        Gower
+            Itself.
+        """
         return self
 
     def __call__(self, candidates: Candidates) -> FloatArray:

@@ -130,10 +130,12 @@ def violation(
 
     Parameters
     ----------
-    factuals, counterfactuals, tolerance
+    factuals, counterfactuals
         As for :func:`sparsity`.
     training : Evaluator
         An evaluator with immutable features.
+    tolerance
+        As for :func:`sparsity`.
 
     Returns
     -------

@@ -83,10 +83,12 @@ def outlier_factor(
 
     Parameters
     ----------
-    rows, training, among
+    rows, training
         As for :func:`knn_distance`.
     k : int
         Number of neighbours.
+    among
+        As for :func:`knn_distance`.
 
     Returns
     -------

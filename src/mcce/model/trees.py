@@ -122,10 +122,8 @@ class TreeChain(BaseEstimator):
 
         Parameters
         ----------
-        rows
-            The training rows.
-        decision : (n_train,)
-            True where the predictor decides as desired.
+        rows, decision
+            As for :meth:`mcce.protocols.Generator.fit`.
         seed
             Ignored: growing trees needs no randomness.
         n_jobs
@@ -163,11 +161,28 @@ class TreeChain(BaseEstimator):
         return self._keep(schema, order, join(trees[::-1], columns.by_set))
 
     def to_arrays(self) -> dict[str, Any]:
-        """What fit learned: the visit order and the arrays of all trees."""
+        """What ``fit`` learned.
+
+        Returns
+        -------
+        dict
+            The visit order and the arrays of all trees.
+        """
         return {"visit_order": self.visit_order_, "trees": pack_trees(self.trees_)}
 
     def from_arrays(self, arrays: Mapping[str, Any], schema: Schema) -> Self:
-        """Take what :meth:`to_arrays` gave, checked; raises ValueError for broken trees."""
+        """Take what :meth:`to_arrays` gave, checked; raises ValueError for broken trees.
+
+        Parameters
+        ----------
+        arrays, schema
+            As for :meth:`mcce.protocols.SavableGenerator.from_arrays`.
+
+        Returns
+        -------
+        TreeChain
+            Itself, as if fitted.
+        """
         order = unpack_order(arrays, schema)
         return self._keep(schema, order, unpack_trees(arrays["trees"], order, schema))
 
@@ -201,7 +216,20 @@ class TreeChain(BaseEstimator):
         *,
         decision: BoolArray | None = None,
     ) -> Draws:
-        """Draws for each group of immutable codes, with its decision; None: the desired one."""
+        """Draws for each group of immutable codes.
+
+        Parameters
+        ----------
+        given, keys, draws
+            As for :meth:`mcce.protocols.Generator.sample`.
+        decision : (n_groups,), optional
+            The decision of each group; None is the desired one.
+
+        Returns
+        -------
+        Draws
+            Codes of shape (n_mutable, n_groups, n_draws).
+        """
         if decision is not None and not decision.all():
             self._check_grown_for(False)
         return self.sample_within(given, keys, draws, None, decision=decision)
@@ -215,7 +243,18 @@ class TreeChain(BaseEstimator):
         *,
         decision: BoolArray | None = None,
     ) -> Draws:
-        """Draws within the limits of each group."""
+        """Draws within the limits of each group.
+
+        Parameters
+        ----------
+        given, keys, draws, limits, decision
+            As for :meth:`sample_guided`.
+
+        Returns
+        -------
+        Draws
+            Codes of shape (n_mutable, n_groups, n_draws).
+        """
         return self.sample_guided(given, keys, draws, limits, None, decision=decision)
 
     def sample_guided(
@@ -228,7 +267,20 @@ class TreeChain(BaseEstimator):
         *,
         decision: BoolArray | None = None,
     ) -> Draws:
-        """Draws within limits that keep a group's own values where a leaf holds them."""
+        """Draws within limits that keep a group's own values where a leaf holds them.
+
+        Parameters
+        ----------
+        given, keys, draws, limits, guide
+            As for :meth:`mcce.protocols.GuidedGenerator.sample_guided`.
+        decision
+            As for :meth:`sample`.
+
+        Returns
+        -------
+        Draws
+            Codes of shape (n_mutable, n_groups, n_draws).
+        """
         desired = np.ones(given.shape[1], dtype=bool)
         inputs = _with_decision(given, desired if decision is None else decision)
         return Draws(sample(self.forest_, inputs, keys, draws, limits, guide))
@@ -244,7 +296,16 @@ class TreeChain(BaseEstimator):
     ) -> Enumerated:
         """The nearest rows with so many changes that could be drawn for a person.
 
-        See :func:`mcce.kernels.enumerate_rows`; the person comes without the decision.
+        Parameters
+        ----------
+        person, n_changes, n_best, max_nodes, after
+            As for :meth:`mcce.protocols.EnumeratingGenerator.enumerate_rows`.
+            The person comes without the decision.
+
+        Returns
+        -------
+        Enumerated
+            The rows, and whether the visit ended within its budget.
         """
         return enumerate_rows(
             self.forest_,
@@ -258,7 +319,17 @@ class TreeChain(BaseEstimator):
     def log_likelihood(self, rows: EncodedRows, *, decision: bool = True) -> FloatArray:
         """Log-probability of each row's mutable values given its immutable ones and a decision.
 
-        Minus infinity where the chain could not have drawn the row.
+        Parameters
+        ----------
+        rows
+            The rows.
+        decision
+            The decision that they are given.
+
+        Returns
+        -------
+        (n_rows,)
+            Log-probabilities; minus infinity where the chain could not have drawn the row.
         """
         self._check_grown_for(decision)
         codes = _with_decision(rows.descent, np.full(len(rows), decision))

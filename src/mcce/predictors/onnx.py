@@ -88,7 +88,18 @@ class Onnx(Wrapper):
         return np.array([[by_class[label] for label in self.classes_] for by_class in output])
 
     def predict(self, rows: FrameLike) -> np.ndarray:
-        """The session's own labels if it returns them, otherwise the most probable ones."""
+        """The session's own labels if it returns them, otherwise the most probable ones.
+
+        Parameters
+        ----------
+        rows
+            Rows, in any kind of frame.
+
+        Returns
+        -------
+        (n_rows,)
+            One label per row.
+        """
         own = [output.name for output in self.session.get_outputs() if output.type in LABELS]
         if self.output != "probabilities" or len(own) != 1:
             return super().predict(rows)
