@@ -133,7 +133,7 @@ def show_unanswered(result: Counterfactuals[pd.DataFrame], relaxed: pd.DataFrame
     for label, reason in result.missing["reason"].items():
         lifted = relaxed.loc[(relaxed["factual"] == label) & relaxed["answered"], "lifted"]
         print(f"\nApplicant {label}: {reason}.")
-        print(f"  There is one without the rule {', or '.join(lifted)}.")
+        print(f"  Lifting one of these rules alone would help: {'; '.join(lifted) or 'none'}.")
 
 
 def save(result: Counterfactuals[pd.DataFrame]) -> None:
