@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "arrays.hpp"
-#include "mcce/compare.hpp"
+#include "mcce/rank.hpp"
 #include "mcce/forest.hpp"
 #include "mcce/row_table.hpp"
 

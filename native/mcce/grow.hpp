@@ -19,7 +19,7 @@
 #include "compiler.hpp"
 #include "partition.hpp"
 #include "responses.hpp"
-#include "tables.hpp"
+#include "node_counts.hpp"
 #include "tree.hpp"
 
 namespace mcce {

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from . import catboost, lightgbm, onnx, torch, xgboost
-from .wrapper import FrameLike
+from .base import FrameLike
 
 # By library: how its objects are wrapped, and what is checked before they get rows.
 ADAPTERS: dict[str, Callable[[Any], Any]] = {

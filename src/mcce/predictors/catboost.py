@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .wrapper import is_from
+from .base import is_from
 
 
 def adapt(predictor: Any) -> Any:

@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import PredictorError
-from .wrapper import FrameLike, Output, Wrapper, check_class_names, check_native, is_from
+from .base import FrameLike, Output, Wrapper, check_class_names, check_native, is_from
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,7 +18,7 @@ import pandas as pd
 
 from ..errors import ParameterError, PredictorError
 from ..tables.columns import is_missing, plain
-from .wrapper import FrameLike, Output, Wrapper, check_native, check_output, is_from, is_number
+from .base import FrameLike, Output, Wrapper, check_native, check_output, is_from, is_number
 
 NumericOutput = Literal["logits", "probabilities", "score"]
 SESSION = ("onnxruntime", "InferenceSession")

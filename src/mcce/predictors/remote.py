@@ -28,7 +28,7 @@ import pandas as pd
 
 from ..errors import ParameterError, PredictorError
 from ..tables.columns import is_missing, is_time, plain
-from .wrapper import FrameLike, Output, Wrapper, check_output
+from .base import FrameLike, Output, Wrapper, check_output
 
 LONGEST_PAUSE = 60.0
 RemoteOutput = Literal["score", "probabilities", "labels"]

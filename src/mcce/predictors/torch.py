@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import PredictorError
-from .wrapper import FrameLike, Output, Wrapper, check_native, check_output, is_from, is_number
+from .base import FrameLike, Output, Wrapper, check_native, check_output, is_from, is_number
 
 NumericOutput = Literal["logits", "probabilities", "score"]
 

@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import PredictorError
-from .wrapper import FrameLike, Output, Wrapper, check_class_names, check_native, is_from
+from .base import FrameLike, Output, Wrapper, check_class_names, check_native, is_from
 
 OUTPUTS: dict[str, Output] = {
     "binary:logistic": "probabilities",

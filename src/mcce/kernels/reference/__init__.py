@@ -1,6 +1,12 @@
 """The inner loops as readable NumPy: the specification that the compiled ones equal bit for bit."""
 
-from ._compare import (
+from ._exact import Enumerated, Person, enumerate_rows
+from ._gower import MISSING, gower_gap
+from ._grow import Classes, Columns, Growth, Numbers, Response, fixed_point, grow_tree
+from ._nearest import Neighbours, nearest
+from ._nonconformity import Holdings, gather_holdings, nonconformity
+from ._random import DRAWS_VERSION, draw_keys, person_keys, pick
+from ._rank import (
     Comparison,
     Listing,
     differences,
@@ -8,12 +14,6 @@ from ._compare import (
     rank,
     rows_as_bytes,
 )
-from ._exact import Enumerated, Person, enumerate_rows
-from ._gower import MISSING, gower_gap
-from ._grow import Classes, Columns, Growth, Numbers, Response, fixed_point, grow_tree
-from ._nearest import Neighbours, nearest
-from ._nonconformity import Holdings, gather_holdings, nonconformity
-from ._random import DRAWS_VERSION, draw_keys, person_keys, pick
 from ._rows import RowTable
 from ._sample import Guide, Limits, hold, leaf_frequency, sample
 from ._trees import LEAF, Forest, Trees, descend, join
