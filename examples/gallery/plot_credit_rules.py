@@ -10,6 +10,8 @@ years of employment by tomorrow. Constraints say what is possible.
 # A credit model
 # --------------
 
+import warnings
+
 import matplotlib.pyplot as plt
 import pandas as pd
 from sklearn.ensemble import HistGradientBoostingClassifier
@@ -59,6 +61,7 @@ def explain(constraints: list[c.Constraint]) -> mcce.Counterfactuals[pd.DataFram
     return explainer.fit(train).explain(declined)
 
 
+warnings.simplefilter("ignore", mcce.McceWarning)  # some have no answer: see below
 free, ruled = explain([]), explain(rules)
 ruled.changes().head(6)
 
