@@ -6,17 +6,20 @@ SOURCES := pyproject.toml CMakeLists.txt $(wildcard native/*.cpp native/*.hpp na
 
 SANITIZED := .venv-sanitized/bin
 
-.PHONY: demo test test-oldest test-predictors check check-workflows check-native docs format
+.PHONY: demo test test-slow test-oldest test-predictors check check-workflows check-native docs format
 .PHONY: bench bench-search experiments clean
 
 demo: .venv/demo.stamp  ## explain declined applicants of the bundled data
 	$(BIN)/python examples/german_credit.py
 
-test: .venv/dev.stamp  ## all tests, newest supported libraries
-	$(BIN)/python -m pytest -n 2 -q
+test: .venv/dev.stamp  ## all tests but the slow ones, newest supported libraries
+	$(BIN)/python -m pytest -n 2 -q -m "not slow"
 
-test-oldest: .venv-oldest/dev.stamp  ## all tests, oldest supported libraries
-	$(OLD)/python -m pytest -n 2 -q tests src --ignore tests/test_pages.py
+test-slow: .venv/dev.stamp  ## the slow tests, newest supported libraries
+	HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-ci} $(BIN)/python -m pytest -n 2 -q -m slow
+
+test-oldest: .venv-oldest/dev.stamp  ## all tests, slow ones too, oldest supported libraries
+	HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-ci} $(OLD)/python -m pytest -n 2 -q tests src --ignore tests/test_pages.py
 
 test-predictors: .venv/predictors.stamp  ## the tests of black boxes, with every library they are for
 	$(BIN)/python -m pytest -n 2 -q tests/predictors

@@ -10,13 +10,15 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 settings.register_profile(
-    "default",
+    "ci",
     deadline=None,
     derandomize=True,
+    max_examples=100,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
-settings.register_profile("long", parent=settings.get_profile("default"), max_examples=2000)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+settings.register_profile("quick", parent=settings.get_profile("ci"), max_examples=30)
+settings.register_profile("long", parent=settings.get_profile("ci"), max_examples=2000)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
 
 @pytest.fixture(scope="session")

@@ -213,6 +213,7 @@ def test_the_numbers_are_those_of_trying_everything_one_by_one(work, scale):
     assert np.array_equal(told["margin"], result.measures["score"] - 0.55)
 
 
+@pytest.mark.slow
 @given(explained(), st.integers(1, 5))
 def test_moves_at_random_are_moves_that_may_be_made(work, n_perturbations):
     case, explainer, result = work
@@ -246,6 +247,7 @@ def only(result, places):
     return replace(result, frame=result.frame.iloc[places], owner=result.owner[places])
 
 
+@pytest.mark.slow
 @given(explained(), st.integers(0, 2**32 - 1), st.sampled_from([1, 20, 100_000]))
 def test_batch_order_and_chunks_change_nothing(work, seed, rows_per_call):
     _, explainer, result = work

@@ -75,6 +75,7 @@ def test_no_answer_breaks_a_constraint_whatever_their_combination(constraints, n
     assert (result.frame["sex"].to_numpy() == people["sex"].to_numpy()[result.owner]).all()
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(listed())
 def test_whoever_has_an_admissible_candidate_has_an_answer(constraints):
@@ -102,6 +103,7 @@ def test_whoever_has_an_admissible_candidate_has_an_answer(constraints):
     assert set(result.owner.tolist()) == admissible
 
 
+@pytest.mark.slow
 @given(st.integers(0, 2**32 - 1))
 @settings(deadline=None, max_examples=30)
 def test_an_answer_under_constraints_does_not_depend_on_the_batch(seed):

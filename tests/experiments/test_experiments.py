@@ -70,6 +70,7 @@ def test_samples_get_cheaper_with_more_draws_and_cover_no_fewer_people(bench_cac
     assert (table[["model", "generate", "postprocess", "total"]] > 0).all(axis=None)
 
 
+@pytest.mark.slow
 def test_without_the_decision_fewer_people_have_a_counterfactual(bench_cache, tmp_path):
     quick("samples", tmp_path)
     quick("unconditioned", tmp_path)

@@ -60,6 +60,7 @@ def test_generated_german_rows_can_hardly_be_distinguished_from_real_ones():
     assert accuracy["forest", "generated"] < AUTHORS_CODE["german"] / 100
 
 
+@pytest.mark.slow
 def test_the_experiment_leaves_its_tables_and_figures(tmp_path, bench_cache):
     pytest.importorskip("matplotlib")
 

@@ -59,6 +59,7 @@ def test_sizes_are_abbreviated():
     assert [scaling._brief(n) for n in (5, 1000, 300_000, 1_000_000)] == ["5", "1k", "300k", "1M"]
 
 
+@pytest.mark.slow
 def test_the_experiment_leaves_its_tables_and_figures(tmp_path):
     pytest.importorskip("matplotlib")
 

@@ -82,6 +82,7 @@ def test_a_better_model_of_the_rows_has_a_higher_likelihood():
     assert likelihoods[0] - likelihoods[1] == pytest.approx(np.log(5), abs=0.15)
 
 
+@pytest.mark.slow
 def test_the_experiment_compares_data_correlation_and_random_orders(tmp_path, bench_cache):
     pytest.importorskip("matplotlib")
 

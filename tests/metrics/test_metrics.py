@@ -125,6 +125,7 @@ def test_dates_are_measured_in_the_unit_of_training():
     assert metrics.gower(before, after, training).tolist() == [0.5]
 
 
+@pytest.mark.slow
 @given(cases())
 def test_costs_equal_those_counted_cell_by_cell(case):
     people = case.people

@@ -234,6 +234,7 @@ def test_leaves_on_german_credit_are_as_pure_as_scikit_learn_s():
     assert ratios.mean() <= 1.005
 
 
+@pytest.mark.slow
 def test_leaves_on_adult_are_as_pure_as_scikit_learn_s(data_folder):
     adult = pd.read_csv(data_folder / "adult.csv.gz").drop(columns="split")
     income = adult.pop("income") == ">50K"

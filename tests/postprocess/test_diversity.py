@@ -62,6 +62,7 @@ def entries(explainer, result, case):
             yield case.people.iloc[[person]], brute_force.returned(result, person)
 
 
+@pytest.mark.slow
 @given(diverse(), st.sampled_from([1, 2, 10]))
 def test_what_is_returned_is_what_the_rule_says(work, pool):
     case, explainer = work
@@ -75,6 +76,7 @@ def test_what_is_returned_is_what_the_rule_says(work, pool):
         assert returned == brute_force.diverse(explainer, row, case.train, n_pool)
 
 
+@pytest.mark.slow
 @given(diverse())
 def test_the_first_answer_is_that_without_diversity_and_all_are_valid(work):
     case, explainer = work
@@ -89,6 +91,7 @@ def test_the_first_answer_is_that_without_diversity_and_all_are_valid(work):
     assert DESIRED.contains(case.score(several.frame)).all()
 
 
+@pytest.mark.slow
 @given(diverse())
 def test_no_answer_makes_all_changes_of_another_at_no_lower_distance(work):
     case, explainer = work
@@ -100,6 +103,7 @@ def test_no_answer_makes_all_changes_of_another_at_no_lower_distance(work):
         assert brute_force.needful(row, ordered) == ordered
 
 
+@pytest.mark.slow
 @given(diverse())
 def test_there_are_fewer_answers_than_asked_for_only_if_no_other_needful_one_exists(work):
     case, explainer = work
@@ -111,6 +115,7 @@ def test_there_are_fewer_answers_than_asked_for_only_if_no_other_needful_one_exi
         assert len(returned) == min(explainer.n_counterfactuals, len(needful))
 
 
+@pytest.mark.slow
 @given(diverse())
 def test_with_full_diversity_the_least_difference_is_at_least_half_of_the_best_possible(work):
     case, explainer = work
@@ -129,6 +134,7 @@ def test_with_full_diversity_the_least_difference_is_at_least_half_of_the_best_p
             assert least(returned) >= best / 2 - 1e-12
 
 
+@pytest.mark.slow
 @given(diverse())
 def test_two_answers_differ_the_more_the_more_diversity_is_asked_for(work):
     case, explainer = work

@@ -33,6 +33,7 @@ def pipeline(german, classifier):
     return make_pipeline(encoder, StandardScaler(), classifier).fit(german.features, german.target)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "classifier",
     [

@@ -115,6 +115,7 @@ def check(train, explainer, folder):
     return check
 
 
+@pytest.mark.slow
 def test_any_single_byte_that_changes_is_noticed_or_does_not_matter(folder, check):
     data = (folder / "whole.mcce").read_bytes()
     n_loaded = 0

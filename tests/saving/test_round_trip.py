@@ -55,6 +55,7 @@ def reload(explainer, path):
     return mcce.load(path, explainer.predictor)
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.sampled_from(sorted(CELLS)), min_size=1, max_size=4),
     st.integers(1, 40),
@@ -250,6 +251,7 @@ def test_training_rows_are_in_the_file_only_if_they_must_be(bank, explainer, pat
     assert "training_rows/codes.npy" not in members()
 
 
+@pytest.mark.slow
 def test_the_same_explainer_gives_the_same_bytes_in_every_run(tmp_path):
     code = """if True:
         import sys, mcce, pandas as pd

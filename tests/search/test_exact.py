@@ -87,6 +87,7 @@ def same_costs(got, expected):
     )
 
 
+@pytest.mark.slow
 @given(searches())
 def test_answers_are_the_best_of_every_row_that_could_be_drawn(search):
     case, explainer = search
@@ -112,6 +113,7 @@ def test_answers_are_the_best_of_every_row_that_could_be_drawn(search):
             assert f"({n_rows} rows," in reason
 
 
+@pytest.mark.slow
 @given(searches(max_rows=40), st.sampled_from(["fast", "paper"]), st.sampled_from([50, 1500]))
 def test_no_number_of_draws_finds_anything_better(search, name, n_samples):
     case, explainer = search
@@ -135,6 +137,7 @@ def test_no_number_of_draws_finds_anything_better(search, name, n_samples):
 # On its own.
 
 
+@pytest.mark.slow
 @given(
     searches(max_rows=40),
     st.sampled_from([{"memory": 1e-6}, {"n_jobs": 3}, {"memory": 3.0, "n_jobs": 2}]),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -79,6 +80,7 @@ def test_every_answer_is_valid_bounded_and_leaves_the_immutable_alone(work):
     assert len(set(answers)) == len(answers)
 
 
+@pytest.mark.slow
 @given(explained())
 def test_whoever_the_draws_would_answer_is_answered(work):
     case, explainer = work
@@ -95,6 +97,7 @@ def test_whoever_the_draws_would_answer_is_answered(work):
     assert (walked.people["status"].to_numpy()[answered] == "answered").all()
 
 
+@pytest.mark.slow
 @given(
     explained(),
     st.sampled_from([{"memory": 1e-6}, {"n_jobs": 3}, {"memory": 0.02, "n_jobs": 2}]),
@@ -124,6 +127,7 @@ def test_order_and_company_change_nothing(work, seed):
         )
 
 
+@pytest.mark.slow
 @given(explained(), st.integers(0, 2**32 - 1))
 def test_the_order_of_training_rows_changes_nothing(work, seed):
     case, explainer = work
@@ -134,6 +138,7 @@ def test_the_order_of_training_rows_changes_nothing(work, seed):
     assert_same(plain, explain(explainer.fit(shuffled), case.people))
 
 
+@pytest.mark.slow
 @given(explained(within_bounds=False, n_counterfactuals=1, diversity=None))
 def test_a_walk_without_extra_changes_changes_no_more_than_the_best_draw(work):
     case, explainer = work
@@ -185,6 +190,7 @@ def test_no_single_change_of_a_sparsest_answer_could_be_put_back(work):
             assert copy or not (valid and inside and result.measures.loc[label, "in_support"])
 
 
+@pytest.mark.slow
 @given(explained(within_bounds=False))
 def test_a_row_is_asked_at_most_once(work):
     case, explainer = work
@@ -225,6 +231,7 @@ KINDS = [
 ]
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.sampled_from(range(len(KINDS))), unique=True, max_size=5),
     st.sampled_from(WALKS),

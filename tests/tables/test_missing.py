@@ -188,6 +188,7 @@ def granted(loans: pd.DataFrame) -> pd.Series:
     return loans["income"].fillna(40) - loans["debt"].fillna(10) > 30
 
 
+@pytest.mark.slow
 def test_a_predictor_that_accepts_missing_values_explains_people_with_them(loans):
     numbers = loans[["income", "debt"]]
     trees = HistGradientBoostingClassifier(max_iter=30).fit(numbers, granted(loans))
