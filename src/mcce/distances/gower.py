@@ -12,6 +12,7 @@ from typing import Self
 import numpy as np
 
 from ..candidates import Candidates
+from ..errors import ParameterError
 from ..kernels import BoolArray, FloatArray, differences
 from ..tables.schema import EncodedRows, Schema
 
@@ -38,18 +39,34 @@ class Gower:
         self.weights = weights
 
     def fit(self, schema: Schema, rows: EncodedRows, decision: BoolArray) -> Self:
-        """Nothing to learn beyond the training ranges, which the schema holds.
+        """Check the weights; the training ranges are in the schema.
 
         Parameters
         ----------
-        schema, rows, decision
-            Ignored: the columns, the training rows and their decisions.
+        schema
+            The columns.
+        rows, decision
+            Ignored: the training rows and their decisions.
 
         Returns
         -------
         Gower
             Itself.
+
+        Raises
+        ------
+        ParameterError
+            If there is not one finite weight >= 0 for each mutable feature.
         """
+        if self.weights is None:
+            return self
+        weights, n_mutable = np.asarray(self.weights), schema.mutable.size
+        numeric = weights.dtype.kind in "biuf"
+        if weights.shape != (n_mutable,) or not numeric or not (weights >= 0).all():
+            raise ParameterError(
+                f"weights of Gower must be {n_mutable} numbers >= 0, one per mutable feature, got "
+                f"{self.weights!r}."
+            )
         return self
 
     def __call__(self, candidates: Candidates) -> FloatArray:

@@ -1,10 +1,11 @@
-"""Several answers that differ: which of a person's valid candidates to return.
+"""Diversity: several answers of a person that differ.
 
-Beyond the paper, which returns the l best. A candidate is needless if it changes all that a better
-valid one changes, to the same values, and more. The pool is a person's first ``POOL * l`` valid
-candidates that are not. Its best is taken; then, again and again, the one of largest
-``diversity * difference - (1 - diversity) * cost``, of equals the better ranked: ``cost`` is its
-distance to the person, ``difference`` that to the nearest of those taken.
+Beyond the paper, which returns the l best. A candidate is redundant if it makes every change of a
+better valid candidate, and more. The pool is a person's first ``POOL * l`` valid candidates that
+are not redundant. The best one is selected first; then, repeatedly, the one with the largest
+``diversity * difference - (1 - diversity) * cost``, ties to the better-ranked. ``cost`` is the
+distance to the person, ``difference`` the distance to the nearest one selected so far. Weights of
+the Gower distance count in neither.
 
 Always true: the first answer is the best candidate; nobody's choice depends on anybody else.
 """
@@ -26,7 +27,7 @@ FAR = np.finfo(np.float64).max
 
 
 class Pool:
-    """The candidates found for each person of a block that no better one makes needless."""
+    """The candidates found for each person of a block that no better one makes redundant."""
 
     def __init__(self, comparison: Comparison, n_wanted: int) -> None:
         n_people = comparison.group.size
@@ -35,7 +36,7 @@ class Pool:
         self._n_kept: IntArray = np.zeros(n_people, dtype=np.int64)
 
     def needed(self, person: IntArray, draw: Codes) -> BoolArray:
-        """Candidates that nothing in the pool makes needless, shape (n_people, n_draws)."""
+        """Candidates that nothing in the pool makes redundant, shape (n_people, n_draws)."""
         needed = np.ones(draw.shape, dtype=bool)
         for place in range(int(self._n_kept[person].max(initial=0))):
             some = np.flatnonzero(self._n_kept[person] > place)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..candidates import Candidates
-from ..distances import Gower
+from ..distances import is_gower
 from ..kernels import BoolArray, IntArray, Listing, rank
 from ..protocols import CandidateFilter, Distance
 from .diversity import POOL
@@ -80,7 +80,7 @@ class RankedCandidates:
         self.n_wanted = min(ranking.n_wanted, candidates.draws.size)
         self.passed = {keep.name: keep(candidates) for keep in ranking.filters}
         distance = ranking.distance
-        plain = type(distance) is Gower and distance.weights is None
+        plain = is_gower(distance) and getattr(distance, "weights", None) is None
         self._distance = None if plain else distance(candidates)
         n_listed = max(N_LISTED, 4 * self.n_wanted)
         self.first = self.list_allowed(np.arange(candidates.people.size), n_listed)

@@ -32,6 +32,7 @@ from .selection import SelectionSettings
 from .stage import Stage, Task
 from .visited import WalkSettings
 
+ENUMERATION_NEEDED = "The exact search lists all rows that can be drawn"
 NO_DESIRED = "no training row has the desired decision"
 # Up to this many times the first draws, targets must lie inside the support. After that, targets
 # outside it are accepted too.
@@ -126,11 +127,9 @@ def _sampling_search(settings: Settings) -> Search:
 def _stages(fitted: Fitted, settings: Settings, search: Search, task: Task) -> Iterator[Stage]:
     """The stages in order, each with more draws for those who have no answer yet."""
     ranking = _ranking(fitted, settings, search, task.constraints)
-    _check_needs(settings, ranking.distance)
+    _check_needs(fitted, settings, ranking.distance)
     if isinstance(settings.search, ExactSearch):
         yield ExactStage(task, _exact_settings(fitted, settings, settings.search, task, ranking))
-    if search.keep_probability:
-        require(fitted.generator, "guidance", GUIDANCE_NEEDED)  # before anything is drawn
     n_samples, max_samples = search.n_samples, search.max_samples or search.n_samples
     stage = SamplingStage(task, ranking, n_samples, search.keep_probability)
     if search.n_targets:
@@ -147,20 +146,25 @@ def _stages(fitted: Fitted, settings: Settings, search: Search, task: Task) -> I
     yield from _with_more_draws(stage, max_samples)
 
 
-def _check_needs(settings: Settings, distance: Distance) -> None:
-    """Raise for a setting that the search does not support."""
+def _check_needs(fitted: Fitted, settings: Settings, distance: Distance) -> None:
+    """Raise, before anything is drawn, for what the search needs and does not get."""
     needs = settings.search.needs
-    unsupported: dict[str, tuple[Any, Any]] = {}
-    if not needs.diversity and settings.diversity is not None:
-        unsupported["diversity"] = None, settings.diversity
+    if needs.enumeration:
+        require(fitted.generator, "enumeration", ENUMERATION_NEEDED)
+    if needs.guidance:
+        require(fitted.generator, "guidance", GUIDANCE_NEEDED)
     if needs.gower and not is_gower(distance):
-        unsupported["distance"] = "gower", distance.name
-    for name, (supported, given) in unsupported.items():
-        raise ParameterError(
-            "The exact search proves which rows have the fewest changes and then the smallest "
-            f"Gower distance, so {name} must be {supported!r}, got {given!r}. Leave it out, or use "
-            "another search."
-        )
+        raise _not_for_exact("distance", "gower", distance.name)
+    if not needs.diversity and settings.diversity is not None:
+        raise _not_for_exact("diversity", None, settings.diversity)
+
+
+def _not_for_exact(name: str, supported: str | None, given: str | float) -> ParameterError:
+    return ParameterError(
+        "The exact search proves which rows have the fewest changes and then the smallest Gower "
+        f"distance, so {name} must be {supported!r}, got {given!r}. Leave it out, or use another "
+        "search."
+    )
 
 
 def _with_more_draws(stage: SamplingStage, max_samples: int) -> Iterator[SamplingStage]:
@@ -234,21 +238,18 @@ def _exact_settings(
     fitted: Fitted, settings: Settings, search: ExactSearch, task: Task, ranking: Ranking
 ) -> ExactSettings:
     constraints = task.constraints
-    generator = require(
-        fitted.generator, "enumeration", "The exact search lists all rows that can be drawn"
-    )
-    n_mutable = constraints.schema.mutable.size
+    weights = ranking.distance.weights if isinstance(ranking.distance, Gower) else None
     # What bounds the changes of all features also tells where to end.
     of_all = [c.n for c in constraints.of_rows if isinstance(c, MaxChanges) and not c.features]
     bounds = [most for most in (search.max_sparsity, *of_all) if most is not None]
     return ExactSettings(
-        generator=generator,
+        generator=require(fitted.generator, "enumeration", ENUMERATION_NEEDED),
         decision=fitted.decision,
         filters=tuple(_row_filters(fitted, settings, constraints)),
         n_counterfactuals=settings.n_counterfactuals,
         max_sparsity=min(bounds, default=None),
         max_distance=search.max_distance,
-        weights=np.ones(n_mutable) if constraints.weights is None else constraints.weights,
+        weights=np.ones(constraints.schema.mutable.size) if weights is None else weights,
         max_rows=search.max_rows,
         max_nodes=search.max_nodes,
     )
@@ -290,9 +291,9 @@ def _row_filters(fitted: Fitted, settings: Settings, constraints: Constraints) -
 def _distance(fitted: Fitted, constraints: Constraints) -> Distance:
     if constraints.weights is None:
         return fitted.distance
-    if not isinstance(fitted.distance, Gower):
+    if not is_gower(fitted.distance) or getattr(fitted.distance, "weights", None) is not None:
         raise ConstraintError(
-            f"Weights apply to the Gower distance, but distance is {fitted.distance.name!r}. "
-            "Leave out the weights or the distance."
+            "Constraints with weights apply to the plain Gower distance, but distance is "
+            f"{fitted.distance!r}. Leave out the weights or the distance."
         )
     return Gower(constraints.weights)
