@@ -80,7 +80,7 @@ if os.environ.get("MCCE_DOCS_STRICT"):
 # Classes whose signature is not theirs to describe: protocols take no arguments, and the last two
 # fields of a result are private. Their methods are checked.
 numpydoc_validation_exclude = {
-    r"^mcce\.protocols\.(?!Capabilities|Progress)\w+$",
+    r"^mcce\.protocols\.(?!Capabilities|Progress|Draws|differences|draw_keys|pick)\w+$",
     r"^mcce\.Counterfactuals$",
 }
 

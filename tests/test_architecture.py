@@ -1,4 +1,4 @@
-"""The house is as ARCHITECTURE.md says, and no file or function outgrows it."""
+"""The package is as ARCHITECTURE.md says, and files and functions stay small."""
 
 from __future__ import annotations
 

@@ -21,8 +21,7 @@ import pandas as pd
 from sklearn.base import BaseEstimator
 
 import mcce
-from mcce.candidates import Draws
-from mcce.protocols import Capabilities
+from mcce.protocols import Capabilities, Draws
 from mcce.testing import check_generator
 
 

@@ -2,7 +2,8 @@
 
 Each protocol is one or two methods; none is a base class. What a generator can do beyond drawing is
 declared in its :class:`Capabilities` and never guessed from the names of its methods.
-``mcce.testing`` checks whether an object keeps the promises written here.
+``mcce.testing`` checks whether an object keeps the promises written here. ``draw_keys`` and
+``pick`` help to write a generator, ``differences`` a distance.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
+from .candidates import Draws
 from .kernels import (
     BoolArray,
     Codes,
@@ -21,10 +23,13 @@ from .kernels import (
     Limits,
     Person,
     WordArray,
+    differences,
+    draw_keys,
+    pick,
 )
 
 if TYPE_CHECKING:
-    from .candidates import CandidateRows, Candidates, Draws
+    from .candidates import CandidateRows, Candidates
     from .counterfactuals import Counterfactuals
     from .tables.schema import EncodedRows, Schema
 
@@ -34,6 +39,7 @@ __all__ = [
     "Capabilities",
     "DensityGenerator",
     "Distance",
+    "Draws",
     "EnumeratingGenerator",
     "Explainer",
     "Generator",
@@ -43,6 +49,9 @@ __all__ = [
     "Progress",
     "RowFilter",
     "SavableGenerator",
+    "differences",
+    "draw_keys",
+    "pick",
 ]
 
 
@@ -291,8 +300,8 @@ class SavableGenerator(Generator, Protocol):
 class Distance(Protocol):
     """The cost of a candidate for its person, beside the number of changes.
 
-    It ranks candidates, bounds them by ``max_distance``, tells several counterfactuals of a person
-    apart, and is a column of ``result.measures`` under its name.
+    It ranks candidates, bounds them by ``max_distance``, measures how different several answers of
+    a person are, and is a column of ``result.measures`` under its name.
     """
 
     @property
@@ -328,7 +337,7 @@ class CandidateFilter(Protocol):
 
     @property
     def name(self) -> str:
-        """How reasons call the filter."""
+        """Name of the filter in reasons."""
         ...
 
     def __call__(self, candidates: Candidates) -> BoolArray:
@@ -361,7 +370,14 @@ class Progress:
     n_settled
         How many of them have their answers, or nothing left to try.
     n_evaluated
-        Candidates scored by the predictor so far.
+        Rows scored by the predictor so far.
+
+    Examples
+    --------
+    >>> def stop_after_1000_rows(progress: Progress) -> bool:
+    ...     return progress.n_evaluated >= 1000
+    >>> stop_after_1000_rows(Progress(n_factuals=50, n_settled=20, n_evaluated=1200))
+    True
     """
 
     n_factuals: int

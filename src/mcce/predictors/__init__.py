@@ -2,13 +2,15 @@
 
 MCCE takes scikit-learn estimators, callables and native boosters as they are. These wrappers say
 what MCCE cannot know: the names of a booster's classes, what the numbers of a torch module or an
-ONNX session mean, and where a remote model is.
+ONNX session mean, and where a remote model is. ``make_decision`` joins a predictor with the desired
+decision, for explainers of your own.
 """
 
+from .desired import make_decision
 from .lightgbm import LightGBM
 from .onnx import Onnx
 from .remote import Remote
 from .torch import Torch
 from .xgboost import XGBoost
 
-__all__ = ["LightGBM", "Onnx", "Remote", "Torch", "XGBoost"]
+__all__ = ["LightGBM", "Onnx", "Remote", "Torch", "XGBoost", "make_decision"]

@@ -50,14 +50,52 @@ def person_keys(seed: int, immutable_codes: Codes) -> WordArray:
 
 
 def draw_keys(keys: WordArray, draws: IntArray) -> WordArray:
-    """One key per person and draw number, shape (n_groups, n_draws)."""
+    """Random keys, one for each group and draw number.
+
+    Parameters
+    ----------
+    keys : (n_groups,)
+        The key of each group.
+    draws : (n_draws,)
+        Draw numbers.
+
+    Returns
+    -------
+    (n_groups, n_draws)
+        The keys; each depends on its group's key and its draw number alone.
+
+    Examples
+    --------
+    >>> draw_keys(np.array([1, 2], np.uint64), np.arange(3)).shape
+    (2, 3)
+    """
     return absorb(keys[:, None], draws[None, :])
 
 
 def pick(row_keys: WordArray, position: int, counts: IntArray) -> IntArray:
-    """Uniform choice among ``counts`` things for each row and the feature at ``position``.
+    """Random numbers from 0 to ``counts`` - 1, for one feature of each row.
 
     The high 32 bits of the draw are scaled by the count and shifted, without any rounding.
+
+    Parameters
+    ----------
+    row_keys
+        The key of each row, from :func:`draw_keys`.
+    position
+        Position of the feature among the columns. Different positions give independent numbers.
+    counts
+        Number of choices for each row, in the shape of ``row_keys``.
+
+    Returns
+    -------
+    array
+        Whole numbers in the shape of ``row_keys``.
+
+    Examples
+    --------
+    >>> keys = draw_keys(np.array([1], np.uint64), np.arange(5))
+    >>> pick(keys, 0, np.full(keys.shape, 10))
+    array([[3, 6, 7, 3, 9]])
     """
     high = absorb(row_keys, position) >> np.uint64(32)
     return ((high * counts.astype(np.uint64)) >> np.uint64(32)).astype(np.int64)

@@ -75,6 +75,36 @@ def differences(comparison: Comparison, feature: int) -> tuple[BoolArray, FloatA
 
     Numeric cells differ by their distance over the training range; categorical ones, constant
     ones and those with one side missing by 1.
+
+    Parameters
+    ----------
+    comparison
+        The candidates of a block of people: ``candidates.comparison``.
+    feature
+        Number of the feature among the mutable ones.
+
+    Returns
+    -------
+    changed : (n_people, n_draws)
+        Whether the cell differs.
+    gap : (n_people, n_draws)
+        By how much.
+
+    Examples
+    --------
+    One person has the value 20 and two candidates, 20 and 25, of a feature with range 10:
+
+    >>> comparison = Comparison(
+    ...     codes=np.array([[[0, 1]]]),
+    ...     numbers=[np.array([20.0, 25.0])],
+    ...     own_codes=np.array([[0]]),
+    ...     own_numbers=np.array([[20.0]]),
+    ...     spreads=np.array([10.0]),
+    ...     group=np.array([0]),
+    ...     n_features=1,
+    ... )
+    >>> differences(comparison, 0)
+    (array([[False,  True]]), array([[0. , 0.5]]))
     """
     codes = comparison.codes[feature][comparison.group]
     changed = codes != comparison.own_codes[feature][:, None]
