@@ -9,7 +9,7 @@ import pytest
 from mcce import MCCE, Gower, Interval, McceWarning, NotFittedError, Schema, SchemaError, TreeChain
 from mcce.candidates import Draws
 from mcce.model.trees import tree_response
-from mcce.model.visit_order import Levels, association
+from mcce.model.visit_order import CategoricalColumn, association
 from mcce.predictors.desired import make_decision
 from mcce.protocols import Capabilities
 from searches import bounded
@@ -198,7 +198,10 @@ def test_excluded_candidates_that_are_scored_for_a_reason_are_counted():
 
 
 def test_cramer_is_corrected_for_bias():
-    a, b = Levels(np.array([0] * 6 + [1] * 6)), Levels(np.array([0] * 5 + [1] + [0] + [1] * 5))
+    a, b = (
+        CategoricalColumn(np.array([0] * 6 + [1] * 6)),
+        CategoricalColumn(np.array([0] * 5 + [1] + [0] + [1] * 5)),
+    )
     phi2 = (4 / 6) ** 2 - 1 / 11
     assert association(a, b) == pytest.approx(np.sqrt(phi2 / (1 - 1 / 11)))
 

@@ -183,11 +183,11 @@ def pair_rows(rows: EncodedRows, people: IntArray, frame: pd.DataFrame, n_draws:
     for row, position in enumerate(schema.mutable):
         feature = schema.features[position]
         cells = pd.concat([rows.own(position, people), frame.iloc[:, position]], ignore_index=True)
-        found, coded = Feature.learn_codes(cells, kind=feature.kind, immutable=False)
+        learned, coded = Feature.learn_codes(cells, kind=feature.kind, immutable=False)
         own_codes[row], codes[row] = coded[:n_people], coded[n_people:].reshape(codes[row].shape)
-        tables.append(found.table)
+        tables.append(learned.table)
         real = feature.spread > 0
-        numbers.append(as_numbers(found.table, feature.table.dtype) if real else None)
+        numbers.append(as_numbers(learned.table, feature.table.dtype) if real else None)
     comparison = Comparison(
         codes=codes,
         numbers=numbers,

@@ -16,7 +16,7 @@ import pandas as pd
 from sklearn.base import clone
 
 from .analysis.relaxation import relaxations
-from .analysis.robustness import Trial, measure_robustness
+from .analysis.robustness import RobustnessSettings, measure_robustness
 from .constraints.collection import Constraints
 from .counterfactuals import Counterfactuals, FrameT
 from .distances import find_distance
@@ -26,7 +26,7 @@ from .execution.progress import Clock, ProgressBar
 from .fitted import Fitted, learn
 from .kernels import FloatArray, IntArray
 from .model import find_generator, require
-from .parameters import check_parameters, check_trial, learned_parameters
+from .parameters import check_parameters, check_robustness, learned_parameters
 from .protocols import Callback, Distance, Generator
 from .saving import save
 from .search.config import ExactSearch, Search, SearchName, find_search
@@ -86,7 +86,7 @@ class MCCE(Estimator):
     n_jobs
         Threads, as in scikit-learn. The predictor is called from the caller's thread only.
     random_state
-        Seed of all draws, a whole number; None picks one at fit and keeps it as ``seed_``.
+        Seed of all draws, a whole number; None draws one at fit and keeps it as ``seed_``.
     verbose
         Whether to show a progress bar on a terminal (needs tqdm).
 
@@ -145,7 +145,7 @@ class MCCE(Estimator):
     def fit(
         self, X: FrameT, y: Any = None, *, feature_names: Sequence[Hashable] | None = None
     ) -> Self:
-        """Learn from training data how the mutable features depend on the rest (step 1).
+        """Learn from training data how mutable features depend on immutable ones (step 1).
 
         Parameters
         ----------
@@ -248,7 +248,7 @@ class MCCE(Estimator):
         return result
 
     def relax(self, X: FrameT, training: Any = None, *, constraints: Any = None) -> Any:
-        """What would give people without an answer one, if it alone were lifted.
+        """Which single constraint or bound, if lifted, would give people an answer.
 
         Parameters
         ----------
@@ -326,10 +326,10 @@ class MCCE(Estimator):
             If the explainer is not fitted, or a parameter cannot have its value.
         """
         fitted = self._check_ready()
-        check_trial(n_perturbations, scale, random_state)
+        check_robustness(n_perturbations, scale, random_state)
         seed = fitted.seed if random_state is None else int(random_state)
-        trial = Trial(fitted.decision, int(n_perturbations), float(scale), seed)
-        return measure_robustness(trial, fitted.schema, result, verbose=bool(self.verbose))
+        settings = RobustnessSettings(fitted.decision, int(n_perturbations), float(scale), seed)
+        return measure_robustness(settings, fitted.schema, result, verbose=bool(self.verbose))
 
     def log_likelihood(self, X: FrameT) -> FloatArray:
         """Log-probability of rows under the model, given the desired decision.

@@ -90,7 +90,7 @@ def generate(
     block: Block,
     draws: IntArray,
     seed: int,
-    keep: float = 0.0,
+    keep_probability: float = 0.0,
 ) -> Candidates:
     """Candidates of a block of people.
 
@@ -106,13 +106,13 @@ def generate(
         Draw numbers; the K of the paper are 0 to K - 1, and further ones extend them.
     seed
         Seed of all draws.
-    keep
+    keep_probability
         Probability with which an own value is kept where the model could have drawn it. Above 0
         the groups must be of people who are equal in all features.
     """
     _, first, group = np.unique(block.group, return_index=True, return_inverse=True)
     rows = personal.rows
-    sampled = _sample(generator, personal, block.people[first], draws, seed, keep)
+    sampled = _sample(generator, personal, block.people[first], draws, seed, keep_probability)
     tables = _tables(rows, sampled)
     return Candidates(
         rows=rows,
@@ -138,16 +138,18 @@ def _sample(
     people: IntArray,
     draws: IntArray,
     seed: int,
-    keep: float,
+    keep_probability: float,
 ) -> Draws:
     """Draws for one person of each group, within that one's limits."""
     rows = personal.rows
     given = rows.descent[:, people]
     keys = person_keys(seed, given[rows.schema.immutable].T)
     limits = personal.limits(people, rows.schema.features)
-    if keep:
+    if keep_probability:
         guided = require(generator, "guidance", GUIDANCE_NEEDED)
-        return guided.sample_guided(given, keys, draws, limits, _guide(rows, people, keep))
+        return guided.sample_guided(
+            given, keys, draws, limits, _guide(rows, people, keep_probability)
+        )
     if limits is None:
         return generator.sample(given, keys, draws)
     if generator.capabilities.limits:
@@ -159,11 +161,11 @@ def _sample(
     return replace(sampled, codes=hold(limits, sampled.codes, rows.schema.mutable))
 
 
-def _guide(rows: EncodedRows, people: IntArray, keep: float) -> Guide:
-    """The people's own codes, of which a whole number of 2**32 draws keep those they can."""
+def _guide(rows: EncodedRows, people: IntArray, keep_probability: float) -> Guide:
+    """The people's own codes, and the keep probability in units of 2**-32."""
     # One column more than features: the decision, which is never drawn.
     own = np.pad(rows.exact[:, people], ((0, 1), (0, 0)), constant_values=-1)
-    return Guide(own, int(keep * 2**32))
+    return Guide(own, int(keep_probability * 2**32))
 
 
 def _features(rows: EncodedRows, tables: Sequence[pd.Series[Any]]) -> list[Feature]:

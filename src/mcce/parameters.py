@@ -54,7 +54,7 @@ def check_parameters(given: Any) -> None:
             )
 
 
-def check_trial(n_perturbations: Any, scale: Any, random_state: Any) -> None:
+def check_robustness(n_perturbations: Any, scale: Any, random_state: Any) -> None:
     """Raise for the first parameter of ``robustness`` that cannot work."""
     check_whole("n_perturbations", n_perturbations, 1, 100_000)
     check_real("scale", scale, "a number above 0 and up to 1", zero=False, most=1.0)

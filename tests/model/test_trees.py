@@ -14,7 +14,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from mcce import MCCE, ParameterError, Schema, TreeChain
 from mcce.datasets import load_german_credit
 from mcce.kernels import descend, person_keys
-from mcce.model.visit_order import Levels, Numeric, association
+from mcce.model.visit_order import CategoricalColumn, NumericColumn, association
 from tables import cases
 
 
@@ -139,19 +139,19 @@ def test_the_most_associated_feature_is_visited_first():
 
 
 def test_association_is_pearson_correlation_ratio_or_cramer():
-    numbers = Numeric(np.array([1.0, 2.0, 3.0, 4.0, np.nan]))
-    negative = Numeric(np.array([4.0, 3.0, 2.0, 1.0, 9.0]))
-    halves = Levels(np.array([0, 0, 1, 1, 1]))
-    constant = Levels(np.zeros(5, dtype=np.int64))
+    numbers = NumericColumn(np.array([1.0, 2.0, 3.0, 4.0, np.nan]))
+    negative = NumericColumn(np.array([4.0, 3.0, 2.0, 1.0, 9.0]))
+    halves = CategoricalColumn(np.array([0, 0, 1, 1, 1]))
+    constant = CategoricalColumn(np.zeros(5, dtype=np.int64))
 
     assert association(numbers, negative) == pytest.approx(1.0)
     assert association(numbers, halves) == association(halves, numbers)
     assert association(numbers, halves) == pytest.approx(np.sqrt(4 / 5))
     assert association(numbers, constant) == 0.0
     assert association(halves, constant) == 0.0
-    many = Levels(np.repeat([0, 1], 500))
+    many = CategoricalColumn(np.repeat([0, 1], 500))
     assert association(many, many) == pytest.approx(1.0)
-    assert association(many, Levels(np.tile([0, 1], 500))) == 0.0
+    assert association(many, CategoricalColumn(np.tile([0, 1], 500))) == 0.0
 
 
 def test_a_chain_can_be_cloned_and_asked_for_its_parameters():

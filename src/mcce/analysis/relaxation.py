@@ -1,4 +1,4 @@
-"""Relaxation: what would have to be lifted for people without an answer.
+"""Relaxation: which single constraint or bound, if lifted, would give people an answer.
 
 Beyond the paper. Gives a row for each person without an answer and each thing that could be lifted
 alone: a constraint, a bound of the search, the exclusion of training rows and, where the training
@@ -43,7 +43,7 @@ def relaxations(
     Parameters
     ----------
     fitted, settings, constraints
-        What ``fit`` learned, and what an explanation asks for.
+        What ``fit`` learned, and the settings of an explanation.
     X
         The people.
     refit

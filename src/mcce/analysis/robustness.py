@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..counterfactuals import Counterfactuals, FrameT
+from ..counterfactuals import Counterfactuals, FrameT, native_table
 from ..errors import McceWarning, ParameterError, SchemaError
 from ..execution.progress import ProgressBar
 from ..kernels import BoolArray, Codes, FloatArray, IntArray, draw_keys, person_keys, pick
@@ -35,7 +35,7 @@ ALL_SUBSETS_OF = 8
 
 
 @dataclass(frozen=True, eq=False)
-class Trial:
+class RobustnessSettings:
     """How robustness is measured.
 
     Parameters
@@ -57,13 +57,13 @@ class Trial:
 
 
 def measure_robustness(
-    trial: Trial, schema: Schema, result: Counterfactuals[FrameT], *, verbose: bool
+    settings: RobustnessSettings, schema: Schema, result: Counterfactuals[FrameT], *, verbose: bool
 ) -> FrameT:
     """Robustness of each counterfactual of a result.
 
     Parameters
     ----------
-    trial
+    settings
         How it is measured.
     schema
         The columns of the explainer.
@@ -84,13 +84,13 @@ def measure_robustness(
         If it is no result, or one of another explainer.
     """
     answers = _Answers.read(schema, result)
-    n_rows = 1 + trial.n_perturbations + _count_parts(answers.changed)
+    n_rows = 1 + settings.n_perturbations + _count_parts(answers.changed)
     bar = ProgressBar(len(answers), "robustness", verbose)
     try:
         # Starting with no rows: the columns are needed even if there is no counterfactual.
-        parts = [_try(trial, answers.of(slice(0, 0)))]
+        parts = [_measure(settings, answers.of(slice(0, 0)))]
         for some in _chunks(n_rows):
-            parts.append(_try(trial, answers.of(some)))
+            parts.append(_measure(settings, answers.of(some)))
             bar.show(some.stop)
     finally:
         bar.close()
@@ -105,7 +105,7 @@ def measure_robustness(
             McceWarning,
             stacklevel=3,
         )
-    return result._table(measured)
+    return native_table(result, measured)
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,21 +166,21 @@ class _Answers:
         return self.factuals.compose(answer, codes, tables)
 
 
-def _try(trial: Trial, answers: _Answers) -> pd.DataFrame:
+def _measure(settings: RobustnessSettings, answers: _Answers) -> pd.DataFrame:
     """Robustness of some counterfactuals, by one call of the predictor."""
     n_answers = len(answers)
-    moved, moved_codes = _moves(trial, answers)
+    moved, moved_codes = _moves(settings, answers)
     partly, partly_codes = _parts(answers)
     frame = answers.compose(
         np.concatenate([np.arange(n_answers), moved, partly]),
         np.concatenate([answers.codes, moved_codes, partly_codes], axis=1),
     )
-    scored = trial.decision.score(frame)
+    scored = settings.decision.score(frame)
     valid, of_moved, of_parts = np.split(scored.valid, [n_answers, n_answers + moved.size])
     return pd.DataFrame(
         {
             "valid": valid,
-            "margin": trial.decision.margin(frame.iloc[:n_answers], scored.score[:n_answers]),
+            "margin": settings.decision.margin(frame.iloc[:n_answers], scored.score[:n_answers]),
             "stability": _shares(moved, of_moved, n_answers),
             "partial": _shares(partly, of_parts, n_answers),
             "minimal": np.bincount(partly[of_parts], minlength=n_answers) == 0,
@@ -191,21 +191,21 @@ def _try(trial: Trial, answers: _Answers) -> pd.DataFrame:
     )
 
 
-def _moves(trial: Trial, answers: _Answers) -> tuple[IntArray, Codes]:
+def _moves(settings: RobustnessSettings, answers: _Answers) -> tuple[IntArray, Codes]:
     """Perturbations: the number of the counterfactual of each, and their codes."""
-    first, count = _neighbours(answers, trial.scale)
+    first, count = _neighbours(answers, settings.scale)
     mutable = answers.rows.schema.mutable
     own = answers.rows.exact[mutable]
     n_all, strides = np.ones(len(answers), dtype=np.int64), np.ones_like(count)
     for row, options in enumerate(np.maximum(count, 1)):
         strides[row] = n_all
-        n_all = np.minimum(n_all * options, trial.n_perturbations + 1)
-    n_tried = np.where(count.any(axis=0), np.minimum(n_all, trial.n_perturbations), 0)
+        n_all = np.minimum(n_all * options, settings.n_perturbations + 1)
+    n_tried = np.where(count.any(axis=0), np.minimum(n_all, settings.n_perturbations), 0)
     answer, number = _numbered(n_tried)
-    too_many = n_all > trial.n_perturbations
+    too_many = n_all > settings.n_perturbations
     at_random = too_many[answer]
-    keys = person_keys(trial.seed, answers.rows.descent[:, too_many].T)
-    keys = draw_keys(keys, np.arange(trial.n_perturbations)).ravel()
+    keys = person_keys(settings.seed, answers.rows.descent[:, too_many].T)
+    keys = draw_keys(keys, np.arange(settings.n_perturbations)).ravel()
 
     codes = answers.codes[:, answer]
     for row in np.flatnonzero(count.any(axis=1)).tolist():

@@ -126,9 +126,9 @@ class Expression:
             a_list = isinstance(node, (ast.List, ast.Tuple)) and id(node) not in after_in
             odd = isinstance(node, ast.Constant) and not isinstance(node.value, _VALUES)
             if not isinstance(node, _ALLOWED) or a_list or odd:
-                found = ast.unparse(node) if isinstance(node, ast.expr) else type(node).__name__
+                part = ast.unparse(node) if isinstance(node, ast.expr) else type(node).__name__
                 raise ConstraintError(
-                    f"{self.text!r} contains {found!r}, which is not allowed. A condition may use "
+                    f"{self.text!r} contains {part!r}, which is not allowed. A condition may use "
                     "columns, numbers, strings, + - * / // %, comparisons, and, or, not, in [...] "
                     f"and the functions {', '.join(_FUNCTIONS)}."
                 )

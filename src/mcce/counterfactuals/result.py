@@ -50,8 +50,8 @@ class Counterfactuals(Generic[FrameT]):
     measures
         For each of them: score, sparsity, gower, l1 (the sum over features: n_features * gower),
         and the distance under its own name if it is not Gower's. If fit learned what accepted rows
-        look like, also ``in_support``, ``knn_distance_quantile`` (the share of real accepted rows
-        that are nearer to the others) and ``no_reference_group`` (no accepted training row has the
+        look like, also ``in_support``, ``knn_distance_quantile`` (share of real accepted rows
+        with a smaller kNN distance) and ``no_reference_group`` (no accepted training row has the
         person's immutable values). After an exact search also ``proven``: nothing that the model
         could draw is better. After :meth:`from_frame` also ``valid``.
     owner : (n_counterfactuals,)
@@ -66,8 +66,8 @@ class Counterfactuals(Generic[FrameT]):
         has one if no training row has the desired decision or the search was stopped: then no
         candidates were compared.
     n_evaluated
-        Distinct candidates scored by the predictor in the search. The factuals and the last call
-        on ``frame`` are not counted.
+        Rows scored by the predictor during the search. The factuals and the last call on ``frame``
+        are not counted.
     n_unstable
         Counterfactuals withdrawn because the predictor decided differently when called again. 0
         for a deterministic predictor.
@@ -134,7 +134,7 @@ class Counterfactuals(Generic[FrameT]):
             The columns of the training data: ``Schema.learn(training, immutable=[...])``.
         decision
             The predictor and what is desired:
-            ``mcce.predictors.desired.make_decision(predictor, desired)``.
+            ``mcce.predictors.make_decision(predictor, desired)``.
         owner : (n_rows,), optional
             Position in ``factuals`` of the person each row of ``frame`` belongs to; the rows of a
             person stand best first. None: one row per person, in the same order.
@@ -158,7 +158,7 @@ class Counterfactuals(Generic[FrameT]):
 
         Examples
         --------
-        >>> from mcce.predictors.desired import make_decision
+        >>> from mcce.predictors import make_decision
         >>> training = pd.DataFrame({"age": [20, 40, 60], "salary": [30, 50, 70]})
         >>> people = pd.DataFrame({"age": [25, 35], "salary": [40, 45]})
         >>> answers = pd.DataFrame({"age": [25, None], "salary": [60, None]})
@@ -208,7 +208,7 @@ class Counterfactuals(Generic[FrameT]):
     def missing(self) -> FrameT:
         """The rows of ``people`` without an answer, with the reasons."""
         people = self.to_pandas().people
-        return self._table(people[people["status"] == UNANSWERED])
+        return native_table(self, people[people["status"] == UNANSWERED])
 
     def changes(self) -> FrameT:
         """One row per changed cell: factual, rank, feature, before, after.
@@ -220,7 +220,7 @@ class Counterfactuals(Generic[FrameT]):
         frame
             The changed cells, by person and rank.
         """
-        return self._table(self.to_pandas()._changes())
+        return native_table(self, self.to_pandas()._changes())
 
     def summary(self) -> FrameT:
         """One row of totals and means, like a row of the paper's tables.
@@ -231,11 +231,7 @@ class Counterfactuals(Generic[FrameT]):
             How many people have which status, the means of the measures over people, the rows
             scored per person and the seconds.
         """
-        return self._table(self.to_pandas()._summary())
-
-    def _table(self, frame: pd.DataFrame) -> FrameT:
-        """A table about the result in its kind of frame."""
-        return cast("FrameT", self._adapter.table_to_native(frame))
+        return native_table(self, self.to_pandas()._summary())
 
     def _changes(self: Counterfactuals[pd.DataFrame]) -> pd.DataFrame:
         before = self.factuals.iloc[self.owner]
@@ -282,6 +278,11 @@ class Counterfactuals(Generic[FrameT]):
         status = result.people["status"].value_counts()
         counts = ", ".join(f"{status.get(s, 0)} {s}" for s in (ANSWERED, ALREADY, UNANSWERED))
         return f"Counterfactuals({len(result.people)} people: {counts}; {len(result.frame)} rows)"
+
+
+def native_table(result: Counterfactuals[FrameT], table: pd.DataFrame) -> FrameT:
+    """A table about a result, in the kind of frame of the result."""
+    return cast("FrameT", result._adapter.table_to_native(table))
 
 
 def make_counterfactuals(

@@ -109,7 +109,7 @@ class Network:
 
 
 @dataclass(frozen=True, eq=False)
-class Forest:
+class RandomForest:
     """A random forest on encoded rows."""
 
     design: Design
@@ -180,7 +180,7 @@ def black_box(
     heldout = data.features.index[np.sort(test)]
     if kind == "forest":
         trees, auc = cached.pickled(lambda: _grow(split, seed))
-        return BlackBox(Forest(design, trees), auc, np.nan, heldout)
+        return BlackBox(RandomForest(design, trees), auc, np.nan, heldout)
     arrays = cached.arrays(lambda: _train(split, settings, seed))
     predict = Network(design, _layers(arrays))
     return BlackBox(predict, float(arrays["auc"]), settings.auc, heldout)
@@ -321,8 +321,8 @@ class _CacheEntry:
         """Arrays, as a NumPy file."""
         path = self.path.with_suffix(".npz")
         try:
-            with path.open("rb") as file, np.load(file) as found:
-                return {name: found[name] for name in found.files}
+            with path.open("rb") as file, np.load(file) as saved:
+                return {name: saved[name] for name in saved.files}
         except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error):
             arrays = make()
             self._put(path, lambda file: np.savez(file, allow_pickle=False, **arrays))

@@ -1,9 +1,8 @@
 """The inner loops over integer codes: compiled where they are hot, readable NumPy otherwise.
 
-This module alone decides which implementation a name stands for; the rest of the package imports
-from here only. ``reference`` holds the readable version of every kernel; the compiled ones in
-``native`` equal it bit for bit. Arrays in, arrays out; no frames, no strings, nothing of the rest
-of the package.
+This module alone decides which implementation a name stands for; other packages import from here
+only. ``reference`` holds the readable version of every kernel; the compiled ones in ``native``
+equal it bit for bit. Arrays in, arrays out; no frames, no strings, no other part of mcce.
 """
 
 from ._types import BoolArray, Codes, FloatArray, IntArray, WordArray

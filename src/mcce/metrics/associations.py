@@ -13,7 +13,7 @@ import pandas as pd
 
 from ..errors import ParameterError, SchemaError
 from ..kernels import FloatArray, IntArray
-from ..model.visit_order import Column, Levels, Numeric, association
+from ..model.visit_order import CategoricalColumn, Column, NumericColumn, association
 from ..parameters import check_count
 from ..tables.schema import EncodedRows
 from .evaluator import Evaluator, FrameLike, as_evaluator, read_sample
@@ -135,12 +135,14 @@ def _columns(rows: EncodedRows, method: Method) -> list[Column]:
     for position, feature in enumerate(rows.schema.features):
         numbers = rows.numbers(position)
         if numbers is not None:
-            columns.append(Numeric(numbers))
+            columns.append(NumericColumn(numbers))
         elif method == "association":
-            columns.append(Levels(rows.descent[position].astype(np.int64)))
+            columns.append(CategoricalColumn(rows.descent[position].astype(np.int64)))
         elif len(feature.known) <= 2:
             exact = rows.exact[position]
-            columns.append(Numeric(np.where(exact == 1, 1.0, np.where(exact == 0, 0.0, np.nan))))
+            columns.append(
+                NumericColumn(np.where(exact == 1, 1.0, np.where(exact == 0, 0.0, np.nan)))
+            )
         else:
             raise ParameterError(
                 f"Pearson correlation needs numbers or two levels, but {feature.name!r} has "
@@ -150,16 +152,16 @@ def _columns(rows: EncodedRows, method: Method) -> list[Column]:
 
 
 def _take(column: Column, places: IntArray) -> Column:
-    if isinstance(column, Numeric):
-        return Numeric(column.values[places])
-    return Levels(column.codes[places])
+    if isinstance(column, NumericColumn):
+        return NumericColumn(column.values[places])
+    return CategoricalColumn(column.codes[places])
 
 
 def _matrix(columns: list[Column], method: Method) -> FloatArray:
     """Correlation of each pair of columns, 1 on the diagonal."""
     if method == "pearson":
         numbers = pd.DataFrame(
-            {at: c.values for at, c in enumerate(columns) if isinstance(c, Numeric)}
+            {at: c.values for at, c in enumerate(columns) if isinstance(c, NumericColumn)}
         )
         matrix = numbers.corr().fillna(0.0).to_numpy(copy=True)
         np.fill_diagonal(matrix, 1.0)

@@ -29,8 +29,8 @@ def knn_distance(
 ) -> pd.Series[float]:
     """Mean distance of each row to its k nearest training rows; larger is farther.
 
-    The result of ``explain`` reports the same distance as a quantile among real rows, in the
-    measure ``knn_distance_quantile``.
+    The result of ``explain`` has the measure ``knn_distance_quantile``: the share of real accepted
+    rows with a smaller kNN distance.
 
     Parameters
     ----------

@@ -64,7 +64,7 @@ def _is_sound(trees: Trees, order: IntArray, schema: Schema) -> bool:
     inner = trees.feature != LEAF
     return (
         _is_preorder(trees, tree, inner)
-        and _asks_what_is_known(trees, tree, inner, order, schema)
+        and _splits_on_known(trees, tree, inner, order, schema)
         and _has_all_bits(trees, inner, schema)
         and _leaves_are_whole(trees, tree, ~inner, order, schema)
     )
@@ -81,17 +81,17 @@ def _is_preorder(trees: Trees, tree: IntArray, inner: BoolArray) -> bool:
     return bool((tree[left] == tree[node]).all() and (tree[right] == tree[node]).all())
 
 
-def _asks_what_is_known(
+def _splits_on_known(
     trees: Trees, tree: IntArray, inner: BoolArray, order: IntArray, schema: Schema
 ) -> bool:
     """Nodes split on immutable features, the decision or what an earlier tree has drawn."""
     n_features = len(schema.features)
     known_from = np.zeros(n_features + 1, dtype=np.int64)
     known_from[order] = np.arange(order.size) + 1
-    asked = trees.feature[inner]
-    if (asked < 0).any() or (asked > n_features).any():
+    split_on = trees.feature[inner]
+    if (split_on < 0).any() or (split_on > n_features).any():
         return False
-    return bool((known_from[asked] <= tree[inner]).all())
+    return bool((known_from[split_on] <= tree[inner]).all())
 
 
 def _has_all_bits(trees: Trees, inner: BoolArray, schema: Schema) -> bool:

@@ -1,7 +1,7 @@
 """What a generator can do beyond drawing: the one place that checks it.
 
 A generator declares its :class:`~mcce.protocols.Capabilities`; each comes with a method. The parts
-that need one ask :func:`require`, which says what is missing and why it is needed.
+that need one call :func:`require`, which says what is missing and why it is needed.
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ def _by_association(rows: EncodedRows, decision: BoolArray | None) -> IntArray:
     ]
     visited = [columns[position] for position in rows.schema.immutable]
     if decision is not None:
-        visited.append(Levels(decision.astype(np.int64)))
+        visited.append(CategoricalColumn(decision.astype(np.int64)))
     waiting = list(rows.schema.mutable)
     order = []
     while waiting:
@@ -75,25 +75,29 @@ def _by_association(rows: EncodedRows, decision: BoolArray | None) -> IntArray:
 
 
 @dataclass(frozen=True)
-class Numeric:
+class NumericColumn:
     """A numeric column, NaN for missing."""
 
     values: FloatArray
 
 
 @dataclass(frozen=True)
-class Levels:
+class CategoricalColumn:
     """A categorical column by the numbers of its levels, missing being one of them."""
 
     codes: IntArray
 
 
-Column = Numeric | Levels
+Column = NumericColumn | CategoricalColumn
 
 
 def _column(rows: EncodedRows, position: int) -> Column:
     numbers = rows.numbers(position)
-    return Levels(rows.descent[position].astype(np.int64)) if numbers is None else Numeric(numbers)
+    return (
+        CategoricalColumn(rows.descent[position].astype(np.int64))
+        if numbers is None
+        else NumericColumn(numbers)
+    )
 
 
 def association(first: Column, second: Column) -> float:
@@ -104,13 +108,13 @@ def association(first: Column, second: Column) -> float:
     are left out.
     """
     match first, second:
-        case Numeric(a), Numeric(b):
+        case NumericColumn(a), NumericColumn(b):
             kept = ~(np.isnan(a) | np.isnan(b))
             return _pearson(a[kept], b[kept])
-        case Numeric(a), Levels(codes):
+        case NumericColumn(a), CategoricalColumn(codes):
             kept = ~np.isnan(a)
             return _correlation_ratio(a[kept], codes[kept])
-        case Levels(codes), Levels(others):
+        case CategoricalColumn(codes), CategoricalColumn(others):
             return _cramer(codes, others)
         case _:
             return association(second, first)

@@ -51,8 +51,8 @@ class PlausibilityModel:
     def measures(self, selected: CandidateRows, share: float) -> dict[str, np.ndarray]:
         """How plausible rows are, by name of the measure.
 
-        ``in_support``: inside the support for this share. ``knn_distance_quantile``: the share of
-        accepted rows with a smaller knn distance. ``no_reference_group``: no accepted
+        ``in_support``: inside the support for this share. ``knn_distance_quantile``: share of
+        real accepted rows with a smaller kNN distance. ``no_reference_group``: no accepted
         training row has the person's immutable values, so nothing is known of what is usual for
         such a person.
         """

@@ -1,7 +1,7 @@
 """Why people have no counterfactual, and which candidate came nearest.
 
 Only here does the predictor score candidates that a filter excludes. Takes a validation that has
-ended; gives a reason and a nearest miss for everybody it found nothing for.
+ended; gives a reason and a nearest miss for everybody without an answer.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ def explain_misses(validation: LazyValidation) -> tuple[Answers, dict[int, str]]
     Returns
     -------
     misses : Answers
-        The nearest miss of each such person: the best score, then the best rank.
+        The nearest miss of each such person: valid but excluded first, then the best score, then
+        the best rank.
     reasons : dict
         Why each has no counterfactual, by position among the factuals.
     """

@@ -5,7 +5,7 @@ are stored as they are: the same document gives the same bytes on every machine,
 claim more than it has. Open it with any zip program; the arrays are ``.npy`` files.
 
 Always true: a file is written whole or not at all; what is read has the SHA-256 that the manifest
-tells; nothing in a file is ever executed.
+lists; nothing in a file is ever executed.
 """
 
 from __future__ import annotations
@@ -54,14 +54,14 @@ def write(path: str | os.PathLike[str], document: Mapping[str, Any]) -> None:
             for name, data in members.items()
         },
     }
-    with _told(f"Cannot save to {str(target)!r}"):
+    with _os_errors_as(f"Cannot save to {str(target)!r}"):
         _replace(Path(os.path.realpath(target)), {MANIFEST: _json(manifest)} | members)
 
 
 def read(path: str | os.PathLike[str]) -> dict[str, Any]:
     """The document in a file, after every byte of it was checked."""
     source = _checked(path)
-    with _told(f"Cannot load {str(source)!r}"):
+    with _os_errors_as(f"Cannot load {str(source)!r}"):
         _check_regular(source.stat())
         stream = source.open("rb")
     with stream, refused(source):
@@ -73,7 +73,7 @@ def read(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 @contextmanager
 def refused(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Whatever goes wrong inside is laid to the file's charge."""
+    """Turn any error inside into a SavedFileError about this file."""
     try:
         yield
     except ImportError as error:
@@ -81,7 +81,7 @@ def refused(path: str | os.PathLike[str]) -> Iterator[None]:
             f"{os.fspath(path)!r} has columns that are stored by a library which is not installed "
             f'({error}). Try pip install "mcce[parquet]".'
         ) from error
-    # A strange file can be wrong in more ways than anybody could list.
+    # An unknown file can be wrong in more ways than anybody could list.
     except Exception as error:
         why = str(error) if isinstance(error, (McceError, ValueError)) else repr(error)
         raise SavedFileError(
@@ -98,8 +98,8 @@ def _checked(path: Any) -> Path:
 
 
 @contextmanager
-def _told(what: str) -> Iterator[None]:
-    """What the operating system refuses, in a sentence."""
+def _os_errors_as(what: str) -> Iterator[None]:
+    """Turn OSError into a SavedFileError."""
     try:
         yield
     except OSError as error:
@@ -158,7 +158,9 @@ def _array(data: bytes) -> np.ndarray:
     body = data[stream.tell() :]
     plain = dtype.kind in ARRAY_KINDS and not dtype.hasobject and not by_column
     if not plain or math.prod(shape) * dtype.itemsize != len(body):
-        raise ValueError(f"an array claims dtype {dtype} and shape {shape}, which it has not")
+        raise ValueError(
+            f"an array claims dtype {dtype} and shape {shape}, but its data have another size"
+        )
     if dtype.kind == "b":
         # Another byte than 0 and 1 in a boolean array may do anything.
         return (np.frombuffer(body, np.uint8) != 0).reshape(shape)
@@ -174,7 +176,7 @@ def _replace(target: Path, members: Mapping[str, bytes]) -> None:
         with draft.open("xb") as stream:
             with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive:
                 for name, data in members.items():
-                    # The clock, the system and the user leave no trace.
+                    # Fixed metadata, so that equal documents give equal bytes.
                     info = zipfile.ZipInfo(name, date_time=(1980, 1, 1, 0, 0, 0))
                     info.create_system, info.external_attr = 3, 0o644 << 16
                     archive.writestr(info, data)
@@ -196,10 +198,10 @@ def _members(stream: io.BufferedReader) -> dict[str, bytes]:
         if sizes.keys() != listed.keys():
             raise ValueError(f"it lacks or adds members: {sorted(sizes.keys() ^ listed.keys())!r}")
         members = {name: archive.read(name) for name in listed}
-    for name, told in listed.items():
+    for name, entry in listed.items():
         digest = hashlib.sha256(members[name]).hexdigest()
-        if told != {"size": len(members[name]), "sha256": digest}:
-            raise ValueError(f"{name} is damaged or was edited: its checksum is not {told!r}")
+        if entry != {"size": len(members[name]), "sha256": digest}:
+            raise ValueError(f"{name} is damaged or was edited: its checksum is not {entry!r}")
     return members
 
 
@@ -223,7 +225,7 @@ def _sizes(archive: zipfile.ZipFile, file_size: int) -> dict[str, int]:
 
 
 def _listed(manifest: Any) -> dict[str, Any]:
-    """Members that the manifest tells of, if it is ours and not from the future."""
+    """Members listed in the manifest, which must be ours and of a version we can read."""
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise ValueError(f"it is no saved explainer: {MANIFEST} does not say {FORMAT!r}")
     version, written_by = manifest["version"], manifest["written_by"]

@@ -164,15 +164,15 @@ def _take_arrow(column: pd.Series[Any], what: str) -> dict[str, Any]:
     zone = getattr(kind, "tz", None)
     if kind not in _arrow_types(zone).values():
         raise _formless(column, what)
-    told = {"type": str(kind), "zone": zone}
+    described = {"type": str(kind), "zone": zone}
     cells = pa.chunked_array(pa.array(column.array)).combine_chunks()
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        return told | {"values": pack(cells.to_pylist(), what)}
+        return described | {"values": pack(cells.to_pylist(), what)}
     missing = cells.is_null().to_numpy(zero_copy_only=False)
     if pa.types.is_temporal(kind):
         cells = cells.view(_arrow_numbers(kind))
     filled = cells.fill_null(False if pa.types.is_boolean(kind) else 0)
-    return told | {"values": filled.to_numpy(zero_copy_only=False), "missing": missing}
+    return described | {"values": filled.to_numpy(zero_copy_only=False), "missing": missing}
 
 
 def _make_arrow(plain: dict[str, Any]) -> Any:
@@ -187,7 +187,7 @@ def _make_arrow(plain: dict[str, Any]) -> Any:
     values, missing = _vector(plain["values"]), _vector(plain["missing"])
     timed = pa.types.is_temporal(kind)
     stored = _arrow_numbers(kind) if timed else kind
-    # Said, or NaN in a column of numbers would become missing on the way.
+    # Explicit, or NaN in a column of numbers would become missing.
     cells = pa.array(values, type=stored, mask=missing, from_pandas=False)
     return pd.arrays.ArrowExtensionArray(cells.view(kind) if timed else cells)
 

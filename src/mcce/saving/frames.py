@@ -20,7 +20,7 @@ def pack_adapter(adapter: FrameAdapter) -> dict[str, Any]:
 
 
 def unpack_adapter(plain: dict[str, Any], features: Sequence[Feature]) -> FrameAdapter:
-    """The door of what :func:`pack_adapter` gave, for columns of these features."""
+    """The adapter that :func:`pack_adapter` packed, for columns of these features."""
     if plain["kind"] == "pandas":
         return PANDAS_ADAPTER
     if plain["kind"] == "array":

@@ -1,4 +1,4 @@
-"""Generators in saved files: those of mcce by name, others by what they give of themselves.
+"""Built-in generators by name, custom ones by their arrays.
 
 A file holds no code. Of a generator that is not part of mcce it holds the name of the class and
 what ``to_arrays`` gives; to load it, the user passes an instance, whose ``from_arrays`` takes that.

@@ -1,9 +1,9 @@
-"""How a predictor is known again: what it said of a few made-up rows.
+"""Recognize the predictor by its scores on a few synthetic rows.
 
-A file holds no predictor. It holds how the predictor was asked, and its scores of up to eight probe
-rows. Their immutable features are spread evenly over the tables of training values; so are the
-mutable ones of every other row, and the rest are draws of the chain. No training row is among them
-but by accident.
+A file holds no predictor. It holds how the predictor was called, and its scores of up to eight
+probe rows. Their immutable features are spread evenly over the tables of training values, and so
+are the mutable ones of every other row; those of the remaining rows are draws of the generator.
+They equal a training row only by chance.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def pack_predictor(fitted: Fitted) -> dict[str, Any]:
             scores.append(fitted.decision.score(rows).score)
             places.append(place)
         except PredictorError as error:
-            # A predictor may refuse a made-up row.
+            # A predictor may reject a synthetic row.
             failure = error
     if failure is not None and not places:
         raise failure

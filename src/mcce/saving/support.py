@@ -14,6 +14,7 @@ from ..tables.schema import Schema
 def pack_support(support: Support) -> dict[str, Any]:
     """The learned arrays by name."""
     return {
+        # "strains" is the key of the file format; renaming it would need a new format version.
         "strains": support.calibration_scores_,
         "rare": [[place, scores] for place, scores in support.rare_calibration_scores_.items()],
         "chains": [

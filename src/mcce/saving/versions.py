@@ -24,9 +24,9 @@ RENAMED = {"targets": "n_targets", "slack": "extra_changes", "keep": "keep_proba
 PREFERENCES = {"nearness": "knn_distance", "both": "balanced"}
 
 
-def upgrade_search(knobs: Mapping[str, Any]) -> dict[str, Any]:
+def upgrade_search(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """The parameters of a search by their names of today."""
-    upgraded = {RENAMED.get(name, name): value for name, value in knobs.items()}
+    upgraded = {RENAMED.get(name, name): value for name, value in parameters.items()}
     if "prefer" in upgraded:
         upgraded["prefer"] = PREFERENCES.get(upgraded["prefer"], upgraded["prefer"])
     return upgraded

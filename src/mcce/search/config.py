@@ -24,7 +24,7 @@ KEEP_PROBABILITY = 0.8
 
 @dataclass(frozen=True)
 class Needs:
-    """What a search needs from the rest of the explainer, and what it cannot take.
+    """What a search needs from the explainer, and what it cannot be combined with.
 
     Parameters
     ----------
@@ -61,10 +61,10 @@ class Search:
         few predictor rows; twice as many give slightly fewer changes.
     support
         Share of real accepted rows inside the calibrated support. Answers lie inside it where that
-        is possible. A smaller share gives more realistic answers with more changes. None does not
-        ask for realism.
+        is possible. A smaller share gives more realistic answers with more changes. None
+        switches this off.
     extra_changes
-        Changes above a person's minimum that may be spent on what is preferred.
+        Changes above a person's minimum, allowed in exchange for a better answer by ``prefer``.
     prefer
         Which answer to select among those with few enough changes: the one with the fewest changes,
         unless one more brings it much closer to real accepted rows (``"sparsity"``); the closest to
@@ -178,7 +178,7 @@ class Search:
 
     @property
     def needs(self) -> Needs:
-        """What this search needs from the rest of the explainer."""
+        """What this search needs from the explainer."""
         return Needs(
             plausibility=self.n_targets > 0 or self.support is not None,
             guidance=self.keep_probability > 0,
@@ -190,9 +190,9 @@ class ExactSearch:
     """The best of all rows that the model could draw, with a proof; by name ``"exact"``.
 
     Rows are visited in the order of the ranking, by number of changes and then Gower distance. So
-    the first valid and allowed row is the best: no number of draws can improve on it. People for
-    whom that exceeds the budget get guided draws instead, unless some of several answers were found
-    by then; ``proven`` in the measures is then False.
+    the first valid and allowed row is the best: no number of draws can improve on it. People who
+    exceed the budget get guided draws, or keep the answers found so far; either way ``proven`` is
+    False.
 
     Parameters
     ----------
@@ -226,7 +226,7 @@ class ExactSearch:
 
     @property
     def needs(self) -> Needs:
-        """What this search needs from the rest of the explainer."""
+        """What this search needs from the explainer."""
         return Needs(guidance=True, enumeration=True, diversity=False, gower=True)
 
     @property

@@ -27,7 +27,7 @@ class Outcome:
     reasons
         Why a factual has no answer, by position.
     n_evaluated
-        Distinct candidates the predictor scored.
+        Rows scored by the predictor during the search.
     n_unstable
         Counterfactuals that the predictor rejected in the final call.
     stopped

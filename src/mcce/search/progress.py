@@ -1,4 +1,4 @@
-"""What happens between predictor calls: the bar moves, the user is called, time runs out."""
+"""Update the progress bar, call the user's callback, enforce the time limit."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..protocols import Callback, Progress
 
 
 class ProgressCallback:
-    """A callback that shows progress, calls the user's callback and keeps the time limit.
+    """A callback that shows progress, calls the user's callback and enforces the time limit.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The sampling stage: draw candidates, rank them, validate the best; from there walk, if asked.
+"""The sampling stage: draw candidates, rank them, validate the best; then walk, if configured.
 
 Paper, sections "Generation" and "Post-processing": without a walk, the best valid draws are the
 answers. With one, they are the targets of :mod:`mcce.search.greedy`.

@@ -1,4 +1,4 @@
-"""Stages of a search: the one interface they share, and what they share besides.
+"""Stages of a search: their interface and their shared data.
 
 A search runs its stages one after the other, each for the people that the stages before left
 without an answer. ``Task`` is what all stages of one call have in common.
@@ -78,7 +78,7 @@ class Task:
     callback
         Called with the progress; returns True to stop the search.
     scores
-        What the predictor said so far.
+        The predictor's scores so far.
     """
 
     generator: Generator
@@ -98,7 +98,7 @@ class Task:
 
 
 class Monitor:
-    """Reports the progress of one run of a stage, and remembers if it was asked to stop."""
+    """Reports the progress of one run of a stage, and remembers whether to stop."""
 
     def __init__(self, callback: Callback, n_people: int) -> None:
         self.stopped = False

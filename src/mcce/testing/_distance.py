@@ -42,12 +42,12 @@ def check_distance(distance: Distance) -> None:
     >>> from mcce import Gower
     >>> check_distance(Gower())
     """
-    case = _Case(distance)
+    case = _DistanceCase(distance)
     for check in CHECKS:
         check(case)
 
 
-class _Case:
+class _DistanceCase:
     """A fitted distance, and rows for it to compare."""
 
     def __init__(self, distance: Distance) -> None:
@@ -83,7 +83,7 @@ class _Case:
         return self.distances(np.arange(N_PEOPLE), np.arange(N_DRAWS))
 
 
-def _fit_returns_the_distance(case: _Case) -> None:
+def _fit_returns_the_distance(case: _DistanceCase) -> None:
     demand(
         case.fitted is case.blank,
         "fit returns the distance itself",
@@ -92,7 +92,7 @@ def _fit_returns_the_distance(case: _Case) -> None:
     )
 
 
-def _values_are_distances(case: _Case) -> None:
+def _values_are_distances(case: _DistanceCase) -> None:
     check, values = "The distance of each candidate to its person", case.everything()
     shape = N_PEOPLE, N_DRAWS
     demand(values.shape == shape, check, f"an array of shape {shape}", f"shape {values.shape}")
@@ -101,35 +101,35 @@ def _values_are_distances(case: _Case) -> None:
     demand(bool((values >= 0).all()), check, "nothing below 0", f"{values.min()!r}")
 
 
-def _equal_rows_are_at_distance_zero(case: _Case) -> None:
+def _equal_rows_are_at_distance_zero(case: _DistanceCase) -> None:
     own = pair_rows(case.factuals, np.arange(N_PEOPLE), case.factuals.frame, 1)
     values = np.asarray(case.fitted(own))
     check = "The distance of a candidate that equals its person"
     demand(bool((values == 0).all()), check, "0 for everybody", f"{values.ravel().tolist()!r}")
 
 
-def _other_people_change_nothing(case: _Case) -> None:
+def _other_people_change_nothing(case: _DistanceCase) -> None:
     alone = [case.distances(np.array([person]), np.arange(N_DRAWS)) for person in range(N_PEOPLE)]
     _demand_equal("A person's distances without other people", np.concatenate(alone), case)
 
 
-def _the_order_of_people_changes_nothing(case: _Case) -> None:
+def _the_order_of_people_changes_nothing(case: _DistanceCase) -> None:
     order = np.arange(N_PEOPLE)[::-1].copy()
     backwards = case.distances(order, np.arange(N_DRAWS))
     _demand_equal("Distances with the people in another order", backwards[order], case)
 
 
-def _other_candidates_change_nothing(case: _Case) -> None:
+def _other_candidates_change_nothing(case: _DistanceCase) -> None:
     people = np.arange(N_PEOPLE)
     single = [case.distances(people, np.array([draw])) for draw in range(N_DRAWS)]
     _demand_equal("A candidate's distance without others", np.concatenate(single, axis=1), case)
 
 
-def _repeated_calls_agree(case: _Case) -> None:
+def _repeated_calls_agree(case: _DistanceCase) -> None:
     _demand_equal("Distances of a second call", case.everything(), case)
 
 
-def _candidates_stay_as_they_are(case: _Case) -> None:
+def _candidates_stay_as_they_are(case: _DistanceCase) -> None:
     block = case.pair(np.arange(N_PEOPLE), np.arange(N_DRAWS))
     codes, frame = block.comparison.codes.copy(), case.factuals.frame.copy()
     case.fitted(block)
@@ -141,7 +141,7 @@ def _candidates_stay_as_they_are(case: _Case) -> None:
     demand(same, "Calling the distance", "candidates that stay as they are", "changed ones")
 
 
-def _it_can_be_pickled(case: _Case) -> None:
+def _it_can_be_pickled(case: _DistanceCase) -> None:
     check = "Pickling the fitted distance"
     expected = case.everything()
     try:
@@ -152,13 +152,13 @@ def _it_can_be_pickled(case: _Case) -> None:
     demand(np.array_equal(got, expected), check, "the same distances", "other distances")
 
 
-def _demand_equal(check: str, values: FloatArray, case: _Case) -> None:
+def _demand_equal(check: str, values: FloatArray, case: _DistanceCase) -> None:
     expected = case.everything()
     n_other = int((values != expected).sum())
     demand(not n_other, check, "the same numbers", f"{n_other} of {expected.size} other ones")
 
 
-CHECKS: tuple[Callable[[_Case], None], ...] = (
+CHECKS: tuple[Callable[[_DistanceCase], None], ...] = (
     _fit_returns_the_distance,
     _values_are_distances,
     _equal_rows_are_at_distance_zero,

@@ -49,12 +49,12 @@ def check_explainer(make_explainer: MakeExplainer) -> None:
     ...     return MCCE(predictor, desired, immutable=immutable, n_samples=100, random_state=0)
     >>> check_explainer(make_explainer)
     """
-    case = _Case(make_explainer)
+    case = _ExplainerCase(make_explainer)
     for check in CHECKS:
         check(case)
 
 
-class _Case:
+class _ExplainerCase:
     """A fitted explainer, and what it says of some people."""
 
     def __init__(self, make_explainer: MakeExplainer) -> None:
@@ -79,7 +79,7 @@ def explain(explainer: Explainer, people: pd.DataFrame) -> Counterfactuals[pd.Da
         return explainer.explain(people)
 
 
-def _fit_returns_the_explainer(case: _Case) -> None:
+def _fit_returns_the_explainer(case: _ExplainerCase) -> None:
     demand(
         case.fitted is case.explainer,
         "fit returns the explainer itself",
@@ -88,12 +88,12 @@ def _fit_returns_the_explainer(case: _Case) -> None:
     )
 
 
-def _explain_returns_counterfactuals(case: _Case) -> None:
+def _explain_returns_counterfactuals(case: _ExplainerCase) -> None:
     got = type(case.result).__name__
     demand(isinstance(case.result, Counterfactuals), "explain", "a Counterfactuals", f"a {got}")
 
 
-def _data_stay_as_they_are(case: _Case) -> None:
+def _data_stay_as_they_are(case: _ExplainerCase) -> None:
     for name, now, before in zip(
         ("training data", "people"), (case.training, case.people), case.kept, strict=True
     ):
@@ -105,7 +105,7 @@ def _data_stay_as_they_are(case: _Case) -> None:
             ) from error
 
 
-def _everybody_is_accounted_for(case: _Case) -> None:
+def _everybody_is_accounted_for(case: _ExplainerCase) -> None:
     people, check = case.result.people, "The table people"
     demand(
         people.index.tolist() == case.people.index.tolist(),
@@ -122,13 +122,13 @@ def _everybody_is_accounted_for(case: _Case) -> None:
     demand(not silent, f"{check}, reason", "a reason for everybody without an answer", silent)
 
 
-def _somebody_is_answered(case: _Case) -> None:
+def _somebody_is_answered(case: _ExplainerCase) -> None:
     answered = int((case.result.people["status"] == ANSWERED).sum())
     check = "Counterfactuals for people who could have one"
     demand(answered > 0, check, "at least one person with an answer", "nobody")
 
 
-def _counterfactuals_are_valid(case: _Case) -> None:
+def _counterfactuals_are_valid(case: _ExplainerCase) -> None:
     valid = _is_desired(case.result.frame)
     refused = case.result.frame.index[~valid].tolist()
     demand(
@@ -139,7 +139,7 @@ def _counterfactuals_are_valid(case: _Case) -> None:
     )
 
 
-def _immutable_features_stay(case: _Case) -> None:
+def _immutable_features_stay(case: _ExplainerCase) -> None:
     before = case.people.iloc[case.result.owner]
     for name in IMMUTABLE:
         changed = int(differ(before[name], case.result.frame[name]).sum())
@@ -151,7 +151,7 @@ def _immutable_features_stay(case: _Case) -> None:
         )
 
 
-def _columns_dtypes_and_labels_are_those_of_the_people(case: _Case) -> None:
+def _columns_dtypes_and_labels_are_those_of_the_people(case: _ExplainerCase) -> None:
     frame, people, check = case.result.frame, case.people, "The frame of counterfactuals"
     names = list(people.columns)
     demand(list(frame.columns) == names, check, f"the columns {names!r}", list(frame.columns))
@@ -162,22 +162,22 @@ def _columns_dtypes_and_labels_are_those_of_the_people(case: _Case) -> None:
     demand(got == labels, check, "the labels of the people by owner", f"{got!r}")
 
 
-def _other_people_change_nothing(case: _Case) -> None:
+def _other_people_change_nothing(case: _ExplainerCase) -> None:
     half = case.people.iloc[::2]
     _demand_same(case, explain(case.explainer, half), "Explaining only some of the people")
 
 
-def _the_order_of_people_changes_nothing(case: _Case) -> None:
+def _the_order_of_people_changes_nothing(case: _ExplainerCase) -> None:
     backwards = explain(case.explainer, case.people.iloc[::-1])
     _demand_same(case, backwards, "Explaining the people in another order")
 
 
-def _a_second_fit_gives_the_same(case: _Case) -> None:
+def _a_second_fit_gives_the_same(case: _ExplainerCase) -> None:
     again = case.new().fit(case.training).fit(case.training)
     _demand_same(case, explain(again, case.people), "Fitting a second time")
 
 
-def _a_clone_gives_the_same(case: _Case) -> None:
+def _a_clone_gives_the_same(case: _ExplainerCase) -> None:
     if not hasattr(case.explainer, "get_params"):
         return
     check = "Cloning"
@@ -188,7 +188,7 @@ def _a_clone_gives_the_same(case: _Case) -> None:
     _demand_same(case, explain(copy.fit(case.training), case.people), check)
 
 
-def _a_predictor_that_never_agrees_gives_reasons(case: _Case) -> None:
+def _a_predictor_that_never_agrees_gives_reasons(case: _ExplainerCase) -> None:
     check = "A predictor that never decides as desired"
     try:
         result = explain(case.new(score_nothing).fit(case.training), case.people)
@@ -205,7 +205,7 @@ def _is_desired(frame: pd.DataFrame) -> np.ndarray:
     return (scores >= DESIRED[0]) & (scores <= DESIRED[1])
 
 
-def _demand_same(case: _Case, result: Counterfactuals[pd.DataFrame], check: str) -> None:
+def _demand_same(case: _ExplainerCase, result: Counterfactuals[pd.DataFrame], check: str) -> None:
     """The answers of some people are those of the whole batch."""
     whole = case.result.frame
     for label in result.people.index:
@@ -218,7 +218,7 @@ def _demand_same(case: _Case, result: Counterfactuals[pd.DataFrame], check: str)
         )
 
 
-CHECKS: tuple[Callable[[_Case], None], ...] = (
+CHECKS: tuple[Callable[[_ExplainerCase], None], ...] = (
     _fit_returns_the_explainer,
     _explain_returns_counterfactuals,
     _data_stay_as_they_are,

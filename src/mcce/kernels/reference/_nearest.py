@@ -42,7 +42,7 @@ class Neighbours:
 
 def nearest(neighbours: Neighbours, rows: FloatArray, k: int) -> FloatArray:
     """Distances to the k nearest, ascending, infinite beyond their number; (n_rows, k)."""
-    found = np.full((len(rows), k), np.inf)
+    distances = np.full((len(rows), k), np.inf)
     for place, row in enumerate(rows):
         total = np.zeros(len(neighbours.points))
         for column, is_level in enumerate(neighbours.is_level):
@@ -50,5 +50,5 @@ def nearest(neighbours: Neighbours, rows: FloatArray, k: int) -> FloatArray:
             level_gap = gower_gap(None, None, 1.0, other != own)
             total += level_gap if is_level else scaled_gap(other, own)
         best = np.sort(total)[:k]
-        found[place, : best.size] = best
-    return found
+        distances[place, : best.size] = best
+    return distances

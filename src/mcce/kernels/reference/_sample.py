@@ -1,7 +1,7 @@
 """Step 2's inner loop: draw candidates from the leaves of the chain.
 
 Paper, Algorithm 1. Every row carries the immutable codes of its person and the decision; each
-tree in turn sends the rows to their leaves, where one training value is picked uniformly: of all
+tree in turn sends the rows to their leaves, where one training value is drawn uniformly: of all
 that the leaf holds, or of those within a person's limits.
 """
 
