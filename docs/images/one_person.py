@@ -68,7 +68,7 @@ def explain() -> Counterfactuals[pd.DataFrame]:
 
 
 def words(result: Counterfactuals[pd.DataFrame], row: pd.Series) -> str:
-    """What an answer asks for."""
+    """What an answer requires."""
     person = result.factuals.iloc[0]
     return ", and ".join(
         text.format(before=person[name], after=row[name]).replace("of <", "of under ")

@@ -51,7 +51,7 @@ result = explainer.explain(declined)
 result.frame.dtypes.equals(people.dtypes)
 
 # %%
-# Missing is a value like any other, so an answer may leave a gap as it is. A constraint asks for
+# Missing is a value like any other, so an answer may leave a gap as it is. A constraint requires
 # answers that state an income:
 
 n_missing = int(result.frame["income"].isna().sum())

@@ -2,7 +2,7 @@
 Advice that people can follow
 =============================
 
-Without rules, a counterfactual may ask for what nobody can do: another credit history, or three
+Without rules, a counterfactual may require what nobody can do: another credit history, or three
 years of employment by tomorrow. Constraints say what is possible.
 """
 

@@ -32,7 +32,7 @@ declined = X[predictor.predict(X) == "bad"].head(50)
 # %%
 # Counterfactuals
 # ---------------
-# What nobody can change is immutable. ``search="balanced"`` asks for few changes that look real
+# What nobody can change is immutable. ``search="balanced"`` prefers few changes that look real
 # together.
 
 explainer = mcce.MCCE(

@@ -47,6 +47,19 @@ def load(
         If the file cannot be read, is damaged, or holds no explainer.
     PredictorError
         If the predictor is not the one that the explainer was saved with.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import pandas as pd
+    >>> bank = pd.DataFrame({"age": [25, 36, 47, 52] * 5, "salary": range(50, 90, 2)})
+    >>> score = lambda frame: frame["salary"] / 100
+    >>> explainer = MCCE(score, (0.7, 1.0), immutable=["age"], random_state=0).fit(bank)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     explainer.save(f"{folder}/loans.mcce")
+    ...     loaded = load(f"{folder}/loans.mcce", score)
+    >>> loaded.explain(bank.head(2)).frame.equals(explainer.explain(bank.head(2)).frame)
+    True
     """
     check_real("tolerance", tolerance, "a finite number >= 0")
 

@@ -201,6 +201,16 @@ class Counterfactuals(Generic[FrameT]):
         -------
         Counterfactuals
             The result; this one if it is in pandas already.
+
+        Examples
+        --------
+        >>> from mcce import MCCE
+        >>> bank = pd.DataFrame({"age": [25, 36, 47, 52] * 5, "salary": range(50, 90, 2)})
+        >>> explainer = MCCE(lambda frame: frame["salary"], (70, 100), random_state=0).fit(bank)
+        >>> explainer.explain(bank.iloc[[3]]).to_pandas().frame
+                      age  salary
+        factual rank
+        3       1      52      70
         """
         return self._in_pandas or cast("Counterfactuals[pd.DataFrame]", self)
 
@@ -219,6 +229,15 @@ class Counterfactuals(Generic[FrameT]):
         -------
         frame
             The changed cells, by person and rank.
+
+        Examples
+        --------
+        >>> from mcce import MCCE
+        >>> bank = pd.DataFrame({"age": [25, 36, 47, 52] * 5, "salary": range(50, 90, 2)})
+        >>> explainer = MCCE(lambda frame: frame["salary"], (70, 100), random_state=0).fit(bank)
+        >>> explainer.explain(bank.iloc[[3]]).changes()
+           factual  rank feature before after
+        0        3     1  salary     56    70
         """
         return native_table(self, self.to_pandas()._changes())
 
@@ -230,6 +249,16 @@ class Counterfactuals(Generic[FrameT]):
         frame
             How many people have which status, the means of the measures over people, the rows
             scored per person and the seconds.
+
+        Examples
+        --------
+        >>> from mcce import MCCE
+        >>> bank = pd.DataFrame({"age": [25, 36, 47, 52] * 5, "salary": range(50, 90, 2)})
+        >>> explainer = MCCE(lambda frame: frame["salary"], (70, 100), random_state=0).fit(bank)
+        >>> summary = explainer.explain(bank).summary()
+        >>> summary[["n_factuals", "n_answered", "n_already_desired", "n_no_answer", "sparsity"]]
+           n_factuals  n_answered  n_already_desired  n_no_answer  sparsity
+        0          20          10                 10            0       1.0
         """
         return native_table(self, self.to_pandas()._summary())
 

@@ -136,6 +136,13 @@ class Evaluator:
         ------
         ParameterError
             If the evaluator has no predictor.
+
+        Examples
+        --------
+        >>> training = pd.DataFrame({"salary": [10, 20, 30]})
+        >>> evaluator = Evaluator.fit(training, predictor=lambda f: f["salary"], desired=(20, 99))
+        >>> evaluator.decides(pd.DataFrame({"salary": [15, 25]}))
+        array([False,  True])
         """
         if self.decision is None:
             raise ParameterError(
@@ -163,6 +170,13 @@ class Evaluator:
         ------
         ParameterError
             If no training row has the desired decision.
+
+        Examples
+        --------
+        >>> training = pd.DataFrame({"salary": [10, 20, 30]})
+        >>> evaluator = Evaluator.fit(training, predictor=lambda f: f["salary"], desired=(20, 99))
+        >>> evaluator.among("desired")
+        array([1, 2])
         """
         if which == "all":
             return np.arange(len(self.rows))

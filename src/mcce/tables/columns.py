@@ -1,6 +1,6 @@
 """Single columns: names, kinds, ranks and levels, for every dtype of pandas.
 
-Whatever depends on a dtype is here and in ``dtypes``; the rest of the package need not know. None,
+Whatever depends on a dtype is here and in ``dtypes``; other modules need not know. None,
 NaN, NaT and NA are all the same missing value.
 """
 

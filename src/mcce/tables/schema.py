@@ -47,9 +47,6 @@ class Schema:
     >>> schema = Schema.learn(frame, immutable=["sex"])
     >>> [(feature.name, feature.kind, feature.n_codes) for feature in schema.features]
     [('age', 'numeric', 2), ('sex', 'categorical', 2)]
-    >>> schema.encode(frame).descent
-    array([[0, 1, 0],
-           [0, 1, 0]], dtype=int32)
     """
 
     features: tuple[Feature, ...]
@@ -77,12 +74,16 @@ class Schema:
         Returns
         -------
         Schema
-            The schema.
 
         Raises
         ------
         SchemaError
             If the data, ``immutable`` or ``kinds`` cannot be used.
+
+        Examples
+        --------
+        >>> Schema.learn(pd.DataFrame({"age": [36, 52], "job": ["a", "b"]})).names
+        ['age', 'job']
         """
         return cls.learn_rows(data, immutable=immutable, kinds=kinds).schema
 
@@ -138,11 +139,8 @@ class Schema:
         ]
         features = tuple(feature for feature, _ in learned)
         codes = np.stack([codes for _, codes in learned])
-        schema, own, dtypes = (
-            cls(features, adapter),
-            frame.reset_index(drop=True),
-            list(frame.dtypes),
-        )
+        schema, dtypes = cls(features, adapter), list(frame.dtypes)
+        own = frame.reset_index(drop=True)
         return EncodedRows(schema, own, frame.index, frame.columns, codes, codes, adapter, dtypes)
 
     @property
@@ -187,6 +185,12 @@ class Schema:
         ------
         SchemaError
             If the data have other columns, or values that do not fit the training data.
+
+        Examples
+        --------
+        >>> schema = Schema.learn(pd.DataFrame({"age": [36, 52, 70]}))
+        >>> schema.encode(pd.DataFrame({"age": [70, 36, 40]})).exact
+        array([[ 2,  0, -1]], dtype=int32)
         """
         named = isinstance(self.adapter, ArrayAdapter) and self.adapter.named
         given, adapter = read_frame(data, self.names if named else None)
