@@ -76,7 +76,7 @@ def run(seed):
 @pytest.mark.parametrize("part", range(N_PARTS))
 def test_a_broken_call_ends_in_an_error_of_ours_or_in_a_good_answer(part):
     with np.errstate(all="ignore"):
-        found = {seed: run(seed) for seed in range(part, N_CALLS, N_PARTS)}
+        messages = {seed: run(seed) for seed in range(part, N_CALLS, N_PARTS)}
 
-    wrong = {seed: told for seed, told in found.items() if told is not None}
+    wrong = {seed: message for seed, message in messages.items() if message is not None}
     assert not wrong

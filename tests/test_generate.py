@@ -1,4 +1,4 @@
-"""Step 2's blocks: who is looked at together."""
+"""Step 2's blocks: who is explained together."""
 
 import numpy as np
 import pandas as pd

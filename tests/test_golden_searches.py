@@ -23,12 +23,12 @@ from pins import (
     SEARCHES,
     assert_pinned,
     build,
+    describe_relaxed,
+    describe_result,
+    describe_robustness,
     explain,
     pinned,
     plain,
-    tell_relaxed,
-    tell_result,
-    tell_robustness,
     written,
 )
 
@@ -134,7 +134,7 @@ def aged(frame: pd.DataFrame) -> pd.DataFrame:
 
 @dataclass(frozen=True)
 class Situation:
-    """What is asked of whom."""
+    """The explainer of a case and the people it explains."""
 
     predictor: Any = scorecard
     desired: Any = (60, 100)
@@ -225,7 +225,7 @@ def file_of(name: str) -> Path:
 
 def golden_lines(name: str, search: str, **more: Any) -> list[Any]:
     what = SITUATIONS[name]
-    return tell_result(explain(what.fitted(search, **more), what.people(), **what.call))
+    return describe_result(explain(what.fitted(search, **more), what.people(), **what.call))
 
 
 def robustness_lines(search: str) -> list[Any]:
@@ -234,8 +234,8 @@ def robustness_lines(search: str) -> list[Any]:
         what = SITUATIONS[name]
         explainer = what.fitted(search)
         result = explain(explainer, what.people().head(4))
-        told = explainer.robustness(result, n_perturbations=30, scale=0.1)
-        lines += [{"situation": name}, *tell_robustness(told)]
+        measured = explainer.robustness(result, n_perturbations=30, scale=0.1)
+        lines += [{"situation": name}, *describe_robustness(measured)]
     return lines
 
 
@@ -243,7 +243,7 @@ def relaxed_lines(search: str) -> list[Any]:
     what = SITUATIONS["bounds"]
     explainer = what.fitted(search, no_copies=True, draws=100, most_draws=200)
     training = german() if search in ("paper", "fast") else None
-    return tell_relaxed(explainer.relax(what.people().head(3), training))
+    return describe_relaxed(explainer.relax(what.people().head(3), training))
 
 
 def likelihood_lines(name: str) -> list[Any]:
@@ -259,9 +259,9 @@ def golden_blocks() -> Iterator[tuple[str, str, list[Any]]]:
     """Every file, block and what belongs into it."""
     for name, search in CASES:
         yield name, search, golden_lines(name, search)
-    for name, told in FURTHER.items():
+    for name, lines_of in FURTHER.items():
         for search in FEW:
-            yield name, search, told(search)
+            yield name, search, lines_of(search)
     for name in DENSITIES:
         yield "log likelihood", name, likelihood_lines(name)
 

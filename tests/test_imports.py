@@ -85,19 +85,19 @@ def test_public_names_are_sorted_and_exist():
     assert set(mcce.__all__) <= set(dir(mcce))
 
 
-def test_every_name_comes_from_the_module_that_type_checkers_are_told():
+def test_every_name_comes_from_the_module_that_type_checkers_see():
     tree = ast.parse(Path(mcce.__file__).read_text(encoding="utf-8"))
     (block,) = [node for node in tree.body if isinstance(node, ast.If)]
-    told = {
+    listed = {
         alias.name: node.module
         for node in block.body
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
     }
 
-    assert {name for name, module in told.items() if module is None} == set(mcce._SUBMODULES)
-    assert {name: module for name, module in told.items() if module} == mcce._MODULES
-    assert sorted([*told, "__version__"]) == sorted(mcce.__all__)
+    assert {name for name, module in listed.items() if module is None} == set(mcce._SUBMODULES)
+    assert {name: module for name, module in listed.items() if module} == mcce._MODULES
+    assert sorted([*listed, "__version__"]) == sorted(mcce.__all__)
 
 
 def test_a_star_import_brings_every_public_name():

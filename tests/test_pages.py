@@ -107,13 +107,13 @@ def absent_packages(examples):
 WITH_EXAMPLES = [page for page in PAGES if any(examples_by_block(page))]
 
 
-def run(examples, page):
-    """Run examples in one namespace; what fails is told as doctest tells it."""
+def assert_examples_pass(examples, page):
+    """Run examples in one namespace; fail with the output of doctest."""
     text = page.read_text(encoding="utf-8")
     test = doctest.DocTest(examples, {}, named(page), str(page), 0, text)
-    told = []
-    doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE).run(test, out=told.append)
-    assert not told, "".join(told)
+    failures = []
+    doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE).run(test, out=failures.append)
+    assert not failures, "".join(failures)
 
 
 @pytest.mark.parametrize("page", WITH_EXAMPLES, ids=named)
@@ -125,7 +125,7 @@ def test_the_examples_of_a_page_run(page, tmp_path, monkeypatch):
             break
         ready += examples
 
-    run(ready, page)
+    assert_examples_pass(ready, page)
 
     if absent:
         pytest.skip(f"the rest of the page needs {', '.join(absent)}, which is not installed")
@@ -141,7 +141,7 @@ def test_a_page_that_is_wrong_is_noticed(kind, tmp_path, monkeypatch):
     (examples,) = examples_by_block(page)
 
     with pytest.raises(AssertionError, match=r"page\.md"):
-        run(examples, page)
+        assert_examples_pass(examples, page)
 
 
 def test_a_link_that_leads_nowhere_is_noticed(tmp_path):

@@ -1,4 +1,4 @@
-"""Parameters of MCCE: each mistake is told by name, with what came and what to do."""
+"""Parameters of MCCE: each error names the parameter, what was passed and what to do."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def test_what_a_search_looks_for_is_no_parameter_of_the_explainer(name):
         explainer().set_params(**{name: None})
 
 
-def test_a_wrong_parameter_is_told_before_the_predictor_is_asked():
+def test_a_wrong_parameter_raises_before_the_predictor_is_called():
     def untouchable(frame):
         raise AssertionError("asked before the parameters were checked")
 

@@ -8,7 +8,7 @@ import mcce
 from bank import default_risk
 
 
-def test_the_bank_customer_is_told_what_would_have_got_her_the_loan(bank):
+def test_the_bank_customer_learns_what_would_have_got_her_the_loan(bank):
     granted = mcce.Interval(0.0, 0.1, closed="left")
     explainer = mcce.MCCE(
         default_risk, granted, immutable=["age", "sex"], n_counterfactuals=3, random_state=0
@@ -35,7 +35,7 @@ def test_the_bank_customer_is_told_what_would_have_got_her_the_loan(bank):
     assert set(changes.loc[changes["feature"] == "salary", "before"]) == {68_000}
 
 
-def test_she_can_be_told_about_one_change_only(bank):
+def test_she_can_be_shown_one_change_only(bank):
     explainer = mcce.MCCE(
         default_risk,
         mcce.Interval(0.0, 0.1, closed="left"),

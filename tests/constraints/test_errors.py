@@ -85,10 +85,10 @@ def test_weights_need_the_gower_distance():
 
 
 def test_a_relation_that_changes_its_answer_is_an_error():
-    told = iter([True] * 1000)
+    outcomes = iter([True] * 1000)
 
     def moody(frame):
-        return np.full(len(frame), next(told, False) and len(frame) > 40)
+        return np.full(len(frame), next(outcomes, False) and len(frame) > 40)
 
     with pytest.raises(ConstraintError, match="each time"):
         explain([c.relation("moody", moody)])

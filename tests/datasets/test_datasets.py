@@ -115,7 +115,7 @@ def test_no_data_but_german_credit_are_in_the_package():
     assert {name for name in inside if ".csv" in name} == {"german_credit.csv.gz"}
 
 
-def test_the_page_tells_the_cards_as_they_are_and_its_example_runs():
+def test_the_page_shows_the_cards_as_they_are_and_its_example_runs():
     page = PAGE.read_text(encoding="utf-8")
 
     start = page.index("## German Credit")

@@ -195,7 +195,7 @@ def test_of_equally_frequent_levels_the_first_is_kept(tmp_path):
     assert housing.tolist() == ["other", "own"]
 
 
-def test_a_folder_that_the_environment_names_is_looked_in_first(tmp_path, monkeypatch):
+def test_a_folder_that_the_environment_names_is_searched_first(tmp_path, monkeypatch):
     write(tmp_path, "german", tiny("german", 3), gz=False)
     monkeypatch.setenv("MCCE_DATA", str(tmp_path))
 
@@ -204,7 +204,7 @@ def test_a_folder_that_the_environment_names_is_looked_in_first(tmp_path, monkey
     assert len(load("german").features) == 1000
 
 
-def test_a_folder_that_is_passed_is_the_only_place_looked_in(tmp_path, monkeypatch):
+def test_a_folder_that_is_passed_is_the_only_place_searched(tmp_path, monkeypatch):
     write(tmp_path, "german", tiny("german", 3))
     (tmp_path / "empty").mkdir()
     monkeypatch.setenv("MCCE_DATA", str(tmp_path))

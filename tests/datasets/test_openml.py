@@ -115,7 +115,7 @@ def test_without_internet_the_error_says_which_file_to_put_where(openml, failure
         assert expected in str(caught.value)
 
 
-def test_the_error_says_which_folder_was_looked_in_before(openml, tmp_path, monkeypatch):
+def test_the_error_names_the_folder_that_was_searched_before(openml, tmp_path, monkeypatch):
     openml(URLError("no route"))
     monkeypatch.setenv("MCCE_DATA", str(tmp_path))
 

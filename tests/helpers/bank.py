@@ -1,4 +1,4 @@
-"""Applicants of a bank, and a black box that judges them."""
+"""Applicants of a bank, and a black box that scores them."""
 
 from __future__ import annotations
 

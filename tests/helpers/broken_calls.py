@@ -103,10 +103,10 @@ def broken_call(seed: int) -> Call:
                 way(call, chance)
         except (Exception, pytest.skip.Exception) as error:
             # A constraint or a search may be refused where it is written.
-            told = f": {error}" if isinstance(error, McceError) else ""
+            message = f": {error}" if isinstance(error, McceError) else ""
             if way is _break_search and not isinstance(error, McceError):
                 call.crash = error
-            call.broken.append(f"({way.__name__} could not be made{told})")
+            call.broken.append(f"({way.__name__} could not be made{message})")
     return call
 
 

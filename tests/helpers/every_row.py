@@ -45,7 +45,7 @@ def drawable(explainer, rows, person, codes):
 
 
 def outcomes(explainer, rows, person, position, values):
-    """What can be drawn from a leaf of these values, judged value by value."""
+    """What can be drawn from a leaf of these values, decided value by value."""
     feature = explainer.schema_.features[position]
     own_code = rows.exact[position, person]
     own = pd.concat([rows.own(position, np.array([person]))] * values.size, ignore_index=True)
@@ -88,7 +88,7 @@ def costs_of(explainer, rows, person, codes):
 
 
 def allowed_rows(explainer, rows, person, codes, train):
-    """Which rows pass what is judged of whole rows."""
+    """Which rows pass the checks of whole rows."""
     allowed = np.ones(codes.shape[1], dtype=bool)
     names = [explainer.schema_.names[at] for at in explainer.schema_.mutable]
     changed = codes != OWN

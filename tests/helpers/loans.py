@@ -1,4 +1,4 @@
-"""A small table of loans for the tests of predictors, and what every answer must hold to."""
+"""A small table of loans for the tests of predictors, and what must be true of every answer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mcce import MCCE, Counterfactuals
 N_TRAIN = 240
 IMMUTABLE = ["sex", "age"]
 JOBS = ["clerk", "farmer", "judge", "pilot"]
-JUDGED = {"binary": "yes", "multiclass": ["fair", "good"], "regression": (0.55, 10.0)}
+DESIRED = {"binary": "yes", "multiclass": ["fair", "good"], "regression": (0.55, 10.0)}
 
 
 def _kinds() -> list[Callable[[pd.DataFrame], Any]]:
@@ -36,7 +36,7 @@ KINDS = _kinds()
 
 
 def loans(*, gaps: bool = False, boxed: bool = False) -> pd.DataFrame:
-    """Numbers, strings with a rare level, and booleans; categories or with missing cells if asked.
+    """Numbers, strings with a rare level, and booleans; optionally categories or missing cells.
 
     All numbers are exact in single precision.
     """
@@ -126,13 +126,13 @@ def explain(
     return explainer.fit(frame).explain(people)
 
 
-def answers(
+def assert_answers_valid(
     predictor: Any,
     desired: Any,
     frame: pd.DataFrame,
     valid: Callable[[pd.DataFrame], Any],
 ) -> Counterfactuals:
-    """Counterfactuals for a dozen people, checked by the raw library: ``valid`` asks it afresh."""
+    """Explain a dozen people and check the answers by ``valid``, which calls the raw library."""
     wanted = np.asarray(valid(frame), dtype=bool)
     people = frame[~wanted].head(12)
 

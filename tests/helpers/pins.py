@@ -1,4 +1,4 @@
-"""What is pinned of an explainer, in words that do not hang on the names of the library.
+"""What is pinned of an explainer, in words that do not depend on the names of the library.
 
 Pinned answers must outlive renames. So the names of the library are spelled here and nowhere else
 in these tests: when one changes, change it on the right-hand side here, and leave the pinned files
@@ -121,7 +121,7 @@ def explain(explainer: MCCE, people: pd.DataFrame, **given: Any) -> Counterfactu
         return explainer.explain(people, **given)
 
 
-def tell_result(result: Counterfactuals) -> list[dict[str, Any]]:
+def describe_result(result: Counterfactuals) -> list[dict[str, Any]]:
     """Everything in a result but its wall-clock: first the totals, then person by person."""
     n_features = result.frame.shape[1]
     assert (result.measures[MEASURES["l1"]] == result.measures["gower"] * n_features).all()
@@ -134,7 +134,7 @@ def tell_result(result: Counterfactuals) -> list[dict[str, Any]]:
     ):
         answers.setdefault(person, []).append(measures | {"to": cells.get((person, rank), {})})
     totals = {"n_evaluated": result.n_evaluated, "n_unstable": result.n_unstable}
-    told = [totals | {"stopped": result.stopped}]
+    described = [totals | {"stopped": result.stopped}]
     reasons = result.people["reason"]
     for label, reason, person in zip(
         result.people.index, reasons, _columns(result.people, PEOPLE), strict=True
@@ -142,33 +142,33 @@ def tell_result(result: Counterfactuals) -> list[dict[str, Any]]:
         person["status"] = _known(STATUS, person["status"])
         person = {"person": plain(label)} | {k: v for k, v in person.items() if v not in (None, "")}
         if reason:
-            person["reason"] = tell_reason(reason)
+            person["reason"] = describe_reason(reason)
         if label in result.nearest_misses.index:
             miss, own = result.nearest_misses.loc[label], result.factuals.loc[label]
             pairs = {name: (plain(miss[name]), plain(own[name])) for name in miss.index}
             person["miss"] = {name: new for name, (new, old) in pairs.items() if new != old}
         if label in answers:
             person["answers"] = answers[label]
-        told.append(person)
-    return told
+        described.append(person)
+    return described
 
 
-def tell_reason(reason: str) -> list[Any]:
+def describe_reason(reason: str) -> list[Any]:
     """The kind of a reason and the numbers in it, by size."""
     kind = next(kind for kind, words in REASONS.items() if words in reason)
     return [kind, *sorted(float(number) for number in re.findall(r"\d+(?:\.\d+)?", reason))]
 
 
-def tell_robustness(told: pd.DataFrame) -> list[dict[str, Any]]:
+def describe_robustness(described: pd.DataFrame) -> list[dict[str, Any]]:
     """How firmly answers stand, line by line."""
-    lines = _columns(told, ROBUSTNESS)
-    return [{"of": list(key)} | line for key, line in zip(told.index, lines, strict=True)]
+    lines = _columns(described, ROBUSTNESS)
+    return [{"of": list(key)} | line for key, line in zip(described.index, lines, strict=True)]
 
 
-def tell_relaxed(told: pd.DataFrame) -> list[dict[str, Any]]:
+def describe_relaxed(described: pd.DataFrame) -> list[dict[str, Any]]:
     """What would have to be lifted, line by line."""
-    lines = _columns(told, RELAXED)
-    for person, line in zip(told["factual"], lines, strict=True):
+    lines = _columns(described, RELAXED)
+    for person, line in zip(described["factual"], lines, strict=True):
         line |= {"person": plain(person)}
         if line["lifted"] in LIFTED.values():
             line["lifted"] = _known(LIFTED, line["lifted"])
@@ -200,10 +200,10 @@ def pinned(path: Path, block: str) -> list[Any]:
 def assert_pinned(lines: Sequence[Any], path: Path, block: str) -> None:
     """Nothing differs from what stands in that block of the file, to the bit."""
     expected = pinned(path, block)
-    told = [json.loads(line) for line in written(lines).splitlines()]
-    for ours, theirs in zip(told, expected, strict=False):
+    described = [json.loads(line) for line in written(lines).splitlines()]
+    for ours, theirs in zip(described, expected, strict=False):
         assert ours == theirs
-    assert len(told) == len(expected)
+    assert len(described) == len(expected)
 
 
 def _columns(

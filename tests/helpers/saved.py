@@ -91,7 +91,7 @@ def kinds_of(frame: pd.DataFrame) -> dict[str, str]:
 
 
 def any_score(frame: pd.DataFrame) -> np.ndarray:
-    """A score in [0, 1) that hangs on every cell, whatever it is."""
+    """A score in [0, 1) that depends on every cell, whatever it is."""
     total = np.zeros(len(frame))
     for name, column in frame.items():
         words = [repr((name, None if pd.isna(c) else c)) for c in column.astype(object)]

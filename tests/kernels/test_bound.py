@@ -267,9 +267,9 @@ def test_an_unseen_own_value_among_64_levels_is_looked_up_in_the_second_word():
     no_runs, near = np.empty((0, 2), np.int32), i32(1, 0, 1, 0).reshape(2, 1, 2)
     ends = np.array([[0], [-1]])
     stays = Limits(i32(-1, 0)[:, None], ends, ends, no_runs, near)
-    asked = forest, i32(64, 0)[:, None], KEYS[:1], DRAWS, stays
+    arguments = forest, i32(64, 0)[:, None], KEYS[:1], DRAWS, stays
 
-    drawn = native.sample(*asked)
+    drawn = native.sample(*arguments)
 
-    assert np.array_equal(drawn, reference.sample(*asked))
+    assert np.array_equal(drawn, reference.sample(*arguments))
     assert (drawn[1] == 1).all()

@@ -24,7 +24,7 @@ def imported(path):
 
 
 @pytest.mark.parametrize("path", OUTSIDE, ids=lambda path: path.relative_to(SOURCES).as_posix())
-def test_the_package_imports_kernels_from_their_front_door_only(path):
+def test_the_package_imports_kernels_from_mcce_kernels_only(path):
     for name in imported(path):
         before, _, after = name.partition("kernels.")
         assert name == before or after.partition(".")[0] not in IMPLEMENTATIONS, name

@@ -27,10 +27,10 @@ def test_rows_are_listed_alike_by_both_kernels(seed, by_set, limited, n_changes,
     costs = np.round(chance.random(sum(sizes)), 1)
     offsets = np.cumsum([0, *sizes[:-1]])
     person = Person(given_codes[:, 0], own[:, 0], limits, costs, offsets)
-    asked = {"n_changes": n_changes, "n_best": min(n_best, 200), "max_nodes": most}
+    budget = {"n_changes": n_changes, "n_best": min(n_best, 200), "max_nodes": most}
 
-    ours = native.enumerate_rows(chain, person, **asked)
-    theirs = reference.enumerate_rows(chain, person, **asked)
+    ours = native.enumerate_rows(chain, person, **budget)
+    theirs = reference.enumerate_rows(chain, person, **budget)
 
     assert ours.n_nodes == theirs.n_nodes
     assert ours.complete == theirs.complete
@@ -45,12 +45,12 @@ def test_rows_listed_piece_by_piece_are_those_listed_at_once(seed, by_set, n_cha
     sizes, chain, given_codes, own = forest_of(chance, by_set, 1)
     costs = np.round(chance.random(sum(sizes)), 1)
     person = Person(given_codes[:, 0], own[:, 0], None, costs, np.cumsum([0, *sizes[:-1]]))
-    asked = {"n_changes": n_changes, "max_nodes": 10**9}
+    budget = {"n_changes": n_changes, "max_nodes": 10**9}
 
-    whole = native.enumerate_rows(chain, person, n_best=10**6, **asked)
+    whole = native.enumerate_rows(chain, person, n_best=10**6, **budget)
     after, pieces = None, [np.empty((3, 0), dtype=np.int32)]
     for _ in range(40):
-        piece = native.enumerate_rows(chain, person, n_best=n_best, after=after, **asked)
+        piece = native.enumerate_rows(chain, person, n_best=n_best, after=after, **budget)
         if not piece.totals.size:
             break
         pieces.append(piece.codes)

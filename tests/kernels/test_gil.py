@@ -111,7 +111,7 @@ def test_a_kernel_releases_the_gil(name):
     assert lets_others_run(CALLS[name])
 
 
-def test_every_kernel_is_looked_at():
+def test_every_kernel_is_checked():
     methods = {
         name
         for value in vars(_native).values()
@@ -127,5 +127,5 @@ def test_every_kernel_is_looked_at():
     assert methods | functions == set(CALLS)
 
 
-def test_what_holds_the_gil_is_told_apart():
+def test_calls_that_hold_the_gil_are_recognised():
     assert not lets_others_run(lambda: sum(range(50_000)), n_tries=50)

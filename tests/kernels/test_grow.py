@@ -218,9 +218,9 @@ def test_rows_are_divided_as_by_scikit_learn_for_a_continuous_response(seed):
     tree = grow_tree(
         columns, np.arange(4), Numbers(fixed_point(values)), np.zeros(300, np.int32), Growth()
     )
-    peer = DecisionTreeRegressor(min_samples_leaf=5, random_state=seed).fit(codes.T, values)
+    sklearn_tree = DecisionTreeRegressor(min_samples_leaf=5, random_state=seed).fit(codes.T, values)
 
-    ours, theirs = descend(tree, 0, codes, columns.by_set), peer.apply(codes.T)
+    ours, theirs = descend(tree, 0, codes, columns.by_set), sklearn_tree.apply(codes.T)
     assert partition(ours) == partition(theirs)
 
 
@@ -249,15 +249,15 @@ def test_an_absent_or_unseen_level_goes_to_the_larger_child_and_ties_go_left():
 
     tree = grow_tree(columns, np.array([0]), response, np.arange(5, dtype=np.int32), growth)
 
-    asked = np.array([[0, 1, 2, 3, 4], [0, 0, 0, 0, 0]], dtype=np.int32)
+    queries = np.array([[0, 1, 2, 3, 4], [0, 0, 0, 0, 0]], dtype=np.int32)
     left, right = tree.left[0], tree.right[0]
-    assert descend(tree, 0, asked, columns.by_set).tolist() == [left, right, right, right, right]
+    assert descend(tree, 0, queries, columns.by_set).tolist() == [left, right, right, right, right]
 
     even = Columns(columns.codes[:, :4], columns.by_set, columns.ordered, columns.n_codes)
     tie = grow_tree(
         even, np.array([0]), response.take(np.arange(4)), np.arange(4, dtype=np.int32), growth
     )
-    assert descend(tie, 0, asked, columns.by_set).tolist() == [left, left, right, left, left]
+    assert descend(tie, 0, queries, columns.by_set).tolist() == [left, left, right, left, left]
 
 
 def test_an_ordered_category_is_split_by_its_order_and_unseen_levels_by_size():
@@ -269,10 +269,10 @@ def test_an_ordered_category_is_split_by_its_order_and_unseen_levels_by_size():
         columns, np.array([0]), response, np.arange(5, dtype=np.int32), Growth(min_samples_leaf=1)
     )
 
-    asked = np.array([[0, 1, 2, 3, 4, 5]], dtype=np.int32)
+    queries = np.array([[0, 1, 2, 3, 4, 5]], dtype=np.int32)
     left, right = int(tree.left[0]), int(tree.right[0])
     expected = [left, left, right, right, right, right]
-    assert descend(tree, 0, asked, columns.by_set).tolist() == expected
+    assert descend(tree, 0, queries, columns.by_set).tolist() == expected
 
 
 def test_equal_gains_go_to_the_lowest_column_then_the_lowest_cut():

@@ -87,7 +87,7 @@ def test_larger_trees_are_equal_too(kind, size, by_set):
 
 
 @pytest.mark.parametrize("kind", RESPONSES)
-def test_trees_of_skewed_columns_that_tell_much_are_equal(kind):
+def test_trees_of_skewed_informative_columns_are_equal(kind):
     chance = np.random.default_rng(5)
     n_rows = 2500
     rare = np.minimum(chance.geometric(0.6, (4, n_rows)) - 1, 3).astype(np.int32)
@@ -336,8 +336,8 @@ def test_what_nodes_hold_and_who_is_outside_are_equal(problem, contradictions, l
     assert_equal(held, reference.gather_holdings(*chain, contradictions=contradictions))
 
     rows = np.array([chance.integers(0, n + 1, 40) for n in n_codes], dtype=np.int32)
-    asked = held, rows, np.full(responses.size, least, dtype=np.int32)
-    assert np.array_equal(native.nonconformity(*asked), reference.nonconformity(*asked))
+    arguments = held, rows, np.full(responses.size, least, dtype=np.int32)
+    assert np.array_equal(native.nonconformity(*arguments), reference.nonconformity(*arguments))
 
 
 @given(
@@ -356,10 +356,10 @@ def test_distances_to_the_nearest_rows_are_equal(n_rows, is_level, k, seed):
         return np.where(levels, chance.integers(0, 3, numbers.shape).astype(float), numbers)
 
     neighbours = native.build_neighbours(points(n_rows), levels)
-    asked = np.concatenate([points(20), neighbours.points[:5], points(3) + ~levels * 1.5])
+    queries = np.concatenate([points(20), neighbours.points[:5], points(3) + ~levels * 1.5])
 
     assert np.array_equal(
-        native.nearest(neighbours, asked, k), reference.nearest(neighbours, asked, k)
+        native.nearest(neighbours, queries, k), reference.nearest(neighbours, queries, k)
     )
 
 

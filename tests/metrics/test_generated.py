@@ -15,7 +15,7 @@ from tables import cases
 
 
 def rows(n_rows, seed, shift=0.0):
-    """Two numbers that hang together, one of them with gaps, and two levels that hang on them."""
+    """Two correlated numbers, one of them with gaps, and two levels that depend on them."""
     chance = np.random.default_rng(seed)
     x = chance.normal(size=n_rows)
     y = x + chance.normal(size=n_rows)
@@ -68,7 +68,7 @@ def test_copies_are_never_discriminate():
 
 
 def test_a_holdout_replaces_the_training_rows_in_the_test():
-    # x tells generated rows from training rows, but not from those of the holdout
+    # x separates generated rows from training rows, but not from those of the holdout
     training, generated = rows(400, 0).assign(x=1.0), rows(400, 1).assign(x=2.0)
     training.loc[0, "x"] = 1.5
 

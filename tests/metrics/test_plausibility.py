@@ -241,7 +241,7 @@ def test_contradictory_pairs_by_hand():
 
 
 def test_rare_levels_are_not_contradictory_together():
-    # 50 levels of one row each; together they never go with v, each by itself tells nothing
+    # 50 levels of one row each; together they never go with v, each by itself says nothing
     training = pd.DataFrame(
         {"a": ["p"] * 300 + [f"rare {i}" for i in range(50)], "b": ["u", "v"] * 150 + ["u"] * 50}
     )

@@ -80,7 +80,7 @@ def test_thousands_of_guided_draws_are_equal_too(limited):
     assert np.array_equal(native.sample(*arguments), reference.sample(*arguments))
 
 
-def test_an_own_value_that_the_leaf_holds_is_kept_as_often_as_asked():
+def test_an_own_value_that_the_leaf_holds_is_kept_as_often_as_requested():
     """One leaf of ten values: kept by decision in 70 %, and drawn in a tenth of the rest."""
     train = pd.DataFrame({"salary": np.arange(10)})
     generator = TreeChain(min_samples_leaf=10)
@@ -183,7 +183,7 @@ def test_guided_draws_need_fewer_changes_than_as_many_of_the_paper():
 
 
 class Staying(Halves):
-    """One that keeps everything it can, however often it is asked to."""
+    """One that keeps everything it can, whatever the requested probability."""
 
     capabilities = Capabilities(guidance=True)
 
@@ -203,7 +203,7 @@ def test_a_generator_that_cannot_keep_own_values_is_named():
         explainer.explain(train.iloc[[0]])
 
 
-def test_a_generator_that_offers_to_keep_own_values_is_asked_to():
+def test_a_generator_that_can_keep_own_values_is_called_to_keep_them():
     train = pd.DataFrame({"a": [0, 1, 2, 3] * 5, "b": [0, 1] * 10})
     explainer = MCCE(lambda f: f["b"], (1, 1), generator=Staying(), search="fast").fit(train)
 

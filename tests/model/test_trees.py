@@ -48,7 +48,7 @@ def test_a_row_with_an_unseen_value_has_likelihood_zero(bank):
     assert np.isfinite(chain.log_likelihood(rows)[bank["salary"] > 60_000]).all()
 
 
-def test_both_decisions_can_be_asked_for_if_both_were_grown(bank):
+def test_both_decisions_can_be_sampled_if_both_were_grown(bank):
     decision = bank["salary"] > 60_000
     chain, rows = chain_of(bank, decision, ["age"])
     both, _ = chain_of(bank, decision, ["age"], decisions=(False, True))
@@ -71,8 +71,8 @@ def test_rows_can_be_drawn_for_either_decision(bank):
     assert (salary[decision] > 60_000).all()
     assert (salary[~decision] <= 60_000).all()
     assert np.array_equal(drawn[:, decision], usual[:, decision])
-    asked = np.ones_like(decision)
-    assert np.array_equal(both.sample(rows.descent, keys, draws, decision=asked).codes, usual)
+    all_desired = np.ones_like(decision)
+    assert np.array_equal(both.sample(rows.descent, keys, draws, decision=all_desired).codes, usual)
 
 
 def test_undesired_rows_are_not_drawn_from_trees_that_lack_their_branches(bank):
@@ -84,8 +84,8 @@ def test_undesired_rows_are_not_drawn_from_trees_that_lack_their_branches(bank):
         chain.sample(rows.descent, keys, draws, decision=decision)
     usual = chain.sample(rows.descent, keys, draws).codes
     all_desired = np.ones_like(decision)
-    told = chain.sample(rows.descent, keys, draws, decision=all_desired).codes
-    assert np.array_equal(told, usual)
+    drawn = chain.sample(rows.descent, keys, draws, decision=all_desired).codes
+    assert np.array_equal(drawn, usual)
 
 
 def test_leaving_the_decision_out_leaves_it_out(bank):
@@ -97,7 +97,7 @@ def test_leaving_the_decision_out_leaves_it_out(bank):
     assert np.array_equal(chain.trees_.values, other.trees_.values)
 
 
-def test_the_visit_order_is_that_of_the_data_unless_told_otherwise(bank):
+def test_the_visit_order_is_that_of_the_data_by_default(bank):
     decision = bank["salary"] > 60_000
     by_name = ["salary", "sex", "defaulted_last_year"]
 
@@ -154,7 +154,7 @@ def test_association_is_pearson_correlation_ratio_or_cramer():
     assert association(many, CategoricalColumn(np.tile([0, 1], 500))) == 0.0
 
 
-def test_a_chain_can_be_cloned_and_asked_for_its_parameters():
+def test_a_chain_can_be_cloned_and_gives_its_parameters():
     chain = TreeChain(min_samples_leaf=7, visit_order="correlation")
 
     assert clone(chain).get_params() == chain.get_params()
@@ -209,12 +209,12 @@ def impurity_ratios(frame, decision, immutable, n_seeds):
     for tree, position in enumerate(chain.visit_order_):
         ours = impurity(descend(chain.trees_, tree, codes, chain.n_levels_ > 0), rows, position)
         numeric = rows.schema.features[position].kind == "numeric"
-        peer = DecisionTreeRegressor if numeric else DecisionTreeClassifier
+        estimator = DecisionTreeRegressor if numeric else DecisionTreeClassifier
         response = rows.numbers(position) if numeric else rows.exact[position]
         predictors = codes[sorted([*given, *chain.visit_order_[:tree]])].T
         theirs = [
             impurity(
-                peer(min_samples_leaf=5, random_state=seed)
+                estimator(min_samples_leaf=5, random_state=seed)
                 .fit(predictors, response)
                 .apply(predictors),
                 rows,

@@ -1,4 +1,4 @@
-"""The calibrated support and the nearness: what they say of real and of made-up rows."""
+"""Calibrated support and k-nearest-neighbour distance, for real and for made-up rows."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def inside(support, schema, frame, share=0.95):
 
 @pytest.mark.parametrize("make", [jobs, bank])
 @pytest.mark.parametrize("share", [0.95, 0.75])
-def test_so_many_real_rows_are_inside_as_was_asked_for(make, share):
+def test_the_requested_share_of_real_rows_is_inside(make, share):
     reached = []
     for seed in range(5):
         schema, support = learned(make(3000, seed=seed))
@@ -142,7 +142,7 @@ def test_few_rows_rule_nothing_out(n_rows):
 
 
 # ---------------------------------------------------------------------------------------------
-# Nearness.
+# Distance to the nearest neighbours.
 
 
 def distances(frame, rows):
@@ -159,7 +159,7 @@ def distances(frame, rows):
     return total
 
 
-def test_nearness_is_the_mean_distance_to_the_five_nearest():
+def test_knn_distance_is_the_mean_distance_to_the_five_nearest():
     frame = jobs(400).astype({"hours": float})
     frame.loc[::7, "hours"] = np.nan
     fresh = jobs(100, seed=1).astype({"hours": float})
@@ -173,7 +173,7 @@ def test_nearness_is_the_mean_distance_to_the_five_nearest():
     assert not copies.any()
 
 
-def test_a_copy_is_known_and_a_quantile_tells_how_usual_a_row_is():
+def test_a_copy_is_recognised_and_a_quantile_says_how_usual_a_row_is():
     frame = jobs(400)
     rows = Schema.learn_rows(frame)
     knn_distance = KnnDistance().fit(rows)

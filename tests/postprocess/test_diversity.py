@@ -105,7 +105,7 @@ def test_no_answer_makes_all_changes_of_another_at_no_lower_distance(work):
 
 @pytest.mark.slow
 @given(diverse())
-def test_there_are_fewer_answers_than_asked_for_only_if_no_other_needful_one_exists(work):
+def test_there_are_fewer_answers_than_requested_only_if_no_other_needful_one_exists(work):
     case, explainer = work
 
     result = explain(explainer, case.people)
@@ -136,7 +136,7 @@ def test_with_full_diversity_the_least_difference_is_at_least_half_of_the_best_p
 
 @pytest.mark.slow
 @given(diverse())
-def test_two_answers_differ_the_more_the_more_diversity_is_asked_for(work):
+def test_two_answers_differ_the_more_the_more_diversity_is_requested(work):
     case, explainer = work
     explainer.set_params(n_counterfactuals=2)
 
@@ -177,7 +177,7 @@ def test_diverse_answers_differ_more_than_the_best_ones():
 
 
 @pytest.mark.parametrize("settings", [{"n_counterfactuals": 1}, {"n_samples": 1}])
-def test_for_one_answer_diversity_asks_nothing_more(settings):
+def test_for_one_answer_diversity_scores_nothing_more(settings):
     plain = explain(bank(diversity=None, **settings), PERSON)
     several = explain(bank(**settings), PERSON)
 
@@ -185,7 +185,7 @@ def test_for_one_answer_diversity_asks_nothing_more(settings):
     assert plain.n_evaluated == several.n_evaluated
 
 
-def test_a_needless_candidate_is_dropped_even_if_every_draw_is_asked_for():
+def test_a_needless_candidate_is_dropped_even_if_every_draw_is_requested():
     train = pd.DataFrame({"a": [0, 1] * 20, "b": [0, 0, 1, 1] * 10})
     person = pd.DataFrame({"a": [0], "b": [0]})
     settings = {"n_samples": 50, "n_counterfactuals": 50, "random_state": 0}
@@ -212,7 +212,7 @@ class Forgetful:
         return np.array(scores)
 
 
-def test_answers_that_fail_when_asked_again_are_replaced():
+def test_answers_that_fail_when_scored_again_are_replaced():
     explainer = bank(Forgetful(), n_counterfactuals=4)
     explainer.decision_.predictor.seen.clear()
 
@@ -291,7 +291,7 @@ class Salary:
 
 
 @pytest.mark.parametrize("generator", ["trees", Lattice()])
-def test_a_distance_of_your_own_tells_answers_apart_and_is_measured(generator):
+def test_a_custom_distance_separates_answers_and_is_measured(generator):
     explainer = MCCE(
         score,
         (60, 1000),

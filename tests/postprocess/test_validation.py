@@ -181,7 +181,7 @@ def moody(moody_above):
     return explainer, pd.DataFrame({"age": [30], "salary": [41]})
 
 
-def test_rows_that_fail_when_asked_again_are_replaced_and_reported():
+def test_rows_that_fail_when_scored_again_are_replaced_and_reported():
     explainer, people = moody(moody_above=70)
     explainer.set_params(n_counterfactuals=30)
 
@@ -220,7 +220,7 @@ class Forgetful:
         return np.array(scores)
 
 
-def test_candidates_are_tried_until_one_stands_and_each_is_asked_once_in_the_search():
+def test_candidates_are_tried_until_one_is_valid_and_each_is_scored_once():
     train = pd.DataFrame({"salary": np.arange(80)})
     explainer = MCCE(Forgetful(0), (30, 100), random_state=0).fit(train)
     box = explainer.decision_.predictor

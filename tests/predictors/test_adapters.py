@@ -186,7 +186,7 @@ def test_an_unfitted_model_of_a_library_is_an_error(xgboost, lightgbm, catboost)
 
 
 @pytest.mark.parametrize("task", ["binary", "multiclass", "regression"])
-def test_catboost_without_a_task_is_asked_as_what_it_was_trained_as(catboost, task):
+def test_catboost_without_a_task_is_used_as_it_was_trained(catboost, task):
     frame = loans(boxed=True)
     loss = {"binary": "Logloss", "multiclass": "MultiClass", "regression": "RMSE"}[task]
     settings = {"iterations": 5, "verbose": False, "allow_writing_files": False}

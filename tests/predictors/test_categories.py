@@ -108,7 +108,7 @@ def test_lightgbm_does_not_get_columns_in_another_order():
         assert (lgb_model.predict(result.frame[BOXED.columns]) == 1).all()
 
 
-def test_lightgbm_is_not_asked_with_levels_it_would_all_read_as_missing():
+def test_lightgbm_does_not_receive_levels_it_would_all_read_as_missing():
     lgb_model = lightgbm_model()
     codes = BOXED.assign(job=BOXED["job"].cat.codes.astype("category"))
     swapped = BOXED.assign(sex=BOXED["job"], job=BOXED["sex"])
@@ -126,7 +126,7 @@ def test_lightgbm_is_not_asked_with_levels_it_would_all_read_as_missing():
             explain(model, 1, more, more.head(2))
 
 
-def test_xgboost_is_not_asked_with_categories_it_would_read_by_position():
+def test_xgboost_does_not_receive_categories_it_would_read_by_position():
     xgboost = pytest.importorskip("xgboost", reason="xgboost is not installed")
     whole = loans(boxed=True)
     coded = whole.assign(job=whole["job"].cat.codes, sex=whole["sex"].cat.codes)

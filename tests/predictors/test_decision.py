@@ -139,7 +139,7 @@ def test_whole_labels_match_whatever_their_type(desired, dtype):
     assert valid(decision) == [False, False, True, True]
 
 
-def test_a_binary_classifier_is_asked_for_the_probability_of_its_second_class():
+def test_a_binary_classifier_is_scored_by_the_probability_of_its_second_class():
     decision = make_decision(logistic().fit(X, YES))
 
     assert (decision.method, decision.columns) == ("predict_proba", (1,))
@@ -178,7 +178,7 @@ def test_the_order_and_the_number_of_times_a_label_is_named_do_not_matter(desire
     assert (decision.desired, decision.columns) == (("b", "c"), (1, 2))
 
 
-def test_a_margin_classifier_is_asked_for_its_margin():
+def test_a_margin_classifier_is_scored_by_its_margin():
     machine = LinearSVC().fit(X, YES)
 
     decision = make_decision(machine)
@@ -206,7 +206,7 @@ class Labeller:
         return (frame["x"] > 1).astype(int)
 
 
-def test_a_classifier_with_labels_only_is_asked_for_them():
+def test_a_classifier_with_labels_only_is_scored_by_them():
     decision = make_decision(Labeller())
 
     assert (decision.method, decision.desired) == ("predict", (1,))
@@ -215,14 +215,14 @@ def test_a_classifier_with_labels_only_is_asked_for_them():
         make_decision(Labeller(), (0.5, 1.0))
 
 
-def test_a_regressor_is_asked_to_predict():
+def test_a_regressor_is_scored_by_predict():
     decision = make_decision(LinearRegression().fit(X, [0.0, 1.0, 2.0, 3.0]), (1.5, 9.0))
 
     assert decision.method == "predict"
     assert valid(decision) == [False, False, True, True]
 
 
-def test_an_outlier_detector_is_asked_to_predict():
+def test_an_outlier_detector_is_scored_by_predict():
     decision = make_decision(IsolationForest(n_estimators=2).fit(X), 1)
 
     assert (decision.method, decision.desired) == ("predict", (1,))
@@ -235,7 +235,7 @@ def test_the_method_is_visible_in_the_explainer():
     assert MCCE(score, (0.5, 1)).fit(X).decision_.method == "call"
 
 
-def test_a_pipeline_on_raw_columns_is_asked_with_raw_columns():
+def test_a_pipeline_on_raw_columns_receives_raw_columns():
     encode = make_column_transformer((StandardScaler(), ["x"]), (OneHotEncoder(), ["sex"]))
     pipeline = make_pipeline(encode, logistic()).fit(ROWS, YES)
 
@@ -338,7 +338,7 @@ def test_scores_may_come_in_any_container_of_one_number_per_row(answer):
 
 
 class Tensor:
-    """Looks like a tensor that still hangs on its graph."""
+    """Looks like a tensor that is still attached to its graph."""
 
     def __array__(self, dtype=None, copy=None):
         raise RuntimeError("Can't call numpy() on Tensor that requires grad.")

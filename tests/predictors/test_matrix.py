@@ -20,7 +20,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from loans import JUDGED, answers, explain, loans, numbered, numbers, same, target
+from loans import DESIRED, assert_answers_valid, explain, loans, numbered, numbers, same, target
 from mcce import Interval, McceWarning
 from mcce.predictors import LightGBM, Onnx, Torch, XGBoost
 from mcce.predictors.desired import make_decision
@@ -32,8 +32,8 @@ CLASSES = {"binary": ["no", "yes"], "multiclass": ["bad", "fair", "good"], "regr
 def by_label(task, predict):
     """What the raw library says, from labels or, in regression, numbers."""
     if task == "regression":
-        return lambda frame: Interval(*JUDGED[task]).contains(np.ravel(predict(frame)))
-    return lambda frame: np.isin(np.ravel(predict(frame)), np.ravel(JUDGED[task]))
+        return lambda frame: Interval(*DESIRED[task]).contains(np.ravel(predict(frame)))
+    return lambda frame: np.isin(np.ravel(predict(frame)), np.ravel(DESIRED[task]))
 
 
 def by_number(task, predict):
@@ -42,10 +42,10 @@ def by_number(task, predict):
     def valid(frame):
         answer = np.asarray(predict(frame))
         if task == "regression":
-            return Interval(*JUDGED[task]).contains(answer.ravel())
+            return Interval(*DESIRED[task]).contains(answer.ravel())
         if answer.ndim == 1 or answer.shape[1] == 1:
             return answer.ravel() > 0.5
-        return np.isin(np.array(CLASSES[task])[answer.argmax(axis=1)], np.ravel(JUDGED[task]))
+        return np.isin(np.array(CLASSES[task])[answer.argmax(axis=1)], np.ravel(DESIRED[task]))
 
     return valid
 
@@ -75,7 +75,7 @@ def test_a_pipeline_on_mixed_columns_with_missing_cells(model, task):
     last = (regressors if task == "regression" else classifiers)[model]
     pipeline = make_pipeline(encoder(), last).fit(frame, target(frame, task))
 
-    answers(pipeline, JUDGED[task], frame, by_label(task, pipeline.predict))
+    assert_answers_valid(pipeline, DESIRED[task], frame, by_label(task, pipeline.predict))
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -84,7 +84,7 @@ def test_scikit_learn_boosting_on_categories_as_they_are(task):
     kind = HistGradientBoostingRegressor if task == "regression" else HistGradientBoostingClassifier
     model = kind(max_iter=10, categorical_features="from_dtype").fit(frame, target(frame, task))
 
-    answers(model, JUDGED[task], frame, by_label(task, model.predict))
+    assert_answers_valid(model, DESIRED[task], frame, by_label(task, model.predict))
 
 
 @pytest.mark.parametrize("task", ["binary", "multiclass"])
@@ -93,7 +93,7 @@ def test_a_calibrated_classifier(task):
     model = CalibratedClassifierCV(make_pipeline(encoder(), LogisticRegression()), cv=3)
     model.fit(frame, target(frame, task))
 
-    answers(model, JUDGED[task], frame, by_label(task, model.predict))
+    assert_answers_valid(model, DESIRED[task], frame, by_label(task, model.predict))
 
 
 @pytest.mark.parametrize("desired", ["yes", None])
@@ -106,7 +106,7 @@ def test_a_classifier_with_a_threshold_of_its_own_decides_by_it(desired):
     ):
         model.fit(frame, target(frame, "binary"))
 
-        result = answers(model, desired, frame, by_label("binary", model.predict))
+        result = assert_answers_valid(model, desired, frame, by_label("binary", model.predict))
 
         assert make_decision(model, desired).desired == ("yes",)
         if isinstance(model, FixedThresholdClassifier):
@@ -118,7 +118,7 @@ def test_a_threshold_at_the_end_of_a_pipeline_counts_too():
     last = FixedThresholdClassifier(LogisticRegression(), threshold=0.8, pos_label="yes")
     pipeline = make_pipeline(encoder(), last).fit(frame, target(frame, "binary"))
 
-    result = answers(pipeline, None, frame, by_label("binary", pipeline.predict))
+    result = assert_answers_valid(pipeline, None, frame, by_label("binary", pipeline.predict))
 
     assert (result.measures["score"] >= 0.8).all()
     assert make_decision(pipeline, (0.5, 1.0)).desired == Interval(0.5, 1.0)
@@ -136,11 +136,11 @@ def test_xgboost_by_both_its_interfaces_on_categories_with_missing_cells(task):
     def raw(frame):
         return booster.predict(xgboost.DMatrix(frame, enable_categorical=True))
 
-    desired = {"binary": 1, "multiclass": [1, 2]}.get(task, JUDGED[task])
-    native = answers(booster, desired, frame, by_number(task, raw))
+    desired = {"binary": 1, "multiclass": [1, 2]}.get(task, DESIRED[task])
+    native = assert_answers_valid(booster, desired, frame, by_number(task, raw))
     named = XGBoost(booster, classes=CLASSES[task])
-    same(native, answers(named, JUDGED[task], frame, by_number(task, raw)))
-    same(native, answers(model, desired, frame, by_number(task, raw)))
+    same(native, assert_answers_valid(named, DESIRED[task], frame, by_number(task, raw)))
+    same(native, assert_answers_valid(model, desired, frame, by_number(task, raw)))
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -152,11 +152,13 @@ def test_lightgbm_by_both_its_interfaces_on_categories_with_missing_cells(task):
     model.fit(frame, target(frame, task))
     booster = lightgbm.Booster(model_str=model.booster_.model_to_string())
 
-    desired = {"binary": 1, "multiclass": [1, 2]}.get(task, JUDGED[task])
-    native = answers(booster, desired, frame, by_number(task, booster.predict))
+    desired = {"binary": 1, "multiclass": [1, 2]}.get(task, DESIRED[task])
+    native = assert_answers_valid(booster, desired, frame, by_number(task, booster.predict))
     named = LightGBM(booster, classes=CLASSES[task])
-    same(native, answers(named, JUDGED[task], frame, by_number(task, booster.predict)))
-    same(native, answers(model, JUDGED[task], frame, by_label(task, model.predict)))
+    same(
+        native, assert_answers_valid(named, DESIRED[task], frame, by_number(task, booster.predict))
+    )
+    same(native, assert_answers_valid(model, DESIRED[task], frame, by_label(task, model.predict)))
 
 
 @pytest.mark.parametrize("boxed", [False, True])
@@ -169,7 +171,7 @@ def test_catboost_on_strings_and_categories_as_they_are(task, boxed):
     model = kind(iterations=10, verbose=False, allow_writing_files=False, thread_count=1)
     model.fit(frame, target(frame, task), cat_features=["sex", "job"])
 
-    answers(model, JUDGED[task], frame, by_label(task, model.predict))
+    assert_answers_valid(model, DESIRED[task], frame, by_label(task, model.predict))
 
 
 def module(n_columns: int, n_outputs: int):
@@ -215,13 +217,15 @@ def test_torch_on_numeric_columns(task):
             return whole(torch.tensor(frame.to_numpy(np.float32))).numpy()
 
     if task == "regression":
-        answers(Torch(whole, output="score"), JUDGED[task], frame, by_number(task, raw))
+        assert_answers_valid(
+            Torch(whole, output="score"), DESIRED[task], frame, by_number(task, raw)
+        )
         return
     wrapped = Torch(whole, output="logits", classes=CLASSES[task])
-    logits = answers(wrapped, JUDGED[task], frame, by_number(task, raw))
+    logits = assert_answers_valid(wrapped, DESIRED[task], frame, by_number(task, raw))
     normed = torch.nn.Sequential(whole, torch.nn.Softmax(dim=1))
     wrapped = Torch(normed, output="probabilities", classes=CLASSES[task])
-    same(logits, answers(wrapped, JUDGED[task], frame, by_number(task, raw)))
+    same(logits, assert_answers_valid(wrapped, DESIRED[task], frame, by_number(task, raw)))
 
 
 def test_torch_on_mixed_columns_with_an_encoder_in_front():
@@ -237,7 +241,7 @@ def test_torch_on_mixed_columns_with_an_encoder_in_front():
             return net(import_torch.tensor(given)).numpy()
 
     wrapped = Torch(net, output="logits", classes=["no", "yes"], encode=encode.transform)
-    answers(wrapped, "yes", frame, by_number("binary", raw))
+    assert_answers_valid(wrapped, "yes", frame, by_number("binary", raw))
 
 
 def session(model, frame, **options):
@@ -290,11 +294,13 @@ def test_a_pipeline_and_its_onnx_export_give_the_same_counterfactuals(model, tas
         }
         return exported.run(None, feed)[0]
 
-    expected = answers(pipeline, JUDGED[task], frame, by_label(task, pipeline.predict))
+    expected = assert_answers_valid(
+        pipeline, DESIRED[task], frame, by_label(task, pipeline.predict)
+    )
     wrapped = exported
     if task != "regression":
         wrapped = Onnx(exported, output="probabilities", classes=CLASSES[task])
-    same(expected, answers(wrapped, JUDGED[task], frame, by_label(task, raw)))
+    same(expected, assert_answers_valid(wrapped, DESIRED[task], frame, by_label(task, raw)))
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
@@ -332,7 +338,7 @@ def test_onnx_takes_one_matrix_of_floats_and_a_frame_or_an_array():
     def raw(frame):
         return exported.run(None, {"given": frame.to_numpy(np.float32)})[0]
 
-    answers(wrapped, "yes", frame, by_label("binary", raw))
+    assert_answers_valid(wrapped, "yes", frame, by_label("binary", raw))
     array = frame.to_numpy(float)
     assert wrapped.predict(array).tolist() == tree.predict(array).tolist()
 

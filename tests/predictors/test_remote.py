@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from loans import answers, explain, loans, merit
+from loans import assert_answers_valid, explain, loans, merit
 from mcce import MCCE, ParameterError, PredictorError
 from mcce.predictors import Remote
 from mcce.predictors.desired import make_decision
@@ -50,8 +50,8 @@ class Quiet(ThreadingHTTPServer):
         """A client that went away is what the tests are about."""
 
 
-def by_merit(asked):
-    frame = pd.DataFrame(asked["instances"])
+def by_merit(request):
+    frame = pd.DataFrame(request["instances"])
     return {"predictions": merit(frame.assign(salary=frame["salary"].astype(float))).tolist()}
 
 
@@ -82,7 +82,7 @@ def remote(server, **settings):
 def test_a_remote_scorer_explains_as_the_function_behind_it_does(server):
     frame = loans(gaps=True)
 
-    result = answers(remote(server), (0.5, 9.0), frame, lambda f: merit(f) >= 0.5)
+    result = assert_answers_valid(remote(server), (0.5, 9.0), frame, lambda f: merit(f) >= 0.5)
 
     local = MCCE(merit, (0.5, 9.0), immutable=["sex", "age"], n_samples=200, random_state=0)
     local.set_params(n_counterfactuals=2)
@@ -95,18 +95,18 @@ def test_a_server_that_fails_sometimes_gives_the_same_counterfactuals(server):
     frame = loans(gaps=True)
     people = frame[merit(frame) < 0.5].head(5)
     expected = explain(remote(server), (0.5, 9.0), frame, people)
-    n_asked = len(server.seen)
+    n_requests = len(server.seen)
     busy = (503, {"Retry-After": "0"}, "busy")
     server.turns = [busy, "hang up", (429, {}, "slowly"), by_merit, (500, {}, b""), by_merit, busy]
 
     result = explain(remote(server), (0.5, 9.0), frame, people)
 
     pd.testing.assert_frame_equal(result.frame, expected.frame)
-    assert len(server.seen) == 2 * n_asked + 5
+    assert len(server.seen) == 2 * n_requests + 5
 
 
 def test_rows_go_out_as_json_in_batches(server):
-    server.always = lambda asked: {"predictions": [0.5] * len(asked["instances"])}
+    server.always = lambda request: {"predictions": [0.5] * len(request["instances"])}
     rows = pd.DataFrame(
         {
             "whole": [2**53 + 1, -1, 0],
@@ -121,7 +121,7 @@ def test_rows_go_out_as_json_in_batches(server):
 
     assert remote(server, batch_size=2).predict(rows).tolist() == [0.5] * 3
 
-    sent = [asked["instances"] for asked, _ in server.seen]
+    sent = [request["instances"] for request, _ in server.seen]
     assert [len(batch) for batch in sent] == [2, 1]
     assert list(sent[0][0].values()) == [
         2**53 + 1,
@@ -137,7 +137,7 @@ def test_rows_go_out_as_json_in_batches(server):
 
 
 def test_rows_of_an_array_go_out_as_lists(server):
-    server.always = lambda asked: {"predictions": [row[0] for row in asked["instances"]]}
+    server.always = lambda request: {"predictions": [row[0] for row in request["instances"]]}
     array = np.arange(40.0).reshape(20, 2)
 
     result = MCCE(remote(server), (20, 99), random_state=0).fit(array).explain(array[:2])
@@ -212,7 +212,9 @@ def test_a_slow_server_is_waited_for_no_longer_than_the_timeout(server):
         remote(server, timeout=0.2, retries=1).predict(X)
 
 
-def test_attempts_are_further_apart_each_time_and_a_server_may_ask_for_more(server, monkeypatch):
+def test_attempts_are_further_apart_each_time_and_a_server_may_request_longer_waits(
+    server, monkeypatch
+):
     pauses = []
     monkeypatch.setattr("mcce.predictors.remote.time.sleep", pauses.append)
     busy = (503, {}, "busy")

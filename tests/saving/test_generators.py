@@ -58,7 +58,7 @@ def test_a_generator_of_your_own_is_loaded_into_a_new_instance(bank, path):
 
 
 @pytest.mark.parametrize("given", [None, TreeChain()])
-def test_a_file_with_a_generator_of_your_own_asks_for_it_by_name(bank, path, given):
+def test_a_file_with_a_custom_generator_names_the_one_it_needs(bank, path, given):
     MCCE(default_risk, (0, 0.1), generator=Mine(), random_state=0).fit(bank).save(path)
 
     with pytest.raises(ParameterError, match=r"saved with the generator Mine.*generator=Mine\(\)"):

@@ -363,7 +363,7 @@ def test_another_predictor_is_refused_with_what_it_says(explainer, path):
         mcce.load(path, default_risk, tolerance=-1)
 
 
-def test_a_predictor_that_would_be_asked_otherwise_is_refused(bank, path):
+def test_a_predictor_that_would_be_called_differently_is_refused(bank, path):
     data = bank[["age", "salary"]]
     poor = data["salary"] < 60_000
     MCCE(LogisticRegression().fit(data, poor), random_state=0).fit(data).save(path)
@@ -379,7 +379,7 @@ class YesOrNo(DecisionTreeClassifier):
     classes_ = np.array([False, True])
 
 
-def test_probe_rows_that_the_predictor_cannot_judge_are_left_out(path):
+def test_probe_rows_that_the_predictor_cannot_score_are_left_out(path):
     prices = {("f", "x"): 1.0, ("m", "y"): 2.0}
     frame = pd.DataFrame({"sex": ["f", "m"] * 9, "plan": ["x", "y"] * 9, "n": range(18)})
 

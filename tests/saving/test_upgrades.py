@@ -8,7 +8,7 @@ from mcce import ExactSearch, Search
 from mcce.saving.versions import upgrade_parameters, upgrade_search
 from searches import bounded
 
-# What an explainer of version 2 wrote unless told otherwise.
+# What an explainer of version 2 wrote by default.
 DEFAULTS = {
     "max_samples": None,
     "max_sparsity": None,

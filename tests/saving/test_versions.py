@@ -13,7 +13,15 @@ import pytest
 import mcce
 from mcce import MCCE, TreeChain
 from mcce import constraints as c
-from pins import assert_pinned, build, explain, own_exact_search, own_search, tell_result, written
+from pins import (
+    assert_pinned,
+    build,
+    describe_result,
+    explain,
+    own_exact_search,
+    own_search,
+    written,
+)
 
 FOLDER = Path(__file__).parents[1] / "data"
 N_TRAIN, N_PEOPLE = 250, 30
@@ -153,8 +161,8 @@ def fitted(name: str) -> MCCE:
     return explainer.fit(customers().head(N_TRAIN))
 
 
-def told(explainer: MCCE) -> list[Any]:
-    return tell_result(explain(explainer, customers().tail(N_PEOPLE)))
+def described(explainer: MCCE) -> list[Any]:
+    return describe_result(explain(explainer, customers().tail(N_PEOPLE)))
 
 
 def write() -> None:
@@ -162,7 +170,7 @@ def write() -> None:
     for name in FILES:
         explainer = fitted(name)
         explainer.save(path_of(name))
-        text = written(["answers", *told(explainer)])
+        text = written(["answers", *described(explainer)])
         path_of(name).with_suffix(".jsonl").write_text(text, encoding="utf-8")
 
 
@@ -170,12 +178,12 @@ def write() -> None:
 def test_a_saved_explainer_of_every_search_still_gives_its_answers(name):
     loaded = mcce.load(path_of(name), FILES[name][0][0])
 
-    assert_pinned(told(loaded), path_of(name).with_suffix(".jsonl"), "answers")
+    assert_pinned(described(loaded), path_of(name).with_suffix(".jsonl"), "answers")
 
 
 @pytest.mark.parametrize("name", FILES)
 def test_an_explainer_fitted_anew_gives_the_answers_of_the_saved_one(name):
-    assert_pinned(told(fitted(name)), path_of(name).with_suffix(".jsonl"), "answers")
+    assert_pinned(described(fitted(name)), path_of(name).with_suffix(".jsonl"), "answers")
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -185,4 +193,4 @@ def test_a_saved_explainer_can_be_saved_again(name, tmp_path):
 
     again = mcce.load(tmp_path / "again.mcce", predictor)
 
-    assert_pinned(told(again), path_of(name).with_suffix(".jsonl"), "answers")
+    assert_pinned(described(again), path_of(name).with_suffix(".jsonl"), "answers")

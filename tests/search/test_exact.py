@@ -183,11 +183,11 @@ def test_a_case_that_can_be_checked_by_hand():
     assert result.frame.to_numpy().tolist() == [[30, 7], [30, 8], [30, 9], [40, 7]]
     assert result.measures["sparsity"].tolist() == [1, 1, 1, 2]
     assert result.measures["proven"].tolist() == [True] * 4
-    # Of 9 salaries and another age, one change each, in waves of 4, 4 and 2; then of pairs of them.
+    # 9 salaries and another age, one change each, in batches of 4, 4 and 2; then of pairs of them.
     assert result.n_evaluated == 10 + 8
 
 
-def test_each_row_is_asked_once_and_only_until_the_answer_is_known():
+def test_each_row_is_scored_once_and_only_until_the_answer_is_known():
     train, _ = loans()
     seen = []
 
@@ -201,12 +201,12 @@ def test_each_row_is_asked_once_and_only_until_the_answer_is_known():
 
     result = explainer.explain(pd.DataFrame({"age": [30], "salary": [2]}))
 
-    asked = seen[1:-1]  # the person first, the answer once more at last
-    assert len(asked) == len(set(asked)) == result.n_evaluated
+    scored = seen[1:-1]  # the person first, the answer once more at last
+    assert len(scored) == len(set(scored)) == result.n_evaluated
     assert result.n_evaluated <= 9
 
 
-def test_who_cannot_be_helped_is_told_so_with_the_number_of_rows_that_show_it():
+def test_a_proof_of_no_answer_counts_the_rows():
     train, _ = loans()
     explainer = MCCE(
         lambda rows: (rows["salary"] > 6) & (rows["age"] > 30),
@@ -228,14 +228,14 @@ def test_who_cannot_be_helped_is_told_so_with_the_number_of_rows_that_show_it():
 
 
 @pytest.mark.parametrize(
-    ("bounds", "told"),
+    ("bounds", "bounds_text"),
     [
         ({"search": ExactSearch(max_sparsity=1)}, " with at most 1 changes"),
         ({"constraints": [c.max_changes(1)]}, " with at most 1 changes"),
         ({"search": ExactSearch(max_distance=0.1)}, " within a distance of 0.1"),
     ],
 )
-def test_the_reason_names_the_bounds_within_which_all_rows_were_looked_at(bounds, told):
+def test_the_reason_names_the_bounds_within_which_all_rows_were_enumerated(bounds, bounds_text):
     train, _ = loans()
     explainer = MCCE(
         lambda rows: 1.0 * ((rows["salary"] > 6) & (rows["age"] > 30)),
@@ -249,7 +249,7 @@ def test_the_reason_names_the_bounds_within_which_all_rows_were_looked_at(bounds
     assert (
         result.people["reason"]
         .item()
-        .startswith(f"proven: no row that the model could draw{told} is valid and allowed (")
+        .startswith(f"proven: no row that the model could draw{bounds_text} is valid and allowed (")
     )
 
 
@@ -317,14 +317,14 @@ class Forgetful:
         self.bound, self.seen = 0, {}
 
     def __call__(self, frame):
-        told = []
+        scores = []
         for salary in frame["salary"]:
             self.seen[salary] = self.seen.get(salary, 0) + 1
-            told.append(0.0 if self.seen[salary] > 1 and salary < self.bound else float(salary))
-        return np.array(told)
+            scores.append(0.0 if self.seen[salary] > 1 and salary < self.bound else float(salary))
+        return np.array(scores)
 
 
-def test_an_answer_that_fails_when_asked_again_gives_way_to_the_next():
+def test_an_answer_that_fails_when_scored_again_gives_way_to_the_next():
     explainer = MCCE(Forgetful(), (30, 100), search="exact").fit(
         pd.DataFrame({"salary": np.arange(80)})
     )
@@ -366,7 +366,7 @@ class Other:
 
 
 @pytest.mark.parametrize(
-    ("settings", "told"),
+    ("settings", "message"),
     [
         (
             {"generator": Halves()},
@@ -377,11 +377,11 @@ class Other:
         ({"distance": Far()}, "distance must be 'gower', got 'far'"),
     ],
 )
-def test_what_cannot_be_proven_is_refused(settings, told):
+def test_what_cannot_be_proven_is_refused(settings, message):
     train, predictor = loans()
     explainer = MCCE(predictor, (0.7, 1), search="exact", **settings).fit(train)
 
-    with pytest.raises(ParameterError, match=told):
+    with pytest.raises(ParameterError, match=message):
         explainer.explain(train.iloc[[1]])
 
 

@@ -20,7 +20,7 @@ def fitted(search="balanced", **more):
     return MCCE(score, (0.8, 10), search=search, **given_settings).fit(TRAIN)
 
 
-def test_sparse_changes_least_and_plausible_looks_most_real():
+def test_sparse_changes_least_and_plausible_is_most_plausible():
     explainer = fitted()
     measures = {
         name: explain(explainer.set_params(search=name), PEOPLE).measures.mean()
@@ -59,7 +59,7 @@ def test_the_paper_is_the_default_and_learns_nothing_more():
     assert list(explain(explainer, PEOPLE).measures) == ["score", "sparsity", "gower", "l1"]
 
 
-def test_measures_say_how_real_an_answer_looks():
+def test_measures_say_how_plausible_an_answer_is():
     result = explain(fitted(), PEOPLE)
 
     assert list(result.measures)[4:] == [
@@ -72,7 +72,7 @@ def test_measures_say_how_real_an_answer_looks():
     assert not result.measures["no_reference_group"].any()
 
 
-def test_people_without_peers_are_flagged_and_told_of():
+def test_people_without_a_reference_group_are_flagged_and_warned_about():
     train = TRAIN[(TRAIN["sex"] == "f") | (score(TRAIN) < 0.8)]
     explainer = MCCE(score, (0.8, 10), immutable=["sex"], search="balanced", random_state=0)
 

@@ -1,4 +1,4 @@
-"""Searches beyond the paper: what every answer holds to, whatever the search."""
+"""Searches beyond the paper: what is true of every answer, whatever the search."""
 
 from __future__ import annotations
 
@@ -192,21 +192,21 @@ def test_no_single_change_of_a_sparsest_answer_could_be_put_back(work):
 
 @pytest.mark.slow
 @given(explained(within_bounds=False))
-def test_a_row_is_asked_at_most_once(work):
+def test_a_row_is_scored_at_most_once(work):
     case, explainer = work
-    asked = []
+    scored = []
 
     def watched(frame):
-        asked.append(frame)
+        scored.append(frame)
         return case.score(frame)
 
     explainer = explainer.set_params(predictor=watched).fit(case.train)
     person = case.people.iloc[:1]
-    asked.clear()
+    scored.clear()
     result = explain(explainer, person)
 
     if explainer.plausibility_ is not None:
-        searched = asked[1:-1] if len(result.frame) else asked[1:]
+        searched = scored[1:-1] if len(result.frame) else scored[1:]
         rows = pd.concat(searched or [person.iloc[:0]]).astype(str)
         assert len(rows) == result.n_evaluated
         assert not rows.duplicated().any()

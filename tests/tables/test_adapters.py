@@ -1,4 +1,4 @@
-"""What comes through a door of its own type leaves it so; what cannot is refused by name."""
+"""Frames of every type come back as that type; what cannot is refused by name."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def test_levels_that_no_row_has_stay_in_a_dictionary_and_numbers_of_levels_do_no
     result = MCCE(score, (0.5, 1), random_state=0).fit(train).explain(train.slice(0, 6))
 
     assert result.frame["column"].combine_chunks().dictionary.to_pylist() == levels
-    assert all(told == levels for told in seen)
+    assert all(received == levels for received in seen)
 
 
 def test_people_with_narrower_types_get_them_back_only_if_every_answer_fits():
@@ -343,14 +343,14 @@ def test_whole_numbers_of_training_are_not_rounded_to_make_room_for_gaps():
     assert result.frame.schema == given.schema
 
 
-def test_a_predictor_trained_on_objects_is_told_of_null_as_none():
+def test_a_predictor_trained_on_objects_receives_null_as_none():
     train = pd.DataFrame({"points": range(48), "city": pd.Series(["a", None] * 24, dtype=object)})
-    told = []
+    received = []
 
     def score(frame):
-        told.extend(frame["city"])
+        received.extend(frame["city"])
         return points(frame)
 
     MCCE(score, (0.5, 1), random_state=0).fit(train).explain(pl.from_pandas(train.head(4)))
 
-    assert {cell if isinstance(cell, str) else type(cell) for cell in told} == {"a", type(None)}
+    assert {cell if isinstance(cell, str) else type(cell) for cell in received} == {"a", type(None)}

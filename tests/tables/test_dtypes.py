@@ -19,7 +19,7 @@ SIZES = pd.CategoricalDtype(["small", "large"], ordered=True)
 
 
 def meet(trained, given, kind=None) -> pd.Series:
-    """The given column as it passes the door of a schema trained on the other."""
+    """The given column as it comes out of a schema trained on the other."""
     feature = Feature.learn(trained.rename("column"), kind=kind, immutable=False)
     met = align_dtype(given.rename("column"), feature.table, feature.kind)
     feature.encode(met)

@@ -98,9 +98,9 @@ def test_cells_that_may_not_change_and_cells_that_did_not_are_as_they_came(kind)
 
     result = fitted(kind, "binary").explain(given)
 
-    own, told = records(given), records(result.frame)
+    own, returned = records(given), records(result.frame)
     changed = result.to_pandas().measures["sparsity"].tolist()
-    for owner, row, sparsity in zip(result.owner, told, changed, strict=True):
+    for owner, row, sparsity in zip(result.owner, returned, changed, strict=True):
         assert (row["age"], row["member"]) == (own[owner]["age"], own[owner]["member"])
         assert sum(row[name] != own[owner][name] for name in row) == sparsity
 
@@ -141,9 +141,9 @@ def test_numbers_give_the_same_answers_in_an_array(kind):
     data = makers[kind]()
 
     def score(rows):
-        told = pd.DataFrame(rows, columns=["age", "income"]) if kind == "numpy" else rows
+        as_frame = pd.DataFrame(rows, columns=["age", "income"]) if kind == "numpy" else rows
         assert type(rows) is type(data)
-        return scores(told)
+        return scores(as_frame)
 
     names = ["age", "income"] if kind == "numpy" else None
     explainer = MCCE(score, (0.6, 1.0), immutable=["age"], n_samples=60, random_state=0)
@@ -198,7 +198,7 @@ def test_tables_about_the_answers_have_their_labels_as_columns():
     assert len(result.changes()) == result.measures["sparsity"].sum()
 
 
-def test_changes_are_told_in_texts_where_a_column_has_one_type():
+def test_changes_are_reported_as_texts_where_a_column_has_one_type():
     changes = fitted("polars", "binary").explain(people("polars")).changes()
 
     reference = fitted("pandas in Arrow", "binary").explain(people("pandas in Arrow")).changes()
@@ -244,7 +244,7 @@ def test_an_explainer_for_any_kind_survives_a_pickle(kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_log_likelihood_reads_every_kind(kind):
-    told = fitted(kind, "binary").log_likelihood(people(kind))
+    likelihood = fitted(kind, "binary").log_likelihood(people(kind))
 
     expected = fitted("pandas", "binary").log_likelihood(people("pandas"))
-    assert np.array_equal(told, expected)
+    assert np.array_equal(likelihood, expected)

@@ -51,14 +51,14 @@ NAMES = [*COLUMNS, *ARROW]
 
 
 def column(name: str, gaps: Any) -> pd.Series:
-    """The two values in turn, missing where told."""
+    """The two values in turn, missing where there are gaps."""
     if name in ARROW:
         pa = pytest.importorskip("pyarrow", reason="needs pyarrow")
         values, dtype = ARROW[name][0], pd.ArrowDtype(getattr(pa, ARROW[name][1])())
     else:
         values, dtype = COLUMNS[name]
-    told = [None if gap else values[i % 2] for i, gap in enumerate(gaps)]
-    return pd.Series(told, dtype=dtype)
+    cells = [None if gap else values[i % 2] for i, gap in enumerate(gaps)]
+    return pd.Series(cells, dtype=dtype)
 
 
 def table(name: str, gaps: Any) -> pd.DataFrame:
@@ -118,10 +118,10 @@ def test_a_mutable_cell_keeps_its_dtype_and_takes_training_values_only(name, whe
     pd.testing.assert_series_equal(result.frame.dtypes, given.dtypes)
     pd.testing.assert_frame_equal(given, before)
     own = given["column"].iloc[result.owner].isna().to_numpy()
-    told = result.frame["column"].isna().to_numpy()
+    returned = result.frame["column"].isna().to_numpy()
     changed = result.changes()
     turned = changed[changed["feature"] == "column"]
-    assert int((own != told).sum()) <= len(turned)
+    assert int((own != returned).sum()) <= len(turned)
     if not in_training.any():
         assert turned["after"].notna().all()
 
@@ -219,7 +219,7 @@ def test_a_pipeline_that_imputes_explains_people_with_missing_values(loans):
     assert result.frame["job"].isna().sum() == declined["job"].isna().sum()
 
 
-def test_a_predictor_that_refuses_missing_values_is_told_about_with_their_columns(loans):
+def test_the_error_of_a_predictor_that_refuses_missing_values_names_their_columns(loans):
     whole = loans[["income", "debt"]].dropna()
     linear = LogisticRegression(max_iter=1000).fit(whole, granted(whole))
     numbers = loans[["income", "debt"]]

@@ -1,4 +1,4 @@
-"""The door between frames and codes: names, immutables, labels, and frames that come back."""
+"""From frames to codes and back: names, immutables, labels and returned frames."""
 
 from __future__ import annotations
 
@@ -145,9 +145,9 @@ def test_the_index_carries_the_labels_of_the_people(name):
 
     expected = [label for label in labels for _ in range(2)]
     assert result.frame.index.names == result.measures.index.names == ["factual", "rank"]
-    told = result.frame.index.get_level_values("factual")
-    assert told.isna().tolist() == pd.isna(pd.Series(expected, dtype=object)).tolist()
-    assert [t for t in told if t == t] == [t for t in expected if t == t]
+    factuals = result.frame.index.get_level_values("factual")
+    assert factuals.isna().tolist() == pd.isna(pd.Series(expected, dtype=object)).tolist()
+    assert [t for t in factuals if t == t] == [t for t in expected if t == t]
     assert result.owner.tolist() == [0, 0, 1, 1, 2, 2]
     assert len(result.people) == len(result.factuals) == 3
     assert result.people.index.name == result.factuals.index.name == "factual"

@@ -195,8 +195,8 @@ class Unguided(TreeChain):
 
 
 class Miscounting(TreeChain):
-    def enumerate_rows(self, person, *, n_changes, **asked):
-        return super().enumerate_rows(person, n_changes=n_changes + 1, **asked)
+    def enumerate_rows(self, person, *, n_changes, **limits):
+        return super().enumerate_rows(person, n_changes=n_changes + 1, **limits)
 
 
 class Unlikely(TreeChain):

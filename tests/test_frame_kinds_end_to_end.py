@@ -16,19 +16,21 @@ pytestmark = pytest.mark.filterwarnings("ignore::mcce.McceWarning")
 
 
 def as_polars(frame):
-    told = frame.assign(education=frame["education"].astype(object)).astype(
+    converted = frame.assign(education=frame["education"].astype(object)).astype(
         {"housing": object, "sex": object}
     )
-    education = pl.Series("education", told["education"].tolist(), dtype=pl.Enum(EDUCATION))
-    others = pl.from_pandas(told.drop(columns="education"))
+    education = pl.Series("education", converted["education"].tolist(), dtype=pl.Enum(EDUCATION))
+    others = pl.from_pandas(converted.drop(columns="education"))
     return others.with_columns(education).select(frame.columns.tolist())
 
 
 def score_polars(frame):
     assert isinstance(frame, pl.DataFrame)
-    told = frame.to_pandas()
-    told["education"] = pd.Categorical(told["education"].astype(str), EDUCATION, ordered=True)
-    return score(told)
+    converted = frame.to_pandas()
+    converted["education"] = pd.Categorical(
+        converted["education"].astype(str), EDUCATION, ordered=True
+    )
+    return score(converted)
 
 
 TRAIN, PEOPLE = bank(400), bank(40, seed=1)

@@ -183,18 +183,18 @@ def test_a_candidate_at_the_bound_is_returned():
 
 
 def test_excluded_candidates_that_are_scored_for_a_reason_are_counted():
-    asked = []
+    scored = []
     explainer = MCCE(
-        lambda f: asked.append(len(f)) or f["salary"],
+        lambda f: scored.append(len(f)) or f["salary"],
         (60, 100),
         immutable=["age"],
         search=bounded(max_sparsity=0),
         random_state=0,
     ).fit(TRAIN)
-    asked.clear()
+    scored.clear()
     with pytest.warns(McceWarning):
         result = explainer.explain(TRAIN.head(2))
-    assert result.n_evaluated == sum(asked) - 2 > 0
+    assert result.n_evaluated == sum(scored) - 2 > 0
 
 
 def test_cramer_is_corrected_for_bias():
@@ -206,7 +206,7 @@ def test_cramer_is_corrected_for_bias():
     assert association(a, b) == pytest.approx(np.sqrt(phi2 / (1 - 1 / 11)))
 
 
-def test_more_than_64_levels_are_told_apart():
+def test_more_than_64_levels_are_distinguished():
     levels = [f"v{i:03d}" for i in range(150)]
     frame = pd.DataFrame(
         {"level": np.repeat(levels, 5), "y": np.repeat(np.arange(150) >= 64, 5).astype(float)}
@@ -294,7 +294,7 @@ def test_the_decision_is_a_condition_of_every_tree():
     assert (likelihood[~decision] == -np.inf).all()
 
 
-def test_a_subclass_of_gower_is_asked():
+def test_a_subclass_of_gower_is_called():
     class Far(Gower):
         name = "far"
 
@@ -344,7 +344,7 @@ def test_a_numeric_response_is_its_values_not_their_ranks():
     assert high - middle == 9 * (middle - low) > 0
 
 
-def test_a_draw_hangs_on_the_feature_not_on_when_it_is_visited():
+def test_a_draw_depends_on_the_feature_not_on_when_it_is_visited():
     chance = np.random.default_rng(0)
     frame = pd.DataFrame(chance.integers(0, 50, (60, 2)), columns=["a", "b"])
     rows = Schema.learn_rows(frame)
