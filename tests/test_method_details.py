@@ -1,4 +1,4 @@
-"""Single sentences of the method that no broader test would miss."""
+"""Details of the method that no broader test covers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mcce import MCCE, Gower, Interval, McceWarning, NotFittedError, Schema, SchemaError, TreeChain
+from mcce import MCCE, Interval, McceWarning, NotFittedError, Schema, SchemaError, TreeChain
 from mcce.candidates import Draws
 from mcce.model.trees import tree_response
 from mcce.model.visit_order import CategoricalColumn, association
@@ -235,13 +235,6 @@ def test_only_the_unseen_immutables_are_named():
     assert r.people["unseen_immutable"].tolist() == ["", "age"]
 
 
-def test_two_missing_cells_are_no_distance_apart():
-    t = pd.DataFrame({"h": [np.nan, np.nan, 1.0, 2.0] * 10, "a": [0.0, 8.0] * 20})
-    explainer = MCCE(lambda f: f["a"], (8, 8), random_state=0).fit(t)
-    r = explainer.explain(pd.DataFrame({"h": [np.nan], "a": [0.0]}))
-    assert r.measures[["sparsity", "gower"]].to_numpy().tolist() == [[1, 0.5]]
-
-
 def test_an_unchanged_cell_is_the_person_s_own_to_the_bit():
     t = pd.DataFrame({"z": [0.0, 1.0] * 20, "a": [0.0, 0.0, 8.0, 8.0] * 10})
     explainer = MCCE(lambda f: f["a"], (8, 8), random_state=0).fit(t)
@@ -266,12 +259,6 @@ def test_an_immutable_column_keeps_its_own_dtype_whatever_training_had(train, pe
     assert result.frame.dtypes.astype(str).tolist() == [people, "int16"]
 
 
-def test_l1_is_gower_times_all_features_not_the_mutable_ones():
-    explainer = MCCE(lambda f: f["salary"], (60, 100), immutable=["age"], random_state=0).fit(TRAIN)
-    measures = explainer.explain(TRAIN.head(2)).measures
-    assert (measures["l1"] == 2 * measures["gower"]).all()
-
-
 def test_a_tree_predicts_from_every_feature_visited_before_it():
     chance = np.random.default_rng(0)
     a, b = chance.integers(0, 2, (2, 400)).astype(float)
@@ -292,22 +279,6 @@ def test_the_decision_is_a_condition_of_every_tree():
     likelihood = chain.log_likelihood(rows)
     assert np.allclose(likelihood[decision], 0.0)
     assert (likelihood[~decision] == -np.inf).all()
-
-
-def test_a_subclass_of_gower_is_called():
-    class Far(Gower):
-        name = "far"
-
-        def __call__(self, candidates):
-            return 100.0 - super().__call__(candidates)
-
-    near = MCCE(lambda f: f["salary"], (60, 100), immutable=["age"], random_state=0)
-    far = MCCE(lambda f: f["salary"], (60, 100), immutable=["age"], random_state=0, distance=Far())
-    people = TRAIN.head(1)
-    assert (
-        far.fit(TRAIN).explain(people).frame["salary"].item()
-        > near.fit(TRAIN).explain(people).frame["salary"].item()
-    )
 
 
 def test_a_generator_s_setting_changed_after_fit_is_noticed():

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import brute_force
 import mcce.postprocess.ranking
 import mcce.postprocess.validation
-from mcce import MCCE, Gower, Interval, McceWarning, ParameterError, TreeChain
+from mcce import MCCE, Gower, Interval, McceWarning, TreeChain
 from mcce.candidates import Draws
 from mcce.protocols import Capabilities
 from searches import bounded
@@ -307,14 +307,6 @@ def test_a_custom_distance_separates_answers_and_is_measured(generator):
     gap = (result.frame["salary"] - PERSON["salary"].iloc[0]).abs()
     assert result.measures["salary_gap"].tolist() == gap.tolist()
     assert gap.iloc[1] > gap.iloc[0]
-
-
-def test_a_distance_may_not_take_the_name_of_another_measure():
-    distance = Salary()
-    distance.name = "score"
-
-    with pytest.raises(ParameterError, match=r"string other than \['score'.*got 'score'"):
-        MCCE(score, (60, 1000), distance=distance).fit(TRAIN)
 
 
 def test_a_distance_that_equals_gower_chooses_the_same_answers():

@@ -315,39 +315,3 @@ def test_a_tolerance_hides_small_changes_from_the_count_only(tolerance, sparsity
 
     assert result.measures["sparsity"].tolist() == [sparsity]
     assert len(result.changes()) == 2
-
-
-class SquaredGower:
-    """Another distance: the square of the change of one column."""
-
-    name = "squared"
-
-    def fit(self, schema, rows, decision):
-        return self
-
-    def __call__(self, candidates):
-        block = candidates.comparison
-        return (block.numbers[0][block.codes[0][block.group]] - block.own_numbers[0][:, None]) ** 2
-
-
-def test_another_distance_ranks_and_bounds_but_gower_is_still_measured():
-    explainer, people = small(distance=SquaredGower(), search=bounded(max_distance=400.0))
-
-    result = explainer.explain(people)
-
-    assert result.frame["salary"].tolist() == [60, 61]
-    assert result.measures["gower"].tolist() == [19 / 39 / 2, 11 / 39 / 2]
-    assert result.measures["squared"].tolist() == [19.0**2, 11.0**2]
-
-
-@pytest.mark.parametrize(
-    ("train", "person", "gower"),
-    [([0.0, 1e-300], 1e10, np.inf), ([-4e307, 4e307], 1.7e308, (1.3e308 / 8e307 + 1) / 2)],
-)
-def test_a_distance_too_large_for_a_float_is_infinite_not_a_warning(train, person, gower):
-    table = pd.DataFrame({"e": train * 6, "level": [0, 1] * 6})
-    explainer = MCCE(lambda f: f["level"], (1, 1), random_state=0).fit(table)
-
-    result = explainer.explain(pd.DataFrame({"e": [person], "level": [0]}))
-
-    assert result.measures["gower"].tolist() == [gower]
