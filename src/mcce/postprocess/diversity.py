@@ -20,7 +20,7 @@ from ..kernels import BoolArray, Codes, Comparison, FloatArray, IntArray, gower_
 from ..protocols import Distance
 from ..tables.schema import EncodedRows
 
-# Candidates to choose from, for each counterfactual that is asked for.
+# Candidates to choose from, for each counterfactual wanted.
 POOL = 10
 # Infinite distances count as this, so that they can be weighed against each other.
 FAR = np.finfo(np.float64).max
@@ -95,7 +95,7 @@ def diverse_ranks(
     gower : (n_pooled,)
         Gower distance of each to its person.
     distance
-        What tells candidates apart, and weighs them against their person.
+        The distance between candidates, and to their person.
     n_counterfactuals
         How many to take at most.
     diversity

@@ -87,7 +87,7 @@ def search(
     fitted
         What ``fit`` learned.
     settings, constraints
-        What this call asks for.
+        What this call requests.
     factuals, people
         All factuals, and the positions of those to search for.
     callback
@@ -239,7 +239,7 @@ def _exact_settings(
 ) -> ExactSettings:
     constraints = task.constraints
     weights = ranking.distance.weights if isinstance(ranking.distance, Gower) else None
-    # What bounds the changes of all features also tells where to end.
+    # What bounds the changes of all features also says where to end.
     of_all = [c.n for c in constraints.of_rows if isinstance(c, MaxChanges) and not c.features]
     bounds = [most for most in (search.max_sparsity, *of_all) if most is not None]
     return ExactSettings(
