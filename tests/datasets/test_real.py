@@ -58,6 +58,7 @@ def test_a_selection_has_these_labels(data_folder, name, rows, counts):
     assert target.value_counts().to_dict() == counts
 
 
+@pytest.mark.slow
 def test_the_listed_quarter_is_a_quarter_of_the_rows_without_outliers(data_folder):
     quarter = load("gmc", rows="quarter", folder=data_folder).features
     filtered = load("gmc", rows="filtered", folder=data_folder).features
@@ -85,6 +86,7 @@ def test_the_paper_s_form_of_german_credit_is_the_authors(reference_folder):
             assert ours.tolist() == theirs.tolist(), name
 
 
+@pytest.mark.slow
 def test_the_paper_s_form_of_adult_is_the_authors_but_for_unknown_cells(
     data_folder, reference_folder
 ):

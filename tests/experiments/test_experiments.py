@@ -20,6 +20,7 @@ def quick(name, folder, *more):
     return text
 
 
+@pytest.mark.slow
 def test_compare_has_all_published_rows_and_ours(bench_cache, tmp_path, capsys):
     text = quick("compare", tmp_path)
     assert capsys.readouterr().out == f"{tmp_path / 'compare.md'}\n"
@@ -61,6 +62,7 @@ def test_compare_can_explain_heldout_people(bench_cache, tmp_path):
     assert "held-out" in text
 
 
+@pytest.mark.slow
 def test_samples_get_cheaper_with_more_draws_and_cover_no_fewer_people(bench_cache, tmp_path):
     quick("samples", tmp_path)
     table = pd.read_csv(tmp_path / "samples-samples.csv")
@@ -82,6 +84,7 @@ def test_without_the_decision_fewer_people_have_a_counterfactual(bench_cache, tm
     assert (unknown["l0"] != known["l0"]).all(), "the trees differ"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "variants"),
     [("forest", ["network", "forest"]), ("levels", ["two levels", "four levels", "all levels"])],

@@ -48,6 +48,7 @@ def test_generated_rows_are_the_same_for_the_same_seed_and_others_for_another(ro
     assert not first.equals(other)
 
 
+@pytest.mark.slow
 def test_generated_german_rows_can_hardly_be_distinguished_from_real_ones():
     german = load("german", form="paper")
     half, unseen = german.features.iloc[::2], german.features.iloc[1::2]

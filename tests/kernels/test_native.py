@@ -64,6 +64,7 @@ def test_trees_are_equal(problem):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", RESPONSES)
 @pytest.mark.parametrize("size", [3, 60, 400, 20_000])
 @pytest.mark.parametrize("by_set", [False, True])

@@ -128,6 +128,7 @@ def answers(explainer, people):
         return explainer.explain(people)
 
 
+@pytest.mark.slow
 @given(cases(), st.sampled_from([{"memory": 1e-6}, {"n_jobs": 3}]), st.integers(0, 2**32 - 1))
 def test_blocks_threads_order_and_company_change_nothing(case, settings, seed):
     everybody = answers(fitted(case), case.people)

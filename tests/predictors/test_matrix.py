@@ -87,6 +87,7 @@ def test_scikit_learn_boosting_on_categories_as_they_are(task):
     assert_answers_valid(model, DESIRED[task], frame, by_label(task, model.predict))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("task", ["binary", "multiclass"])
 def test_a_calibrated_classifier(task):
     frame = loans(gaps=True)
@@ -273,6 +274,7 @@ def exportable(last):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
 @pytest.mark.parametrize("task", TASKS)
 @pytest.mark.parametrize("model", ["tree", "linear"])

@@ -112,6 +112,7 @@ def test_blocks_and_threads_change_nothing(work, how):
     assert plain.n_evaluated == other.n_evaluated
 
 
+@pytest.mark.slow
 @given(explained(), st.integers(0, 2**32 - 1))
 def test_order_and_company_change_nothing(work, seed):
     case, explainer = work
@@ -159,6 +160,7 @@ def paired(result):
     return zip(result.owner, result.frame.index, strict=True)
 
 
+@pytest.mark.slow
 @given(explained(within_bounds=False, n_counterfactuals=1))
 @settings(max_examples=50)
 def test_no_single_change_of_a_sparsest_answer_could_be_put_back(work):
