@@ -53,7 +53,7 @@ WORDS = {
     "CreditAmount": "borrow {after:,} DM instead of {before:,} DM",
     "Duration": "repay within {after} months instead of {before}",
     "CheckingStatus": "keep {after} in the checking account (now {before})",
-    "Savings": "save up to {after} (now {before})",
+    "Savings": "have {after} in savings (now {before})",
     "EmploymentSince": "apply once employed for {after} (now {before})",
     "OtherDebtors": "bring a {after}",
     "OtherInstallmentPlans": "pay off the other installment plan ({before})",
@@ -103,11 +103,14 @@ def show(result: Counterfactuals[pd.DataFrame]) -> None:
         person, score = result.factuals.loc[label], result.people.loc[label, "score"]
         loan = f"{person['CreditAmount']:,} DM over {person['Duration']} months"
         print(f"\nApplicant {label} ({person['Sex']}, {person['Age']}; {loan}; score {score:.2f})")
-        ways = [describe(person, answer) for _, answer in result.frame.loc[label].iterrows()]
-        # Ways that change the same features differ in numbers only: the first is enough.
-        first = {tuple(way): way for way in reversed(ways)}
-        for way in reversed(first.values()):
-            print(f"  - {', and '.join(way.values())}")
+        answers = result.frame.loc[label]
+        # Of answers that change the same features, the one with the smallest changes.
+        order = result.measures.loc[label].sort_values("gower").index
+        ways = [describe(person, answers.loc[rank]) for rank in order]
+        mildest = {tuple(way): way for way in reversed(ways)}
+        for way in (describe(person, answer) for _, answer in answers.iterrows()):
+            if tuple(way) in mildest:
+                print(f"  - {', and '.join(mildest.pop(tuple(way)).values())}")
 
 
 def describe(person: pd.Series, answer: pd.Series) -> dict[str, str]:

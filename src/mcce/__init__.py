@@ -104,4 +104,4 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     """All public names, whether they are imported yet or not."""
-    return sorted({*globals(), *__all__})
+    return sorted(__all__)

@@ -139,3 +139,8 @@ def test_beyond_its_budget_an_exact_search_draws_within_the_same_bounds():
 
     assert search.fallback == expected
     assert search.fallback.needs == Needs(guidance=True)
+
+
+def test_the_name_of_a_preset_is_no_number_of_targets():
+    with pytest.raises(ParameterError, match=r"Search\.preset\('balanced'\)"):
+        Search("balanced")

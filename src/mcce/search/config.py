@@ -106,6 +106,11 @@ class Search:
     tolerance: float = 0.0
 
     def __post_init__(self) -> None:
+        if isinstance(self.n_targets, str):
+            raise ParameterError(
+                f"n_targets must be a whole number, got {self.n_targets!r}. For a named search, "
+                f"pass search={self.n_targets!r}, or Search.preset({self.n_targets!r}) to adapt it."
+            )
         check_whole("n_targets", self.n_targets, 0, 1000)
         if self.support is not None:
             _check_below_one("support", self.support, "None or a share above 0 and below 1")
