@@ -11,12 +11,17 @@ McceError
 └── MissingExtraError   an optional library is needed but not installed
 McceWarning             something the user should know that does not stop the work
 
-Each error is also the builtin it resembles, so ``except ValueError`` keeps working.
+Each error is also the builtin it resembles, so ``except ValueError`` keeps working. Messages quote
+what the user passed with :func:`shorten`, and never cells of the data.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from sklearn.exceptions import NotFittedError as _SklearnNotFittedError
+
+_BRACKETS: dict[type, tuple[str, str]] = {list: ("[", "]"), tuple: ("(", ")")}
 
 
 class McceError(Exception):
@@ -106,3 +111,82 @@ class MissingExtraError(McceError, ImportError):
 
 class McceWarning(UserWarning):
     """Something the user should know that does not stop the work."""
+
+
+def shorten(value: object, limit: int = 80) -> str:
+    """A value for an error message: its repr, of bounded length and cost.
+
+    Frames and arrays appear as their type and shape, since cells must not stand in messages. An
+    exception appears as its message, on one line.
+
+    Parameters
+    ----------
+    value
+        An argument of the user, part of a file, or an exception.
+    limit
+        The largest number of characters, at least 20.
+
+    Returns
+    -------
+    str
+        At most ``limit`` characters; what was left out is shown as ``...``.
+
+    Examples
+    --------
+    >>> from mcce.errors import shorten
+    >>> shorten(["age", 36])
+    "['age', 36]"
+    >>> shorten("a" * 1_000_000, limit=20)
+    "'aaaaaaaaaaaaaaa...'"
+    >>> shorten(list(range(1_000_000)), limit=20)
+    '[0, 1, 2, 3, 4, 5...'
+    >>> shorten(10**100_000)
+    'an integer of 332193 bits'
+    """
+    try:
+        text = _describe(value, limit, depth=4)
+    except Exception:
+        # A repr may fail, or be too deep; the message that quotes it must not.
+        text = f"a {type(value).__qualname__}"
+    if len(text) <= limit:
+        return text
+    closing = text[-1] if isinstance(value, (str, bytes)) else ""
+    return f"{text[: limit - 3 - len(closing)]}...{closing}"
+
+
+def _describe(value: object, limit: int, depth: int) -> str:
+    """A repr that looks at no more of a value than fits; it may exceed the limit."""
+    if isinstance(value, (str, bytes)):
+        return repr(value[: limit + 1])
+    if isinstance(value, int) and not -(1 << 256) < value < 1 << 256:
+        # Its digits take quadratic time, and Python refuses more than a few thousand.
+        return f"an integer of {value.bit_length()} bits"
+    if isinstance(value, BaseException):
+        return " ".join(str(value)[: 2 * limit].split())
+    if isinstance(value, (list, tuple, set, frozenset, dict)) and value:
+        return _describe_items(value, limit, depth)
+    shape = getattr(value, "shape", ())
+    if isinstance(shape, tuple) and shape:
+        return f"a {type(value).__qualname__} of shape {shape!r}"
+    if hasattr(value, "__arrow_c_array__") or hasattr(value, "__arrow_c_stream__"):
+        return f"a {type(value).__qualname__}"
+    return " ".join(repr(value).split())
+
+
+def _describe_items(value: Collection[object], limit: int, depth: int) -> str:
+    """A collection up to the limit of characters and some depth, whatever it refers to."""
+    opening, closing = _BRACKETS.get(type(value), ("{", "}"))
+    if depth == 0:
+        return f"{opening}...{closing}"
+    parts: list[str] = []
+    left = limit
+    for item in value:
+        part = _describe(item, left, depth - 1)
+        if isinstance(value, dict):
+            part += f": {_describe(value[item], left, depth - 1)}"
+        parts.append(part)
+        left -= len(part) + 2
+        if left < 0:
+            break
+    comma = "," if isinstance(value, tuple) and len(value) == 1 else ""
+    return f"{opening}{', '.join(parts)}{comma}{closing}"
