@@ -151,8 +151,12 @@ FILES: dict[str, tuple[tuple[Any, Any], Any, dict[str, Any]]] = {
 }
 
 
-def path_of(name: str) -> Path:
-    return FOLDER / f"saved_v1_{name}.mcce"
+# Saved by the third version of the format as well.
+V3 = ("balanced", "exact")
+
+
+def path_of(name: str, version: int = 1) -> Path:
+    return FOLDER / f"saved_v{version}_{name}.mcce"
 
 
 def fitted(name: str) -> MCCE:
@@ -179,6 +183,15 @@ def test_a_saved_explainer_of_every_search_still_gives_its_answers(name):
     loaded = mcce.load(path_of(name), FILES[name][0][0])
 
     assert_pinned(described(loaded), path_of(name).with_suffix(".jsonl"), "answers")
+
+
+@pytest.mark.parametrize("name", V3)
+def test_a_file_of_the_third_format_still_gives_its_answers(name):
+    path = path_of(name, version=3)
+
+    loaded = mcce.load(path, FILES[name][0][0])
+
+    assert_pinned(described(loaded), path.with_suffix(".jsonl"), "answers")
 
 
 @pytest.mark.parametrize("name", FILES)
