@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from .caching import cached_property
 from .kernels import BoolArray, Codes, Comparison, FloatArray, IntArray
 from .tables.columns import as_numbers
 from .tables.features import Feature

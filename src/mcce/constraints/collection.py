@@ -10,12 +10,12 @@ import difflib
 import os
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from ..caching import cached_property
 from ..errors import ConstraintError
 from ..kernels import BoolArray, FloatArray, IntArray
 from ..tables.columns import differ

@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -17,6 +16,7 @@ import pandas as pd
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from .. import datasets, metrics
+from ..caching import cached_property
 from ..counterfactuals import Counterfactuals
 from ..datasets.cards import DatasetName
 from ..datasets.loading import Form

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import fields
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from ..caching import cached_property
 from . import _native, reference
 from ._types import BoolArray, Codes, FloatArray, IntArray, WordArray
 from .reference import (

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
+from ..caching import cached_property
 from ..counterfactuals import ALREADY, Counterfactuals
 from ..errors import ParameterError, SchemaError
 from ..kernels import BoolArray, FloatArray, IntArray

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from ..caching import cached_property
 from ..errors import PredictorError
 from .base import FrameLike, Output, Wrapper, check_class_names, check_native, is_from
 

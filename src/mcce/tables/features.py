@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from ..caching import cached_property
 from ..kernels import MISSING, Codes, FloatArray
 from . import columns
 from .columns import Kind

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from ..caching import cached_property
 from ..errors import SchemaError
 from ..kernels import BoolArray, Codes, FloatArray, IntArray
 from . import columns

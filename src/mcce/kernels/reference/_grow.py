@@ -14,11 +14,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Protocol
 
 import numpy as np
 
+from ...caching import cached_property
 from .._types import BoolArray, Codes, FloatArray, IntArray, WordArray
 from ._trees import LEAF, Trees, pack_set
 

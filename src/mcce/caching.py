@@ -1,0 +1,30 @@
+"""Attributes that are computed once, when they are first read."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, Self, TypeVar, overload
+
+Value = TypeVar("Value")
+
+
+class cached_property(functools.cached_property[Value]):  # noqa: N801 - named like its base
+    """A :class:`functools.cached_property` without the lock that it has before Python 3.12.
+
+    That lock is shared by all instances of a class. A child process that is forked while another
+    thread holds it waits forever, and until then threads wait for each other. Here, threads that
+    read the attribute at the same time may all compute it; all of them get the value that was
+    stored first.
+    """
+
+    @overload
+    def __get__(self, instance: None, owner: type[Any] | None = None) -> Self: ...
+    @overload
+    def __get__(self, instance: object, owner: type[Any] | None = None) -> Value: ...
+    def __get__(self, instance: object | None, owner: type[Any] | None = None) -> Self | Value:
+        if instance is None:
+            return self
+        # Reached only while the instance has no such entry, which Python looks up first.
+        name, value = str(self.attrname), self.func(instance)
+        stored: Value = instance.__dict__.setdefault(name, value)
+        return stored
