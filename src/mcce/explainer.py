@@ -20,23 +20,18 @@ from .analysis.robustness import RobustnessSettings, measure_robustness
 from .constraints.collection import Constraints
 from .counterfactuals import Counterfactuals, FrameT
 from .distances import find_distance
-from .errors import ParameterError
 from .estimator import Estimator
-from .execution.progress import Clock, ProgressBar
 from .fitted import Fitted, learn
-from .kernels import FloatArray, IntArray
+from .kernels import FloatArray
 from .model import find_generator, require
 from .parameters import check_parameters, check_robustness, learned_parameters
 from .protocols import Callback, Distance, Generator
 from .saving import save
 from .search.config import ExactSearch, Search, SearchName, find_search
-from .search.outcome import Outcome
-from .search.plan import Settings, search
-from .search.progress import ProgressCallback
-from .search.result import further_measures, to_counterfactuals, warn_of_gaps
+from .search.explain import explain
+from .search.plan import Settings
 from .tables.columns import Kind
 from .tables.frames import ArrayAdapter
-from .tables.schema import EncodedRows
 
 
 class MCCE(Estimator):
@@ -231,21 +226,17 @@ class MCCE(Estimator):
             If people have no counterfactual, the predictor is unstable, or nobody with the desired
             decision shares a person's immutable values.
         """
-        fitted = self._check_ready()
-        if callback is not None and not callable(callback):
-            raise ParameterError(f"callback must be None or a function, got {callback!r}.")
-        clock = Clock()
-        bound, rows = self._bind(constraints), fitted.schema.encode(X)
-        clock.stop("encode")
-        scored = fitted.decision.score(rows.frame)
-        clock.stop("decision")
-        people = np.flatnonzero(~scored.valid)
-        outcome = self._search(fitted, bound, rows, people, callback)
-        seconds = clock.seconds | dict(outcome.seconds) | {"total": clock.total()}
-        measures = further_measures(fitted, find_search(self.search), outcome)
-        result = to_counterfactuals(rows, scored, outcome, seconds, measures)
-        warn_of_gaps(result)
-        return result
+        # Read once: another thread may fit this explainer again meanwhile.
+        fitted, settings = self._check_ready(), self._settings()
+        return explain(
+            fitted,
+            settings,
+            X,
+            self._bind(constraints, fitted),
+            max_seconds=self.max_seconds,
+            callback=callback,
+            verbose=bool(self.verbose),
+        )
 
     def relax(self, X: FrameT, training: Any = None, *, constraints: Any = None) -> Any:
         """Which single constraint or bound, if lifted, would give people an answer.
@@ -272,7 +263,7 @@ class MCCE(Estimator):
         NotFittedError
             If the explainer is not fitted, or a parameter that ``fit`` depends on was changed.
         """
-        fitted = self._check_ready()
+        fitted, settings = self._check_ready(), self._settings()
 
         def refit(immutable: list[Hashable]) -> Fitted:
             freer = clone(self).set_params(immutable=immutable, random_state=fitted.seed)
@@ -283,9 +274,9 @@ class MCCE(Estimator):
 
         return relaxations(
             fitted,
-            self._settings(),
+            settings,
             X,
-            self._bind(constraints),
+            self._bind(constraints, fitted),
             refit=None if training is None else refit,
             verbose=bool(self.verbose),
         )
@@ -375,26 +366,10 @@ class MCCE(Estimator):
         del parameters["predictor"]
         save(parameters, fitted, path)
 
-    def _bind(self, more: Any) -> Constraints:
+    def _bind(self, more: Any, fitted: Fitted) -> Constraints:
         """The constraints of the explainer and of one call."""
-        schema = self.fitted_.schema
+        schema = fitted.schema
         return Constraints.bind(self.constraints, schema).joined(Constraints.bind(more, schema))
 
     def _settings(self) -> Settings:
         return Settings.from_parameters(self.get_params(deep=False))
-
-    def _search(
-        self,
-        fitted: Fitted,
-        constraints: Constraints,
-        rows: EncodedRows,
-        people: IntArray,
-        callback: Callback | None,
-    ) -> Outcome:
-        """Steps 2 and 3 for the people at these positions, with progress and time limit."""
-        bar = ProgressBar(people.size, "explain", bool(self.verbose))
-        on_progress = ProgressCallback(bar, callback, self.max_seconds)
-        try:
-            return search(fitted, self._settings(), constraints, rows, people, on_progress)
-        finally:
-            bar.close()
