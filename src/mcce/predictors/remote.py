@@ -6,22 +6,22 @@ Common model servers use these keys; both can be changed.
 
 Always true: temporary failures (no connection, a timeout, status 429 or 5xx) are retried with
 growing pauses; anything else is an error at once; predictions are never cut, padded or cast.
+Errors quote neither headers, user, password and query of an address, nor rows and responses.
 """
 
 from __future__ import annotations
 
 import json
 import math
+import sys
 import time
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from http.client import HTTPException
 from numbers import Integral, Real
-from typing import Any, Literal, get_args
-from urllib.error import HTTPError, URLError
-from urllib.parse import urlsplit
-from urllib.request import HTTPRedirectHandler, Request, build_opener
+from typing import Any, Literal, NoReturn, get_args
+from urllib.request import getproxies, proxy_bypass
 
 import numpy as np
 import pandas as pd
@@ -29,8 +29,11 @@ import pandas as pd
 from ..errors import ParameterError, PredictorError
 from ..tables.columns import is_missing, is_time, plain
 from .base import FrameLike, Output, Wrapper, check_output
+from .transport import Address, Response, TooLargeError, check_headers, post, read_address
 
 LONGEST_PAUSE = 60.0
+# Media types that say what came instead of JSON; others might repeat a secret.
+MEDIA_TYPES = ("application/json", "text/html", "text/plain", "application/problem+json")
 RemoteOutput = Literal["score", "probabilities", "labels"]
 
 
@@ -41,7 +44,8 @@ class Remote(Wrapper):
     Parameters
     ----------
     url
-        Address that rows are posted to, ``http://`` or ``https://``.
+        Address that rows are posted to, ``http://`` or ``https://``. ``user:password@`` before the
+        host is sent as Basic authentication. User, password and query are never shown.
     output : {"score", "probabilities", "labels"}
         What the server returns for each row: one number; one number per class, or that of the
         second of two classes; or one label.
@@ -50,7 +54,8 @@ class Remote(Wrapper):
     batch_size
         Rows per request.
     timeout
-        Seconds to wait for the server, per attempt.
+        Seconds until an attempt is given up, from connecting to the last byte of the response.
+        Each retry has as many again.
     retries
         How often a request is sent again after a temporary failure: no connection, a timeout, or
         status 429 or 5xx.
@@ -58,15 +63,25 @@ class Remote(Wrapper):
         Seconds before the first retry; doubles with each retry, up to a minute. A ``Retry-After``
         in seconds is respected, up to the same minute.
     headers
-        Further request headers, e.g. ``{"Authorization": "Bearer ..."}``; never shown.
+        Further request headers, e.g. ``{"Authorization": "Bearer ..."}``. Values are never shown.
     rows_key, predictions_key
         Keys of the rows in the request and of the predictions in the response. None if the list
         stands there without a key.
+    max_bytes
+        The largest response. None for 1 MB and 1 kB per row, for each class.
+    proxy
+        Address of an HTTP proxy, ``"environment"`` for the one that environment variables such as
+        ``https_proxy`` name, or None to connect directly, whatever the environment says.
 
     Raises
     ------
     ParameterError
         If a parameter cannot work, such as a ``url`` that is not a web address.
+
+    Notes
+    -----
+    Pickles and copies hold the address, the headers and the proxy, secrets included. Files of
+    ``MCCE.save`` hold no predictor.
 
     Examples
     --------
@@ -84,21 +99,24 @@ class Remote(Wrapper):
     headers: Mapping[str, str] = field(default_factory=dict)
     rows_key: str | None = "instances"
     predictions_key: str | None = "predictions"
+    max_bytes: int | None = None
+    proxy: str | None = None
 
     def __post_init__(self) -> None:
         check_output(self.output, get_args(RemoteOutput), self.classes)
-        parts = urlsplit(self.url) if isinstance(self.url, str) else None
-        if parts is None or parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ParameterError(
-                f"url must be a web address that begins with http:// or https://, got {self.url!r}."
-            )
+        read_address("url", self.url)
+        check_headers(self.headers)
+        if self.proxy not in (None, "environment"):
+            read_address("proxy", self.proxy, ("http",))
+        if self.max_bytes is not None:
+            _check("max_bytes", self.max_bytes, Integral, 1)
         _check("batch_size", self.batch_size, Integral, 1)
         _check("retries", self.retries, Integral, 0)
         _check("timeout", self.timeout, Real, 1e-3)
         _check("backoff", self.backoff, Real, 0)
 
     def __repr__(self) -> str:
-        return f"Remote({self._public_url!r})"
+        return f"Remote({str(self._address)!r})"
 
     @property
     def _output(self) -> Output:
@@ -113,112 +131,193 @@ class Remote(Wrapper):
         predictions: list[Any] = []
         for start in range(0, len(records), self.batch_size):
             batch = records[start : start + self.batch_size]
-            predictions += self._read(self._send(_encode(batch, self.rows_key)), len(batch))
-        if len({isinstance(prediction, list) for prediction in predictions}) > 1:
-            raise self._unexpected("predictions of one shape", predictions)
+            response = self._send(_encode(batch, self.rows_key, start), len(batch))
+            predictions += self._read(response, len(batch))
+        shapes = [isinstance(prediction, list) for prediction in predictions]
+        if len(set(shapes)) > 1:
+            self._refuse("predictions of one shape", "lists and single numbers")
         return np.array(predictions, dtype=object if self.output == "labels" else float)
 
     @property
-    def _public_url(self) -> str:
-        """The address without user, password and query, which may be secret."""
-        parts = urlsplit(self.url)
-        port = f":{parts.port}" if parts.port else ""
-        return f"{parts.scheme}://{parts.hostname}{port}{parts.path}"
+    def _address(self) -> Address:
+        return read_address("url", self.url)
 
-    def _send(self, body: bytes) -> bytes:
+    def _send(self, body: bytes, n_rows: int) -> Response:
         """The response to a request, sent again after temporary failures."""
+        reason = ""
         for attempt in range(self.retries + 1):
-            try:
-                return self._post(body)
-            except (OSError, HTTPException) as error:
-                retry_after = _check_temporary(error, self._public_url)
-                if attempt == self.retries:
-                    raise PredictorError(
-                        f"The predictor at {self._public_url} did not respond (attempts: "
-                        f"{attempt + 1}, last failure: {_reason(error)}). Check that it is running "
-                        "and reachable, or raise timeout, retries or backoff."
-                    ) from error
-            time.sleep(min(max(self.backoff * 2.0**attempt, retry_after), LONGEST_PAUSE))
-        raise AssertionError("the last attempt returns or raises")
+            outcome = self._post(body, n_rows)
+            if isinstance(outcome, Response) and outcome.status < HTTPStatus.MULTIPLE_CHOICES:
+                return outcome
+            reason, wait = _check_temporary(outcome, self._address)
+            if attempt < self.retries:
+                pause = self.backoff * 2.0 ** min(attempt, 60)
+                time.sleep(min(max(pause, wait), LONGEST_PAUSE))
+        raise PredictorError(
+            f"The predictor at {self._address} did not respond (attempts: {self.retries + 1}, last "
+            f"failure: {reason}). Check that it is running and reachable, or raise timeout, "
+            "retries or backoff."
+        )
 
-    def _post(self, body: bytes) -> bytes:
-        headers = {"Content-Type": "application/json", "Accept": "application/json", **self.headers}
-        request = Request(self.url, data=body, headers=headers, method="POST")
-        with build_opener(_NoRedirect).open(request, timeout=self.timeout) as response:
-            return bytes(response.read())
-
-    def _read(self, body: bytes, n_rows: int) -> list[Any]:
-        """The predictions in a response, one per row."""
+    def _post(self, body: bytes, n_rows: int) -> Response | str:
+        """The response, or why there is none; never an exception, which might hold a secret."""
+        given = check_headers(self.headers)
+        own = {"Content-Type": "application/json", "Accept": "application/json"}
+        names = {name.lower() for name in given}
+        headers = {name: own[name] for name in own if name.lower() not in names} | given
+        limit = self._max_bytes(n_rows)
+        proxy = self._proxy()
         try:
-            content = json.loads(body)
-        except ValueError as error:
-            raise self._unexpected("JSON", body.decode("utf-8", "replace")) from error
+            return post(
+                self._address,
+                body,
+                headers,
+                seconds=self.timeout,
+                max_bytes=limit,
+                proxy=proxy,
+            )
+        except TooLargeError:
+            too_large = True
+        except (OSError, HTTPException, ValueError) as error:
+            too_large, reason = False, _reason(error, self.timeout)
+        if too_large:
+            raise PredictorError(
+                f"The predictor at {self._address} returned more than {limit} bytes for {n_rows} "
+                "rows. Check the address, or raise max_bytes."
+            )
+        return reason
+
+    def _max_bytes(self, n_rows: int) -> int:
+        if self.max_bytes is not None:
+            return int(self.max_bytes)
+        return 1_000_000 + 1_000 * n_rows * len(self.classes or (None,))
+
+    def _proxy(self) -> Address | None:
+        """The proxy to use for the address."""
+        if self.proxy is None:
+            return None
+        if self.proxy != "environment":
+            return read_address("proxy", self.proxy, ("http",))
+        found = getproxies()
+        proxy = found.get(self._address.scheme) or found.get("all")
+        if proxy is None or proxy_bypass(self._address.host):
+            return None
+        name = f"The environment variable {self._address.scheme}_proxy"
+        return read_address(name, proxy if "://" in proxy else f"http://{proxy}", ("http",))
+
+    def _read(self, response: Response, n_rows: int) -> list[Any]:
+        """The predictions in a response, one per row."""
+        content = self._parse(response)
         if self.predictions_key is not None:
             if not isinstance(content, dict) or self.predictions_key not in content:
-                raise self._unexpected(f"an object with the key {self.predictions_key!r}", content)
+                self._refuse(f"an object with the key {self.predictions_key!r}", _kind(content))
             content = content[self.predictions_key]
         if not isinstance(content, list):
-            raise self._unexpected("a list of predictions", content)
+            self._refuse("a list of predictions", _kind(content))
         if len(content) != n_rows:
-            expected = f"a list of {n_rows} predictions, one per row,"
-            raise self._unexpected(expected, content, len(content))
-        for prediction in content:
-            self._check_prediction(prediction)
+            self._refuse(f"a list of {n_rows} predictions, one per row", f"{len(content)}")
+        for position, prediction in enumerate(content):
+            self._check_prediction(prediction, position)
         return content
 
-    def _check_prediction(self, prediction: Any) -> None:
+    def _parse(self, response: Response) -> Any:
+        """The content of a response that is JSON."""
+        encoding = response.headers.get("content-encoding", "identity").strip().lower()
+        if encoding not in ("", "identity"):
+            self._refuse("plain JSON", "a compressed response: leave Accept-Encoding out")
+        flaw = ""
+        try:
+            return json.loads(
+                response.body, parse_constant=_no_constant, object_pairs_hook=_no_duplicates
+            )
+        except _UnusableJsonError as error:
+            flaw = str(error)
+        except (ValueError, RecursionError):
+            flaw = f"{len(response.body)} bytes{_media_type(response)} that are not"
+        return self._refuse("JSON", flaw)
+
+    def _check_prediction(self, prediction: Any, position: int) -> None:
         """Raise unless it is one label, one number, or one number per class."""
         if self.output == "labels":
             if not isinstance(prediction, (str, int)):
-                raise self._unexpected("one label per row, a string or whole number,", prediction)
+                self._refuse(
+                    "one label per row, a string or whole number", _kind(prediction, position)
+                )
         elif isinstance(prediction, list) and self.classes is not None:
             if len(prediction) != len(self.classes) or not all(map(_is_number, prediction)):
-                raise self._unexpected(f"{len(self.classes)} numbers per row", prediction)
+                self._refuse(f"{len(self.classes)} numbers per row", _kind(prediction, position))
         elif not _is_number(prediction) or (self.classes is not None and len(self.classes) != 2):
             n_numbers = "one number" if self.classes is None else f"{len(self.classes)} numbers"
-            raise self._unexpected(f"{n_numbers} per row", prediction)
+            self._refuse(f"{n_numbers} per row", _kind(prediction, position))
 
-    def _unexpected(self, expected: str, got: Any, n_got: int | None = None) -> PredictorError:
-        shown = repr(got)
-        shown = shown if len(shown) <= 200 else shown[:200] + "…"
-        count = "" if n_got is None else f"{n_got}: "
-        return PredictorError(
-            f"The predictor at {self._public_url} must return {expected}"
-            f"{'' if expected.endswith(',') else ','} got {count}{shown}. "
+    def _refuse(self, expected: str, got: str) -> NoReturn:
+        raise PredictorError(
+            f"The predictor at {self._address} must return {expected}, got {got}. "
             "Check output, classes, rows_key and predictions_key."
         )
 
 
-class _NoRedirect(HTTPRedirectHandler):
-    """No redirects: they would send our headers elsewhere, in a GET without rows."""
-
-    def redirect_request(self, *_: Any) -> None:
-        """None, which makes a redirect an error."""
+class _UnusableJsonError(Exception):
+    """JSON that means nothing to us, and why."""
 
 
-def _check_temporary(error: Exception, url: str) -> float:
-    """Seconds that the server asks to wait; raises if a retry would not help."""
-    if not isinstance(error, HTTPError):
-        return 0.0
-    with error:
-        body = error.read(200).decode("utf-8", "replace")
-    status = error.code
+def _no_constant(_: str) -> NoReturn:
+    raise _UnusableJsonError("NaN or Infinity, which JSON does not know")
+
+
+def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    content = dict(pairs)
+    if len(content) < len(pairs):
+        raise _UnusableJsonError("an object that has a key twice")
+    return content
+
+
+def _kind(content: Any, position: int | None = None) -> str:
+    """What a piece of JSON is, without quoting it."""
+    kinds = {dict: "an object", list: "a list", str: "a string", bool: "a boolean"}
+    name = "null" if content is None else kinds.get(type(content), "a number")
+    if isinstance(content, (list, dict)):
+        name += f" of length {len(content)}"
+    elif name == "a number" and not _is_number(content):
+        name = "a number too large for a float"
+    elif isinstance(content, float):
+        name = "a fraction" if not content.is_integer() else name
+    return name if position is None else f"{name} for row {position} of the request"
+
+
+def _media_type(response: Response) -> str:
+    named = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+    return f" of {named}" if named in MEDIA_TYPES else ""
+
+
+def _check_temporary(outcome: Response | str, address: Address) -> tuple[str, float]:
+    """Why a request failed and how long the server asks to wait; raises if that is for good."""
+    if isinstance(outcome, str):
+        return outcome, 0.0
+    status = outcome.status
+    known = HTTPStatus(status).phrase if status in set(HTTPStatus) else "unknown status"
+    reason = f"{status} {known}"
     if status == HTTPStatus.TOO_MANY_REQUESTS or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-        wait = error.headers.get("Retry-After", "")
-        return float(wait) if wait.isdecimal() else 0.0
+        wait = outcome.headers.get("retry-after", "")
+        return reason, float(wait) if wait.isdecimal() else 0.0
     remedy = "Check rows_key, the columns and the headers."
     if HTTPStatus.MULTIPLE_CHOICES <= status < HTTPStatus.BAD_REQUEST:
-        remedy = f"It redirects to {error.headers.get('Location')!r}: pass the final address."
+        remedy = "Redirects are not followed: pass the final address."
     raise PredictorError(
-        f"The predictor at {url} responded with {status} {error.reason}: {body!r}. {remedy}"
-    ) from error
+        f"The predictor at {address} responded with {reason}{_media_type(outcome)}. Its body is "
+        f"not shown, because it may repeat rows or secrets. {remedy}"
+    )
 
 
-def _reason(error: Exception) -> str:
-    if isinstance(error, HTTPError):
-        return f"{error.code} {error.reason}"
-    cause = error.reason if isinstance(error, URLError) else error
-    return f"{type(cause).__name__}: {cause}" if isinstance(cause, Exception) else str(cause)
+def _reason(error: Exception, timeout: float) -> str:
+    """What went wrong, in words of ours or of the operating system."""
+    if isinstance(error, TimeoutError):
+        return f"TimeoutError: no complete response within {timeout} seconds"
+    name = type(error).__name__
+    said = ""
+    if isinstance(error, OSError) and not isinstance(error, HTTPException):
+        said = str(error.strerror or "").partition(" (_ssl.c")[0]
+    return f"{name}: {said}" if said else name
 
 
 def _to_records(rows: FrameLike) -> list[Any]:
@@ -248,18 +347,33 @@ def _cells(frame: pd.DataFrame) -> list[tuple[Any, ...]]:
     return list(zip(*columns, strict=True))
 
 
-def _encode(records: list[Any], key: str | None) -> bytes:
+def _encode(records: list[Any], key: str | None, start: int) -> bytes:
     try:
         return json.dumps(records if key is None else {key: records}, allow_nan=False).encode()
-    except (TypeError, ValueError) as error:
-        raise PredictorError(
-            f"A row cannot be written as JSON: {error}. Cells must be numbers, strings, booleans, "
-            f"dates or missing; the first row is {records[0]!r}."
-        ) from error
+    except (TypeError, ValueError, RecursionError):
+        place = _first_unwritable(records, start)
+    raise PredictorError(
+        f"{place} cannot be written as JSON. Cells must be finite numbers, strings, booleans, "
+        "dates or missing. Convert the column."
+    )
+
+
+def _first_unwritable(records: list[Any], start: int) -> str:
+    """Row and column of the first cell that JSON cannot hold."""
+    for position, record in enumerate(records, start):
+        cells = record.items() if isinstance(record, dict) else enumerate(record)
+        for name, cell in cells:
+            try:
+                json.dumps(cell, allow_nan=False)
+            except (TypeError, ValueError, RecursionError):
+                return f"A {type(cell).__name__} in row {position} of column {name!r}"
+    return "A row"
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+    """Whether it is a number, not a boolean, that a float can hold."""
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return number and -sys.float_info.max <= value <= sys.float_info.max
 
 
 def _check(name: str, value: Any, kind: type, least: float) -> None:

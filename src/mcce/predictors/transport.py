@@ -1,0 +1,351 @@
+"""One HTTP exchange with a deadline, a size limit and no word about secrets.
+
+Used by :class:`mcce.predictors.Remote`. A request goes out, a response comes back, over a
+connection of its own; nothing is shared between calls, so threads cannot meet here.
+
+Always true: connecting, the handshake, sending and reading end at one deadline, however slowly
+bytes drip; no response larger than the limit is kept; redirects are not followed, bodies are not
+decompressed, and environment variables count only where the caller says so.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import re
+import socket
+import ssl
+import time
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from http.client import HTTPConnection, HTTPException, HTTPResponse
+from typing import Any
+from urllib.parse import unquote_to_bytes, urlsplit
+
+from ..errors import ParameterError
+
+PORTS = {"http": 80, "https": 443}
+CHUNK = 2**16
+# Status line, headers and the lengths between chunks of a body come on top of its bytes.
+FRAMING, FRAMING_PER_BYTE = 2**20, 10
+# Operating systems cannot wait much longer for a single byte.
+LONGEST_WAIT = 1e6
+_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+
+
+class TooLargeError(Exception):
+    """A response has more bytes than allowed."""
+
+
+@dataclass(frozen=True)
+class Address:
+    """The parts of a web address; credentials and query are not shown.
+
+    Parameters
+    ----------
+    scheme, host, port
+        Where to connect.
+    path
+        What is shown of the rest.
+    target
+        Path and query, as requested.
+    credentials
+        ``user:password`` in Base64; None if the address has neither.
+    """
+
+    scheme: str
+    host: str
+    port: int
+    path: str
+    target: str = field(repr=False)
+    credentials: str | None = field(repr=False)
+
+    def __str__(self) -> str:
+        return f"{self.scheme}://{self.host_and_port}{self.path}"
+
+    @property
+    def host_and_port(self) -> str:
+        """Host and port, the port only if it is not the scheme's own."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == PORTS[self.scheme] else f"{host}:{self.port}"
+
+
+@dataclass(frozen=True)
+class Response:
+    """What came back.
+
+    Parameters
+    ----------
+    status
+        The status code.
+    headers
+        The headers, by lower-case name.
+    body
+        The body; empty unless the status is 2xx.
+    """
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+def read_address(argument: str, url: Any, schemes: tuple[str, ...] = ("http", "https")) -> Address:
+    """The parts of an address, checked; errors do not quote it, because it may hold a secret."""
+    expected = " or ".join(f"{scheme}://" for scheme in schemes)
+    if not isinstance(url, str):
+        raise ParameterError(
+            f"{argument} must be a web address that begins with {expected}, got "
+            f"{type(url).__name__}."
+        )
+    parts, flaw = _split(url, schemes)
+    if parts is None:
+        raise ParameterError(
+            f"{argument} must be a web address that begins with {expected}, but it {flaw}. It is "
+            "not shown, because it may hold a secret."
+        )
+    credentials = None
+    if parts.username is not None or parts.password is not None:
+        pair = [unquote_to_bytes(part or "") for part in (parts.username, parts.password)]
+        credentials = base64.b64encode(b":".join(pair)).decode()
+    path = parts.path or "/"
+    target = f"{path}?{parts.query}" if parts.query else path
+    port = parts.port or PORTS[parts.scheme]
+    return Address(parts.scheme, parts.hostname, port, parts.path, target, credentials)
+
+
+def check_headers(headers: Any) -> dict[str, str]:
+    """A copy of the user's headers, checked; errors name a header and never quote its value."""
+    if not isinstance(headers, Mapping):
+        raise ParameterError(
+            f"headers must map names to values, got {type(headers).__name__}. Write e.g. "
+            'headers={"Authorization": "Bearer ..."}.'
+        )
+    checked = {}
+    for position, (name, value) in enumerate(headers.items()):
+        if not isinstance(name, str) or not _TOKEN.fullmatch(name):
+            raise ParameterError(
+                f"Names of headers are strings of letters, digits and hyphens; that of header "
+                f"{position} (counted from 0) is not. It is not shown, because it may hold a "
+                "secret."
+            )
+        if name.lower() in (
+            "content-length",
+            "transfer-encoding",
+            "content-encoding",
+            "connection",
+        ):
+            raise ParameterError(f"The header {name!r} follows from the rows. Leave it out.")
+        if not isinstance(value, str) or not re.fullmatch(r"[\t\x20-\x7e\xa0-\xff]*", value):
+            raise ParameterError(
+                f"The value of the header {name!r} must be a string without line breaks, other "
+                "control characters and characters beyond Latin-1. Strip a token that was read "
+                "from a file. The value is not shown, because it may be secret."
+            )
+        checked[name] = value
+    return checked
+
+
+def post(
+    address: Address,
+    body: bytes,
+    headers: Mapping[str, str],
+    *,
+    seconds: float,
+    max_bytes: int,
+    proxy: Address | None = None,
+) -> Response:
+    """The response to a POST request, whatever its status.
+
+    Parameters
+    ----------
+    address
+        Where to.
+    body
+        What.
+    headers
+        Request headers, checked.
+    seconds
+        When to give up, from now; looking up the host's name is left to the operating system.
+    max_bytes
+        The largest body.
+    proxy
+        The proxy to use.
+
+    Raises
+    ------
+    OSError, HTTPException, ValueError
+        If there is no complete response in time. Messages may quote secrets.
+    TooLargeError
+        If the body is larger than ``max_bytes``.
+    """
+    deadline = time.monotonic() + seconds
+    target = address.target
+    given = {name.lower() for name in headers}
+    sent = {**headers, "Connection": "close"}
+    if "host" not in given:
+        sent["Host"] = address.host_and_port
+    if address.credentials and "authorization" not in given:
+        sent["Authorization"] = f"Basic {address.credentials}"
+    if proxy is not None and address.scheme == "http":
+        target = f"http://{address.host_and_port}{target}"
+        sent |= _proxy_headers(proxy)
+    n_framed = FRAMING + FRAMING_PER_BYTE * max_bytes
+    with closing(_connect(address, proxy, deadline)) as plain:
+        link = _Link(plain, deadline, n_framed)
+        connection = HTTPConnection(address.host, address.port)
+        connection.sock = link
+        connection.request("POST", target, body, sent)
+        with connection.getresponse() as response:
+            named = {name.lower(): value for name, value in response.getheaders()}
+            success = HTTPStatus.OK <= response.status < HTTPStatus.MULTIPLE_CHOICES
+            content = _read(response, max_bytes) if success else b""
+            return Response(response.status, named, content)
+
+
+def _split(url: str, schemes: tuple[str, ...]) -> tuple[Any, str]:
+    """The parts of an address; or None, and what is wrong with it."""
+    if not re.fullmatch(r"[\x21-\x7e]*", url):
+        return None, "holds spaces, control characters or characters beyond ASCII: encode them"
+    try:
+        parts = urlsplit(url)
+        if parts.scheme not in schemes:
+            return None, "begins with something else"
+        if not parts.hostname or not parts.hostname.encode("idna"):
+            return None, "names no host"
+        if parts.port == 0:
+            return None, "has port 0"
+    except ValueError:  # brackets that do not match, a port that is none, a label that is too long
+        return None, "has a host or port that cannot be read"
+    return parts, ""
+
+
+def _proxy_headers(proxy: Address) -> dict[str, str]:
+    return {"Proxy-Authorization": f"Basic {proxy.credentials}"} if proxy.credentials else {}
+
+
+def _connect(address: Address, proxy: Address | None, deadline: float) -> socket.socket:
+    """A connection to the server, through the proxy if there is one, encrypted for https."""
+    nearest = address if proxy is None else proxy
+    link = _first_that_connects(nearest.host, nearest.port, deadline)
+    if address.scheme == "http":
+        return link
+    try:
+        if proxy is not None:
+            _open_tunnel(_Link(link, deadline, FRAMING), address, proxy)
+        link.settimeout(_left(deadline))
+        return ssl.create_default_context().wrap_socket(link, server_hostname=address.host)
+    except BaseException:
+        link.close()
+        raise
+
+
+def _first_that_connects(host: str, port: int, deadline: float) -> socket.socket:
+    """A connection to the first of a host's addresses that takes one."""
+    failure: OSError = OSError("The host has no address")
+    for family, kind, protocol, _, where in socket.getaddrinfo(host, port, 0, socket.SOCK_STREAM):
+        link = socket.socket(family, kind, protocol)
+        try:
+            link.settimeout(_left(deadline))
+            link.connect(where)
+        except OSError as error:
+            link.close()
+            failure = error
+        except BaseException:
+            link.close()
+            raise
+        else:
+            return link
+    raise failure
+
+
+def _open_tunnel(link: _Link, address: Address, proxy: Address) -> None:
+    """Have a proxy pass on everything that follows."""
+    host = f"[{address.host}]" if ":" in address.host else address.host
+    place = f"{host}:{address.port}"
+    lines = [f"CONNECT {place} HTTP/1.1", f"Host: {place}"]
+    lines += [f"{name}: {value}" for name, value in _proxy_headers(proxy).items()]
+    link.sendall("\r\n".join([*lines, "", ""]).encode())
+    answer = bytearray()
+    # Byte by byte: what follows the empty line is for the handshake.
+    while not answer.endswith(b"\r\n\r\n"):
+        byte = link.receive(1)
+        if not byte:
+            raise HTTPException("The proxy hung up")
+        answer += byte
+    if not re.match(rb"HTTP/1\.[01] 2\d\d\b", answer):
+        raise HTTPException("The proxy refused the connection")
+
+
+def _read(response: HTTPResponse, max_bytes: int) -> bytes:
+    """The body of a response, all of it."""
+    announced = response.length
+    if announced is not None and announced > max_bytes:
+        raise TooLargeError
+    body = bytearray()
+    while piece := response.read(CHUNK):
+        body += piece
+        if len(body) > max_bytes:
+            raise TooLargeError
+    if announced is not None and len(body) < announced:
+        raise HTTPException("The connection was closed before the end of the response")
+    return bytes(body)
+
+
+class _Link:
+    """What http.client needs of a socket; every wait ends at the deadline."""
+
+    def __init__(self, plain: socket.socket, deadline: float, max_bytes: int) -> None:
+        self._plain = plain
+        self._deadline = deadline
+        self._n_left = max_bytes
+
+    def sendall(self, content: bytes) -> None:
+        """Send everything."""
+        rest = memoryview(content)
+        while rest:
+            self._plain.settimeout(_left(self._deadline))
+            rest = rest[self._plain.send(rest) :]
+
+    def receive(self, n_bytes: int) -> bytes:
+        """Some bytes, none at the end."""
+        self._plain.settimeout(_left(self._deadline))
+        content = self._plain.recv(n_bytes)
+        self._n_left -= len(content)
+        if self._n_left < 0:
+            raise TooLargeError
+        return content
+
+    def makefile(self, mode: str) -> io.BufferedReader:
+        """The bytes that come back, as a file."""
+        assert mode == "rb"
+        return io.BufferedReader(_Received(self), CHUNK)
+
+    def close(self) -> None:
+        """Nothing: http.client closes early, and whoever connected closes the socket."""
+
+
+class _Received(io.RawIOBase):
+    """The bytes that come back on a link."""
+
+    def __init__(self, link: _Link) -> None:
+        self._link = link
+
+    def readable(self) -> bool:
+        """Yes."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill a buffer with what is there."""
+        content = self._link.receive(len(buffer))
+        buffer[: len(content)] = content
+        return len(content)
+
+
+def _left(deadline: float) -> float:
+    """Seconds until the deadline."""
+    left = deadline - time.monotonic()
+    if left <= 0:
+        raise TimeoutError("timed out")
+    return min(left, LONGEST_WAIT)
