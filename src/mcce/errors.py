@@ -18,6 +18,7 @@ what the user passed with :func:`shorten`, and never cells of the data.
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import Any, Self
 
 from sklearn.exceptions import NotFittedError as _SklearnNotFittedError
 
@@ -82,6 +83,13 @@ class ConstraintError(McceError, ValueError):
 class PredictorError(McceError, ValueError):
     """The black box cannot be called or returns something unusable.
 
+    Attributes
+    ----------
+    original : Exception or None
+        What the black box itself raised, with its traceback. It is neither printed nor pickled,
+        because it may quote people's data: logs of services would keep them. Where you may see
+        them, ``traceback.print_exception(error.original)`` shows what went wrong.
+
     Examples
     --------
     >>> import mcce, pandas as pd
@@ -90,7 +98,22 @@ class PredictorError(McceError, ValueError):
         ...
     mcce.errors.PredictorError: The predictor must return an array of shape (2,) for 2 rows, got
     shape ().
+    >>> try:
+    ...     mcce.MCCE(lambda frame: frame["Age"], (0, 1)).fit(pd.DataFrame({"age": [36, 52]}))
+    ... except mcce.PredictorError as error:
+    ...     print(repr(error.original))
+    KeyError('Age')
     """
+
+    original: Exception | None = None
+
+    def keeping(self, original: Exception) -> Self:
+        """The error itself, with what the black box raised as ``original``."""
+        self.original = original
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), self.args
 
 
 class NotFittedError(McceError, _SklearnNotFittedError):

@@ -50,7 +50,7 @@ def test_the_output_of_a_module_must_be_stated_in_full(net, settings, says):
 @pytest.mark.parametrize(
     ("output", "classes", "says"),
     [
-        ("probabilities", ["no", "yes"], r"as a probability, which is not between 0 and 1.*logits"),
+        ("probabilities", ["no", "yes"], r"outside of 0 and 1 as probabilities.*logits"),
         ("logits", ["a", "b", "c"], "2 numbers per row, but classes names 3"),
         ("score", None, r"shape \(240,\).*got shape \(240, 2\)"),
     ],
@@ -112,7 +112,7 @@ def test_a_number_too_large_for_the_module_is_an_error(net):
 def test_missing_numbers_reach_a_module_as_nan_and_its_nan_is_refused(net):
     wrapped = Torch(net, output="logits", classes=["no", "yes"])
 
-    with pytest.raises(PredictorError, match="NaN for 1 of 240 rows"):
+    with pytest.raises(PredictorError, match="masked for 1 of 240 rows, first at position 0"):
         make_decision(wrapped, "yes").score(numbers().assign(salary=[np.nan] + [1.0] * 239))
 
 

@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import ParameterError, PredictorError
+from .output import read_output, to_numbers, where
 
 Output = Literal["probabilities", "logits", "labels", "score"]
 FrameLike: TypeAlias = pd.DataFrame | np.ndarray
@@ -167,16 +168,14 @@ def check_output(output: Any, allowed: Sequence[str], classes: Any) -> None:
 
 
 def _check_numbers(output: Any, n_rows: int) -> np.ndarray:
-    """The output as floats, one number or one row of numbers per row."""
-    output = np.asarray(output)
-    if output.ndim not in (1, 2) or len(output) != n_rows:
+    """The output as floats, one number or one row of numbers per row; NaN for missing."""
+    entries, missing = read_output(output)
+    if entries.ndim not in (1, 2) or len(entries) != n_rows:
         raise PredictorError(
             f"The predictor must return one number or one row of numbers for each of {n_rows} "
-            f"rows, got shape {output.shape}."
+            f"rows, got shape {entries.shape}."
         )
-    if output.dtype.kind not in "biuf":
-        raise PredictorError(f"The predictor must return numbers, got {output[0]!r}.")
-    return output if output.dtype.kind == "f" else output.astype(np.float64)
+    return to_numbers(entries, missing)
 
 
 def _two_columns(second: np.ndarray, first: np.ndarray | float, n_classes: int) -> np.ndarray:
@@ -194,22 +193,22 @@ def _two_columns(second: np.ndarray, first: np.ndarray | float, n_classes: int) 
 
 
 def _check_range(probabilities: np.ndarray) -> None:
-    outside = probabilities[(probabilities < 0) | (probabilities > 1)]
-    if outside.size:
+    outside = (probabilities < 0) | (probabilities > 1)
+    if outside.any():
+        rows = where(outside.reshape(len(outside), -1))
         raise PredictorError(
-            f"The predictor returned {float(outside[0])!r} as a probability, which is not between "
-            '0 and 1. If it returns logits or another score, pass output="logits" or "score".'
+            f"The predictor returned numbers outside of 0 and 1 as probabilities for {rows}. "
+            'If it returns logits or another score, pass output="logits" or "score".'
         )
 
 
 def _check_sums(probabilities: np.ndarray) -> None:
-    sums = probabilities.sum(axis=1)
-    far = sums[np.abs(sums - 1) > SUM_TOLERANCE]
-    if far.size:
+    far = np.abs(probabilities.sum(axis=1) - 1) > SUM_TOLERANCE
+    if far.any():
         raise PredictorError(
-            f"The probabilities of a row must add up to 1, got {float(far[0])!r}. If a row can "
-            "have several classes, wrap the black box in a callable that returns one score per "
-            "row."
+            f"The probabilities of a row must add up to 1, which they do not for {where(far)}. If "
+            "a row can have several classes, wrap the black box in a callable that returns one "
+            "score per row."
         )
 
 

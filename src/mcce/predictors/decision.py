@@ -4,7 +4,8 @@ Paper, footnote to the introduction: a decision is derived from the prediction f
 interval c. This is the only module that calls f.
 
 Always true: which method of the predictor is called is settled once, in ``method``; its output is
-checked (one score per row, none of them NaN) before it is used.
+checked (one score or label per row, none of them missing) before it is used. What the predictor
+raises is kept in ``PredictorError.original`` and not quoted, because it may quote cells.
 """
 
 from __future__ import annotations
@@ -12,18 +13,18 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 from sklearn.exceptions import NotFittedError as SklearnNotFittedError
 
-from ..errors import McceError, PredictorError
+from ..errors import McceError, PredictorError, shorten
 from ..kernels import BoolArray, FloatArray
 from ..tables.frames import PANDAS_ADAPTER, FrameAdapter
 from .adapters import check_rows
 from .interval import Interval
+from .output import read_output, to_numbers, where
 
 Method = Literal["predict_proba", "decision_function", "predict", "call"]
 
@@ -203,7 +204,7 @@ class Decision:
             return self.desirability(scores)
         if not self.columns or frame.empty:
             return np.full(len(frame), np.nan)
-        output = self._call_predictor(self.method, frame)
+        output = self._numbers(frame, at_least=max(*self.columns, len(self.columns)) + 1)
         desired = np.isin(np.arange(output.shape[1]), self.columns)
         return (output[:, desired].max(axis=1) - output[:, ~desired].max(axis=1)).astype(np.float64)
 
@@ -212,40 +213,60 @@ class Decision:
         return "call" if self.method == "call" else "predict"
 
     def _scores(self, frame: pd.DataFrame) -> FloatArray:
-        output = self._call_predictor(self.method, frame)
-        if self.columns:
-            self._check_shape(output, len(frame), at_least=max(self.columns) + 1)
-            output = output[:, list(self.columns)].sum(axis=1)
-        elif output.shape == (len(frame), 1):
-            output = output.ravel()
-        self._check_shape(output, len(frame))
-        if output.dtype.kind not in "biuf" and not all(isinstance(x, Real) for x in output):
-            raise PredictorError(
-                f"{_named(self.method)} must return numbers, got {output[0]!r}. "
-                "If it returns labels, pass the desired label or list of labels as desired."
-            )
-        scores = output.astype(np.float64)
-        n_nan = int(np.isnan(scores).sum())
-        if n_nan:
-            raise PredictorError(
-                f"{_named(self.method)} returned NaN for {n_nan} of {len(frame)} rows, first for "
-                f"{frame.iloc[int(np.argmax(np.isnan(scores)))].to_dict()!r}. "
-                "It must return a number for every row."
-            )
-        return scores
+        if not self.columns:
+            return self._numbers(frame).astype(np.float64)
+        output = self._numbers(frame, columns=list(self.columns), at_least=max(self.columns) + 1)
+        return output.sum(axis=1).astype(np.float64)
+
+    def _numbers(
+        self, frame: pd.DataFrame, *, columns: Any = slice(None), at_least: int | None = None
+    ) -> np.ndarray:
+        """One number per row, or some columns of at least so many numbers; none missing."""
+        name = _named(self.method)
+        entries, missing = self._call_predictor(self.method, frame)
+        if at_least is None and entries.shape == (len(frame), 1):
+            entries, missing = entries.ravel(), missing.ravel()
+        self._check_shape(entries, len(frame), at_least=at_least)
+        if at_least is not None:
+            entries, missing = entries[:, columns], missing[:, columns]
+        numbers = to_numbers(entries, missing, name)
+        self._check_complete(np.isnan(numbers), "a number", name, frame)
+        return numbers
 
     def _labels(self, frame: pd.DataFrame) -> pd.Series[Any]:
-        output = self._call_predictor(self._label_method, frame)
-        if output.shape == (len(frame), 1):
-            output = output.ravel()
-        self._check_shape(output, len(frame))
-        fractions = output[output != np.floor(output)] if output.dtype.kind == "f" else output[:0]
-        if fractions.size:
+        entries, missing = self._call_predictor(self._label_method, frame)
+        if entries.shape == (len(frame), 1):
+            entries, missing = entries.ravel(), missing.ravel()
+        self._check_shape(entries, len(frame))
+        name = _named(self._label_method)
+        boxed = entries.dtype == object
+        usable = all(isinstance(x, Hashable) for x in entries) if boxed else True
+        if not usable or entries.dtype.kind not in "biufOUSmM":
             raise PredictorError(
-                f"desired names labels, {self.desired!r}, but the predictor returns numbers such "
-                f"as {fractions[0]!r}. For an interval of scores, pass a tuple of two numbers."
+                f"{name} must return labels such as strings or numbers, got "
+                f"{'objects of another type' if boxed else f'dtype {entries.dtype}'}."
             )
-        return pd.Series(output)
+        self._check_complete(missing, "a label", name, frame)
+        fractions = missing
+        if entries.dtype.kind == "f":
+            fractions = np.not_equal(entries, np.floor(entries))
+        if fractions.any():
+            raise PredictorError(
+                f"desired names labels, {shorten(self.desired)}, but the predictor returned "
+                f"fractions for {where(fractions)}. For an interval of scores, pass a tuple of two "
+                "numbers."
+            )
+        return pd.Series(entries)
+
+    def _check_complete(
+        self, missing: BoolArray, entry: str, name: str, frame: pd.DataFrame
+    ) -> None:
+        if missing.any():
+            rows = np.flatnonzero(missing.reshape(len(frame), -1).any(axis=1))
+            raise PredictorError(
+                f"{name} returned NaN, null or masked for {where(missing)}. It must return {entry} "
+                f"for every row.{_missing_hint(frame.iloc[rows])}"
+            )
 
     def _check_shape(self, output: np.ndarray, n_rows: int, *, at_least: int | None = None) -> None:
         """Raise unless there is one entry, or a row of enough columns, for each row."""
@@ -260,8 +281,8 @@ class Decision:
                 f"rows, got shape {output.shape}.{_shape_hint(output)}"
             )
 
-    def _call_predictor(self, method: Method, frame: pd.DataFrame) -> np.ndarray:
-        """Output of the predictor for a copy of the rows, which it may change."""
+    def _call_predictor(self, method: Method, frame: pd.DataFrame) -> tuple[np.ndarray, BoolArray]:
+        """Output of the predictor for a copy of the rows, which it may change; what is missing."""
         function = self.predictor if method == "call" else getattr(self.predictor, method)
         rows = self.adapter.rows_for_predictor(frame)
         try:
@@ -269,29 +290,44 @@ class Decision:
             output = function(rows)
         except McceError:
             raise
-        except SklearnNotFittedError as error:
-            raise PredictorError(
-                f"The predictor is not fitted ({error}). Fit it first: mcce explains a predictor, "
-                "it does not train it."
-            ) from error
         except Exception as error:
-            raise PredictorError(
-                f"The predictor failed on {len(frame)} rows: {type(error).__name__}: {error}"
-                f"{_missing_hint(frame)}"
-            ) from error
-        try:
-            return np.asarray(output)
-        except Exception as error:
-            raise PredictorError(
-                f"{_named(method)} returned a {type(output).__name__} that NumPy cannot read: "
-                f"{error} Wrap the predictor in a callable that returns an array (for torch: "
-                ".detach().cpu().numpy())."
-            ) from error
+            failure: Exception | None = error
+        else:
+            failure = None
+        if failure is not None:
+            raise _failed(failure, self.predictor, frame)
+        return read_output(output, _named(method))
+
+
+def _failed(failure: Exception, predictor: Any, frame: pd.DataFrame) -> PredictorError:
+    """The error for what a predictor raised, which may quote cells and is not quoted itself."""
+    kind = type(failure).__name__
+    if isinstance(failure, SklearnNotFittedError):
+        return PredictorError(
+            f"The predictor is not fitted ({kind}). Fit it first: mcce explains a predictor, it "
+            "does not train it."
+        ).keeping(failure)
+    return PredictorError(
+        f"The predictor failed on {len(frame)} rows with a {kind}. Its message may quote data, so "
+        "it is not shown: see the attribute original of this error, e.g. with "
+        "traceback.print_exception(error.original)."
+        f"{_columns_hint(predictor, frame)}{_missing_hint(frame)}"
+    ).keeping(failure)
 
 
 def _named(method: Method) -> str:
     """How a method of the predictor is called in errors."""
     return "The predictor" if method == "call" else f"{method} of the predictor"
+
+
+def _columns_hint(predictor: Any, frame: pd.DataFrame) -> str:
+    trained = list(getattr(predictor, "feature_names_in_", frame.columns))
+    if trained == list(frame.columns):
+        return ""
+    return (
+        f" It was trained on the columns {shorten(trained, 500)}, but got "
+        f"{shorten(list(frame.columns), 500)}. Fit the explainer on the columns of the predictor."
+    )
 
 
 def _missing_hint(frame: pd.DataFrame) -> str:

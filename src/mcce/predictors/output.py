@@ -1,0 +1,143 @@
+"""What a predictor returns, as an array: from lists, frames, masked and nullable arrays.
+
+Always true: a masked, null or NaN entry is missing, never a number or a label; no error quotes an
+entry, because a predictor may return cells.
+"""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ..errors import PredictorError
+from ..kernels import BoolArray, FloatArray
+
+
+def read_output(output: Any, name: str = "The predictor") -> tuple[np.ndarray, BoolArray]:
+    """The entries of an output, and which of them are missing.
+
+    Parameters
+    ----------
+    output
+        What the predictor returned.
+    name
+        Who returned it, for errors.
+
+    Returns
+    -------
+    entries : numpy.ndarray
+        The entries, in the shape of the output.
+    missing : numpy.ndarray
+        Whether each entry is masked, null or NaN.
+
+    Raises
+    ------
+    PredictorError
+        If NumPy cannot read the output.
+
+    Examples
+    --------
+    >>> read_output(np.ma.array([0.5, 0.7], mask=[False, True]))
+    (array([0.5, 0.7]), array([False,  True]))
+    """
+    try:
+        if isinstance(output, np.ma.MaskedArray):
+            entries = np.asarray(output.data)
+            return entries, np.ma.getmaskarray(output) | _is_missing(entries)
+        entries = np.asarray(output)
+        return entries, _is_missing(entries)
+    except Exception as error:
+        failure = error
+    raise PredictorError(
+        f"{name} returned a {type(output).__name__} that NumPy cannot read "
+        f"({type(failure).__name__}). Wrap the predictor in a callable that returns an array (for "
+        "torch: .detach().cpu().numpy())."
+    ).keeping(failure)
+
+
+def to_numbers(entries: np.ndarray, missing: BoolArray, name: str = "The predictor") -> FloatArray:
+    """Entries as floats, NaN for missing ones; a new array.
+
+    Floats stay in their precision, so that sums of them have the bits that the predictor gives.
+
+    Parameters
+    ----------
+    entries, missing
+        From :func:`read_output`.
+    name
+        Who returned them, for errors.
+
+    Returns
+    -------
+    numpy.ndarray
+        The numbers, in the shape of the entries.
+
+    Raises
+    ------
+    PredictorError
+        If an entry is not a number that float64 can hold.
+
+    Examples
+    --------
+    >>> to_numbers(*read_output(pd.Series([1, None], dtype="Int64")))
+    array([ 1., nan])
+    """
+    if entries.dtype.kind in "biuf":
+        numbers = entries.astype(entries.dtype if entries.dtype.kind == "f" else np.float64)
+        numbers[missing] = np.nan
+        return numbers
+    numbers = np.full(entries.shape, np.nan)
+    if entries.dtype == object and all(_is_real(entry) for entry in entries[~missing]):
+        try:
+            numbers[~missing] = [float(entry) for entry in entries[~missing]]
+        except OverflowError:
+            pass
+        else:
+            return numbers
+    raise PredictorError(
+        f"{name} must return numbers that float64 can hold, got {_kind(entries, missing)}. "
+        "If it returns labels, pass the desired label or list of labels as desired."
+    )
+
+
+def where(flagged: BoolArray) -> str:
+    """How many rows are flagged and where the first one is, for errors.
+
+    Parameters
+    ----------
+    flagged : (n_rows,) or (n_rows, n_columns)
+        Which rows, or entries of rows, are flagged.
+
+    Returns
+    -------
+    str
+        Their number and the position of the first.
+
+    Examples
+    --------
+    >>> where(np.array([False, True, True]))
+    '2 of 3 rows, first at position 1 of those it was given'
+    """
+    rows = np.flatnonzero(flagged if flagged.ndim == 1 else flagged.any(axis=1))
+    n_rows = f"{rows.size} of {len(flagged)} rows"
+    return f"{n_rows}, first at position {rows[0]} of those it was given"
+
+
+def _is_missing(entries: np.ndarray) -> BoolArray:
+    if entries.dtype.kind not in "fcOmM":
+        return np.zeros(entries.shape, dtype=bool)
+    return np.asarray(pd.isna(entries), dtype=bool).reshape(entries.shape)
+
+
+def _is_real(entry: Any) -> bool:
+    return isinstance(entry, Real) and not isinstance(entry, np.timedelta64)
+
+
+def _kind(entries: np.ndarray, missing: BoolArray) -> str:
+    if entries.dtype != object:
+        return f"an array of dtype {entries.dtype}"
+    kinds = sorted({type(entry).__name__ for entry in entries[~missing]})
+    return f"objects of type {', '.join(kinds[:5])}"
