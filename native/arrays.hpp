@@ -6,7 +6,9 @@
 
 #include <cstddef>
 #include <initializer_list>
+#include <limits>
 #include <memory>
+#include <new>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -41,7 +43,19 @@ Out<T> give(std::vector<T>&& values) {
     return give(std::move(values), {size});
 }
 
+// The number of entries of a result; as the vector would, this fails if they cannot fit in memory.
+inline std::size_t n_entries(std::initializer_list<std::size_t> shape) {
+    constexpr std::size_t most = std::numeric_limits<std::ptrdiff_t>::max() / sizeof(double);
+    std::size_t total = 1;
+    for (const std::size_t size : shape) {
+        if (size > most || (size && total > most / size)) throw std::bad_alloc();
+        total *= size;
+    }
+    return total;
+}
+
 // Each binds the kernels of one topic.
+void bind_cancellation(nb::module_& module);
 void bind_forest(nb::module_& module);
 void bind_grow(nb::module_& module);
 void bind_neighbours(nb::module_& module);

@@ -12,6 +12,7 @@
 #include "mcce/limits.hpp"
 #include "mcce/nonconformity.hpp"
 #include "mcce/sample.hpp"
+#include "watch.hpp"
 
 namespace {
 
@@ -57,8 +58,9 @@ mcce::GuideView view_of(const mcce::Guide* guide, std::size_t n_columns, std::si
 
 Out<std::int32_t> sample(const mcce::Forest& forest, const CodeTable& given, const In<std::uint64_t, 1>& keys,
                          const In<std::int64_t, 1>& draws, const mcce::Limits* limits,
-                         const mcce::Guide* guide) {
+                         const mcce::Guide* guide, const Watch& watch) {
     const std::size_t n_columns = forest.n_columns(), n_groups = given.shape(1), n_draws = draws.size();
+    forest.check_chain();
     mcce::require(given.shape(0) == n_columns, "given needs one row per column");
     mcce::require(keys.size() == n_groups, "keys need one entry per group");
     const auto limits_view = view_of(limits, n_columns, n_groups);
@@ -66,15 +68,16 @@ Out<std::int32_t> sample(const mcce::Forest& forest, const CodeTable& given, con
     std::vector<std::int32_t> out;
     {
         nb::gil_scoped_release release;
+        mcce::Pulse pulse = watch.pulse();
         const auto codes = forest.read_codes(given.data(), n_groups);
-        out.resize(forest.n_trees() * n_groups * n_draws);
-        mcce::Sampler(forest.view(), limits_view, guide_view)
+        out.resize(n_entries({forest.n_trees(), n_groups, n_draws}));
+        mcce::Sampler(forest.view(), limits_view, guide_view, pulse)
             .sample(codes.data(), n_groups, keys.data(), draws.data(), n_draws, out.data());
     }
     return give(std::move(out), {forest.n_trees(), n_groups, n_draws});
 }
 
-// Own codes, costs and offsets are read for the responses only.
+// Own codes, costs and offsets are read for the responses only. Costs are summed and compared.
 void check_person(const mcce::Forest& forest, const Codes& own, const In<double, 1>& costs,
                   const std::vector<std::int64_t>& offsets) {
     for (std::size_t tree = 0; tree < forest.n_trees(); ++tree) {
@@ -85,14 +88,21 @@ void check_person(const mcce::Forest& forest, const Codes& own, const In<double,
         mcce::require(offsets[response] >= 0 && offsets[response] <= n_costs - forest.n_codes(tree),
                       "costs need one entry per code");
     }
+    bool comparable = true;
+    for (std::size_t i = 0; i < costs.size(); ++i) comparable &= costs.data()[i] >= 0.0;
+    mcce::require(comparable, "a cost is negative or NaN");
 }
 
 nb::tuple enumerate_rows(const mcce::Forest& forest, const Codes& given, const Codes& own,
                          const mcce::Limits* limits, const In<double, 1>& costs,
                          const In<std::int64_t, 1>& offsets, std::size_t n_changes, std::size_t n_best,
-                         std::int64_t max_nodes, double after_total, const Codes& after) {
+                         std::int64_t max_nodes, double after_total, const Codes& after,
+                         const Watch& watch) {
+    forest.check_chain();
     mcce::require(given.size() == forest.n_columns(), "given needs one code per column");
     mcce::require(after.size() == forest.n_trees(), "after needs one code per tree");
+    mcce::require(n_best > 0, "n_best must be at least 1");
+    mcce::require(max_nodes >= 0, "max_nodes must not be negative");
     const auto limits_view = view_of(limits, forest.n_columns(), 1);
     const std::vector<std::int64_t> places = copy(offsets);
     check_person(forest, own, costs, places);
@@ -102,9 +112,10 @@ nb::tuple enumerate_rows(const mcce::Forest& forest, const Codes& given, const C
     bool complete = false;
     {
         nb::gil_scoped_release release;
+        mcce::Pulse pulse = watch.pulse();
         const auto descent = forest.read_codes(given.data(), 1);
         mcce::Enumerator rows(forest.view(),
-                              {descent.data(), own.data(), limits_view, costs.data(), places.data()});
+                              {descent.data(), own.data(), limits_view, costs.data(), places.data()}, pulse);
         rows.list({n_changes, n_best, after_total, after.data(), max_nodes});
         codes.resize(forest.n_trees() * rows.size());
         totals.resize(rows.size());
@@ -117,12 +128,14 @@ nb::tuple enumerate_rows(const mcce::Forest& forest, const Codes& given, const C
                           complete);
 }
 
-nb::tuple gather_holdings(const mcce::Forest& forest, const Codes& missing, bool contradictions) {
+nb::tuple gather_holdings(const mcce::Forest& forest, const Codes& missing, bool contradictions,
+                          const Watch& watch) {
     mcce::require(missing.size() == forest.n_trees(), "missing needs one entry per tree");
     mcce::NodeValues built;
     {
         nb::gil_scoped_release release;
-        built = mcce::NodeValuesBuilder(forest.view(), missing.data(), contradictions).build();
+        mcce::Pulse pulse = watch.pulse();
+        built = mcce::NodeValuesBuilder(forest.view(), missing.data(), contradictions, pulse).build();
     }
     return nb::make_tuple(give(std::move(built.size)), give(std::move(built.low)), give(std::move(built.high)),
                           give(std::move(built.misses)), give(std::move(built.offset)),
@@ -139,7 +152,8 @@ std::shared_ptr<mcce::Holdings> make_holdings(std::shared_ptr<mcce::Forest> fore
         mcce::NodeValues{copy(size), copy(low), copy(high), copy(misses), copy(offset), copy(sets)});
 }
 
-Out<std::int32_t> nonconformity(const mcce::Holdings& held, const CodeTable& codes, const Codes& least) {
+Out<std::int32_t> nonconformity(const mcce::Holdings& held, const CodeTable& codes, const Codes& least,
+                                const Watch& watch) {
     const mcce::Forest& forest = held.forest();
     const std::size_t n_rows = codes.shape(1);
     mcce::require(codes.shape(0) == forest.n_columns(), "codes need one row per column");
@@ -147,9 +161,10 @@ Out<std::int32_t> nonconformity(const mcce::Holdings& held, const CodeTable& cod
     std::vector<std::int32_t> out;
     {
         nb::gil_scoped_release release;
+        mcce::Pulse pulse = watch.pulse();
         const auto descent = forest.read_codes(codes.data(), n_rows);
-        out.resize(forest.n_trees() * n_rows);
-        held.nonconformity(descent.data(), n_rows, least.data(), out.data());
+        out.resize(n_entries({forest.n_trees(), n_rows}));
+        held.nonconformity(descent.data(), n_rows, least.data(), out.data(), pulse);
     }
     return give(std::move(out), {forest.n_trees(), n_rows});
 }
@@ -162,12 +177,13 @@ void bind_forest(nb::module_& module) {
     nb::class_<mcce::Forest>(module, "Forest")
         .def(nb::new_(&make_forest))
         .def("sample", &sample, nb::arg("given"), nb::arg("keys"), nb::arg("draws"), nb::arg("limits").none(),
-             nb::arg("guide").none())
+             nb::arg("guide").none(), nb::arg("watch"))
         .def("enumerate_rows", &enumerate_rows, nb::arg("given"), nb::arg("own"), nb::arg("limits").none(),
              nb::arg("costs"), nb::arg("offsets"), nb::arg("n_changes"), nb::arg("n_best"),
-             nb::arg("max_nodes"), nb::arg("after_total"), nb::arg("after"))
-        .def("gather_holdings", &gather_holdings, nb::arg("missing"), nb::arg("contradictions"));
+             nb::arg("max_nodes"), nb::arg("after_total"), nb::arg("after"), nb::arg("watch"))
+        .def("gather_holdings", &gather_holdings, nb::arg("missing"), nb::arg("contradictions"),
+             nb::arg("watch"));
     nb::class_<mcce::Holdings>(module, "Holdings")
         .def(nb::new_(&make_holdings))
-        .def("nonconformity", &nonconformity, nb::arg("codes"), nb::arg("least"));
+        .def("nonconformity", &nonconformity, nb::arg("codes"), nb::arg("least"), nb::arg("watch"));
 }

@@ -8,6 +8,7 @@
 
 #include "arrays.hpp"
 #include "mcce/nearest.hpp"
+#include "watch.hpp"
 
 namespace {
 
@@ -18,12 +19,15 @@ struct Neighbours {
     mcce::Neighbours tree;
 };
 
-nb::tuple build_neighbours(const In<double, 2>& points, const In<std::uint8_t, 1>& is_level) {
+nb::tuple build_neighbours(const In<double, 2>& points, const In<std::uint8_t, 1>& is_level,
+                           const Watch& watch) {
     mcce::require(is_level.size() == points.shape(1), "is_level needs one entry per column");
     mcce::Neighbours built;
     {
         nb::gil_scoped_release release;
-        mcce::NeighbourBuilder builder(points.data(), points.shape(0), points.shape(1), is_level.data());
+        mcce::Pulse pulse = watch.pulse();
+        mcce::NeighbourBuilder builder(points.data(), points.shape(0), points.shape(1), is_level.data(),
+                                       pulse);
         built = builder.build();
     }
     return nb::make_tuple(give(std::move(built.points), {points.shape(0), points.shape(1)}),
@@ -45,14 +49,15 @@ std::shared_ptr<Neighbours> make_neighbours(const In<double, 2>& points, const I
     return std::make_shared<Neighbours>(Neighbours{points, copy(is_level), std::move(tree)});
 }
 
-Out<double> nearest(const Neighbours& all, const In<double, 2>& rows, std::size_t k) {
+Out<double> nearest(const Neighbours& all, const In<double, 2>& rows, std::size_t k, const Watch& watch) {
     const std::size_t n_rows = rows.shape(0), n_columns = rows.shape(1);
     mcce::require(n_columns == all.is_level.size(), "rows have other columns than the neighbours");
     mcce::require(k > 0, "k must be at least 1");
-    std::vector<double> out(n_rows * k);
+    std::vector<double> out(n_entries({n_rows, k}));
     {
         nb::gil_scoped_release release;
-        mcce::Seeker seeker({all.points.data(), n_columns, all.is_level.data(), all.tree}, k);
+        mcce::Pulse pulse = watch.pulse();
+        mcce::Seeker seeker({all.points.data(), n_columns, all.is_level.data(), all.tree}, k, pulse);
         for (std::size_t row = 0; row < n_rows; ++row)
             seeker.seek(rows.data() + row * n_columns, &out[row * k]);
     }
@@ -65,5 +70,5 @@ void bind_neighbours(nb::module_& module) {
     module.def("build_neighbours", &build_neighbours);
     nb::class_<Neighbours>(module, "Neighbours")
         .def(nb::new_(&make_neighbours))
-        .def("nearest", &nearest, nb::arg("rows"), nb::arg("k"));
+        .def("nearest", &nearest, nb::arg("rows"), nb::arg("k"), nb::arg("watch"));
 }

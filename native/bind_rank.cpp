@@ -1,5 +1,6 @@
 // Step 3: duplicates among candidates, the best of them, and numbers for visited rows.
 #include <cstdint>
+#include <limits>
 #include <mutex>
 #include <utility>
 #include <vector>
@@ -8,6 +9,7 @@
 #include "mcce/rank.hpp"
 #include "mcce/forest.hpp"
 #include "mcce/row_table.hpp"
+#include "watch.hpp"
 
 namespace {
 
@@ -15,13 +17,14 @@ namespace {
 struct LockedRowTable {
     explicit LockedRowTable(std::size_t width) : table(width) {}
 
-    Out<std::int64_t> place(const In<std::int32_t, 2>& rows) {
+    Out<std::int64_t> place(const In<std::int32_t, 2>& rows, const Watch& watch) {
         mcce::require(rows.shape(1) == table.width(), "the rows have another width than the table");
         std::vector<std::int64_t> numbers(rows.shape(0));
         {
             nb::gil_scoped_release release;
+            mcce::Pulse pulse = watch.quiet_pulse();
             const std::lock_guard<std::mutex> lock(mutex);
-            table.place(rows.data(), rows.shape(0), numbers.data());
+            table.place(rows.data(), rows.shape(0), numbers.data(), pulse);
         }
         return give(std::move(numbers));
     }
@@ -30,14 +33,15 @@ struct LockedRowTable {
     std::mutex mutex;
 };
 
-Out<std::uint8_t> first_of_each(const In<std::int32_t, 3>& codes) {
+Out<std::uint8_t> first_of_each(const In<std::int32_t, 3>& codes, const Watch& watch) {
     const std::size_t n_columns = codes.shape(0), n_groups = codes.shape(1), n_draws = codes.shape(2);
-    std::vector<std::uint8_t> first(n_groups * n_draws);
+    std::vector<std::uint8_t> first(n_entries({n_groups, n_draws}));
     {
         nb::gil_scoped_release release;
+        mcce::Pulse pulse = watch.pulse();
         for (std::size_t group = 0; group < n_groups; ++group)
             mcce::first_of_each(codes.data() + group * n_draws, n_columns, n_groups * n_draws, n_draws,
-                                first.data() + group * n_draws);
+                                first.data() + group * n_draws, pulse);
     }
     return give(std::move(first), {n_groups, n_draws});
 }
@@ -56,11 +60,15 @@ std::vector<mcce::Cells> read_cells(const In<std::int32_t, 3>& codes, const nb::
     std::vector<mcce::Cells> cells;
     for (std::size_t j = 0; j < n; ++j) {
         const double* table = nullptr;
+        std::size_t n_codes = 0;
         if (!numbers[j].is_none()) {
-            tables.push_back(nb::cast<Table>(numbers[j]));
-            table = tables.back().data();
+            Table given;
+            mcce::require(nb::try_cast(numbers[j], given), "numbers must be arrays of float64, or None");
+            tables.push_back(given);
+            table = given.data();
+            n_codes = given.size();
         }
-        cells.push_back({codes.data() + j * n_candidates, table, own_codes.data() + j * n_people,
+        cells.push_back({codes.data() + j * n_candidates, table, n_codes, own_codes.data() + j * n_people,
                          own_numbers.data() + j * n_people, spreads.data()[j]});
     }
     return cells;
@@ -73,8 +81,8 @@ struct Listing {
     std::vector<std::int64_t> n_allowed;
 
     Listing(std::size_t n_people, std::size_t n_best)
-        : draw(n_people * n_best), sparsity(n_people * n_best), distance(n_people * n_best),
-          gower(n_people * n_best), n_allowed(n_people) {}
+        : draw(n_entries({n_people, n_best})), sparsity(draw.size()), distance(draw.size()), gower(draw.size()),
+          n_allowed(n_people) {}
 
     void write(std::size_t at, const std::vector<mcce::Best>& best) {
         for (const mcce::Best& one : best) {
@@ -92,7 +100,7 @@ nb::tuple rank(const In<std::int32_t, 3>& codes, const nb::list& numbers,
                const In<double, 1>& spreads, const In<std::int64_t, 1>& group,
                const In<std::uint8_t, 2>& allowed, const In<double, 2>& distance,
                std::size_t n_features, std::size_t n_best, int first_key, int second_key,
-               double tolerance, std::int64_t max_sparsity, double max_distance) {
+               double tolerance, std::int64_t max_sparsity, double max_distance, const Watch& watch) {
     const std::size_t n_people = group.size(), n_draws = codes.shape(2);
     const auto groups = copy(group);
     for (const std::int64_t number : groups)
@@ -100,14 +108,20 @@ nb::tuple rank(const In<std::int32_t, 3>& codes, const nb::list& numbers,
                       "a group has no candidates");
     mcce::require(allowed.shape(0) == n_people && allowed.shape(1) == n_draws,
                   "allowed is of other candidates");
-    mcce::require(!distance.size() || distance.size() == allowed.size(), "distance is of other candidates");
+    mcce::require(!distance.size() || (distance.shape(0) == n_people && distance.shape(1) == n_draws),
+                  "distance is of other candidates");
+    mcce::require(n_draws <= std::numeric_limits<std::int32_t>::max(), "there are too many candidates");
+    mcce::require((first_key == mcce::kSparsity || first_key == mcce::kDistance) &&
+                      second_key >= mcce::kNone && second_key <= mcce::kDistance,
+                  "a key is none of the ranking");
     std::vector<Table> tables;
     auto cells = read_cells(codes, numbers, own_codes, own_numbers, spreads, n_people, tables);
     Listing listing(n_people, n_best);
     {
         nb::gil_scoped_release release;
+        mcce::Pulse pulse = watch.pulse();
         mcce::Ranker ranker(std::move(cells), n_features, n_draws,
-                            {first_key, second_key, tolerance, max_sparsity, max_distance});
+                            {first_key, second_key, tolerance, max_sparsity, max_distance}, pulse);
         std::vector<mcce::Best> best;
         for (std::size_t person = 0; person < n_people; ++person) {
             const double* own_distance = distance.size() ? distance.data() + person * n_draws : nullptr;

@@ -11,6 +11,7 @@
 
 #include "forest.hpp"
 #include "limits.hpp"
+#include "pulse.hpp"
 
 namespace mcce {
 
@@ -32,15 +33,16 @@ struct Wish {
 
 class Enumerator {
 public:
-    Enumerator(const ForestView& forest, const Person& person)
+    Enumerator(const ForestView& forest, const Person& person, Pulse& pulse)
         : forest_(forest), responses_(forest.responses, forest.responses + forest.n_trees), person_(person),
-          now_(person.given, person.given + forest.n_columns), drawn_(forest.n_columns), place_(forest.n_trees),
+          pulse_(pulse), now_(person.given, person.given + forest.n_columns), drawn_(forest.n_columns), place_(forest.n_trees),
           row_(forest.n_trees), cost_(forest.n_trees), forced_(forest.n_trees + 1) {
         for (const std::int32_t response : responses_) drawn_[response] = true;
+        std::vector<std::size_t> n_before(forest.n_columns + 1, 0);
+        for (std::size_t j = 0; j < forest.n_columns; ++j) n_before[j + 1] = n_before[j] + drawn_[j];
         for (std::size_t tree = 0; tree < forest.n_trees; ++tree)
-            place_[tree] = static_cast<std::size_t>(
-                std::count_if(responses_.begin(), responses_.end(),
-                              [&](std::int32_t other) { return other < responses_[tree]; }));
+            place_[tree] = n_before[static_cast<std::size_t>(responses_[tree])];
+        visits_.reserve(forest.n_trees);
         for (std::size_t tree = forest.n_trees; tree-- > 0;)
             forced_[tree] = forced_[tree + 1] + !can_stay(tree);
     }
@@ -52,6 +54,8 @@ public:
         rows_.clear();
         best_.clear();
         enter(0, 0, 0.0);
+        while (!visits_.empty())
+            if (!go_on()) leave();
         std::sort(best_.begin(), best_.end(), [this](const Entry& a, const Entry& b) { return before(a, b); });
     }
 
@@ -81,6 +85,16 @@ private:
         bool may_stay;
     };
 
+    // A leaf of each tree up to the current one, and how far its values have been taken.
+    struct Visit {
+        Leaf leaf;
+        const std::int32_t *run, *value;  // the current ones; value is null before the first of a run
+        bool stays;                       // whether the own value is still to be taken
+        std::size_t n_changed;
+        double total;
+    };
+
+    static constexpr std::size_t kPerNode = 64;  // work, roughly, of visiting a leaf or a node
     static constexpr double kClose = 1.0 - 1.0 / (1 << 30);  // sums in another order of addition differ by less
 
     void enter(std::size_t tree, std::size_t n_changed, double total) {
@@ -91,23 +105,48 @@ private:
         if (n_nodes_ == wish_.max_nodes) complete_ = false;
         if (!complete_) return;
         ++n_nodes_;
-        const std::int32_t column = responses_[tree];
+        pulse_.tick(kPerNode);
         const Leaf leaf = read(tree, descend(static_cast<std::int32_t>(forest_.roots[tree])));
-        if (leaf.may_stay) take(tree, leaf.own, person_.given[column], 0.0, n_changed, total);
-        if (n_changed < wish_.n_changes) change(tree, leaf, n_changed, total);
-        now_[column] = person_.given[column];
+        visits_.push_back({leaf, leaf.runs, nullptr, leaf.may_stay, n_changed, total});
     }
 
-    void change(std::size_t tree, const Leaf& leaf, std::size_t n_changed, double total) {
-        const double* costs = person_.costs + person_.offsets[responses_[tree]];
-        for (const std::int32_t* run = leaf.runs; run != leaf.runs_end; run += 2) {
-            const std::int32_t* value = std::lower_bound(leaf.values, leaf.end, run[0]);
-            for (; value != leaf.end && *value <= run[1]; value = std::upper_bound(value, leaf.end, *value)) {
-                const std::int32_t code = *value;
-                if (code == leaf.own || (code >= leaf.same_low && code <= leaf.same_high)) continue;
-                take(tree, code, code, costs[code], n_changed + 1, total + costs[code]);
-            }
+    // Takes the next value of the current leaf, the own one first; false if there is none left.
+    bool go_on() {
+        Visit& visit = visits_.back();
+        const Leaf& leaf = visit.leaf;
+        const std::size_t tree = visits_.size() - 1;
+        const std::int32_t column = responses_[tree];
+        if (visit.stays) {
+            visit.stays = false;
+            take(tree, leaf.own, person_.given[column], 0.0, visit.n_changed, visit.total);
+            return true;
         }
+        if (visit.n_changed == wish_.n_changes) return false;
+        for (; visit.run != leaf.runs_end; visit.run += 2, visit.value = nullptr) {
+            if (!next_change(visit)) continue;
+            const std::int32_t code = *visit.value;
+            const double cost = person_.costs[person_.offsets[column] + code];
+            take(tree, code, code, cost, visit.n_changed + 1, visit.total + cost);
+            return true;
+        }
+        return false;
+    }
+
+    // Moves on to the next value of the current run that is a change.
+    static bool next_change(Visit& visit) {
+        const Leaf& leaf = visit.leaf;
+        do {
+            visit.value = visit.value ? std::upper_bound(visit.value, leaf.end, *visit.value)
+                                      : std::lower_bound(leaf.values, leaf.end, visit.run[0]);
+            if (visit.value == leaf.end || *visit.value > visit.run[1]) return false;
+        } while (*visit.value == leaf.own || (*visit.value >= leaf.same_low && *visit.value <= leaf.same_high));
+        return true;
+    }
+
+    void leave() {
+        visits_.pop_back();
+        const std::int32_t column = responses_[visits_.size()];
+        now_[column] = person_.given[column];
     }
 
     void take(std::size_t tree, std::int32_t code, std::int32_t descent, double cost, std::size_t n_changed,
@@ -152,11 +191,12 @@ private:
     }
 
     // Whether some leaf of a tree can give the own value, whatever the trees before it give.
-    bool can_stay(std::size_t tree) const {
+    bool can_stay(std::size_t tree) {
         std::vector<std::int32_t> open{static_cast<std::int32_t>(forest_.roots[tree])};
         while (!open.empty()) {
             const std::int32_t at = open.back();
             open.pop_back();
+            pulse_.tick(kPerNode);
             if (forest_.feature[at] == kLeaf) {
                 if (forest_.count[at] && read(tree, at).may_stay) return true;
                 continue;
@@ -202,12 +242,14 @@ private:
     ForestView forest_;
     std::vector<std::int32_t> responses_;
     Person person_;
+    Pulse& pulse_;
     std::vector<std::int32_t> now_;      // descent codes of the current row
     std::vector<std::uint8_t> drawn_;    // whether a column is a response
     std::vector<std::size_t> place_;     // of each tree's response in column order
     std::vector<std::int32_t> row_;      // the current row, in column order ...
     std::vector<double> cost_;           // ... and the cost of each change
     std::vector<std::size_t> forced_;    // features that must change, per tree counted from it to the last
+    std::vector<Visit> visits_;          // of the trees so far; a loop, as recursion is too deep for many trees
     Wish wish_{};
     bool complete_ = true;
     std::int64_t n_nodes_ = 0;

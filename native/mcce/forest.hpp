@@ -19,6 +19,9 @@ inline void require(bool holds, const char* message) {
     if (!holds) throw std::invalid_argument(message);
 }
 
+// So many training rows keep every product of two counts, times a hundred, within 64 bits.
+constexpr std::size_t kMostRows = std::size_t{1} << 28;
+
 inline bool has_bit(const std::uint64_t* set, std::int32_t code) {
     return (set[static_cast<std::uint32_t>(code) / 64] >> (static_cast<std::uint32_t>(code) % 64)) & 1;
 }
@@ -57,10 +60,9 @@ class Forest {
 public:
     explicit Forest(ForestArrays arrays) : arrays_(std::move(arrays)), n_codes_(arrays_.roots.size(), 1) {
         check_shapes();
+        check_responses();
         std::size_t n_values = 0;
-        for (std::size_t tree = 0; tree < n_trees(); ++tree)
-            for (std::size_t node = first_of(tree); node < first_of(tree + 1); ++node)
-                arrays_.feature[node] == kLeaf ? check_leaf(tree, node, n_values) : check_split(tree, node);
+        for (std::size_t tree = 0; tree < n_trees(); ++tree) check_tree(tree, n_values);
         require(n_values == arrays_.values.size(), "the leaves do not use all values");
         pad_empty_leaves();
     }
@@ -70,6 +72,9 @@ public:
     std::size_t n_columns() const { return arrays_.n_levels.size(); }
     std::int32_t response(std::size_t tree) const { return arrays_.responses[tree]; }
     std::int32_t n_levels(std::size_t column) const { return arrays_.n_levels[column]; }
+
+    // Refuses trees that split on what they, or later ones, predict: rows cannot be drawn from them.
+    void check_chain() const { require(is_chain_, "a node splits on what is predicted later"); }
 
     // One more than the greatest code that a tree can give.
     std::int64_t n_codes(std::size_t tree) const { return n_codes_[tree]; }
@@ -114,18 +119,48 @@ private:
         }
         require(static_cast<std::size_t>(next) <= n_nodes(), "a root is no node");
         require(n_trees() || !n_nodes(), "nodes belong to no tree");
-        std::vector<bool> is_response(n_columns());
-        for (const std::int32_t response : a.responses) {
-            require(is_column(response) && !is_response[static_cast<std::size_t>(response)],
-                    "the responses are not distinct columns");
-            is_response[static_cast<std::size_t>(response)] = true;
-        }
         for (const std::int32_t n_levels : a.n_levels)
             require(n_levels >= 0, "a column has less than no levels");
     }
 
+    // The tree that predicts each column, for the check of splits.
+    void check_responses() {
+        tree_of_.assign(n_columns(), kNoTree);
+        for (std::size_t tree = 0; tree < n_trees(); ++tree) {
+            const std::int32_t response = arrays_.responses[tree];
+            require(is_column(response) && tree_of_[static_cast<std::size_t>(response)] == kNoTree,
+                    "the responses are not distinct columns");
+            tree_of_[static_cast<std::size_t>(response)] = static_cast<std::int64_t>(tree);
+        }
+    }
+
     bool is_column(std::int32_t column) const {
         return column >= 0 && static_cast<std::size_t>(column) < n_columns();
+    }
+
+    // Nodes are in preorder: a left child follows its parent, a right one its sibling's subtree. So every
+    // walk ends at a leaf, no node has two parents, and the values of a node's rows are adjacent.
+    void check_tree(std::size_t tree, std::size_t& n_values) {
+        const std::size_t end = first_of(tree + 1), n_before = n_values;
+        std::vector<std::int64_t> waiting;  // the right children to come, the next one last
+        for (std::size_t node = first_of(tree); node < end; ++node) {
+            const auto next = static_cast<std::int64_t>(node) + 1;
+            if (arrays_.feature[node] != kLeaf) {
+                check_split(tree, node);
+                require(arrays_.left[node] == next, "the nodes of a tree are not in preorder");
+                waiting.push_back(arrays_.right[node]);
+                continue;
+            }
+            check_leaf(tree, node, n_values);
+            if (waiting.empty()) {
+                require(node + 1 == end, "a node is nobody's child");
+            } else {
+                require(waiting.back() == next, "the nodes of a tree are not in preorder");
+                waiting.pop_back();
+            }
+        }
+        require(waiting.empty(), "the nodes of a tree are not in preorder");
+        require(n_values - n_before <= kMostRows, "a tree has too many rows");
     }
 
     // Leaves share out the values in node order, ascending within a leaf.
@@ -143,13 +178,12 @@ private:
         n_codes_[tree] = std::max(n_codes_[tree], std::int64_t{values[count - 1]} + 1);
     }
 
-    // Children come after their parent, in the same tree; so every walk ends at a leaf.
-    void check_split(std::size_t tree, std::size_t node) const {
-        const auto at = static_cast<std::int64_t>(node), end = static_cast<std::int64_t>(first_of(tree + 1));
-        for (const std::int64_t child : {arrays_.left[node], arrays_.right[node]})
-            require(at < child && child < end, "a child does not come after its parent in its tree");
+    // Any cut of a number is fine.
+    void check_split(std::size_t tree, std::size_t node) {
         require(is_column(arrays_.feature[node]), "a node splits on no column");
-        const std::int32_t n_levels = arrays_.n_levels[static_cast<std::size_t>(arrays_.feature[node])];
+        const auto column = static_cast<std::size_t>(arrays_.feature[node]);
+        is_chain_ &= tree_of_[column] < static_cast<std::int64_t>(tree);
+        const std::int32_t n_levels = arrays_.n_levels[column];
         if (!n_levels) return;
         // The bit after the last level stands for unseen ones.
         const std::int64_t n_words = n_levels / 64 + 1, n_all = static_cast<std::int64_t>(arrays_.sets.size());
@@ -164,8 +198,11 @@ private:
             if (arrays_.feature[node] == kLeaf && !arrays_.count[node]) arrays_.start[node] = padding;
     }
 
+    static constexpr std::int64_t kNoTree = -1;
+
     ForestArrays arrays_;
-    std::vector<std::int64_t> n_codes_;
+    std::vector<std::int64_t> n_codes_, tree_of_;
+    bool is_chain_ = true;
 };
 
 }  // namespace mcce

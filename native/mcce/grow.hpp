@@ -18,6 +18,7 @@
 
 #include "compiler.hpp"
 #include "partition.hpp"
+#include "pulse.hpp"
 #include "responses.hpp"
 #include "node_counts.hpp"
 #include "tree.hpp"
@@ -36,8 +37,9 @@ template <class Response>
 class Grower {
 public:
     Grower(const std::vector<Column>& columns, const std::vector<std::int32_t>& inputs,
-           Response response, const std::int32_t* answers, std::size_t n_rows, const Growth& growth)
-        : columns_(columns), response_(std::move(response)), answers_(answers), growth_(growth),
+           Response response, const std::int32_t* answers, std::size_t n_rows, const Growth& growth,
+           Pulse& pulse)
+        : columns_(columns), response_(std::move(response)), answers_(answers), growth_(growth), pulse_(pulse),
           tables_(columns, inputs, response_, n_rows), rows_(columns, inputs, n_rows), open_(inputs),
           local_(n_rows), order_(n_rows) {
         std::size_t most = 2;
@@ -83,6 +85,7 @@ private:
     static constexpr int kNoTable = Tables<Response>::kNone;
     static constexpr std::size_t kSparse = 256;  // codes per row above which sorting is cheaper
     static constexpr std::size_t kStretch = 16;  // cuts that are compared with the floor together
+    static constexpr std::size_t kPerRow = 8;    // work, roughly, that a column is for one row of a node
 
     // Rows [begin, end) of a node.
     struct Node {
@@ -116,6 +119,7 @@ private:
         if constexpr (!Response::kByRow) floor_ = response_.floor(best_.gain);
         for (std::size_t i = node.from; i < node.to; ++i) {
             const auto number = open_[i];
+            pulse_.tick(kPerRow * node.size());
             divisible_ = false;
             if (at(number).n_codes > 1) consider(number, at(number), node);
             if (divisible_) open_.push_back(number);
@@ -346,6 +350,7 @@ private:
     Response response_;  // its values are in the order of rows_
     const std::int32_t* answers_;
     Growth growth_;
+    Pulse& pulse_;
     Tree tree_;
     Tables<Response> tables_;
 

@@ -14,6 +14,7 @@
 
 #include "forest.hpp"
 #include "gower.hpp"
+#include "pulse.hpp"
 
 namespace mcce {
 
@@ -25,17 +26,22 @@ struct Neighbours {
     std::vector<double> left_edge, right_edge;           // greatest number or level left, least right
 };
 
+// Searches recurse, so the tree must be shallow; splits at the median make it so, but for odd data.
+constexpr std::size_t kMaxDepth = 256;
+
 class NeighbourBuilder {
 public:
     // points   (n_rows, n_columns): range-scaled numbers, or levels where `is_level`
     NeighbourBuilder(const double* points, std::size_t n_rows, std::size_t n_columns,
-                     const std::uint8_t* is_level)
-        : points_(points), n_columns_(n_columns), is_level_(is_level), order_(n_rows) {
+                     const std::uint8_t* is_level, Pulse& pulse)
+        : points_(points), n_columns_(n_columns), is_level_(is_level), pulse_(pulse), order_(n_rows) {
+        // Numbers that cannot be compared cannot be put in order.
+        for (std::size_t i = 0; i < n_rows * n_columns; ++i) require(points[i] == points[i], "a point is NaN");
         std::iota(order_.begin(), order_.end(), std::size_t{0});
     }
 
     Neighbours build() {
-        build(0, order_.size());
+        build(0, order_.size(), 0);
         for (const std::size_t row : order_)
             built_.points.insert(built_.points.end(), points_ + row * n_columns_,
                                  points_ + (row + 1) * n_columns_);
@@ -47,24 +53,25 @@ private:
 
     double value(std::size_t row, std::size_t column) const { return points_[row * n_columns_ + column]; }
 
-    std::size_t build(std::size_t first, std::size_t last) {
+    std::size_t build(std::size_t first, std::size_t last, std::size_t depth) {
         const std::size_t at = built_.first.size();
         built_.first.push_back(static_cast<std::int64_t>(first));
         built_.last.push_back(static_cast<std::int64_t>(last));
         for (auto* children : {&built_.left, &built_.right}) children->push_back(0);
         for (auto* edges : {&built_.left_edge, &built_.right_edge}) edges->push_back(0.0);
         built_.column.push_back(-1);
-        if (last - first <= kFew) return at;
+        if (last - first <= kFew || depth == kMaxDepth) return at;
         double widest = 0.0;
         std::size_t column = 0;
         for (std::size_t j = 0; j < n_columns_; ++j) {
+            pulse_.tick(2 * (last - first));
             const double width = spread(first, last, j);
             if (width > widest) widest = width, column = j;
         }
         if (widest == 0.0) return at;
         built_.column[at] = static_cast<std::int32_t>(column);
         const std::size_t middle = part(first, last, column, at);
-        const std::size_t left = build(first, middle), right = build(middle, last);
+        const std::size_t left = build(first, middle, depth + 1), right = build(middle, last, depth + 1);
         built_.left[at] = static_cast<std::int64_t>(left);
         built_.right[at] = static_cast<std::int64_t>(right);
         return at;
@@ -104,6 +111,7 @@ private:
     const double* points_;
     std::size_t n_columns_;
     const std::uint8_t* is_level_;
+    Pulse& pulse_;
     std::vector<std::size_t> order_;
     Neighbours built_;
 };
@@ -114,15 +122,21 @@ inline void check_neighbours(const Neighbours& tree, std::size_t n_rows, std::si
     require(n > 0 && tree.last.size() == n && tree.left.size() == n && tree.right.size() == n &&
                 tree.column.size() == n && tree.left_edge.size() == n && tree.right_edge.size() == n,
             "the arrays of nodes differ in size");
+    std::vector<std::size_t> depth(n, 0);  // 0 for nodes that are nobody's child so far
     for (std::size_t at = 0; at < n; ++at) {
         require(0 <= tree.first[at] && tree.first[at] <= tree.last[at] &&
                     tree.last[at] <= static_cast<std::int64_t>(n_rows),
                 "a node has rows that there are not");
         if (tree.column[at] < 0) continue;
         require(static_cast<std::size_t>(tree.column[at]) < n_columns, "a node is divided by no column");
-        for (const std::int64_t child : {tree.left[at], tree.right[at]})
+        for (const std::int64_t child : {tree.left[at], tree.right[at]}) {
             require(static_cast<std::int64_t>(at) < child && child < static_cast<std::int64_t>(n),
                     "a child does not come after its parent");
+            std::size_t& its_depth = depth[static_cast<std::size_t>(child)];
+            require(!its_depth, "a node has two parents");
+            its_depth = depth[at] + 1;
+            require(its_depth <= kMaxDepth, "the tree is too deep");
+        }
     }
 }
 
@@ -136,8 +150,8 @@ struct NeighboursView {
 
 class Seeker {
 public:
-    Seeker(const NeighboursView& all, std::size_t k)
-        : all_(all), tree_(all.tree), k_(k), offset_(all.n_columns, 0.0) {}
+    Seeker(const NeighboursView& all, std::size_t k, Pulse& pulse)
+        : all_(all), tree_(all.tree), k_(k), pulse_(pulse), offset_(all.n_columns, 0.0) {}
 
     // Distances of a row to the k nearest, ascending; infinite beyond the number of rows.
     void seek(const double* row, double* best) {
@@ -147,6 +161,7 @@ public:
 
 private:
     static constexpr double kSlack = 1.0 - 1e-9;  // bounds are summed in another order than distances
+    static constexpr std::size_t kPerPoint = 16;   // work, roughly, of one distance
 
     void visit(std::size_t at, const double* row, double bound, double* best) {
         if (tree_.column[at] < 0) return look(at, row, best);
@@ -166,7 +181,8 @@ private:
         }
     }
 
-    void look(std::size_t at, const double* row, double* best) const {
+    void look(std::size_t at, const double* row, double* best) {
+        pulse_.tick(kPerPoint * static_cast<std::size_t>(tree_.last[at] - tree_.first[at]));
         for (std::int64_t i = tree_.first[at]; i < tree_.last[at]; ++i) {
             const double* point = all_.points + static_cast<std::size_t>(i) * all_.n_columns;
             double total = 0.0;
@@ -182,6 +198,7 @@ private:
     NeighboursView all_;
     const Neighbours& tree_;
     std::size_t k_;
+    Pulse& pulse_;
     std::vector<double> offset_;
 };
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "forest.hpp"
+#include "pulse.hpp"
 
 namespace mcce {
 
@@ -30,8 +31,10 @@ class NodeValuesBuilder {
 public:
     // missing         per tree, the code of a missing number, -1 if there is none
     // contradictions  whether a node holds every number, and every level that it does not contradict
-    NodeValuesBuilder(const ForestView& forest, const std::int32_t* missing, bool contradictions)
-        : forest_(forest), missing_(missing), contradictions_(contradictions), start_(forest.n_nodes) {
+    NodeValuesBuilder(const ForestView& forest, const std::int32_t* missing, bool contradictions,
+                      Pulse& pulse)
+        : forest_(forest), missing_(missing), contradictions_(contradictions), pulse_(pulse),
+          start_(forest.n_nodes) {
         const std::size_t n = forest.n_nodes;
         constexpr std::int32_t most = std::numeric_limits<std::int32_t>::max();
         built_.size.resize(n);
@@ -48,6 +51,7 @@ public:
             const auto n_levels = static_cast<std::size_t>(forest_.n_levels[forest_.responses[tree]]);
             overall_.assign(n_levels, 0);
             for (std::size_t node = first; node < last; ++node) {
+                pulse_.tick(2 * n_levels + static_cast<std::size_t>(built_.size[node]));
                 if (n_levels) {
                     add_levels(node, first, n_levels);
                 } else if (!contradictions_) {
@@ -106,6 +110,7 @@ private:
     ForestView forest_;
     const std::int32_t* missing_;
     bool contradictions_;
+    Pulse& pulse_;
     std::vector<std::int64_t> start_, overall_, count_;
     NodeValues built_;
 };
@@ -137,12 +142,13 @@ public:
     //   least     per tree, the size below which nodes are ignored
     //   out       (n_trees, n_rows)
     void nonconformity(const std::int32_t* codes, std::size_t n_rows, const std::int32_t* least,
-                       std::int32_t* out) const {
+                       std::int32_t* out, Pulse& pulse) const {
         const ForestView forest = forest_->view();
         for (std::size_t tree = 0; tree < forest.n_trees; ++tree) {
             const auto response = static_cast<std::size_t>(forest.responses[tree]);
             const std::int32_t* values = codes + response * n_rows;
             for (std::size_t row = 0; row < n_rows; ++row) {
+                if (row % kRows == 0) pulse.tick(kRows * kPerRow);
                 const bool known = values[row] < n_codes_[response];
                 *out++ = known ? descend(forest, tree, values[row], codes + row, n_rows, least[tree]) : 0;
             }
@@ -150,6 +156,8 @@ public:
     }
 
 private:
+    static constexpr std::size_t kRows = 1024, kPerRow = 64;  // and the work, roughly, of each
+
     void check_tree(const ForestView& forest, std::size_t tree) const {
         const auto response = static_cast<std::size_t>(forest.responses[tree]);
         const std::int32_t n_levels = forest.n_levels[response];

@@ -8,20 +8,25 @@
 #include <utility>
 #include <vector>
 
+#include "forest.hpp"
 #include "gower.hpp"
+#include "pulse.hpp"
 #include "random.hpp"
 
 namespace mcce {
 
+constexpr std::size_t kPerDraw = 16;  // work, roughly, of looking for an equal draw
+
 // Marks the first draw of each distinct candidate of one group.
 //   codes   column j of draw k at codes[j * stride + k]
 inline void first_of_each(const std::int32_t* codes, std::size_t n_columns, std::size_t stride,
-                          std::size_t n_draws, std::uint8_t* first) {
+                          std::size_t n_draws, std::uint8_t* first, Pulse& pulse) {
     std::size_t size = 16;
     while (size < 2 * n_draws) size *= 2;
     std::vector<std::uint64_t> hash(n_draws, 0);
     // Two columns at a time, since multiplication is the slow part.
     for (std::size_t column = 0; column < n_columns; column += 2) {
+        pulse.tick(2 * n_draws);
         const std::int32_t* one = codes + column * stride;
         const std::int32_t* other = column + 1 < n_columns ? one + stride : one;
         for (std::size_t draw = 0; draw < n_draws; ++draw) {
@@ -31,6 +36,7 @@ inline void first_of_each(const std::int32_t* codes, std::size_t n_columns, std:
         }
     }
     std::vector<std::int64_t> table(size, -1);
+    pulse.tick(kPerDraw * n_draws);
     for (std::size_t draw = 0; draw < n_draws; ++draw) {
         std::size_t slot = mix(hash[draw]) & (size - 1);
         first[draw] = 1;
@@ -52,6 +58,7 @@ inline void first_of_each(const std::int32_t* codes, std::size_t n_columns, std:
 struct Cells {
     const std::int32_t* codes;        // (n_groups, n_draws)
     const double* numbers;            // (n_codes,)
+    std::size_t n_codes;
     const std::int32_t* own_codes;    // (n_people,)
     const double* own_numbers;        // (n_people,)
     double spread;
@@ -75,17 +82,19 @@ struct RankRules {
 class Ranker {
 public:
     Ranker(std::vector<Cells> cells, std::size_t n_features, std::size_t n_draws,
-           const RankRules& rules)
+           const RankRules& rules, Pulse& pulse)
         : cells_(std::move(cells)), n_features_(static_cast<double>(n_features)), n_draws_(n_draws),
-          rules_(rules), sparsity_(n_draws), total_(n_draws) {}
+          rules_(rules), pulse_(pulse), sparsity_(n_draws), total_(n_draws) {}
 
     // Writes at most `n_best` to `out`, best first; returns how many are allowed in all.
     // `distance`, if not null, replaces Gower's in ranking.
     std::size_t rank(std::size_t person, std::size_t group, const std::uint8_t* allowed,
                      const double* distance, std::size_t n_best, std::vector<Best>& out) {
+        pulse_.tick(n_draws_ * (1 + cells_.size()));
         count_changes(person, group);
         std::size_t n_allowed = choose(allowed, n_best);
         measure(person, group);
+        require(!beyond_, "a code has no number");
         out.clear();
         for (std::size_t i = 0; i < chosen_.size(); ++i) {
             const auto k = static_cast<std::size_t>(chosen_[i]);
@@ -124,10 +133,14 @@ private:
         return a.draw < b.draw;
     }
 
-    static double gap(const Cells& cells, std::int32_t code, std::int32_t own, double number) {
+    // Notes, rather than follows, a code beyond the table: a check of all codes would be another pass.
+    double gap(const Cells& cells, std::int32_t code, std::int32_t own, double number) {
         if (code == own) return 0.0;
         if (!cells.numbers) return 1.0;
-        return number_gap(cells.numbers[code], number, cells.spread);
+        const auto at = static_cast<std::size_t>(code);
+        if (at < cells.n_codes) return number_gap(cells.numbers[at], number, cells.spread);
+        beyond_ = true;
+        return 1.0;
     }
 
     void count_changes(std::size_t person, std::size_t group) {
@@ -182,6 +195,8 @@ private:
     double n_features_;
     std::size_t n_draws_;
     RankRules rules_;
+    Pulse& pulse_;
+    bool beyond_ = false;  // whether a code is none of its table
     std::vector<std::int32_t> sparsity_, chosen_;
     std::vector<std::size_t> counts_;
     std::vector<double> total_;

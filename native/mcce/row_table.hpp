@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "pulse.hpp"
 #include "random.hpp"
 
 namespace mcce {
@@ -17,14 +18,32 @@ class RowTable {
 
     std::size_t width() const { return width_; }
 
-    // The number of each row; rows never seen before get the next numbers.
+    // The number of each row; rows never seen before get the next numbers. All rows are placed, or none.
     //   rows   (n_rows, width)
-    void place(const std::int32_t* rows, std::size_t n_rows, std::int64_t* numbers) {
-        while (slots_.size() < 2 * (hashes_.size() + n_rows)) grow();
-        for (std::size_t row = 0; row < n_rows; ++row) numbers[row] = place_one(rows + row * width_);
+    void place(const std::int32_t* rows, std::size_t n_rows, std::int64_t* numbers, Pulse& pulse) {
+        const std::size_t n_known = hashes_.size();
+        try {
+            std::size_t n_slots = slots_.size();
+            while (n_slots < 2 * (n_known + n_rows)) n_slots *= 2;
+            if (n_slots > slots_.size()) {
+                std::vector<std::int64_t>(n_slots).swap(slots_);
+                enter_all();
+            }
+            for (std::size_t row = 0; row < n_rows; ++row) {
+                pulse.tick(kPerRow + width_);
+                numbers[row] = place_one(rows + row * width_);
+            }
+        } catch (...) {
+            hashes_.resize(n_known);
+            cells_.resize(n_known * width_);
+            enter_all();
+            throw;
+        }
     }
 
   private:
+    static constexpr std::size_t kPerRow = 32;  // work, roughly, of placing a row
+
     std::int64_t place_one(const std::int32_t* cells) {
         std::uint64_t hash = 0;
         for (std::size_t j = 0; j < width_; ++j)
@@ -35,14 +54,13 @@ class RowTable {
             if (hashes_[known] == hash && std::equal(cells, cells + width_, cells_.data() + known * width_))
                 return slots_[slot];
         }
-        slots_[slot] = static_cast<std::int64_t>(hashes_.size());
-        hashes_.push_back(hash);
         cells_.insert(cells_.end(), cells, cells + width_);
-        return slots_[slot];
+        hashes_.push_back(hash);
+        return slots_[slot] = static_cast<std::int64_t>(hashes_.size()) - 1;
     }
 
-    void grow() {
-        slots_.assign(2 * slots_.size(), -1);
+    void enter_all() {
+        std::fill(slots_.begin(), slots_.end(), -1);
         for (std::size_t known = 0; known < hashes_.size(); ++known) {
             std::size_t slot = slot_of(hashes_[known]);
             while (slots_[slot] >= 0) slot = (slot + 1) & (slots_.size() - 1);

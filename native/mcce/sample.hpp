@@ -13,14 +13,15 @@
 
 #include "forest.hpp"
 #include "limits.hpp"
+#include "pulse.hpp"
 #include "random.hpp"
 
 namespace mcce {
 
 class Sampler {
 public:
-    Sampler(const ForestView& forest, const LimitsView& limits, const GuideView& guide)
-        : forest_(forest), limits_(limits), guide_(guide),
+    Sampler(const ForestView& forest, const LimitsView& limits, const GuideView& guide, Pulse& pulse)
+        : forest_(forest), limits_(limits), guide_(guide), pulse_(pulse),
           responses_(forest.responses, forest.responses + forest.n_trees),
           keys_(kRows), order_(kRows), rows_(2 * kRows), parts_(kRows + 1), leaves_(kRows) {}
 
@@ -58,6 +59,7 @@ private:
     // Rows that descend together, a power of two: long lists whose columns still fit in the cache.
     static constexpr std::size_t kRows = 4096;
     static constexpr std::size_t kLong = 32;  // rows above which a binary search is faster than a pass
+    static constexpr std::size_t kPerRow = 32;  // work, roughly, of one row in one tree
 
     struct Column {
         std::int32_t* drawn = nullptr;  // the rows' codes; null for a given column ...
@@ -90,6 +92,7 @@ private:
         std::size_t most = 0;
         for (std::size_t tree = 0; tree < forest_.n_trees; ++tree) {
             const std::int32_t response = responses_[tree];
+            pulse_.tick(kPerRow * n);
             draw(static_cast<std::int32_t>(forest_.roots[tree]), response, n);
             const Column& column = columns_[response];
             if (forest_.n_levels[response] > 0 || column.n_read <= most) continue;
@@ -295,6 +298,7 @@ private:
     ForestView forest_;
     LimitsView limits_;
     GuideView guide_;
+    Pulse& pulse_;
     std::vector<std::int32_t> responses_;
     std::vector<Column> columns_;
     std::vector<std::uint64_t> keys_;  // of the rows

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from mcce.kernels import native, reference
+from mcce.kernels.cancellation import watch
 from mcce.kernels.reference import Classes, Columns, Comparison, Growth, Guide, Limits, Person
 
 N_CODES = np.array([40, 70, 5, 2], dtype=np.int32)
@@ -114,8 +115,8 @@ def test_the_compiled_half_outlives_what_it_was_made_of():
     gc.collect()
     _ = [np.full(10_000, 2**30, dtype=np.int32) for _ in range(100)]
 
-    assert np.array_equal(bound[0].nonconformity(ROWS, LEAST), expected[0])
-    assert np.array_equal(bound[1].nearest(rows, 3), expected[1])
+    assert np.array_equal(bound[0].nonconformity(ROWS, LEAST, watch()), expected[0])
+    assert np.array_equal(bound[1].nearest(rows, 3, watch()), expected[1])
 
 
 # ---------------------------------------------------------------------------------------------

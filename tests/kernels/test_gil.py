@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from mcce.kernels import _native, native, reference
+from mcce.kernels.cancellation import watch
 from mcce.kernels.reference import Columns, Growth, Numbers, fixed_point
 
 # A thread that may run might still be woken too late for one call of a kernel, but not for so many.
@@ -53,7 +54,8 @@ def kernels():
     flags = by_set.view(np.uint8), (~by_set).view(np.uint8)
     grow = columns.narrow, n_codes, *flags, columns.sorted_rows
     inputs, no_classes = np.arange(3, dtype=np.int32), np.empty(0, np.int32)
-    limits = 5, 2, -1, -1, False
+    look = watch()
+    limits = 5, 2, -1, -1, False, look
 
     trees = [
         reference.grow_tree(
@@ -78,6 +80,7 @@ def kernels():
         "max_nodes": 10**6,
         "after_total": -1.0,
         "after": np.zeros(2, dtype=np.int32),
+        "watch": look,
     }
     points, levels = chance.random((n_rows, 3)), np.zeros(3, dtype=np.uint8)
     neighbours = native.build_neighbours(points, levels.view(bool))
@@ -86,19 +89,20 @@ def kernels():
     candidates = codes[:2].reshape(2, 1, n_rows)
     group, spreads = np.zeros(5, dtype=np.int64), np.ones(2)
     compared = candidates, [None, None], codes[:2, :5].copy(), np.zeros((2, 5)), spreads, group
-    rank = *compared, np.ones((5, n_rows), np.uint8), np.empty((0, 0)), 2, 100, 0, 1, 0.0, 9, np.inf
+    rules = 2, 100, 0, 1, 0.0, 9, np.inf, look
+    rank = *compared, np.ones((5, n_rows), np.uint8), np.empty((0, 0)), *rules
     return {
         "grow_tree": lambda: _native.grow_tree(
             *grow, inputs, units, no_classes, 0, codes[0], *limits
         ),
-        "sample": lambda: forest.bound.sample(given, keys, draws, None, None),
+        "sample": lambda: forest.bound.sample(given, keys, draws, None, None, look),
         "enumerate_rows": lambda: forest.bound.enumerate_rows(**person),
-        "gather_holdings": lambda: forest.bound.gather_holdings(missing, False),
-        "nonconformity": lambda: held.bound.nonconformity(codes, least),
-        "build_neighbours": lambda: _native.build_neighbours(points, levels),
-        "nearest": lambda: neighbours.bound.nearest(some, 5),
-        "place": lambda: _native.RowTable(rows.shape[1]).place(rows),
-        "first_of_each": lambda: _native.first_of_each(candidates),
+        "gather_holdings": lambda: forest.bound.gather_holdings(missing, False, look),
+        "nonconformity": lambda: held.bound.nonconformity(codes, least, look),
+        "build_neighbours": lambda: _native.build_neighbours(points, levels, look),
+        "nearest": lambda: neighbours.bound.nearest(some, 5, look),
+        "place": lambda: _native.RowTable(rows.shape[1]).place(rows, look),
+        "first_of_each": lambda: _native.first_of_each(candidates, look),
         "rank": lambda: _native.rank(*rank),
     }
 
@@ -115,6 +119,7 @@ def test_every_kernel_is_checked():
     methods = {
         name
         for value in vars(_native).values()
+        if value is not _native.Cancellation
         for name in (vars(value) if isinstance(value, type) else ())
         if not name.startswith("_")
     }

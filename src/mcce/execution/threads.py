@@ -1,18 +1,23 @@
 """Independent tasks in threads.
 
 Always true: results come in the order of the items and never depend on the number of threads; at
-most ``n_jobs`` results wait at a time, so memory stays flat.
+most ``n_jobs`` results wait at a time, so memory stays flat; whoever stops taking results, by an
+error or Ctrl-C, leaves nothing running.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import TypeVar
+
+from ..kernels import context_with, inner_cancellation
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+# Where waiting for a thread cannot be interrupted, Ctrl-C takes effect after so many seconds.
+WAIT = 0.1
 
 
 def map_ordered(
@@ -33,7 +38,8 @@ def map_ordered(
     Yields
     ------
     Result
-        The result for the next item. If a task raises, the error is raised here.
+        The result for the next item. If a task raises, the error is raised here. Then, and if the
+        generator is closed, the kernels of running tasks are cancelled.
 
     Examples
     --------
@@ -47,15 +53,24 @@ def map_ordered(
     if n_threads == 1:
         yield from map(task, items)
         return
+    cancellation = inner_cancellation()
     with ThreadPoolExecutor(n_threads) as pool:
         waiting: deque[Future[Result]] = deque()
         try:
             for item in items:
-                waiting.append(pool.submit(task, item))
+                waiting.append(pool.submit(context_with(cancellation).run, task, item))
                 if len(waiting) >= n_threads:
-                    yield waiting.popleft().result()
+                    yield _first(waiting)
             while waiting:
-                yield waiting.popleft().result()
+                yield _first(waiting)
         finally:
+            cancellation.cancel()
             for future in waiting:
                 future.cancel()
+
+
+def _first(waiting: deque[Future[Result]]) -> Result:
+    """The result of the first task, which leaves the queue."""
+    while not waiting[0].done():
+        wait([waiting[0]], timeout=WAIT)
+    return waiting.popleft().result()

@@ -6,6 +6,15 @@ equal it bit for bit. Arrays in, arrays out; no frames, no strings, no other par
 """
 
 from ._types import BoolArray, Codes, FloatArray, IntArray, WordArray
+from .cancellation import (
+    Cancellation,
+    CancelledError,
+    ExpiredError,
+    cancellable,
+    check_cancellation,
+    context_with,
+    inner_cancellation,
+)
 from .native import (
     Forest,
     Holdings,
@@ -54,11 +63,14 @@ __all__ = [
     "LEAF",
     "MISSING",
     "BoolArray",
+    "Cancellation",
+    "CancelledError",
     "Classes",
     "Codes",
     "Columns",
     "Comparison",
     "Enumerated",
+    "ExpiredError",
     "FloatArray",
     "Forest",
     "Growth",
@@ -74,6 +86,9 @@ __all__ = [
     "Trees",
     "WordArray",
     "build_neighbours",
+    "cancellable",
+    "check_cancellation",
+    "context_with",
     "descend",
     "differences",
     "draw_keys",
@@ -84,6 +99,7 @@ __all__ = [
     "gower_gap",
     "grow_tree",
     "hold",
+    "inner_cancellation",
     "join",
     "leaf_frequency",
     "nearest",

@@ -1,6 +1,23 @@
 import numpy as np
 from numpy.typing import NDArray
 
+class CancelledError(RuntimeError): ...
+class ExpiredError(TimeoutError): ...
+
+class Cancellation:
+    def __init__(
+        self, max_seconds: float | None = None, outer: Cancellation | None = None
+    ) -> None: ...
+    def cancel(self) -> None: ...
+    def check(self) -> None: ...
+    @property
+    def cancelled(self) -> bool: ...
+    @property
+    def expired(self) -> bool: ...
+
+class Watch:
+    def __init__(self, cancellation: Cancellation | None, signals: bool) -> None: ...
+
 class Limits:
     def __init__(
         self,
@@ -38,6 +55,7 @@ class Forest:
         draws: NDArray[np.int64],
         limits: Limits | None,
         guide: Guide | None,
+        watch: Watch,
     ) -> NDArray[np.int32]: ...
     def enumerate_rows(
         self,
@@ -51,9 +69,10 @@ class Forest:
         max_nodes: int,
         after_total: float,
         after: NDArray[np.int32],
+        watch: Watch,
     ) -> tuple[NDArray[np.int32], NDArray[np.float64], int, bool]: ...
     def gather_holdings(
-        self, missing: NDArray[np.int32], contradictions: bool
+        self, missing: NDArray[np.int32], contradictions: bool, watch: Watch
     ) -> tuple[np.ndarray, ...]: ...
 
 class Holdings:
@@ -71,7 +90,7 @@ class Holdings:
         /,
     ) -> None: ...
     def nonconformity(
-        self, codes: NDArray[np.int32], least: NDArray[np.int32]
+        self, codes: NDArray[np.int32], least: NDArray[np.int32], watch: Watch
     ) -> NDArray[np.int32]: ...
 
 class Neighbours:
@@ -88,7 +107,7 @@ class Neighbours:
         is_level: NDArray[np.uint8],
         /,
     ) -> None: ...
-    def nearest(self, rows: NDArray[np.float64], k: int) -> NDArray[np.float64]: ...
+    def nearest(self, rows: NDArray[np.float64], k: int, watch: Watch) -> NDArray[np.float64]: ...
 
 def grow_tree(
     codes: list[np.ndarray],
@@ -106,17 +125,18 @@ def grow_tree(
     max_depth: int,
     decision_column: int,
     grow_undesired: bool,
+    watch: Watch,
     /,
 ) -> tuple[np.ndarray, ...]: ...
 def build_neighbours(
-    points: NDArray[np.float64], is_level: NDArray[np.uint8], /
+    points: NDArray[np.float64], is_level: NDArray[np.uint8], watch: Watch, /
 ) -> tuple[np.ndarray, ...]: ...
 
 class RowTable:
     def __init__(self, width: int, /) -> None: ...
-    def place(self, rows: NDArray[np.int32], /) -> NDArray[np.int64]: ...
+    def place(self, rows: NDArray[np.int32], watch: Watch, /) -> NDArray[np.int64]: ...
 
-def first_of_each(codes: NDArray[np.int32], /) -> NDArray[np.uint8]: ...
+def first_of_each(codes: NDArray[np.int32], watch: Watch, /) -> NDArray[np.uint8]: ...
 def rank(
     codes: NDArray[np.int32],
     numbers: list[NDArray[np.float64] | None],
@@ -133,5 +153,6 @@ def rank(
     tolerance: float,
     max_sparsity: int,
     max_distance: float,
+    watch: Watch,
     /,
 ) -> tuple[np.ndarray, ...]: ...

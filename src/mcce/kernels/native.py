@@ -5,7 +5,8 @@ their own and release the GIL while they work, so callers may run them in thread
 
 Forests, holdings and neighbours are checked and handed over to the compiled code once, at first
 use. It copies what it indexes with, so that changing the arrays later cannot make it read beyond
-them; such changes are ignored. Pickles and copies leave the compiled half behind.
+them; such changes are ignored. Pickles and copies leave the compiled half behind. Arguments that do
+not go together raise ValueError.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import numpy as np
 from ..caching import cached_property
 from . import _native, reference
 from ._types import BoolArray, Codes, FloatArray, IntArray, WordArray
+from .cancellation import watch
 from .reference import (
     Classes,
     Columns,
@@ -97,6 +99,7 @@ def grow_tree(
         -1 if growth.max_depth is None else growth.max_depth,
         -1 if growth.decision_column is None else growth.decision_column,
         growth.grow_undesired,
+        watch(),
     )
     return Trees(np.zeros(1, dtype=np.int64), *parts)
 
@@ -114,7 +117,7 @@ def sample(
     if guide is not None:
         bound_guide = _native.Guide(np.ascontiguousarray(guide.own), guide.often)
     return forest.bound.sample(
-        np.ascontiguousarray(given), keys, draws, _bind_limits(limits), bound_guide
+        np.ascontiguousarray(given), keys, draws, _bind_limits(limits), bound_guide, watch()
     )
 
 
@@ -140,6 +143,7 @@ def enumerate_rows(
         max_nodes=max_nodes,
         after_total=total,
         after=np.ascontiguousarray(codes),
+        watch=watch(),
     )
     return Enumerated(*parts)
 
@@ -148,29 +152,30 @@ def gather_holdings(
     forest: Forest, n_codes: Codes, missing: Codes, *, contradictions: bool
 ) -> Holdings:
     """The values that every node holds; see :func:`reference.gather_holdings`."""
-    parts = forest.bound.gather_holdings(missing, contradictions)
+    parts = forest.bound.gather_holdings(missing, contradictions, watch())
     return Holdings(forest, n_codes, missing, *parts)
 
 
 def nonconformity(held: Holdings, codes: Codes, least: Codes) -> Codes:
     """Size of the largest node that lacks a row's value; see :func:`reference.nonconformity`."""
-    return held.bound.nonconformity(np.ascontiguousarray(codes), least)
+    return held.bound.nonconformity(np.ascontiguousarray(codes), least, watch())
 
 
 def build_neighbours(points: FloatArray, is_level: BoolArray) -> Neighbours:
     """Rows of shape (n_rows, n_columns), with a tree that finds the nearest of them."""
-    parts = _native.build_neighbours(np.ascontiguousarray(points), is_level.view(np.uint8))
+    points, levels = np.ascontiguousarray(points), is_level.view(np.uint8)
+    parts = _native.build_neighbours(points, levels, watch())
     return Neighbours(*[*parts, is_level])
 
 
 def nearest(neighbours: Neighbours, rows: FloatArray, k: int) -> FloatArray:
     """Distances to the k nearest; see :func:`reference.nearest`."""
-    return neighbours.bound.nearest(np.ascontiguousarray(rows), k)
+    return neighbours.bound.nearest(np.ascontiguousarray(rows), k, watch())
 
 
 def first_of_each(codes: Codes) -> BoolArray:
     """Marks the first draw of each distinct candidate; see :func:`reference.first_of_each`."""
-    return _native.first_of_each(np.ascontiguousarray(codes)).view(np.bool_)
+    return _native.first_of_each(np.ascontiguousarray(codes), watch()).view(np.bool_)
 
 
 class RowTable:
@@ -181,7 +186,7 @@ class RowTable:
 
     def place(self, rows: Codes) -> IntArray:
         """Number of each row; see :meth:`reference.RowTable.place`."""
-        return self._table.place(np.ascontiguousarray(rows))
+        return self._table.place(np.ascontiguousarray(rows), watch())
 
 
 def rank(
@@ -213,6 +218,7 @@ def rank(
         tolerance,
         np.iinfo(np.int64).max if max_sparsity is None else max_sparsity,
         np.inf if max_distance is None else max_distance,
+        watch(),
     )
     return Listing(*parts)
 
