@@ -345,7 +345,7 @@ class MCCE(Estimator):
         generator = require(fitted.generator, "density", "log_likelihood needs densities of rows")
         return generator.log_likelihood(fitted.schema.encode(X))
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: str | os.PathLike[str], *, key: bytes | None = None) -> None:
         """Write the fitted explainer, without its predictor, to a file for :func:`mcce.load`.
 
         The file holds no code, but training values by feature; whole training rows only with
@@ -355,6 +355,8 @@ class MCCE(Estimator):
         ----------
         path
             The file; one that exists is replaced.
+        key
+            A secret of at least 16 bytes, better 32, that signs the file for ``load(key=...)``.
 
         Raises
         ------
@@ -362,9 +364,7 @@ class MCCE(Estimator):
             If the explainer is not fitted, or the file or a parameter cannot be written.
         """
         fitted = self._check_ready()
-        parameters = self.get_params(deep=False)
-        del parameters["predictor"]
-        save(parameters, fitted, path)
+        save(self.get_params(deep=False), fitted, path, key)
 
     def _bind(self, more: Any, fitted: Fitted) -> Constraints:
         """The constraints of the explainer and of one call."""

@@ -19,15 +19,18 @@ def load(
     *,
     generator: Generator | None = None,
     tolerance: float = 1e-9,
+    key: bytes | None = None,
 ) -> MCCE:
     """Load a saved explainer together with the predictor it explains.
 
-    Its answers are the same as before saving.
+    Its answers are the same as before saving. Loading runs no code from the file, whoever wrote it.
+    But the checksums in a file prove nothing about its origin: an edited file with new checksums
+    and a sound structure loads, and gives other answers. Only a signature tells, see ``key``.
 
     Parameters
     ----------
     path
-        File written by :meth:`MCCE.save`. It is checked and never executed, whoever wrote it.
+        File written by :meth:`MCCE.save`.
     predictor
         The predictor that was explained. It must score the probe rows in the file as it did.
     generator
@@ -35,6 +38,9 @@ def load(
         mcce: a file holds no code.
     tolerance
         Relative difference up to which such scores are equal; raise it for float32 predictors.
+    key
+        The secret that the file was signed with; a file without that signature is refused. None
+        does not look at signatures.
 
     Returns
     -------
@@ -44,9 +50,13 @@ def load(
     Raises
     ------
     SavedFileError
-        If the file cannot be read, is damaged, or holds no explainer.
+        If the file cannot be read, is damaged, was not signed with the key, or holds no explainer.
     PredictorError
         If the predictor is not the one that the explainer was saved with.
+    ParameterError
+        If an argument cannot have its value, or the file needs a generator of yours.
+    MissingExtraError
+        If the file needs a library that is not installed.
 
     Examples
     --------
@@ -66,7 +76,7 @@ def load(
     def check(parameters: Mapping[str, Any]) -> None:
         check_parameters(MCCE(predictor, **parameters))
 
-    parameters, fitted = restore(path, predictor, tolerance, check, generator)
+    parameters, fitted = restore(path, predictor, tolerance, check, generator, key)
     explainer = MCCE(predictor, **parameters)
     explainer.fitted_ = replace(fitted, parameters=learned_parameters(explainer))
     return explainer

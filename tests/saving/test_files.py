@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 import mcce
 from mcce import MCCE, McceError, ParameterError, SavedFileError, TreeChain
 from mcce.saving import archive
+from mcce.saving.container import lay_out
 from saved import answers, assert_same_answers
 
 GOLDEN = Path(__file__).parents[1] / "data" / "saved_v1.mcce"
@@ -116,7 +117,7 @@ def check(train, explainer, folder):
 
 
 @pytest.mark.slow
-def test_any_single_byte_that_changes_is_noticed_or_does_not_matter(folder, check):
+def test_any_single_byte_that_changes_is_noticed(folder, check):
     data = (folder / "whole.mcce").read_bytes()
     n_loaded = 0
 
@@ -126,8 +127,7 @@ def test_any_single_byte_that_changes_is_noticed_or_does_not_matter(folder, chec
         changed[position] ^= 1 << (position % 8)
         n_loaded += check(bytes(changed))
 
-    # What does not matter is dates and attributes in the directory of the zip.
-    assert n_loaded < len(data) / step / 10
+    assert not n_loaded
 
 
 @given(st.data())
@@ -178,7 +178,10 @@ def test_a_path_that_is_no_name_is_a_clear_error(explainer, path):
         mcce.load(path, scores)
 
 
-def zip_of(members: dict[str, bytes], compression: int = zipfile.ZIP_STORED) -> bytes:
+def zip_of(members: dict[str, bytes], compression: int | None = None) -> bytes:
+    """A zip laid out as ours are, or by another program."""
+    if compression is None:
+        return b"".join(lay_out(members))
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w", compression) as file:
         for name, data in members.items():
@@ -197,12 +200,13 @@ def members_of(path: Path) -> dict[str, bytes]:
         (b"", "the file is empty"),
         (pickle.dumps({"a": 1}), "it is no saved explainer"),
         (b"PK", "it is no saved explainer"),
-        (b"PK\x03\x04 and nothing else", "not a zip file"),
+        (b"PK\x03\x04 and nothing else", "it was cut short"),
         (zip_of({"a.txt": b"hello"}), "it is a zip file, but no saved explainer"),
-        (zip_of({"manifest.json": b"[]"}), "does not say 'mcce explainer'"),
-        (zip_of({"manifest.json": b'{"format": NaN}'}), "NaN is not JSON"),
-        (zip_of({"manifest.json": b"[" * 10**6}), "RecursionError"),
-        (zip_of({"manifest.json": b" " * (2**26 + 1)}), "larger than 67108864 bytes"),
+        (zip_of({"manifest.json": b"{}"}), "does not say 'mcce explainer'"),
+        (zip_of({"manifest.json": b"[]"}), "manifest.json holds no JSON object"),
+        (zip_of({"manifest.json": b'{"format": NaN}'}), "manifest.json holds no JSON object"),
+        (zip_of({"manifest.json": b"[" * 10**6}), "nested too deeply"),
+        (zip_of({"manifest.json": b" " * (2**26 + 1)}), "is missing or too large"),
         (zip_of({"manifest.json": b" " * 10**6}, zipfile.ZIP_DEFLATED), "compressed"),
     ],
 )
@@ -220,7 +224,7 @@ def test_a_file_from_the_future_says_so(folder, tmp_path):
     path = tmp_path / "future.mcce"
     path.write_bytes(zip_of(members | {"manifest.json": json.dumps(manifest).encode()}))
 
-    with pytest.raises(SavedFileError, match=r"version 4, .* reads versions up to 3; update"):
+    with pytest.raises(SavedFileError, match=r"version 5, .* reads versions up to 4; update"):
         mcce.load(path, scores)
 
 
@@ -228,8 +232,8 @@ def test_a_file_from_the_future_says_so(folder, tmp_path):
     ("change", "why"),
     [
         (lambda m: {"explainer.json": m["explainer.json"].replace(b'"seed": 1', b'"seed": 2')},
-         "explainer.json is damaged or was edited"),
-        (lambda m: {"model/trees/cut.npy": m["model/trees/left.npy"]}, "cut.npy is damaged"),
+         "'explainer.json' is damaged or was edited"),
+        (lambda m: {"model/trees/cut.npy": m["model/trees/left.npy"]}, "cut.npy' is damaged"),
         (lambda m: {"stranger.npy": b""}, r"lacks or adds members: \['stranger.npy'\]"),
     ],
 )  # fmt: skip
@@ -359,5 +363,5 @@ def test_an_array_that_claims_more_than_it_has_is_refused(folder, tmp_path):
     claim = {"descr": "<i4", "fortran_order": False, "shape": (10**12,)}
     np.lib.format.write_array_header_1_0(header, claim)
 
-    with pytest.raises(ValueError, match="claims dtype int32 and shape"):
-        archive._array(header.getvalue() + b"1234")
+    with pytest.raises(SavedFileError, match="claims dtype int32 and shape"):
+        archive._array(memoryview(header.getvalue() + b"1234"))

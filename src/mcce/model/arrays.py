@@ -1,23 +1,51 @@
 """Trees as arrays, and the checks that make arrays from an unknown file safe.
 
-The compiled kernels do not check indices while they descend. Trees from a file are accepted only if
-every descent with the desired decision ends at a leaf with values, every level that can occur has
-its bit, and every value is a code of its feature.
+The compiled kernels do not check indices while they descend. So trees from a file are accepted only
+if they could have been grown: nodes in preorder; splits on columns that are known when the tree is
+used, at a code or set of levels of that column; leaves that share out the values, which are codes
+of the tree's response. Every chain says for itself which columns its trees may split on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import fields
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 
-from ..kernels import LEAF, BoolArray, IntArray, Trees
+from ..errors import SavedFileError
+from ..kernels import LEAF, IntArray, Trees
 from ..tables.schema import Schema
+from .visit_order import check_order
 
 DTYPES = {"roots": np.int64, "start": np.int64, "sets": np.uint64}
 WORD_BITS = 64
+
+
+@dataclass(frozen=True)
+class ChainRules:
+    """What the trees of a chain may hold.
+
+    Parameters
+    ----------
+    schema
+        The columns of the training rows; the decision, if it is an input, stands after them.
+    responses : (n_trees,)
+        Positions of the features that the trees predict.
+    order : (n_mutable,)
+        The visit order: a tree may split on immutable features, and on those before its response.
+    decision
+        Whether trees may split on the decision.
+    undesired
+        Whether branches that only an undesired decision reaches were grown.
+    """
+
+    schema: Schema
+    responses: IntArray
+    order: IntArray
+    decision: bool = False
+    undesired: bool = True
 
 
 def pack_trees(trees: Trees) -> dict[str, Any]:
@@ -25,103 +53,132 @@ def pack_trees(trees: Trees) -> dict[str, Any]:
     return {field.name: getattr(trees, field.name) for field in fields(Trees)}
 
 
-def unpack_order(plain: Mapping[str, Any], schema: Schema) -> IntArray:
-    """The visit order of a chain, checked."""
-    order = vector(plain["visit_order"], np.int64)
+def unpack_order(values: Any, parameter: Any, schema: Schema) -> IntArray:
+    """The visit order of a chain, checked against its parameter ``visit_order``."""
+    order = vector(values, np.int64)
     if not np.array_equal(np.sort(order), schema.mutable):
-        raise ValueError("the visit order does not name every mutable feature once")
+        raise SavedFileError("the visit order does not name every mutable feature once")
+    check_order(parameter, order, schema)
     return order
 
 
-def unpack_trees(plain: Mapping[str, Any], order: IntArray, schema: Schema) -> Trees:
-    """Trees that give the features at these positions, checked."""
-    arrays = {
-        field.name: vector(plain[field.name], DTYPES.get(field.name, np.int32))
-        for field in fields(Trees)
-    }
-    trees = Trees(**arrays)
-    if not _is_sound(trees, order, schema):
-        raise ValueError("the trees are not whole")
+def unpack_trees(plain: Any, rules: ChainRules) -> Trees:
+    """Trees of a chain with these rules; raises SavedFileError for any others."""
+    names = [field.name for field in fields(Trees)]
+    if not isinstance(plain, Mapping) or set(plain) != set(names):
+        raise SavedFileError("the arrays of the trees are not those that a chain has")
+    trees = Trees(**{name: vector(plain[name], DTYPES.get(name, np.int32)) for name in names})
+    for sound, why in _CHECKS:
+        if not sound(trees, rules):
+            raise SavedFileError(f"the trees are not whole: {why}")
     return trees
 
 
 def vector(values: Any, dtype: type[np.generic]) -> np.ndarray:
     """One array of this dtype."""
     if not isinstance(values, np.ndarray) or values.ndim != 1 or values.dtype != dtype:
-        raise ValueError("the arrays of the trees have other dtypes or shapes")
+        raise SavedFileError("the arrays of the trees have other dtypes or shapes")
     return values
 
 
-def _is_sound(trees: Trees, order: IntArray, schema: Schema) -> bool:
-    """Whether the trees could have been grown on rows of this schema."""
-    n_nodes, roots = trees.feature.size, trees.roots
+def tree_sizes(trees: Trees) -> IntArray:
+    """Number of values in the leaves of each tree."""
+    return np.add.reduceat(trees.count.astype(np.int64), trees.roots)
+
+
+def _is_preorder(trees: Trees, rules: ChainRules) -> bool:
+    """Nodes stand in preorder; so which of them are leaves decides roots and children."""
+    n_nodes, inner = trees.feature.size, trees.feature != LEAF
     by_node = (trees.cut, trees.left, trees.right, trees.start, trees.count)
-    if any(array.size != n_nodes for array in by_node) or roots.size != order.size:
+    if not n_nodes or any(array.size != n_nodes for array in by_node):
         return False
-    if not n_nodes or roots[0] != 0 or (np.diff(roots) <= 0).any() or roots[-1] >= n_nodes:
+    # The open branches after each node: a split opens one more, a leaf closes one.
+    n_open = np.cumsum(np.where(inner, 1, -1))
+    least = np.minimum(np.minimum.accumulate(n_open), 0)
+    ends = np.flatnonzero(np.diff(least, prepend=0) < 0)
+    roots = np.concatenate([[0], ends[:-1] + 1])
+    if ends.size != rules.responses.size or ends[-1] != n_nodes - 1:
         return False
-    tree = np.searchsorted(roots, np.arange(n_nodes), side="right") - 1
-    inner = trees.feature != LEAF
+    node = np.arange(n_nodes)
+    # The right child follows the node that closes the branch on the left.
+    by_level = np.sort((n_open + n_nodes) * n_nodes + node)
+    left_branch = (n_open[inner] - 1 + n_nodes) * n_nodes + node[inner]
+    closes = by_level[np.searchsorted(by_level, left_branch)] % n_nodes
     return (
-        _is_preorder(trees, tree, inner)
-        and _splits_on_known(trees, tree, inner, order, schema)
-        and _has_all_bits(trees, inner, schema)
-        and _leaves_are_whole(trees, tree, ~inner, order, schema)
+        np.array_equal(trees.roots, roots)
+        and np.array_equal(trees.left, np.where(inner, node + 1, 0))
+        and np.array_equal(trees.right[inner], closes + 1)
+        and not trees.right[~inner].any()
     )
 
 
-def _is_preorder(trees: Trees, tree: IntArray, inner: BoolArray) -> bool:
-    """Every node but the roots is the child of one before it, in the same tree."""
-    node = np.flatnonzero(inner)
-    left, right = trees.left[inner].astype(np.int64), trees.right[inner].astype(np.int64)
-    children = np.sort(np.concatenate([left, right]))
-    others = np.setdiff1d(np.arange(inner.size), trees.roots)
-    if (left != node + 1).any() or (right <= left).any() or not np.array_equal(children, others):
-        return False
-    return bool((tree[left] == tree[node]).all() and (tree[right] == tree[node]).all())
-
-
-def _splits_on_known(
-    trees: Trees, tree: IntArray, inner: BoolArray, order: IntArray, schema: Schema
-) -> bool:
-    """Nodes split on immutable features, the decision or what an earlier tree has drawn."""
-    n_features = len(schema.features)
+def _splits_on_known(trees: Trees, rules: ChainRules) -> bool:
+    """Nodes split on immutable features, what an earlier tree has drawn, or the decision."""
+    n_features, inner = len(rules.schema.features), trees.feature != LEAF
+    never = rules.order.size + 1
     known_from = np.zeros(n_features + 1, dtype=np.int64)
-    known_from[order] = np.arange(order.size) + 1
+    known_from[rules.order] = np.arange(rules.order.size) + 1
+    known_from[n_features] = 0 if rules.decision else never
     split_on = trees.feature[inner]
     if (split_on < 0).any() or (split_on > n_features).any():
         return False
-    return bool((known_from[split_on] <= tree[inner]).all())
+    place = known_from[rules.responses] - 1
+    return bool((known_from[split_on] <= place[_tree_of(trees)[inner]]).all())
 
 
-def _has_all_bits(trees: Trees, inner: BoolArray, schema: Schema) -> bool:
-    """Sets of levels have a bit for each, and one for those never seen."""
-    features = schema.features
-    n_words = np.array(
-        [f.n_codes // WORD_BITS + 1 if f.kind == "categorical" else 0 for f in features] + [0]
+def _cuts_within(trees: Trees, rules: ChainRules) -> bool:
+    """Cuts leave codes on both sides; sets have a bit for each level, and one for unseen ones."""
+    features, inner = rules.schema.features, trees.feature != LEAF
+    split_on, cut = trees.feature[inner], trees.cut[inner].astype(np.int64)
+    n_codes = np.array([feature.n_codes for feature in features] + [2])
+    by_set = np.array([feature.kind == "categorical" for feature in features] + [False])
+    n_words = np.where(by_set, n_codes // WORD_BITS + 1, 0)[split_on]
+    offset = np.cumsum(n_words) - n_words
+    return bool(
+        not trees.cut[~inner].any()
+        and np.where(by_set[split_on], cut == offset, cut < n_codes[split_on] - 1).all()
+        and (cut >= 0).all()
+        and n_words.sum() == trees.sets.size
     )
-    needed = n_words[trees.feature[inner]]
-    by_set = needed > 0
-    offset = trees.cut[inner][by_set].astype(np.int64)
-    return bool((offset >= 0).all() and (offset + needed[by_set] <= trees.sets.size).all())
 
 
-def _leaves_are_whole(
-    trees: Trees, tree: IntArray, leaf: BoolArray, order: IntArray, schema: Schema
-) -> bool:
+def _leaves_are_whole(trees: Trees, rules: ChainRules) -> bool:
     """Leaves share out the values, which are codes of their feature in ascending order."""
+    leaf = trees.feature == LEAF
+    if trees.start[~leaf].any() or trees.count[~leaf].any():
+        return False
     count, start = trees.count[leaf].astype(np.int64), trees.start[leaf]
     if (count < 0).any() or int(count.sum()) != trees.values.size:
         return False
     if not np.array_equal(start, np.cumsum(count) - count):
         return False
-    # A branch may be empty only where an undesired decision leads: left of a split by decision.
-    parent = np.flatnonzero(leaf)[count == 0] - 1
-    empty_allowed = (trees.feature[parent] == len(schema.features)) & (trees.cut[parent] == 0)
-    if (parent < 0).any() or not empty_allowed.all():
-        return False
-    n_codes = np.array([schema.features[position].n_codes for position in order])
-    most = np.repeat(n_codes[tree[leaf]], count)
+    features = rules.schema.features
+    n_codes = np.array([features[position].n_codes for position in rules.responses])
+    most = np.repeat(n_codes[_tree_of(trees)[leaf]], count)
     falls = np.flatnonzero(np.diff(trees.values) < 0) + 1
     in_range = (trees.values >= 0) & (trees.values < most)
     return bool(in_range.all() and np.isin(falls, start).all())
+
+
+def _branches_were_grown(trees: Trees, rules: ChainRules) -> bool:
+    """A leaf is empty only where an undesired decision leads: left of a split by decision."""
+    empty = np.flatnonzero((trees.feature == LEAF) & (trees.count == 0))
+    if not empty.size:
+        return True
+    by_decision = trees.feature[empty - 1] == len(rules.schema.features)
+    return bool(not rules.undesired and (empty > 0).all() and by_decision.all())
+
+
+def _tree_of(trees: Trees) -> IntArray:
+    """Number of the tree that each node belongs to."""
+    node = np.arange(trees.feature.size)
+    return np.searchsorted(trees.roots, node, side="right") - 1
+
+
+_CHECKS: tuple[tuple[Callable[[Trees, ChainRules], bool], str], ...] = (
+    (_is_preorder, "their nodes do not follow each other"),
+    (_splits_on_known, "one splits on a column that it cannot know"),
+    (_cuts_within, "one is cut at a value that its column does not have"),
+    (_leaves_are_whole, "leaves hold values that their column does not have, or lack some"),
+    (_branches_were_grown, "a leaf holds nothing"),
+)

@@ -48,7 +48,7 @@ from ..kernels import (
 )
 from ..protocols import Capabilities
 from ..tables.schema import EncodedRows, Schema
-from .arrays import pack_trees, unpack_order, unpack_trees
+from .arrays import ChainRules, pack_trees, unpack_order, unpack_trees
 from .visit_order import visit_order
 
 
@@ -124,12 +124,8 @@ class TreeChain(BaseEstimator):
         ----------
         rows, decision
             As for :meth:`mcce.protocols.Generator.fit`.
-        seed
-            Ignored: growing trees needs no randomness.
-        n_jobs
-            Threads, one tree each.
-        verbose
-            Whether to show a progress bar.
+        seed, n_jobs, verbose
+            Ignored, threads for one tree each, and whether to show a progress bar.
 
         Returns
         -------
@@ -171,7 +167,7 @@ class TreeChain(BaseEstimator):
         return {"visit_order": self.visit_order_, "trees": pack_trees(self.trees_)}
 
     def from_arrays(self, arrays: Mapping[str, Any], schema: Schema) -> Self:
-        """Take what :meth:`to_arrays` gave, checked; raises ValueError for broken trees.
+        """Take what :meth:`to_arrays` gave, checked; raises SavedFileError for anything else.
 
         Parameters
         ----------
@@ -183,8 +179,12 @@ class TreeChain(BaseEstimator):
         TreeChain
             Itself, as if fitted.
         """
-        order = unpack_order(arrays, schema)
-        return self._keep(schema, order, unpack_trees(arrays["trees"], order, schema))
+        self._growth(len(schema.features))
+        order = unpack_order(arrays["visit_order"], self.visit_order, schema)
+        rules = ChainRules(
+            schema, order, order, self.condition_on_decision, False in self.decisions
+        )
+        return self._keep(schema, order, unpack_trees(arrays["trees"], rules))
 
     def _keep(self, schema: Schema, order: IntArray, trees: Trees) -> Self:
         """Take trees that were grown on rows of this schema, one per feature in this order."""
@@ -281,8 +281,8 @@ class TreeChain(BaseEstimator):
         Draws
             Codes of shape (n_mutable, n_groups, n_draws).
         """
-        desired = np.ones(given.shape[1], dtype=bool)
-        inputs = _with_decision(given, desired if decision is None else decision)
+        is_desired = np.ones(given.shape[1], dtype=bool) if decision is None else decision
+        inputs = _with_decision(given, is_desired)
         return Draws(sample(self.forest_, inputs, keys, draws, limits, guide))
 
     def enumerate_rows(

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import ParameterError
+from ..errors import ParameterError, SavedFileError
 from ..kernels import BoolArray, FloatArray, IntArray
 from ..tables.schema import EncodedRows, Schema
 
@@ -39,6 +39,26 @@ def visit_order(
     if isinstance(order, str) and order == "correlation":
         return _by_association(rows, decision)
     return _by_name(order, schema)
+
+
+def check_order(order: str | Sequence[Hashable], saved: IntArray, schema: Schema) -> None:
+    """Raise unless positions in a saved file could come from this parameter.
+
+    Parameters
+    ----------
+    order
+        As for :func:`visit_order`.
+    saved
+        Positions of all mutable features, each once.
+    schema
+        The columns of the training rows.
+    """
+    if isinstance(order, str) and order == "correlation":
+        return
+    by_data = isinstance(order, str) and order == "data"
+    expected = schema.mutable if by_data else _by_name(order, schema)
+    if not np.array_equal(saved, expected):
+        raise SavedFileError("the visit order is not that of the generator")
 
 
 def _by_name(names: Any, schema: Schema) -> IntArray:

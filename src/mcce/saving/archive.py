@@ -1,24 +1,25 @@
 """The file: a zip of a manifest, one JSON text and NumPy arrays.
 
-A document goes in and comes out: dicts and lists of JSON values, in which arrays may stand. Members
-are stored as they are: the same document gives the same bytes on every machine, and no file can
-claim more than it has. Open it with any zip program; the arrays are ``.npy`` files.
+A document goes in and comes out: dicts and lists of JSON values, in which arrays may stand. Open a
+file with any zip program; the arrays are ``.npy`` files. A file may be signed with a key.
 
-Always true: a file is written whole or not at all; what is read has the SHA-256 that the manifest
-lists; nothing in a file is ever executed.
+Always true: the same document gives the same bytes, and no other bytes are read; a file is written
+whole or not at all; what is read has the SHA-256 that the manifest lists, and the manifest the
+signature that the key gives; nothing in a file is ever executed.
 """
 
 from __future__ import annotations
 
 import hashlib
+import hmac
 import io
 import json
 import math
 import os
+import re
 import secrets
 import stat
-import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
@@ -26,68 +27,95 @@ from typing import Any, NoReturn
 import numpy as np
 import pandas as pd
 
-from ..errors import McceError, MissingExtraError, ParameterError, SavedFileError
+from ..errors import McceError, MissingExtraError, ParameterError, SavedFileError, shorten
 from ..version import __version__
+from .container import MOST_MEMBERS, check_layout, lay_out, take_apart
 
 FORMAT = "mcce explainer"
-FORMAT_VERSION = 3
-MANIFEST, DOCUMENT = "manifest.json", "explainer.json"
+FORMAT_VERSION = 4
+MANIFEST, DOCUMENT, SIGNATURE = "manifest.json", "explainer.json", "signature.txt"
 MOST_MANIFEST_BYTES = 2**26
+# Bounds that no document of ours comes near.
+MOST_DEPTH, MOST_DIGITS, MOST_NAME = 100, 20, 2**15
+LEAST_KEY = 16
 ARRAY = "array"
 # Object arrays, which only pickle could read, are not among them.
 ARRAY_KINDS = "biufmM"
+HEADER = re.compile(
+    rb"\{'descr': '([<|][biufmM]\d{1,2}(?:\[\w{1,8}\])?)', 'fortran_order': False, "
+    rb"'shape': \(((?:\d{1,18}, ?)*(?:\d{1,18})?)\), \} *\n"
+)
 
 
-def write(path: str | os.PathLike[str], document: Mapping[str, Any]) -> None:
-    """Put a document into a file, in place of what was there."""
+def write(
+    path: str | os.PathLike[str], document: Mapping[str, Any], key: bytes | None = None
+) -> None:
+    """Put a document into a file, in place of what was there; sign it if there is a key."""
     target = _checked(path)
+    check_key(key)
     arrays: dict[str, np.ndarray] = {}
-    plain = {key: _take_out(value, key, arrays) for key, value in document.items()}
+    plain = {name: _take_out(value, name, arrays) for name, value in document.items()}
+    _check_writable(plain, arrays)
     members = {DOCUMENT: _json(plain)} | {name: _npy(array) for name, array in arrays.items()}
-    written_by = {"mcce": __version__, "numpy": np.__version__, "pandas": pd.__version__}
-    manifest = {
-        "format": FORMAT,
-        "version": FORMAT_VERSION,
-        "written_by": written_by,
-        "members": {
-            name: {"size": len(data), "sha256": hashlib.sha256(data).hexdigest()}
-            for name, data in members.items()
-        },
-    }
+    manifest = _json(_manifest(members))
+    signature = {} if key is None else {SIGNATURE: _signature(manifest, key)}
     with _os_errors_as(f"Cannot save to {str(target)!r}"):
-        _replace(Path(os.path.realpath(target)), {MANIFEST: _json(manifest)} | members)
+        pieces = lay_out({MANIFEST: manifest} | signature | members)
+        _replace(Path(os.path.realpath(target)), pieces)
 
 
-def read(path: str | os.PathLike[str]) -> dict[str, Any]:
+def read(path: str | os.PathLike[str], key: bytes | None = None) -> dict[str, Any]:
     """The document in a file, after every byte of it was checked."""
     source = _checked(path)
+    check_key(key)
     with _os_errors_as(f"Cannot load {str(source)!r}"):
         _check_regular(source.stat())
         stream = source.open("rb")
     with stream, refused(source):
-        members = _members(stream)
-        arrays = {name: _array(data) for name, data in members.items() if name.endswith(".npy")}
-        document: dict[str, Any] = _put_in(_parse(members[DOCUMENT]), arrays)
+        members = _members(memoryview(stream.read()), key)
+        plain = _parse(members.pop(DOCUMENT), DOCUMENT)
+        arrays = {name: _array(data) for name, data in members.items()}
+        document: dict[str, Any] = _put_in(plain, "", arrays)
+        if arrays:
+            raise SavedFileError(f"nothing refers to {shorten(sorted(arrays))}")
         return document
 
 
+def check_key(key: Any) -> None:
+    """Raise unless a key can sign files; says nothing about its contents."""
+    if key is None or (type(key) is bytes and len(key) >= LEAST_KEY):
+        return
+    came = f"{len(key)} bytes" if type(key) is bytes else f"a {type(key).__name__}"
+    raise ParameterError(
+        f"key must be None or a secret of at least {LEAST_KEY} bytes, got {came}. Make one with "
+        "secrets.token_bytes(32), and keep it where the file is not."
+    )
+
+
 @contextmanager
-def refused(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Turn any error inside into a SavedFileError about this file."""
+def refused(path: str | os.PathLike[str], part: str = "it") -> Iterator[None]:
+    """Turn any error inside, while reading a part, into a SavedFileError about this file.
+
+    Errors of other libraries are named, not quoted: they may hold cells.
+    """
     try:
         yield
+    except MissingExtraError:
+        raise
     except ImportError as error:
         raise MissingExtraError(
             f"{os.fspath(path)!r} has columns that are stored by a library which is not installed "
-            f'({error}). Try pip install "mcce[parquet]".'
+            f'({shorten(error)}). Try pip install "mcce[parquet]".'
         ) from error
     # An unknown file can be wrong in more ways than anybody could list.
     except Exception as error:
-        why = str(error) if isinstance(error, (McceError, ValueError)) else repr(error)
+        why = f"{part} cannot be read ({type(error).__name__})"
+        if isinstance(error, McceError):
+            why = shorten(error, 400)
         raise SavedFileError(
-            f"Cannot load {os.fspath(path)!r}: {why.rstrip('.')}. "
+            f"Cannot load {shorten(os.fspath(path), 500)}: {why.rstrip('.')}. "
             "Take another copy of the file, or fit and save the explainer again."
-        ) from error
+        ) from None
 
 
 def _checked(path: Any) -> Path:
@@ -123,23 +151,85 @@ def _take_out(value: Any, name: str, arrays: dict[str, np.ndarray]) -> Any:
     return value
 
 
-def _put_in(value: Any, arrays: Mapping[str, np.ndarray]) -> Any:
+def _put_in(value: Any, name: str, arrays: dict[str, np.ndarray]) -> Any:
+    """The value with its arrays, each of which is taken once, from the name of its place."""
     if isinstance(value, dict):
         if value.keys() == {ARRAY}:
-            return arrays[value[ARRAY]]
-        return {key: _put_in(inner, arrays) for key, inner in value.items()}
-    return [_put_in(inner, arrays) for inner in value] if isinstance(value, list) else value
+            if value[ARRAY] != f"{name}.npy" or value[ARRAY] not in arrays:
+                raise SavedFileError(f"the array {shorten(name)} is missing, or at another place")
+            return arrays.pop(value[ARRAY])
+        within = f"{name}/" if name else ""
+        return {key: _put_in(inner, f"{within}{key}", arrays) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_put_in(inner, f"{name}/{place}", arrays) for place, inner in enumerate(value)]
+    return value
+
+
+def _check_writable(plain: Any, arrays: Mapping[str, np.ndarray]) -> None:
+    """Raise for a document that could not be read again."""
+    if len(arrays) > MOST_MEMBERS - 3:
+        raise SavedFileError(
+            f"Cannot save {len(arrays)} arrays: a file holds at most {MOST_MEMBERS - 3}. "
+            "Nothing was written."
+        )
+    if _depth(plain) > MOST_DEPTH or any(len(name) > MOST_NAME for name in arrays):
+        raise SavedFileError(
+            f"Cannot save values nested deeper than {MOST_DEPTH} lists, or names longer than "
+            f"{MOST_NAME} letters. Nothing was written."
+        )
+
+
+def _depth(value: Any) -> int:
+    """How deep lists and dicts are nested, without recursion."""
+    depth, level = 0, [value]
+    while level and depth <= MOST_DEPTH:
+        depth += 1
+        inner: list[Any] = []
+        for part in level:
+            inner += part.values() if isinstance(part, dict) else part
+        level = [part for part in inner if isinstance(part, (dict, list))]
+    return depth
 
 
 def _json(value: Any) -> bytes:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, indent=1).encode() + b"\n"
+    try:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False, indent=1).encode() + b"\n"
+    except UnicodeEncodeError:
+        raise SavedFileError(
+            "Cannot save a name with half a surrogate pair, which UTF-8 cannot encode. Rename "
+            "what a generator of your own returns by to_arrays. Nothing was written."
+        ) from None
 
 
-def _parse(data: bytes) -> Any:
-    def refuse(constant: str) -> NoReturn:
-        raise ValueError(f"{constant} is not JSON")
+def _load_json(data: memoryview, name: str) -> Any:
+    """The value of a JSON text, of bounded depth and without long integers."""
+    try:
+        value = json.loads(bytes(data).decode(), parse_int=_read_int, parse_constant=_refuse)
+    except (ValueError, RecursionError):
+        value = None
+    if not isinstance(value, dict) or _depth(value) > MOST_DEPTH:
+        raise SavedFileError(f"{name} holds no JSON object, or one nested too deeply")
+    return value
 
-    return json.loads(data.decode(), parse_constant=refuse)
+
+def _read_int(digits: str) -> int:
+    return int(digits) if len(digits) <= MOST_DIGITS else _refuse(digits)
+
+
+def _refuse(text: str) -> NoReturn:
+    raise ValueError
+
+
+def _parse(data: memoryview, name: str) -> Any:
+    """The value of a JSON text, which must be written as ours are: no key twice, no escapes."""
+    value = _load_json(data, name)
+    try:
+        same = _json(value) == data
+    except ValueError:
+        same = False
+    if not same:
+        raise SavedFileError(f"{name} is not written as mcce writes it")
+    return value
 
 
 def _npy(array: np.ndarray) -> bytes:
@@ -149,37 +239,52 @@ def _npy(array: np.ndarray) -> bytes:
     return stream.getvalue()
 
 
-def _array(data: bytes) -> np.ndarray:
+def _array(data: memoryview) -> np.ndarray:
     """The array of a ``.npy`` file, whose header must claim exactly the bytes that follow."""
-    stream = io.BytesIO(data)
-    if np.lib.format.read_magic(stream) != (1, 0):
-        raise ValueError("an array has a header of another version")
-    shape, by_column, dtype = np.lib.format.read_array_header_1_0(stream)
-    body = data[stream.tell() :]
-    plain = dtype.kind in ARRAY_KINDS and not dtype.hasobject and not by_column
-    if not plain or math.prod(shape) * dtype.itemsize != len(body):
-        raise ValueError(
+    start = 10 + int.from_bytes(data[8:10], "little")
+    header = HEADER.fullmatch(data[10:start]) if start <= 512 else None
+    if bytes(data[:8]) != b"\x93NUMPY\1\0" or header is None:
+        raise SavedFileError("an array has no header of ours")
+    dtype = np.dtype(header[1].decode())
+    shape = tuple(int(size) for size in header[2].decode().split(",") if size.strip())
+    body = data[start:]
+    if math.prod(shape) * dtype.itemsize != len(body):
+        raise SavedFileError(
             f"an array claims dtype {dtype} and shape {shape}, but its data have another size"
         )
-    if dtype.kind == "b":
-        # Another byte than 0 and 1 in a boolean array may do anything.
-        return (np.frombuffer(body, np.uint8) != 0).reshape(shape)
+    # Another byte than 0 and 1 in a boolean array may do anything.
+    if dtype.kind == "b" and (np.frombuffer(body, np.uint8) > 1).any():
+        raise SavedFileError("an array of booleans holds something else")
     return np.frombuffer(body, dtype).reshape(shape).astype(dtype.newbyteorder("="))
 
 
-def _replace(target: Path, members: Mapping[str, bytes]) -> None:
+def _manifest(members: Mapping[str, bytes]) -> dict[str, Any]:
+    """What a file says about itself, and the checksums of its members."""
+    return {
+        "format": FORMAT,
+        "version": FORMAT_VERSION,
+        "written_by": {"mcce": __version__, "numpy": np.__version__, "pandas": pd.__version__},
+        "members": {name: _checksum(data) for name, data in members.items()},
+    }
+
+
+def _checksum(data: bytes | memoryview) -> dict[str, Any]:
+    return {"size": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+
+
+def _signature(manifest: bytes | memoryview, key: bytes) -> bytes:
+    """The signature of a manifest, and so of all that it lists."""
+    return hmac.new(key, manifest, "sha256").hexdigest().encode() + b"\n"
+
+
+def _replace(target: Path, pieces: Iterable[bytes | memoryview]) -> None:
     """Write beside the file and then take its place, so that there is always a whole one."""
     if target.exists():
         _check_regular(target.stat())
     draft = target.with_name(f".mcce-{secrets.token_hex(8)}")
     try:
         with draft.open("xb") as stream:
-            with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive:
-                for name, data in members.items():
-                    # Fixed metadata, so that equal documents give equal bytes.
-                    info = zipfile.ZipInfo(name, date_time=(1980, 1, 1, 0, 0, 0))
-                    info.create_system, info.external_attr = 3, 0o644 << 16
-                    archive.writestr(info, data)
+            stream.writelines(pieces)
             stream.flush()
             os.fsync(stream.fileno())
         draft.replace(target)
@@ -187,54 +292,54 @@ def _replace(target: Path, members: Mapping[str, bytes]) -> None:
         draft.unlink(missing_ok=True)
 
 
-def _members(stream: io.BufferedReader) -> dict[str, bytes]:
-    """Every member but the manifest, checked against it."""
-    size = os.fstat(stream.fileno()).st_size
-    if stream.read(4) != b"PK\x03\x04":
-        raise ValueError("the file is empty" if not size else "it is no saved explainer")
-    with zipfile.ZipFile(stream) as archive:
-        sizes = _sizes(archive, size)
-        listed = _listed(_parse(archive.read(MANIFEST)))
-        if sizes.keys() != listed.keys():
-            raise ValueError(f"it lacks or adds members: {sorted(sizes.keys() ^ listed.keys())!r}")
-        members = {name: archive.read(name) for name in listed}
+def _members(data: memoryview, key: bytes | None) -> dict[str, memoryview]:
+    """Every member but the manifest and the signature, checked against them."""
+    if bytes(data[:4]) != b"PK\3\4":
+        raise SavedFileError("it is no saved explainer" if len(data) else "the file is empty")
+    members = take_apart(data)
+    if MANIFEST not in members or len(members[MANIFEST]) > MOST_MANIFEST_BYTES:
+        raise SavedFileError(
+            f"it is a zip file, but no saved explainer: {MANIFEST} is missing or too large"
+        )
+    in_order, manifest = dict(members), members.pop(MANIFEST)
+    signature = members.pop(SIGNATURE, None)
+    if key is not None:
+        _check_signature(manifest, signature, key)
+    listed = _listed(_load_json(manifest, MANIFEST))
+    check_layout(data, in_order)
+    if members.keys() != listed.keys():
+        raise SavedFileError(
+            f"it lacks or adds members: {shorten(sorted(members.keys() ^ listed.keys()))}"
+        )
     for name, entry in listed.items():
-        digest = hashlib.sha256(members[name]).hexdigest()
-        if entry != {"size": len(members[name]), "sha256": digest}:
-            raise ValueError(f"{name} is damaged or was edited: its checksum is not {entry!r}")
+        if entry != _checksum(members[name]):
+            raise SavedFileError(f"{shorten(name)} is damaged or was edited: its checksum differs")
+    _parse(manifest, MANIFEST)
+    if signature is not None and not re.fullmatch(rb"[0-9a-f]{64}\n", signature):
+        raise SavedFileError(f"{SIGNATURE} holds no signature")
     return members
 
 
-def _sizes(archive: zipfile.ZipFile, file_size: int) -> dict[str, int]:
-    """Bytes of each member but the manifest; together no more than the file has."""
-    infos = archive.infolist()
-    sizes = {info.filename: info.file_size for info in infos}
-    if MANIFEST not in sizes:
-        raise ValueError(f"it is a zip file, but no saved explainer: {MANIFEST} is missing")
-    stored = all(
-        info.compress_type == zipfile.ZIP_STORED
-        and info.file_size == info.compress_size
-        and not info.flag_bits & 0x1
-        for info in infos
-    )
-    if not stored or len(sizes) < len(infos) or sum(sizes.values()) > file_size:
-        raise ValueError("its members are compressed, encrypted, doubled or larger than the file")
-    if sizes.pop(MANIFEST) > MOST_MANIFEST_BYTES:
-        raise ValueError(f"{MANIFEST} is larger than {MOST_MANIFEST_BYTES} bytes")
-    return sizes
+def _check_signature(manifest: memoryview, signature: memoryview | None, key: bytes) -> None:
+    if signature is None:
+        raise SavedFileError("it is not signed, but key was given")
+    if not hmac.compare_digest(bytes(signature), _signature(manifest, key)):
+        raise SavedFileError(
+            "its signature is not that of the key: it was edited, or another key signed it"
+        )
 
 
 def _listed(manifest: Any) -> dict[str, Any]:
     """Members listed in the manifest, which must be ours and of a version we can read."""
-    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-        raise ValueError(f"it is no saved explainer: {MANIFEST} does not say {FORMAT!r}")
+    if manifest.get("format") != FORMAT:
+        raise SavedFileError(f"it is no saved explainer: {MANIFEST} does not say {FORMAT!r}")
     version, written_by = manifest["version"], manifest["written_by"]
     if type(version) is not int or not 1 <= version <= FORMAT_VERSION:
-        raise ValueError(
-            f"it has format version {version!r}, written by {written_by!r}, and this mcce "
-            f"{__version__} reads versions up to {FORMAT_VERSION}; update mcce"
+        raise SavedFileError(
+            f"it has format version {shorten(version)}, written by {shorten(written_by)}, and this "
+            f"mcce {__version__} reads versions up to {FORMAT_VERSION}; update mcce"
         )
     listed: dict[str, Any] = manifest["members"]
     if DOCUMENT not in listed:
-        raise ValueError(f"{DOCUMENT} is missing")
+        raise SavedFileError(f"{DOCUMENT} is missing")
     return listed

@@ -20,10 +20,10 @@ import pandas as pd
 
 from ..constraints.collection import Constraints
 from ..distances import find_distance
-from ..errors import ParameterError
+from ..errors import NotFittedError, SavedFileError, shorten
 from ..fitted import Fitted
 from ..kernels import DRAWS_VERSION, rows_as_bytes
-from ..model import find_generator
+from ..model import find_generator, visit_order_of
 from ..plausibility.model import PlausibilityModel
 from ..predictors.desired import make_decision
 from ..protocols import Generator
@@ -32,6 +32,7 @@ from ..tables.features import Feature
 from ..tables.schema import EncodedRows, Schema
 from . import archive
 from .cells import pack_cells, unpack_cells
+from .checks import codes_of, parts, whole
 from .frames import pack_adapter, unpack_adapter
 from .generators import pack_fitted, pack_generator, unpack_fitted, unpack_generator
 from .probes import check_predictor, check_probes, pack_predictor
@@ -54,22 +55,28 @@ class Section:
     optional: bool = False
 
 
-def save(parameters: Parameters, fitted: Fitted, path: str | os.PathLike[str]) -> None:
+def save(
+    parameters: Parameters, fitted: Fitted, path: str | os.PathLike[str], key: bytes | None = None
+) -> None:
     """Write a fitted explainer to a file, without its predictor.
 
     Parameters
     ----------
     parameters
-        The explainer's parameters except the predictor.
+        The explainer's parameters; the predictor is left out.
     fitted
         What ``fit`` learned.
     path
         The file.
+    key
+        Secret that signs the file; None does not sign it.
     """
+    archive.check_key(key)
+    parameters = {name: value for name, value in parameters.items() if name != "predictor"}
     document = {"parameters": _pack_parameters(parameters, fitted.schema)}
     document |= {name: section.pack(fitted, parameters) for name, section in SECTIONS.items()}
     document |= {"predictor": pack_predictor(fitted)}
-    archive.write(path, document)
+    archive.write(path, document, key)
 
 
 def restore(
@@ -78,6 +85,7 @@ def restore(
     tolerance: float,
     check: Callable[[Parameters], None],
     generator: Generator | None = None,
+    key: bytes | None = None,
 ) -> tuple[dict[str, Any], Fitted]:
     """The explainer in a file, with the predictor it was saved with.
 
@@ -93,6 +101,8 @@ def restore(
         Raises for parameters that cannot work.
     generator
         An unfitted generator, if the file was saved with one that is not part of mcce.
+    key
+        Secret that the file must be signed with; None does not look at its signature.
 
     Returns
     -------
@@ -101,22 +111,26 @@ def restore(
     fitted : Fitted
         What ``fit`` learned.
     """
-    document = archive.read(path)
-    with archive.refused(path):
+    document = archive.read(path, key)
+    with archive.refused(path, "its parameters"):
+        required = {name for name, section in SECTIONS.items() if not section.optional}
+        optional = SECTIONS.keys() - required
+        parts(document, {"parameters", "predictor", *required} | (document.keys() & optional), "it")
         saved = document["parameters"].pop("generator")
     blank = unpack_generator(saved, generator, os.fspath(path))
-    with archive.refused(path):
+    with archive.refused(path, "its parameters"):
         packed = {name: unpack(value) for name, value in document["parameters"].items()}
         parameters = upgrade_parameters(packed | {"generator": blank})
         check(parameters)
-        fields: Fields = {}
-        for name, section in SECTIONS.items():
-            plain = document.get(name) if section.optional else document[name]
-            fields |= section.unpack(plain, parameters, fields)
-        schema = fields["schema"]
+    fields: Fields = {}
+    for name, section in SECTIONS.items():
+        with archive.refused(path, f"its part {name!r}"):
+            fields |= section.unpack(document.get(name), parameters, fields)
+    schema = fields["schema"]
+    with archive.refused(path, "its constraints"):
         Constraints.bind(parameters["constraints"], schema)
-        probes = document["predictor"]
-        check_probes(probes, schema)
+    with archive.refused(path, "its part 'predictor'"):
+        probes = check_probes(document["predictor"], schema)
     decision = make_decision(
         predictor,
         parameters["desired"],
@@ -153,24 +167,29 @@ def _pack_schema(fitted: Fitted, parameters: Parameters) -> dict[str, Any]:
     return {"frames": pack_adapter(fitted.schema.adapter), "features": features}
 
 
-def _unpack_schema(plain: dict[str, Any], parameters: Parameters, fields: Fields) -> Fields:
-    features = tuple(_unpack_feature(feature) for feature in plain["features"])
-    schema = Schema(features, unpack_adapter(plain["frames"], features))
+def _unpack_schema(plain: Any, parameters: Parameters, fields: Fields) -> Fields:
+    given = parts(plain, ("frames", "features"), "the schema")
+    features = tuple(_unpack_feature(feature) for feature in given["features"])
+    schema = Schema(features, unpack_adapter(given["frames"], features))
     if not schema.mutable.size or len(set(schema.names)) < len(schema.names):
-        raise ValueError("its columns are all immutable, or two have one name")
+        raise SavedFileError("its columns are all immutable, or two have one name")
+    immutable = {schema.names[position] for position in schema.immutable}
+    if immutable != set(parameters["immutable"] or ()):
+        raise SavedFileError("its immutable columns are not those of its parameters")
     return {"schema": schema}
 
 
-def _unpack_feature(plain: dict[str, Any]) -> Feature:
+def _unpack_feature(plain: Any) -> Feature:
     """A feature learned like one of training data, which checks the table."""
-    table = unpack_cells(plain["table"]).rename(unpack(plain["name"]))
-    if plain["kind"] not in ("numeric", "categorical") or table.empty:
-        raise ValueError(f"column {table.name!r} has no kind or no values")
-    feature, codes = Feature.learn_codes(
-        table, kind=plain["kind"], immutable=plain["immutable"] is True
-    )
+    given = parts(plain, ("name", "kind", "immutable", "table"), "a column")
+    table = unpack_cells(given["table"]).rename(unpack(given["name"]))
+    if given["kind"] not in ("numeric", "categorical") or type(given["immutable"]) is not bool:
+        raise SavedFileError("a column has no kind, or may not be told to change")
+    if table.empty:
+        raise SavedFileError("a column has no values")
+    feature, codes = Feature.learn_codes(table, kind=given["kind"], immutable=given["immutable"])
     if not np.array_equal(codes, np.arange(len(table))):
-        raise ValueError(f"the values of column {table.name!r} are not distinct or not in order")
+        raise SavedFileError("the values of a column are not distinct, or not in order")
     return feature
 
 
@@ -178,11 +197,11 @@ def _pack_model(fitted: Fitted, parameters: Parameters) -> dict[str, Any]:
     return {"n_desired": fitted.n_desired} | pack_fitted(fitted.generator)
 
 
-def _unpack_model(plain: dict[str, Any], parameters: Parameters, fields: Fields) -> Fields:
+def _unpack_model(plain: Any, parameters: Parameters, fields: Fields) -> Fields:
     blank = find_generator(parameters["generator"])
     return {
         "generator": unpack_fitted(plain, blank, fields["schema"]),
-        "n_desired": _whole(plain["n_desired"]),
+        "n_desired": whole(plain["n_desired"], "the number of desired rows", 2**53),
         # Gower learns nothing that the schema does not know.
         "distance": find_distance(parameters["distance"]),
     }
@@ -192,62 +211,67 @@ def _pack_draws(fitted: Fitted, parameters: Parameters) -> dict[str, Any]:
     return {"version": DRAWS_VERSION, "seed": pack(fitted.seed, "the seed")}
 
 
-def _unpack_draws(plain: dict[str, Any], parameters: Parameters, fields: Fields) -> Fields:
-    if plain["version"] != DRAWS_VERSION:
-        raise ValueError(
-            f"its draws are of version {plain['version']!r} and those of this mcce of version "
-            f"{DRAWS_VERSION}, so answers would differ"
+def _unpack_draws(plain: Any, parameters: Parameters, fields: Fields) -> Fields:
+    given = parts(plain, ("version", "seed"), "what it says of draws")
+    if given["version"] != DRAWS_VERSION:
+        raise SavedFileError(
+            f"its draws are of version {shorten(given['version'])} and those of this mcce of "
+            f"version {DRAWS_VERSION}, so answers would differ"
         )
-    return {"seed": _whole(unpack(plain["seed"]))}
+    return {"seed": whole(unpack(given["seed"]), "the seed")}
 
 
 def _pack_training_rows(fitted: Fitted, parameters: Parameters) -> dict[str, Any] | None:
     rows = fitted.training_rows
-    if rows is None or not parameters["exclude_training_rows"]:
+    if not parameters["exclude_training_rows"]:
         return None
+    if rows is None:
+        raise NotFittedError(
+            "exclude_training_rows was set after fit, which did not keep the training rows. Fit "
+            "again. Nothing was written."
+        )
     return {"codes": rows.view(np.int32).reshape(len(rows), -1)}
 
 
-def _unpack_training_rows(
-    plain: dict[str, Any] | None, parameters: Parameters, fields: Fields
-) -> Fields:
+def _unpack_training_rows(plain: Any, parameters: Parameters, fields: Fields) -> Fields:
+    if (plain is not None) != bool(parameters["exclude_training_rows"]):
+        raise SavedFileError("it has training rows without use for them, or lacks them")
     if plain is None:
         return {}
-    codes, n_features = plain["codes"], len(fields["schema"].features)
-    if codes.ndim != 2 or codes.shape[1] != n_features or codes.dtype != np.int32:
-        raise ValueError("the training rows are not those of its columns")
-    return {"training_rows": np.unique(rows_as_bytes(codes))}
+    given = parts(plain, ("codes",), "the part of training rows")["codes"]
+    codes = codes_of(getattr(given, "T", None), fields["schema"], "the training rows")
+    return {"training_rows": np.unique(rows_as_bytes(codes.T))}
 
 
 def _pack_plausibility(fitted: Fitted, parameters: Parameters) -> dict[str, Any] | None:
     model = fitted.plausibility
-    if model is None or not find_search(parameters["search"]).needs.plausibility:
+    if not find_search(parameters["search"]).needs.plausibility or not fitted.n_desired:
         return None
+    if model is None:
+        raise NotFittedError(
+            "search was changed after fit, which did not learn what the new one needs. Fit again. "
+            "Nothing was written."
+        )
     return {"codes": model.codes_, "support": pack_support(model.support_)}
 
 
-def _unpack_plausibility(
-    plain: dict[str, Any] | None, parameters: Parameters, fields: Fields
-) -> Fields:
+def _unpack_plausibility(plain: Any, parameters: Parameters, fields: Fields) -> Fields:
+    needed = find_search(parameters["search"]).needs.plausibility and fields["n_desired"] > 0
+    if (plain is not None) != needed:
+        raise SavedFileError("its search needs accepted training rows, which it lacks, or does not")
     if plain is None:
-        if find_search(parameters["search"]).needs.plausibility and fields["n_desired"]:
-            raise ValueError("its search needs the accepted training rows, which it lacks")
         return {}
-    codes, schema = plain["codes"], fields["schema"]
-    n_codes = np.array([feature.n_codes for feature in schema.features])
-    if codes.ndim != 2 or len(codes) != n_codes.size or codes.dtype != np.int32:
-        raise ValueError("the accepted rows are not those of its columns")
-    if not codes.size or (codes < 0).any() or (codes >= n_codes[:, None]).any():
-        raise ValueError("the accepted rows hold codes without a value")
-    support = unpack_support(plain["support"], schema)
+    given, schema = (
+        parts(plain, ("codes", "support"), "what accepted rows look like"),
+        fields["schema"],
+    )
+    codes = codes_of(given["codes"], schema, "the accepted rows")
+    if codes.shape[1] != fields["n_desired"]:
+        raise SavedFileError("it has another number of accepted rows")
+    order = visit_order_of(fields["generator"], schema)
+    support = unpack_support(given["support"], schema, order, codes.shape[1])
     rows = EncodedRows.from_codes(schema, codes)
     return {"plausibility": PlausibilityModel.from_support(support, rows)}
-
-
-def _whole(value: Any) -> int:
-    if type(value) is not int or not 0 <= value < 2**64:
-        raise ParameterError(f"expected a whole number from 0 to {2**64 - 1}, got {value!r}")
-    return value
 
 
 SECTIONS: dict[str, Section] = {

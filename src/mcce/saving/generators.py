@@ -12,11 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import ParameterError, SavedFileError
+from ..errors import ParameterError, SavedFileError, shorten
 from ..model import GENERATORS, require
 from ..protocols import Generator
 from ..tables.schema import Schema
 from .archive import ARRAY, ARRAY_KINDS, refused
+from .checks import parts
 from .values import pack, unpack
 
 CUSTOM = "custom generator"
@@ -47,15 +48,16 @@ def unpack_generator(plain: Any, given: Any, path: str) -> Any:
         if given is not None:
             raise ParameterError(
                 f"generator is for files saved with a generator of your own, but {path!r} has one "
-                f"of mcce; got {given!r}. Leave generator out."
+                f"of mcce; got {shorten(given)}. Leave generator out."
             )
         with refused(path):
             return unpack(plain)
     if type(given).__name__ != name:
+        title = name if name.isidentifier() and len(name) < 80 else shorten(name)
         raise ParameterError(
-            f"{path!r} was saved with the generator {name}, which is not part of mcce; got "
-            f"generator={given!r}. Pass an instance: mcce.load(path, predictor, "
-            f"generator={name}())."
+            f"{path!r} was saved with the generator {title}, which is not part of mcce; got "
+            f"generator={shorten(given)}. Pass an instance: mcce.load(path, predictor, "
+            f"generator={title}())."
         )
     return given
 
@@ -73,7 +75,15 @@ def pack_fitted(generator: Generator) -> dict[str, Any]:
 def unpack_fitted(plain: Mapping[str, Any], blank: Generator, schema: Schema) -> Generator:
     """The fitted generator of what :func:`pack_fitted` gave."""
     savable = require(blank, "saving", "Loading needs a generator that takes arrays")
-    return savable.from_arrays(plain[CUSTOM] if is_custom(blank) else plain, schema)
+    if not is_custom(blank):
+        parts(plain, ("n_desired", "visit_order", "trees"), "the model")
+        return savable.from_arrays(plain, schema)
+    arrays = parts(plain, ("n_desired", CUSTOM), "the model")[CUSTOM]
+    try:
+        return savable.from_arrays(arrays, schema)
+    except ValueError as error:
+        # It is the user's own code, whose reason is of use.
+        raise SavedFileError(f"its generator refused it: {shorten(error, 300)}") from error
 
 
 def _check_plain(value: Any, where: str) -> None:

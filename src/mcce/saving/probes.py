@@ -14,12 +14,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..errors import PredictorError
+from ..errors import PredictorError, SavedFileError, shorten
 from ..fitted import Fitted
 from ..kernels import Codes, person_keys
 from ..predictors.decision import Decision
 from ..predictors.interval import Interval
 from ..tables.schema import Schema
+from .checks import codes_of, parts
 from .values import pack
 
 N_PROBES = 8
@@ -56,10 +57,18 @@ def check_predictor(
     if called != plain["decision"]:
         raise PredictorError(
             f"The predictor is not the one that {path!r} was saved with: it would be called as "
-            f"{called!r}, expected {plain['decision']!r}. Pass the predictor that was explained."
+            f"{shorten(called, 300)}, expected {shorten(plain['decision'], 300)}. Pass the "
+            "predictor that was explained."
         )
     rows, expected = probe_rows(schema, plain["probes"]), plain["scores"]
-    got = np.concatenate([decision.score(rows.iloc[[row]]).score for row in range(len(rows))])
+    try:
+        got = np.concatenate([decision.score(rows.iloc[[row]]).score for row in range(len(rows))])
+    except PredictorError as error:
+        raise PredictorError(
+            f"The predictor is not the one that {path!r} was saved with, or the file was edited: "
+            f"it cannot score the probe rows ({shorten(error, 300).rstrip('.')}). Pass the "
+            f"predictor that was explained, which takes the columns {shorten(schema.names, 300)}."
+        ) from error
     if not np.isclose(got, expected, rtol=tolerance, atol=NOTHING).all():
         raise PredictorError(
             f"The predictor is not the one that {path!r} was saved with: it scores the probe rows "
@@ -68,18 +77,21 @@ def check_predictor(
         )
 
 
-def check_probes(plain: dict[str, Any], schema: Schema) -> None:
-    """Raise unless this is what :func:`pack_predictor` gives for columns like these."""
-    codes, scores = plain["probes"], plain["scores"]
-    n_codes = np.array([[feature.n_codes] for feature in schema.features])
-    # The text must not be made of arrays, which cannot be compared as a whole.
-    json.dumps(plain["decision"])
-    if codes.dtype != np.int32 or scores.dtype != np.float64 or scores.ndim != 1:
-        raise ValueError("the probe rows or their scores have other dtypes")
-    if codes.shape != (n_codes.size, scores.size) or not 1 <= scores.size <= N_PROBES:
-        raise ValueError("there is not one score for each probe row of all columns")
-    if (codes < 0).any() or (codes >= n_codes).any():
-        raise ValueError("the probe rows hold values that training never held")
+def check_probes(plain: Any, schema: Schema) -> dict[str, Any]:
+    """What :func:`pack_predictor` gave for columns like these; raises for anything else."""
+    given = parts(plain, ("decision", "probes", "scores"), "what it says of the predictor")
+    parts(given["decision"], ("method", "columns", "desired"), "the call of the predictor")
+    # It must not hold arrays, which cannot be compared as a whole.
+    json.dumps(given["decision"])
+    codes = codes_of(given["probes"], schema, "the probe rows")
+    scores = given["scores"]
+    if not isinstance(scores, np.ndarray) or scores.dtype != np.float64 or scores.ndim != 1:
+        raise SavedFileError("the scores of the probe rows are no numbers")
+    if not 1 <= scores.size <= N_PROBES or scores.size != codes.shape[1]:
+        raise SavedFileError("there is not one score for each probe row")
+    if not np.isfinite(scores).all():
+        raise SavedFileError("the scores of the probe rows are not finite")
+    return given
 
 
 def probe_rows(schema: Schema, codes: Codes) -> pd.DataFrame:

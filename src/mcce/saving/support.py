@@ -6,9 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from ..model.arrays import pack_trees, unpack_trees, vector
+from ..errors import SavedFileError
+from ..kernels import Codes, IntArray
+from ..model.arrays import ChainRules, pack_trees, tree_sizes, unpack_trees, vector
 from ..plausibility.support import Chain, Support
 from ..tables.schema import Schema
+from .checks import parts
 
 
 def pack_support(support: Support) -> dict[str, Any]:
@@ -24,33 +27,69 @@ def pack_support(support: Support) -> dict[str, Any]:
     }
 
 
-def unpack_support(plain: dict[str, Any], schema: Schema) -> Support:
-    """The support of what :func:`pack_support` gave."""
-    support, categorical = Support(), [f.kind == "categorical" for f in schema.features]
-    levels = [at for at in schema.mutable if categorical[at]]
-    expected = [schema.mutable.tolist(), *([levels] if levels else [])]
-    chains = []
-    for number, (part, responses) in enumerate(zip(plain["chains"], expected, strict=True)):
-        order = vector(part["responses"], np.int64)
-        if sorted(order.tolist()) != responses:
-            raise ValueError("the support does not cover every feature once")
-        trees = unpack_trees(part["trees"], order, schema)
-        chains.append(Chain.of(schema, order, trees, contradictions=number > 0))
-    support.chains_ = chains
-    support.calibration_scores_ = _calibration_scores(plain["strains"])
-    support.rare_calibration_scores_ = {
-        place: _calibration_scores(scores) for place, scores in plain["rare"]
-    }
-    if any(
-        type(place) is not int or not 0 <= place < schema.mutable.size
-        for place in support.rare_calibration_scores_
-    ):
-        raise ValueError("the support names features that do not exist")
+def unpack_support(plain: Any, schema: Schema, order: IntArray, n_accepted: int) -> Support:
+    """The support of what :func:`pack_support` gave, checked.
+
+    Parameters
+    ----------
+    plain
+        The arrays.
+    schema
+        The columns of the training rows.
+    order
+        The visit order of the generator.
+    n_accepted
+        Number of accepted training rows.
+    """
+    given = parts(plain, ("strains", "rare", "chains"), "the support")
+    is_level = np.array([feature.kind == "categorical" for feature in schema.features])
+    levels = order[is_level[order]]
+    expected = [order, *([levels] if levels.size else [])]
+    if not isinstance(given["chains"], list) or len(given["chains"]) != len(expected):
+        raise SavedFileError("the support has another number of chains")
+    support = Support()
+    support.chains_ = [
+        _unpack_chain(chain, schema, order, responses, contradictions=number > 0)
+        for number, (chain, responses) in enumerate(zip(given["chains"], expected, strict=True))
+    ]
+    sizes = [tree_sizes(chain.trees) for chain in support.chains_]
+    if (sizes[0] != n_accepted).any() or (sizes[-1] != sizes[-1][0]).any():
+        raise SavedFileError("the trees of the support hold other numbers of rows")
+    most = int(max(size.max() for size in sizes))
+    support.calibration_scores_ = _calibration_scores(given["strains"], n_accepted, most)
+    support.rare_calibration_scores_ = _rare(given["rare"], schema, n_accepted, most)
     return support
 
 
-def _calibration_scores(values: Any) -> np.ndarray:
+def _unpack_chain(
+    plain: Any, schema: Schema, order: IntArray, responses: IntArray, *, contradictions: bool
+) -> Chain:
+    given = parts(plain, ("responses", "trees"), "a chain of the support")
+    if not np.array_equal(vector(given["responses"], np.int64), responses):
+        raise SavedFileError("the support does not follow the visit order")
+    trees = unpack_trees(given["trees"], ChainRules(schema, responses, order))
+    return Chain.of(schema, responses, trees, contradictions=contradictions)
+
+
+def _rare(plain: Any, schema: Schema, n_accepted: int, most: int) -> dict[int, Codes]:
+    """Calibration scores of rows with a rare level, by place among the mutable features."""
+    if not isinstance(plain, list) or not all(isinstance(p, list) and len(p) == 2 for p in plain):
+        raise SavedFileError("the support has no list of rare levels")
+    places = [place for place, _ in plain]
+    categorical = [schema.features[at].kind == "categorical" for at in schema.mutable]
+    known = [place for place, is_level in enumerate(categorical) if is_level]
+    if any(type(place) is not int or place not in known for place in places):
+        raise SavedFileError("the support names features that have no rare levels")
+    if places != sorted(set(places)):
+        raise SavedFileError("the support names a feature twice, or out of order")
+    return {place: _calibration_scores(scores, n_accepted, most) for place, scores in plain}
+
+
+def _calibration_scores(values: Any, n_accepted: int, most: int) -> Codes:
+    """Sizes of nodes in ascending order, at most one for each accepted row."""
     scores = vector(values, np.int32)
-    if (np.diff(scores) < 0).any() or (scores < 0).any() or (scores >= 2**31 - 1).any():
-        raise ValueError("the calibration scores of the support are not ascending sizes")
+    if scores.size > n_accepted or (np.diff(scores) < 0).any():
+        raise SavedFileError("the calibration scores of the support do not ascend, or are too many")
+    if (scores < 0).any() or (scores > most).any():
+        raise SavedFileError("the calibration scores of the support are no sizes of nodes")
     return scores
