@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         PredictorError,
         SavedFileError,
         SchemaError,
+        TimeLimitError,
     )
     from .explainer import MCCE
     from .loading import load
@@ -54,6 +55,7 @@ __all__ = [
     "Schema",
     "SchemaError",
     "Search",
+    "TimeLimitError",
     "TreeChain",
     "__version__",
     "constraints",
@@ -85,6 +87,7 @@ _MODULES = {
     "Schema": "tables.schema",
     "SchemaError": "errors",
     "Search": "search.config",
+    "TimeLimitError": "errors",
     "TreeChain": "model",
     "load": "loading",
 }

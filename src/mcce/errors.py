@@ -6,6 +6,7 @@ McceError
 ├── ConstraintError     a constraint is not valid or does not fit the data
 ├── PredictorError      the black box cannot be called or returns something unusable
 ├── NotFittedError      the explainer is used before it is fitted
+├── TimeLimitError      fitting takes longer than it may
 ├── SavedFileError      a file cannot be written or read, or does not hold a usable explainer
 ├── DatasetError        a data set cannot be found or read, or is not what its card says
 └── MissingExtraError   an optional library is needed but not installed
@@ -118,6 +119,10 @@ class PredictorError(McceError, ValueError):
 
 class NotFittedError(McceError, _SklearnNotFittedError):
     """The explainer is used before it is fitted; also scikit-learn's error of that name."""
+
+
+class TimeLimitError(McceError, TimeoutError):
+    """Fitting takes longer than it may, and was stopped."""
 
 
 class SavedFileError(McceError, OSError, ValueError):

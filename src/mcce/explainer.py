@@ -21,10 +21,11 @@ from .constraints.collection import Constraints
 from .counterfactuals import Counterfactuals, FrameT
 from .distances import find_distance
 from .estimator import Estimator
+from .execution.limits import time_limit
 from .fitted import Fitted, learn
 from .kernels import FloatArray
 from .model import find_generator, require
-from .parameters import check_parameters, check_robustness, learned_parameters
+from .parameters import check_parameters, check_robustness, check_seconds, learned_parameters
 from .protocols import Callback, Distance, Generator
 from .saving import save
 from .search.config import ExactSearch, Search, SearchName, find_search
@@ -138,7 +139,12 @@ class MCCE(Estimator):
         self.verbose = verbose
 
     def fit(
-        self, X: FrameT, y: Any = None, *, feature_names: Sequence[Hashable] | None = None
+        self,
+        X: FrameT,
+        y: Any = None,
+        *,
+        feature_names: Sequence[Hashable] | None = None,
+        max_seconds: float | None = None,
     ) -> Self:
         """Learn from training data how mutable features depend on immutable ones (step 1).
 
@@ -151,6 +157,9 @@ class MCCE(Estimator):
             Ignored: the decisions come from the predictor.
         feature_names
             Names for the columns of an array; x0, x1, … by default.
+        max_seconds
+            Time limit of this call. A fit that takes longer raises an error, and the previous fit
+            stands, as it does if the call fails in another way or is interrupted.
 
         Returns
         -------
@@ -161,26 +170,30 @@ class MCCE(Estimator):
         ------
         ParameterError, SchemaError, ConstraintError, PredictorError
             If a parameter, a column, a constraint or the predictor cannot be used.
+        TimeLimitError
+            If the time limit has passed.
         """
         check_parameters(self)
-        self.fitted_ = learn(
-            X,
-            predictor=self.predictor,
-            desired=self.desired,
-            immutable=self.immutable,
-            kinds=self.kinds,
-            score_class=self.score_class,
-            feature_names=feature_names,
-            generator=find_generator(self.generator),
-            distance=find_distance(self.distance),
-            constraints=self.constraints,
-            plausibility=find_search(self.search).needs.plausibility,
-            training_rows=bool(self.exclude_training_rows),
-            random_state=self.random_state,
-            n_jobs=self.n_jobs,
-            verbose=bool(self.verbose),
-            parameters=learned_parameters(self),
-        )
+        check_seconds(max_seconds)
+        with time_limit("fit", max_seconds):
+            self.fitted_ = learn(
+                X,
+                predictor=self.predictor,
+                desired=self.desired,
+                immutable=self.immutable,
+                kinds=self.kinds,
+                score_class=self.score_class,
+                feature_names=feature_names,
+                generator=find_generator(self.generator),
+                distance=find_distance(self.distance),
+                constraints=self.constraints,
+                plausibility=find_search(self.search).needs.plausibility,
+                training_rows=bool(self.exclude_training_rows),
+                random_state=self.random_state,
+                n_jobs=self.n_jobs,
+                verbose=bool(self.verbose),
+                parameters=learned_parameters(self),
+            )
         return self
 
     @overload

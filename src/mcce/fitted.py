@@ -14,7 +14,7 @@ import numpy as np
 
 from .constraints.collection import Constraints
 from .execution.progress import Clock
-from .kernels import rows_as_bytes
+from .kernels import check_cancellation, rows_as_bytes
 from .model import visit_order_of
 from .plausibility.model import PlausibilityModel
 from .predictors.decision import Decision
@@ -107,11 +107,14 @@ def learn(
     rows = Schema.learn_rows(X, immutable=immutable, kinds=kinds, feature_names=feature_names)
     schema = rows.schema
     Constraints.bind(constraints, schema)
+    check_cancellation()
     clock.stop("encode")
     decision = make_decision(predictor, desired, score_class=score_class, adapter=schema.adapter)
     is_desired = decision.score(rows.frame).valid
+    check_cancellation()
     clock.stop("decision")
     generator = generator.fit(rows, is_desired, seed=seed, n_jobs=n_jobs, verbose=verbose)
+    check_cancellation()
     clock.stop("model")
     model = None
     if plausibility and is_desired.any():

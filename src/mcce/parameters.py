@@ -37,8 +37,7 @@ def check_parameters(given: Any) -> None:
     check_whole("n_counterfactuals", given.n_counterfactuals, 1, 2**31 - 1)
     if given.diversity is not None:
         check_real("diversity", given.diversity, "None or a number from 0 to 1", most=1.0)
-    if given.max_seconds is not None:
-        check_real("max_seconds", given.max_seconds, "a number of seconds > 0", zero=False)
+    check_seconds(given.max_seconds)
     if given.random_state is not None:
         check_whole("random_state", given.random_state, 0, 2**64 - 1)
     check_real("memory", given.memory, "a finite number of megabytes > 0", zero=False)
@@ -52,6 +51,12 @@ def check_parameters(given: Any) -> None:
                 f"{name} must be a name or an object, got the class {value.__name__}. "
                 f"Pass an instance: {name}={value.__name__}()."
             )
+
+
+def check_seconds(max_seconds: Any) -> None:
+    """Raise unless a time limit is None or a number of seconds."""
+    if max_seconds is not None:
+        check_real("max_seconds", max_seconds, "a number of seconds > 0", zero=False)
 
 
 def check_robustness(n_perturbations: Any, scale: Any, random_state: Any) -> None:

@@ -49,7 +49,7 @@ def cancellable(max_seconds: float | None = None) -> Iterator[Cancellation]:
     Examples
     --------
     >>> import numpy as np
-    >>> from mcce.kernels import first_of_each
+    >>> from mcce.kernels import cancellable, first_of_each
     >>> with cancellable() as cancellation:
     ...     cancellation.cancel()
     ...     first_of_each(np.zeros((1, 1, 2), dtype=np.int32))

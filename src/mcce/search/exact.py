@@ -19,7 +19,7 @@ import numpy as np
 from ..candidates import CandidateRows
 from ..execution.threads import map_ordered
 from ..generate import blocks
-from ..kernels import FloatArray, IntArray
+from ..kernels import ExpiredError, FloatArray, IntArray
 from ..postprocess.answers import Answers
 from ..postprocess.filters import ExcludeUnstable
 from ..postprocess.validation import ROWS_PER_CALL
@@ -79,13 +79,21 @@ class ExactStage:
         n_closed = n_evaluated = 0
         while not monitor.stopped and any(proof.is_open for proof in proofs):
             used_up = [proof for proof in proofs if proof.is_open and not proof.n_left]
-            for _ in map_ordered(Proof.list_more, used_up, self.task.n_jobs):
-                if monitor.report(n_closed, n_evaluated):
-                    return
+            try:
+                for _ in map_ordered(self._list_more, used_up, self.task.n_jobs):
+                    if monitor.report(n_closed, n_evaluated):
+                        return
+            except ExpiredError:
+                monitor.stopped = True
+                return
             self._evaluate([proof for proof in proofs if proof.n_left])
             n_closed = sum(not proof.is_open for proof in proofs)
             n_evaluated = sum(proof.n_allowed for proof in proofs)
             monitor.report(n_closed, n_evaluated)
+
+    def _list_more(self, proof: Proof) -> None:
+        with self.task.limited():
+            proof.list_more()
 
     def _evaluate(self, proofs: Sequence[Proof]) -> None:
         """Evaluate the next rows of some people together."""

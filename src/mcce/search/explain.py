@@ -6,6 +6,8 @@ another thread or by its own predictor, changes nothing here.
 
 from __future__ import annotations
 
+import math
+import time
 from typing import Any
 
 import numpy as np
@@ -58,9 +60,10 @@ def explain(
     clock.stop("decision")
     people = np.flatnonzero(~scored.valid)
     bar = ProgressBar(people.size, "explain", verbose)
-    on_progress = ProgressCallback(bar, callback, max_seconds)
+    ends = math.inf if max_seconds is None else time.monotonic() + max_seconds
+    on_progress = ProgressCallback(bar, callback, ends)
     try:
-        outcome = search(fitted, settings, constraints, rows, people, on_progress)
+        outcome = search(fitted, settings, constraints, rows, people, on_progress, ends)
     finally:
         bar.close()
     seconds = clock.seconds | dict(outcome.seconds) | {"total": clock.total()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
@@ -79,6 +80,7 @@ def search(
     factuals: EncodedRows,
     people: IntArray,
     callback: Callback,
+    ends: float = math.inf,
 ) -> Outcome:
     """Steps 2 and 3 of the paper for the factuals at some positions.
 
@@ -92,6 +94,8 @@ def search(
         All factuals, and the positions of those to search for.
     callback
         Called with the progress; returns True to stop.
+    ends
+        When to stop drawing and listing rows, by ``time.monotonic``.
 
     Returns
     -------
@@ -110,6 +114,7 @@ def search(
         memory=settings.memory,
         n_jobs=settings.n_jobs,
         callback=callback,
+        ends=ends,
     )
     return run_search(task, list(_stages(fitted, settings, sampling, task)), people)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 
 from ..execution.progress import ProgressBar
@@ -18,16 +17,14 @@ class ProgressCallback:
         The progress bar.
     callback
         The user's own callback, or None.
-    max_seconds
-        Seconds after which to stop, or None.
+    ends
+        When to stop, by ``time.monotonic``.
     """
 
-    def __init__(
-        self, bar: ProgressBar, callback: Callback | None, max_seconds: float | None
-    ) -> None:
+    def __init__(self, bar: ProgressBar, callback: Callback | None, ends: float) -> None:
         self._bar = bar
         self._callback = callback
-        self._ends = time.monotonic() + (math.inf if max_seconds is None else max_seconds)
+        self._ends = ends
 
     def __call__(self, progress: Progress) -> bool | None:
         """Whether to stop the search."""

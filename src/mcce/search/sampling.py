@@ -14,7 +14,7 @@ import numpy as np
 
 from ..execution.threads import map_ordered
 from ..generate import Block, blocks, generate
-from ..kernels import IntArray
+from ..kernels import ExpiredError, IntArray
 from ..postprocess.answers import Answers
 from ..postprocess.filters import ExcludeUnstable
 from ..postprocess.misses import explain_misses
@@ -88,13 +88,20 @@ class SamplingStage:
         if self.walk is not None:
             n_draws += DRAWS_PER_WALK * self.ranking.n_counterfactuals
         in_blocks = blocks(task.personal, people, n_draws, task.memory)
-        for block, ranked, seconds in map_ordered(self._prepare, in_blocks, task.n_jobs):
-            yield self._settle(block, ranked, monitor).with_seconds(seconds)
-            if monitor.stopped:
-                return
+        try:
+            for block, ranked, seconds in map_ordered(self._prepare, in_blocks, task.n_jobs):
+                yield self._settle(block, ranked, monitor).with_seconds(seconds)
+                if monitor.stopped:
+                    return
+        except ExpiredError:
+            monitor.stopped = True
 
     def _prepare(self, block: Block) -> tuple[Block, RankedCandidates, dict[str, float]]:
         """Draw and rank: what needs no predictor, in any thread."""
+        with self.task.limited():
+            return self._draw(block)
+
+    def _draw(self, block: Block) -> tuple[Block, RankedCandidates, dict[str, float]]:
         task, started = self.task, time.perf_counter()
         draws = np.arange(self.n_samples, dtype=np.int64)
         candidates = generate(

@@ -6,7 +6,10 @@ without an answer. ``Task`` is what all stages of one call have in common.
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Protocol, Self
 
@@ -14,7 +17,7 @@ import numpy as np
 
 from ..constraints.collection import Constraints
 from ..constraints.limits import FactualLimits
-from ..kernels import IntArray
+from ..kernels import Cancellation, IntArray, cancellable
 from ..postprocess.filters import ExcludeUnstable
 from ..postprocess.validation import CachedScores
 from ..predictors.decision import Decision
@@ -77,6 +80,8 @@ class Task:
         Threads over blocks; the predictor is called from the caller's thread only.
     callback
         Called with the progress; returns True to stop the search.
+    ends
+        When to stop drawing and listing rows, by ``time.monotonic``.
     scores
         The predictor's scores so far.
     """
@@ -89,12 +94,17 @@ class Task:
     memory: float
     n_jobs: int | None
     callback: Callback
+    ends: float = math.inf
     scores: ScoreMemory = field(default_factory=ScoreMemory)
 
     @property
     def factuals(self) -> EncodedRows:
         """All factuals of the call."""
         return self.personal.rows
+
+    def limited(self) -> AbstractContextManager[Cancellation]:
+        """A block in which kernels raise ``ExpiredError`` once the time is up."""
+        return cancellable(self.ends - time.monotonic())
 
 
 class Monitor:

@@ -1,0 +1,110 @@
+"""Calls of the compiled module itself, one of each kernel, with arguments that work."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from mcce.kernels import _native, native, reference
+from mcce.kernels.reference import Columns, Growth, Numbers, fixed_point
+
+
+@dataclass(frozen=True)
+class Call:
+    """A kernel and its arguments, but for the watch that comes last."""
+
+    kernel: Callable[..., Any]
+    arguments: tuple[Any, ...]
+
+    def __call__(self, watch):
+        return self.kernel(*self.arguments, watch)
+
+    def with_argument(self, at, value):
+        arguments = (*self.arguments[:at], value, *self.arguments[at + 1 :])
+        return replace(self, arguments=arguments)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Random training rows of a number of many codes, a category and a number of few."""
+
+    n_rows: int
+
+    def __post_init__(self):
+        set_ = lambda name, value: object.__setattr__(self, name, value)
+        chance = np.random.default_rng(0)
+        n_codes = np.array([4200, 30, 30], dtype=np.int32)
+        codes = np.array([chance.integers(0, n, self.n_rows) for n in n_codes], dtype=np.int32)
+        by_set = np.array([False, True, False])
+        set_("columns", Columns(codes, by_set, ~by_set, n_codes))
+        set_("units", fixed_point(chance.normal(size=self.n_rows)))
+        set_("points", chance.random((self.n_rows, 3)))
+
+    def forest(self):
+        columns, growth = self.columns, Growth(min_samples_leaf=max(self.n_rows // 100, 2))
+        trees = [
+            reference.grow_tree(
+                columns, np.arange(at), Numbers(self.units), columns.codes[at], growth
+            )
+            for at in (1, 2)
+        ]
+        n_levels = np.where(columns.by_set, columns.n_codes, 0)
+        return native.Forest(reference.join(trees, columns.by_set), np.array([1, 2]), n_levels)
+
+    def grow(self):
+        columns = self.columns
+        flags = columns.by_set.view(np.uint8), columns.ordered.view(np.uint8)
+        inputs, no_classes = np.arange(3, dtype=np.int32), np.empty(0, np.int32)
+        split = columns.narrow, columns.n_codes, *flags, columns.sorted_rows, inputs
+        return Call(
+            _native.grow_tree,
+            (*split, self.units, no_classes, 0, columns.codes[0], 5, 2, -1, -1, False),
+        )
+
+    def sample(self, forest, n_draws):
+        given = self.columns.codes[:, :20].copy()
+        keys = reference.person_keys(0, given[:1].T)
+        return Call(forest.bound.sample, (given, keys, np.arange(n_draws), None, None))
+
+    def enumerate_rows(self, forest):
+        given = self.columns.codes[:, 0].copy()
+        costs, offsets = np.ones(int(self.columns.n_codes.sum())), np.array([0, 4200, 4230])
+        after = np.zeros(2, dtype=np.int32)
+        arguments = given, given, None, costs, offsets, 2, 1000, 10**6, -1.0, after
+        return Call(forest.bound.enumerate_rows, arguments)
+
+    def rank(self, n_best):
+        codes = self.columns.codes
+        numbers = [np.linspace(0.0, 1.0, 4200), None]
+        candidates = codes[:2].reshape(2, 1, -1)
+        people = codes[:2, :5].copy(), np.zeros((2, 5)), np.ones(2), np.zeros(5, dtype=np.int64)
+        allowed = np.ones((5, self.n_rows), np.uint8)
+        rules = 2, n_best, 0, 1, 0.0, 9, np.inf
+        arguments = candidates, numbers, *people, allowed, np.empty((0, 0)), *rules
+        return Call(_native.rank, arguments)
+
+
+def kernel_calls(n_rows=5000, n_draws=2000):
+    """A call of every kernel by name."""
+    rows = Rows(n_rows)
+    codes, points, levels = rows.columns.codes, rows.points, np.zeros(3, dtype=np.uint8)
+    forest, missing = rows.forest(), np.array([-1, -1], dtype=np.int32)
+    held = native.gather_holdings(forest, rows.columns.n_codes, missing, contradictions=False)
+    neighbours = native.build_neighbours(points, levels.view(bool))
+    least = np.zeros(2, dtype=np.int32)
+    place = lambda cells, watch: _native.RowTable(3).place(cells, watch)
+    return {
+        "grow_tree": rows.grow(),
+        "sample": rows.sample(forest, n_draws),
+        "enumerate_rows": rows.enumerate_rows(forest),
+        "gather_holdings": Call(forest.bound.gather_holdings, (missing, False)),
+        "nonconformity": Call(held.bound.nonconformity, (codes, least)),
+        "build_neighbours": Call(_native.build_neighbours, (points, levels)),
+        "nearest": Call(neighbours.bound.nearest, (points[:300].copy(), 5)),
+        "place": Call(place, (np.ascontiguousarray(codes.T),)),
+        "first_of_each": Call(_native.first_of_each, (codes[:2].reshape(2, 1, n_rows),)),
+        "rank": rows.rank(100 if n_rows > 100 else 10),
+    }
