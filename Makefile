@@ -6,7 +6,7 @@ SOURCES := pyproject.toml CMakeLists.txt $(wildcard native/*.cpp native/*.hpp na
 
 SANITIZED := .venv-sanitized/bin
 
-.PHONY: demo test test-slow test-oldest test-predictors check check-workflows check-native docs format
+.PHONY: demo test test-slow test-oldest test-predictors check check-workflows check-native fuzz docs format
 .PHONY: bench bench-search experiments clean
 
 demo: .venv/demo.stamp  ## explain declined applicants of the bundled data
@@ -37,9 +37,16 @@ check-workflows: .venv/dev.stamp  ## the files that GitHub reads; needs no netwo
 	$(BIN)/check-jsonschema --builtin-schema vendor.citation-file-format CITATION.cff
 	$(BIN)/zizmor --offline --quiet .github
 
+# Little quarantine, or memory that is measured would grow with every free.
+SANITIZE := ASAN_OPTIONS=detect_leaks=0:quarantine_size_mb=16 \
+  LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libubsan.so)"
+
 check-native: .venv-sanitized/dev.stamp  ## kernel tests under the address and undefined-behaviour sanitizers
-	ASAN_OPTIONS=detect_leaks=0 LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libubsan.so)" \
-	  $(SANITIZED)/python -m pytest -q tests/kernels tests/test_golden.py
+	$(SANITIZE) $(SANITIZED)/python -m pytest -q tests/kernels tests/test_golden.py
+
+SECONDS := 180
+fuzz: .venv-sanitized/dev.stamp  ## new inputs that try to break it, with sanitizers; SECONDS=, KIND=, SEED=, ARGS=
+	$(SANITIZE) $(SANITIZED)/python tests/fuzz $(KIND) --seconds $(SECONDS) $(if $(SEED),--seed $(SEED)) $(ARGS)
 
 docs: .venv/docs.stamp  ## the documentation site, in out/docs; a warning is an error
 	rm -rf docs/api/generated  # else the pages of names that are gone stay

@@ -17,9 +17,9 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+
 from hostile_rules import HostileFile, hostile_conditions, hostile_files
 from limited import Taken, report, run_limited
-
 from mcce import ConstraintError, Schema
 from mcce import constraints as c
 from mcce.constraints.collection import Constraints

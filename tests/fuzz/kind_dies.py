@@ -1,0 +1,13 @@
+"""A case that ends its process: how the runner is tested."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from fuzz_report import Report
+
+
+def run(seed: int, options: dict[str, Any], report: Report) -> None:
+    """End the process, as a fault in compiled code would."""
+    os.abort()
