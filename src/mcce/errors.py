@@ -29,6 +29,13 @@ _BRACKETS: dict[type, tuple[str, str]] = {list: ("[", "]"), tuple: ("(", ")")}
 class McceError(Exception):
     """Base class of all errors that mcce raises on purpose.
 
+    Attributes
+    ----------
+    original : Exception or None
+        What a predictor or another function of yours raised, with its traceback. It is neither
+        printed nor pickled, because it may quote people's data: logs of services would keep them.
+        Where you may see them, ``traceback.print_exception(error.original)`` shows it.
+
     Examples
     --------
     >>> from mcce import MCCE, McceError
@@ -38,6 +45,16 @@ class McceError(Exception):
     ...     print(type(error).__name__)
     SchemaError
     """
+
+    original: Exception | None = None
+
+    def keeping(self, original: Exception | None) -> Self:
+        """The error itself, with what a function of the user raised as ``original``."""
+        self.original = original
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), self.args, {**vars(self), "original": None}
 
 
 class SchemaError(McceError, ValueError):
@@ -84,12 +101,7 @@ class ConstraintError(McceError, ValueError):
 class PredictorError(McceError, ValueError):
     """The black box cannot be called or returns something unusable.
 
-    Attributes
-    ----------
-    original : Exception or None
-        What the black box itself raised, with its traceback. It is neither printed nor pickled,
-        because it may quote people's data: logs of services would keep them. Where you may see
-        them, ``traceback.print_exception(error.original)`` shows what went wrong.
+    What the black box itself raised is ``original``.
 
     Examples
     --------
@@ -105,16 +117,6 @@ class PredictorError(McceError, ValueError):
     ...     print(repr(error.original))
     KeyError('Age')
     """
-
-    original: Exception | None = None
-
-    def keeping(self, original: Exception) -> Self:
-        """The error itself, with what the black box raised as ``original``."""
-        self.original = original
-        return self
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), self.args
 
 
 class NotFittedError(McceError, _SklearnNotFittedError):

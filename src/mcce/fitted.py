@@ -57,7 +57,7 @@ class Fitted:
     n_desired: int
     seed: int
     plausibility: PlausibilityModel | None = None
-    training_rows: np.ndarray | None = None
+    training_rows: np.ndarray | None = field(default=None, repr=False)
     parameters: Mapping[str, Any] = field(default_factory=dict)
     seconds: Mapping[str, float] = field(default_factory=dict)
 

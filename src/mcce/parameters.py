@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from .errors import NotFittedError, ParameterError
+from .errors import NotFittedError, ParameterError, shorten
 
 RANK_BY = ("sparsity", "distance")
 # Parameters that fit uses. The others may change between fit and explain.
@@ -80,8 +80,7 @@ def check_unchanged(given: Any, learned: Mapping[str, Any]) -> None:
     for name in dict.fromkeys([*learned, *now]):
         if name not in now or name not in learned or not _same(now[name], learned[name]):
             raise NotFittedError(
-                f"{name} was changed after fit, to {now.get(name)!r}, which has no effect yet. "
-                "Fit again."
+                f"{name} was changed after fit, which has no effect yet. Fit again."
             )
 
 
@@ -117,7 +116,7 @@ def check_real(
         or (not infinite and _is_infinite(value))
         or value > most
     ):
-        raise ParameterError(f"{name} must be {expected}, got {value!r}.")
+        raise ParameterError(f"{name} must be {expected}, got {shorten(value)}.")
 
 
 def check_count(name: str, value: Any, *, least: int = 1) -> None:
@@ -143,7 +142,7 @@ def check_whole(name: str, value: Any, least: int, most: int) -> None:
     whole = isinstance(value, Integral) and not isinstance(value, bool)
     if not whole or not least <= int(value) <= most:
         raise ParameterError(
-            f"{name} must be a whole number from {least} to {most}, got {value!r}."
+            f"{name} must be a whole number from {least} to {most}, got {shorten(value)}."
         )
 
 
@@ -161,7 +160,7 @@ def check_rank_by(names: Any) -> None:
     if not known or not names or len(set(names)) < len(names):
         raise ParameterError(
             'rank_by must list "sparsity", "distance" or both, most important first, '
-            f'got {names!r}. Write e.g. rank_by=["distance"].'
+            f'got {shorten(names)}. Write e.g. rank_by=["distance"].'
         )
 
 
@@ -169,11 +168,11 @@ def _check_n_jobs(n_jobs: Any) -> None:
     whole = isinstance(n_jobs, Integral) and not isinstance(n_jobs, bool)
     if n_jobs is not None and not (whole and n_jobs != 0):
         raise ParameterError(
-            f"n_jobs must be None or a whole number other than 0, got {n_jobs!r}. "
+            f"n_jobs must be None or a whole number other than 0, got {shorten(n_jobs)}. "
             "1 uses one thread, -1 all cores."
         )
 
 
 def _check_flag(name: str, value: Any) -> None:
     if not isinstance(value, (bool, np.bool_, Integral)):
-        raise ParameterError(f"{name} must be True or False, got {value!r}.")
+        raise ParameterError(f"{name} must be True or False, got {shorten(value)}.")

@@ -261,7 +261,7 @@ def test_infinity_may_be_a_level():
 
 
 def test_a_range_beyond_float64_is_an_error():
-    with pytest.raises(SchemaError, match=r"range of column 'column'.*-1e\+308 to 1e\+308"):
+    with pytest.raises(SchemaError, match=r"range of column 'column' is too wide"):
         learn([-1e308, 1e308])
 
 
@@ -307,5 +307,5 @@ def test_levels_that_cannot_be_sorted_are_an_error():
 
 
 def test_levels_that_cannot_be_compared_are_an_error():
-    with pytest.raises(SchemaError, match=r"'column' cannot be compared \(unhashable"):
+    with pytest.raises(SchemaError, match=r"'column' cannot be compared; .* \['list'\]"):
         learn([["a"], ["b"]], object, kind="categorical")

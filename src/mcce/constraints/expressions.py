@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..errors import ConstraintError
+from ..errors import ConstraintError, shorten
 from ..kernels import BoolArray
 
 _ARITHMETIC: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
@@ -107,9 +107,12 @@ class Expression:
         except ConstraintError:
             raise
         except Exception as error:
+            # The message of the error may quote a cell.
             raise ConstraintError(
-                f"{self.text!r} cannot be computed: {type(error).__name__}: {error}"
-            ) from error
+                f"{self.text!r} cannot be computed from columns of dtypes "
+                f"{shorten({name: str(frame[name].dtype) for name in self.names}, 200)} "
+                f"({type(error).__name__}). Compare numbers with numbers and text with text."
+            ) from None
         if not pd.api.types.is_bool_dtype(value.dtype):
             raise ConstraintError(
                 f"{self.text!r} gives values of dtype {value.dtype}, not true or false. Compare "

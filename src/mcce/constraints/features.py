@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from ..errors import ConstraintError
+from ..errors import ConstraintError, shorten
 from ..kernels import BoolArray, FloatArray, IntArray
 from ..tables.columns import as_numbers, is_missing, is_time, plain
 from ..tables.features import Feature
@@ -90,15 +90,16 @@ class Direction(FeatureConstraint):
                 )
         elif self.order is None and not feature.ordered:
             raise ConstraintError(
-                f"{self.name}: the levels of {feature.name!r} have no order. Pass them in order, "
-                f"lowest first: order={_known(feature)!r}, rearranged."
+                f"{self.name}: the {len(_known(feature))} levels of {feature.name!r} have no "
+                "order. Pass them all, lowest first: order=[...]."
             )
         elif self.order is not None:
             _check_levels(self.name, feature, self.order)
             absent = [level for level in _known(feature) if level not in self.order]
             if absent:
                 raise ConstraintError(
-                    f"{self.name}: order leaves out the levels {absent!r}. Name all of them."
+                    f"{self.name}: order leaves out {len(absent)} of the {len(_known(feature))} "
+                    f"levels of {feature.name!r} in the training data. Name all of them."
                 )
 
     def bounds(self, feature: Feature, own: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -271,8 +272,8 @@ def _check_levels(title: str, feature: Feature, named: Iterable[Any]) -> None:
     unknown = [level for level in named if level is not None and level not in known]
     if unknown:
         raise ConstraintError(
-            f"{title}: {unknown!r} are not levels of {feature.name!r} in the training data, which "
-            f"are {_known(feature)!r}."
+            f"{title}: {shorten(unknown, 200)} are not levels of {feature.name!r} in the training "
+            f"data, which has {len(known)} others. Check their spelling and type."
         )
 
 
@@ -287,8 +288,8 @@ def _number(title: str, feature: Feature, value: Any) -> float:
         number = float(as_numbers(cell)[0] if is_time(dtype) else value)
     except (TypeError, ValueError, OverflowError) as error:
         raise ConstraintError(
-            f"{title}: {value!r} is not a value of {feature.name!r}: {error}."
-        ) from error
+            f"{title}: {shorten(value)} is not a value of {feature.name!r}: {shorten(error)}."
+        ) from None
     if math.isnan(number):
         raise ConstraintError(
             f"{title}: {value!r} is not a value of {feature.name!r}. Pass a number or a date."
@@ -305,10 +306,10 @@ def to_length(title: str, feature: Feature, value: Any) -> float:
             raise TypeError("a number has no unit")
         unit = as_numbers(feature.known.iloc[:1] + pd.Timedelta(value))
         return float(unit[0] - as_numbers(feature.known.iloc[:1])[0])
-    except (TypeError, ValueError, IndexError) as error:
+    except (TypeError, ValueError, IndexError):
         raise ConstraintError(
-            f"{title}: {value!r} is not a length of time such as '30 days': {error}."
-        ) from error
+            f"{title}: {shorten(value)} is not a length of time such as '30 days'."
+        ) from None
 
 
 def _share(value: Any) -> float | None:

@@ -175,9 +175,11 @@ def _call_condition(title: str, condition: Callable[[Any], Any], rows: Any) -> A
     try:
         return condition(rows)
     except Exception as error:
-        raise ConstraintError(
-            f"{title}: the function raised {type(error).__name__}: {error}"
-        ) from error
+        failure = error
+    raise ConstraintError(
+        f"{title}: the function raised a {type(failure).__name__}. Its message may quote data, so "
+        "it is not shown: see the attribute original of this error."
+    ).keeping(failure)
 
 
 def _to_booleans(title: str, answers: Any, n_rows: int) -> BoolArray:

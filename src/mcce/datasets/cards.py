@@ -11,7 +11,7 @@ from collections.abc import Collection
 from importlib.resources import files
 from typing import Any, Literal, TypeAlias
 
-from ..errors import ParameterError
+from ..errors import ParameterError, shorten
 
 DatasetName = Literal["german", "adult", "gmc", "fico"]
 NAMES: tuple[DatasetName, ...] = ("german", "adult", "gmc", "fico")
@@ -99,7 +99,7 @@ def check_choice(argument: str, value: object, names: Collection[str]) -> None:
     """Raise unless the value of an argument is one of these names."""
     if not isinstance(value, str) or value not in names:
         known = ", ".join(map(repr, names))
-        raise ParameterError(f"{argument} must be one of {known}, got {value!r}.")
+        raise ParameterError(f"{argument} must be one of {known}, got {shorten(value)}.")
 
 
 def _forms(of: Card) -> list[str]:

@@ -98,10 +98,9 @@ def _levels(
     plain = cells.astype(object) if isinstance(cells.dtype, pd.CategoricalDtype) else cells
     unexpected = ~plain.isin(levels).to_numpy()
     if unexpected.any():
-        shown = plain[unexpected].drop_duplicates().head(5).tolist()
         raise DatasetError(
-            f"{at} must hold only {levels!r}, but holds {shown!r}, first in row "
-            f"{int(unexpected.argmax())} (counted from 0)."
+            f"{at} must hold only {levels!r}, but does not in {int(unexpected.sum())} rows, first "
+            f"in row {int(unexpected.argmax())} (counted from 0)."
         )
     return plain.astype(np.int64) if isinstance(levels[0], int) else plain
 
@@ -120,7 +119,8 @@ def _numbers(cells: pd.Series[Any], column: Mapping[str, Any], at: str) -> pd.Se
     if wrong.any():
         row = int(np.flatnonzero(wrong)[0])
         raise DatasetError(
-            f"{at} must hold {kind}, but row {row} (counted from 0) has {cells.iloc[row]!r}."
+            f"{at} must hold {kind}, but does not in {int(wrong.sum())} rows, first in row {row} "
+            "(counted from 0)."
         )
     return numbers.astype(np.int64 if column["kind"] == "whole" else np.float64)
 

@@ -11,7 +11,7 @@ from typing import Literal
 
 import pandas as pd
 
-from ..errors import DatasetError, ParameterError
+from ..errors import DatasetError, ParameterError, shorten
 from .cards import DatasetName, card, check_choice
 from .checking import check_cells, conform
 from .dataset import Dataset
@@ -73,7 +73,7 @@ def load(
     rows = form_card["rows"] if rows is None else rows
     check_choice("rows", rows, of["selections"])
     if not isinstance(verify, bool):
-        raise ParameterError(f"verify must be True or False, got {verify!r}.")
+        raise ParameterError(f"verify must be True or False, got {shorten(verify)}.")
     source = find(of, folder)
     table = conform(source.table, of, source.where)
     if verify:

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ..errors import ParameterError
+from ..errors import ParameterError, shorten
 from ..parameters import check_real
 from ..predictors.interval import Interval
 from .cards import DatasetName, card
@@ -131,4 +131,6 @@ def _check_count(name: str, value: object, least: int, most: int | None = None) 
     number = int(value) if isinstance(value, Integral) else least - 1
     if not whole or number < least or (most is not None and number > most):
         upper = "" if most is None else f" and <= {most}"
-        raise ParameterError(f"{name} must be a whole number >= {least}{upper}, got {value!r}.")
+        raise ParameterError(
+            f"{name} must be a whole number >= {least}{upper}, got {shorten(value)}."
+        )

@@ -18,7 +18,7 @@ from typing import Any
 
 import pandas as pd
 
-from ..errors import DatasetError, ParameterError
+from ..errors import DatasetError, ParameterError, shorten
 
 VARIABLE = "MCCE_DATA"
 
@@ -80,19 +80,19 @@ def read(path: Path, *, header: int | None = 0) -> pd.DataFrame:
         )
     except (OSError, EOFError, ValueError, zlib.error) as error:
         raise DatasetError(
-            f"{str(path)!r} cannot be read as a CSV file: {error}. "
+            f"{str(path)!r} cannot be read as a CSV file ({type(error).__name__}). "
             "It may be damaged or truncated: copy it again."
-        ) from error
+        ) from None
 
 
 def _folder(folder: str | os.PathLike[str] | None) -> Path | None:
     """The folder to read from, or None if the user named none."""
     if folder is not None and not isinstance(folder, str | os.PathLike):
-        raise ParameterError(f"folder must be a path or None, got {folder!r}.")
+        raise ParameterError(f"folder must be a path or None, got {shorten(folder)}.")
     named = os.environ.get(VARIABLE) if folder is None else folder
     if not named:
         if folder is not None:
-            raise ParameterError(f"folder must be a path or None, got {folder!r}.")
+            raise ParameterError(f"folder must be a path or None, got {shorten(folder)}.")
         return None
     place = Path(named).expanduser()
     if not place.is_dir():

@@ -12,7 +12,7 @@ from typing import Self
 import numpy as np
 
 from ..candidates import Candidates
-from ..errors import ParameterError
+from ..errors import ParameterError, shorten
 from ..kernels import BoolArray, FloatArray, differences
 from ..tables.schema import EncodedRows, Schema
 
@@ -65,7 +65,7 @@ class Gower:
         if weights.shape != (n_mutable,) or not numeric or not (weights >= 0).all():
             raise ParameterError(
                 f"weights of Gower must be {n_mutable} numbers >= 0, one per mutable feature, got "
-                f"{self.weights!r}."
+                f"{shorten(self.weights)}."
             )
         return self
 

@@ -6,7 +6,7 @@ from copy import deepcopy
 from typing import Any
 
 from ..candidates import CandidateRows, pair_rows
-from ..errors import ParameterError
+from ..errors import ParameterError, shorten
 from ..kernels import FloatArray
 from ..protocols import Distance
 from .gower import Gower
@@ -58,13 +58,13 @@ def find_distance(distance: Any) -> Distance:
     ):
         raise ParameterError(
             f"distance must be one of {sorted(DISTANCES)!r} or an object with name, fit and "
-            f"__call__, got {distance!r}."
+            f"__call__, got {shorten(distance)}."
         )
     copy: Distance = deepcopy(distance)
     if not is_gower(copy) and (not isinstance(copy.name, str) or copy.name in RESERVED):
         raise ParameterError(
             f"The name of a distance is a column of result.measures, so it must be a string other "
-            f"than {list(RESERVED)!r}, got {copy.name!r}."
+            f"than {list(RESERVED)!r}, got {shorten(copy.name)}."
         )
     return copy
 

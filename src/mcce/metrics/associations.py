@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-from ..errors import ParameterError, SchemaError
+from ..errors import ParameterError, SchemaError, shorten
 from ..kernels import FloatArray, IntArray
 from ..model.visit_order import CategoricalColumn, Column, NumericColumn, association
 from ..parameters import check_count
@@ -130,7 +130,7 @@ def correlation_difference(
 def _columns(rows: EncodedRows, method: Method) -> list[Column]:
     """Each feature in the form that the method needs."""
     if method not in ("association", "pearson"):
-        raise ParameterError(f'method must be "association" or "pearson", got {method!r}.')
+        raise ParameterError(f'method must be "association" or "pearson", got {shorten(method)}.')
     columns: list[Column] = []
     for position, feature in enumerate(rows.schema.features):
         numbers = rows.numbers(position)

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 
 from ..caching import cached_property
 from ..counterfactuals import ALREADY, Counterfactuals
-from ..errors import ParameterError, SchemaError
+from ..errors import ParameterError, SchemaError, shorten
 from ..kernels import BoolArray, FloatArray, IntArray
 from ..postprocess.validation import ROWS_PER_CALL
 from ..predictors.decision import Decision
@@ -181,7 +181,7 @@ class Evaluator:
         if which == "all":
             return np.arange(len(self.rows))
         if which != "desired":
-            raise ParameterError(f'among must be "all" or "desired", got {which!r}.')
+            raise ParameterError(f'among must be "all" or "desired", got {shorten(which)}.')
         if not self.desired.any():
             raise ParameterError(
                 "No training row has the desired decision, so there is nothing to compare with. "

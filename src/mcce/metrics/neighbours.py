@@ -14,7 +14,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 import pandas as pd
 
-from ..errors import ParameterError
+from ..errors import ParameterError, shorten
 from ..kernels import BoolArray, FloatArray, IntArray
 from ..parameters import check_count
 from ..tables.columns import plain
@@ -69,7 +69,8 @@ def nearest(
     check_count("k", k)
     if k > places.size:
         raise ParameterError(
-            f"k must be at most the number of rows to compare with, {places.size}, got {k!r}."
+            f"k must be at most the number of rows to compare with, {places.size}, got "
+            f"{shorten(k)}."
         )
     columns = [
         (own, other[places])
@@ -93,7 +94,7 @@ def _coordinates(
 ) -> Coordinates:
     """A feature of both sides; missing numbers are NaN."""
     if scale not in ("range", "ranks"):
-        raise ParameterError(f'scale must be "range" or "ranks", got {scale!r}.')
+        raise ParameterError(f'scale must be "range" or "ranks", got {shorten(scale)}.')
     own, other = scaled(rows, position), scaled(others, position)
     if own is None or other is None:
         return _level_numbers(rows, others, position)

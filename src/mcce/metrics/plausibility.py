@@ -11,7 +11,7 @@ from typing import Protocol
 import numpy as np
 import pandas as pd
 
-from ..errors import ParameterError
+from ..errors import ParameterError, shorten
 from ..kernels import FloatArray, IntArray, rows_as_bytes
 from ..parameters import check_count
 from ..tables.schema import EncodedRows
@@ -114,7 +114,8 @@ def outlier_factor(
     check_count("k", k)
     if k >= places.size:
         raise ParameterError(
-            f"k must be less than the number of distinct training rows, {places.size}, got {k!r}."
+            f"k must be less than the number of distinct training rows, {places.size}, got "
+            f"{shorten(k)}."
         )
     model = LocalOutlierFactor(n_neighbors=k, novelty=True).fit(
         matrix(evaluator, evaluator.rows)[places]

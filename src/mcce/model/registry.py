@@ -8,7 +8,7 @@ from typing import Any
 
 from sklearn.base import clone
 
-from ..errors import ParameterError
+from ..errors import ParameterError, shorten
 from ..protocols import Generator
 from .capabilities import check_capabilities
 from .trees import TreeChain
@@ -45,7 +45,7 @@ def find_generator(generator: Any) -> Generator:
         raise ParameterError(
             f"generator must be one of {sorted(GENERATORS)!r} or an object with "
             "fit(rows, decision, *, seed, n_jobs, verbose) and sample(given, keys, draws), "
-            f"got {generator!r}."
+            f"got {shorten(generator)}."
         )
     check_capabilities(generator)
     copy: Generator = clone(generator) if hasattr(generator, "get_params") else deepcopy(generator)

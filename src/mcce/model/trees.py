@@ -19,7 +19,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from ..candidates import Draws
-from ..errors import ParameterError
+from ..errors import ParameterError, shorten
 from ..execution.progress import ProgressBar
 from ..execution.threads import map_ordered
 from ..kernels import (
@@ -353,15 +353,15 @@ class TreeChain(BaseEstimator):
             value = getattr(self, name)
             whole = isinstance(value, Integral) and not isinstance(value, bool)
             if not (whole and value >= least) and not (name == "max_depth" and value is None):
-                raise ParameterError(f"{name} must be a whole number >= {least}, got {value!r}.")
+                got = shorten(value)
+                raise ParameterError(f"{name} must be a whole number >= {least}, got {got}.")
         if self.decisions not in ((True,), (False, True), (True, False)):
             raise ParameterError(
-                f"decisions must be (True,) or (False, True), got {self.decisions!r}."
+                f"decisions must be (True,) or (False, True), got {shorten(self.decisions)}."
             )
         if not isinstance(self.condition_on_decision, bool):
-            raise ParameterError(
-                f"condition_on_decision must be True or False, got {self.condition_on_decision!r}."
-            )
+            got = shorten(self.condition_on_decision)
+            raise ParameterError(f"condition_on_decision must be True or False, got {got}.")
         return Growth(
             min_samples_leaf=self.min_samples_leaf,
             min_samples_split=self.min_samples_split,

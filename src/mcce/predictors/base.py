@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import pandas as pd
 
-from ..errors import ParameterError, PredictorError
+from ..errors import ParameterError, PredictorError, shorten
 from .output import read_output, to_numbers, where
 
 Output = Literal["probabilities", "logits", "labels", "score"]
@@ -135,7 +135,7 @@ def check_classes(classes: Any) -> None:
     if not hashable or len(classes) < 2 or len(set(classes)) < len(classes):
         raise ParameterError(
             "classes must list two or more different labels in the order of the probabilities, "
-            f'got {classes!r}. Write e.g. classes=["no", "yes"].'
+            f'got {shorten(classes)}. Write e.g. classes=["no", "yes"].'
         )
 
 
@@ -144,15 +144,16 @@ def check_class_names(classes: Any, n_classes: int, objective: str) -> None:
     check_classes(classes)
     if classes is not None and len(classes) != n_classes:
         raise ParameterError(
-            f"classes names {len(classes)} labels, {list(classes)!r}, but the booster's objective "
-            f"{objective!r} has {n_classes} classes. Name each class once, or leave classes out."
+            f"classes names {len(classes)} labels, {shorten(list(classes))}, but the booster's "
+            f"objective {objective!r} has {n_classes} classes. Name each class once, or leave "
+            "classes out."
         )
 
 
 def check_output(output: Any, allowed: Sequence[str], classes: Any) -> None:
     """Raise unless the output is one that is allowed, with classes if it needs them."""
     if output not in allowed:
-        raise ParameterError(f"output must be one of {list(allowed)!r}, got {output!r}.")
+        raise ParameterError(f"output must be one of {list(allowed)!r}, got {shorten(output)}.")
     check_classes(classes)
     needed = output in ("probabilities", "logits")
     if needed and classes is None:
@@ -162,7 +163,8 @@ def check_output(output: Any, allowed: Sequence[str], classes: Any) -> None:
         )
     if not needed and classes is not None:
         raise ParameterError(
-            f'classes={list(classes)!r} needs probabilities or logits, but output is "{output}". '
+            f"classes={shorten(list(classes))} needs probabilities or logits, but output is "
+            f'"{output}". '
             "Leave classes out or change output."
         )
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import get_tags
 
-from ..errors import ParameterError, PredictorError
+from ..errors import ParameterError, PredictorError, shorten
 from ..tables.frames import PANDAS_ADAPTER, FrameAdapter
 from .adapters import adapt
 from .decision import Decision, Method
@@ -86,7 +86,8 @@ def make_decision(
         )
     if score_class is not None:
         raise ParameterError(
-            f"score_class is only for classifiers with classes_, got {score_class!r}. Leave it out."
+            f"score_class is only for classifiers with classes_, got {shorten(score_class)}. "
+            "Leave it out."
         )
     if not isinstance(wanted, Interval):
         _check_labels(wanted, _type_of(predictor))
@@ -109,18 +110,18 @@ def _read_desired(desired: Any) -> Interval | tuple[Hashable, ...] | None:
         if len(desired) != 2 or len(numbers) != 2:
             raise ParameterError(
                 "A tuple passed as desired is an interval and needs two numbers, got "
-                f"{desired!r}. For labels, pass a list."
+                f"{shorten(desired)}. For labels, pass a list."
             )
         return Interval(*desired)
     if isinstance(desired, (list, set, frozenset)):
         if not desired:
-            raise ParameterError(f"desired must name at least one label, got {desired!r}.")
+            raise ParameterError(f"desired must name at least one label, got {shorten(desired)}.")
         return tuple(desired)
     if np.isscalar(desired) and not isinstance(desired, complex):
         return (desired,)
     raise ParameterError(
         "desired must be a tuple of two numbers, an mcce.Interval, a label or a list of labels, "
-        f"got {desired!r}."
+        f"got {shorten(desired)}."
     )
 
 
@@ -142,23 +143,23 @@ def _for_classifier(
         return labels, "predict", ()
     if score_class is None and len(classes) != 2:
         raise ParameterError(
-            f"The predictor has {len(classes)} classes {classes!r}. Name the desired ones "
-            "(desired=[...]), or the class whose probability is the score (score_class=...)."
+            f"The predictor has {len(classes)} classes {shorten(classes, 200)}. Name the desired "
+            "ones (desired=[...]), or the class whose probability is the score (score_class=...)."
         )
     position = 1 if score_class is None else _position(score_class, classes, "score_class")
     if "predict_proba" in has:
         return wanted or Interval(0.5, 1.0), "predict_proba", (position,)
     if position != 1 or len(classes) != 2:
         raise ParameterError(
-            f"The predictor has no probabilities, so score_class={score_class!r} has no score. "
-            "Pass the class as desired instead."
+            f"The predictor has no probabilities, so score_class={shorten(score_class)} has no "
+            "score. Pass the class as desired instead."
         )
     if "decision_function" in has:
         return wanted or Interval(0.0, math.inf, "neither"), "decision_function", ()
     if wanted is not None:
         raise ParameterError(
             f"The predictor returns labels only, so no score can be in {wanted!r}. "
-            f"Pass one or more of its classes {classes!r} as desired."
+            f"Pass one or more of its classes {shorten(classes, 200)} as desired."
         )
     return (classes[1],), "predict", ()
 
@@ -177,15 +178,16 @@ def _label_positions(
     """Positions of the desired labels among the classes."""
     if score_class is not None:
         raise ParameterError(
-            f"score_class={score_class!r} needs an interval of scores, but desired names the "
-            f"labels {list(labels)!r}. Leave score_class out."
+            f"score_class={shorten(score_class)} needs an interval of scores, but desired names "
+            f"the labels {shorten(list(labels))}. Leave score_class out."
         )
     # In the order of the classes: the order of a sum changes its last bit.
     positions = tuple(sorted({_position(label, classes, "desired") for label in labels}))
     if len(positions) == len(classes):
         raise ParameterError(
-            f"desired names all classes of the predictor, {classes!r}, so every row would be "
-            "valid. Leave one out, or pass a tuple of two numbers for an interval of scores."
+            f"desired names all classes of the predictor, {shorten(classes, 200)}, so every row "
+            "would be valid. Leave one out, or pass a tuple of two numbers for an interval of "
+            "scores."
         )
     return positions
 
@@ -200,7 +202,8 @@ def _classes(predictor: Any) -> list[Hashable]:
     if len({np.ndim(label) for label in classes} - {0}):
         raise PredictorError(
             f"The predictor {type(predictor).__name__} has several outputs, got classes_ "
-            f"{classes!r}. Wrap one of them in a callable that returns one score per row."
+            f"{shorten(classes, 200)}. Wrap one of them in a callable that returns one score per "
+            "row."
         )
     return list(np.asarray(classes).tolist())
 
@@ -212,20 +215,20 @@ def _check_labels(labels: tuple[Hashable, ...], type_of: str | None) -> None:
         regressor = type_of == "regressor"
         why = "the predictor is a regressor" if regressor else "a label cannot be a fraction"
         raise ParameterError(
-            f"desired names the labels {list(labels)!r}, but {why}. For an interval of scores, "
-            "pass a tuple of two numbers, e.g. desired=(0.5, 1.0)."
+            f"desired names the labels {shorten(list(labels))}, but {why}. For an interval of "
+            "scores, pass a tuple of two numbers, e.g. desired=(0.5, 1.0)."
         )
     unhashable = [label for label in labels if not isinstance(label, Hashable)]
     if unhashable:
         raise ParameterError(
-            f"desired must list labels such as strings or numbers, got {unhashable[0]!r}."
+            f"desired must list labels such as strings or numbers, got {shorten(unhashable[0])}."
         )
 
 
 def _position(label: Hashable, classes: list[Hashable], argument: str) -> int:
     if label not in classes:
         raise ParameterError(
-            f"{argument} names {label!r}, which is not among the predictor's classes {classes!r}. "
-            "For an interval of scores, pass a tuple of two numbers."
+            f"{argument} names {shorten(label)}, which is not among the predictor's classes "
+            f"{shorten(classes, 200)}. For an interval of scores, pass a tuple of two numbers."
         )
     return classes.index(label)

@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from ..errors import ParameterError
+from ..errors import ParameterError, shorten
 from ..kernels import BoolArray, FloatArray
 
 Closed = Literal["both", "left", "right", "neither"]
@@ -46,10 +46,10 @@ class Interval:
     def __post_init__(self) -> None:
         for end, value in (("low", self.low), ("high", self.high)):
             if not isinstance(value, Real) or math.isnan(value):
-                raise ParameterError(f"{end} must be a number, got {value!r}.")
+                raise ParameterError(f"{end} must be a number, got {shorten(value)}.")
         if self.closed not in ("both", "left", "right", "neither"):
             raise ParameterError(
-                f'closed must be "both", "left", "right" or "neither", got {self.closed!r}.'
+                f'closed must be "both", "left", "right" or "neither", got {shorten(self.closed)}.'
             )
         if self.low > self.high or (self.low == self.high and self.closed != "both"):
             raise ParameterError(

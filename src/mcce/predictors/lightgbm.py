@@ -132,7 +132,7 @@ def _check_categories(booster: Any, rows: pd.DataFrame, names: Sequence[Hashable
         own = rows[name].cat.categories
         if len(own) and levels and not own.isin(levels).any():
             raise PredictorError(
-                f"LightGBM knows none of the levels of column {name!r}, {list(own[:5])!r}, and "
-                f"would read them all as missing. It was trained with {list(levels[:5])!r}. Fit "
-                "the explainer on the columns and levels that LightGBM was trained on."
+                f"LightGBM knows none of the {len(own)} levels of column {name!r} and would read "
+                f"them all as missing. It was trained with {len(levels)} others. Fit the explainer "
+                "on the columns and levels that LightGBM was trained on."
             )

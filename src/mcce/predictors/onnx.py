@@ -16,7 +16,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 import pandas as pd
 
-from ..errors import ParameterError, PredictorError
+from ..errors import ParameterError, PredictorError, shorten
 from ..tables.columns import is_missing, plain
 from .base import FrameLike, Output, Wrapper, check_native, check_output, is_from, is_number
 
@@ -117,7 +117,7 @@ class Onnx(Wrapper):
             return numbers[0]
         if self.name is None or self.name not in outputs:
             raise ParameterError(
-                f"name must be one of the session's outputs {outputs!r}, got {self.name!r}."
+                f"name must be one of the session's outputs {outputs!r}, got {shorten(self.name)}."
             )
         return self.name
 
@@ -176,7 +176,7 @@ def _cells(column: pd.Series[Any], wanted: str) -> np.ndarray:
             whole = cells.astype(WHOLES[wanted])
             if (whole == cells).all():
                 return whole
-    holds = "missing values" if missing.any() else f"values such as {cells[0]!r}"
+    holds = "missing values" if missing.any() else "values"
     raise PredictorError(
         f"The session takes column {column.name!r} as {wanted}, which cannot hold its {holds} "
         f"(dtype {column.dtype}). Convert the column, or export the session with another type."

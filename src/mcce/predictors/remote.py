@@ -26,7 +26,7 @@ from urllib.request import getproxies, proxy_bypass
 import numpy as np
 import pandas as pd
 
-from ..errors import ParameterError, PredictorError
+from ..errors import ParameterError, PredictorError, shorten
 from ..tables.columns import is_missing, is_time, plain
 from .base import FrameLike, Output, Wrapper, check_output
 from .transport import Address, Response, TooLargeError, check_headers, post, read_address
@@ -380,4 +380,4 @@ def _check(name: str, value: Any, kind: type, least: float) -> None:
     number = isinstance(value, kind) and not isinstance(value, bool)
     if not number or not least <= value < math.inf:
         whole = "a whole number" if kind is Integral else "a finite number"
-        raise ParameterError(f"{name} must be {whole} of at least {least}, got {value!r}.")
+        raise ParameterError(f"{name} must be {whole} of at least {least}, got {shorten(value)}.")

@@ -121,7 +121,7 @@ def refused(path: str | os.PathLike[str], part: str = "it") -> Iterator[None]:
 def _checked(path: Any) -> Path:
     name = os.fspath(path) if isinstance(path, (str, os.PathLike)) else path
     if not isinstance(name, str) or not name or "\0" in name:
-        raise ParameterError(f"path must be the name of a file, got {path!r}.")
+        raise ParameterError(f"path must be the name of a file, got {shorten(path)}.")
     return Path(name)
 
 

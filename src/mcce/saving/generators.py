@@ -102,7 +102,7 @@ def _check_plain(value: Any, where: str) -> None:
             _check_plain(item, f"{where}[{key!r}]")
         return
     raise SavedFileError(
-        f"Cannot save {where} of to_arrays(): {value!r} is neither an array of numbers nor a plain "
-        f"value (None, bool, int, finite float, str, list, or dict with strings as keys other than "
-        f"{ARRAY!r} alone). Nothing was written."
+        f"Cannot save {where} of to_arrays(): a {kind.__name__} is neither an array of numbers "
+        "nor a plain value (None, bool, int, finite float, str, list, or dict with strings as "
+        f"keys other than {ARRAY!r} alone). Nothing was written."
     )

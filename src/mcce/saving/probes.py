@@ -68,12 +68,14 @@ def check_predictor(
             f"The predictor is not the one that {path!r} was saved with, or the file was edited: "
             f"it cannot score the probe rows ({shorten(error, 300).rstrip('.')}). Pass the "
             f"predictor that was explained, which takes the columns {shorten(schema.names, 300)}."
-        ) from error
-    if not np.isclose(got, expected, rtol=tolerance, atol=NOTHING).all():
+        ).keeping(error.original) from error
+    differ = ~np.isclose(got, expected, rtol=tolerance, atol=NOTHING)
+    if differ.any():
         raise PredictorError(
-            f"The predictor is not the one that {path!r} was saved with: it scores the probe rows "
-            f"{got.tolist()!r}, expected {expected.tolist()!r} within a relative tolerance of "
-            f"{tolerance!r}. Pass the predictor that was explained, or fit again with this one."
+            f"The predictor is not the one that {path!r} was saved with: the scores of "
+            f"{int(differ.sum())} of {differ.size} probe rows differ by more than a relative "
+            f"tolerance of {tolerance!r}. Pass the predictor that was explained, or fit again "
+            "with this one."
         )
 
 

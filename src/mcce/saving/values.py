@@ -106,8 +106,8 @@ class NotPlainError(Exception):
 def _unsavable(value: Any, what: str) -> SavedFileError:
     kind = type(value)
     return SavedFileError(
-        f"Cannot save {what}: {value!r} is a {kind.__module__}.{kind.__qualname__}, which cannot "
-        "be written without code in the file. What can be saved is plain values (numbers, "
+        f"Cannot save {what}: a {kind.__module__}.{kind.__qualname__} cannot be written "
+        " without code in the file. What can be saved is plain values (numbers, "
         "strings, booleans, dates, missing ones, and lists of them) and what comes with mcce. "
         "Nothing was written."
     )

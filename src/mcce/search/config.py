@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
-from ..errors import ParameterError
+from ..errors import ParameterError, shorten
 from ..parameters import check_count, check_rank_by, check_real, check_whole
 
 SearchName = Literal["paper", "sparse", "balanced", "plausible", "near", "fast", "exact"]
@@ -108,8 +108,9 @@ class Search:
     def __post_init__(self) -> None:
         if isinstance(self.n_targets, str):
             raise ParameterError(
-                f"n_targets must be a whole number, got {self.n_targets!r}. For a named search, "
-                f"pass search={self.n_targets!r}, or Search.preset({self.n_targets!r}) to adapt it."
+                f"n_targets must be a whole number, got {shorten(self.n_targets)}. For a named "
+                f"search, pass search={self.n_targets!r}, or Search.preset({self.n_targets!r}) to "
+                "adapt it."
             )
         check_whole("n_targets", self.n_targets, 0, 1000)
         if self.support is not None:
@@ -119,7 +120,7 @@ class Search:
         check_whole("extra_changes", self.extra_changes, 0, 1000)
         if not isinstance(self.prefer, str) or self.prefer not in get_args(Preference):
             raise ParameterError(
-                f"prefer must be one of {list(get_args(Preference))!r}, got {self.prefer!r}."
+                f"prefer must be one of {list(get_args(Preference))!r}, got {shorten(self.prefer)}."
             )
         _check_below_one("keep_probability", self.keep_probability, "at least 0 and below 1")
         _check_samples(self.n_samples, self.max_samples)
@@ -249,7 +250,7 @@ class ExactSearch:
 def _check_below_one(name: str, value: Any, expected: str) -> None:
     check_real(name, value, expected, most=1.0)
     if value == 1:
-        raise ParameterError(f"{name} must be {expected}, got {value!r}.")
+        raise ParameterError(f"{name} must be {expected}, got {shorten(value)}.")
 
 
 def _check_samples(n_samples: Any, max_samples: Any) -> None:
@@ -259,7 +260,7 @@ def _check_samples(n_samples: Any, max_samples: Any) -> None:
     check_count("max_samples", max_samples)
     if max_samples < n_samples:
         raise ParameterError(
-            f"max_samples must be at least n_samples, {n_samples}, got {max_samples!r}."
+            f"max_samples must be at least n_samples, {n_samples}, got {shorten(max_samples)}."
         )
 
 
@@ -297,6 +298,7 @@ def find_search(search: Any) -> Search | ExactSearch:
         )
     if not isinstance(search, (Search, ExactSearch)):
         raise ParameterError(
-            f"search must be one of {list(PRESETS)!r}, a Search or an ExactSearch, got {search!r}."
+            f"search must be one of {list(PRESETS)!r}, a Search or an ExactSearch, got "
+            f"{shorten(search)}."
         )
     return search

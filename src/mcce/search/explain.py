@@ -14,7 +14,7 @@ import numpy as np
 
 from ..constraints.collection import Constraints
 from ..counterfactuals import Counterfactuals
-from ..errors import ParameterError
+from ..errors import ParameterError, shorten
 from ..execution.progress import Clock, ProgressBar
 from ..fitted import Fitted
 from ..protocols import Callback
@@ -52,7 +52,7 @@ def explain(
         Counterfactuals, their measures, and what became of everybody.
     """
     if callback is not None and not callable(callback):
-        raise ParameterError(f"callback must be None or a function, got {callback!r}.")
+        raise ParameterError(f"callback must be None or a function, got {shorten(callback)}.")
     clock = Clock()
     rows = fitted.schema.encode(X)
     clock.stop("encode")

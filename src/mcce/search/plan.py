@@ -13,7 +13,7 @@ from ..constraints.collection import Constraints
 from ..constraints.limits import FactualLimits
 from ..constraints.rows import MaxChanges, Together
 from ..distances import Gower, is_gower
-from ..errors import ConstraintError, NotFittedError, ParameterError
+from ..errors import ConstraintError, NotFittedError, ParameterError, shorten
 from ..fitted import Fitted
 from ..generate import GUIDANCE_NEEDED
 from ..kernels import BoolArray, IntArray
@@ -167,8 +167,8 @@ def _check_needs(fitted: Fitted, settings: Settings, distance: Distance) -> None
 def _not_for_exact(name: str, supported: str | None, given: str | float) -> ParameterError:
     return ParameterError(
         "The exact search proves which rows have the fewest changes and then the smallest Gower "
-        f"distance, so {name} must be {supported!r}, got {given!r}. Leave it out, or use another "
-        "search."
+        f"distance, so {name} must be {supported!r}, got {shorten(given)}. Leave it out, or use "
+        "another search."
     )
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from pandas.api import types
 
-from ..errors import SchemaError
+from ..errors import SchemaError, shorten
 from ..kernels import BoolArray, Codes, FloatArray, IntArray
 
 Kind = Literal["numeric", "categorical"]
@@ -42,8 +42,8 @@ def check_names(names: Any, frame: pd.DataFrame, argument: str) -> list[Hashable
     single = isinstance(names, (str, bytes)) or getattr(names, "ndim", 1) == 0
     if single or not isinstance(names, listed):
         raise SchemaError(
-            f"{argument} must be a list of column names, got {names!r}. "
-            f"Write {argument}=[{names!r}] for a single column."
+            f"{argument} must be a list of column names, got {shorten(names)}. "
+            f"Write {argument}=[{shorten(names)}] for a single column."
         )
     # Not the index itself, which finds "2024" among dates; and True must not match 1.
     known = {(name, isinstance(name, bool)) for name in frame.columns}
@@ -54,8 +54,8 @@ def check_names(names: Any, frame: pd.DataFrame, argument: str) -> list[Hashable
     ]
     if absent:
         raise SchemaError(
-            f"{argument} names columns that are not in the data: {absent!r}. "
-            f"The columns are {list(frame.columns)!r}."
+            f"{argument} names columns that are not in the data: {_quoted(absent, names)}. "
+            f"The columns are {shorten(list(frame.columns), 500)}."
         )
     return list(dict.fromkeys(names))
 
@@ -66,13 +66,15 @@ def check_kinds(kinds: Any, frame: pd.DataFrame) -> Mapping[Hashable, Kind]:
         return {}
     if not isinstance(kinds, Mapping):
         raise SchemaError(
-            f'kinds must map column names to "numeric" or "categorical", got {kinds!r}. '
+            f'kinds must map column names to "numeric" or "categorical", got {shorten(kinds)}. '
             'Write e.g. kinds={"zip": "categorical"}.'
         )
     check_names(list(kinds), frame, "kinds")
     for name, kind in kinds.items():
         if kind not in ("numeric", "categorical"):
-            raise SchemaError(f'kinds[{name!r}] must be "numeric" or "categorical", got {kind!r}.')
+            raise SchemaError(
+                f'kinds[{name!r}] must be "numeric" or "categorical", got {shorten(kind)}.'
+            )
     return kinds
 
 
@@ -152,8 +154,8 @@ def check_finite(series: pd.Series[Any]) -> None:
         overflows = present.size and np.isinf(2 * (present.max() - present.min()))
     if overflows:
         raise SchemaError(
-            f"The range of column {series.name!r} is too wide for float64: "
-            f"{float(present.min())!r} to {float(present.max())!r}. Rescale the column."
+            f"The range of column {series.name!r} is too wide: the difference of its largest and "
+            "smallest number is infinite in float64. Rescale the column."
         )
 
 
@@ -234,10 +236,11 @@ def factorize(series: pd.Series[Any]) -> tuple[IntArray, np.ndarray]:
     """Number of each cell's level, and the levels in order of appearance as Python objects."""
     try:
         numbers, levels = series.array.factorize()
-    except TypeError as error:
+    except TypeError:
+        kinds = shorten(sorted({type(cell).__name__ for cell in series}))
         raise SchemaError(
-            f"The levels of column {series.name!r} cannot be compared ({error}). "
-            "Make them strings, e.g. with .astype(str)."
+            f"The levels of column {series.name!r} cannot be compared; they are of the types "
+            f"{kinds}. Make them strings, e.g. with .astype(str)."
         ) from None
     return numbers, levels.to_numpy(dtype=object)
 
@@ -277,6 +280,13 @@ def stack(own: Any, table: Any) -> Any:
 def unwrapped(column: pd.Series[Any]) -> Any:
     """The array of a column; a NumPy array if pandas only wraps one."""
     return column.to_numpy() if isinstance(column.dtype, np.dtype) else column.array
+
+
+def _quoted(some: list[Any], names: Any) -> str:
+    """Some of the user's names; those of a Series or array may be cells, and are not quoted."""
+    if isinstance(names, (pd.Series, np.ndarray)):
+        return f"{len(some)} of the {len(names)} entries of a {type(names).__name__}"
+    return shorten(some, 200)
 
 
 def _natural_kind(series: pd.Series[Any], declared: Kind | None) -> Kind:
@@ -338,9 +348,10 @@ def _level_order(series: pd.Series[Any], numbers: IntArray, levels: np.ndarray) 
         return np.argsort(ranks)
     try:
         order = sorted(range(len(levels)), key=lambda i: levels[i])
-    except TypeError as error:
+    except TypeError:
+        kinds = shorten(sorted({type(level).__name__ for level in levels}))
         raise SchemaError(
-            f"The levels of column {series.name!r} cannot be sorted ({error}). "
-            "Make them all of one type, e.g. with .astype(str)."
+            f"The levels of column {series.name!r} cannot be sorted; they are of the types "
+            f"{kinds}. Make them all of one type, e.g. with .astype(str)."
         ) from None
     return np.array(order, dtype=np.int64)

@@ -50,8 +50,8 @@ def align_dtype(series: pd.Series[Any], table: pd.Series[Any], kind: Kind) -> pd
         series = _unwrap(series, table)
         try:
             joint = _joint_dtype(series, table)
-        except UnicodeEncodeError as error:  # a lone surrogate, which Arrow refuses
-            raise _no_joint_dtype(series, table) from error
+        except UnicodeEncodeError:  # a lone surrogate, which Arrow refuses
+            raise _no_joint_dtype(series, table) from None
         series = _cast(series, joint, table)
     if kind == "numeric":
         _check_measured(series, table)
@@ -183,9 +183,9 @@ def _cast(series: pd.Series[Any], dtype: Any, table: pd.Series[Any]) -> pd.Serie
         return series
     try:
         cast = to_dtype(series, dtype)
-    # pandas and Arrow raise a dozen different errors for an impossible cast.
-    except Exception as error:
-        raise _no_joint_dtype(series, table) from error
+    # pandas and Arrow raise a dozen different errors for an impossible cast, many quote a cell.
+    except Exception:
+        raise _no_joint_dtype(series, table) from None
     if not _equal(cast, series):
         raise _no_joint_dtype(series, table)
     return cast
@@ -276,8 +276,8 @@ def _with_levels_of(
     ):
         raise SchemaError(
             f"Column {series.name!r} is a category with other levels or another order than in the "
-            f"training data: expected {trained!r}, got {given!r}. Convert it with .astype(dtype) "
-            "to the expected dtype."
+            f"training data: expected {_described(trained)}, got {_described(given)}. Convert it "
+            "with .astype(dtype) to the dtype of the training data."
         )
     return pd.CategoricalDtype([*trained.categories, *levels[places < 0]], ordered=trained.ordered)
 
@@ -297,6 +297,13 @@ def _keeps_order(table: pd.Series[Any], given: pd.CategoricalDtype) -> bool:
 def _check_measured(series: pd.Series[Any], table: pd.Series[Any]) -> None:
     if not is_measured(series.dtype) and series.dtype.kind != "b":
         raise _no_joint_dtype(series, table)
+
+
+def _described(dtype: Any) -> str:
+    """A dtype without its levels."""
+    if not isinstance(dtype, pd.CategoricalDtype):
+        return f"dtype {dtype}"
+    return f"{'an' if dtype.ordered else 'no'} order of {len(dtype.categories)} levels"
 
 
 def _no_joint_dtype(series: pd.Series[Any], table: pd.Series[Any]) -> SchemaError:

@@ -7,7 +7,7 @@ last; a value that is not in the training data has the exact code -1.
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -49,7 +49,7 @@ class Feature:
     kind: Kind
     immutable: bool
     ordered: bool
-    table: pd.Series[Any]
+    table: pd.Series[Any] = field(repr=False)
     has_missing: bool
 
     @property

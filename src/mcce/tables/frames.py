@@ -12,14 +12,14 @@ for data that are neither pandas nor an array.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 import pandas as pd
 from pandas.api.types import is_object_dtype
 
-from ..errors import MissingExtraError, SchemaError
+from ..errors import MissingExtraError, SchemaError, shorten
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -84,8 +84,8 @@ class ArrowAdapter(FrameAdapter):
     """
 
     library: Library
-    schema: pa.Schema
-    dtypes: dict[Hashable, Any]
+    schema: pa.Schema = field(repr=False)
+    dtypes: dict[Hashable, Any] = field(repr=False)
 
     @property
     def needs_conversion(self) -> bool:
@@ -191,7 +191,7 @@ def check_feature_names(names: Any, data: Any) -> list[Hashable] | None:
         )
     listed = (Sequence, pd.Index, pd.Series, np.ndarray)
     if isinstance(names, (str, bytes)) or not isinstance(names, listed):
-        raise SchemaError(f"feature_names must list one name per column, got {names!r}.")
+        raise SchemaError(f"feature_names must list one name per column, got {shorten(names)}.")
     return list(names)
 
 
@@ -205,7 +205,7 @@ def _name_columns(data: np.ndarray, names: Sequence[Hashable] | None) -> pd.Data
     if names is not None and len(names) != n_columns:
         raise SchemaError(
             f"The array has {n_columns} columns, but there are {len(names)} names for them: "
-            f"{list(names)!r}. Pass one name per column, in their order."
+            f"{shorten(list(names), 500)}. Pass one name per column, in their order."
         )
     frame = pd.DataFrame(data, columns=[f"x{j}" for j in range(n_columns)])
     frame = frame.infer_objects() if data.dtype == object else frame
@@ -302,8 +302,8 @@ def _to_pandas(column: pa.ChunkedArray, field: pa.Field, kind: str) -> pd.Series
     dtype = _arrow_dtype(field.type, field.name, kind)
     try:
         cells = column.cast(dtype.pyarrow_dtype)
-    except pa.ArrowNotImplementedError as error:
-        raise _unknown_type(field.name, field.type) from error
+    except pa.ArrowNotImplementedError:
+        raise _unknown_type(field.name, field.type) from None
     return pd.Series(pd.arrays.ArrowExtensionArray(cells))
 
 
@@ -312,11 +312,11 @@ def _as_category(column: pa.DictionaryArray, field: pa.Field, ordered: bool) -> 
     numbers = column.indices.cast("int64").fill_null(-1).to_numpy()
     try:
         cells = pd.Categorical.from_codes(numbers, column.dictionary.to_pandas(), ordered=ordered)
-    except ValueError as error:
+    except ValueError:
         raise SchemaError(
-            f"Column {field.name!r} has type {field.type}, whose levels are not unique: {error}. "
+            f"Column {field.name!r} has type {field.type}, whose levels are not unique or missing. "
             "Encode it again from its values."
-        ) from error
+        ) from None
     return pd.Series(cells)
 
 
@@ -365,12 +365,12 @@ def _check_column_names(frame: pd.DataFrame) -> None:
     if not frame.columns.is_unique:
         twice = frame.columns[frame.columns.duplicated()].unique().tolist()
         raise SchemaError(
-            f"Column names must be unique, but these occur more than once: {twice!r}. "
+            f"Column names must be unique, but these occur more than once: {shorten(twice, 500)}. "
             "Rename or drop all but one of each."
         )
     if frame.columns.hasnans:
         raise SchemaError(
-            f"Every column needs a name, but one of {list(frame.columns)!r} is missing."
+            f"Every column needs a name, but one of {shorten(list(frame.columns), 500)} is missing."
         )
 
 
@@ -383,6 +383,8 @@ def _type_name(data: Any) -> str:
 
 
 def _unknown_type(name: str, kind: Any) -> SchemaError:
+    # In parentheses there are the levels of an Enum.
+    kind = str(kind).partition("(")[0]
     return SchemaError(
         f"Column {name!r} has type {kind}, which is neither numeric nor categorical. Convert it "
         "to numbers, strings, categories, booleans, dates or durations, or leave it out."

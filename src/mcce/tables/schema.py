@@ -11,14 +11,14 @@ have the columns, order, dtypes and index of the factuals; inputs are never chan
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from ..caching import cached_property
-from ..errors import SchemaError
+from ..errors import SchemaError, shorten
 from ..kernels import BoolArray, Codes, FloatArray, IntArray
 from . import columns
 from .columns import Kind
@@ -234,11 +234,12 @@ class Schema:
         if isinstance(adapter, ArrayAdapter) and not isinstance(self.adapter, ArrayAdapter):
             raise SchemaError(
                 "The explainer was fitted on a frame but got an array without column names. "
-                f"Pass a frame with the columns {self.names!r}."
+                f"Pass a frame with the columns {shorten(self.names, 500)}."
             )
         raise SchemaError(
-            f"The columns differ from those of the training data: missing {missing!r}, "
-            f"extra {extra!r}. Pass exactly the columns {self.names!r}, in any order."
+            "The columns differ from those of the training data: missing "
+            f"{shorten(missing, 500)}, extra {shorten(extra, 500)}. Pass exactly the columns "
+            f"{shorten(self.names, 500)}, in any order."
         )
 
 
@@ -265,13 +266,13 @@ class EncodedRows:
     """
 
     schema: Schema
-    frame: pd.DataFrame
-    labels: pd.Index[Any]
-    given_columns: pd.Index[Any]
-    exact: Codes
-    descent: Codes
-    adapter: FrameAdapter
-    dtypes: Sequence[Any]
+    frame: pd.DataFrame = field(repr=False)
+    labels: pd.Index[Any] = field(repr=False)
+    given_columns: pd.Index[Any] = field(repr=False)
+    exact: Codes = field(repr=False)
+    descent: Codes = field(repr=False)
+    adapter: FrameAdapter = field(repr=False)
+    dtypes: Sequence[Any] = field(repr=False)
 
     @classmethod
     def from_codes(cls, schema: Schema, codes: Codes) -> EncodedRows:
