@@ -1,7 +1,7 @@
 """Candidates: what step 2 hands to step 3 for one block of people, and rows selected from it.
 
 Between the paper's sections "Generation" and "Post-processing": the data sets D_h of a block.
-People with equal immutable values form a group and share their draws. Immutable features are not
+People who would get the same rows form a group and share their draws. Immutable features are not
 stored: a candidate has those of its person by construction.
 """
 

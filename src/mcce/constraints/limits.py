@@ -1,9 +1,9 @@
 """What the constraints on features mean for each factual, as codes.
 
 Takes the factuals; gives which of them may share candidates and, for one of each group, the codes
-that its draws must be among. Factuals share candidates if they have the same immutable values, the
-same values of every limited feature, and the same features frozen. Where draws are guided by the
-factual's own values, all values must be the same.
+that its draws must be among. Factuals share candidates if their cells of immutable and of limited
+features are identical, and the same features are frozen. Where draws are guided by the factual's
+own values, all cells must be identical.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from ..kernels import BoolArray, Codes, IntArray, Limits
 from ..tables.columns import as_numbers
 from ..tables.features import Feature
 from ..tables.schema import EncodedRows
+from ..tables.sharing import sharing_groups
 from .collection import Constraints
 from .features import FeatureConstraint, MissingLevel, number_levels
 
@@ -52,7 +53,7 @@ class FactualLimits:
         self._frozen = constraints.frozen(rows)
         self.limited = sorted({*self._constraints, *self._steps, *self._frozen})
         shared = range(len(rows.schema.features)) if whole else rows.schema.immutable
-        self.group: IntArray = rows.grouped([*shared, *self.limited])
+        self.group: IntArray = sharing_groups(rows, sorted({*map(int, shared), *self.limited}))
         for whose in self._frozen.values():
             self.group = np.unique(2 * self.group + whose, return_inverse=True)[1]
 

@@ -6,7 +6,8 @@ NaN, NaT and NA are all the same missing value.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence, Set
+from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -15,6 +16,7 @@ from pandas.api import types
 
 from ..errors import SchemaError, shorten
 from ..kernels import BoolArray, Codes, FloatArray, IntArray
+from .identity import represent
 
 Kind = Literal["numeric", "categorical"]
 
@@ -166,8 +168,8 @@ def code_values(series: pd.Series[Any], kind: Kind) -> tuple[Codes, IntArray, bo
     -------
     codes : (n_rows,)
         Rank of each cell.
-    first : (n_values,)
-        Row in which each value first occurs.
+    representative : (n_values,)
+        A row that holds each value: the same cell whatever the order of rows.
     has_missing : bool
         Whether the last value is missing.
     """
@@ -183,11 +185,12 @@ def code_values(series: pd.Series[Any], kind: Kind) -> tuple[Codes, IntArray, bo
     rank = np.empty(order.size, dtype=np.int32)
     rank[order] = np.arange(order.size)
     first = _first_of_each(numbers)[order]
-    if not has_missing:
-        return rank[numbers], first, False
-    codes = np.full(len(series), order.size, dtype=np.int32)
-    codes[~missing] = rank[numbers]
-    return codes, np.append(np.flatnonzero(~missing)[first], np.argmax(missing)), True
+    codes = rank[numbers]
+    if has_missing:
+        codes = np.full(len(series), order.size, dtype=np.int32)
+        codes[~missing] = rank[numbers]
+        first = np.append(np.flatnonzero(~missing)[first], np.argmax(missing))
+    return codes, represent(unwrapped(series), codes, first), has_missing
 
 
 def as_numbers(series: pd.Series[Any], like: Any = None) -> FloatArray:
@@ -229,19 +232,19 @@ def match_levels(ranks: Mapping[Any, int], cells: pd.Series[Any]) -> Codes:
         numbers, levels = cells.array.codes, cells.dtype.categories.to_numpy(dtype=object)
     else:
         numbers, levels = factorize(cells)
-    return np.array([ranks.get(level, -1) for level in levels], dtype=np.int32)[numbers]
+    try:
+        known = [ranks.get(level, -1) for level in levels]
+    except Exception:  # whatever hashing or comparing objects may raise
+        raise _incomparable(cells) from None
+    return np.array(known, dtype=np.int32)[numbers]
 
 
 def factorize(series: pd.Series[Any]) -> tuple[IntArray, np.ndarray]:
     """Number of each cell's level, and the levels in order of appearance as Python objects."""
     try:
         numbers, levels = series.array.factorize()
-    except TypeError:
-        kinds = shorten(sorted({type(cell).__name__ for cell in series}))
-        raise SchemaError(
-            f"The levels of column {series.name!r} cannot be compared; they are of the types "
-            f"{kinds}. Make them strings, e.g. with .astype(str)."
-        ) from None
+    except Exception:  # whatever hashing or comparing objects may raise
+        raise _incomparable(series) from None
     return numbers, levels.to_numpy(dtype=object)
 
 
@@ -348,10 +351,24 @@ def _level_order(series: pd.Series[Any], numbers: IntArray, levels: np.ndarray) 
         return np.argsort(ranks)
     try:
         order = sorted(range(len(levels)), key=lambda i: levels[i])
-    except TypeError:
-        kinds = shorten(sorted({type(level).__name__ for level in levels}))
+        # Sets and tuples with NaN may sort in several ways, depending on the order of rows.
+        total = all(levels[low] < levels[high] for low, high in pairwise(order))
+    except Exception:  # whatever a comparison of objects may raise
+        total = False
+    if not total:
         raise SchemaError(
             f"The levels of column {series.name!r} cannot be sorted; they are of the types "
-            f"{kinds}. Make them all of one type, e.g. with .astype(str)."
+            f"{_type_names(levels)}. Make them all of one type, e.g. with .astype(str)."
         ) from None
     return np.array(order, dtype=np.int64)
+
+
+def _incomparable(series: pd.Series[Any]) -> SchemaError:
+    return SchemaError(
+        f"The levels of column {series.name!r} cannot be compared; they are of the types "
+        f"{_type_names(series)}. Make them strings, e.g. with .astype(str)."
+    )
+
+
+def _type_names(cells: Iterable[Any]) -> str:
+    return shorten(sorted({type(cell).__name__ for cell in cells}))

@@ -105,13 +105,13 @@ class Feature:
     ) -> tuple[Feature, Codes]:
         """The feature of a training column, and the codes of its cells; see :meth:`learn`."""
         kind = columns.check_kind(series, kind)
-        codes, first, has_missing = columns.code_values(series, kind)
+        codes, rows, has_missing = columns.code_values(series, kind)
         feature = cls(
             name=series.name,
             kind=kind,
             immutable=immutable,
             ordered=kind == "numeric" or columns.is_ordered(series.dtype),
-            table=pd.Series(series.array.take(first), name=series.name, dtype=series.dtype),
+            table=pd.Series(series.array.take(rows), name=series.name, dtype=series.dtype),
             has_missing=has_missing,
         )
         return feature, codes

@@ -302,18 +302,9 @@ class EncodedRows:
             return None
         return columns.as_numbers(self.frame.iloc[:, position])
 
-    def grouped(self, positions: Sequence[int] | IntArray) -> IntArray:
-        """A number for each distinct combination of values of some features, shape (n_rows,)."""
-        group = np.zeros(len(self), dtype=np.int64)
-        for position in positions:
-            values = pd.factorize(self.frame.iloc[:, position], use_na_sentinel=False)[0]
-            pairs = group * (int(values.max(initial=0)) + 1) + values
-            group = np.unique(pairs, return_inverse=True)[1]
-        return group
-
     def own(self, position: int, factuals: IntArray) -> pd.Series[Any]:
         """Own cells of some factuals in one column."""
-        return pd.Series(self._cells[position].take(factuals))
+        return pd.Series(self.cells[position].take(factuals))
 
     def own_numbers(self, factuals: IntArray) -> FloatArray:
         """Own mutable values of some factuals, NaN for missing and categorical ones."""
@@ -378,23 +369,24 @@ class EncodedRows:
             position: pool.take(np.where(row == OWN, owner, row + np.int64(len(self))))
             for position, pool, row in drawn
         }
-        cells |= {position: self._cells[position].take(owner) for position in self.schema.immutable}
+        cells |= {position: self.cells[position].take(owner) for position in self.schema.immutable}
         in_order = [cells[position] for position in range(len(cells))]
         return columns.assemble(in_order, self.frame.columns)
 
     @cached_property
-    def _cells(self) -> list[Any]:
+    def cells(self) -> list[Any]:
         """The columns as arrays."""
         return [columns.unwrapped(column) for _, column in self.frame.items()]
 
     def _pools(self, tables: Sequence[pd.Series[Any]]) -> list[Any]:
         """All cells that a mutable feature may have: those of the factuals, then its table."""
-        return self._training_pools if tables is self.tables else self._pool(tables)
+        return self.training_pools if tables is self.tables else self._pool(tables)
 
     @cached_property
-    def _training_pools(self) -> list[Any]:
+    def training_pools(self) -> list[Any]:
+        """Per mutable feature, the cells of the factuals and then the training values."""
         return self._pool(self.tables)
 
     def _pool(self, tables: Sequence[pd.Series[Any]]) -> list[Any]:
         pairs = zip(self.schema.mutable, tables, strict=True)
-        return [columns.stack(self._cells[at], columns.unwrapped(table)) for at, table in pairs]
+        return [columns.stack(self.cells[at], columns.unwrapped(table)) for at, table in pairs]
