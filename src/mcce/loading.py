@@ -73,8 +73,12 @@ def load(
     """
     check_real("tolerance", tolerance, "a finite number >= 0")
 
-    def check(parameters: Mapping[str, Any]) -> None:
-        check_parameters(MCCE(predictor, **parameters))
+    def check(given: Mapping[str, Any]) -> dict[str, Any]:
+        explainer = MCCE(predictor, **given)
+        check_parameters(explainer)
+        parameters = explainer.get_params(deep=False)
+        del parameters["predictor"]
+        return parameters
 
     parameters, fitted = restore(path, predictor, tolerance, check, generator, key)
     explainer = MCCE(predictor, **parameters)

@@ -8,7 +8,7 @@ to ``STORAGES``.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,8 @@ import numpy as np
 import pandas as pd
 
 from ..errors import SavedFileError
-from .values import NotPlainError, check_zone, pack, pack_zone, unpack, unpack_zone
+from .checks import parts
+from .values import NotPlainError, check_zone, pack, pack_zone, unpack, unpack_cell, unpack_zone
 
 UNITS = ("s", "ms", "us", "ns")
 
@@ -26,9 +27,11 @@ class Storage:
     """A way of storing cells: its dtypes, the column as plain data and arrays, and back."""
 
     tag: str
+    entries: Set[str]
     fits: Callable[[Any], bool]
     take: Callable[[pd.Series[Any], str], dict[str, Any]]
     make: Callable[[dict[str, Any]], Any]
+    optional: Set[str] = frozenset()
 
 
 def pack_cells(column: pd.Series[Any], what: str) -> dict[str, Any]:
@@ -42,6 +45,7 @@ def pack_cells(column: pd.Series[Any], what: str) -> dict[str, Any]:
 def unpack_cells(plain: dict[str, Any]) -> pd.Series[Any]:
     """The column of what :func:`pack_cells` gave, without a name."""
     storage = {storage.tag: storage for storage in STORAGES}[plain["storage"]]
+    parts(plain, {"storage", *storage.entries} | (plain.keys() & storage.optional), "a column")
     cells = storage.make(plain)
     return pd.Series(cells, dtype=cells.dtype)
 
@@ -59,7 +63,7 @@ def _take_objects(column: pd.Series[Any], what: str) -> dict[str, Any]:
 
 
 def _make_objects(plain: dict[str, Any]) -> Any:
-    values = unpack(plain["values"])
+    values = [unpack_cell(value) for value in plain["values"]]
     cells = np.empty(len(values), dtype=object)
     for place, value in enumerate(values):
         cells[place] = value
@@ -102,6 +106,8 @@ def _take_category(column: pd.Series[Any], what: str) -> dict[str, Any]:
 
 def _make_category(plain: dict[str, Any]) -> Any:
     levels = pd.Index(unpack_cells(plain["levels"]))
+    if type(plain["ordered"]) is not bool:
+        raise SavedFileError("the levels of a column are neither ordered nor not")
     dtype = pd.CategoricalDtype(levels, ordered=plain["ordered"])
     return pd.Categorical.from_codes(_vector(plain["values"]), dtype=dtype)
 
@@ -213,7 +219,7 @@ def _arrow_numbers(kind: Any) -> Any:
 
 def _vector(values: Any) -> np.ndarray:
     if not isinstance(values, np.ndarray) or values.ndim != 1:
-        raise ValueError("a column is no list of cells")
+        raise SavedFileError("a column is no list of cells")
     return values
 
 
@@ -233,15 +239,47 @@ def _is_masked(dtype: Any) -> bool:
     return re.fullmatch(r"U?Int(8|16|32|64)|Float(32|64)|boolean", name) is not None
 
 
+def _is_numpy(dtype: Any) -> bool:
+    return isinstance(dtype, np.dtype) and dtype.kind in "biufmM"
+
+
+def _is_object(dtype: Any) -> bool:
+    return bool(dtype == np.dtype(object))
+
+
 STORAGES = (
+    Storage("numpy", {"values"}, _is_numpy, _take_numpy, _make_numpy),
+    Storage("objects", {"values"}, _is_object, _take_objects, _make_objects),
     Storage(
-        "numpy", lambda d: isinstance(d, np.dtype) and d.kind in "biufmM", _take_numpy, _make_numpy
+        "category",
+        {"ordered", "levels", "values"},
+        _is(pd.CategoricalDtype),
+        _take_category,
+        _make_category,
     ),
-    Storage("objects", lambda d: d == np.dtype(object), _take_objects, _make_objects),
-    Storage("category", _is(pd.CategoricalDtype), _take_category, _make_category),
-    Storage("strings", _is(pd.StringDtype), _take_strings, _make_strings),
-    Storage("masked", _is_masked, _take_masked, _make_masked),
-    Storage("zoned", _is(pd.DatetimeTZDtype), _take_zoned, _make_zoned),
-    Storage("arrow", _is(pd.ArrowDtype), _take_arrow, _make_arrow),
-    Storage("intervals", _is(pd.IntervalDtype), _take_intervals, _make_intervals),
+    Storage(
+        "strings",
+        {"kept_by", "missing", "values"},
+        _is(pd.StringDtype),
+        _take_strings,
+        _make_strings,
+    ),
+    Storage("masked", {"values", "missing"}, _is_masked, _take_masked, _make_masked),
+    Storage("zoned", {"zone", "values"}, _is(pd.DatetimeTZDtype), _take_zoned, _make_zoned),
+    # Strings have no mask.
+    Storage(
+        "arrow",
+        {"type", "zone", "values"},
+        _is(pd.ArrowDtype),
+        _take_arrow,
+        _make_arrow,
+        optional={"missing"},
+    ),
+    Storage(
+        "intervals",
+        {"closed", "left", "right"},
+        _is(pd.IntervalDtype),
+        _take_intervals,
+        _make_intervals,
+    ),
 )

@@ -83,7 +83,7 @@ def restore(
     path: str | os.PathLike[str],
     predictor: Any,
     tolerance: float,
-    check: Callable[[Parameters], None],
+    check: Callable[[Parameters], dict[str, Any]],
     generator: Generator | None = None,
     key: bytes | None = None,
 ) -> tuple[dict[str, Any], Fitted]:
@@ -98,7 +98,7 @@ def restore(
     tolerance
         Relative difference up to which its scores of the probe rows are equal.
     check
-        Raises for parameters that cannot work.
+        All parameters of an explainer with some; raises for any that cannot work.
     generator
         An unfitted generator, if the file was saved with one that is not part of mcce.
     key
@@ -120,8 +120,7 @@ def restore(
     blank = unpack_generator(saved, generator, os.fspath(path))
     with archive.refused(path, "its parameters"):
         packed = {name: unpack(value) for name, value in document["parameters"].items()}
-        parameters = upgrade_parameters(packed | {"generator": blank})
-        check(parameters)
+        parameters = check(upgrade_parameters(packed | {"generator": blank}))
     fields: Fields = {}
     for name, section in SECTIONS.items():
         with archive.refused(path, f"its part {name!r}"):

@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, get_args
 
-from ..errors import MissingExtraError
+import pandas as pd
+from pandas.api.types import is_object_dtype
+
+from ..errors import MissingExtraError, SavedFileError
 from ..tables.features import Feature
 from ..tables.frames import PANDAS_ADAPTER, ArrayAdapter, ArrowAdapter, FrameAdapter, Library
+from .checks import parts
 
 
 def pack_adapter(adapter: FrameAdapter) -> dict[str, Any]:
@@ -19,23 +23,46 @@ def pack_adapter(adapter: FrameAdapter) -> dict[str, Any]:
     return {"kind": "pandas"}
 
 
-def unpack_adapter(plain: dict[str, Any], features: Sequence[Feature]) -> FrameAdapter:
+def unpack_adapter(plain: Any, features: Sequence[Feature]) -> FrameAdapter:
     """The adapter that :func:`pack_adapter` packed, for columns of these features."""
-    if plain["kind"] == "pandas":
+    kind = plain["kind"]
+    if kind == "pandas":
+        parts(plain, ("kind",), "the kind of frames")
         return PANDAS_ADAPTER
-    if plain["kind"] == "array":
-        return ArrayAdapter(named=plain["named"] is True)
-    if plain["kind"] not in get_args(Library):
-        raise ValueError(f"{plain['kind']!r} is no kind of frame")
+    if kind == "array":
+        named = parts(plain, ("kind", "named"), "the kind of frames")["named"]
+        return ArrayAdapter(named=named is True)
+    if kind not in get_args(Library):
+        raise SavedFileError("it was fitted on no kind of frame that mcce knows")
     try:
         import pyarrow as pa
     except ImportError as error:
         raise MissingExtraError(
-            f"The explainer was fitted on {plain['kind']} frames. To explain such, install "
+            f"The explainer was fitted on {kind} frames. To explain such, install "
             'pyarrow and narwhals: pip install "mcce[frames]".'
         ) from error
-    schema = pa.ipc.read_schema(pa.py_buffer(bytes.fromhex(plain["schema"])))
+    text = parts(plain, ("kind", "schema"), "the kind of frames")["schema"]
+    schema = pa.ipc.read_schema(pa.py_buffer(bytes.fromhex(text)))
     if sorted(schema.names) != sorted(str(feature.name) for feature in features):
-        raise ValueError("the columns of its frames are not those of its features")
+        raise SavedFileError("the columns of its frames are not those of its features")
     dtypes = {feature.name: feature.table.dtype for feature in features}
-    return ArrowAdapter(library=plain["kind"], schema=schema, dtypes=dtypes)
+    adapter = ArrowAdapter(library=kind, schema=schema, dtypes=dtypes)
+    for feature in features:
+        _check_type(adapter, feature)
+    return adapter
+
+
+def _check_type(adapter: ArrowAdapter, feature: Feature) -> None:
+    """Raise unless a column's type in Arrow is that of its cells, whatever they are."""
+    from pyarrow import large_string, types
+
+    type_, dtype = adapter.schema.field(feature.name).type, feature.table.dtype
+    if types.is_null(type_):
+        fits = is_object_dtype(dtype)
+    elif types.is_dictionary(type_):
+        fits = isinstance(dtype, pd.CategoricalDtype)
+    else:
+        fits = dtype == pd.ArrowDtype(large_string() if types.is_string_view(type_) else type_)
+    if not fits:
+        raise SavedFileError("a column of its frames has another type than its cells")
+    adapter.rows_to_native(pd.DataFrame({feature.name: feature.table}))

@@ -64,11 +64,19 @@ def unpack(plain: Any) -> Any:
     if isinstance(plain, list):
         return [unpack(item) for item in plain]
     if isinstance(plain, np.ndarray):
-        raise ValueError("an array stands where a plain value should")
+        raise SavedFileError("an array stands where a plain value should")
     if not isinstance(plain, dict):
         return plain
     [(tag, parts)] = plain.items()
     return _BY_TAG[tag].make(unpack(parts))
+
+
+def unpack_cell(plain: Any) -> Any:
+    """The same of a cell, which is a single plain value."""
+    value = unpack(plain)
+    if type(value) in NO_CELLS:
+        raise SavedFileError("a cell holds something that no column has")
+    return value
 
 
 def pack_zone(zone: datetime.tzinfo | None) -> str | float | None:
@@ -106,10 +114,10 @@ class NotPlainError(Exception):
 def _unsavable(value: Any, what: str) -> SavedFileError:
     kind = type(value)
     return SavedFileError(
-        f"Cannot save {what}: a {kind.__module__}.{kind.__qualname__} cannot be written "
-        " without code in the file. What can be saved is plain values (numbers, "
-        "strings, booleans, dates, missing ones, and lists of them) and what comes with mcce. "
-        "Nothing was written."
+        f"Cannot save {what}: it holds a {kind.__module__}.{kind.__qualname__}, which cannot be "
+        "written without code in the file. What can be saved is plain values (numbers, strings, "
+        "booleans, dates, missing ones, and lists of them) and what comes with mcce. Nothing was "
+        "written."
     )
 
 
@@ -165,8 +173,8 @@ def _take_scalar(value: np.generic) -> list[Any]:
 def _make_scalar(parts: list[Any]) -> Any:
     name, item = parts
     dtype = np.dtype(name).newbyteorder("=")
-    if dtype.kind not in "biufmMU":
-        raise ValueError(f"{name!r} is no dtype of a plain value")
+    if dtype.kind not in "biufmMU" or type(item) not in (bool, int, float, str):
+        raise SavedFileError("a value has no dtype of a plain one")
     if dtype.kind == "U":
         return np.str_(item)
     plain = np.dtype(np.int64) if dtype.kind in "mM" else dtype
@@ -236,5 +244,7 @@ CODECS = (
     Codec(ExactSearch, "exact search", asdict, lambda parts: ExactSearch(**parts)),
     Codec(Gower, "distance", _take_gower, lambda name: DISTANCES[name]()),
 )
+# What a file may hold, but not as a cell.
+NO_CELLS = (list, set, dict, Interval, TreeChain, Search, ExactSearch, Gower, *CONSTRAINT_KINDS)
 _BY_TYPE = {codec.type: codec for codec in CODECS}
 _BY_TAG = {codec.tag: codec for codec in CODECS}
