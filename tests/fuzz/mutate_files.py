@@ -23,13 +23,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from saved_explainers import write_saved
 
 import mcce
 from mcce import MCCE, McceError, McceWarning, SavedFileError
 from mcce.saving import archive
 from mcce.saving.container import lay_out
 from mcce.search.config import find_search
+from saved_explainers import write_saved
 
 JSON_VALUES: tuple[Any, ...] = (
     None, True, False, 0, -1, 1, 2, 63, 64, 2**31 - 1, 2**31, -(2**31), 2**53, 2**63, 2**64,
