@@ -206,9 +206,11 @@ def test_a_file_that_cannot_be_read_is_an_error_of_ours(tmp_path):
     schema = Schema.learn(bank(50))
     (tmp_path / "binary.yaml").write_bytes(b"\xff\xfe\x00")
 
-    for path in (tmp_path / "absent.yaml", tmp_path, tmp_path / "binary.yaml"):
+    (tmp_path / "folder.yaml").mkdir()
+
+    for name in ("absent.yaml", "folder.yaml", "binary.yaml"):
         with pytest.raises(ConstraintError, match="cannot be read"):
-            Constraints.bind(path, schema)
+            Constraints.bind(tmp_path / name, schema)
     with pytest.raises(ConstraintError, match=r"\.toml, \.yaml or \.yml"):
         Constraints.bind(in_file(tmp_path, YAML, "rules.txt"), schema)
 

@@ -1,7 +1,7 @@
-"""Rule files and conditions made to hang, crash or exhaust whatever reads them.
+"""Rule files made to hang, crash or exhaust whatever reads them.
 
-``hostile_files(seed, n)`` and ``hostile_conditions(seed, n)`` repeat with their seed;
-``read_hostile_rules.py`` reads them under limits.
+``hostile_files(seed, n)`` repeats with its seed; ``read_hostile_rules.py`` reads the files under
+limits.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+
+from hostile_conditions import CONDITION_RECIPES, any_size
 
 YAML_RULES = """\
 rules:
@@ -92,18 +94,6 @@ def hostile_files(seed: int, n: int) -> Iterator[HostileFile]:
         yield HostileFile(name, content)
 
 
-def hostile_conditions(seed: int, n: int) -> Iterator[str]:
-    """The first ``n`` conditions of a seed."""
-    for number in range(n):
-        chance = random.Random(f"{seed} {number}")
-        yield CONDITION_RECIPES[number % len(CONDITION_RECIPES)](chance)
-
-
-def _size(chance: random.Random, largest: int) -> int:
-    """A size between 1 and the largest; each order of magnitude is as likely."""
-    return round(largest ** chance.random())
-
-
 def _laughs(chance: random.Random) -> str:
     depth, width = chance.randint(2, 12), chance.randint(2, 12)
     lines = ["rules:", "- &a0 [age]"]
@@ -114,7 +104,7 @@ def _laughs(chance: random.Random) -> str:
 
 def _merges(chance: random.Random) -> str:
     lines = ["base: &m0 {feature: age}"]
-    for level in range(1, _size(chance, 2000)):
+    for level in range(1, any_size(chance, 2000)):
         lines.append(f"b{level}: &m{level} {{<<: [{f'*m{level - 1}, ' * chance.randint(1, 9)}]}}")
     return "\n".join([*lines, "rules: []"])
 
@@ -134,34 +124,34 @@ def _recursive(chance: random.Random) -> str:
 
 
 def _nested_yaml(chance: random.Random) -> str:
-    depth = _size(chance, 200_000)
+    depth = any_size(chance, 200_000)
     opening, closing = chance.choice([("[", "]"), ("{a: ", "}"), ("- ", ""), ("? ", ""), ("{", "")])
     return f"rules:{chance.choice([' ', chr(10)])}{opening * depth}x{closing * depth}"
 
 
 def _nested_toml(chance: random.Random) -> str:
-    depth = _size(chance, 100_000)
+    depth = any_size(chance, 100_000)
     opening, closing = chance.choice([("[", "]"), ("{a=", "}"), ("[", ""), ("[{a=", "}]")])
     return f"rules = {opening * depth}1{closing * depth}"
 
 
 def _dotted(chance: random.Random) -> str:
-    n, key = _size(chance, 100_000), chance.choice(["a", '"a"', "'a'", "'.'"])
+    n, key = any_size(chance, 100_000), chance.choice(["a", '"a"', "'a'", "'.'"])
     dots = chance.choice([".", " . "]).join([key] * n)
     made = [f"{dots} = 1", f"[{dots}]", f"[[{dots}]]", f"rules = [{{{dots} = 1}}]"]
-    lines = "".join(f"a{i}.b{'.c' * (n // 500)} = 1\n" for i in range(_size(chance, 5000)))
+    lines = "".join(f"a{i}.b{'.c' * (n // 500)} = 1\n" for i in range(any_size(chance, 5000)))
     return chance.choice([*made, f"[[rules]]\n{dots} = 'age'", lines])
 
 
 def _many_tables(chance: random.Random) -> str:
-    n = _size(chance, 30_000)
+    n = any_size(chance, 30_000)
     line = chance.choice(["[[rules]]\n", "[a{}]\n", "a{} = 1\n", "[a.b.c.d{}]\n", "[[rules.x]]\n"])
     return "".join(line.format(i) for i in range(n))
 
 
 def _long_text(chance: random.Random) -> str:
     text = chance.choice(["a", "a ", "'", "\\", "é", "-", "a=", '"', "\\u0041", "a-", "\t", "[["])
-    text *= _size(chance, 1_500_000)
+    text *= any_size(chance, 1_500_000)
     made = [
         f"# {text}\n{TOML_RULES}",
         f"[[rules]]\nonly_up = '{text}'",
@@ -179,7 +169,7 @@ def _long_text(chance: random.Random) -> str:
 
 def _long_yaml(chance: random.Random) -> str:
     text = chance.choice(["a", "a ", "''", "é", "-", "a\n ", "\n", " ", "1", "\\\\", "a, ", "b: "])
-    text *= _size(chance, 1_500_000)
+    text *= any_size(chance, 1_500_000)
     made = [
         f"# {text}\n{YAML_RULES}",
         f"rules:\n- only_up: '{text}'",
@@ -202,7 +192,7 @@ def _long_yaml(chance: random.Random) -> str:
 
 def _numbers(chance: random.Random) -> tuple[str, str]:
     number = chance.choice(["9", "1", "-1", "0x", "0b1", "1.", "1e", "1_0", ".1", "1:59", "+7"])
-    number += chance.choice("019") * _size(chance, 200_000)
+    number += chance.choice("019") * any_size(chance, 200_000)
     rule = chance.choice(["max_changes", "only_up", "together"])
     arguments = chance.choice(["weight", "step", "change", "between", "levels"])
     name = {"weight": "weight", "step": "step", "change": "at_most", "between": "low"}
@@ -247,7 +237,7 @@ def _odd_yaml(chance: random.Random) -> str:
 
 
 def _duplicates(chance: random.Random) -> str:
-    n = _size(chance, 20_000)
+    n = any_size(chance, 20_000)
     return chance.choice(
         [
             "rules:\n- {1: a, true: b, 1.0: c}",
@@ -268,8 +258,8 @@ def _bytes(chance: random.Random) -> bytes:
         plain.encode("utf-16"),
         plain.encode("utf-32"),
         plain.encode("utf-8-sig") * 2,
-        b"\x00" * _size(chance, 2_000_000),
-        chance.randbytes(_size(chance, 300_000)),
+        b"\x00" * any_size(chance, 2_000_000),
+        chance.randbytes(any_size(chance, 300_000)),
         plain.encode() + b"\x00",
         plain.encode().replace(b"age", b"a\xed\xa0\x80e"),
         plain.encode().replace(b"\n", b"\r"),
@@ -300,7 +290,7 @@ def _not_a_file(chance: random.Random) -> HostileFile:
 
 
 def _json(chance: random.Random) -> str:
-    depth = _size(chance, 200_000)
+    depth = any_size(chance, 200_000)
     made = ["[" * depth, '{"a":' * depth, '{"rules": [' + "[" * depth + "]" * depth + "]}"]
     made += ['{"rules": [{"only_up": "age"}]}', '{"rules": [1e999, -0, "\\ud800"]}']
     return chance.choice(made)
@@ -336,72 +326,4 @@ FILE_RECIPES: tuple[tuple[str, Callable[[random.Random], str | bytes | HostileFi
     ("rules.json", _json),
     ("condition.yaml", _condition_file),
     ("conditions.yml", _condition_file),
-)
-
-
-def _chain(joint: str, largest: int = 50_000) -> Callable[[random.Random], str]:
-    return lambda chance: joint.join(["age"] * _size(chance, largest)) + " > 1"
-
-
-def _wrapped(opening: str, closing: str) -> Callable[[random.Random], str]:
-    def make(chance: random.Random) -> str:
-        depth = _size(chance, 100_000)
-        return f"{opening * depth}age > 1{closing * depth}"
-
-    return make
-
-
-def _fixed(*texts: str) -> Callable[[random.Random], str]:
-    return lambda chance: chance.choice(texts)
-
-
-def _random_tokens(chance: random.Random) -> str:
-    words = "age years salary housing 1 2.5 'own' ( ) [ ] , + - * / // % < <= == != in not and or"
-    words += " abs( missing( min( max( True None `age` . ** := lambda if else # \\ \n 1e5 0x1f ' \""
-    return " ".join(chance.choices(words.split(" "), k=_size(chance, 300)))
-
-
-CONDITION_RECIPES: tuple[Callable[[random.Random], str], ...] = (
-    _chain(" + "),
-    _chain(" < "),
-    _chain(" or "),
-    _chain(" > 1 and "),
-    _chain(" ** "),
-    _chain(" if age else "),
-    _wrapped("(", ")"),
-    _wrapped("-", ""),
-    _wrapped("not ", ""),
-    _wrapped("abs(", ")"),
-    _wrapped("[", "]"),
-    _wrapped("lambda: ", ""),
-    _wrapped("`", "`"),
-    _wrapped("-(", ")"),
-    _fixed(
-        "housing != 'a' * 500000000", "housing * 500000000 == 'x'", "500000000 * housing == 'x'"
-    ),
-    _fixed("age < 9**9**9", "age < 1 << 9999999999", "age < 10 ** 10 ** 10", "age < 1e999"),
-    _fixed("housing + housing == 'a'", "housing % 9 == 'a'", "'%999999999d' % age == 'a'"),
-    _fixed("-housing == 'a'", "abs(housing) > 1", "min(housing, 'a') == 'a'", "housing < 3"),
-    _fixed("age / 0 > 1", "age // 0 > 1", "age % 0 > 1", "0 / 0 > age", "age > 1 / 0"),
-    _fixed("age.real > 1", "age[0] > 1", "(x := age) > 1", "f'{age:999999999}' == 'a'", "*age"),
-    _fixed(
-        "age * 9223372036854775807 > 0", "age * 1e308 * 1e308 > 0", "-9223372036854775808 < age"
-    ),
-    _fixed("abs(age, years) > 1", "min(age, out=years) > 1", "missing()", "exec('1')", "age()"),
-    _fixed("age > 1\x00", "age > '\ud800'", "age > '\\ud800'", "`\ud800` > 1", "\ufeffage > 1"),
-    _fixed("age in " + "[1]" * 9, "age in [[1]]", "age in 'abc'", "age in [years]", "1 in [1]", ""),
-    _fixed(
-        "age == 3j", "age is None", "age == ...", "age == b'a'", "'a' 'b' == housing", "age == None"
-    ),
-    lambda chance: f"age < {'9' * _size(chance, 200_000)}",
-    lambda chance: f"age < 1{'*9999999999' * _size(chance, 10_000)}",
-    lambda chance: f"housing == '{'a' * _size(chance, 2_000_000)}'",
-    lambda chance: f"age in [{'1, ' * _size(chance, 200_000)}]",
-    lambda chance: f"age > 1{' ' * _size(chance, 2_000_000)}",
-    lambda chance: f"age > 1 #{'a' * _size(chance, 2_000_000)}",
-    lambda chance: f"min({'age, ' * _size(chance, 50_000)}1) > 1",
-    lambda chance: f"{'`' * _size(chance, 100_000)} > 1",
-    lambda chance: f"{'a' * _size(chance, 100_000)} > 1",
-    _random_tokens,
-    _random_tokens,
 )

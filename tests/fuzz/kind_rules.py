@@ -12,13 +12,8 @@ from typing import Any
 
 import limited
 from fuzz_report import Report
-from hostile_rules import (
-    CONDITION_RECIPES,
-    FILE_RECIPES,
-    HostileFile,
-    hostile_conditions,
-    hostile_files,
-)
+from hostile_conditions import CONDITION_RECIPES, hostile_conditions
+from hostile_rules import FILE_RECIPES, HostileFile, hostile_files
 from limited import Taken, run_limited
 from read_hostile_rules import MAX_CPU_SECONDS, MAX_MB, try_condition, try_file
 

@@ -18,7 +18,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from hostile_rules import HostileFile, hostile_conditions, hostile_files
+from hostile_conditions import hostile_conditions
+from hostile_rules import HostileFile, hostile_files
 from limited import Taken, report, run_limited
 from mcce import ConstraintError, Schema
 from mcce import constraints as c

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..errors import ConstraintError
+from ..errors import ConstraintError, shorten
 from .constraint import OF_SEVERAL_FEATURES, Constraint
 from .feature_builders import (
     between,
@@ -65,7 +65,7 @@ def build(name: str, arguments: Mapping[str, Any]) -> Constraint:
     """
     if name not in BUILDERS:
         raise ConstraintError(
-            f"There is no constraint {name!r}. The constraints are {', '.join(BUILDERS)}."
+            f"There is no constraint {shorten(name)}. The constraints are {', '.join(BUILDERS)}."
         )
     given = dict(arguments)
     features = given.pop("features", []) if name in OF_SEVERAL_FEATURES else []

@@ -6,7 +6,6 @@ draws, filters for rows, weights for the distance, and the final check of what i
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -16,11 +15,11 @@ import numpy as np
 import pandas as pd
 
 from ..caching import cached_property
-from ..errors import ConstraintError
+from ..errors import ConstraintError, shorten
 from ..kernels import BoolArray, FloatArray, IntArray
 from ..tables.columns import differ
 from ..tables.schema import EncodedRows, Schema
-from .constraint import Constraint
+from .constraint import Constraint, did_you_mean
 from .features import FeatureConstraint
 from .rows import Frozen, MaxChanges, Relation, Step, Together, Weight
 
@@ -183,18 +182,17 @@ class Constraints:
     def _check(self, constraint: Constraint) -> None:
         for name in (*constraint.features, *constraint.condition_features):
             if name not in self._position:
-                close = difflib.get_close_matches(str(name), map(str, self.schema.names), n=1)
-                hint = f" Did you mean {close[0]!r}?" if close else ""
                 raise ConstraintError(
-                    f"{constraint.name}: there is no column {name!r}.{hint} "
-                    f"The columns are {self.schema.names!r}."
+                    f"{constraint.quoted}: there is no column {shorten(name)}."
+                    f"{did_you_mean(name, self.schema.names)} "
+                    f"The columns are {shorten(self.schema.names, 200)}."
                 )
         features = [self.schema.features[self._position[name]] for name in constraint.features]
         fixed = [feature.name for feature in features if feature.immutable]
         if fixed and not isinstance(constraint, Relation):
             raise ConstraintError(
-                f"{constraint.name}: {fixed!r} cannot change, because immutable lists them. Remove "
-                "them from the constraint or from immutable."
+                f"{constraint.quoted}: {shorten(fixed)} cannot change, because immutable "
+                "lists them. Remove them from the constraint or from immutable."
             )
         constraint.check(features)
 
@@ -204,7 +202,7 @@ class Constraints:
             if isinstance(constraint, kind):
                 if key(constraint) in seen:
                     raise ConstraintError(
-                        f"There are two constraints {constraint.name!r}. Keep one of them."
+                        f"There are two constraints {shorten(constraint.name)}. Keep one of them."
                     )
                 seen.add(key(constraint))
 
@@ -224,13 +222,13 @@ def _read(given: Any) -> Iterable[Constraint]:
     if not isinstance(given, Iterable) or once:
         raise ConstraintError(
             "constraints must be a list of constraints (see mcce.constraints) or the path of a "
-            f"TOML or YAML file, got {given!r}."
+            f"TOML or YAML file, got {shorten(given)}."
         )
     listed = list(given)
     wrong = [entry for entry in listed if not isinstance(entry, Constraint)]
     if wrong:
         raise ConstraintError(
-            f"constraints lists {wrong[0]!r}, which is not a constraint. Write for example "
+            f"constraints lists {shorten(wrong[0])}, which is not a constraint. Write for example "
             'constraints=[mcce.constraints.only_up("age")].'
         )
     return listed

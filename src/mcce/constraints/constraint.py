@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar
 
-from ..errors import ConstraintError
+from ..errors import ConstraintError, shorten
 from ..tables.features import Feature
 
 # Constraints that are made from any number of features: together("age", "salary").
@@ -60,6 +61,11 @@ class Constraint:
         """The constraint in reports and errors, such as ``only_up age``."""
         return f"{self.kind} {', '.join(str(feature) for feature in self.features)}"
 
+    @property
+    def quoted(self) -> str:
+        """The name as errors quote it, shortened if need be."""
+        return quote_name(self.name)
+
     def check(self, features: Sequence[Feature]) -> None:
         """Raise if the constraint does not fit its features.
 
@@ -95,6 +101,38 @@ class Constraint:
         return self.kind, {"feature": self.features[0]} | given
 
 
+def quote_name(name: object) -> str:
+    """A name as errors quote it: as it is if it is short and printable."""
+    plain = isinstance(name, str) and len(name) <= 80 and name.isprintable()
+    return str(name) if plain else shorten(name)
+
+
+def did_you_mean(name: object, known: Iterable[object]) -> str:
+    """A sentence that names the closest of what there is, or nothing.
+
+    Parameters
+    ----------
+    name
+        What the user wrote.
+    known
+        What there is.
+
+    Returns
+    -------
+    str
+        The sentence, with a space before it.
+
+    Examples
+    --------
+    >>> did_you_mean("salry", ["age", "salary"])
+    " Did you mean 'salary'?"
+    """
+    if not isinstance(name, str) or len(name) > 100:
+        return ""  # comparing takes time that grows with the square of the length
+    close = difflib.get_close_matches(name, map(str, known), n=1)
+    return f" Did you mean {shorten(close[0])}?" if close else ""
+
+
 def one_feature(title: str, feature: Any) -> tuple[Hashable, ...]:
     """The name of one feature, as a tuple."""
     return several_features(title, (feature,))
@@ -110,11 +148,11 @@ def several_features(title: str, names: Sequence[Hashable]) -> tuple[Hashable, .
 def list_values(title: str, argument: str, values: Any) -> tuple[Any, ...]:
     """Distinct values of a list."""
     if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
-        raise ConstraintError(f"{title}: {argument} must be a list, got {values!r}.")
+        raise ConstraintError(f"{title}: {argument} must be a list, got {shorten(values)}.")
     try:
         return tuple(dict.fromkeys(values))
     except TypeError as error:
         raise ConstraintError(
             f"{title}: {argument} must list plain values such as strings and numbers, got "
-            f"{values!r}: {error}."
+            f"{shorten(values)}: {shorten(error)}."
         ) from None

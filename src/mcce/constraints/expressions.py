@@ -1,7 +1,8 @@
 """Conditions on the columns of a frame, such as ``years_employed <= age - 16``.
 
-A condition may come from a file, so it must be safe to read: it is parsed, never handed to Python,
-and only arithmetic, comparisons, ``and``, ``or``, ``not``, ``in`` and a few functions are allowed.
+A condition may come from a file, so it must be safe to read and to compute: it is parsed by a small
+grammar (``parsing``), and computed on columns that cannot be written to. No value is larger than
+a column: strings can only be compared, and arithmetic is done in floating point.
 
 Always true: a comparison with a missing value is false, whichever operator it has. So
 ``not (x > 1)`` is true where x is missing, and ``missing(x)`` finds missing values.
@@ -9,9 +10,7 @@ Always true: a comparison with a missing value is false, whichever operator it h
 
 from __future__ import annotations
 
-import ast
 import operator
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import reduce
@@ -19,38 +18,41 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from pandas.api import types
 
 from ..errors import ConstraintError, shorten
 from ..kernels import BoolArray
+from ..tables.columns import is_time
+from .parsing import ARITHMETIC, parse
+from .syntax import (
+    Arithmetic,
+    Call,
+    Column,
+    Comparison,
+    Constant,
+    Logic,
+    Negative,
+    Node,
+    Not,
+    Values,
+)
 
-_ARITHMETIC: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
-    ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod,
-}
-_COMPARISONS: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
-    ast.Lt: operator.lt,
-    ast.LtE: operator.le,
-    ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
-    ast.Eq: operator.eq,
-    ast.NotEq: operator.ne,
-    ast.In: lambda cells, values: _isin(cells, values),
-    ast.NotIn: lambda cells, values: ~_isin(cells, values),
+_COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "==": operator.eq,
+    "!=": operator.ne,
+    "in": lambda cells, values: pd.Series(cells).isin(values),
+    "not in": lambda cells, values: ~pd.Series(cells).isin(values),
 }
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "abs": np.abs,
     "min": lambda *values: reduce(np.minimum, values),
     "max": lambda *values: reduce(np.maximum, values),
-    "missing": pd.isna,
 }
-_LEAVES = (ast.Name, ast.Constant, ast.List, ast.Tuple, ast.Load)
-_LOGIC = (ast.Expression, ast.BoolOp, ast.And, ast.Or, ast.UnaryOp, ast.Not, ast.USub, ast.UAdd)
-_VALUES = (bool, int, float, str, type(None))
-_ALLOWED = (*_LEAVES, *_LOGIC, ast.BinOp, ast.Compare, ast.Call, *_ARITHMETIC, *_COMPARISONS)
+_NUMBERS_IN_OBJECTS = ("integer", "floating", "mixed-integer-float", "boolean", "decimal", "empty")
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,8 @@ class Expression:
     Raises
     ------
     ConstraintError
-        If the text is not a condition, uses something that is not allowed, or names no column.
+        If the text is not a condition, is too long, uses something that is not allowed, or names no
+        column.
 
     Examples
     --------
@@ -81,146 +84,123 @@ class Expression:
 
     text: str
     names: tuple[str, ...] = field(init=False)
-    _tree: ast.Expression = field(init=False, repr=False, compare=False)
+    _tree: Node = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        quoted: dict[str, str] = {}
-
-        def placeholder(match: re.Match[str]) -> str:
-            quoted.setdefault(f"quoted_{len(quoted)}_", match[1])
-            return next(word for word, name in quoted.items() if name == match[1])
-
-        try:
-            tree = ast.parse(re.sub(r"`([^`]+)`", placeholder, self.text.strip()), mode="eval")
-        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-            raise ConstraintError(f"{self.text!r} is not a condition: {error}.") from error
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Name):
-                node.id = quoted.get(node.id, node.id)
-        object.__setattr__(self, "names", tuple(dict.fromkeys(self._check(tree))))
+        tree, names = parse(self.text)
+        object.__setattr__(self, "names", names)
         object.__setattr__(self, "_tree", tree)
 
     def __call__(self, frame: pd.DataFrame) -> BoolArray:
         """Whether the condition holds for each row."""
+        columns = {name: _read_only(frame[name]) for name in self.names}
         try:
-            value = pd.Series(self._evaluate(self._tree.body, frame), index=frame.index)
+            with np.errstate(all="ignore"):
+                value = self._to_booleans(self._evaluate(self._tree, columns), self.text)
+            return np.array(np.broadcast_to(value, len(frame)))
         except ConstraintError:
             raise
         except Exception as error:
-            # The message of the error may quote a cell.
+            # Not chained, and without its message: that may quote cells.
+            dtypes = {name: str(column.dtype) for name, column in columns.items()}
             raise ConstraintError(
-                f"{self.text!r} cannot be computed from columns of dtypes "
-                f"{shorten({name: str(frame[name].dtype) for name in self.names}, 200)} "
-                f"({type(error).__name__}). Compare numbers with numbers and text with text."
+                f"{shorten(self.text)} cannot be computed for columns of these dtypes: "
+                f"{shorten(dtypes, 150)} ({type(error).__name__}). Compare numbers with numbers, "
+                "strings with strings and dates with dates."
             ) from None
-        if not pd.api.types.is_bool_dtype(value.dtype):
-            raise ConstraintError(
-                f"{self.text!r} gives values of dtype {value.dtype}, not true or false. Compare "
-                "them with something."
-            )
-        return value.fillna(False).to_numpy(dtype=bool)
 
-    def _check(self, tree: ast.Expression) -> list[str]:
-        """Names of the columns; raises for what is not allowed."""
-        functions = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
-        after_in = {id(values) for node in ast.walk(tree) for values in _values_after_in(node)}
-        names = []
-        for node in ast.walk(tree):
-            a_list = isinstance(node, (ast.List, ast.Tuple)) and id(node) not in after_in
-            odd = isinstance(node, ast.Constant) and not isinstance(node.value, _VALUES)
-            if not isinstance(node, _ALLOWED) or a_list or odd:
-                part = ast.unparse(node) if isinstance(node, ast.expr) else type(node).__name__
-                raise ConstraintError(
-                    f"{self.text!r} contains {part!r}, which is not allowed. A condition may use "
-                    "columns, numbers, strings, + - * / // %, comparisons, and, or, not, in [...] "
-                    f"and the functions {', '.join(_FUNCTIONS)}."
-                )
-            if id(node) in after_in and any(
-                isinstance(inner, ast.Name) for inner in ast.walk(node)
-            ):
-                raise ConstraintError(
-                    f"{self.text!r}: after in and not in, list values such as ['a', 'b'], not "
-                    f"columns, got {ast.unparse(node)!r}."
-                )
-            if isinstance(node, ast.Name) and id(node) not in functions:
-                names.append(node.id)
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Call):
-                self._check_call(node)
-        if not names:
-            raise ConstraintError(
-                f"{self.text!r} names no column. Compare a column with something."
+    def _evaluate(self, node: Node, columns: dict[str, pd.Series[Any]]) -> Any:
+        if isinstance(node, Column):
+            return columns[node.name]
+        if isinstance(node, Constant):
+            return node.value
+        if isinstance(node, Values):
+            return list(node.values)
+        if isinstance(node, Logic):
+            join = np.logical_and if node.joint == "and" else np.logical_or
+            return reduce(
+                join,
+                (
+                    self._to_booleans(self._evaluate(inner, columns), text)
+                    for inner, text in node.parts
+                ),
             )
-        return names
+        if isinstance(node, Not):
+            return ~self._to_booleans(self._evaluate(node.inner, columns), node.text)
+        if isinstance(node, Comparison):
+            return self._compare(node, columns)
+        if isinstance(node, Call) and node.function == "missing":
+            return np.asarray(pd.isna(self._evaluate(node.arguments[0], columns)))
+        return self._compute(node, columns)
 
-    def _check_call(self, node: ast.Call) -> None:
-        """Raise unless an allowed function is called with as many arguments as it takes."""
-        if not isinstance(node.func, ast.Name) or node.func.id not in _FUNCTIONS:
-            raise ConstraintError(
-                f"{self.text!r} calls {ast.unparse(node.func)!r}, which is not allowed. The "
-                f"functions are {', '.join(_FUNCTIONS)}."
-            )
-        several = node.func.id in ("min", "max")
-        if (len(node.args) < 2) if several else (len(node.args) != 1):
-            raise ConstraintError(
-                f"{self.text!r}: {node.func.id} takes {'two or more' if several else 'one'} "
-                f"argument{'s' if several else ''}, got {len(node.args)}."
-            )
+    def _compute(self, node: Node, columns: dict[str, pd.Series[Any]]) -> Any:
+        """Numbers, or dates and durations."""
 
-    def _to_booleans(self, value: Any, node: ast.expr) -> Any:
-        """An operand of ``and``, ``or`` or ``not``, which must be true or false."""
-        if not isinstance(value, pd.Series) or not pd.api.types.is_bool_dtype(value.dtype):
+        def number(inner: Node) -> Any:
+            return self._to_numbers(self._evaluate(inner, columns))
+
+        if isinstance(node, Negative):
+            return -number(node.inner)
+        if isinstance(node, Call):
+            return _FUNCTIONS[node.function](*[number(inner) for inner in node.arguments])
+        assert isinstance(node, Arithmetic)
+        value = number(node.first)
+        for word, inner in node.steps:
+            value = ARITHMETIC[word](value, number(inner))
+        return value
+
+    def _compare(self, node: Comparison, columns: dict[str, pd.Series[Any]]) -> Any:
+        """Comparisons in a row, each false if a value on either side is missing."""
+        holds: Any = np.True_
+        left = self._evaluate(node.first, columns)
+        for word, inner in node.steps:
+            right = self._evaluate(inner, columns)
+            result = _COMPARISONS[word](left, right)
+            missing = pd.isna(left) | (False if isinstance(right, list) else pd.isna(right))
+            if isinstance(result, pd.Series):
+                result = result.fillna(False).to_numpy(dtype=bool)
+            holds = np.logical_and(holds, np.logical_and(result, np.logical_not(missing)))
+            left = right
+        return holds
+
+    def _to_numbers(self, value: Any) -> Any:
+        """An operand of arithmetic: integers as floats, so that nothing overflows silently."""
+        if not isinstance(value, pd.Series):
+            is_truth = isinstance(value, (bool, np.bool_, np.ndarray)) and _is_bool(value)
+            return np.asarray(value, dtype=np.float64) if is_truth else value
+        dtype = value.dtype
+        if is_time(dtype):
+            return value
+        objects = types.is_object_dtype(dtype) and types.infer_dtype(value, skipna=True)
+        if not (dtype.kind in "biuf" or objects in _NUMBERS_IN_OBJECTS):
             raise ConstraintError(
-                f"{self.text!r}: {ast.unparse(node)!r} is not true or false. Compare it with "
+                f"{shorten(self.text)} computes with {shorten(value.name, 40)} of dtype {dtype}, "
+                "which does not hold numbers. It can only be compared."
+            )
+        if isinstance(dtype, np.dtype) and dtype.kind == "f":
+            return value.to_numpy()
+        return value.to_numpy(dtype=np.float64, na_value=np.nan)
+
+    def _to_booleans(self, value: Any, text: str) -> Any:
+        """A condition, or an operand of ``and``, ``or`` or ``not``, which must be true or false."""
+        if isinstance(value, pd.Series) and types.is_bool_dtype(value.dtype):
+            return value.fillna(False).to_numpy(dtype=bool)
+        if isinstance(value, pd.Series) or not _is_bool(value):
+            raise ConstraintError(
+                f"{shorten(self.text)}: {shorten(text, 40)} is not true or false. Compare it with "
                 "something."
             )
-        return value.fillna(False).astype(bool)
-
-    def _evaluate(self, node: ast.expr, frame: pd.DataFrame) -> Any:
-        def value(inner: ast.expr) -> Any:
-            return self._evaluate(inner, frame)
-
-        if isinstance(node, ast.Name):
-            return frame[node.id]
-        if isinstance(node, ast.Constant):
-            return node.value
-        if isinstance(node, (ast.List, ast.Tuple)):
-            return [value(inner) for inner in node.elts]
-        if isinstance(node, ast.BoolOp):
-            join = operator.and_ if isinstance(node.op, ast.And) else operator.or_
-            return reduce(join, [self._to_booleans(value(inner), inner) for inner in node.values])
-        if isinstance(node, ast.UnaryOp):
-            inner = value(node.operand)
-            if isinstance(node.op, ast.Not):
-                return ~self._to_booleans(inner, node.operand)
-            return inner if isinstance(node.op, ast.UAdd) else -inner
-        if isinstance(node, ast.BinOp):
-            return _ARITHMETIC[type(node.op)](value(node.left), value(node.right))
-        if isinstance(node, ast.Compare):
-            sides = [value(inner) for inner in (node.left, *node.comparators)]
-            steps = zip(node.ops, sides, sides[1:], strict=False)
-            return reduce(operator.and_, [_compare(op, a, b) for op, a, b in steps])
-        assert isinstance(node, ast.Call)
-        assert isinstance(node.func, ast.Name)
-        return _FUNCTIONS[node.func.id](*[value(inner) for inner in node.args])
+        return np.asarray(value, dtype=bool)
 
 
-def _values_after_in(node: ast.AST) -> list[ast.expr]:
-    """What stands after ``in`` and ``not in`` in a comparison."""
-    if not isinstance(node, ast.Compare):
-        return []
-    pairs = zip(node.ops, node.comparators, strict=True)
-    return [values for op, values in pairs if isinstance(op, (ast.In, ast.NotIn))]
+def _is_bool(value: Any) -> bool:
+    return np.asarray(value).dtype.kind == "b"
 
 
-def _compare(op: ast.cmpop, left: Any, right: Any) -> Any:
-    """A comparison, which is false if a value on either side is missing."""
-    result = _COMPARISONS[type(op)](left, right)
-    missing = pd.isna(left) | (False if isinstance(right, list) else pd.isna(right))
-    if not isinstance(result, pd.Series):
-        return result
-    return result.fillna(False).astype(bool) & ~missing
-
-
-def _isin(cells: pd.Series[Any], values: Any) -> pd.Series[Any]:
-    return cells.isin(values if isinstance(values, list) else [values])
+def _read_only(column: pd.Series[Any]) -> pd.Series[Any]:
+    """The cells of a column, which nothing can write to through this Series."""
+    if not isinstance(column.dtype, np.dtype):
+        return column.copy()
+    cells = column.to_numpy().view()
+    cells.flags.writeable = False
+    return pd.Series(cells, index=column.index, name=column.name, copy=False)

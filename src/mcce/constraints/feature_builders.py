@@ -12,8 +12,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 
-from ..errors import ConstraintError
-from .constraint import Constraint, list_values, one_feature, several_features
+from ..errors import ConstraintError, shorten
+from .constraint import Constraint, list_values, one_feature, quote_name, several_features
 from .expressions import Expression
 from .features import Between, Change, Direction, Levels, Transitions
 from .rows import Frozen
@@ -181,7 +181,7 @@ def between(feature: Hashable, low: Value | None = None, high: Value | None = No
     between('hours_per_week', low=0, high=60)
     """
     if low is None and high is None:
-        raise ConstraintError(f"between {feature}: pass low, high or both.")
+        raise ConstraintError(f"between {quote_name(feature)}: pass low, high or both.")
     return Between(one_feature("between", feature), low, high)
 
 
@@ -220,7 +220,7 @@ def change(
     change('salary', at_least=0, at_most='20 %')
     """
     if at_least is None and at_most is None:
-        raise ConstraintError(f"change {feature}: pass at_least, at_most or both.")
+        raise ConstraintError(f"change {quote_name(feature)}: pass at_least, at_most or both.")
     return Change(one_feature("change", feature), at_least, at_most)
 
 
@@ -251,7 +251,8 @@ def levels(feature: Hashable, allowed: Iterable[Hashable | None]) -> Constraint:
     levels('housing', allowed=('rent', 'own'))
     """
     return Levels(
-        one_feature("levels", feature), list_values(f"levels {feature}", "allowed", allowed)
+        one_feature("levels", feature),
+        list_values(f"levels {quote_name(feature)}", "allowed", allowed),
     )
 
 
@@ -284,12 +285,15 @@ def transitions(
     >>> constraints.transitions("job", {"unemployed": ["employed"], "employed": ["manager"]})
     transitions('job', allowed={'unemployed': ('employed',), 'employed': ('manager',)})
     """
-    title = f"transitions {feature}"
+    title = f"transitions {quote_name(feature)}"
     if not isinstance(allowed, Mapping):
         raise ConstraintError(
-            f"{title}: allowed must map each level to the levels it may become, got {allowed!r}."
+            f"{title}: allowed must map each level to the levels it may become, got "
+            f"{shorten(allowed)}."
         )
-    listed = [(level, list_values(title, repr(level), after)) for level, after in allowed.items()]
+    listed = [
+        (level, list_values(title, shorten(level, 40), after)) for level, after in allowed.items()
+    ]
     return Transitions(one_feature("transitions", feature), tuple(listed))
 
 

@@ -8,7 +8,7 @@ training data.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -86,20 +86,22 @@ class Direction(FeatureConstraint):
         if feature.kind == "numeric":
             if self.order is not None:
                 raise ConstraintError(
-                    f"{self.name}: {feature.name!r} is numeric and needs no order. Leave it out."
+                    f"{self.quoted}: {shorten(feature.name)} is numeric and needs no order. "
+                    "Leave it out."
                 )
         elif self.order is None and not feature.ordered:
             raise ConstraintError(
-                f"{self.name}: the {len(_known(feature))} levels of {feature.name!r} have no "
-                "order. Pass them all, lowest first: order=[...]."
+                f"{self.quoted}: the levels of {shorten(feature.name)} have no order. Pass all "
+                f"{len(feature.level_codes)} of them, lowest first: order=[...]."
             )
         elif self.order is not None:
-            _check_levels(self.name, feature, self.order)
-            absent = [level for level in _known(feature) if level not in self.order]
-            if absent:
+            _check_levels(self.quoted, feature, self.order)
+            given = set(self.order)
+            n_absent = sum(level not in given for level in feature.level_codes)
+            if n_absent:
                 raise ConstraintError(
-                    f"{self.name}: order leaves out {len(absent)} of the {len(_known(feature))} "
-                    f"levels of {feature.name!r} in the training data. Name all of them."
+                    f"{self.quoted}: order leaves out {n_absent} of the {len(feature.level_codes)} "
+                    f"levels of {shorten(feature.name)}. Name all of them."
                 )
 
     def bounds(self, feature: Feature, own: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -138,11 +140,12 @@ class Between(FeatureConstraint):
     def check(self, features: Sequence[Feature]) -> None:
         """The feature must be numeric, and the two values must be of its type and in order."""
         (feature,) = features
-        check_numeric(self.name, feature)
+        check_numeric(self.quoted, feature)
         low, high = self._ends(feature)
         if not low <= high:
             raise ConstraintError(
-                f"{self.name}: low={self.low!r} is above high={self.high!r}. Swap them."
+                f"{self.quoted}: low={shorten(self.low)} is above high={shorten(self.high)}. "
+                "Swap them."
             )
 
     def bounds(self, feature: Feature, own: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -151,8 +154,8 @@ class Between(FeatureConstraint):
         return np.full(own.size, low), np.full(own.size, high)
 
     def _ends(self, feature: Feature) -> tuple[float, float]:
-        low = -math.inf if self.low is None else _number(self.name, feature, self.low)
-        high = math.inf if self.high is None else _number(self.name, feature, self.high)
+        low = -math.inf if self.low is None else _number(self.quoted, feature, self.low)
+        high = math.inf if self.high is None else _number(self.quoted, feature, self.high)
         return low, high
 
 
@@ -167,21 +170,21 @@ class Change(FeatureConstraint):
     def check(self, features: Sequence[Feature]) -> None:
         """The feature must be numeric, and the ends numbers in its unit or percentages."""
         (feature,) = features
-        check_numeric(self.name, feature)
+        check_numeric(self.quoted, feature)
         for end in (self.at_least, self.at_most):
             if end is not None and _share(end) is not None and is_time(feature.table.dtype):
                 raise ConstraintError(
-                    f"{self.name}: a date or duration has no percentage, got {end!r}. Pass a "
-                    "length of time such as '30 days'."
+                    f"{self.quoted}: a date or duration has no percentage, got {shorten(end)}. "
+                    "Pass a length of time such as '30 days'."
                 )
             if end is not None and _share(end) is None:
-                to_length(self.name, feature, end)
+                to_length(self.quoted, feature, end)
         shares = [_share(end) is not None for end in (self.at_least, self.at_most)]
         low, high = self.bounds(feature, np.ones(1))
         if shares[0] == shares[1] and not low[0] <= high[0]:
             raise ConstraintError(
-                f"{self.name}: at_least={self.at_least!r} is above at_most={self.at_most!r}. "
-                "Swap them."
+                f"{self.quoted}: at_least={shorten(self.at_least)} is above "
+                f"at_most={shorten(self.at_most)}. Swap them."
             )
 
     def bounds(self, feature: Feature, own: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -195,7 +198,7 @@ class Change(FeatureConstraint):
             return free
         share = _share(end)
         return own + (
-            share * np.abs(own) if share is not None else to_length(self.name, feature, end)
+            share * np.abs(own) if share is not None else to_length(self.quoted, feature, end)
         )
 
 
@@ -209,12 +212,13 @@ class Levels(FeatureConstraint):
     def check(self, features: Sequence[Feature]) -> None:
         """The feature must be categorical, and its levels must occur in the training data."""
         (feature,) = features
-        _check_categorical(self.name, feature)
-        _check_levels(self.name, feature, self.allowed)
+        _check_categorical(self.quoted, feature)
+        _check_levels(self.quoted, feature, self.allowed)
 
     def pairs(self, feature: Feature, own: Sequence[Any], new: Sequence[Any]) -> BoolArray:
         """The same for everybody."""
-        return np.tile([_listed(level, self.allowed) for level in new], (len(own), 1))
+        allowed = set(self.allowed)
+        return np.tile([_listed(level, allowed) for level in new], (len(own), 1))
 
 
 @dataclass(frozen=True, repr=False)
@@ -227,9 +231,9 @@ class Transitions(FeatureConstraint):
     def check(self, features: Sequence[Feature]) -> None:
         """The feature must be categorical, and its levels must occur in the training data."""
         (feature,) = features
-        _check_categorical(self.name, feature)
+        _check_categorical(self.quoted, feature)
         for level, after in self.allowed:
-            _check_levels(self.name, feature, [level, *after])
+            _check_levels(self.quoted, feature, [level, *after])
 
     def builder_call(self) -> tuple[str, dict[str, Any]]:
         """The allowed levels as a mapping."""
@@ -237,16 +241,12 @@ class Transitions(FeatureConstraint):
 
     def pairs(self, feature: Feature, own: Sequence[Any], new: Sequence[Any]) -> BoolArray:
         """By the levels listed for the own level."""
-        after = {MissingLevel if level is None else level: to for level, to in self.allowed}
+        after = {MissingLevel if level is None else level: set(to) for level, to in self.allowed}
         rows = [[_listed(to, after.get(level, ())) for to in new] for level in own]
         return np.array(rows, dtype=bool).reshape(len(own), len(new))
 
 
-def _known(feature: Feature) -> list[Any]:
-    return list(feature.level_codes)
-
-
-def _listed(level: Any, allowed: Sequence[Any]) -> bool:
+def _listed(level: Any, allowed: Container[Any]) -> bool:
     return None in allowed if level is MissingLevel else level in allowed
 
 
@@ -254,7 +254,7 @@ def check_numeric(title: str, feature: Feature) -> None:
     """Raise unless the feature is numeric."""
     if feature.kind != "numeric":
         raise ConstraintError(
-            f"{title}: {feature.name!r} is categorical, but this constraint needs a numeric "
+            f"{title}: {shorten(feature.name)} is categorical, but this constraint needs a numeric "
             "feature. Use levels or transitions."
         )
 
@@ -262,7 +262,7 @@ def check_numeric(title: str, feature: Feature) -> None:
 def _check_categorical(title: str, feature: Feature) -> None:
     if feature.kind != "categorical":
         raise ConstraintError(
-            f"{title}: {feature.name!r} is numeric, but this constraint needs a categorical "
+            f"{title}: {shorten(feature.name)} is numeric, but this constraint needs a categorical "
             "feature. Use between or change."
         )
 
@@ -272,8 +272,8 @@ def _check_levels(title: str, feature: Feature, named: Iterable[Any]) -> None:
     unknown = [level for level in named if level is not None and level not in known]
     if unknown:
         raise ConstraintError(
-            f"{title}: {shorten(unknown, 200)} are not levels of {feature.name!r} in the training "
-            f"data, which has {len(known)} others. Check their spelling and type."
+            f"{title}: {shorten(unknown)} are not levels of {shorten(feature.name)}, which has "
+            f"{len(known)} others in the training data. Check how they are written."
         )
 
 
@@ -288,11 +288,13 @@ def _number(title: str, feature: Feature, value: Any) -> float:
         number = float(as_numbers(cell)[0] if is_time(dtype) else value)
     except (TypeError, ValueError, OverflowError) as error:
         raise ConstraintError(
-            f"{title}: {shorten(value)} is not a value of {feature.name!r}: {shorten(error)}."
+            f"{title}: {shorten(value)} is not a value of {shorten(feature.name)}: "
+            f"{shorten(error, 150)}."
         ) from None
     if math.isnan(number):
         raise ConstraintError(
-            f"{title}: {value!r} is not a value of {feature.name!r}. Pass a number or a date."
+            f"{title}: {shorten(value)} is not a value of {shorten(feature.name)}. Pass a number "
+            "or a date."
         )
     return number
 
@@ -306,9 +308,10 @@ def to_length(title: str, feature: Feature, value: Any) -> float:
             raise TypeError("a number has no unit")
         unit = as_numbers(feature.known.iloc[:1] + pd.Timedelta(value))
         return float(unit[0] - as_numbers(feature.known.iloc[:1])[0])
-    except (TypeError, ValueError, IndexError):
+    except (TypeError, ValueError, IndexError, OverflowError):
         raise ConstraintError(
-            f"{title}: {shorten(value)} is not a length of time such as '30 days'."
+            f"{title}: {shorten(value)} is not a length of time such as '30 days' that can be "
+            f"added to {shorten(feature.name)}."
         ) from None
 
 
@@ -317,6 +320,9 @@ def _share(value: Any) -> float | None:
     if not isinstance(value, str) or not value.strip().endswith("%"):
         return None
     try:
-        return float(value.strip()[:-1]) / 100
+        share = float(value.strip()[:-1]) / 100
     except ValueError:
-        raise ConstraintError(f"{value!r} is not a percentage such as '20 %'.") from None
+        share = math.nan
+    if not math.isfinite(share):
+        raise ConstraintError(f"{shorten(value)} is not a percentage such as '20 %'.")
+    return share

@@ -15,32 +15,27 @@ In TOML, an entry is ``[[rules]]`` and ``only_up = "age"``. Errors point to the 
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import os
-import re
-import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+import stat
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ..errors import ConstraintError, MissingExtraError
+from ..errors import ConstraintError, shorten
+from .bounds import MAX_FILE_BYTES, MAX_RULES
 from .builders import BUILDERS
-from .constraint import OF_SEVERAL_FEATURES, Constraint
+from .constraint import OF_SEVERAL_FEATURES, Constraint, did_you_mean
+from .entries import Entry
+from .toml_rules import read_toml
+from .yaml_rules import read_yaml
 
-
-@dataclass(frozen=True)
-class Entry:
-    """One entry of the list, with its line and the lines of its keys."""
-
-    content: Any
-    line: int
-    key_lines: Mapping[str, int]
-
-    def line_of(self, key: object) -> int:
-        """Line of a key, or of the entry if that is not known."""
-        return self.key_lines.get(str(key), self.line)
+_READERS: dict[str, Callable[[str, str], list[Entry]]] = {
+    ".toml": read_toml,
+    ".yaml": read_yaml,
+    ".yml": read_yaml,
+}
 
 
 def read_constraints(path: str | os.PathLike[str]) -> list[Constraint]:
@@ -72,28 +67,60 @@ def read_constraints(path: str | os.PathLike[str]) -> list[Constraint]:
     [only_up('age')]
     """
     file = Path(path)
-    try:
-        text = file.read_text(encoding="utf-8-sig")
-    except (OSError, ValueError) as error:
+    reader = _READERS.get(file.suffix.lower())
+    if reader is None:
         raise ConstraintError(
-            f"The constraints in {str(file)!r} cannot be read: {error}."
-        ) from error
-    readers = {".toml": _read_toml, ".yaml": _read_yaml, ".yml": _read_yaml}
-    if file.suffix.lower() not in readers:
-        raise ConstraintError(
-            f"A file of constraints must be called .toml, .yaml or .yml, got {str(file)!r}."
+            f"A file of constraints must be called .toml, .yaml or .yml, got {shorten(str(file))}."
         )
+    name = shorten(file.name, 60) if len(file.name) > 60 else file.name
     constraints: list[Constraint] = []
-    for entry in readers[file.suffix.lower()](text, file.name):
+    for entry in reader(_read_text(file), name):
         try:
             made = list(_make_constraints(entry))
         except _EntryError as error:
-            raise ConstraintError(f"{file.name}, line {error.line}: {error}") from None
+            raise ConstraintError(f"{name}, line {error.line}: {error}") from None
         except ConstraintError as error:
-            raise ConstraintError(f"{file.name}, line {entry.line}: {error}") from None
-        source = f"{file.name}, line {entry.line}"
+            raise ConstraintError(f"{name}, line {entry.line}: {error}") from None
+        source = f"{name}, line {entry.line}"
         constraints += [replace(constraint, source=source) for constraint in made]
+        if len(constraints) > MAX_RULES:
+            raise ConstraintError(
+                f"{source}: a file may hold {MAX_RULES} rules, and this is one more; a list of "
+                "features counts as one for each. Split it, or pass a list of constraints."
+            )
     return constraints
+
+
+def _read_text(file: Path) -> str:
+    """The text of a file that is regular and not too large, opened without waiting."""
+    try:
+        # Opening a pipe waits for a writer unless told not to; a terminal would take over.
+        flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
+        with open(os.open(file, flags | getattr(os, "O_BINARY", 0)), "rb") as stream:
+            regular = stat.S_ISREG(os.fstat(stream.fileno()).st_mode)
+            content = stream.read(MAX_FILE_BYTES + 1) if regular else b""
+    except (OSError, ValueError) as error:
+        reason = (error.strerror if isinstance(error, OSError) else None) or type(error).__name__
+        raise ConstraintError(
+            f"The constraints in {shorten(str(file))} cannot be read: {reason}."
+        ) from None
+    if not regular:
+        raise ConstraintError(
+            f"The constraints in {shorten(str(file))} cannot be read: it is not a regular file. "
+            "Pass the path of a file."
+        )
+    if len(content) > MAX_FILE_BYTES:
+        raise ConstraintError(
+            f"The constraints in {shorten(str(file))} cannot be read: a file of rules may have "
+            f"{MAX_FILE_BYTES} bytes, and it has more. Split it, or pass a list of constraints."
+        )
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ConstraintError(
+            f"The constraints in {shorten(str(file))} cannot be read: byte {error.start} is not "
+            "UTF-8. Save the file as UTF-8."
+        ) from None
 
 
 class _EntryError(ConstraintError):
@@ -110,20 +137,20 @@ def _make_constraints(entry: Entry) -> Iterator[Constraint]:
         raise _EntryError(
             entry.line,
             "an entry must be the name of one constraint with its arguments, such as only_up: age, "
-            f"got {entry.content!r}.",
+            f"got {shorten(entry.content)}.",
         )
     ((name, value),) = entry.content.items()
     if name not in BUILDERS:
         raise _EntryError(
             entry.line,
-            f"there is no constraint {name!r}.{_hint(name, BUILDERS)} The constraints are "
-            f"{', '.join(BUILDERS)}.",
+            f"there is no constraint {shorten(name, 60)}.{did_you_mean(name, BUILDERS)} The "
+            f"constraints are {', '.join(BUILDERS)}.",
         )
     builder = BUILDERS[name]
     if isinstance(value, Mapping):
         yield _make_from_mapping(entry, name, builder, dict(value))
     elif isinstance(value, list) and name in OF_SEVERAL_FEATURES:
-        yield builder(*value)
+        yield _call(entry, name, builder, tuple(value), {})
     elif isinstance(value, list):
         for feature in value:
             yield _call(entry, name, builder, (feature,), {})
@@ -139,20 +166,15 @@ def _make_from_mapping(
         if key not in known:
             raise _EntryError(
                 entry.line_of(key),
-                f"{name} has no argument {key!r}.{_hint(key, known)} Its arguments are "
-                f"{', '.join(known)}.",
+                f"{name} has no argument {shorten(key, 60)}.{did_you_mean(key, known)} Its "
+                f"arguments are {', '.join(known)}.",
             )
     features = arguments.pop("features", []) if name in OF_SEVERAL_FEATURES else []
     if not isinstance(features, list):
         raise _EntryError(
-            entry.line_of("features"), f"{name}: features must be a list, got {features!r}."
+            entry.line_of("features"), f"{name}: features must be a list, got {shorten(features)}."
         )
     return _call(entry, name, builder, tuple(features), arguments)
-
-
-def _hint(name: object, known: Iterable[str]) -> str:
-    close = difflib.get_close_matches(str(name), known, n=1)
-    return f" Did you mean {close[0]!r}?" if close else ""
 
 
 def _call(
@@ -165,92 +187,10 @@ def _call(
     try:
         inspect.signature(builder).bind(*args, **kwargs)
     except TypeError as error:
-        raise _EntryError(entry.line, f"{name}: {error}.") from None
+        raise _EntryError(entry.line, f"{name}: {shorten(error, 150)}.") from None
     try:
         return builder(*args, **kwargs)
-    except (TypeError, ValueError) as error:
-        raise _EntryError(entry.line, str(error)) from None
-
-
-def _read_toml(text: str, file: str) -> list[Entry]:
-    try:
-        content = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise ConstraintError(f"{file} is not valid TOML: {error}.") from None
-    listed = _listed(content, file)
-    # tomllib gives no line numbers, but every entry begins with a line [[rules]].
-    lines = text.splitlines()
-    starts = [i for i, line in enumerate(lines) if re.match(r"\s*\[\[\s*rules\s*\]\]", line)]
-    if len(starts) != len(listed):
-        return [Entry(content, 1, {}) for content in listed]
-    entries = []
-    for content, start, end in zip(listed, starts, [*starts[1:], len(lines)], strict=True):
-        key_lines: dict[str, int] = {}
-        for at in range(start, end):
-            for key in re.findall(r"([\w-]+)\"?'?\s*=", lines[at]):
-                key_lines.setdefault(key, at + 1)
-        first = next(iter(content), None) if isinstance(content, dict) else None
-        entries.append(Entry(content, key_lines.get(str(first), start + 1), key_lines))
-    return entries
-
-
-def _read_yaml(text: str, file: str) -> list[Entry]:
-    try:
-        import yaml
-    except ImportError as error:
-        raise MissingExtraError(
-            'Constraints in YAML need PyYAML: pip install "mcce[yaml]". TOML needs no extra.'
-        ) from error
-    try:
-        content, node = yaml.safe_load(text), yaml.compose(text, Loader=yaml.SafeLoader)
-    except (yaml.YAMLError, ValueError) as error:
-        raise ConstraintError(f"{file} is not valid YAML: {error}.") from None
-    _check_unique_keys(node, file)
-    listed = _listed(content, file)
-    (entries,) = [value for key, value in node.value if key.value == "rules"]
-    return [
-        Entry(content, place.start_mark.line + 1, dict(_key_lines(place)))
-        for content, place in zip(listed, entries.value, strict=True)
-    ]
-
-
-def _check_unique_keys(node: Any, file: str) -> None:
-    """Raise if a mapping has a key twice; YAML would silently drop the first."""
-    if node is None or node.id == "scalar":
-        return
-    for child in node.value:
-        for inner in child if isinstance(child, tuple) else (child,):
-            _check_unique_keys(inner, file)
-    if node.id == "mapping":
-        seen: set[str] = set()
-        for key, _ in node.value:
-            if str(key.value) in seen:
-                line = key.start_mark.line + 1
-                raise ConstraintError(
-                    f"{file}, line {line}: the key {key.value!r} occurs twice. Keep one of them."
-                )
-            seen.add(str(key.value))
-
-
-def _key_lines(node: Any) -> Iterator[tuple[str, int]]:
-    """All keys below a YAML node, with their lines."""
-    if node.id != "mapping":
-        return
-    for key, value in node.value:
-        yield str(key.value), key.start_mark.line + 1
-        yield from _key_lines(value)
-
-
-def _listed(content: Any, file: str) -> list[Any]:
-    """The list of entries in a file."""
-    if (
-        not isinstance(content, Mapping)
-        or set(content) != {"rules"}
-        or not isinstance(content["rules"], list)
-    ):
-        raise ConstraintError(
-            f"{file} must contain one list called rules and nothing else, for example (YAML) "
-            "'rules:' with '- only_up: age' below it, got "
-            f"{list(content) if isinstance(content, Mapping) else content!r}."
-        )
-    return content["rules"]
+    except ConstraintError:
+        raise
+    except (TypeError, ValueError, ArithmeticError) as error:
+        raise _EntryError(entry.line, f"{name}: {shorten(error, 150)}.") from None

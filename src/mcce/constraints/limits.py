@@ -145,8 +145,9 @@ class FactualLimits:
         free = np.ones((len(own), len(new)), dtype=bool)
         pairs = [constraint.pairs(feature, own, new) for constraint in constraints]
         allowed = reduce(np.logical_and, pairs, free)
-        unchanged = np.array([[a == b for b in new] for a in own], dtype=bool)
-        allowed |= unchanged
+        place = {level: at for at, level in enumerate(new)}
+        kept = [(row, place[level]) for row, level in enumerate(own) if level in place]
+        allowed[tuple(np.array(kept, dtype=np.int64).reshape(-1, 2).T)] = True
         low, high = _runs_of(allowed)
         return low[number], high[number]
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import ConstraintError
-from .constraint import Constraint, list_values, one_feature, several_features
+from ..errors import ConstraintError, shorten
+from .constraint import Constraint, list_values, one_feature, quote_name, several_features
 from .expressions import Expression
 from .feature_builders import Amount
 from .rows import MaxChanges, Relation, Step, Together, Weight
@@ -48,7 +48,9 @@ def max_changes(n: int, features: Iterable[Hashable] = ()) -> Constraint:
     max_changes(n=1, features=['salary', 'savings'])
     """
     if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
-        raise ConstraintError(f"max_changes: n must be a whole number of at least 1, got {n!r}.")
+        raise ConstraintError(
+            f"max_changes: n must be a whole number of at least 1, got {shorten(n)}."
+        )
     return MaxChanges(list_values("max_changes", "features", features), int(n))
 
 
@@ -77,7 +79,9 @@ def together(*features: Hashable) -> Constraint:
     together('education', 'age')
     """
     if len(features) < 2:
-        raise ConstraintError(f"together: name at least two features, got {list(features)!r}.")
+        raise ConstraintError(
+            f"together: name at least two features, got {shorten(list(features))}."
+        )
     return Together(several_features("together", features))
 
 
@@ -109,14 +113,14 @@ def relation(name: str, holds: str | Callable[[Any], Any]) -> Constraint:
     relation(name='works from 16 on', holds='years_employed <= age - 16')
     """
     if not isinstance(name, str) or not name:
-        raise ConstraintError(f"relation: name must be a non-empty string, got {name!r}.")
+        raise ConstraintError(f"relation: name must be a non-empty string, got {shorten(name)}.")
     if isinstance(holds, str):
         expression = Expression(holds)
         return Relation(expression.names, expression, name)
     if not callable(holds):
         raise ConstraintError(
-            f"relation {name!r}: holds must be a condition such as 'debt <= salary', or a function "
-            f"of a frame, got {holds!r}."
+            f"relation {shorten(name)}: holds must be a condition such as 'debt <= salary', or a "
+            f"function of a frame, got {shorten(holds)}."
         )
     return Relation((), holds, name)
 
@@ -150,7 +154,8 @@ def weight(feature: Hashable, weight: float) -> Constraint:
     number = isinstance(weight, (int, float, np.number)) and not isinstance(weight, bool)
     if not number or not 0 <= weight < math.inf:
         raise ConstraintError(
-            f"weight {feature}: the weight must be a finite number of at least 0, got {weight!r}."
+            f"weight {quote_name(feature)}: the weight must be a finite number of at least 0, "
+            f"got {shorten(weight)}."
         )
     return Weight(one_feature("weight", feature), float(weight))
 

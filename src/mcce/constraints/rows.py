@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from ..errors import ConstraintError
+from ..errors import ConstraintError, shorten
 from ..kernels import BoolArray
 from ..tables.features import Feature
 from ..tables.frames import FrameAdapter
@@ -47,16 +47,16 @@ class Frozen(Constraint):
         if isinstance(self.where, str):
             return Expression(self.where)(frame)
         if callable(self.where):
-            rows = adapter.rows_to_native(frame.set_axis(labels))
-            answers = _call_condition(self.name, self.where, rows)
+            rows = adapter.rows_to_native(frame.copy().set_axis(labels))
+            answers = _call_condition(self.quoted, self.where, rows)
         else:
             answers = self.where
         if isinstance(answers, pd.Series) and not answers.index.equals(labels):
             raise ConstraintError(
-                f"{self.name}: where is a Series with another index than the frame to explain. "
+                f"{self.quoted}: where is a Series with another index than the frame to explain. "
                 "Give it the same index, or pass a plain list or array."
             )
-        return _to_booleans(self.name, answers, len(frame))
+        return _to_booleans(self.quoted, answers, len(frame))
 
 
 @dataclass(frozen=True, repr=False)
@@ -118,8 +118,9 @@ class Relation(Constraint):
         """Whether each row meets it; a function gets the type of frame of the training data."""
         if isinstance(self.condition, Expression):
             return self.condition(frame)
-        title = f"relation {self.title!r}"
-        answers = _call_condition(title, self.condition, adapter.rows_for_predictor(frame))
+        title = f"relation {shorten(self.title)}"
+        rows = adapter.rows_for_predictor(frame.copy())
+        answers = _call_condition(title, self.condition, rows)
         if isinstance(answers, pd.Series) and not answers.index.equals(frame.index):
             raise ConstraintError(
                 f"{title}: the function returned a Series with another index than its rows. "
@@ -146,13 +147,15 @@ class Step(Constraint):
     def check(self, features: Sequence[Feature]) -> None:
         """The feature must be numeric, and the step above 0."""
         (feature,) = features
-        check_numeric(self.name, feature)
+        check_numeric(self.quoted, feature)
         if not self.size(feature) > 0:
-            raise ConstraintError(f"{self.name}: the step must be above 0, got {self.step!r}.")
+            raise ConstraintError(
+                f"{self.quoted}: the step must be above 0, got {shorten(self.step)}."
+            )
 
     def size(self, feature: Feature) -> float:
         """The step as a float, in the unit of the feature."""
-        return to_length(self.name, feature, self.step)
+        return to_length(self.quoted, feature, self.step)
 
 
 CONSTRAINT_KINDS: tuple[type[Constraint], ...] = (
@@ -171,7 +174,7 @@ CONSTRAINT_KINDS: tuple[type[Constraint], ...] = (
 
 
 def _call_condition(title: str, condition: Callable[[Any], Any], rows: Any) -> Any:
-    """What a user's function returns for rows."""
+    """What a user's function returns for rows of its own, which it may write to."""
     try:
         return condition(rows)
     except Exception as error:
