@@ -133,6 +133,14 @@ def test_labels_are_valid_by_what_a_callable_says(desired):
     assert decision.score(X).score.tolist() == [0.0, 0.0, 1.0, 1.0]
 
 
+@pytest.mark.parametrize("dtype", [object, str])
+def test_a_label_may_be_any_string(dtype):
+    labels = np.array(["\ud800", "a"], dtype=dtype)
+    decision = make_decision(lambda frame: labels[(frame["x"] > 1).astype(int)], "\ud800")
+
+    assert valid(decision) == [True, True, False, False]
+
+
 @pytest.mark.parametrize("desired", [1, np.int64(1), [1.0], True, {1}])
 @pytest.mark.parametrize("dtype", [int, bool, float, "uint8"])
 def test_whole_labels_match_whatever_their_type(desired, dtype):

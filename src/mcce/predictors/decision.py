@@ -256,7 +256,8 @@ class Decision:
                 f"fractions for {where(fractions)}. For an interval of scores, pass a tuple of two "
                 "numbers."
             )
-        return pd.Series(entries)
+        # As objects, because the strings of pandas 3 hold no lone surrogates.
+        return pd.Series(entries, dtype=object if entries.dtype.kind in "OUS" else entries.dtype)
 
     def _check_complete(
         self, missing: BoolArray, entry: str, name: str, frame: pd.DataFrame
