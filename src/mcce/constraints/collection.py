@@ -227,8 +227,10 @@ def _read(given: Any) -> Iterable[Constraint]:
     listed = list(given)
     wrong = [entry for entry in listed if not isinstance(entry, Constraint)]
     if wrong:
+        # The entries of a column or an array are cells.
+        shown = shorten(given if hasattr(given, "shape") else wrong[0])
         raise ConstraintError(
-            f"constraints lists {shorten(wrong[0])}, which is not a constraint. Write for example "
+            f"constraints lists {shown}, which is not a constraint. Write for example "
             'constraints=[mcce.constraints.only_up("age")].'
         )
     return listed

@@ -105,8 +105,8 @@ class Evaluator:
             return cls(rows, decision)
         if desired is not None or score_class is not None:
             raise ParameterError(
-                f"desired={desired!r} and score_class={score_class!r} need a predictor, but none "
-                "was given. Pass predictor= too, or leave them out."
+                f"desired={shorten(desired)} and score_class={shorten(score_class)} need a "
+                "predictor, but none was given. Pass predictor= too, or leave them out."
             )
         return cls(rows)
 

@@ -1,0 +1,377 @@
+"""No exception, warning or log shows a cell, a training level or the label of a row.
+
+Own arguments may be quoted, so no case passes planted values where an argument is quoted, except
+where a column or a frame is passed by mistake.
+"""
+
+from __future__ import annotations
+
+import decimal
+import json
+import zipfile
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+import mcce
+from mcce import MCCE, Counterfactuals, Schema, constraints, metrics
+from mcce.predictors import Remote, make_decision
+from planted import (
+    DAY,
+    LEVELS,
+    N_TRAIN,
+    NUMBER,
+    WORD,
+    explainer,
+    fitted,
+    people,
+    predictor,
+    told_by,
+    traces_in,
+    training,
+)
+
+DATA = training()
+PEOPLE = people()
+
+
+def raising(message):
+    def fails(frame):
+        error = ValueError(message)
+        error.add_note(message)
+        raise error from KeyError(message)
+
+    return fails
+
+
+def fit(**columns):
+    return explainer().fit(DATA.assign(**columns))
+
+
+def explain(**columns):
+    return fitted().explain(PEOPLE.assign(**columns))
+
+
+def numbered(*cells):
+    return np.resize(np.array(cells, dtype=object), N_TRAIN)
+
+
+SCHEMA = {
+    "a row": lambda: fitted().explain(PEOPLE.iloc[0]),
+    "a column": lambda: explainer().fit(DATA["job"]),
+    "a list of rows": lambda: explainer().fit(DATA.to_numpy().tolist()),
+    "a column as an array": lambda: explainer().fit(DATA["job"].to_numpy()),
+    "an array for a frame": lambda: fitted().explain(PEOPLE.to_numpy()),
+    "too many names": lambda: explainer().fit(DATA.to_numpy(), feature_names=["a"]),
+    "names by cells": lambda: explainer().fit(DATA.to_numpy(), feature_names=DATA),
+    "immutable: unknown": lambda: explainer(immutable=["pay"]).fit(DATA),
+    "immutable: a column": lambda: explainer(immutable=DATA["job"]).fit(DATA),
+    "immutable: cells": lambda: explainer(immutable=DATA["job"].to_numpy()).fit(DATA),
+    "immutable: a frame": lambda: explainer(immutable=DATA).fit(DATA),
+    "kinds: a frame": lambda: explainer(kinds=DATA).fit(DATA),
+    "kinds: a column": lambda: explainer(kinds={"job": DATA["job"]}).fit(DATA),
+    "kinds: words as numbers": lambda: explainer(kinds={"job": "numeric"}).fit(DATA),
+    "mixed levels": lambda: explainer(kinds={"job": "categorical"}).fit(
+        DATA.assign(job=numbered(WORD, NUMBER))
+    ),
+    "lists as levels": lambda: explainer(kinds={"job": "categorical"}).fit(
+        DATA.assign(job=pd.Series([[WORD]] * N_TRAIN, index=DATA.index))
+    ),
+    "mixed objects": lambda: fit(job=numbered(WORD, NUMBER)),
+    "decimals": lambda: fit(wage=numbered(decimal.Decimal("918273.625"))),
+    "infinity": lambda: fit(wage=np.resize([NUMBER, np.inf], N_TRAIN)),
+    "a range too wide": lambda: fit(wage=np.resize([NUMBER * 1e302, -NUMBER * 1e302], N_TRAIN)),
+    "complex numbers": lambda: fit(wage=NUMBER * 1j),
+    "periods": lambda: fit(since=DATA["since"].dt.to_period("D")),
+    "intervals": lambda: fit(wage=pd.arrays.IntervalArray.from_breaks(np.arange(61) + NUMBER)),
+    "another column": lambda: explain(more=WORD),
+    "a column less": lambda: fitted().explain(PEOPLE.drop(columns="job")),
+    "words for numbers": lambda: explain(wage=WORD),
+    "numbers for words": lambda: explain(job=NUMBER),
+    "a category for numbers": lambda: explain(wage=pd.Categorical([WORD] * 2)),
+    "objects for numbers": lambda: explain(wage=np.array([WORD, NUMBER], dtype=object)),
+    "infinity to explain": lambda: explain(wage=[NUMBER, np.inf]),
+    "another level of an order": lambda: explain(
+        rank=pd.Categorical([f"{WORD} chief"] * 2, [*LEVELS[1:], f"{WORD} chief"], ordered=True)
+    ),
+    "an order reversed": lambda: explain(
+        rank=pd.Categorical(LEVELS[:2], LEVELS[::-1], ordered=True)
+    ),
+    "words for an order": lambda: explain(rank=[f"{WORD} chief"] * 2),
+    "dates with a zone": lambda: explain(since=PEOPLE["since"].dt.tz_localize("UTC")),
+    "words for dates": lambda: explain(since=WORD),
+    "lists for words": lambda: explain(job=pd.Series([[WORD]] * 2, index=PEOPLE.index)),
+    "large integers": lambda: (
+        explainer().fit(DATA.assign(wage=2**53 + 918273)).explain(PEOPLE.assign(wage=NUMBER))
+    ),
+}
+
+PREDICTORS = {
+    "raises": lambda: explainer(raising(WORD)).fit(DATA),
+    "is refitted on words": lambda: explainer(
+        lambda frame: LogisticRegression().fit(frame, [0, 1] * 30).predict(frame)
+    ).fit(DATA),
+    "casts": lambda: explainer(lambda frame: frame["job"].astype(float)).fit(DATA),
+    "looks up a label": lambda: explainer(lambda frame: frame.loc[f"{WORD} x"]).fit(DATA),
+    "returns NaN": lambda: explainer(lambda frame: frame["age"].where(frame["age"] > 30)).fit(DATA),
+    "returns words": lambda: explainer(lambda frame: frame["job"]).fit(DATA),
+    "returns objects": lambda: explainer(
+        lambda frame: [decimal.Decimal("918273.625")] * len(frame)
+    ).fit(DATA),
+    "returns rows": lambda: explainer(lambda frame: frame).fit(DATA),
+    "returns a mapping": lambda: explainer(lambda frame: frame.to_dict()).fit(DATA),
+    "returns ragged lists": lambda: explainer(
+        lambda frame: [[WORD], *[[WORD, WORD]] * (len(frame) - 1)]
+    ).fit(DATA),
+    "returns fractions as labels": lambda: explainer(lambda frame: frame["wage"], ["yes"]).fit(
+        DATA
+    ),
+    "returns lists as labels": lambda: explainer(
+        lambda frame: pd.Series([[WORD]] * len(frame)), ["yes"]
+    ).fit(DATA),
+    "returns masked scores": lambda: explainer(
+        lambda frame: np.ma.array(frame["wage"], mask=frame["age"] > 30)
+    ).fit(DATA),
+    "raises later": lambda: fitted(
+        f=lambda frame: predictor(frame) if len(frame) == N_TRAIN else raising(WORD)(frame)
+    ).explain(PEOPLE),
+    "is unfitted": lambda: explainer(LogisticRegression()).fit(DATA),
+    "is remote and away": lambda: explainer(Remote("http://127.0.0.1:9/", retries=0)).fit(DATA),
+    "is remote, with sets": lambda: Remote("http://127.0.0.1:9/").predict(
+        pd.DataFrame({"job": [{WORD}]})
+    ),
+    "is remote, with infinity": lambda: Remote("http://127.0.0.1:9/").predict(
+        pd.DataFrame({"wage": [NUMBER, np.inf]})
+    ),
+    "changes its mind": lambda: fitted(f=Fickle()).explain(PEOPLE),
+    "never agrees": lambda: fitted(desired=(2.0, 3.0)).explain(PEOPLE),
+}
+
+
+class Fickle:
+    """Accepts a row once."""
+
+    def __init__(self):
+        self.seen = set()
+
+    def __call__(self, frame):
+        keys = [str(row) for row in frame.to_numpy().tolist()]
+        again = np.array([key in self.seen for key in keys])
+        self.seen.update(keys)
+        return np.where(again, 0.0, predictor(frame))
+
+
+def bound(*rules, **settings):
+    return fitted(constraints=list(rules), **settings).explain(PEOPLE)
+
+
+CONSTRAINTS = {
+    "no order": lambda: bound(constraints.only_up("job")),
+    "part of an order": lambda: bound(constraints.only_up("job", order=[])),
+    "unknown level": lambda: bound(constraints.levels("job", ["clerc"])),
+    "unknown transition": lambda: bound(constraints.transitions("job", {"clerc": ["pilot"]})),
+    "numbers of words": lambda: bound(constraints.between("job", 1, 2)),
+    "levels of numbers": lambda: bound(constraints.levels("wage", [1])),
+    "a number of dates": lambda: bound(constraints.between("since", 1, 2)),
+    "a length of dates": lambda: bound(constraints.change("since", at_most=5)),
+    "too long for dates": lambda: bound(constraints.change("since", at_most="a while")),
+    "a share of dates": lambda: bound(constraints.change("since", at_most="20 %")),
+    "a function that raises": lambda: bound(constraints.relation("fine", raising(WORD))),
+    "a function of words": lambda: bound(constraints.relation("fine", lambda f: f["job"])),
+    "a function of rows": lambda: bound(constraints.relation("fine", lambda f: f)),
+    "a condition of words": lambda: bound(constraints.relation("fine", "job > 3")),
+    "a condition of sums": lambda: bound(constraints.relation("fine", "job + age > 3")),
+    "a condition of ranks": lambda: bound(constraints.relation("fine", "rank < 'clerk'")),
+    "a condition of dates": lambda: bound(constraints.relation("fine", "since > 'soon'")),
+    "a condition without end": lambda: bound(constraints.relation("fine", "wage + 1")),
+    "frozen where words": lambda: bound(constraints.frozen("job", where=PEOPLE["job"])),
+    "frozen where others": lambda: bound(
+        constraints.frozen("job", where=pd.Series([True, False], index=[WORD, f"{WORD}2"]))
+    ),
+    "frozen where too many": lambda: bound(constraints.frozen("job", where=DATA["age"] > 3)),
+    "frozen by a function": lambda: bound(constraints.frozen("job", where=raising(WORD))),
+    "a frame": lambda: fitted(constraints=DATA).explain(PEOPLE),
+    "a list of cells": lambda: fitted(constraints=[DATA["job"]]).explain(PEOPLE),
+    "levels of a frame": lambda: bound(constraints.levels("job", DATA.to_numpy())),
+    "steps of words": lambda: bound(constraints.step("job", 2)),
+    "nothing is left": lambda: bound(constraints.relation("fine", "age > 999")),
+}
+
+
+def saved(tmp_path, **settings):
+    path = tmp_path / "it.mcce"
+    fitted(**settings).save(path)
+    return path
+
+
+def edited(tmp_path):
+    """A saved file with other words in its document."""
+    path, other = saved(tmp_path), tmp_path / "other.mcce"
+    with zipfile.ZipFile(path) as source, zipfile.ZipFile(other, "w") as target:
+        for name in source.namelist():
+            content = source.read(name)
+            target.writestr(name, content.replace(b" clerk", b" Clerk"))
+    return other
+
+
+SAVING = {
+    "objects as levels": lambda tmp: (
+        explainer(kinds={"job": "categorical"})
+        .fit(DATA.assign(job=numbered(Fraction(918273, 2), Fraction(918273, 4))))
+        .save(tmp / "x")
+    ),
+    "no folder": lambda tmp: fitted().save(tmp / "none" / "x"),
+    "other scores": lambda tmp: mcce.load(saved(tmp), lambda frame: predictor(frame) + 1),
+    "a failing predictor": lambda tmp: mcce.load(saved(tmp), raising(WORD)),
+    "a predictor of words": lambda tmp: mcce.load(saved(tmp), lambda frame: frame["job"]),
+    "another method": lambda tmp: mcce.load(saved(tmp), LogisticRegression()),
+    "an edited file": lambda tmp: mcce.load(edited(tmp), predictor),
+    "people of another kind": lambda tmp: mcce.load(saved(tmp), predictor).explain(
+        PEOPLE.assign(wage=WORD)
+    ),
+}
+
+ANSWERS = PEOPLE.assign(age=50)
+SETTLED = {"schema": Schema.learn(DATA), "decision": make_decision(predictor, (0.5, 1.0))}
+
+
+def from_frame(frame, **more):
+    return Counterfactuals.from_frame(PEOPLE, frame, **SETTLED | more)
+
+
+RESULTS = {
+    "too few answers": lambda: from_frame(ANSWERS.head(1)),
+    "owners that are words": lambda: from_frame(ANSWERS, owner=PEOPLE["job"]),
+    "owners that are labels": lambda: from_frame(ANSWERS, owner=PEOPLE.index),
+    "owners beyond": lambda: from_frame(ANSWERS, owner=[0, 7]),
+    "answers of words": lambda: from_frame(ANSWERS.assign(wage=WORD)),
+    "answers of other columns": lambda: from_frame(ANSWERS.drop(columns="job")),
+    "answers nobody can score": lambda: from_frame(
+        ANSWERS, decision=make_decision(raising(WORD), (0.5, 1.0))
+    ),
+    "robustness of nothing": lambda: fitted().robustness(PEOPLE),
+    "robustness of others": lambda: (
+        explainer(immutable=["age"]).fit(DATA).robustness(fitted().explain(PEOPLE))
+    ),
+    "robustness of other columns": lambda: (
+        explainer().fit(DATA[["age", "job"]]).robustness(fitted().explain(PEOPLE))
+    ),
+    "robustness by another predictor": lambda: fitted(desired=(0.9, 1.0)).robustness(
+        fitted().explain(PEOPLE)
+    ),
+    "robustness settings": lambda: fitted().robustness(fitted().explain(PEOPLE), scale=DATA),
+    "relax nobody": lambda: fitted().relax(PEOPLE.assign(wage=WORD), DATA),
+    "relax with other data": lambda: fitted(immutable=["age"]).relax(
+        PEOPLE, DATA.assign(wage=WORD)
+    ),
+    "likelihood of words": lambda: fitted().log_likelihood(PEOPLE.assign(wage=WORD)),
+    "unfitted": lambda: explainer().explain(PEOPLE),
+    "changed": lambda: fitted().set_params(immutable=list(LEVELS)).explain(PEOPLE),
+    "another predictor": lambda: fitted().set_params(predictor=DATA).explain(PEOPLE),
+}
+
+METRICS = {
+    "gower of words": lambda: metrics.gower(PEOPLE, ANSWERS.assign(wage=WORD), DATA),
+    "l1 of fewer": lambda: metrics.l1(PEOPLE, ANSWERS.head(1), DATA),
+    "sparsity of others": lambda: metrics.sparsity(PEOPLE, ANSWERS.drop(columns="job")),
+    "sparsity shuffled": lambda: metrics.sparsity(PEOPLE, ANSWERS.iloc[::-1]),
+    "violation of nothing": lambda: metrics.violation(PEOPLE, ANSWERS, DATA),
+    "success without predictor": lambda: metrics.success(ANSWERS, metrics.Evaluator.fit(DATA)),
+    "success by a failing one": lambda: metrics.success(
+        ANSWERS,
+        metrics.Evaluator.fit(DATA, predictor=raising(WORD), desired=(0.5, 1.0)),
+    ),
+    "neighbours": lambda: metrics.knn_distance(ANSWERS, DATA, k=999),
+    "neighbours of words": lambda: metrics.knn_distance(ANSWERS.assign(since=WORD), DATA),
+    "outliers": lambda: metrics.outlier_factor(ANSWERS, DATA, k=999),
+    "pearson": lambda: metrics.correlations(DATA, DATA, method="pearson"),
+    "discriminator of words": lambda: metrics.discriminator(ANSWERS.assign(wage=WORD), DATA),
+    "copies of words": lambda: metrics.copies(ANSWERS.assign(wage=WORD), DATA),
+    "compare nothing": lambda: metrics.compare(PEOPLE, {}, DATA),
+    "compare words": lambda: metrics.compare(PEOPLE, {"it": ANSWERS.assign(wage=WORD)}, DATA),
+    "a desired column": lambda: metrics.Evaluator.fit(DATA, desired=DATA["job"]),
+}
+
+NAMES = (
+    *("desired", "score_class", "generator", "distance", "search", "n_samples", "random_state"),
+    *("n_counterfactuals", "diversity", "max_seconds", "memory", "n_jobs", "verbose", "immutable"),
+    *("exclude_training_rows", "constraints", "kinds", "predictor"),
+)
+PARAMETERS = {
+    f"{name}={kind}": lambda name=name, value=value: (
+        MCCE(**{"predictor": predictor, "desired": (0.5, 1.0), name: value})
+        .fit(DATA)
+        .explain(PEOPLE)
+    )
+    for name in NAMES
+    for kind, value in {"frame": DATA, "column": DATA["job"], "array": DATA.to_numpy()}.items()
+}
+ROOMS = {
+    "schema": SCHEMA,
+    "predictor": PREDICTORS,
+    "constraint": CONSTRAINTS,
+    "result": RESULTS,
+    "metric": METRICS,
+    "parameter": PARAMETERS,
+}
+CASES = [(room, name) for room, cases in ROOMS.items() for name in cases]
+
+
+@pytest.mark.parametrize(("room", "name"), CASES, ids=[": ".join(case) for case in CASES])
+def test_no_error_or_warning_shows_personal_data(caplog, room, name):
+    assert not traces_in(told_by(ROOMS[room][name], caplog))
+
+
+@pytest.mark.parametrize("name", SAVING)
+def test_no_error_of_saving_and_loading_shows_personal_data(caplog, tmp_path, name):
+    assert not traces_in(told_by(lambda: SAVING[name](tmp_path), caplog))
+
+
+@pytest.mark.parametrize("kind", ["polars", "pyarrow"])
+@pytest.mark.parametrize("change", [{"wage": WORD}, {"job": NUMBER}, {"since": WORD}])
+def test_no_error_of_other_frames_shows_personal_data(caplog, kind, change):
+    library = pytest.importorskip(kind)
+    plain = DATA.reset_index(drop=True)
+    make = {
+        "polars": lambda frame: library.from_pandas(frame),
+        "pyarrow": lambda frame: library.Table.from_pandas(frame, preserve_index=False),
+    }[kind]
+    model = explainer(lambda frame: np.asarray(frame["age"], dtype=float) / 80).fit(make(plain))
+
+    told = told_by(lambda: model.explain(make(plain.head(2).assign(**change))), caplog)
+
+    assert not traces_in(told)
+
+
+def test_no_error_of_an_enum_shows_its_levels(caplog):
+    polars = pytest.importorskip("polars")
+    column = polars.Series([[level] for level in LEVELS], dtype=polars.List(polars.Enum(LEVELS)))
+
+    assert not traces_in(
+        told_by(lambda: explainer().fit(polars.DataFrame({"job": column})), caplog)
+    )
+
+
+def test_no_repr_of_what_was_learned_shows_personal_data():
+    model = fitted(search="balanced", exclude_training_rows=True)
+    rows = Schema.learn_rows(DATA)
+    shown = [model, model.fitted_, model.schema_, model.decision_, model.generator_, rows]
+    shown += [
+        model.plausibility_,
+        model.distance_,
+        metrics.Evaluator.fit(DATA),
+        rows.schema.features,
+    ]
+    shown += [model.explain(PEOPLE), model.fitted_.seconds]
+
+    assert not [type(thing) for thing in shown if traces_in(repr(thing) + str(thing))]
+
+
+def test_the_planted_data_would_be_noticed(caplog):
+    for cell in (WORD, NUMBER, pd.Timestamp(DAY), DATA.iloc[0].to_dict(), DATA.index[0]):
+        assert traces_in(repr(cell)), json.dumps(str(cell))
+        assert traces_in(told_by(lambda cell=cell: int([cell]), caplog) + repr(cell))
+    assert len(CASES) + len(SAVING) > 60
