@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from mcce import DatasetError, McceError, McceWarning
-from mcce.datasets import card, load
+from mcce.datasets import card, load, sources
 from mcce.datasets.checking import digest
 from tiny_sets import tiny, write
 
@@ -252,6 +252,31 @@ def test_rubbish_is_an_error_of_ours(tmp_path, file, content):
 
     with pytest.raises(DatasetError, match=r"adult.csv"):
         load("adult", folder=tmp_path, verify=False)
+
+
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [
+        ("adult.csv.gz", gzip.compress(b"0" * (sources.MOST_BYTES + 1), compresslevel=1)),
+        ("adult.csv", b"," * (sources.MOST_LINE + 1)),
+        ("adult.csv", b"a,b\n" + b"," * (sources.MOST_LINE + 1)),
+        ("adult.csv", b"," * 10_000 + b"\n" + b"1\n" * 5_000),
+    ],
+    ids=["unpacked", "header", "line", "cells"],
+)
+def test_a_small_file_of_a_huge_table_is_refused(tmp_path, file, content):
+    (tmp_path / file).write_bytes(content)
+
+    with pytest.raises(DatasetError, match=r"more than .* It may be another file: copy it again"):
+        load("adult", folder=tmp_path)
+
+
+def test_a_file_that_is_larger_than_any_data_set_is_not_read(tmp_path):
+    with (tmp_path / "adult.csv").open("wb") as stream:
+        stream.truncate(2**40)
+
+    with pytest.raises(DatasetError, match="holds more than"):
+        load("adult", folder=tmp_path)
 
 
 def test_a_missing_column_is_named(tmp_path):

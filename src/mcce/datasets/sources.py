@@ -7,6 +7,8 @@ turns them into what the card describes.
 
 from __future__ import annotations
 
+import gzip
+import io
 import os
 import warnings
 import zlib
@@ -16,11 +18,14 @@ from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from ..errors import DatasetError, ParameterError, shorten
 
 VARIABLE = "MCCE_DATA"
+# More than any data set here has, and little enough for any machine.
+MOST_BYTES, MOST_LINE, MOST_CELLS = 2**27, 2**16, 5 * 10**7
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,14 +80,47 @@ def listed_rows(of: Mapping[str, Any], source: Source, n_rows: int) -> list[int]
 def read(path: Path, *, header: int | None = 0) -> pd.DataFrame:
     """The table in a CSV file, gzipped or not; only empty cells and NA are missing."""
     try:
+        text = _contents(path)
+        _check_size(path, text)
         return pd.read_csv(
-            path, header=header, keep_default_na=False, na_values=["", "NA"], low_memory=False
+            io.BytesIO(text),
+            header=header,
+            keep_default_na=False,
+            na_values=["", "NA"],
+            low_memory=False,
         )
-    except (OSError, EOFError, ValueError, zlib.error) as error:
+    except DatasetError:
+        raise
+    except (OSError, EOFError, ValueError, zlib.error, MemoryError) as error:
         raise DatasetError(
             f"{str(path)!r} cannot be read as a CSV file ({type(error).__name__}). "
             "It may be damaged or truncated: copy it again."
         ) from None
+
+
+def _contents(path: Path) -> bytes:
+    """The bytes of a file, unpacked, of which no more are read than a data set has."""
+    if path.stat().st_size <= MOST_BYTES:
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
+            text: bytes = stream.read(MOST_BYTES + 1)
+        if len(text) <= MOST_BYTES:
+            return text
+    raise DatasetError(
+        f"{str(path)!r} holds more than {MOST_BYTES} bytes, unpacked, which is more than any data "
+        "set here has. It may be another file: copy it again."
+    )
+
+
+def _check_size(path: Path, text: bytes) -> None:
+    """Raise for a table that would need far more memory than its bytes: many cells, long lines."""
+    ends = np.flatnonzero(np.frombuffer(text, np.uint8) == ord("\n"))
+    lengths = np.diff(ends, prepend=-1, append=len(text))
+    n_columns = text[: int(lengths[0])].count(b",") + 1
+    if lengths.max() > MOST_LINE or lengths.size * n_columns > MOST_CELLS:
+        raise DatasetError(
+            f"{str(path)!r} has lines of more than {MOST_LINE} bytes, or more than {MOST_CELLS} "
+            "cells, which no data set here has. It may be another file: copy it again."
+        )
 
 
 def _folder(folder: str | os.PathLike[str] | None) -> Path | None:

@@ -29,6 +29,7 @@ from ..predictors.desired import make_decision
 from ..protocols import Generator
 from ..search.config import find_search
 from ..tables.features import Feature
+from ..tables.names import check_text
 from ..tables.schema import EncodedRows, Schema
 from . import archive
 from .cells import pack_cells, unpack_cells
@@ -172,6 +173,7 @@ def _unpack_schema(plain: Any, parameters: Parameters, fields: Fields) -> Fields
     schema = Schema(features, unpack_adapter(given["frames"], features))
     if not schema.mutable.size or len(set(schema.names)) < len(schema.names):
         raise SavedFileError("its columns are all immutable, or two have one name")
+    check_text(schema.names)
     immutable = {schema.names[position] for position in schema.immutable}
     if immutable != set(parameters["immutable"] or ()):
         raise SavedFileError("its immutable columns are not those of its parameters")

@@ -20,6 +20,7 @@ import pandas as pd
 from pandas.api.types import is_object_dtype
 
 from ..errors import MissingExtraError, SchemaError, shorten
+from .names import check_column_names, check_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -168,7 +169,7 @@ def read_frame(
     array([[1., 2.]])
     """
     if isinstance(data, pd.DataFrame):
-        _check_column_names(data)
+        check_column_names(data)
         return data, PANDAS_ADAPTER
     if isinstance(data, np.ndarray):
         return _name_columns(data, names), ArrayAdapter(named=names is not None)
@@ -210,8 +211,9 @@ def _name_columns(data: np.ndarray, names: Sequence[Hashable] | None) -> pd.Data
     frame = pd.DataFrame(data, columns=[f"x{j}" for j in range(n_columns)])
     frame = frame.infer_objects() if data.dtype == object else frame
     if names is not None:
+        check_text(names)
         frame.columns = pd.Index(list(names), tupleize_cols=False)
-        _check_column_names(frame)
+        check_column_names(frame)
     return frame
 
 
@@ -354,24 +356,6 @@ def _is_unchanged(dtype: Any, original: Any) -> bool:
     if isinstance(dtype, pd.CategoricalDtype) and isinstance(original, pd.CategoricalDtype):
         return bool(dtype == original) or not (dtype.ordered or original.ordered)
     return bool(dtype == original)
-
-
-def _check_column_names(frame: pd.DataFrame) -> None:
-    if isinstance(frame.columns, pd.MultiIndex):
-        raise SchemaError(
-            "The frame has several levels of column names. Flatten them first: "
-            "frame.columns = ['_'.join(name) for name in frame.columns]."
-        )
-    if not frame.columns.is_unique:
-        twice = frame.columns[frame.columns.duplicated()].unique().tolist()
-        raise SchemaError(
-            f"Column names must be unique, but these occur more than once: {shorten(twice, 500)}. "
-            "Rename or drop all but one of each."
-        )
-    if frame.columns.hasnans:
-        raise SchemaError(
-            f"Every column needs a name, but one of {shorten(list(frame.columns), 500)} is missing."
-        )
 
 
 def _to_text(cell: Any) -> str:
