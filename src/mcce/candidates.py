@@ -16,7 +16,8 @@ import pandas as pd
 
 from .caching import cached_property
 from .kernels import BoolArray, Codes, Comparison, FloatArray, IntArray
-from .tables.columns import as_numbers
+from .tables.columns import as_numbers, assemble
+from .tables.dtypes import holds, to_dtype
 from .tables.features import Feature
 from .tables.schema import OWN, EncodedRows
 
@@ -116,6 +117,27 @@ class CandidateRows:
     def frame(self) -> pd.DataFrame:
         """The candidates as rows."""
         return self.rows.compose(self.owner, self.codes, self.tables)
+
+    def as_given(self) -> pd.DataFrame:
+        """The candidates with the column order and dtypes of the user's frame.
+
+        Where a dtype cannot hold the values of a generator, the column has that for the predictor.
+        """
+        rows, tables = self.rows, self.tables
+        if rows.returned is rows.frame:
+            return rows.in_given_order(self.frame)
+        own = [column for _, column in rows.returned.items()]
+        trained = tables is rows.tables
+        for position, table in zip(rows.schema.mutable, tables, strict=True):
+            if not trained and not holds(own[position].dtype, table):
+                own[position] = rows.frame.iloc[:, position]
+        given = replace(rows, frame=assemble(own, rows.frame.columns))
+        if trained:
+            values = given.tables
+        else:
+            mutable = zip(rows.schema.mutable, tables, strict=True)
+            values = [to_dtype(table, own[position].dtype) for position, table in mutable]
+        return rows.in_given_order(given.compose(self.owner, self.codes, values))
 
     def training_codes(self) -> Codes:
         """The codes in the training values; arbitrary where the cell is the person's own."""

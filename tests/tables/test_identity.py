@@ -96,9 +96,9 @@ def test_a_mask_stands_for_the_missing_values_of_a_nullable_column():
 
 def test_people_with_ordinary_cells_share_candidates():
     train = pd.DataFrame({"sex": ["f", "m"], "debt": [0.0, 1.0], "job": objects("a", np.nan)})
-    people = train.iloc[[0, 0, 0]].assign(debt=[0.0, 5.0, np.nan], job=[*"az", None])
+    people = train.iloc[[0, 0, 0]].assign(debt=[0.0, 5.0, np.nan], job=objects(*"az", np.nan).array)
 
-    groups = sharing_groups(Schema.learn(train).encode(people.astype({"job": object})), [0])
+    groups = sharing_groups(Schema.learn(train).encode(people), [0])
 
     assert groups.tolist() == [0, 0, 0]
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -275,13 +275,7 @@ def _changed(factuals: EncodedRows, rows: EncodedRows) -> BoolArray:
 
 def _take(rows: EncodedRows, places: IntArray | slice) -> EncodedRows:
     """The rows at the given places."""
-    return replace(
-        rows,
-        frame=rows.frame.iloc[places].reset_index(drop=True),
-        labels=rows.labels[places],
-        exact=rows.exact[:, places],
-        descent=rows.descent[:, places],
-    )
+    return rows.take(np.arange(len(rows))[places])
 
 
 def _chunks(n_rows: IntArray) -> Iterator[slice]:

@@ -177,7 +177,10 @@ class Constraints:
 
     def _whose(self, constraint: Frozen, rows: EncodedRows) -> BoolArray:
         """Factuals that a frozen constraint is about."""
-        return constraint.holds_for(rows.as_given(rows.frame), rows.labels, rows.adapter)
+        # As numbers, where a user's category or object stands for them.
+        own = rows.adapter.needs_conversion
+        people = rows.as_given() if own else rows.in_given_order(rows.frame)
+        return constraint.holds_for(people, rows.labels, rows.adapter)
 
     def _check(self, constraint: Constraint) -> None:
         for name in (*constraint.features, *constraint.condition_features):

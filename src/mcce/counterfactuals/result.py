@@ -46,7 +46,8 @@ class Counterfactuals(Generic[FrameT]):
     factuals
         The people, as they came.
     frame
-        Counterfactuals, with the columns and dtypes of the people; index (factual, rank).
+        Counterfactuals, with the columns and dtypes of the people; index (factual, rank). A dtype
+        that cannot hold a value from training is widened.
     measures
         For each of them: score, sparsity, gower, l1 (the sum over features: n_features * gower),
         and the distance under its own name if it is not Gower's. If fit learned what accepted rows
@@ -349,7 +350,7 @@ def make_counterfactuals(
     measures = {name: answers.measures[name] for name in ("score", "sparsity", "gower")}
     measures["l1"] = measures["gower"] * len(rows.schema.features)
     result = Counterfactuals(
-        factuals=rows.as_given(rows.frame).set_axis(labels),
+        factuals=rows.as_given().set_axis(labels),
         frame=answers.frame.set_axis(index),
         measures=pd.DataFrame(measures | dict(answers.measures), index=index),
         owner=answers.owner,

@@ -109,7 +109,7 @@ def _check_owner(owner: Any, frame: pd.DataFrame, rows: EncodedRows) -> IntArray
 def _as_people(frame: pd.DataFrame, rows: EncodedRows) -> pd.DataFrame:
     """Answers in the columns and, where these hold them, the dtypes of the people."""
     cells = []
-    for (_, column), dtype in zip(frame.items(), rows.dtypes, strict=True):
+    for (_, column), dtype in zip(frame.items(), rows.returned.dtypes, strict=True):
         try:
             cells.append(cast_like(column, pd.Series([], dtype=dtype)))
         except SchemaError:

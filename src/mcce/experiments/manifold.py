@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from ..candidates import CandidateRows
 from ..datasets import load
 from ..kernels import BoolArray, person_keys
 from ..metrics import correlation_difference, discriminator
@@ -98,7 +99,7 @@ def generate_like(
     first = np.zeros(1, dtype=np.int64)
     wanted = decision if wanted is None else wanted
     codes = chain.sample(rows.descent, keys, first, decision=wanted).codes[:, :, 0]
-    return rows.as_given(rows.compose(number.astype(np.int64), codes, rows.tables))
+    return CandidateRows(rows, number.astype(np.int64), codes, rows.tables).as_given()
 
 
 def _real(case: Case, options: Options) -> pd.DataFrame:

@@ -50,8 +50,8 @@ def to_counterfactuals(
     return make_counterfactuals(
         rows,
         scored,
-        _result_rows(rows, outcome.answers, measures),
-        _result_rows(rows, outcome.misses, {}),
+        _result_rows(outcome.answers, measures),
+        _result_rows(outcome.misses, {}),
         outcome.reasons,
         n_evaluated=outcome.n_evaluated,
         n_unstable=outcome.n_unstable,
@@ -60,14 +60,14 @@ def to_counterfactuals(
     )
 
 
-def _result_rows(rows: EncodedRows, answers: Answers, more: Mapping[str, np.ndarray]) -> ResultRows:
+def _result_rows(answers: Answers, more: Mapping[str, np.ndarray]) -> ResultRows:
     measures = {
         "score": answers.score,
         "sparsity": answers.sparsity,
         "gower": answers.gower,
         **more,
     }
-    return ResultRows(rows.as_given(answers.frame), answers.owner, answers.rank, measures)
+    return ResultRows(answers.rows.as_given(), answers.owner, answers.rank, measures)
 
 
 def further_measures(

@@ -64,20 +64,21 @@ def cast_like(series: pd.Series[Any], like: pd.Series[Any]) -> pd.Series[Any]:
     return _cast(series, like.dtype, like)
 
 
-def choose_dtypes(
+def choose_columns(
     given: pd.Series[Any],
     aligned: pd.Series[Any],
     table: pd.Series[Any],
     *,
     immutable: bool,
     converted: bool,
-) -> tuple[pd.Series[Any], Any]:
-    """The column for the predictor, and the dtype in which it is returned to the user.
+) -> tuple[pd.Series[Any], pd.Series[Any]]:
+    """The column for the predictor, and the column as it is returned to the user.
 
-    An immutable column only has to hold its own cells, another one also the training values.
-    Without conversion, the predictor sees the dtype that is returned: for numbers the given one,
-    if it holds them all. With conversion, the predictor sees the training dtype if it holds the
-    cells, and the user gets the given dtype back if it holds the values.
+    The predictor sees numbers in the given dtype, if that holds the training values too, and
+    everything else in a dtype of training: a category or object that stands for numbers is none.
+    With conversion, it sees the training dtype itself if that holds the cells. The user gets the
+    given cells back, in the given dtype wherever that can hold what may be drawn; an immutable
+    column only has to hold its own cells.
 
     Parameters
     ----------
@@ -93,14 +94,16 @@ def choose_dtypes(
         Whether the factuals or the training data were converted to pandas.
     """
     own = given.dtype
-    own_holds = own == aligned.dtype or immutable or _holds(own, table)
+    own_holds = own == aligned.dtype or immutable or holds(own, table)
     if converted:
         column = _as_trained(aligned, table)
-        if isinstance(own, pd.CategoricalDtype) and not own.ordered and not own_holds:
-            own, own_holds = _with_more_levels(own, table), True
-        return column, own if own_holds else column.dtype
-    column = given if own_holds and is_measured(own) else aligned
-    return column, column.dtype
+    else:
+        column = given if own_holds and is_measured(own) else aligned
+    if own_holds:
+        return column, given
+    if isinstance(own, pd.CategoricalDtype) and not own.ordered:
+        return column, to_dtype(given, _with_more_levels(own, table))
+    return column, column
 
 
 def to_dtype(series: pd.Series[Any], dtype: Any) -> pd.Series[Any]:
@@ -131,7 +134,7 @@ def _to_categories(series: pd.Series[Any], dtype: pd.CategoricalDtype) -> pd.Ser
 def _as_trained(aligned: pd.Series[Any], table: pd.Series[Any]) -> pd.Series[Any]:
     """The column in the training dtype, or its nullable form, if that holds every cell."""
     for dtype in (table.dtype, _nullable(table.dtype)):
-        if _holds(dtype, table) and _holds(dtype, aligned):
+        if holds(dtype, table) and holds(dtype, aligned):
             return to_dtype(aligned, dtype)
     return aligned
 
@@ -146,6 +149,8 @@ def _unwrap(series: pd.Series[Any], table: pd.Series[Any]) -> pd.Series[Any]:
     boxed = types.is_object_dtype(series.dtype) and not types.is_object_dtype(table.dtype)
     if boxed and _family(series) != "string":
         inferred = series.infer_objects()
+        if types.is_object_dtype(inferred.dtype):  # pandas does not see numbers beside NA
+            inferred = series.mask(is_missing(series), np.nan).infer_objects()
         return inferred if _equal(inferred, series) else series
     return series
 
@@ -191,7 +196,7 @@ def _cast(series: pd.Series[Any], dtype: Any, table: pd.Series[Any]) -> pd.Serie
     return cast
 
 
-def _holds(dtype: Any, cells: pd.Series[Any]) -> bool:
+def holds(dtype: Any, cells: pd.Series[Any]) -> bool:
     """Whether a dtype holds these cells without changing one."""
     try:
         _cast(cells, dtype, cells)

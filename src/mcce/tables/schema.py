@@ -22,7 +22,7 @@ from ..errors import SchemaError, shorten
 from ..kernels import BoolArray, Codes, FloatArray, IntArray
 from . import columns
 from .columns import Kind
-from .dtypes import align_dtype, choose_dtypes, to_dtype
+from .dtypes import align_dtype, choose_columns, to_dtype
 from .features import Feature
 from .frames import PANDAS_ADAPTER, ArrayAdapter, FrameAdapter, check_feature_names, read_frame
 
@@ -139,9 +139,8 @@ class Schema:
         ]
         features = tuple(feature for feature, _ in learned)
         codes = np.stack([codes for _, codes in learned])
-        schema, dtypes = cls(features, adapter), list(frame.dtypes)
-        own = frame.reset_index(drop=True)
-        return EncodedRows(schema, own, frame.index, frame.columns, codes, codes, adapter, dtypes)
+        own, labels = frame.reset_index(drop=True), (frame.index, frame.columns)
+        return EncodedRows(cls(features, adapter), own, *labels, codes, codes, adapter, own)
 
     @property
     def names(self) -> list[Hashable]:
@@ -208,21 +207,22 @@ class Schema:
         for position, (feature, series) in enumerate(zip(self.features, cells, strict=True)):
             exact[position], descent[position] = feature.encode(series)
         chosen = [
-            choose_dtypes(
+            choose_columns(
                 series, cell, feature.table, immutable=feature.immutable, converted=converted
             )
             for series, cell, feature in zip(own, cells, self.features, strict=True)
         ]
-        if any(
-            ours is not theirs for (ours, _), theirs in zip(chosen, by_name.values(), strict=True)
-        ):
+        seen, kept = (list(column) for column in zip(*chosen, strict=True))
+        if any(ours is not theirs for ours, theirs in zip(seen, by_name.values(), strict=True)):
             position_of = {name: at for at, name in enumerate(by_name)}
             names = given.columns.take([position_of[name] for name in self.names])
-            frame = columns.assemble([column for column, _ in chosen], names)
-        dtypes = [dtype for _, dtype in chosen]
+            frame = columns.assemble(seen, names)
+        same = all(ours is theirs for ours, theirs in chosen)
+        returned = frame if same else columns.assemble(kept, frame.columns)
         # One array serves as both if every value is in the training data.
         descent = exact if (exact >= 0).all() else descent
-        return EncodedRows(self, frame, given.index, given.columns, exact, descent, adapter, dtypes)
+        labels = given.index, given.columns
+        return EncodedRows(self, frame, *labels, exact, descent, adapter, returned)
 
     def _check_names(self, frame: pd.DataFrame, adapter: FrameAdapter) -> None:
         """Raise unless the columns are those of the training data, in any order."""
@@ -261,8 +261,9 @@ class EncodedRows:
         Codes; see :meth:`Feature.encode`.
     adapter
         Converts frames back to the user's type.
-    dtypes
-        The dtypes in which columns are returned, in schema order.
+    returned
+        The rows as the user gets them back, columns in schema order; ``frame`` itself unless their
+        dtypes differ.
     """
 
     schema: Schema
@@ -272,7 +273,7 @@ class EncodedRows:
     exact: Codes = field(repr=False)
     descent: Codes = field(repr=False)
     adapter: FrameAdapter = field(repr=False)
-    dtypes: Sequence[Any] = field(repr=False)
+    returned: pd.DataFrame = field(repr=False)
 
     @classmethod
     def from_codes(cls, schema: Schema, codes: Codes) -> EncodedRows:
@@ -280,17 +281,18 @@ class EncodedRows:
         pairs = zip(schema.features, codes, strict=True)
         cells = [columns.unwrapped(feature.table).take(row) for feature, row in pairs]
         frame = columns.assemble(cells, pd.Index(schema.names, dtype=object))
-        dtypes = list(frame.dtypes)
-        return cls(schema, frame, frame.index, frame.columns, codes, codes, PANDAS_ADAPTER, dtypes)
+        return cls(schema, frame, frame.index, frame.columns, codes, codes, PANDAS_ADAPTER, frame)
 
     def __len__(self) -> int:
         return len(self.frame)
 
     def take(self, places: IntArray) -> EncodedRows:
         """The rows at some positions."""
+        frame, same = self.frame.take(places).reset_index(drop=True), self.returned is self.frame
         return replace(
             self,
-            frame=self.frame.take(places).reset_index(drop=True),
+            frame=frame,
+            returned=frame if same else self.returned.take(places).reset_index(drop=True),
             labels=self.labels.take(places),
             exact=self.exact[:, places],
             descent=self.descent[:, places],
@@ -334,12 +336,12 @@ class EncodedRows:
         dtypes = self.frame.dtypes.iloc[self.schema.mutable]
         return [to_dtype(f.table, dtype) for f, dtype in zip(features, dtypes, strict=True)]
 
-    def as_given(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """A frame in schema order, with the column order and dtypes of the user's frame."""
-        if self.dtypes != list(frame.dtypes):
-            pairs = zip(frame.items(), self.dtypes, strict=True)
-            own = [to_dtype(cells, dtype) for (_, cells), dtype in pairs]
-            frame = columns.assemble(own, frame.columns)
+    def as_given(self) -> pd.DataFrame:
+        """The rows with the column order and dtypes of the user's frame."""
+        return self.in_given_order(self.returned)
+
+    def in_given_order(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """A frame in schema order with the column order of the user's frame."""
         order = self.frame.columns.get_indexer(self.given_columns)
         return frame if (np.diff(order) > 0).all() else frame.iloc[:, order]
 
