@@ -15,9 +15,12 @@ import numpy as np
 from ..constraints.collection import Constraints
 from ..counterfactuals import Counterfactuals
 from ..errors import ParameterError, shorten
+from ..execution.memory import physical_memory
 from ..execution.progress import Clock, ProgressBar
 from ..fitted import Fitted
+from ..generate import BYTES_PER_CANDIDATE
 from ..protocols import Callback
+from .config import Search
 from .plan import Settings, search
 from .progress import ProgressCallback
 from .result import further_measures, to_counterfactuals, warn_of_gaps
@@ -53,6 +56,7 @@ def explain(
     """
     if callback is not None and not callable(callback):
         raise ParameterError(f"callback must be None or a function, got {shorten(callback)}.")
+    _check_memory(settings)
     clock = Clock()
     rows = fitted.schema.encode(X)
     clock.stop("encode")
@@ -64,6 +68,12 @@ def explain(
     on_progress = ProgressCallback(bar, callback, ends)
     try:
         outcome = search(fitted, settings, constraints, rows, people, on_progress, ends)
+    except MemoryError:
+        raise ParameterError(
+            f"The candidates need more memory than there is, with n_samples={_n_samples(settings)} "
+            f"draws per person, memory={settings.memory!r} megabytes per block of people, and "
+            f"n_jobs={settings.n_jobs!r}. Lower one of them."
+        ) from None
     finally:
         bar.close()
     seconds = clock.seconds | dict(outcome.seconds) | {"total": clock.total()}
@@ -71,3 +81,18 @@ def explain(
     result = to_counterfactuals(rows, scored, outcome, seconds, measures)
     warn_of_gaps(result)
     return result
+
+
+def _n_samples(settings: Settings) -> int:
+    return int(settings.n_samples or settings.search.n_samples)
+
+
+def _check_memory(settings: Settings) -> None:
+    """Raise if the candidates of one person cannot fit into memory, before trying."""
+    n_bytes = _n_samples(settings) * BYTES_PER_CANDIDATE
+    # An exact search draws only for people beyond its budget.
+    if isinstance(settings.search, Search) and n_bytes > physical_memory():
+        raise ParameterError(
+            f"n_samples={_n_samples(settings)} draws need about {n_bytes / 2**30:.0f} GiB for each "
+            "person, more than this machine has. Lower n_samples."
+        )
