@@ -173,5 +173,7 @@ def _table(table: Any) -> pd.DataFrame:
 
 
 def _equal_labels(one: Any, other: Any) -> bool:
-    pairs = zip(one, other, strict=True)
-    return all(a is b or a == b or (a != a and b != b) for a, b in pairs)
+    """Whether labels are equal; an index of several levels writes None and NaN alike."""
+    return [None if pd.isna(label) is True else label for label in one] == [
+        None if pd.isna(label) is True else label for label in other
+    ]

@@ -250,7 +250,9 @@ def _relation(
     name, column = train.columns[at], train.iloc[:, at]
     least = None
     if column.dtype.kind in "iuf" and not missing(column).all():
-        least = exact_numbers(column[~missing(column)].iloc[:1])[0]
+        first = exact_numbers(column[~missing(column)].iloc[:1])[0]
+        # Conditions compute in floating point.
+        least = first if abs(first) <= 2**53 else None
 
     def numbers_hold(cells: pd.Series) -> np.ndarray:
         known = ~missing(cells)

@@ -2,7 +2,7 @@
 
 For numbers a constraint gives the lowest and the highest new value, for levels a table of allowed
 pairs. A feature may always keep its value. Dates and durations are numbers in the unit of the
-training data.
+training data. Numbers that float64 cannot hold exactly are compared as Python integers.
 """
 
 from __future__ import annotations
@@ -10,14 +10,22 @@ from __future__ import annotations
 import math
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 
 from ..errors import ConstraintError, shorten
-from ..kernels import BoolArray, FloatArray, IntArray
-from ..tables.columns import as_numbers, is_missing, is_time, plain
+from ..kernels import BoolArray, IntArray
+from ..tables.columns import (
+    EXACT_IN_FLOAT64,
+    as_comparable,
+    is_missing,
+    is_time,
+    plain,
+    unit_of,
+)
 from ..tables.features import Feature
 from .constraint import Constraint
 
@@ -27,7 +35,7 @@ class FeatureConstraint(Constraint):
 
     can_become_missing: ClassVar[bool] = False  # for numbers; levels say so in their pairs
 
-    def bounds(self, feature: Feature, own: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def bounds(self, feature: Feature, own: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Lowest and highest new number for each own number (NaN if it is missing)."""
         raise NotImplementedError
 
@@ -41,10 +49,10 @@ class FeatureConstraint(Constraint):
             (before, own_levels), (after, new_levels) = number_levels(own), number_levels(new)
             return self.pairs(feature, own_levels, new_levels)[before, after]
         unit = feature.table.dtype
-        numbers = as_numbers(new, unit)
-        low, high = self.bounds(feature, as_numbers(own, unit))
+        numbers = as_comparable(new, unit)
+        low, high = self.bounds(feature, as_comparable(own, unit))
         within = (numbers >= low) & (numbers <= high)
-        return np.where(np.isnan(numbers), self.can_become_missing, within)
+        return np.where(numbers != numbers, self.can_become_missing, within)
 
 
 class MissingLevel:
@@ -104,9 +112,9 @@ class Direction(FeatureConstraint):
                     f"levels of {shorten(feature.name)}. Name all of them."
                 )
 
-    def bounds(self, feature: Feature, own: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def bounds(self, feature: Feature, own: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """From the own value up, or down; a missing value may become nothing, or anything."""
-        missing = np.isnan(own)
+        missing = own != own
         low_if_missing = math.inf if self.strict else -math.inf
         low = np.where(missing, low_if_missing, own if self.up else -math.inf)
         high = np.where(missing, -low_if_missing, math.inf if self.up else own)
@@ -148,10 +156,10 @@ class Between(FeatureConstraint):
                 "Swap them."
             )
 
-    def bounds(self, feature: Feature, own: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def bounds(self, feature: Feature, own: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The same for everybody."""
         low, high = self._ends(feature)
-        return np.full(own.size, low), np.full(own.size, high)
+        return _repeat(low, own.size), _repeat(high, own.size)
 
     def _ends(self, feature: Feature) -> tuple[float, float]:
         low = -math.inf if self.low is None else _number(self.quoted, feature, self.low)
@@ -187,13 +195,13 @@ class Change(FeatureConstraint):
                 f"at_most={shorten(self.at_most)}. Swap them."
             )
 
-    def bounds(self, feature: Feature, own: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def bounds(self, feature: Feature, own: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The own value plus each end; a missing value may become nothing."""
-        missing = np.isnan(own)
+        missing = own != own
         low = np.where(missing, math.inf, self._end(feature, own, self.at_least, -math.inf))
         return low, np.where(missing, -math.inf, self._end(feature, own, self.at_most, math.inf))
 
-    def _end(self, feature: Feature, own: FloatArray, end: Any, free: float) -> FloatArray | float:
+    def _end(self, feature: Feature, own: np.ndarray, end: Any, free: float) -> np.ndarray | float:
         if end is None:
             return free
         share = _share(end)
@@ -278,20 +286,21 @@ def _check_levels(title: str, feature: Feature, named: Iterable[Any]) -> None:
 
 
 def _number(title: str, feature: Feature, value: Any) -> float:
-    """A value of the feature as a float, dates and durations in its unit."""
+    """A value of the feature as a number, dates and durations in its unit."""
     dtype = feature.table.dtype
-    is_number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
     try:
-        if is_time(dtype) == is_number:
-            raise TypeError("it needs a date or duration" if is_number else "it needs a number")
-        cell = pd.Series([value]).astype(dtype) if is_time(dtype) else value
-        number = float(as_numbers(cell)[0] if is_time(dtype) else value)
+        if is_time(dtype) == _is_number(value):
+            raise TypeError(
+                "it needs a date or duration" if is_time(dtype) else "it needs a number"
+            )
+        cell = pd.Series([value]).astype(dtype) if is_time(dtype) else None
+        number = as_comparable(cell)[0] if cell is not None else _plain_number(value)
     except (TypeError, ValueError, OverflowError) as error:
         raise ConstraintError(
             f"{title}: {shorten(value)} is not a value of {shorten(feature.name)}: "
             f"{shorten(error, 150)}."
         ) from None
-    if math.isnan(number):
+    if number != number:
         raise ConstraintError(
             f"{title}: {shorten(value)} is not a value of {shorten(feature.name)}. Pass a number "
             "or a date."
@@ -300,19 +309,41 @@ def _number(title: str, feature: Feature, value: Any) -> float:
 
 
 def to_length(title: str, feature: Feature, value: Any) -> float:
-    """A difference between two values of the feature as a float, in its unit."""
+    """A difference between two values of the feature as a number, in its unit."""
     if not is_time(feature.table.dtype):
         return _number(title, feature, value)
     try:
-        if isinstance(value, (int, float, np.number)):
+        if _is_number(value):
             raise TypeError("a number has no unit")
-        unit = as_numbers(feature.known.iloc[:1] + pd.Timedelta(value))
-        return float(unit[0] - as_numbers(feature.known.iloc[:1])[0])
-    except (TypeError, ValueError, IndexError, OverflowError):
+        length = pd.Timedelta(value)
+        if pd.isna(length):
+            raise ValueError("missing")
+        exact = Fraction(length.as_unit("ns").value, unit_of(feature.table.dtype))
+    except (TypeError, ValueError, OverflowError):
         raise ConstraintError(
             f"{title}: {shorten(value)} is not a length of time such as '30 days' that can be "
             f"added to {shorten(feature.name)}."
         ) from None
+    return exact.numerator if exact.denominator == 1 else float(exact)
+
+
+def _repeat(number: float, times: int) -> np.ndarray:
+    """The number so often, as float64 if that holds it exactly."""
+    exact = isinstance(number, float) or abs(number) <= EXACT_IN_FLOAT64
+    return np.full(times, number, dtype=np.float64 if exact else object)
+
+
+def _is_number(value: Any) -> bool:
+    # NumPy counts its durations among the integers.
+    others = (bool, np.timedelta64)
+    return isinstance(value, (int, float, np.number)) and not isinstance(value, others)
+
+
+def _plain_number(value: Any) -> float:
+    """A number of NumPy or Python as one of Python; raises if it is too large for a float."""
+    number: float = value.item() if isinstance(value, np.generic) else value
+    float(number)
+    return number
 
 
 def _share(value: Any) -> float | None:

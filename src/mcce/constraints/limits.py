@@ -14,7 +14,7 @@ from functools import reduce
 import numpy as np
 
 from ..kernels import BoolArray, Codes, IntArray, Limits
-from ..tables.columns import as_numbers
+from ..tables.columns import as_comparable
 from ..tables.features import Feature
 from ..tables.schema import EncodedRows
 from ..tables.sharing import sharing_groups
@@ -115,8 +115,8 @@ class FactualLimits:
         factuals: IntArray,
     ) -> tuple[IntArray, IntArray]:
         """First and last codes of three runs: allowed numbers, missing, and the own value."""
-        own = as_numbers(self.rows.own(position, factuals), feature.table.dtype)
-        known = as_numbers(feature.known, feature.table.dtype)
+        own = as_comparable(self.rows.own(position, factuals), feature.table.dtype)
+        known = as_comparable(feature.known, feature.table.dtype)
         bounds = [constraint.bounds(feature, own) for constraint in constraints]
         least = reduce(np.maximum, [low for low, _ in bounds], np.full(own.size, -np.inf))
         most = reduce(np.minimum, [high for _, high in bounds], np.full(own.size, np.inf))
@@ -156,10 +156,10 @@ class FactualLimits:
         near = np.tile(np.array([1, 0], dtype=np.int32), (factuals.size, 1))
         if position not in self._steps:
             return near
-        own = as_numbers(self.rows.own(position, factuals), feature.table.dtype)
-        known = as_numbers(feature.known, feature.table.dtype)
+        own = as_comparable(self.rows.own(position, factuals), feature.table.dtype)
+        known = as_comparable(feature.known, feature.table.dtype)
         step = self._steps[position].size(feature)
-        present = ~np.isnan(own)
+        present = own == own
         near[present, 0] = np.searchsorted(known, own[present] - step, side="right")
         near[present, 1] = np.searchsorted(known, own[present] + step, side="left") - 1
         return near

@@ -7,6 +7,7 @@ NaN, NaT and NA are all the same missing value.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
+from fractions import Fraction
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -19,6 +20,8 @@ from ..kernels import BoolArray, Codes, FloatArray, IntArray
 from .identity import represent
 
 Kind = Literal["numeric", "categorical"]
+# All integers up to here are exact in float64.
+EXACT_IN_FLOAT64 = 2**53
 
 
 def check_names(names: Any, frame: pd.DataFrame, argument: str) -> list[Hashable]:
@@ -204,8 +207,26 @@ def as_numbers(series: pd.Series[Any], like: Any = None) -> FloatArray:
     numbers = np.full(len(series), np.nan)
     numbers[~missing] = _native(series[~missing])
     if like is not None and is_time(like) and is_time(series.dtype):
-        numbers *= _unit(series.dtype) / _unit(like)
+        numbers *= unit_of(series.dtype) / unit_of(like)
     return numbers
+
+
+def as_comparable(series: pd.Series[Any], like: Any = None) -> np.ndarray:
+    """Numeric cells for comparing and adding, NaN for missing.
+
+    The numbers of :func:`as_numbers` where float64 holds them exactly, otherwise Python integers:
+    integers beyond 2**53 and dates in nanoseconds.
+    """
+    numbers = as_numbers(series, like)
+    if series.dtype.kind not in "iumM" or not (np.abs(numbers) >= EXACT_IN_FLOAT64).any():
+        return numbers
+    cells, present = numbers.astype(object), ~np.isnan(numbers)
+    whole = _native(series[present]).astype(object)
+    if like is not None and is_time(like) and is_time(series.dtype):
+        scale = Fraction(unit_of(series.dtype), unit_of(like))
+        whole = whole * (scale.numerator if scale.denominator == 1 else scale)
+    cells[present] = whole
+    return cells
 
 
 def rank_numbers(known: pd.Series[Any], cells: pd.Series[Any]) -> tuple[Codes, Codes]:
@@ -322,10 +343,10 @@ def _native(series: pd.Series[Any]) -> np.ndarray:
     return series.to_numpy(dtype=wide)
 
 
-def _unit(dtype: Any) -> float:
-    """Unit in which :func:`_native` counts dates and durations of a dtype, in nanoseconds."""
+def unit_of(dtype: Any) -> int:
+    """Unit in which dates and durations of a dtype are counted, in nanoseconds."""
     name = getattr(dtype, "unit", None) or np.datetime_data(getattr(dtype, "numpy_dtype", dtype))[0]
-    return float(np.array(1, dtype=f"m8[{name}]") / np.timedelta64(1, "ns"))
+    return int(np.array(1, dtype=f"m8[{name}]") / np.timedelta64(1, "ns"))
 
 
 def _first_of_each(numbers: IntArray) -> IntArray:

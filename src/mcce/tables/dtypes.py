@@ -16,9 +16,17 @@ import pandas as pd
 from pandas.api import types
 
 from ..errors import SchemaError
-from .columns import Kind, check_finite, check_storage, factorize, is_measured, is_missing, plain
+from .columns import (
+    EXACT_IN_FLOAT64,
+    Kind,
+    check_finite,
+    check_storage,
+    factorize,
+    is_measured,
+    is_missing,
+    plain,
+)
 
-EXACT_IN_FLOAT64 = 2**53
 SAMPLES = {"number": 1, "string": "a", "boolean": True}
 
 

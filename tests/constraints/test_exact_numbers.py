@@ -1,0 +1,74 @@
+"""Constraints hold to the last digit: integers beyond 2**53 and times of every unit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from mcce import MCCE
+from mcce import constraints as c
+
+pytestmark = pytest.mark.filterwarnings("ignore::mcce.McceWarning")
+START = pd.Timestamp("2024-01-01")
+# Five neighbours that are one number in float64.
+NEIGHBOURS = np.tile(2**62 + np.arange(5), 20)
+
+
+def answers(column, score, desired, constraint, people):
+    train = pd.DataFrame({"x": column, "other": np.arange(len(column)) % 3})
+    explainer = MCCE(score, desired, constraints=[constraint], n_samples=60, random_state=0)
+    result = explainer.fit(train).explain(train.iloc[people])
+    before = train["x"].iloc[people].iloc[result.owner].reset_index(drop=True)
+    return before, result.frame["x"].reset_index(drop=True)
+
+
+@pytest.mark.parametrize(
+    ("constraint", "holds"),
+    [
+        (c.only_down("x"), lambda old, new: new <= old),
+        (c.not_up("x"), lambda old, new: new <= old),
+        (c.only_up("x"), lambda old, new: new >= old),
+        (c.between("x", 2**62 + 1, 2**62 + 3), lambda old, new: 1 <= new - 2**62 <= 3),
+        (c.change("x", at_most=1), lambda old, new: new - old <= 1),
+        (c.step("x", 2), lambda old, new: abs(new - old) >= 2),
+    ],
+    ids=lambda value: getattr(value, "name", ""),
+)
+@pytest.mark.parametrize("dtype", ["int64", "Int64", "uint64", "datetime64[ns]"])
+def test_integers_that_a_float_cannot_tell_apart_are_compared_exactly(constraint, holds, dtype):
+    whole = lambda column: column.astype("int64").tolist()
+    score = lambda frame: (np.array(whole(frame["x"])) % 5 + frame["other"]) / 6
+    if dtype == "datetime64[ns]" and constraint.kind in ("between", "change", "step"):
+        constraint = {
+            "between": c.between("x", *pd.to_datetime([2**62 + 1, 2**62 + 3])),
+            "change": c.change("x", at_most="1 ns"),
+            "step": c.step("x", "2 ns"),
+        }[constraint.kind]
+
+    column = pd.Series(NEIGHBOURS).astype(dtype)
+    before, after = answers(column, score, (0.6, 2.0), constraint, range(30))
+
+    pairs = list(zip(whole(before), whole(after), strict=True))
+    assert len(pairs) > 5
+    assert all(holds(old, new) for old, new in pairs if old != new)
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+@pytest.mark.parametrize("days", ["100 days", pd.Timedelta("100D"), np.timedelta64(100, "D")])
+def test_lengths_of_time_mean_the_same_in_every_unit(unit, days):
+    moments = START + pd.to_timedelta(np.arange(300), unit="D")
+    column = pd.Series(moments).astype(f"datetime64[{unit}]")
+    score = lambda frame: (frame["x"] - START).dt.days / 300
+
+    before, after = answers(column, score, (0.5, 1), c.change("x", at_most=days), range(100, 140))
+    stepped, apart = answers(column, score, (0.5, 1), c.step("x", days), range(100, 140))
+
+    assert len(before) == len(stepped) == 40
+    assert (after - before).max() <= pd.Timedelta("100D")
+    assert (apart - stepped).min() >= pd.Timedelta("100D")
+
+
+@pytest.mark.parametrize("amount", [np.timedelta64(3, "D"), np.float64(3.5), np.array([True])])
+def test_a_constraint_with_values_of_numpy_can_be_shown(amount):
+    assert "x" in repr(c.frozen("x", where=amount) if np.ndim(amount) else c.step("x", amount))
