@@ -71,6 +71,8 @@ FRAME = pd.DataFrame(
         ("`is owner` == True and age < 30", [True, False, False]),
         ('level >= "high"', [False, True, False]),
         ('since > "2023-12-31"', [False, True, False]),
+        ('since in ["2020-01-01", "never"]', [True, False, False]),
+        ('since not in ["2020-01-01"]', [False, True, False]),
         ("not (debt > 100)", [True, False, True]),
         ("30 < age <= 65", [False, True, True]),
     ],

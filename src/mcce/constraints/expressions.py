@@ -44,8 +44,8 @@ _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     ">=": operator.ge,
     "==": operator.eq,
     "!=": operator.ne,
-    "in": lambda cells, values: pd.Series(cells).isin(values),
-    "not in": lambda cells, values: ~pd.Series(cells).isin(values),
+    "in": lambda cells, values: _is_in(cells, values),
+    "not in": lambda cells, values: ~_is_in(cells, values),
 }
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "abs": np.abs,
@@ -191,6 +191,16 @@ class Expression:
                 "something."
             )
         return np.asarray(value, dtype=bool)
+
+
+def _is_in(cells: Any, values: list[Any]) -> BoolArray:
+    """Whether each cell is one of the values; a date is compared with strings as by ``==``."""
+    column = pd.Series(cells)
+    if not is_time(column.dtype):
+        return column.isin(values).to_numpy(dtype=bool)
+    # Whether isin reads strings as dates depends on the version of pandas.
+    equal = ((column == value).fillna(False).to_numpy(dtype=bool) for value in values)
+    return reduce(np.logical_or, equal, np.zeros(len(column), dtype=bool))
 
 
 def _is_bool(value: Any) -> bool:
