@@ -79,7 +79,8 @@ def blocks(
     people, group = people[order], personal.group[people[order]]
     opens_group = np.diff(group, prepend=-1) > 0
     codes = BYTES_PER_CODE * personal.rows.schema.mutable.size * opens_group
-    block = np.floor(np.cumsum(BYTES_PER_CANDIDATE + codes) * (n_samples / (memory * 1e6)))
+    room = max(memory * 1e6, 1.0)
+    block = np.floor(np.cumsum(BYTES_PER_CANDIDATE + codes) * (n_samples / room))
     starts = np.flatnonzero(np.diff(block, prepend=-1))
     for start, end in pairwise([*starts.tolist(), people.size]):
         yield Block(people[start:end], group[start:end])

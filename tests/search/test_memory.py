@@ -26,7 +26,7 @@ def test_more_draws_than_the_machine_has_memory_for_are_refused_at_once(
     monkeypatch.setattr(explain, "physical_memory", lambda: 2.0**30)
     explainer = fitted(people, n_samples=2**31 - 1, search=search)
 
-    with pytest.raises(ParameterError, match=r"n_samples=2147483647 draws need about 128 GiB"):
+    with pytest.raises(ParameterError, match=r"n_samples=2147483647 draws need about 144 GiB"):
         explainer.explain(people)
 
 

@@ -18,7 +18,7 @@ from ..errors import ParameterError, shorten
 from ..execution.memory import physical_memory
 from ..execution.progress import Clock, ProgressBar
 from ..fitted import Fitted
-from ..generate import BYTES_PER_CANDIDATE
+from ..generate import BYTES_PER_CANDIDATE, BYTES_PER_CODE
 from ..protocols import Callback
 from .config import Search
 from .plan import Settings, search
@@ -56,7 +56,7 @@ def explain(
     """
     if callback is not None and not callable(callback):
         raise ParameterError(f"callback must be None or a function, got {shorten(callback)}.")
-    _check_memory(settings)
+    _check_memory(settings, fitted.schema.mutable.size)
     clock = Clock()
     rows = fitted.schema.encode(X)
     clock.stop("encode")
@@ -87,12 +87,16 @@ def _n_samples(settings: Settings) -> int:
     return int(settings.n_samples or settings.search.n_samples)
 
 
-def _check_memory(settings: Settings) -> None:
+def _check_memory(settings: Settings, n_mutable: int) -> None:
     """Raise if the candidates of one person cannot fit into memory, before trying."""
-    n_bytes = _n_samples(settings) * BYTES_PER_CANDIDATE
     # An exact search draws only for people beyond its budget.
-    if isinstance(settings.search, Search) and n_bytes > physical_memory():
+    if not isinstance(settings.search, Search):
+        return
+    n_draws = max(_n_samples(settings), settings.search.max_samples or 0)
+    n_bytes = n_draws * (BYTES_PER_CANDIDATE + BYTES_PER_CODE * n_mutable)
+    if n_bytes > physical_memory():
+        name = "n_samples" if n_draws == _n_samples(settings) else "max_samples"
         raise ParameterError(
-            f"n_samples={_n_samples(settings)} draws need about {n_bytes / 2**30:.0f} GiB for each "
-            "person, more than this machine has. Lower n_samples."
+            f"{name}={n_draws} draws need about {n_bytes / 2**30:.0f} GiB for each person, more "
+            f"than this machine has. Lower {name}."
         )

@@ -18,6 +18,9 @@ from ..kernels import MISSING, Codes, FloatArray
 from . import columns
 from .columns import Kind
 
+# The largest coordinate of a number: two such are still nearer to each other than to MISSING.
+FARTHEST = MISSING / 10
+
 
 @dataclass(frozen=True, eq=False)
 class Feature:
@@ -120,7 +123,9 @@ class Feature:
         """Coordinates of cells on the axis of this feature: scaled numbers, or exact codes."""
         if numbers is None or self.spread == 0:
             return exact.astype(np.float64)
-        return np.where(np.isnan(numbers), MISSING, numbers / self.spread)
+        with np.errstate(over="ignore"):
+            scaled = np.clip(numbers / self.spread, -FARTHEST, FARTHEST)
+        return np.where(np.isnan(numbers), MISSING, scaled)
 
     def encode(self, series: pd.Series[Any]) -> tuple[Codes, Codes]:
         """Exact code and descent code of each cell.

@@ -142,7 +142,7 @@ def read_frame(
     Parameters
     ----------
     data
-        A pandas or polars frame, a pyarrow table or a 2-D array.
+        A pandas or polars frame, a pyarrow table or a 2-D array; masked cells are missing.
     names
         Names for the columns of an array; x0, x1, ... if None.
 
@@ -202,6 +202,8 @@ def _name_columns(data: np.ndarray, names: Sequence[Hashable] | None) -> pd.Data
             f"Expected a 2-D array with one row per person, got shape {data.shape}. Reshape your "
             "data: .reshape(1, -1) makes one row, .reshape(-1, 1) one column."
         )
+    if isinstance(data, np.ma.MaskedArray):
+        _check_masked(data)
     n_columns = data.shape[1]
     if names is not None and len(names) != n_columns:
         raise SchemaError(
@@ -215,6 +217,16 @@ def _name_columns(data: np.ndarray, names: Sequence[Hashable] | None) -> pd.Data
         frame.columns = pd.Index(list(names), tupleize_cols=False)
         check_column_names(frame)
     return frame
+
+
+def _check_masked(data: np.ma.MaskedArray[Any, Any]) -> None:
+    """Raise if pandas, which makes masked cells missing, would round integers for it."""
+    cells = data.compressed() if data.dtype.kind in "iu" and np.ma.is_masked(data) else data[:0]
+    if cells.size and max(int(cells.max()), -int(cells.min())) > 2**53:
+        raise SchemaError(
+            "The masked array holds integers beyond 2**53, which floats with missing cells would "
+            "round. Pass a frame with the dtype Int64 or UInt64."
+        )
 
 
 def _read_by_arrow(data: Any) -> tuple[pd.DataFrame, ArrowAdapter]:
