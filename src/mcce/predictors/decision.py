@@ -229,9 +229,8 @@ class Decision:
         self._check_shape(entries, len(frame), at_least=at_least)
         if at_least is not None:
             entries, missing = entries[:, columns], missing[:, columns]
-        numbers = to_numbers(entries, missing, name)
-        self._check_complete(np.isnan(numbers), "a number", name, frame)
-        return numbers
+        self._check_complete(missing, "a number", name, frame)
+        return to_numbers(entries, missing, name)
 
     def _labels(self, frame: pd.DataFrame) -> pd.Series[Any]:
         entries, missing = self._call_predictor(self._label_method, frame)

@@ -59,7 +59,7 @@ def read_output(output: Any, name: str = "The predictor") -> tuple[np.ndarray, B
 
 
 def to_numbers(entries: np.ndarray, missing: BoolArray, name: str = "The predictor") -> FloatArray:
-    """Entries as floats, NaN for missing ones; a new array.
+    """Entries as floats, NaN for missing ones; the entries themselves if they are that.
 
     Floats stay in their precision, so that sums of them have the bits that the predictor gives.
 
@@ -85,6 +85,8 @@ def to_numbers(entries: np.ndarray, missing: BoolArray, name: str = "The predict
     >>> to_numbers(*read_output(pd.Series([1, None], dtype="Int64")))
     array([ 1., nan])
     """
+    if entries.dtype.kind == "f" and not missing.any():
+        return entries
     if entries.dtype.kind in "biuf":
         numbers = entries.astype(entries.dtype if entries.dtype.kind == "f" else np.float64)
         numbers[missing] = np.nan
@@ -127,7 +129,9 @@ def where(flagged: BoolArray) -> str:
 
 
 def _is_missing(entries: np.ndarray) -> BoolArray:
-    if entries.dtype.kind not in "fcOmM":
+    if entries.dtype.kind == "f":
+        return np.isnan(entries)
+    if entries.dtype.kind not in "cOmM":
         return np.zeros(entries.shape, dtype=bool)
     return np.asarray(pd.isna(entries), dtype=bool).reshape(entries.shape)
 
