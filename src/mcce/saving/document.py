@@ -200,9 +200,11 @@ def _pack_model(fitted: Fitted, parameters: Parameters) -> dict[str, Any]:
 
 def _unpack_model(plain: Any, parameters: Parameters, fields: Fields) -> Fields:
     blank = find_generator(parameters["generator"])
+    learned = dict(plain)
+    n_desired = learned.pop("n_desired")
     return {
-        "generator": unpack_fitted(plain, blank, fields["schema"]),
-        "n_desired": whole(plain["n_desired"], "the number of desired rows", 2**53),
+        "generator": unpack_fitted(learned, blank, fields["schema"]),
+        "n_desired": whole(n_desired, "the number of desired rows", 2**53),
         # Gower learns nothing that the schema does not know.
         "distance": find_distance(parameters["distance"]),
     }

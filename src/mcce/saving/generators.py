@@ -76,9 +76,9 @@ def unpack_fitted(plain: Mapping[str, Any], blank: Generator, schema: Schema) ->
     """The fitted generator of what :func:`pack_fitted` gave."""
     savable = require(blank, "saving", "Loading needs a generator that takes arrays")
     if not is_custom(blank):
-        parts(plain, ("n_desired", "visit_order", "trees"), "the model")
+        parts(plain, ("visit_order", "trees"), "the model")
         return savable.from_arrays(plain, schema)
-    arrays = parts(plain, ("n_desired", CUSTOM), "the model")[CUSTOM]
+    arrays = parts(plain, (CUSTOM,), "the model")[CUSTOM]
     try:
         return savable.from_arrays(arrays, schema)
     except ValueError as error:
