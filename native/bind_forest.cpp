@@ -77,7 +77,7 @@ Out<std::int32_t> sample(const mcce::Forest& forest, const CodeTable& given, con
     return give(std::move(out), {forest.n_trees(), n_groups, n_draws});
 }
 
-// Own codes, costs and offsets are read for the responses only. Costs are summed and compared.
+// Own codes, costs and offsets are read for the responses only.
 void check_person(const mcce::Forest& forest, const Codes& own, const In<double, 1>& costs,
                   const std::vector<std::int64_t>& offsets) {
     for (std::size_t tree = 0; tree < forest.n_trees(); ++tree) {
@@ -88,9 +88,6 @@ void check_person(const mcce::Forest& forest, const Codes& own, const In<double,
         mcce::require(offsets[response] >= 0 && offsets[response] <= n_costs - forest.n_codes(tree),
                       "costs need one entry per code");
     }
-    bool comparable = true;
-    for (std::size_t i = 0; i < costs.size(); ++i) comparable &= costs.data()[i] >= 0.0;
-    mcce::require(comparable, "a cost is negative or NaN");
 }
 
 nb::tuple enumerate_rows(const mcce::Forest& forest, const Codes& given, const Codes& own,

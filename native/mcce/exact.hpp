@@ -94,7 +94,7 @@ private:
         double total;
     };
 
-    static constexpr std::size_t kPerNode = 64;  // work, roughly, of visiting a leaf or a node
+    static constexpr std::size_t kPerNode = 64;  // work, roughly, of visiting a node
     static constexpr double kClose = 1.0 - 1.0 / (1 << 30);  // sums in another order of addition differ by less
 
     void enter(std::size_t tree, std::size_t n_changed, double total) {
@@ -126,6 +126,7 @@ private:
             if (!next_change(visit)) continue;
             const std::int32_t code = *visit.value;
             const double cost = person_.costs[person_.offsets[column] + code];
+            require(cost >= 0.0, "a cost is negative or NaN");  // checked here, as few of many are used
             take(tree, code, code, cost, visit.n_changed + 1, visit.total + cost);
             return true;
         }
@@ -192,11 +193,11 @@ private:
 
     // Whether some leaf of a tree can give the own value, whatever the trees before it give.
     bool can_stay(std::size_t tree) {
+        pulse_.tick(kPerNode * (forest_.end_of(tree) - static_cast<std::size_t>(forest_.roots[tree])));
         std::vector<std::int32_t> open{static_cast<std::int32_t>(forest_.roots[tree])};
         while (!open.empty()) {
             const std::int32_t at = open.back();
             open.pop_back();
-            pulse_.tick(kPerNode);
             if (forest_.feature[at] == kLeaf) {
                 if (forest_.count[at] && read(tree, at).may_stay) return true;
                 continue;

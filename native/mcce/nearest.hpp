@@ -36,7 +36,9 @@ public:
                      const std::uint8_t* is_level, Pulse& pulse)
         : points_(points), n_columns_(n_columns), is_level_(is_level), pulse_(pulse), order_(n_rows) {
         // Numbers that cannot be compared cannot be put in order.
-        for (std::size_t i = 0; i < n_rows * n_columns; ++i) require(points[i] == points[i], "a point is NaN");
+        std::size_t n_compared = 0;
+        for (std::size_t i = 0; i < n_rows * n_columns; ++i) n_compared += points[i] == points[i];
+        require(n_compared == n_rows * n_columns, "a point is NaN");
         std::iota(order_.begin(), order_.end(), std::size_t{0});
     }
 
@@ -155,13 +157,13 @@ public:
 
     // Distances of a row to the k nearest, ascending; infinite beyond the number of rows.
     void seek(const double* row, double* best) {
+        pulse_.tick(k_ + static_cast<std::size_t>(tree_.last[0] - tree_.first[0]));
         std::fill_n(best, k_, std::numeric_limits<double>::infinity());
         visit(0, row, 0.0, best);
     }
 
 private:
     static constexpr double kSlack = 1.0 - 1e-9;  // bounds are summed in another order than distances
-    static constexpr std::size_t kPerPoint = 16;   // work, roughly, of one distance
 
     void visit(std::size_t at, const double* row, double bound, double* best) {
         if (tree_.column[at] < 0) return look(at, row, best);
@@ -181,8 +183,7 @@ private:
         }
     }
 
-    void look(std::size_t at, const double* row, double* best) {
-        pulse_.tick(kPerPoint * static_cast<std::size_t>(tree_.last[at] - tree_.first[at]));
+    void look(std::size_t at, const double* row, double* best) const {
         for (std::int64_t i = tree_.first[at]; i < tree_.last[at]; ++i) {
             const double* point = all_.points + static_cast<std::size_t>(i) * all_.n_columns;
             double total = 0.0;

@@ -103,7 +103,7 @@ def kernel_calls(n_rows=5000, n_draws=2000):
         "gather_holdings": Call(forest.bound.gather_holdings, (missing, False)),
         "nonconformity": Call(held.bound.nonconformity, (codes, least)),
         "build_neighbours": Call(_native.build_neighbours, (points, levels)),
-        "nearest": Call(neighbours.bound.nearest, (points[:300].copy(), 5)),
+        "nearest": Call(neighbours.bound.nearest, (points[: n_rows // 15].copy(), 5)),
         "place": Call(place, (np.ascontiguousarray(codes.T),)),
         "first_of_each": Call(_native.first_of_each, (codes[:2].reshape(2, 1, n_rows),)),
         "rank": rows.rank(100 if n_rows > 100 else 10),

@@ -157,6 +157,75 @@ def test_trees_that_could_be_left_are_refused(name, at, value):
         native.sample(broken(name, at, value), GIVEN, KEYS, DRAWS)
 
 
+def test_trees_that_split_on_columns_beyond_the_last_are_refused():
+    forest = grown()
+    inner = forest.trees.feature != -1
+    feature, cut = forest.trees.feature.copy(), forest.trees.cut.copy()
+    feature[inner], cut[inner] = 4, 2**31 - 1
+    hostile = replace(forest, trees=replace(forest.trees, feature=feature, cut=cut))
+
+    with pytest.raises(ValueError, match="splits on no column"):
+        held_by(hostile)
+
+
+def test_nodes_with_two_parents_are_refused():
+    """Each level would double the rows of a node, and so reach beyond the values."""
+    n = 20
+    inner = np.arange(n, dtype=np.int32)
+    array = lambda numbers, last: np.array([*numbers, last], dtype=np.int32)
+    child = array(inner + 1, 0)
+    trees = reference.Trees(
+        roots=np.array([0]),
+        feature=array(0 * inner, -1),
+        cut=array(0 * inner, 0),
+        left=child,
+        right=child,
+        start=np.zeros(n + 1, dtype=np.int64),
+        count=array(0 * inner, 1),
+        sets=np.empty(0, dtype=np.uint64),
+        values=np.array([0], dtype=np.int32),
+    )
+    forest = native.Forest(trees, np.array([1]), np.array([0, 0]))
+    missing = np.array([-1], dtype=np.int32)
+
+    with pytest.raises(ValueError, match="preorder"):
+        native.gather_holdings(forest, N_CODES[:2], missing, contradictions=False)
+
+
+def test_trees_that_split_on_what_is_drawn_later_cannot_be_drawn_from():
+    forest = replace(grown(), responses=np.array([1, 0]))
+
+    with pytest.raises(ValueError, match="predicted later"):
+        native.sample(forest, GIVEN, KEYS, DRAWS)
+
+
+def test_a_tree_of_neighbours_with_too_many_levels_is_refused():
+    n = 1000
+    numbers = np.arange(n, dtype=np.int64)
+    near = replace(
+        neighbours(),
+        first=0 * numbers,
+        last=0 * numbers,
+        left=np.minimum(2 * (numbers // 2) + 1, n - 1),
+        right=np.minimum(2 * (numbers // 2) + 2, n - 1),
+        column=np.where(numbers % 2 | (numbers >= n - 2), -1, 0).astype(np.int32),
+        left_edge=np.zeros(n),
+        right_edge=np.zeros(n),
+    )
+
+    with pytest.raises(ValueError, match="too deep"):
+        native.nearest(near, np.zeros((1, 2)), 1)
+
+
+def test_rows_that_differ_in_one_column_each_make_no_deep_tree():
+    points = np.eye(700)
+    near = native.build_neighbours(points, np.zeros(700, dtype=bool))
+
+    found = native.nearest(near, points[:5], 2)
+
+    assert np.array_equal(found, np.tile([0.0, 2.0], (5, 1)))
+
+
 @pytest.mark.parametrize("name", ["cut", "left", "right", "start", "count", "values", "feature"])
 def test_trees_with_an_array_cut_short_are_refused(name):
     forest = grown()
@@ -203,6 +272,9 @@ def with_code(codes, at, value):
         lambda f: native.enumerate_rows(f, replace(PERSON, offsets=PERSON.offsets - 200), **LISTED),
         lambda f: native.enumerate_rows(f, replace(PERSON, limits=LIMITS), **LISTED),
         lambda f: native.enumerate_rows(f, PERSON, after=(0.0, LEAST[:1]), **LISTED),
+        lambda f: native.enumerate_rows(f, PERSON, **LISTED | {"n_best": 0}),
+        lambda f: native.enumerate_rows(f, PERSON, **LISTED | {"max_nodes": -1}),
+        lambda f: native.enumerate_rows(f, replace(PERSON, costs=np.full(117, np.nan)), **LISTED),
         lambda f: native.gather_holdings(f, N_CODES, LEAST[:1], contradictions=True),
         lambda f: native.nonconformity(held_by(f), ROWS[:3], LEAST),
         lambda f: native.nonconformity(held_by(f), ROWS, LEAST[:1]),
@@ -213,12 +285,19 @@ def with_code(codes, at, value):
         lambda f: native.nonconformity(replace(held_by(f), sets=held_by(f).sets[:-1]), ROWS, LEAST),
         lambda f: native.nearest(neighbours(), np.zeros((1, 3)), 1),
         lambda f: native.nearest(neighbours(), np.zeros((1, 2)), 0),
+        lambda f: native.build_neighbours(np.full((99, 2), np.nan), np.array([False, False])),
         lambda f: native.nearest(replace(neighbours(), last=np.full(7, 101)), np.zeros((1, 2)), 1),
     ],
 )
 def test_arguments_that_do_not_fit_are_refused(call):
     with pytest.raises(ValueError, match=r"\w+ \w+"):
         call(grown())
+
+
+@pytest.mark.parametrize("k", [2**61, 2**63])
+def test_results_beyond_any_memory_are_refused(k):
+    with pytest.raises(MemoryError):
+        native.nearest(neighbours(), np.zeros((8, 2)), k)
 
 
 def test_a_comparison_of_other_people_is_refused():
@@ -231,6 +310,9 @@ def test_a_comparison_of_other_people_is_refused():
         native.rank(comparison, np.ones((2, 4), dtype=bool), **ranking)
     with pytest.raises(ValueError, match="allowed"):
         native.rank(replace(comparison, group=np.zeros(2, int)), np.ones((1, 4), bool), **ranking)
+    beyond = replace(comparison, group=np.zeros(2, int), codes=codes + 3, numbers=[np.ones(3)])
+    with pytest.raises(ValueError, match="no number"):
+        native.rank(beyond, np.ones((2, 4), dtype=bool), **ranking)
 
 
 # ---------------------------------------------------------------------------------------------
