@@ -9,5 +9,6 @@ from fuzz_report import Report
 
 
 def run(seed: int, options: dict[str, Any], report: Report) -> None:
-    """End the process, as a fault in compiled code would."""
-    os.abort()
+    """End the process, as a fault in compiled code would, if the seed is odd."""
+    if seed % 2:
+        os.abort()
