@@ -144,13 +144,16 @@ def test_a_saved_explainer_gives_the_same_answers(search, tmp_path):
     assert_same(explain(explainer, PEOPLE), explain(again, PEOPLE))
 
 
-def test_a_file_without_what_its_search_needs_is_refused(tmp_path):
-    explainer = fitted("paper")
-    explainer.search = "balanced"
-    explainer.save(tmp_path / "explainer.mcce")
+@pytest.mark.parametrize(
+    ("name", "value"), [("search", "balanced"), ("exclude_training_rows", True)]
+)
+def test_an_explainer_that_did_not_learn_what_it_needs_now_is_not_saved(tmp_path, name, value):
+    explainer = fitted("paper").set_params(**{name: value})
 
-    with pytest.raises(mcce.SavedFileError, match="accepted training rows"):
-        mcce.load(tmp_path / "explainer.mcce", score)
+    with pytest.raises(mcce.NotFittedError, match=f"{name} was .* after fit"):
+        explainer.save(tmp_path / "explainer.mcce")
+
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("search", ["best", None, 3, {"n_targets": 3}])
