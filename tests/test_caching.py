@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import threading
+from copy import deepcopy
 from pickle import dumps, loads
+
+import pytest
 
 from mcce.caching import cached_property
 
@@ -51,6 +54,25 @@ def test_instances_have_their_own_values_and_pickles_keep_them():
 
     assert plain.value is not other.value
     assert loads(dumps(plain)).__dict__ == {"value": [1, 2]}
+
+
+class ReadWhilePickled:
+    """Reads an attribute of its owner as soon as it is pickled, as another thread might."""
+
+    def __init__(self, owner):
+        self.owner = owner
+
+    def __reduce__(self):
+        assert self.owner.value == [1, 2]
+        return list, ()
+
+
+@pytest.mark.parametrize("duplicate", [lambda one: loads(dumps(one)), deepcopy])
+def test_an_instance_can_be_copied_while_attributes_are_computed(duplicate):
+    plain = Plain()
+    plain.first, plain.second = ReadWhilePickled(plain), 2
+
+    assert duplicate(plain).second == 2
 
 
 def test_a_thread_that_computes_does_not_hold_up_other_instances():

@@ -14,8 +14,14 @@ class cached_property(functools.cached_property[Value]):  # noqa: N801 - named l
     That lock is shared by all instances of a class. A child process that is forked while another
     thread holds it waits forever, and until then threads wait for each other. Here, threads that
     read the attribute at the same time may all compute it; all of them get the value that was
-    stored first.
+    stored first. Instances can be pickled and copied meanwhile.
     """
+
+    def __set_name__(self, owner: type[Any], name: str) -> None:
+        super().__set_name__(owner, name)
+        # Python would walk through the attributes themselves, to which other threads may add.
+        if "__getstate__" not in {key for base in owner.__mro__[:-1] for key in vars(base)}:
+            setattr(owner, "__getstate__", _copy_of_attributes)  # noqa: B010 - mypy cannot type it
 
     @overload
     def __get__(self, instance: None, owner: type[Any] | None = None) -> Self: ...
@@ -28,3 +34,7 @@ class cached_property(functools.cached_property[Value]):  # noqa: N801 - named l
         name, value = str(self.attrname), self.func(instance)
         stored: Value = instance.__dict__.setdefault(name, value)
         return stored
+
+
+def _copy_of_attributes(instance: object) -> dict[str, Any]:
+    return instance.__dict__.copy()
