@@ -126,13 +126,14 @@ nb::tuple enumerate_rows(const mcce::Forest& forest, const Codes& given, const C
 }
 
 nb::tuple gather_holdings(const mcce::Forest& forest, const Codes& missing, bool contradictions,
-                          const Watch& watch) {
+                          std::int64_t most_levels, const Watch& watch) {
     mcce::require(missing.size() == forest.n_trees(), "missing needs one entry per tree");
     mcce::NodeValues built;
     {
         nb::gil_scoped_release release;
         mcce::Pulse pulse = watch.pulse();
-        built = mcce::NodeValuesBuilder(forest.view(), missing.data(), contradictions, pulse).build();
+        built = mcce::NodeValuesBuilder(forest.view(), missing.data(), contradictions, most_levels, pulse)
+                    .build();
     }
     return nb::make_tuple(give(std::move(built.size)), give(std::move(built.low)), give(std::move(built.high)),
                           give(std::move(built.misses)), give(std::move(built.offset)),
@@ -140,12 +141,13 @@ nb::tuple gather_holdings(const mcce::Forest& forest, const Codes& missing, bool
 }
 
 std::shared_ptr<mcce::Holdings> make_holdings(std::shared_ptr<mcce::Forest> forest, const Codes& n_codes,
-                                              const Codes& missing, const Codes& size, const Codes& low,
+                                              const Codes& missing, bool contradictions,
+                                              const Codes& size, const Codes& low,
                                               const Codes& high, const In<std::uint8_t, 1>& misses,
                                               const In<std::int64_t, 1>& offset,
                                               const In<std::uint64_t, 1>& sets) {
     return std::make_shared<mcce::Holdings>(
-        std::move(forest), copy(n_codes), copy(missing),
+        std::move(forest), copy(n_codes), copy(missing), contradictions,
         mcce::NodeValues{copy(size), copy(low), copy(high), copy(misses), copy(offset), copy(sets)});
 }
 
@@ -179,7 +181,7 @@ void bind_forest(nb::module_& module) {
              nb::arg("costs"), nb::arg("offsets"), nb::arg("n_changes"), nb::arg("n_best"),
              nb::arg("max_nodes"), nb::arg("after_total"), nb::arg("after"), nb::arg("watch"))
         .def("gather_holdings", &gather_holdings, nb::arg("missing"), nb::arg("contradictions"),
-             nb::arg("watch"));
+             nb::arg("most_levels"), nb::arg("watch"));
     nb::class_<mcce::Holdings>(module, "Holdings")
         .def(nb::new_(&make_holdings))
         .def("nonconformity", &nonconformity, nb::arg("codes"), nb::arg("least"), nb::arg("watch"));

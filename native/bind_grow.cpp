@@ -109,15 +109,18 @@ nb::tuple grow_tree(const nb::list& codes, const In<std::int32_t, 1>& n_codes,
                     const In<std::int32_t, 1>& classes, std::size_t n_classes,
                     const In<std::int32_t, 1>& answers, std::int64_t min_samples_leaf,
                     std::int64_t min_samples_split, std::int64_t max_depth,
-                    std::int32_t decision_column, bool grow_undesired, const Watch& watch) {
+                    std::int32_t decision_column, bool grow_undesired, std::int64_t levels_per_row,
+                    std::int64_t many_levels, std::int64_t smallest_part, const Watch& watch) {
     const std::size_t n_rows = answers.size();
     mcce::require(n_rows <= mcce::kMostRows, "there are too many rows");
     mcce::require(min_samples_leaf > 0, "min_samples_leaf must be at least 1");
+    mcce::require(smallest_part > 0, "smallest_part must be at least 1");
     const Columns columns(codes, n_codes, by_set, ordered, orders, n_rows);
     const std::vector<std::int32_t> given = copy(inputs);
     // No node has more rows than there are.
     const mcce::Growth growth{std::min(min_samples_leaf, static_cast<std::int64_t>(n_rows) + 1),
-                              min_samples_split, max_depth, decision_column, grow_undesired};
+                              min_samples_split, max_depth, decision_column, grow_undesired, levels_per_row,
+                              many_levels, smallest_part};
     mcce::Tree tree;
     {
         nb::gil_scoped_release release;

@@ -31,6 +31,9 @@ struct Growth {
     std::int64_t max_depth;  // negative: no limit
     std::int32_t decision_column;
     bool grow_undesired;
+    std::int64_t levels_per_row;  // of a node that a set of levels may split
+    std::int64_t many_levels;     // beyond so many, one in smallest_part rows must go either way
+    std::int64_t smallest_part;
 };
 
 template <class Response>
@@ -116,18 +119,31 @@ private:
         }
         best_.gain = -std::numeric_limits<double>::infinity();
         best_.column = -1;
+        const auto n = static_cast<std::int64_t>(node.size());
+        part_ = std::max(growth_.min_samples_leaf, (n - 1) / growth_.smallest_part + 1);
         if constexpr (!Response::kByRow) floor_ = response_.floor(best_.gain);
         for (std::size_t i = node.from; i < node.to; ++i) {
             const auto number = open_[i];
             pulse_.tick(kPerRow * node.size());
             divisible_ = false;
-            if (at(number).n_codes > 1) consider(number, at(number), node);
+            if (at(number).n_codes > 1 && fits(at(number), node)) consider(number, at(number), node);
             if (divisible_) open_.push_back(number);
         }
         return best_.column >= 0;
     }
 
+    // Whether a set of a column's levels is no larger than the node that it splits.
+    bool fits(const Column& column, const Node& node) const {
+        const auto n_rows = static_cast<std::int64_t>(node.size());
+        return !column.by_set || (column.n_codes - 1) / n_rows < growth_.levels_per_row;
+    }
+
     void consider(std::int32_t number, const Column& column, const Node& node) {
+        least_ = growth_.min_samples_leaf;
+        // A column of two codes splits a path only once, so it cannot make the tree deep.
+        if constexpr (Response::kByRow) {
+            if (column.n_codes > 2 && is_many(response_.n_present())) least_ = part_;
+        }
         if (column.order) return scan_kept(number, column, node);
         if (tables_.is_dense(number, node.size())) return scan_table(number, column, node);
         column.gather(rows_.at(node.begin), node.size(), local_.data());
@@ -145,9 +161,14 @@ private:
             tallies_[static_cast<std::size_t>(levels_[i])] = Tally{0, 0};
     }
 
+    bool is_many(std::size_t n) const { return static_cast<std::int64_t>(n) > growth_.many_levels; }
+
     bool try_split(std::int32_t number, const Prefix& prefix, std::size_t n) {
         const std::int64_t n_left = prefix.count, n_right = static_cast<std::int64_t>(n) - n_left;
-        if (n_left < growth_.min_samples_leaf || n_right < growth_.min_samples_leaf) return false;
+        if (n_left < least_ || n_right < least_) {
+            divisible_ |= n_left >= growth_.min_samples_leaf && n_right >= growth_.min_samples_leaf;
+            return false;
+        }
         divisible_ = true;
         if constexpr (!Response::kByRow) {
             if (!floor_.admits(prefix.sum, prefix.count)) return false;
@@ -319,9 +340,10 @@ private:
         close(column, won);
     }
 
-    // Levels by mean response, ties by number.
+    // Levels by mean response, ties by number. Many of them must not be split off few by few.
     template <class Count>
     void order_levels(const Count* counts) {
+        if (is_many(n_levels_)) least_ = part_;
         keyed_.clear();
         for (std::size_t i = 0; i < n_levels_; ++i)
             keyed_.emplace_back(response_.level_mean(entry(counts, levels_[i])), levels_[i]);
@@ -359,6 +381,7 @@ private:
     Split best_;
     Floor floor_{1, 0, 1.0, 0.0};
     bool divisible_ = false;
+    std::int64_t least_ = 0, part_ = 0;  // rows on either side: of the current column, and of even splits
 
     Partition<Value> rows_;
     std::vector<std::int32_t> open_;

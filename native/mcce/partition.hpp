@@ -81,7 +81,8 @@ private:
         const auto cut = static_cast<std::uint32_t>(split.cut);
         const std::size_t n = end - begin;
         std::size_t n_left = 0;
-        if (!column.ordered) split.mark_left(column, goes_left_);
+        if (!column.ordered)
+            split.for_each_level([this](std::size_t level, bool left) { goes_left_[level] = left; });
         column.with_codes([&](const auto* codes) {
             const auto choose = [&](const auto& goes_left) {
                 for (std::size_t i = 0; i < n; ++i) n_left += side_[i] = goes_left(codes[rows[i]]);

@@ -211,6 +211,8 @@ public:
         : values_(classes, classes + n_rows), totals_(n_classes), left_(n_classes) {}
 
     std::size_t n_entries() const { return totals_.size(); }
+    // Distinct classes of the node.
+    std::size_t n_present() const { return present_.size(); }
 
     void load(std::size_t begin, std::size_t) { node_ = &values_[begin]; }
     bool enter(std::size_t begin, std::size_t n) {

@@ -50,15 +50,11 @@ struct Split {
     std::vector<std::int32_t> levels;  // unordered ones: the node's levels in order ...
     std::size_t n_left_levels = 0;     // ... of which the first go left
 
-    // Marks the codes that go left; levels of an unordered column that the node lacks are left unmarked.
-    void mark_left(const Column& split, std::vector<std::uint8_t>& goes_left) const {
-        if (split.ordered) {
-            for (std::int32_t code = 0; code < split.n_codes; ++code)
-                goes_left[static_cast<std::size_t>(code)] = code <= cut;
-        } else {
-            for (std::size_t i = 0; i < levels.size(); ++i)
-                goes_left[static_cast<std::size_t>(levels[i])] = i < n_left_levels;
-        }
+    // Calls a function with each level of the node in an unordered column, and whether it goes left.
+    template <class Function>
+    void for_each_level(const Function& function) const {
+        for (std::size_t i = 0; i < levels.size(); ++i)
+            function(static_cast<std::size_t>(levels[i]), i < n_left_levels);
     }
 };
 
@@ -81,15 +77,31 @@ struct Tree {
     void add_split(const Split& split, const Column& column, bool left_is_larger) {
         if (!column.by_set) return add_node(split.column, split.cut, size() + 1, 0, 0);
         const std::size_t offset = sets.size(), n_codes = static_cast<std::size_t>(column.n_codes);
-        std::vector<std::uint8_t> goes_left(n_codes + 1, left_is_larger);
-        split.mark_left(column, goes_left);
-        sets.resize(offset + (n_codes + 64) / 64, 0);
-        for (std::size_t code = 0; code <= n_codes; ++code)
-            if (goes_left[code]) sets[offset + code / 64] |= std::uint64_t{1} << (code % 64);
+        const std::uint64_t others = left_is_larger ? ~std::uint64_t{0} : 0;
+        sets.resize(offset + n_codes / 64 + 1, others);
+        sets.back() &= below(n_codes % 64 + 1);
+        std::uint64_t* set = sets.data() + offset;
+        if (column.ordered) {
+            const std::size_t n_left = static_cast<std::size_t>(split.cut) + 1;
+            std::fill_n(set, n_codes / 64 + 1, std::uint64_t{0});
+            std::fill_n(set, n_left / 64, ~std::uint64_t{0});
+            set[n_left / 64] |= below(n_left % 64);
+            set[n_codes / 64] |= (others & 1) << (n_codes % 64);
+        } else {
+            split.for_each_level([set](std::size_t level, bool goes_left) {
+                const std::uint64_t bit = std::uint64_t{1} << (level % 64);
+                goes_left ? set[level / 64] |= bit : set[level / 64] &= ~bit;
+            });
+        }
         add_node(split.column, static_cast<std::int32_t>(offset), size() + 1, 0, 0);
     }
 
 private:
+    // The lowest bits, 64 at most.
+    static std::uint64_t below(std::size_t n_bits) {
+        return n_bits < 64 ? (std::uint64_t{1} << n_bits) - 1 : ~std::uint64_t{0};
+    }
+
     void add_node(std::int32_t column, std::int32_t at, std::int32_t child, std::size_t first, std::size_t n) {
         feature.push_back(column);
         cut.push_back(at);

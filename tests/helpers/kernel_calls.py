@@ -61,7 +61,21 @@ class Rows:
         split = columns.narrow, columns.n_codes, *flags, columns.sorted_rows, inputs
         return Call(
             _native.grow_tree,
-            (*split, self.units, no_classes, 0, columns.codes[0], 5, 2, -1, -1, False),
+            (
+                *split,
+                self.units,
+                no_classes,
+                0,
+                columns.codes[0],
+                5,
+                2,
+                -1,
+                -1,
+                False,
+                64,
+                1024,
+                10,
+            ),
         )
 
     def sample(self, forest, n_draws):
@@ -100,7 +114,7 @@ def kernel_calls(n_rows=5000, n_draws=2000):
         "grow_tree": rows.grow(),
         "sample": rows.sample(forest, n_draws),
         "enumerate_rows": rows.enumerate_rows(forest),
-        "gather_holdings": Call(forest.bound.gather_holdings, (missing, False)),
+        "gather_holdings": Call(forest.bound.gather_holdings, (missing, False, 1024)),
         "nonconformity": Call(held.bound.nonconformity, (codes, least)),
         "build_neighbours": Call(_native.build_neighbours, (points, levels)),
         "nearest": Call(neighbours.bound.nearest, (points[: n_rows // 15].copy(), 5)),

@@ -64,8 +64,22 @@ def level_order(response, rows, column):
     return sorted(means, key=lambda level: (means[level], level))
 
 
-def admissible_splits(columns, column, response, rows, min_leaf):
+def smallest_side(columns, column, response, rows, growth):
+    """How many rows must go either way; None if the column may not split the node."""
+    n_levels = np.unique(columns.codes[column, rows]).size
+    if columns.by_set[column] and columns.n_codes[column] > growth.levels_per_row * rows.size:
+        return None
+    classes = np.unique(response.classes[rows]) if isinstance(response, Classes) else np.empty(0)
+    regular = classes.size > growth.many_levels and columns.n_codes[column] > 2
+    regular |= n_levels > growth.many_levels and not columns.ordered[column]
+    return max(growth.min_samples_leaf, Fraction(rows.size, growth.smallest_part) * regular)
+
+
+def admissible_splits(columns, column, response, rows, growth):
     """Every division that the rules allow, in order: (left rows, right rows)."""
+    least = smallest_side(columns, column, response, rows, growth)
+    if least is None:
+        return
     codes = columns.codes[column]
     if columns.ordered[column]:
         order = sorted(set(codes[rows].tolist()))
@@ -74,7 +88,7 @@ def admissible_splits(columns, column, response, rows, min_leaf):
     for n_levels in range(1, len(order)):
         left = rows[np.isin(codes[rows], order[:n_levels])]
         right = rows[~np.isin(codes[rows], order[:n_levels])]
-        if min(left.size, right.size) >= min_leaf:
+        if min(left.size, right.size) >= least:
             yield left, right
 
 
@@ -113,7 +127,12 @@ def problems(draw):
         response = Numbers(fixed_point(chance.normal(size=n_rows)))
     else:
         response = Numbers(fixed_point(chance.integers(0, 3, n_rows).astype(float)))
-    growth = Growth(min_samples_leaf=draw(st.integers(1, 4)), min_samples_split=2)
+    growth = Growth(
+        min_samples_leaf=draw(st.integers(1, 4)),
+        levels_per_row=draw(st.sampled_from([1, 64])),
+        many_levels=draw(st.sampled_from([1, 3, 1024])),
+        smallest_part=draw(st.integers(1, 10)),
+    )
     return make_columns(codes, by_set, ordered), response, growth
 
 
@@ -130,9 +149,7 @@ def test_every_inner_node_takes_the_best_admissible_split(problem):
         gains = [
             (exact_gain(response, left, right), column, set(left.tolist()))
             for column in range(n_columns)
-            for left, right in admissible_splits(
-                columns, column, response, rows[node], growth.min_samples_leaf
-            )
+            for left, right in admissible_splits(columns, column, response, rows[node], growth)
         ]
         pure = response.take(rows[node]).is_pure()
         if tree.feature[node] == LEAF:

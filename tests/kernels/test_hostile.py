@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from itertools import product
 
 import numpy as np
 import pytest
@@ -26,7 +27,9 @@ ROWS = Rows(300)
 CALLS = kernel_calls(n_rows=300, n_draws=50)
 FOREST = ROWS.forest()
 MISSING, LEAST = np.full(2, -1, dtype=np.int32), np.zeros(2, dtype=np.int32)
-HELD = native.gather_holdings(FOREST, ROWS.columns.n_codes, MISSING, contradictions=False)
+HOLDING = FOREST, ROWS.columns.n_codes, MISSING
+HELD = native.gather_holdings(*HOLDING, contradictions=False)
+COUNTED = native.gather_holdings(*HOLDING, contradictions=True, most_levels=0)
 NEAR = native.build_neighbours(ROWS.points, np.array([False, True, False]))
 LIMITS = limits_of((3, 20), [4200, 30, 30], [1, 2], np.random.default_rng(0))
 GIVEN = ROWS.columns.codes[:, :20].copy()
@@ -47,13 +50,13 @@ def use_forest(forest, limits=None, guide=None):
     attempt(lambda: forest.sample(GIVEN, keys, draws, limits, guide, watch()))
     listing = ROWS.enumerate_rows(FOREST).arguments
     attempt(lambda: forest.enumerate_rows(*listing, watch()))
-    for contradictions in (False, True):
-        attempt(lambda c=contradictions: use_holdings(forest, c))
+    for rules in product((False, True), (0, 1024)):
+        attempt(lambda r=rules: use_holdings(forest, *r))
 
 
-def use_holdings(forest, contradictions):
-    values = forest.gather_holdings(MISSING, contradictions, watch())
-    held = _native.Holdings(forest, ROWS.columns.n_codes, MISSING, *values)
+def use_holdings(forest, contradictions, most_levels):
+    values = forest.gather_holdings(MISSING, contradictions, most_levels, watch())
+    held = _native.Holdings(forest, ROWS.columns.n_codes, MISSING, contradictions, *values)
     held.nonconformity(ROWS.columns.codes, LEAST, watch())
 
 
@@ -101,6 +104,7 @@ TARGETS = {
     "grow_tree of classes": Call(grow_classes, with_classes(5)),
     "Forest": Call(bound_forest, (*trees, FOREST.responses.astype(np.int32), levels)),
     "Holdings": Call(bound_holdings, (FOREST.bound, *parts(HELD)[1:])),
+    "Holdings without sets": Call(bound_holdings, (FOREST.bound, *parts(COUNTED)[1:])),
     "Neighbours": Call(bound_neighbours, (*parts(NEAR)[:-1], NEAR.is_level.view(np.uint8))),
     "Limits": Call(bound_limits, parts(LIMITS)),
     "Limits of one person": Call(one_person, single),

@@ -48,6 +48,9 @@ def problems(draw):
         max_depth=draw(st.none() | st.integers(1, 4)),
         decision_column=draw(st.none() | st.integers(0, n_columns - 1)),
         grow_undesired=draw(st.booleans()),
+        levels_per_row=draw(st.sampled_from([1, 5, 64])),
+        many_levels=draw(st.sampled_from([1, 4, 1024])),
+        smallest_part=draw(st.integers(1, 10)),
     )
     return columns, response_of(draw(st.sampled_from(RESPONSES)), n_rows, chance), growth
 
@@ -333,12 +336,15 @@ def test_what_nodes_hold_and_who_is_outside_are_equal(problem, contradictions, l
     n_codes = columns.n_codes.astype(np.int32)
     chain = native.Forest(trees, responses, n_levels), n_codes, missing
 
-    held = native.gather_holdings(*chain, contradictions=contradictions)
-    assert_equal(held, reference.gather_holdings(*chain, contradictions=contradictions))
-
     rows = np.array([chance.integers(0, n + 1, 40) for n in n_codes], dtype=np.int32)
-    arguments = held, rows, np.full(responses.size, least, dtype=np.int32)
-    assert np.array_equal(native.nonconformity(*arguments), reference.nonconformity(*arguments))
+    arguments = rows, np.full(responses.size, least, dtype=np.int32)
+    scores = []
+    for most_levels in (0, 8, 1024):
+        rules = {"contradictions": contradictions, "most_levels": most_levels}
+        held = native.gather_holdings(*chain, **rules)
+        assert_equal(held, reference.gather_holdings(*chain, **rules))
+        scores += [kernels.nonconformity(held, *arguments) for kernels in (native, reference)]
+    assert all(np.array_equal(score, scores[0]) for score in scores)
 
 
 @given(

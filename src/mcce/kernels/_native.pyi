@@ -72,7 +72,7 @@ class Forest:
         watch: Watch,
     ) -> tuple[NDArray[np.int32], NDArray[np.float64], int, bool]: ...
     def gather_holdings(
-        self, missing: NDArray[np.int32], contradictions: bool, watch: Watch
+        self, missing: NDArray[np.int32], contradictions: bool, most_levels: int, watch: Watch
     ) -> tuple[np.ndarray, ...]: ...
 
 class Holdings:
@@ -81,6 +81,7 @@ class Holdings:
         forest: Forest,
         n_codes: NDArray[np.int32],
         missing: NDArray[np.int32],
+        contradictions: bool,
         size: NDArray[np.int32],
         low: NDArray[np.int32],
         high: NDArray[np.int32],
@@ -125,6 +126,9 @@ def grow_tree(
     max_depth: int,
     decision_column: int,
     grow_undesired: bool,
+    levels_per_row: int,
+    many_levels: int,
+    smallest_part: int,
     watch: Watch,
     /,
 ) -> tuple[np.ndarray, ...]: ...

@@ -99,6 +99,9 @@ def grow_tree(
         -1 if growth.max_depth is None else growth.max_depth,
         -1 if growth.decision_column is None else growth.decision_column,
         growth.grow_undesired,
+        growth.levels_per_row,
+        growth.many_levels,
+        growth.smallest_part,
         watch(),
     )
     return Trees(np.zeros(1, dtype=np.int64), *parts)
@@ -149,11 +152,16 @@ def enumerate_rows(
 
 
 def gather_holdings(
-    forest: Forest, n_codes: Codes, missing: Codes, *, contradictions: bool
+    forest: Forest,
+    n_codes: Codes,
+    missing: Codes,
+    *,
+    contradictions: bool,
+    most_levels: int = reference.MOST_LEVELS,
 ) -> Holdings:
     """The values that every node holds; see :func:`reference.gather_holdings`."""
-    parts = forest.bound.gather_holdings(missing, contradictions, watch())
-    return Holdings(forest, n_codes, missing, *parts)
+    parts = forest.bound.gather_holdings(missing, contradictions, most_levels, watch())
+    return Holdings(forest, n_codes, missing, contradictions, *parts)
 
 
 def nonconformity(held: Holdings, codes: Codes, least: Codes) -> Codes:

@@ -4,7 +4,7 @@ from ._exact import Enumerated, Person, enumerate_rows
 from ._gower import MISSING, gower_gap
 from ._grow import Classes, Columns, Growth, Numbers, Response, fixed_point, grow_tree
 from ._nearest import Neighbours, nearest
-from ._nonconformity import Holdings, gather_holdings, nonconformity
+from ._nonconformity import MOST_LEVELS, Holdings, gather_holdings, nonconformity
 from ._random import DRAWS_VERSION, draw_keys, person_keys, pick
 from ._rank import (
     Comparison,
@@ -22,6 +22,7 @@ __all__ = [
     "DRAWS_VERSION",
     "LEAF",
     "MISSING",
+    "MOST_LEVELS",
     "Classes",
     "Columns",
     "Comparison",

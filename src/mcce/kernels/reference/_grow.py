@@ -4,7 +4,8 @@ Paper, section "Model". A node takes the admissible split of largest gain: every
 or ordered column, every prefix of the level order of a categorical one, with at least
 ``min_samples_leaf`` rows on both sides. Ties go to the lowest column, then the lowest cut. As in
 CART the best split is made even if it gains nothing; only a pure node, or one without an
-admissible split, is a leaf.
+admissible split, is a leaf. Rules of :class:`Growth` keep columns of very many levels near n log n;
+they never touch columns of up to 128 levels, and nodes of up to 1,024.
 
 Always true: all sums are integers, so neither the order of rows nor the machine can change a bit;
 gains are float64 by the two formulas below, which treat left and right alike.
@@ -20,7 +21,7 @@ import numpy as np
 
 from ...caching import cached_property
 from .._types import BoolArray, Codes, FloatArray, IntArray, WordArray
-from ._trees import LEAF, Trees, pack_set
+from ._trees import LEAF, WORD_BITS, Trees, pack_set
 
 SUM_BITS = 62
 # Beyond so many codes the rows of an ordered column are worth sorting once for all trees.
@@ -32,6 +33,7 @@ class Response(Protocol):
 
     def take(self, rows: IntArray) -> Response: ...
     def is_pure(self) -> bool: ...
+    def n_classes_present(self) -> int: ...
     def level_means(self, order: IntArray, starts: IntArray) -> FloatArray: ...
     def gains(self, order: IntArray, n_left: IntArray) -> FloatArray: ...
 
@@ -47,6 +49,9 @@ class Numbers:
 
     def is_pure(self) -> bool:
         return bool((self.units == self.units[0]).all())
+
+    def n_classes_present(self) -> int:
+        return 0
 
     def level_means(self, order: IntArray, starts: IntArray) -> FloatArray:
         """Mean response of each level, measured from the node's floor mean."""
@@ -79,6 +84,9 @@ class Classes:
     def is_pure(self) -> bool:
         return bool((self.classes == self.classes[0]).all())
 
+    def n_classes_present(self) -> int:
+        return np.unique(self.classes).size
+
     def level_means(self, order: IntArray, starts: IntArray) -> FloatArray:
         """Share in each level of the second of two classes, or of the node's most frequent."""
         target = 1 if self.n_classes == 2 else np.argmax(np.bincount(self.classes))
@@ -103,10 +111,29 @@ class Classes:
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """When a tree stops, and which column, if any, holds a decision not to be followed.
+    """Which splits are admissible, and which column, if any, holds a decision not to be followed.
 
-    Rows with code 0 in ``decision_column`` are never reached if ``grow_undesired`` is False:
-    the branch that holds only them stays an empty leaf.
+    Parameters
+    ----------
+    min_samples_leaf
+        Smallest number of rows on either side of a split.
+    min_samples_split
+        Smallest number of rows in a node that is split.
+    max_depth
+        Greatest depth; None for no limit.
+    decision_column, grow_undesired
+        Rows with code 0 in this column are never reached if ``grow_undesired`` is False: the
+        branch that holds only them stays an empty leaf.
+    levels_per_row
+        A categorical column with more levels per row of a node does not split it. So no set of
+        levels takes more words than its node has rows.
+    many_levels, smallest_part
+        In a node with more than ``many_levels`` classes, a split must leave at least one in
+        ``smallest_part`` rows on either side, and so must a split by more than ``many_levels``
+        unordered levels (alpha-regular splits, as in Wager and Athey's random forests). If all
+        classes differ, all splits gain the same, and taking the first would make the tree as deep
+        as it has rows. Columns of two codes, such as a rare decision, may split many classes
+        unevenly, as they split a path only once.
     """
 
     min_samples_leaf: int = 5
@@ -114,6 +141,9 @@ class Growth:
     max_depth: int | None = None
     decision_column: int | None = None
     grow_undesired: bool = False
+    levels_per_row: int = WORD_BITS
+    many_levels: int = 1024
+    smallest_part: int = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,16 +319,18 @@ def _best_split(
         return None
     best: Split | None = None
     for column in inputs:
-        split = best_split_of(columns, int(column), rows, inside, growth.min_samples_leaf)
+        split = best_split_of(columns, int(column), rows, inside, growth)
         if split is not None and (best is None or split.gain > best.gain):
             best = split
     return best
 
 
 def best_split_of(
-    columns: Columns, column: int, rows: IntArray, inside: Response, min_samples_leaf: int
+    columns: Columns, column: int, rows: IntArray, inside: Response, growth: Growth
 ) -> Split | None:
     """Admissible split on one column with the largest gain, the lowest cut of those."""
+    if columns.by_set[column] and columns.n_codes[column] > growth.levels_per_row * rows.size:
+        return None
     codes = columns.codes[column, rows]
     order = np.argsort(codes, kind="stable")
     n_left = _run_ends(codes[order])
@@ -315,7 +347,8 @@ def best_split_of(
         places = place_of[codes]
         order = np.argsort(places, kind="stable")
         n_left = _run_ends(places[order])
-    cuts = np.flatnonzero((n_left >= min_samples_leaf) & (n_left <= rows.size - min_samples_leaf))
+    least = _smallest_side(columns, column, levels.size, rows.size, inside, growth)
+    cuts = np.flatnonzero((n_left >= least) & (n_left <= rows.size - least))
     if not cuts.size:
         return None
     gains = inside.gains(order, n_left[cuts])
@@ -323,6 +356,16 @@ def best_split_of(
     last = int(cuts[best])
     goes_left = places <= places[order[n_left[last] - 1]]
     return _split(columns, column, float(gains[best]), levels, last, goes_left)
+
+
+def _smallest_side(
+    columns: Columns, column: int, n_levels: int, n_rows: int, inside: Response, growth: Growth
+) -> int:
+    """How many rows a split on a column must leave on either side of a node."""
+    many = not columns.ordered[column] and n_levels > growth.many_levels
+    many |= columns.n_codes[column] > 2 and inside.n_classes_present() > growth.many_levels
+    part = -(-n_rows // growth.smallest_part) if many else 0
+    return max(growth.min_samples_leaf, part)
 
 
 def _split(

@@ -3,6 +3,9 @@
 A node holds a number between the least and the greatest known number of its training rows, a
 missing value if one of them is missing, and a level if one of them has it. With
 ``contradictions``, it holds every number, and every level that it does not contradict.
+
+What a node holds of a category is a set of levels, or, where a set per node would take too much
+memory, found by counting the level among the node's values. Both give the same answers.
 """
 
 from __future__ import annotations
@@ -17,6 +20,8 @@ from ._trees import LEAF, WORD_BITS, Forest, in_set, pack_set
 # A node contradicts a level that fewer than one in CONTRADICTION of the expected rows have, given
 # the level's share of all rows. Below CHANCE expected rows, the lack may be chance.
 CONTRADICTION, CHANCE = 100, 5
+# Nodes have sets of levels of categories with at most so many.
+MOST_LEVELS = 1024
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,6 +36,8 @@ class Holdings:
         Number of codes of each column; higher codes are values that training never held.
     missing : (n_trees,)
         Code of a missing number, -1 if the tree's column has none.
+    contradictions
+        Whether nodes hold every number, and every level that they do not contradict.
     size : (n_nodes,)
         Number of training rows.
     low, high : (n_nodes,)
@@ -38,7 +45,8 @@ class Holdings:
     misses : (n_nodes,)
         1 where a number is missing.
     offset : (n_nodes,)
-        First word, in ``sets``, of the levels of a category; -1 for a number.
+        First word, in ``sets``, of the levels of a category; -1 for a number, and in trees of
+        categories whose levels are counted among the node's values.
     sets : (n_words,)
         Bitsets, 64 levels a word.
     """
@@ -46,6 +54,7 @@ class Holdings:
     forest: Forest
     n_codes: Codes
     missing: Codes
+    contradictions: bool
     size: Codes
     low: Codes
     high: Codes
@@ -55,16 +64,21 @@ class Holdings:
 
 
 def gather_holdings(
-    forest: Forest, n_codes: Codes, missing: Codes, *, contradictions: bool
+    forest: Forest,
+    n_codes: Codes,
+    missing: Codes,
+    *,
+    contradictions: bool,
+    most_levels: int = MOST_LEVELS,
 ) -> Holdings:
     """The values that every node holds.
 
     Parameters
     ----------
-    forest, n_codes, missing
+    forest, n_codes, missing, contradictions
         As in :class:`Holdings`.
-    contradictions
-        Whether a node holds every number, and every level that it does not contradict.
+    most_levels
+        Levels of a category up to which nodes have sets of them.
     """
     trees = forest.trees
     n_nodes, most = trees.feature.size, np.iinfo(np.int32).max
@@ -73,6 +87,7 @@ def gather_holdings(
         forest,
         n_codes,
         missing,
+        contradictions,
         size=np.zeros(n_nodes, dtype=np.int32),
         low=np.full(n_nodes, low, dtype=np.int32),
         high=np.full(n_nodes, high, dtype=np.int32),
@@ -86,10 +101,10 @@ def gather_holdings(
         n = int(forest.n_levels[forest.responses[tree]])
         for node in range(first, last):
             held.size[node] = values[node].size
-            if n:
+            if 0 < n <= most_levels:
                 held.offset[node] = sum(map(np.size, words))
-                words.append(pack_set(_fits(values[node], values[first], n, contradictions)))
-            elif not contradictions:
+                words.append(pack_set(_levels_of(values[node], values[first], n, contradictions)))
+            elif not n and not contradictions:
                 known = values[node][values[node] != missing[tree]]
                 held.misses[node] = known.size < values[node].size
                 if known.size:
@@ -108,14 +123,20 @@ def _values_of_nodes(forest: Forest, first: int, last: int) -> dict[int, Codes]:
     return values
 
 
-def _fits(values: Codes, everybody: Codes, n_levels: int, contradictions: bool) -> BoolArray:
+def _levels_of(values: Codes, everybody: Codes, n_levels: int, contradictions: bool) -> BoolArray:
     """Levels that a node with these values holds."""
-    count = np.bincount(values, minlength=n_levels)
+    count, overall = (np.bincount(v, minlength=n_levels) for v in (values, everybody))
+    return _fits(count, values.size, overall, everybody.size, contradictions)
+
+
+def _fits(
+    count: IntArray, size: IntArray | int, overall: IntArray, total: int, contradictions: bool
+) -> BoolArray:
+    """Whether nodes hold a level that ``count`` of their rows have, and ``overall`` of all."""
     if not contradictions:
         return count > 0
-    expected = values.size * np.bincount(everybody, minlength=n_levels)
-    usual = count * CONTRADICTION * everybody.size >= expected
-    return usual | (expected < CHANCE * everybody.size)
+    expected = size * overall
+    return (count * CONTRADICTION * total >= expected) | (expected < CHANCE * total)
 
 
 def nonconformity(held: Holdings, codes: Codes, least: Codes) -> Codes:
@@ -145,7 +166,7 @@ def nonconformity(held: Holdings, codes: Codes, least: Codes) -> Codes:
         while walking.size:
             large = held.size[node] >= least[tree]
             walking, node = walking[large], node[large]
-            holds = _holds(held, node, value[walking], int(held.missing[tree]))
+            holds = _holds(held, tree, node, value[walking])
             score[tree, walking[~holds]] = held.size[node[~holds]]
             on = holds & (trees.feature[node] != LEAF)
             walking, node = walking[on], node[on]
@@ -156,11 +177,31 @@ def nonconformity(held: Holdings, codes: Codes, least: Codes) -> Codes:
     return score
 
 
-def _holds(held: Holdings, node: IntArray, value: Codes, missing: int) -> BoolArray:
-    inside = (held.low[node] <= value) & (value <= held.high[node])
-    inside = np.where(value == missing, held.misses[node] == 1, inside)
-    by_set = held.offset[node] >= 0
-    if not by_set.any():
-        return inside
+def _holds(held: Holdings, tree: int, node: IntArray, value: Codes) -> BoolArray:
+    """Whether nodes of a tree hold values, one each."""
+    if not held.forest.n_levels[held.forest.responses[tree]]:
+        inside = (held.low[node] <= value) & (value <= held.high[node])
+        return np.where(value == held.missing[tree], held.misses[node] == 1, inside)
+    if held.offset[held.forest.trees.roots[tree]] < 0:
+        return _counts_level(held, tree, node, value)
+    return _has_level(held, node, value)
+
+
+def _has_level(held: Holdings, node: IntArray, value: Codes) -> BoolArray:
+    """Whether values are in the sets of nodes."""
     word = held.sets[held.offset[node] + value // WORD_BITS]
     return (word >> (value % WORD_BITS).astype(np.uint64)) & np.uint64(1) == 1
+
+
+def _counts_level(held: Holdings, tree: int, node: IntArray, value: Codes) -> BoolArray:
+    """The same by counting: the values of a node are adjacent, as leaves stand in preorder."""
+    trees, root = held.forest.trees, held.forest.trees.roots[tree]
+    start = np.cumsum(trees.count) - trees.count
+
+    def count(at: IntArray) -> IntArray:
+        pairs = zip(at, value, strict=True)
+        hits = [trees.values[start[n] :][: held.size[n]] == v for n, v in pairs]
+        return np.array([np.count_nonzero(hit) for hit in hits], dtype=np.int64)
+
+    overall, total = count(np.full(node.size, root)), int(held.size[root])
+    return _fits(count(node), held.size[node].astype(np.int64), overall, total, held.contradictions)
