@@ -40,7 +40,7 @@ def values(column: pd.Series) -> np.ndarray:
         return np.empty(0, dtype=np.int64)
     _, first, number = np.unique(bits(column), return_index=True, return_inverse=True)
     cells = _cells(column.iloc[first])
-    return np.array([_token(_meaning(cell)) for cell in cells], dtype=np.int64)[number]
+    return np.array([_token(meaning(cell)) for cell in cells], dtype=np.int64)[number]
 
 
 def missing(column: pd.Series) -> np.ndarray:
@@ -80,13 +80,17 @@ def _exact(cell: Any) -> Any:
     return type(cell).__name__, repr(cell)
 
 
-def _meaning(cell: Any) -> Any:
+def meaning(cell: Any) -> Any:
+    """The value of a cell: the same for 1, 1.0 and NumPy's 1, for all zeros and all missing."""
     if cell is None or cell is pd.NA or cell is pd.NaT or cell != cell:
         return None
     if isinstance(cell, (bool, np.bool_)):
         return "boolean", bool(cell)
     number = _number(cell)
-    return ("text", str(cell)) if number is None else ("number", number)
+    if number is None:
+        return "text", str(cell)
+    # Whole numbers as integers, so that they are written alike.
+    return "number", int(number) if number == number // 1 else number
 
 
 def _number(cell: Any) -> Any:

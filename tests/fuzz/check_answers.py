@@ -64,8 +64,10 @@ def check_shape(case: Case, result: Any, report: Report) -> None:
         report.check(result.frame.schema == model.schema, "another schema than the people have")
     else:
         report.check(list(result.frame.columns) == list(model.columns), "other columns")
-        same = list(result.frame.dtypes) == list(model.dtypes)
-        report.check(same, f"other dtypes: {list(result.frame.dtypes)}, {list(model.dtypes)}")
+        for at in range(model.shape[1]):
+            dtype, own = result.frame.dtypes.iloc[at], model.dtypes.iloc[at]
+            fine = dtype == own or _is_widened(dtype, own, case.train.iloc[:, at])
+            report.check(fine, f"column {at} has dtype {dtype} instead of {own}")
         labels = model.index.to_flat_index()
         frame_labels = result.frame.index.get_level_values("factual")
         report.check(_equal_labels(frame_labels, labels.take(result.owner)), "other labels")
@@ -78,6 +80,16 @@ def check_shape(case: Case, result: Any, report: Report) -> None:
     report.check(np.array_equal(found, rank), "ranks do not count from 1")
     most = case.settings["n_counterfactuals"]
     report.check(not rank.size or int(rank.max()) <= most, "too many answers")
+
+
+def _is_widened(dtype: Any, own: Any, train: pd.Series) -> bool:
+    """Whether a dtype replaces one that cannot hold the training values."""
+    if not isinstance(own, pd.CategoricalDtype):
+        return False
+    known = set(values_of(train.to_frame())[:, 0])
+    held = set(values_of(pd.Series(own.categories).to_frame())[:, 0])
+    lacks = known - held - set(values_of(pd.Series([None], dtype=object).to_frame())[:, 0])
+    return bool(lacks)
 
 
 def check_cells(case: Case, result: Any, report: Report) -> None:

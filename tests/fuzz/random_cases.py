@@ -69,13 +69,16 @@ def random_case(seed: int) -> Case:
     train, people, given_train, given_people = _given(
         train, people, kind[int(chance.integers(len(kind)))], kinds
     )
+    is_recast = seed % 5 == 4 and isinstance(given_people, pd.DataFrame)
+    if is_recast:
+        people = given_people = recast(chance, people, kinds)
     numeric = [
         _is_numeric(train.iloc[:, at], kinds.get(name)) for at, name in enumerate(train.columns)
     ]
     places = chance.permutation(len(columns))
     fixed = sorted(places[: chance.integers(0, (len(columns) + 1) // 2)].tolist())
     mutable = [at for at in range(len(columns)) if at not in fixed]
-    box = random_box(chance, given_train, numeric)
+    box = random_box(chance, given_train, numeric, by_value=is_recast)
     rules = random_rules(chance, train, people, mutable, numeric)
     immutable = [train.columns[at] for at in fixed]
     settings["kinds"] = kinds or None
@@ -138,6 +141,22 @@ def _converted(train: pd.DataFrame, people: pd.DataFrame, kind: str) -> Any:
     # Libraries refuse what they cannot hold in many ways; whether mcce does is tried elsewhere.
     except Exception:
         return None
+
+
+def recast(chance: Chance, people: pd.DataFrame, kinds: dict[Any, str]) -> pd.DataFrame:
+    """People whose columns have other dtypes than those of training, with the same values."""
+    columns = []
+    for at, name in enumerate(people.columns):
+        column = people.iloc[:, at]
+        others: list[Any] = [object, "category"]
+        others += {"i": ["Int64"], "f": ["Float64"], "b": ["boolean"]}.get(column.dtype.kind, [])
+        is_plain = isinstance(column.dtype, np.dtype) and column.dtype.kind in "iufbmM"
+        if is_plain and name not in kinds and chance.random() < 0.5:
+            column = column.astype(others[int(chance.integers(len(others)))])
+        columns.append(column)
+    table = pd.DataFrame(dict(enumerate(columns)), index=people.index)
+    table.columns = people.columns
+    return table
 
 
 def _is_numeric(column: pd.Series, declared: str | None) -> bool:

@@ -13,7 +13,7 @@ from zlib import crc32
 import numpy as np
 import pandas as pd
 
-from cell_bits import bits, exact_numbers
+from cell_bits import bits, exact_numbers, meaning
 from mcce import Interval
 
 Chance = np.random.Generator
@@ -38,13 +38,18 @@ class Scorer:
     # For each column the centre and the width of its numbers; None hashes the cells.
     scales: tuple[tuple[float, float] | None, ...]
     grain: float
+    # Whether cells of equal value score the same, whatever their types and bits are.
+    by_value: bool = False
 
     def __call__(self, rows: Any) -> np.ndarray:
         frame = as_pandas(rows)
         total = np.zeros(len(frame))
         for place, (weight, scale) in enumerate(zip(self.weights, self.scales, strict=True)):
             column = frame.iloc[:, place]
-            total += weight * (hashed(column) if scale is None else squeezed(column, scale))
+            if scale is None:
+                total += weight * hashed(column, by_value=self.by_value)
+            else:
+                total += weight * squeezed(column, scale)
         return np.floor(total / self.grain) * self.grain if self.grain else total
 
 
@@ -58,13 +63,16 @@ def as_pandas(rows: Any) -> pd.DataFrame:
     return table.to_pandas(types_mapper=pd.ArrowDtype)
 
 
-def hashed(column: pd.Series) -> np.ndarray:
-    """A number in [0, 1) that depends on every bit of a cell."""
+def hashed(column: pd.Series, *, by_value: bool) -> np.ndarray:
+    """A number in [0, 1) that depends on every bit of a cell, or on its value alone."""
     if len(column) == 0:
         return np.empty(0)
     _, first, number = np.unique(bits(column), return_index=True, return_inverse=True)
     some = column.iloc[first].astype(object)
-    words = [f"{type(cell).__name__} {cell!r}" for cell in some]
+    if by_value:
+        words = [repr(meaning(cell)) for cell in some]
+    else:
+        words = [f"{type(cell).__name__} {cell!r}" for cell in some]
     return np.array([crc32(word.encode("utf-8", "replace")) / 2**32 for word in words])[number]
 
 
@@ -79,7 +87,9 @@ def squeezed(column: pd.Series, scale: tuple[float, float]) -> np.ndarray:
     return np.where(np.isnan(risen), 0.0, risen)[number]
 
 
-def random_scorer(chance: Chance, train: pd.DataFrame, numeric: list[bool]) -> Scorer:
+def random_scorer(
+    chance: Chance, train: pd.DataFrame, numeric: list[bool], by_value: bool
+) -> Scorer:
     by_bits = chance.random() < 0.3
     scales: list[tuple[float, float] | None] = []
     for place, is_numeric in enumerate(numeric):
@@ -92,12 +102,14 @@ def random_scorer(chance: Chance, train: pd.DataFrame, numeric: list[bool]) -> S
             scales.append((float(np.median(cells)), width if 0 < width < 1e300 else 1.0))
     weights = chance.normal(0, 1, len(numeric))
     grain = float(chance.choice([0.0, 0.0, 0.25, 1.0]))
-    return Scorer(tuple(weights.tolist()), tuple(scales), grain)
+    return Scorer(tuple(weights.tolist()), tuple(scales), grain, by_value)
 
 
-def random_box(chance: Chance, train: Any, numeric: list[bool]) -> BlackBox:
+def random_box(
+    chance: Chance, train: Any, numeric: list[bool], *, by_value: bool = False
+) -> BlackBox:
     """A black box that accepts some of the training rows, rarely all or none."""
-    score = random_scorer(chance, as_pandas(train), numeric)
+    score = random_scorer(chance, as_pandas(train), numeric, by_value)
     levels = np.sort(score(train))
     threshold = float(levels[int(len(levels) * chance.choice([0.4, 0.6, 0.8, 0.9]))])
     threshold += float(chance.choice([0.0] * 18 + [-1e9, 1e9]))

@@ -35,6 +35,10 @@ def assert_same_cells(met: pd.Series, given: pd.Series) -> None:
 @pytest.mark.parametrize(
     ("trained", "given", "dtype"),
     [
+        (pd.Series([2**64 - 1, 0], dtype="uint64"), pd.Series([1, 2]), "uint64"),
+        (pd.Series([2**64 - 1, 0], dtype="uint64"), pd.Series([1, 2], dtype=object), "uint64"),
+        (pd.Series([2**60 + 1, -1]), pd.Series([1, 2], dtype="uint64"), "int64"),
+        (pd.Series([2**60 + 1, 1]), pd.Series([2**64 - 1], dtype="uint64"), "uint64"),
         (pd.Series([1, 2]), pd.Series([1.5, 2.0]), "float64"),
         (pd.Series([1.5, 2.0]), pd.Series([1, 2]), "float64"),
         (pd.Series([1, 2]), pd.Series([np.nan, 2.0]), "float64"),

@@ -185,9 +185,14 @@ def _joint_dtype(series: pd.Series[Any], table: pd.Series[Any]) -> Any:
     joint = pd.concat(samples).dtype
     if types.is_object_dtype(joint) and object not in (given, trained):
         return trained
-    if _loses_integers(series, table, joint):
-        raise _no_joint_dtype(series, table)
-    return joint
+    if not _loses_integers(series, table, joint):
+        return joint
+    # pandas joins int64 and uint64 as floats, also where one of them holds all cells.
+    if given.kind in "iu" and trained.kind in "iu":
+        for dtype, cells in ((trained, series), (given, table)):
+            if holds(dtype, cells):
+                return dtype
+    raise _no_joint_dtype(series, table)
 
 
 def _cast(series: pd.Series[Any], dtype: Any, table: pd.Series[Any]) -> pd.Series[Any]:
