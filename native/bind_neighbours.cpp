@@ -57,9 +57,11 @@ Out<double> nearest(const Neighbours& all, const In<double, 2>& rows, std::size_
     {
         nb::gil_scoped_release release;
         mcce::Pulse pulse = watch.pulse();
-        mcce::Seeker seeker({all.points.data(), n_columns, all.is_level.data(), all.tree}, k, pulse);
-        for (std::size_t row = 0; row < n_rows; ++row)
+        mcce::Seeker seeker({all.points.data(), n_columns, all.is_level.data(), all.tree}, k);
+        for (std::size_t row = 0; row < n_rows; ++row) {
+            pulse.tick(k + all.points.shape(0));  // a search sees some of the points, or all
             seeker.seek(rows.data() + row * n_columns, &out[row * k]);
+        }
     }
     return give(std::move(out), {n_rows, k});
 }

@@ -13,6 +13,15 @@
 #pragma fp_contract(off)
 #endif
 
+// For what is rarely called in a hot loop, which should not make room for it.
+#if defined(_MSC_VER)
+#define MCCE_COLD __declspec(noinline)
+#elif defined(__GNUC__)
+#define MCCE_COLD __attribute__((noinline, cold))
+#else
+#define MCCE_COLD
+#endif
+
 namespace mcce {
 
 static_assert(std::numeric_limits<double>::is_iec559, "results are defined in IEEE 754 doubles");

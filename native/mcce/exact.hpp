@@ -42,7 +42,7 @@ public:
         for (std::size_t j = 0; j < forest.n_columns; ++j) n_before[j + 1] = n_before[j] + drawn_[j];
         for (std::size_t tree = 0; tree < forest.n_trees; ++tree)
             place_[tree] = n_before[static_cast<std::size_t>(responses_[tree])];
-        visits_.reserve(forest.n_trees);
+        visits_.resize(forest.n_trees);
         for (std::size_t tree = forest.n_trees; tree-- > 0;)
             forced_[tree] = forced_[tree + 1] + !can_stay(tree);
     }
@@ -51,10 +51,11 @@ public:
         wish_ = wish;
         complete_ = true;
         n_nodes_ = 0;
+        n_visits_ = 0;
         rows_.clear();
         best_.clear();
         enter(0, 0, 0.0);
-        while (!visits_.empty())
+        while (n_visits_)
             if (!go_on()) leave();
         std::sort(best_.begin(), best_.end(), [this](const Entry& a, const Entry& b) { return before(a, b); });
     }
@@ -106,15 +107,21 @@ private:
         if (!complete_) return;
         ++n_nodes_;
         pulse_.tick(kPerNode);
-        const Leaf leaf = read(tree, descend(static_cast<std::int32_t>(forest_.roots[tree])));
-        visits_.push_back({leaf, leaf.runs, nullptr, leaf.may_stay, n_changed, total});
+        Visit& visit = visits_[n_visits_++];
+        visit.leaf = read(tree, descend(static_cast<std::int32_t>(forest_.roots[tree])));
+        visit.run = visit.leaf.runs;
+        visit.value = nullptr;
+        visit.stays = visit.leaf.may_stay;
+        visit.n_changed = n_changed;
+        visit.total = total;
     }
 
-    // Takes the next value of the current leaf, the own one first; false if there is none left.
+    // Takes values of the current leaf, the own one first, until one leads on to the next tree's leaf; false if
+    // none does any more.
     bool go_on() {
-        Visit& visit = visits_.back();
+        Visit& visit = visits_[n_visits_ - 1];
         const Leaf& leaf = visit.leaf;
-        const std::size_t tree = visits_.size() - 1;
+        const std::size_t tree = n_visits_ - 1;
         const std::int32_t column = responses_[tree];
         if (visit.stays) {
             visit.stays = false;
@@ -122,13 +129,14 @@ private:
             return true;
         }
         if (visit.n_changed == wish_.n_changes) return false;
+        const double* costs = person_.costs + person_.offsets[column];
         for (; visit.run != leaf.runs_end; visit.run += 2, visit.value = nullptr) {
-            if (!next_change(visit)) continue;
-            const std::int32_t code = *visit.value;
-            const double cost = person_.costs[person_.offsets[column] + code];
-            require(cost >= 0.0, "a cost is negative or NaN");  // checked here, as few of many are used
-            take(tree, code, code, cost, visit.n_changed + 1, visit.total + cost);
-            return true;
+            while (next_change(visit)) {
+                const std::int32_t code = *visit.value;
+                require(costs[code] >= 0.0, "a cost is negative or NaN");  // here, as few of many are used
+                take(tree, code, code, costs[code], visit.n_changed + 1, visit.total + costs[code]);
+                if (n_visits_ > tree + 1) return true;
+            }
         }
         return false;
     }
@@ -145,8 +153,7 @@ private:
     }
 
     void leave() {
-        visits_.pop_back();
-        const std::int32_t column = responses_[visits_.size()];
+        const std::int32_t column = responses_[--n_visits_];
         now_[column] = person_.given[column];
     }
 
@@ -250,7 +257,8 @@ private:
     std::vector<std::int32_t> row_;      // the current row, in column order ...
     std::vector<double> cost_;           // ... and the cost of each change
     std::vector<std::size_t> forced_;    // features that must change, per tree counted from it to the last
-    std::vector<Visit> visits_;          // of the trees so far; a loop, as recursion is too deep for many trees
+    std::vector<Visit> visits_;          // of the trees so far; recursion would be too deep for many trees
+    std::size_t n_visits_ = 0;
     Wish wish_{};
     bool complete_ = true;
     std::int64_t n_nodes_ = 0;

@@ -11,12 +11,15 @@
 #include <utility>
 #include <vector>
 
+#include "compiler.hpp"
 #include "tree.hpp"
 
 namespace mcce {
 
+MCCE_COLD inline void refuse(const char* message) { throw std::invalid_argument(message); }
+
 inline void require(bool holds, const char* message) {
-    if (!holds) throw std::invalid_argument(message);
+    if (!holds) refuse(message);
 }
 
 // So many training rows keep every product of two counts, times a hundred, within 64 bits.

@@ -152,12 +152,11 @@ struct NeighboursView {
 
 class Seeker {
 public:
-    Seeker(const NeighboursView& all, std::size_t k, Pulse& pulse)
-        : all_(all), tree_(all.tree), k_(k), pulse_(pulse), offset_(all.n_columns, 0.0) {}
+    Seeker(const NeighboursView& all, std::size_t k)
+        : all_(all), tree_(all.tree), k_(k), offset_(all.n_columns, 0.0) {}
 
     // Distances of a row to the k nearest, ascending; infinite beyond the number of rows.
     void seek(const double* row, double* best) {
-        pulse_.tick(k_ + static_cast<std::size_t>(tree_.last[0] - tree_.first[0]));
         std::fill_n(best, k_, std::numeric_limits<double>::infinity());
         visit(0, row, 0.0, best);
     }
@@ -199,7 +198,6 @@ private:
     NeighboursView all_;
     const Neighbours& tree_;
     std::size_t k_;
-    Pulse& pulse_;
     std::vector<double> offset_;
 };
 

@@ -11,6 +11,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "compiler.hpp"
+
 namespace mcce {
 
 struct Cancelled : std::runtime_error {
@@ -63,12 +65,16 @@ public:
         if (work < left_) {
             left_ -= work;
         } else {
-            left_ = kWork;
-            beat_();
+            beat();
         }
     }
 
 private:
+    MCCE_COLD void beat() {
+        left_ = kWork;
+        beat_();
+    }
+
     static constexpr std::size_t kWork = 1 << 19;
 
     std::size_t left_ = 0;
