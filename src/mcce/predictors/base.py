@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import ParameterError, PredictorError, shorten
-from .output import read_output, to_numbers, where
+from .output import count_rows, read_output, to_numbers
 
 Output = Literal["probabilities", "logits", "labels", "score"]
 FrameLike: TypeAlias = pd.DataFrame | np.ndarray
@@ -164,8 +164,7 @@ def check_output(output: Any, allowed: Sequence[str], classes: Any) -> None:
     if not needed and classes is not None:
         raise ParameterError(
             f"classes={shorten(list(classes))} needs probabilities or logits, but output is "
-            f'"{output}". '
-            "Leave classes out or change output."
+            f'"{output}". Leave classes out or change output.'
         )
 
 
@@ -197,10 +196,10 @@ def _two_columns(second: np.ndarray, first: np.ndarray | float, n_classes: int) 
 def _check_range(probabilities: np.ndarray) -> None:
     outside = (probabilities < 0) | (probabilities > 1)
     if outside.any():
-        rows = where(outside.reshape(len(outside), -1))
         raise PredictorError(
-            f"The predictor returned numbers outside of 0 and 1 as probabilities for {rows}. "
-            'If it returns logits or another score, pass output="logits" or "score".'
+            "The predictor returned numbers outside of 0 and 1 as probabilities for "
+            f"{count_rows(outside)}. If it returns logits or another score, pass "
+            'output="logits" or "score".'
         )
 
 
@@ -208,9 +207,9 @@ def _check_sums(probabilities: np.ndarray) -> None:
     far = np.abs(probabilities.sum(axis=1) - 1) > SUM_TOLERANCE
     if far.any():
         raise PredictorError(
-            f"The probabilities of a row must add up to 1, which they do not for {where(far)}. If "
-            "a row can have several classes, wrap the black box in a callable that returns one "
-            "score per row."
+            "The probabilities of a row must add up to 1, which they do not for "
+            f"{count_rows(far)}. If a row can have several classes, wrap the black box in a "
+            "callable that returns one score per row."
         )
 
 

@@ -24,7 +24,7 @@ from ..kernels import BoolArray, FloatArray
 from ..tables.frames import PANDAS_ADAPTER, FrameAdapter
 from .adapters import check_rows
 from .interval import Interval
-from .output import read_output, to_numbers, where
+from .output import count_rows, read_output, to_numbers
 
 Method = Literal["predict_proba", "decision_function", "predict", "call"]
 
@@ -204,6 +204,7 @@ class Decision:
             return self.desirability(scores)
         if not self.columns or frame.empty:
             return np.full(len(frame), np.nan)
+        # Every desired column, and at least one that is not.
         output = self._numbers(frame, at_least=max(*self.columns, len(self.columns)) + 1)
         desired = np.isin(np.arange(output.shape[1]), self.columns)
         return (output[:, desired].max(axis=1) - output[:, ~desired].max(axis=1)).astype(np.float64)
@@ -239,21 +240,18 @@ class Decision:
         self._check_shape(entries, len(frame))
         name = _named(self._label_method)
         boxed = entries.dtype == object
-        usable = all(isinstance(x, Hashable) for x in entries) if boxed else True
-        if not usable or entries.dtype.kind not in "biufOUSmM":
+        hashable = not boxed or all(isinstance(entry, Hashable) for entry in entries)
+        if not hashable or entries.dtype.kind not in "biufOUSmM":
             raise PredictorError(
                 f"{name} must return labels such as strings or numbers, got "
                 f"{'objects of another type' if boxed else f'dtype {entries.dtype}'}."
             )
         self._check_complete(missing, "a label", name, frame)
-        fractions = missing
-        if entries.dtype.kind == "f":
-            fractions = np.not_equal(entries, np.floor(entries))
-        if fractions.any():
+        if entries.dtype.kind == "f" and (fractions := entries != np.floor(entries)).any():
             raise PredictorError(
                 f"desired names labels, {shorten(self.desired)}, but the predictor returned "
-                f"fractions for {where(fractions)}. For an interval of scores, pass a tuple of two "
-                "numbers."
+                f"fractions for {count_rows(fractions)}. For an interval of scores, pass a tuple "
+                "of two numbers."
             )
         # As objects, because the strings of pandas 3 hold no lone surrogates.
         return pd.Series(entries, dtype=object if entries.dtype.kind in "OUS" else entries.dtype)
@@ -264,8 +262,8 @@ class Decision:
         if missing.any():
             rows = np.flatnonzero(missing.reshape(len(frame), -1).any(axis=1))
             raise PredictorError(
-                f"{name} returned NaN, null or masked for {where(missing)}. It must return {entry} "
-                f"for every row.{_missing_hint(frame.iloc[rows])}"
+                f"{name} returned NaN, null or masked for {count_rows(missing)}. It must return "
+                f"{entry} for every row.{_missing_hint(frame.iloc[rows])}"
             )
 
     def _check_shape(self, output: np.ndarray, n_rows: int, *, at_least: int | None = None) -> None:
@@ -291,12 +289,11 @@ class Decision:
         except McceError:
             raise
         except Exception as error:
-            failure: Exception | None = error
+            failure = error
         else:
-            failure = None
-        if failure is not None:
-            raise _failed(failure, self.predictor, frame)
-        return read_output(output, _named(method))
+            return read_output(output, _named(method))
+        # Outside of the block, so that no traceback shows the failure.
+        raise _failed(failure, self.predictor, frame)
 
 
 def _failed(failure: Exception, predictor: Any, frame: pd.DataFrame) -> PredictorError:

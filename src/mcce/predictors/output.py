@@ -105,7 +105,7 @@ def to_numbers(entries: np.ndarray, missing: BoolArray, name: str = "The predict
     )
 
 
-def where(flagged: BoolArray) -> str:
+def count_rows(flagged: BoolArray) -> str:
     """How many rows are flagged and where the first one is, for errors.
 
     Parameters
@@ -120,7 +120,7 @@ def where(flagged: BoolArray) -> str:
 
     Examples
     --------
-    >>> where(np.array([False, True, True]))
+    >>> count_rows(np.array([False, True, True]))
     '2 of 3 rows, first at position 1 of those it was given'
     """
     rows = np.flatnonzero(flagged if flagged.ndim == 1 else flagged.any(axis=1))

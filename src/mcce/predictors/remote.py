@@ -160,13 +160,12 @@ class Remote(Wrapper):
         )
 
     def _post(self, body: bytes, n_rows: int) -> Response | str:
-        """The response, or why there is none; never an exception, which might hold a secret."""
+        """The response, or why there is none; what the transport raises may hold a secret."""
         given = check_headers(self.headers)
         own = {"Content-Type": "application/json", "Accept": "application/json"}
         names = {name.lower() for name in given}
         headers = {name: own[name] for name in own if name.lower() not in names} | given
-        limit = self._max_bytes(n_rows)
-        proxy = self._proxy()
+        limit, proxy = self._max_bytes(n_rows), self._proxy()
         try:
             return post(
                 self._address,
@@ -177,15 +176,13 @@ class Remote(Wrapper):
                 proxy=proxy,
             )
         except TooLargeError:
-            too_large = True
+            pass
         except (OSError, HTTPException, ValueError) as error:
-            too_large, reason = False, _reason(error, self.timeout)
-        if too_large:
-            raise PredictorError(
-                f"The predictor at {self._address} returned more than {limit} bytes for {n_rows} "
-                "rows. Check the address, or raise max_bytes."
-            )
-        return reason
+            return _reason(error, self.timeout)
+        raise PredictorError(
+            f"The predictor at {self._address} returned more than {limit} bytes for {n_rows} "
+            "rows. Check the address, or raise max_bytes."
+        )
 
     def _max_bytes(self, n_rows: int) -> int:
         if self.max_bytes is not None:
@@ -281,7 +278,7 @@ def _kind(content: Any, position: int | None = None) -> str:
     elif name == "a number" and not _is_number(content):
         name = "a number too large for a float"
     elif isinstance(content, float):
-        name = "a fraction" if not content.is_integer() else name
+        name = name if content.is_integer() else "a fraction"
     return name if position is None else f"{name} for row {position} of the request"
 
 

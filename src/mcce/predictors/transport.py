@@ -27,6 +27,8 @@ from urllib.parse import unquote_to_bytes, urlsplit
 from ..errors import ParameterError
 
 PORTS = {"http": 80, "https": 443}
+# Set here, by what is sent and how.
+OWN_HEADERS = ("content-length", "transfer-encoding", "content-encoding", "connection")
 CHUNK = 2**16
 # Status line, headers and the lengths between chunks of a body come on top of its bytes.
 FRAMING, FRAMING_PER_BYTE = 2**20, 10
@@ -130,12 +132,7 @@ def check_headers(headers: Any) -> dict[str, str]:
                 f"{position} (counted from 0) is not. It is not shown, because it may hold a "
                 "secret."
             )
-        if name.lower() in (
-            "content-length",
-            "transfer-encoding",
-            "content-encoding",
-            "connection",
-        ):
+        if name.lower() in OWN_HEADERS:
             raise ParameterError(f"The header {name!r} follows from the rows. Leave it out.")
         if not isinstance(value, str) or not re.fullmatch(r"[\t\x20-\x7e\xa0-\xff]*", value):
             raise ParameterError(
