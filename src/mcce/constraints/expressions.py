@@ -117,7 +117,7 @@ class Expression:
         if isinstance(node, Values):
             return list(node.values)
         if isinstance(node, Logic):
-            join = np.logical_and if node.joint == "and" else np.logical_or
+            join = np.logical_and if node.symbol == "and" else np.logical_or
             return reduce(
                 join,
                 (

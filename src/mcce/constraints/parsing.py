@@ -135,8 +135,8 @@ class _Parser:
         """An expression whose operators bind tighter than ``above``."""
         start = self._at.start
         tree = self._parse_first(above)
-        while (joint := self._peek_joint()) and _PRECEDENCE[joint] > above:
-            tree = self._parse_run(tree, start, joint)
+        while (symbol := self._peek_operator()) and _PRECEDENCE[symbol] > above:
+            tree = self._parse_run(tree, start, symbol)
         return tree
 
     def _parse_inside(self, above: int) -> Node:
@@ -151,47 +151,54 @@ class _Parser:
         self._nesting -= 1
         return tree
 
-    def _peek_joint(self) -> str:
+    def _peek_operator(self) -> str:
         """The operator that is next, if one is."""
         text = self._at.text
         if self._at.kind == "name" and text == "not":
             return "not in"
         return text if self._at.kind in ("name", "operator") and text in _PRECEDENCE else ""
 
-    def _take_joint(self) -> str:
-        joint = self._take().text
-        if joint == "not" and (self._at.kind != "name" or self._take().text != "in"):
+    def _take_operator(self) -> str:
+        symbol = self._take().text
+        if symbol == "not" and (self._at.kind != "name" or self._take().text != "in"):
             self._refuse("not")
-        return "not in" if joint == "not" else joint
+        return "not in" if symbol == "not" else symbol
 
-    def _parse_run(self, first: Node, start: int, joint: str) -> Node:
+    def _parse_run(self, first: Node, start: int, symbol: str) -> Node:
         """Operators of equal precedence and what stands between them."""
-        if joint in ("or", "and"):
-            return self._parse_logic(first, start, joint)
-        level = _PRECEDENCE[joint]
-        make = Comparison if level == _COMPARISON else Arithmetic
-        if make is Arithmetic:
-            self._operand(first, start)
-        steps = []
-        while _PRECEDENCE.get(self._peek_joint()) == level:
-            word = self._take_joint()
+        if symbol in ("or", "and"):
+            return self._parse_logic(first, start, symbol)
+        if symbol in _COMPARISONS:
+            return self._parse_comparison(first)
+        return self._parse_arithmetic(first, start, _PRECEDENCE[symbol])
+
+    def _parse_logic(self, first: Node, start: int, symbol: str) -> Node:
+        parts = [(self._condition(first, start), self._since(start))]
+        while self._peek_operator() == symbol:
+            self._take_operator()
             place = self._at.start
-            inner = self._parse_values() if word in ("in", "not in") else self._parse(level)
-            steps.append((word, self._operand(inner, place) if make is Arithmetic else inner))
-        if make is Arithmetic:
-            return self._fold(first, steps, start)
-        if _PRECEDENCE.get(self._peek_joint(), 0) > level:
+            inner = self._condition(self._parse(_PRECEDENCE[symbol]), place)
+            parts.append((inner, self._since(place)))
+        return Logic(symbol, tuple(parts))
+
+    def _parse_comparison(self, first: Node) -> Node:
+        steps = []
+        while self._peek_operator() in _COMPARISONS:
+            symbol = self._take_operator()
+            listed = symbol in ("in", "not in")
+            steps.append((symbol, self._parse_values() if listed else self._parse(_COMPARISON)))
+        if _PRECEDENCE.get(self._peek_operator(), 0) > _COMPARISON:
             self._refuse(self._at.text)  # x in [1] + 2
         return Comparison(first, tuple(steps))
 
-    def _parse_logic(self, first: Node, start: int, joint: str) -> Node:
-        parts = [(self._condition(first, start), self._since(start))]
-        while self._peek_joint() == joint:
-            self._take_joint()
+    def _parse_arithmetic(self, first: Node, start: int, level: int) -> Node:
+        self._operand(first, start)
+        steps = []
+        while _PRECEDENCE.get(self._peek_operator()) == level:
+            symbol = self._take_operator()
             place = self._at.start
-            inner = self._condition(self._parse(_PRECEDENCE[joint]), place)
-            parts.append((inner, self._since(place)))
-        return Logic(joint, tuple(parts))
+            steps.append((symbol, self._operand(self._parse(level), place)))
+        return self._fold(first, steps, start)
 
     def _parse_first(self, above: int) -> Node:
         """What an expression begins with: a sign, ``not``, parentheses, a function or a value."""
@@ -294,9 +301,9 @@ class _Parser:
         if not all(isinstance(node, Constant) for node in inner):
             return Arithmetic(first, tuple(steps))
         value: Any = first.value  # type: ignore[union-attr]
-        for word, node in steps:
+        for symbol, node in steps:
             try:
-                value = ARITHMETIC[word](value, node.value)  # type: ignore[union-attr]
+                value = ARITHMETIC[symbol](value, node.value)  # type: ignore[union-attr]
             except (ArithmeticError, TypeError):
                 value = math.inf
             value = self._bounded(value, self._since(start))

@@ -80,7 +80,7 @@ class Comparison:
 class Logic:
     """Conditions joined by ``and`` or ``or``, with the text of each."""
 
-    joint: str
+    symbol: str
     parts: tuple[tuple[Node, str], ...]
 
 
