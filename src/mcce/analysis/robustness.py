@@ -133,7 +133,7 @@ class _Answers:
                 f"The result has the columns {list(result.frame.columns)!r}, but this explainer "
                 f"was fitted on {schema.names!r}. Pass a result of this explainer."
             )
-        factuals = _take(schema.encode(result.factuals), result.owner)
+        factuals = schema.encode(result.factuals).take(result.owner)
         rows = schema.encode(result.frame)
         changed = _changed(factuals, rows)
         moved = [str(schema.names[at]) for at in schema.immutable if changed[at].any()]
@@ -146,7 +146,8 @@ class _Answers:
 
     def of(self, some: slice) -> _Answers:
         """The same for some of them."""
-        return _Answers(_take(self.factuals, some), _take(self.rows, some), self.changed[:, some])
+        places = np.arange(len(self.rows))[some]
+        return _Answers(self.factuals.take(places), self.rows.take(places), self.changed[:, places])
 
     @property
     def codes(self) -> Codes:
@@ -271,11 +272,6 @@ def _changed(factuals: EncodedRows, rows: EncodedRows) -> BoolArray:
         before, after = (side.frame.iloc[:, position].iloc[at] for side in (factuals, rows))
         changed[position, at] = differ(before, after)
     return changed
-
-
-def _take(rows: EncodedRows, places: IntArray | slice) -> EncodedRows:
-    """The rows at the given places."""
-    return rows.take(np.arange(len(rows))[places])
 
 
 def _chunks(n_rows: IntArray) -> Iterator[slice]:

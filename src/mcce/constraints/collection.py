@@ -177,9 +177,9 @@ class Constraints:
 
     def _whose(self, constraint: Frozen, rows: EncodedRows) -> BoolArray:
         """Factuals that a frozen constraint is about."""
-        # As numbers, where a user's category or object stands for them.
-        own = rows.adapter.needs_conversion
-        people = rows.as_given() if own else rows.in_given_order(rows.frame)
+        # A category or object of pandas that stands for numbers is compared as numbers.
+        converted = rows.adapter.needs_conversion
+        people = rows.as_given() if converted else rows.in_given_order(rows.frame)
         return constraint.holds_for(people, rows.labels, rows.adapter)
 
     def _check(self, constraint: Constraint) -> None:

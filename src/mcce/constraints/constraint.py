@@ -48,11 +48,10 @@ class Constraint:
         several = builder in OF_SEVERAL_FEATURES
         features = arguments.pop("features") if several else [arguments.pop("feature", None)]
         positional = [repr(feature) for feature in features if feature is not None]
-        empty = (list, tuple)
         given = {
             name: value
             for name, value in arguments.items()
-            if value is not None and not (isinstance(value, empty) and not value)
+            if value is not None and not (isinstance(value, (list, tuple)) and not value)
         }
         return f"{builder}({', '.join([*positional, *(f'{n}={v!r}' for n, v in given.items())])})"
 

@@ -26,7 +26,7 @@ from typing import Any
 from ..errors import ConstraintError, shorten
 from .bounds import MAX_FILE_BYTES, MAX_RULES
 from .builders import BUILDERS
-from .constraint import OF_SEVERAL_FEATURES, Constraint, did_you_mean
+from .constraint import OF_SEVERAL_FEATURES, Constraint, did_you_mean, quote_name
 from .entries import Entry
 from .toml_rules import read_toml
 from .yaml_rules import read_yaml
@@ -72,7 +72,7 @@ def read_constraints(path: str | os.PathLike[str]) -> list[Constraint]:
         raise ConstraintError(
             f"A file of constraints must be called .toml, .yaml or .yml, got {shorten(str(file))}."
         )
-    name = shorten(file.name, 60) if len(file.name) > 60 else file.name
+    name = quote_name(file.name)
     constraints: list[Constraint] = []
     for entry in reader(_read_text(file), name):
         try:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 from ..errors import ConstraintError, MissingExtraError, shorten
+from ..tables.names import has_surrogate
 from .bounds import MAX_ALIASES, MAX_NESTING, MAX_NUMBER, MAX_TEXT, MAX_VALUES
 from .entries import Entry, listed_rules
 
@@ -150,7 +151,7 @@ class _Composer:
             self._fail(line, f"the tag {shorten(tag, 60)} is not allowed. Remove it")
         if tag != f"{_PREFIX}str" and len(text) > MAX_NUMBER:
             self._fail_length(text, "a number or date", MAX_NUMBER, line)
-        if any("\ud800" <= letter <= "\udfff" for letter in text):
+        if has_surrogate(text):
             self._fail(line, f"{shorten(text, 40)} holds half a character. Remove it")
         try:
             return self.loader.construct_object(yaml.ScalarNode(tag, text))

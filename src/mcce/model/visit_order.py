@@ -67,7 +67,7 @@ def _by_name(names: Any, schema: Schema) -> IntArray:
     if not listed or len(names) != len(mutable) or set(names) != set(mutable):
         raise ParameterError(
             'visit_order must be "data", "correlation" or a list that names every mutable column '
-            f"once: expected some order of {mutable!r}, got {shorten(names)}."
+            f"once: expected some order of {shorten(mutable, 500)}, got {shorten(names)}."
         )
     return np.array([schema.names.index(name) for name in names], dtype=np.int64)
 

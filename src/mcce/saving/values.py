@@ -25,6 +25,7 @@ from ..errors import SavedFileError
 from ..model import GENERATORS, TreeChain
 from ..predictors.interval import Interval
 from ..search.config import ExactSearch, Search
+from ..tables.names import has_surrogate
 from .versions import upgrade_search
 
 EXACT_IN_JSON = 2**53
@@ -45,7 +46,7 @@ def pack(value: Any, what: str) -> Any:
     kind = type(value)
     if value is None or kind is bool or (kind is int and abs(value) < EXACT_IN_JSON):
         return value
-    if (kind is float and math.isfinite(value)) or (kind is str and _is_text(value)):
+    if (kind is float and math.isfinite(value)) or (kind is str and not has_surrogate(value)):
         return value
     if kind is list:
         return [pack(item, what) for item in value]
@@ -119,11 +120,6 @@ def _unsavable(value: Any, what: str) -> SavedFileError:
         "booleans, dates, missing ones, and lists of them) and what comes with mcce. Nothing was "
         "written."
     )
-
-
-def _is_text(value: str) -> bool:
-    """Whether a string has no lone halves of characters, which JSON would join."""
-    return value.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in value)
 
 
 def _take_set(value: Any) -> list[Any]:

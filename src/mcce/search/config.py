@@ -107,10 +107,10 @@ class Search:
 
     def __post_init__(self) -> None:
         if isinstance(self.n_targets, str):
+            name = shorten(self.n_targets)
             raise ParameterError(
-                f"n_targets must be a whole number, got {shorten(self.n_targets)}. For a named "
-                f"search, pass search={self.n_targets!r}, or Search.preset({self.n_targets!r}) to "
-                "adapt it."
+                f"n_targets must be a whole number, got {name}. For a named search, pass "
+                f"search={name}, or Search.preset({name}) to adapt it."
             )
         check_whole("n_targets", self.n_targets, 0, 1000)
         if self.support is not None:

@@ -380,7 +380,7 @@ def _level_order(series: pd.Series[Any], numbers: IntArray, levels: np.ndarray) 
         raise SchemaError(
             f"The levels of column {series.name!r} cannot be sorted; they are of the types "
             f"{_type_names(levels)}. Make them all of one type, e.g. with .astype(str)."
-        ) from None
+        )
     return np.array(order, dtype=np.int64)
 
 

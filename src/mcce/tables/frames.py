@@ -20,6 +20,7 @@ import pandas as pd
 from pandas.api.types import is_object_dtype
 
 from ..errors import MissingExtraError, SchemaError, shorten
+from .columns import EXACT_IN_FLOAT64
 from .names import check_column_names, check_text
 
 if TYPE_CHECKING:
@@ -222,7 +223,7 @@ def _name_columns(data: np.ndarray, names: Sequence[Hashable] | None) -> pd.Data
 def _check_masked(data: np.ma.MaskedArray[Any, Any]) -> None:
     """Raise if pandas, which makes masked cells missing, would round integers for it."""
     cells = data.compressed() if data.dtype.kind in "iu" and np.ma.is_masked(data) else data[:0]
-    if cells.size and max(int(cells.max()), -int(cells.min())) > 2**53:
+    if cells.size and max(int(cells.max()), -int(cells.min())) > EXACT_IN_FLOAT64:
         raise SchemaError(
             "The masked array holds integers beyond 2**53, which floats with missing cells would "
             "round. Pass a frame with the dtype Int64 or UInt64."

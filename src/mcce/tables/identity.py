@@ -166,8 +166,7 @@ def _floats(cells: Any) -> tuple[np.ndarray, BoolArray]:
         arrow = cells.__arrow_array__()
         arrow = arrow.combine_chunks() if hasattr(arrow, "combine_chunks") else arrow
         return np.asarray(arrow.fill_null(0.0)), np.asarray(arrow.is_null())
-    masked = np.asarray(cells._mask)
-    return np.where(masked, cells._data.dtype.type(0), cells._data), masked
+    return cells.to_numpy(dtype=dtype.numpy_dtype, na_value=0.0), np.asarray(cells.isna())
 
 
 def _unusual(cells: Any) -> BoolArray:

@@ -10,7 +10,7 @@ import pandas as pd
 
 from ..errors import SchemaError, shorten
 
-SURROGATES = re.compile("[\ud800-\udfff]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def check_column_names(frame: pd.DataFrame) -> None:
@@ -36,9 +36,14 @@ def check_column_names(frame: pd.DataFrame) -> None:
 def check_text(names: Iterable[Any]) -> None:
     """Raise for names that UTF-8 cannot encode: pandas, files and other libraries fail on them."""
     for place, name in enumerate(names):
-        if isinstance(name, str) and not name.isascii() and SURROGATES.search(name):
+        if isinstance(name, str) and has_surrogate(name):
             raise SchemaError(
                 f"The name of column {place} (counted from 0), {shorten(name)}, has half a "
                 "surrogate pair, which UTF-8 cannot encode. Rename the column; if its name was "
                 "read from a file, read that with another encoding."
             )
+
+
+def has_surrogate(text: str) -> bool:
+    """Whether a string holds half a surrogate pair, which UTF-8 cannot encode."""
+    return not text.isascii() and _SURROGATE.search(text) is not None
