@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import SavedFileError
-from .checks import parts
+from .checks import check_entries
 from .values import NotPlainError, check_zone, pack, pack_zone, unpack, unpack_cell, unpack_zone
 
 UNITS = ("s", "ms", "us", "ns")
@@ -45,7 +45,9 @@ def pack_cells(column: pd.Series[Any], what: str) -> dict[str, Any]:
 def unpack_cells(plain: dict[str, Any]) -> pd.Series[Any]:
     """The column of what :func:`pack_cells` gave, without a name."""
     storage = {storage.tag: storage for storage in STORAGES}[plain["storage"]]
-    parts(plain, {"storage", *storage.entries} | (plain.keys() & storage.optional), "a column")
+    check_entries(
+        plain, {"storage", *storage.entries} | (plain.keys() & storage.optional), "a column"
+    )
     cells = storage.make(plain)
     return pd.Series(cells, dtype=cells.dtype)
 
@@ -107,7 +109,7 @@ def _take_category(column: pd.Series[Any], what: str) -> dict[str, Any]:
 def _make_category(plain: dict[str, Any]) -> Any:
     levels = pd.Index(unpack_cells(plain["levels"]))
     if type(plain["ordered"]) is not bool:
-        raise SavedFileError("the levels of a column are neither ordered nor not")
+        raise SavedFileError("a category does not say whether its levels are ordered")
     dtype = pd.CategoricalDtype(levels, ordered=plain["ordered"])
     return pd.Categorical.from_codes(_vector(plain["values"]), dtype=dtype)
 

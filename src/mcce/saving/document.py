@@ -33,7 +33,7 @@ from ..tables.names import check_text
 from ..tables.schema import EncodedRows, Schema
 from . import archive
 from .cells import pack_cells, unpack_cells
-from .checks import codes_of, parts, whole
+from .checks import check_codes, check_entries, check_integer
 from .frames import pack_adapter, unpack_adapter
 from .generators import pack_fitted, pack_generator, unpack_fitted, unpack_generator
 from .probes import check_predictor, check_probes, pack_predictor
@@ -116,7 +116,9 @@ def restore(
     with archive.refused(path, "its parameters"):
         required = {name for name, section in SECTIONS.items() if not section.optional}
         optional = SECTIONS.keys() - required
-        parts(document, {"parameters", "predictor", *required} | (document.keys() & optional), "it")
+        check_entries(
+            document, {"parameters", "predictor", *required} | (document.keys() & optional), "it"
+        )
         saved = document["parameters"].pop("generator")
     blank = unpack_generator(saved, generator, os.fspath(path))
     with archive.refused(path, "its parameters"):
@@ -168,7 +170,7 @@ def _pack_schema(fitted: Fitted, parameters: Parameters) -> dict[str, Any]:
 
 
 def _unpack_schema(plain: Any, parameters: Parameters, fields: Fields) -> Fields:
-    given = parts(plain, ("frames", "features"), "the schema")
+    given = check_entries(plain, ("frames", "features"), "the schema")
     features = tuple(_unpack_feature(feature) for feature in given["features"])
     schema = Schema(features, unpack_adapter(given["frames"], features))
     if not schema.mutable.size or len(set(schema.names)) < len(schema.names):
@@ -182,10 +184,10 @@ def _unpack_schema(plain: Any, parameters: Parameters, fields: Fields) -> Fields
 
 def _unpack_feature(plain: Any) -> Feature:
     """A feature learned like one of training data, which checks the table."""
-    given = parts(plain, ("name", "kind", "immutable", "table"), "a column")
+    given = check_entries(plain, ("name", "kind", "immutable", "table"), "a column")
     table = unpack_cells(given["table"]).rename(unpack(given["name"]))
     if given["kind"] not in ("numeric", "categorical") or type(given["immutable"]) is not bool:
-        raise SavedFileError("a column has no kind, or may not be told to change")
+        raise SavedFileError("a column has no kind, or does not say whether it is immutable")
     if table.empty:
         raise SavedFileError("a column has no values")
     feature, codes = Feature.learn_codes(table, kind=given["kind"], immutable=given["immutable"])
@@ -204,7 +206,7 @@ def _unpack_model(plain: Any, parameters: Parameters, fields: Fields) -> Fields:
     n_desired = learned.pop("n_desired")
     return {
         "generator": unpack_fitted(learned, blank, fields["schema"]),
-        "n_desired": whole(n_desired, "the number of desired rows", 2**53),
+        "n_desired": check_integer(n_desired, "the number of desired rows", 2**53),
         # Gower learns nothing that the schema does not know.
         "distance": find_distance(parameters["distance"]),
     }
@@ -215,13 +217,13 @@ def _pack_draws(fitted: Fitted, parameters: Parameters) -> dict[str, Any]:
 
 
 def _unpack_draws(plain: Any, parameters: Parameters, fields: Fields) -> Fields:
-    given = parts(plain, ("version", "seed"), "what it says of draws")
+    given = check_entries(plain, ("version", "seed"), "what it says of draws")
     if given["version"] != DRAWS_VERSION:
         raise SavedFileError(
             f"its draws are of version {shorten(given['version'])} and those of this mcce of "
             f"version {DRAWS_VERSION}, so answers would differ"
         )
-    return {"seed": whole(unpack(given["seed"]), "the seed")}
+    return {"seed": check_integer(unpack(given["seed"]), "the seed")}
 
 
 def _pack_training_rows(fitted: Fitted, parameters: Parameters) -> dict[str, Any] | None:
@@ -238,11 +240,11 @@ def _pack_training_rows(fitted: Fitted, parameters: Parameters) -> dict[str, Any
 
 def _unpack_training_rows(plain: Any, parameters: Parameters, fields: Fields) -> Fields:
     if (plain is not None) != bool(parameters["exclude_training_rows"]):
-        raise SavedFileError("it has training rows without use for them, or lacks them")
+        raise SavedFileError("it lacks training rows, or has some that it does not need")
     if plain is None:
         return {}
-    given = parts(plain, ("codes",), "the part of training rows")["codes"]
-    codes = codes_of(getattr(given, "T", None), fields["schema"], "the training rows")
+    given = check_entries(plain, ("codes",), "the part of training rows")["codes"]
+    codes = check_codes(getattr(given, "T", None), fields["schema"], "the training rows")
     return {"training_rows": np.unique(rows_as_bytes(codes.T))}
 
 
@@ -261,14 +263,12 @@ def _pack_plausibility(fitted: Fitted, parameters: Parameters) -> dict[str, Any]
 def _unpack_plausibility(plain: Any, parameters: Parameters, fields: Fields) -> Fields:
     needed = find_search(parameters["search"]).needs.plausibility and fields["n_desired"] > 0
     if (plain is not None) != needed:
-        raise SavedFileError("its search needs accepted training rows, which it lacks, or does not")
+        raise SavedFileError("it lacks accepted training rows, or has some that it does not need")
     if plain is None:
         return {}
-    given, schema = (
-        parts(plain, ("codes", "support"), "what accepted rows look like"),
-        fields["schema"],
-    )
-    codes = codes_of(given["codes"], schema, "the accepted rows")
+    given = check_entries(plain, ("codes", "support"), "what accepted rows look like")
+    schema = fields["schema"]
+    codes = check_codes(given["codes"], schema, "the accepted rows")
     if codes.shape[1] != fields["n_desired"]:
         raise SavedFileError("it has another number of accepted rows")
     order = visit_order_of(fields["generator"], schema)

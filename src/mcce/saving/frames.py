@@ -11,7 +11,7 @@ from pandas.api.types import is_object_dtype
 from ..errors import MissingExtraError, SavedFileError
 from ..tables.features import Feature
 from ..tables.frames import PANDAS_ADAPTER, ArrayAdapter, ArrowAdapter, FrameAdapter, Library
-from .checks import parts
+from .checks import check_entries
 
 
 def pack_adapter(adapter: FrameAdapter) -> dict[str, Any]:
@@ -27,10 +27,10 @@ def unpack_adapter(plain: Any, features: Sequence[Feature]) -> FrameAdapter:
     """The adapter that :func:`pack_adapter` packed, for columns of these features."""
     kind = plain["kind"]
     if kind == "pandas":
-        parts(plain, ("kind",), "the kind of frames")
+        check_entries(plain, ("kind",), "the kind of frames")
         return PANDAS_ADAPTER
     if kind == "array":
-        named = parts(plain, ("kind", "named"), "the kind of frames")["named"]
+        named = check_entries(plain, ("kind", "named"), "the kind of frames")["named"]
         return ArrayAdapter(named=named is True)
     if kind not in get_args(Library):
         raise SavedFileError("it was fitted on no kind of frame that mcce knows")
@@ -41,7 +41,7 @@ def unpack_adapter(plain: Any, features: Sequence[Feature]) -> FrameAdapter:
             f"The explainer was fitted on {kind} frames. To explain such, install "
             'pyarrow and narwhals: pip install "mcce[frames]".'
         ) from error
-    text = parts(plain, ("kind", "schema"), "the kind of frames")["schema"]
+    text = check_entries(plain, ("kind", "schema"), "the kind of frames")["schema"]
     schema = pa.ipc.read_schema(pa.py_buffer(bytes.fromhex(text)))
     if sorted(schema.names) != sorted(str(feature.name) for feature in features):
         raise SavedFileError("the columns of its frames are not those of its features")

@@ -17,7 +17,7 @@ from ..model import GENERATORS, require
 from ..protocols import Generator
 from ..tables.schema import Schema
 from .archive import ARRAY, ARRAY_KINDS, refused
-from .checks import parts
+from .checks import check_entries
 from .values import pack, unpack
 
 CUSTOM = "custom generator"
@@ -76,9 +76,9 @@ def unpack_fitted(plain: Mapping[str, Any], blank: Generator, schema: Schema) ->
     """The fitted generator of what :func:`pack_fitted` gave."""
     savable = require(blank, "saving", "Loading needs a generator that takes arrays")
     if not is_custom(blank):
-        parts(plain, ("visit_order", "trees"), "the model")
+        check_entries(plain, ("visit_order", "trees"), "the model")
         return savable.from_arrays(plain, schema)
-    arrays = parts(plain, (CUSTOM,), "the model")[CUSTOM]
+    arrays = check_entries(plain, (CUSTOM,), "the model")[CUSTOM]
     try:
         return savable.from_arrays(arrays, schema)
     except ValueError as error:

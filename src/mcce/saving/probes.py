@@ -20,7 +20,7 @@ from ..kernels import Codes, person_keys
 from ..predictors.decision import Decision
 from ..predictors.interval import Interval
 from ..tables.schema import Schema
-from .checks import codes_of, parts
+from .checks import check_codes, check_entries
 from .values import pack
 
 N_PROBES = 8
@@ -81,11 +81,11 @@ def check_predictor(
 
 def check_probes(plain: Any, schema: Schema) -> dict[str, Any]:
     """What :func:`pack_predictor` gave for columns like these; raises for anything else."""
-    given = parts(plain, ("decision", "probes", "scores"), "what it says of the predictor")
-    parts(given["decision"], ("method", "columns", "desired"), "the call of the predictor")
+    given = check_entries(plain, ("decision", "probes", "scores"), "what it says of the predictor")
+    check_entries(given["decision"], ("method", "columns", "desired"), "the call of the predictor")
     # It must not hold arrays, which cannot be compared as a whole.
     json.dumps(given["decision"])
-    codes = codes_of(given["probes"], schema, "the probe rows")
+    codes = check_codes(given["probes"], schema, "the probe rows")
     scores = given["scores"]
     if not isinstance(scores, np.ndarray) or scores.dtype != np.float64 or scores.ndim != 1:
         raise SavedFileError("the scores of the probe rows are no numbers")

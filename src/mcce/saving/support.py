@@ -11,7 +11,7 @@ from ..kernels import Codes, IntArray
 from ..model.arrays import ChainRules, pack_trees, tree_sizes, unpack_trees, vector
 from ..plausibility.support import Chain, Support
 from ..tables.schema import Schema
-from .checks import parts
+from .checks import check_entries
 
 
 def pack_support(support: Support) -> dict[str, Any]:
@@ -41,7 +41,7 @@ def unpack_support(plain: Any, schema: Schema, order: IntArray, n_accepted: int)
     n_accepted
         Number of accepted training rows.
     """
-    given = parts(plain, ("strains", "rare", "chains"), "the support")
+    given = check_entries(plain, ("strains", "rare", "chains"), "the support")
     is_level = np.array([feature.kind == "categorical" for feature in schema.features])
     levels = order[is_level[order]]
     expected = [order, *([levels] if levels.size else [])]
@@ -64,7 +64,7 @@ def unpack_support(plain: Any, schema: Schema, order: IntArray, n_accepted: int)
 def _unpack_chain(
     plain: Any, schema: Schema, order: IntArray, responses: IntArray, *, contradictions: bool
 ) -> Chain:
-    given = parts(plain, ("responses", "trees"), "a chain of the support")
+    given = check_entries(plain, ("responses", "trees"), "a chain of the support")
     if not np.array_equal(vector(given["responses"], np.int64), responses):
         raise SavedFileError("the support does not follow the visit order")
     trees = unpack_trees(given["trees"], ChainRules(schema, responses, order))
