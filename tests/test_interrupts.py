@@ -23,11 +23,11 @@ needs_timers = pytest.mark.skipif(
     not hasattr(signal, "setitimer"), reason="needs the interval timers of POSIX"
 )
 
-# A signal is handled again and again during one call of a kernel; one that did not look for signals
-# would let it be handled once, after the call.
-ONE_KERNEL = """
-import signal
+# A tree that takes seconds to grow.
+LARGE_TREE = """
+import os, signal, threading
 import numpy as np
+from mcce.execution.threads import map_ordered
 from mcce.kernels import Columns, Growth, Numbers, fixed_point, grow_tree
 
 chance, n_rows = np.random.default_rng(0), 400_000
@@ -36,6 +36,14 @@ yes = np.ones(6, dtype=bool)
 columns = Columns(codes, ~yes, yes, np.full(6, 200_000))
 response = Numbers(fixed_point(chance.normal(size=n_rows)))
 columns.sorted_rows
+
+def grow_large_tree():
+    return grow_tree(columns, np.arange(6), response, codes[0], Growth(min_samples_leaf=1))
+"""
+
+# A signal is handled again and again during one call of a kernel; one that did not look for signals
+# would let it be handled once, after the call.
+ONE_KERNEL = """
 n_handled = 0
 
 def handle(*_):
@@ -48,24 +56,13 @@ def handle(*_):
 signal.signal(signal.SIGALRM, handle)
 signal.setitimer(signal.ITIMER_REAL, 0.01, 0.01)
 try:
-    grow_tree(columns, np.arange(6), response, codes[0], Growth(min_samples_leaf=1))
+    grow_large_tree()
 except KeyboardInterrupt:
     print("interrupted")
 """
 
 # Both trees that are growing when the interrupt comes are abandoned, and none is begun after it.
 TWO_THREADS = """
-import os, signal, threading
-import numpy as np
-from mcce.execution.threads import map_ordered
-from mcce.kernels import Columns, Growth, Numbers, fixed_point, grow_tree
-
-chance, n_rows = np.random.default_rng(0), 400_000
-codes = chance.integers(0, 200_000, (6, n_rows), dtype=np.int32)
-yes = np.ones(6, dtype=bool)
-columns = Columns(codes, ~yes, yes, np.full(6, 200_000))
-response = Numbers(fixed_point(chance.normal(size=n_rows)))
-columns.sorted_rows
 begun, grown = [], []
 both = threading.Barrier(2)
 
@@ -73,8 +70,7 @@ def grow(item):
     begun.append(item)
     if both.wait() == 0:
         os.kill(os.getpid(), signal.SIGINT)
-    tree = grow_tree(columns, np.arange(6), response, codes[0], Growth(min_samples_leaf=1))
-    grown.append(tree)
+    grown.append(grow_large_tree())
 
 try:
     list(map_ordered(grow, range(20), 2))
@@ -144,12 +140,12 @@ def output_of(script, *arguments):
 
 @needs_timers
 def test_signals_are_handled_while_a_tree_grows():
-    assert output_of(ONE_KERNEL) == ["interrupted"]
+    assert output_of(LARGE_TREE + ONE_KERNEL) == ["interrupted"]
 
 
 @needs_timers
 def test_an_interrupt_leaves_no_thread_growing():
-    assert output_of(TWO_THREADS) == ["interrupted", "2", "0"]
+    assert output_of(LARGE_TREE + TWO_THREADS) == ["interrupted", "2", "0"]
 
 
 @needs_timers

@@ -5,6 +5,8 @@ from __future__ import annotations
 import socket
 import threading
 
+from mcce.predictors import Remote
+
 ANSWER = b'{"predictions": [1, 2]}'
 
 
@@ -24,6 +26,13 @@ class Hostile:
         self.requests = []
         self.over = threading.Event()
         threading.Thread(target=self.accept, daemon=True).start()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.over.set()
+        self.listener.close()
 
     def accept(self):
         while True:
@@ -66,6 +75,11 @@ class Hostile:
 
     def hang(self, connection):
         self.over.wait(60)
+
+
+def remote(server, **settings):
+    """A predictor at the server, which is called once."""
+    return Remote(**{"url": server.url, "timeout": 5, "retries": 0, "backoff": 0} | settings)
 
 
 def read_request(connection):

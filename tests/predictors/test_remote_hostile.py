@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pandas as pd
 import pytest
 
-from hostile_server import ANSWER, Hostile, reply
+from hostile_server import ANSWER, Hostile, remote, reply
 from mcce import PredictorError
 from mcce.predictors import Remote
 
@@ -20,14 +20,8 @@ X = pd.DataFrame({"x": [0.25, 0.5]})
 
 @pytest.fixture
 def server():
-    server = Hostile()
-    yield server
-    server.over.set()
-    server.listener.close()
-
-
-def remote(server, **settings):
-    return Remote(**{"url": server.url, "timeout": 5, "retries": 0, "backoff": 0} | settings)
+    with Hostile() as server:
+        yield server
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import traceback
 import pandas as pd
 import pytest
 
-from hostile_server import Hostile, reply
+from hostile_server import Hostile, remote, reply
 from mcce import MCCE, ParameterError, PredictorError
 from mcce.predictors import Remote
 
@@ -22,14 +22,8 @@ PAIR = base64.b64encode(f"me:{SECRET}".encode()).decode()
 
 @pytest.fixture
 def server():
-    server = Hostile()
-    yield server
-    server.over.set()
-    server.listener.close()
-
-
-def remote(server, **settings):
-    return Remote(**{"url": server.url, "timeout": 5, "retries": 0, "backoff": 0} | settings)
+    with Hostile() as server:
+        yield server
 
 
 def told(error):
