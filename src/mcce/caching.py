@@ -20,7 +20,7 @@ class cached_property(functools.cached_property[Value]):  # noqa: N801 - named l
     def __set_name__(self, owner: type[Any], name: str) -> None:
         super().__set_name__(owner, name)
         # Python would walk through the attributes themselves, to which other threads may add.
-        if "__getstate__" not in {key for base in owner.__mro__[:-1] for key in vars(base)}:
+        if not any("__getstate__" in vars(base) for base in owner.__mro__[:-1]):
             setattr(owner, "__getstate__", _copy_of_attributes)  # noqa: B010 - mypy cannot type it
 
     @overload

@@ -1,7 +1,7 @@
 """Ending kernels early: by a time limit, by another thread, or by Ctrl-C.
 
 Kernels look every few milliseconds whether the current :class:`Cancellation` is cancelled or past
-its deadline. In the main thread they also let Python handle signals, with or without one.
+its deadline. In the main thread they also let Python handle signals, a bit less often.
 
 Always true: a kernel that ends early has changed nothing; one that does not gives the same result
 with and without a limit.
