@@ -31,7 +31,7 @@ def main() -> int:
     n_findings = 0
     for kind in kinds:
         total = run(kind, seconds * KINDS[kind].share, arguments)
-        print(f"{kind}: {total.summary()}", flush=True)
+        report_progress(kind, total)
         n_findings += len(total.broken)
     print(f"{n_findings} findings")
     return 1 if n_findings else 0
@@ -51,11 +51,15 @@ def run(kind: str, seconds: float, arguments: argparse.Namespace) -> Report:
         options["span"] = arguments.span
     print(f"{kind}: {KINDS[kind].about}; from seed {start}", flush=True)
     n_jobs = arguments.jobs if KINDS[kind].parallel else 1
-    return Campaign(kind, seeds, options, ends, report_finding).run(n_jobs)
+    return Campaign(kind, seeds, options, ends, report_finding, report_progress).run(n_jobs)
 
 
 def report_finding(kind: str, seed: int, message: str) -> None:
     print(f"FOUND {kind} {seed}: {message}\n  again: make fuzz KIND={kind} SEED={seed}", flush=True)
+
+
+def report_progress(kind: str, total: Report) -> None:
+    print(f"{kind}: {total.summary()}", flush=True)
 
 
 def parse() -> argparse.Namespace:

@@ -24,6 +24,8 @@ FOLDER = Path(__file__).parent
 HANGS_AFTER = 120.0
 # A crash of one worker costs a second or two, so a build that always crashes is soon given up.
 MOST_FINDINGS = 20
+# Seconds between two lines that say how far a long run is.
+REPORTS_EVERY = 60.0
 
 
 class CrashError(Exception):
@@ -107,6 +109,7 @@ class Campaign:
     options: dict[str, Any]
     ends: Callable[[Report], bool]
     on_finding: Callable[[str, int, str], None]
+    on_progress: Callable[[str, Report], None]
     total: Report = field(default_factory=Report)
 
     def run(self, n_jobs: int) -> Report:
@@ -132,7 +135,10 @@ class Campaign:
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join()
+            thread.join(REPORTS_EVERY)
+            while thread.is_alive():
+                self.on_progress(self.kind, self.total)
+                thread.join(REPORTS_EVERY)
         return self.total
 
     def _is_over(self) -> bool:

@@ -63,21 +63,16 @@ def take(frame: Any, places: np.ndarray) -> Any:
 
 def answers_of(result: Any, places: np.ndarray) -> list[tuple[Any, ...]]:
     """What became of the people at these positions, to the bit."""
-    frame, people = as_pandas(result.frame), as_pandas(result.people)
-    cells, measures = bits_of(frame), as_pandas(result.measures).to_numpy(dtype=object)
+    people, cells = as_pandas(result.people), bits_of(as_pandas(result.frame))
+    # Tables without an index have the position of the person in a column.
+    measures = as_pandas(result.measures).drop(columns="factual", errors="ignore").to_numpy(object)
+    fates = list(zip(people["status"], people["reason"], people["score"], strict=True))
     ends = np.searchsorted(result.owner, np.arange(len(people) + 1))
-    about = zip(people["status"], people["reason"], people["score"], strict=True)
-    fates = list(about)
-    return [
-        (
-            fates[place],
-            cells[ends[place] : ends[place + 1]].tobytes(),
-            measures[ends[place] : ends[place + 1]].tolist().__repr__()
-            if isinstance(frame, pd.DataFrame) and isinstance(result.frame, pd.DataFrame)
-            else "",
-        )
-        for place in places
-    ]
+    answers = []
+    for place in places:
+        mine = slice(ends[place], ends[place + 1])
+        answers.append((fates[place], cells[mine].tobytes(), repr(measures[mine].tolist())))
+    return answers
 
 
 def check_company(
