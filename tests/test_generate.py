@@ -26,6 +26,18 @@ def test_everybody_is_in_one_block_once_beside_people_alike():
         assert all(part.people.size for part in parts)
 
 
+def test_blocks_grow_to_their_size_where_the_first_are_smaller():
+    people, everybody = rows([7] * 400), np.arange(400)
+    whole = next(iter(blocks(people, everybody, 1000, 2.0))).people.size
+
+    parts = list(blocks(people, everybody, 1000, 2.0, n_smaller=3))
+
+    assert np.concatenate([part.people for part in parts]).tolist() == everybody.tolist()
+    sizes = [part.people.size for part in parts]
+    expected = [whole / 8, whole / 4, whole / 2, whole, whole]
+    assert np.abs(np.array(sizes[:5]) - expected).max() <= 1
+
+
 def test_people_who_share_their_candidates_take_less_memory():
     alike, different = rows([7] * 12), rows(list(range(12)))
 

@@ -55,7 +55,11 @@ class Block:
 
 
 def blocks(
-    personal: FactualLimits, people: IntArray, n_samples: int, memory: float
+    personal: FactualLimits,
+    people: IntArray,
+    n_samples: int,
+    memory: float,
+    n_smaller: int = 0,
 ) -> Iterator[Block]:
     """People in blocks whose candidates take about ``memory`` megabytes.
 
@@ -69,6 +73,8 @@ def blocks(
         Draws per person.
     memory
         Megabytes per block.
+    n_smaller
+        How many blocks come before the first whole one, each half as large as the next.
 
     Yields
     ------
@@ -80,7 +86,12 @@ def blocks(
     opens_group = np.diff(group, prepend=-1) > 0
     codes = BYTES_PER_CODE * personal.rows.schema.mutable.size * opens_group
     room = max(memory * 1e6, 1.0)
-    block = np.floor(np.cumsum(BYTES_PER_CANDIDATE + codes) * (n_samples / room))
+    taken = np.cumsum(BYTES_PER_CANDIDATE + codes) * (n_samples / room)
+    # Three smaller ones end at 1/8, 3/8 and 7/8 of a whole block.
+    ends = (2.0 ** np.arange(1, n_smaller + 1) - 1) / 2.0**n_smaller
+    n_before = np.searchsorted(ends, taken, side="right")
+    whole = np.floor(taken - ends.max(initial=0.0))
+    block = np.where(n_before < n_smaller, n_before, n_smaller + whole)
     starts = np.flatnonzero(np.diff(block, prepend=-1))
     for start, end in pairwise([*starts.tolist(), people.size]):
         yield Block(people[start:end], group[start:end])

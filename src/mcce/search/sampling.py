@@ -6,6 +6,7 @@ answers. With one, they are the targets of :mod:`mcce.search.greedy`.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -30,6 +31,8 @@ STOPPED = "stopped before an answer was found"
 TOO_FAR = "every row on the way to a valid candidate is excluded by max_distance"
 # Memory of a walk, in draws.
 DRAWS_PER_WALK = 40
+# With a time limit, this many blocks are smaller; the first has a 64th of a whole one.
+SMALLER_BLOCKS = 6
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +90,9 @@ class SamplingStage:
         task, n_draws = self.task, self.n_samples
         if self.walk is not None:
             n_draws += DRAWS_PER_WALK * self.ranking.n_counterfactuals
-        in_blocks = blocks(task.personal, people, n_draws, task.memory)
+        # With a time limit the first blocks are small, so that it does not pass without answers.
+        n_smaller = SMALLER_BLOCKS if math.isfinite(task.ends) else 0
+        in_blocks = blocks(task.personal, people, n_draws, task.memory, n_smaller)
         try:
             for block, ranked, seconds in map_ordered(self._prepare, in_blocks, task.n_jobs):
                 yield self._settle(block, ranked, monitor).with_seconds(seconds)
