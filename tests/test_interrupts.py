@@ -6,15 +6,17 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from mcce import MCCE, McceError, ParameterError, TimeLimitError
+from mcce import MCCE, McceError, ParameterError, Search, TimeLimitError
 from mcce.execution.limits import time_limit
 from mcce.kernels import check_cancellation
+from mcce.plausibility.neighbours import KnnDistance
 
 # Seconds until a child process that does not end is killed; far more than any of them takes.
 KILLED_AFTER = 300
@@ -220,3 +222,26 @@ def test_explaining_with_little_time_returns_what_was_found(bank, search, n_jobs
         if search == "paper" or not result.stopped:
             answered = np.isin(expected.owner, result.owner)
             pd.testing.assert_frame_equal(result.frame, expected.frame[answered])
+
+
+@pytest.mark.parametrize("prefer", ["balanced", "sparsity", "knn_distance", "distance"])
+def test_selecting_among_visited_rows_ends_with_the_time(bank, monkeypatch, prefer):
+    people = bank[bank["salary"] < 50_000].head(20)
+    search = Search.preset("balanced", prefer=prefer)
+    explainer = MCCE(salaries, **SALARY, search=search).fit(bank)
+    measure, calls = KnnDistance.__call__, []
+
+    def measure_slowly(knn_distance, points):
+        calls.append(len(points))
+        killed = time.monotonic() + KILLED_AFTER
+        while len(calls) == 1 and time.monotonic() < killed:
+            check_cancellation()
+        return measure(knn_distance, points)
+
+    monkeypatch.setattr(KnnDistance, "__call__", measure_slowly)
+    result = explainer.set_params(max_seconds=2.0).explain(people)
+
+    assert result.stopped
+    assert len(np.unique(result.owner)) == len(people)
+    assert (result.frame["salary"] >= 70_000).all()
+    assert calls[1:] == [len(people)]  # the measures of the answers

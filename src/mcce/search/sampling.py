@@ -162,8 +162,23 @@ class SamplingStage:
         while not monitor.stopped and not walk.ended:
             walk.next_round()
             monitor.report(0, cache.n_evaluated + walk.visited.n_evaluated)
-        answers = select_answers(self.walk.selection, ranked.candidates, walk)
+        answers = self._select(self.walk.selection, ranked, walk, monitor)
         return answers, walk.visited.n_evaluated
+
+    def _select(
+        self,
+        selection: SelectionSettings,
+        ranked: RankedCandidates,
+        walk: GreedyWalk,
+        monitor: Monitor,
+    ) -> Answers:
+        """The best visited rows; once the time is up, without distances to accepted rows."""
+        try:
+            with self.task.limited():
+                return select_answers(selection, ranked.candidates, walk)
+        except ExpiredError:
+            monitor.stopped = True
+        return select_answers(replace(selection, knn_distance=None), ranked.candidates, walk)
 
 
 def unsettled_reasons(people: IntArray, outcome: Outcome, *, stopped: bool) -> dict[int, str]:

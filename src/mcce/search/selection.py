@@ -56,14 +56,14 @@ class SelectionSettings:
     prefer, extra_changes
         What decides among rows with at most so many changes above the fewest.
     knn_distance
-        Distances to accepted training rows.
+        Distances to accepted training rows, which take most of the time; None does without.
     ranking
         How many answers each person gets, and within which bounds.
     """
 
     prefer: Preference
     extra_changes: int
-    knn_distance: KnnDistance
+    knn_distance: KnnDistance | None
     ranking: Ranking
 
 
@@ -139,7 +139,8 @@ def _order(settings: SelectionSettings, rows: _Rows, walk: GreedyWalk) -> IntArr
     )
     if cost is None:
         n_features = rows.block.comparison.n_features
-        price = WEIGHTS.change + WEIGHTS.typical_change * settings.knn_distance.median
+        typical = settings.knn_distance.median if settings.knn_distance is not None else 0.0
+        price = WEIGHTS.change + WEIGHTS.typical_change * typical
         cost = knn_distance + WEIGHTS.l1 * rows.distance * n_features + price * above
     return np.lexsort((cost, excess, copy, rows.outside, ~rows.allowed), axis=-1)
 
@@ -196,6 +197,8 @@ def _knn_distances(
     """Distance to accepted training rows, and whether a row copies one; 0 if not in question."""
     shape, visited = rows.block.shape, walk.visited
     knn_distance, copy = np.zeros(shape), np.zeros(shape, dtype=bool)
+    if settings.knn_distance is None:
+        return knn_distance, copy
     wanted = (rows.allowed & in_question)[rows.person, rows.place]
     some = np.flatnonzero(wanted)
     selected = visited.rows(rows.numbers[some])
