@@ -55,6 +55,7 @@ WRONG = {
     "fails": (lambda: [c.relation("x", lambda frame: frame["nothing"])], "KeyError"),
     "is twice there": (lambda: [c.relation("x", "age > 1"), c.relation("x", "age > 2")], "two"),
     "weighs less than nothing": (lambda: [c.weight("age", -1)], "at least 0"),
+    "weighs more than a float": (lambda: [c.weight("age", 10**400)], "a finite number"),
     "steps on the spot": (lambda: [c.step("age", 0)], "above 0"),
     "steps over levels": (lambda: [c.step("housing", 1)], "categorical"),
     "is no constraint": (lambda: ["only_up"][0:1] and [3], "not a constraint"),

@@ -31,6 +31,8 @@ def answers(column, score, desired, constraint, people):
         (c.only_up("x"), lambda old, new: new >= old),
         (c.between("x", 2**62 + 1, 2**62 + 3), lambda old, new: 1 <= new - 2**62 <= 3),
         (c.change("x", at_most=1), lambda old, new: new - old <= 1),
+        (c.change("x", at_most=1.5), lambda old, new: new - old <= 1),
+        (c.change("x", at_most="3e-17 %"), lambda old, new: new - old <= 1),
         (c.step("x", 2), lambda old, new: abs(new - old) >= 2),
     ],
     ids=lambda value: getattr(value, "name", ""),
@@ -72,3 +74,28 @@ def test_lengths_of_time_mean_the_same_in_every_unit(unit, days):
 @pytest.mark.parametrize("amount", [np.timedelta64(3, "D"), np.float64(3.5), np.array([True])])
 def test_a_constraint_with_values_of_numpy_can_be_shown(amount):
     assert "x" in repr(c.frozen("x", where=amount) if np.ndim(amount) else c.step("x", amount))
+
+
+@pytest.mark.parametrize("percent", [7, 14, 28, 29, 55, 57, 58])
+def test_a_whole_percentage_includes_its_end(percent):
+    column = np.tile(np.arange(1, 101), 5)
+    constraint = c.change("x", at_least=f"-{percent} %")
+
+    _before, after = answers(
+        column, lambda frame: frame["x"] * 1.0, (0, 100 - percent), constraint, [99]
+    )
+
+    assert after.tolist() == [100 - percent]
+
+
+def test_a_percentage_of_a_large_integer_is_exact():
+    column = np.tile(2**53 + np.arange(40), 5)
+    constraint = c.change("x", at_most="1e-13 %")
+
+    before, after = answers(
+        column, lambda frame: (frame["x"] - 2**53) / 40, (0.5, 1), constraint, range(11, 20)
+    )
+
+    assert len(after) > 5
+    # 1e-15 of 2**53 is a little more than 9.
+    assert (after - before).max() == 9

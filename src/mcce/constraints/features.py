@@ -180,14 +180,14 @@ class Change(FeatureConstraint):
         (feature,) = features
         check_numeric(self.quoted, feature)
         for end in (self.at_least, self.at_most):
-            if end is not None and _share(end) is not None and is_time(feature.table.dtype):
+            if end is not None and _percent(end) is not None and is_time(feature.table.dtype):
                 raise ConstraintError(
                     f"{self.quoted}: a date or duration has no percentage, got {shorten(end)}. "
                     "Pass a length of time such as '30 days'."
                 )
-            if end is not None and _share(end) is None:
+            if end is not None and _percent(end) is None:
                 to_length(self.quoted, feature, end)
-        shares = [_share(end) is not None for end in (self.at_least, self.at_most)]
+        shares = [_percent(end) is not None for end in (self.at_least, self.at_most)]
         low, high = self.bounds(feature, np.ones(1))
         if shares[0] == shares[1] and not low[0] <= high[0]:
             raise ConstraintError(
@@ -204,10 +204,12 @@ class Change(FeatureConstraint):
     def _end(self, feature: Feature, own: np.ndarray, end: Any, free: float) -> np.ndarray | float:
         if end is None:
             return free
-        share = _share(end)
-        return own + (
-            share * np.abs(own) if share is not None else to_length(self.quoted, feature, end)
-        )
+        percent = _percent(end)
+        amount = to_length(self.quoted, feature, end) if percent is None else None
+        if own.dtype == object:
+            return np.array([_moved(number, amount, percent) for number in own], dtype=object)
+        # Dividing last keeps whole amounts whole: 57 % of 100 is 57, not a little less.
+        return own + (np.abs(own) * percent / 100 if amount is None else amount)
 
 
 @dataclass(frozen=True, repr=False)
@@ -346,14 +348,24 @@ def _plain_number(value: Any) -> float:
     return number
 
 
-def _share(value: Any) -> float | None:
-    """A string such as ``"20 %"`` as 0.2; None for anything else."""
+def _percent(value: Any) -> float | None:
+    """A string such as ``"20 %"`` as 20; None for anything else."""
     if not isinstance(value, str) or not value.strip().endswith("%"):
         return None
     try:
-        share = float(value.strip()[:-1]) / 100
+        percent = float(value.strip()[:-1])
     except ValueError:
-        share = math.nan
-    if not math.isfinite(share):
+        percent = math.nan
+    if not math.isfinite(percent):
         raise ConstraintError(f"{shorten(value)} is not a percentage such as '20 %'.")
-    return share
+    return percent
+
+
+def _moved(own: Any, amount: float | None, percent: float | None) -> Any:
+    """An integer beyond 2**53 plus an amount or a percentage of its size, exactly."""
+    if not isinstance(own, int) or (amount is not None and not math.isfinite(amount)):
+        return own if amount is None else own + amount
+    if amount is not None:
+        return own + Fraction(amount)
+    # By its digits: the float 0.7 is a little less than 0.7.
+    return own + Fraction(repr(percent)) * abs(own) / 100

@@ -6,7 +6,7 @@ counts as close.
 
 from __future__ import annotations
 
-import math
+import sys
 from collections.abc import Callable, Hashable, Iterable
 from typing import Any
 
@@ -152,7 +152,8 @@ def weight(feature: Hashable, weight: float) -> Constraint:
     weight('salary', weight=5.0)
     """
     number = isinstance(weight, (int, float, np.number)) and not isinstance(weight, bool)
-    if not number or not 0 <= weight < math.inf:
+    # An integer below infinity may still be too large for a float.
+    if not number or not 0 <= weight <= sys.float_info.max:
         raise ConstraintError(
             f"weight {quote_name(feature)}: the weight must be a finite number of at least 0, "
             f"got {shorten(weight)}."
