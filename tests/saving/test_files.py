@@ -170,6 +170,17 @@ def test_a_path_that_cannot_be_written_or_read_is_a_clear_error(explainer, tmp_p
         mcce.load(tmp_path / name, scores)
 
 
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such permissions")
+def test_a_file_that_is_replaced_keeps_its_permissions(explainer, tmp_path):
+    path = tmp_path / "bank.mcce"
+    explainer.save(path)
+    path.chmod(0o600)
+
+    explainer.save(path)
+
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
 @pytest.mark.parametrize("path", [None, 3, b"bank.mcce", "", "a\0b"])
 def test_a_path_that_is_no_name_is_a_clear_error(explainer, path):
     with pytest.raises(ParameterError, match="path must be the name of a file"):

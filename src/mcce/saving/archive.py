@@ -279,11 +279,15 @@ def _signature(manifest: bytes | memoryview, key: bytes) -> bytes:
 
 def _replace(target: Path, pieces: Iterable[bytes | memoryview]) -> None:
     """Write beside the file and then take its place, so that there is always a whole one."""
-    if target.exists():
-        _check_regular(target.stat())
+    replaced = target.stat() if target.exists() else None
+    if replaced is not None:
+        _check_regular(replaced)
     draft = target.with_name(f".mcce-{secrets.token_hex(8)}")
     try:
         with draft.open("xb") as stream:
+            # Whoever could not read the old file must not read the new one, nor its draft.
+            if replaced is not None:
+                draft.chmod(stat.S_IMODE(replaced.st_mode))
             stream.writelines(pieces)
             stream.flush()
             os.fsync(stream.fileno())
