@@ -166,7 +166,7 @@ def check_rank_by(names: Any) -> None:
 
 def _check_n_jobs(n_jobs: Any) -> None:
     whole = isinstance(n_jobs, Integral) and not isinstance(n_jobs, bool)
-    if n_jobs is not None and not (whole and n_jobs != 0):
+    if n_jobs is not None and not (whole and n_jobs != 0 and abs(n_jobs) < 2**31):
         raise ParameterError(
             f"n_jobs must be None or a whole number other than 0, got {shorten(n_jobs)}. "
             "1 uses one thread, -1 all cores."
@@ -174,5 +174,6 @@ def _check_n_jobs(n_jobs: Any) -> None:
 
 
 def _check_flag(name: str, value: Any) -> None:
-    if not isinstance(value, (bool, np.bool_, Integral)):
+    flag = isinstance(value, (bool, np.bool_, Integral))
+    if not flag or not 0 <= value < 2**31:
         raise ParameterError(f"{name} must be True or False, got {shorten(value)}.")

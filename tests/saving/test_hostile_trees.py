@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import mcce
-from mcce import MCCE, SavedFileError
+from mcce import MCCE, McceError, SavedFileError
 from mcce.saving import archive
 from saved import answers
 
@@ -188,6 +188,12 @@ def test_a_support_that_was_not_calibrated_so_is_refused(document, tmp_path, nam
         (("training_rows",), {"codes": np.zeros((1, 4), np.int32)}),
         (("parameters", "immutable"), ["size"]),
         (("parameters", "immutable"), None),
+        (("parameters", "kinds"), 3),
+        (("parameters", "kinds"), {"dict": [["shoe", "numeric"]]}),
+        (("parameters", "kinds"), {"dict": [["debt", "categorical"]]}),
+        (("parameters", "n_jobs"), {"int": hex(10**400)}),
+        (("parameters", "verbose"), {"int": hex(10**400)}),
+        (("parameters", "max_seconds"), {"numpy": ["<f16", 5]}),
         (("parameters", "more"), 1),
         (("parameters", "exclude_training_rows"), True),
         (("schema", "features", 0, "immutable"), 1),
@@ -204,3 +210,34 @@ def test_parts_that_do_not_go_together_are_refused(document, tmp_path, way, valu
     place[last] = value
 
     refusal(document, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "desired",
+    [
+        {"int": hex(10**6000)},
+        [{"int": hex(10**6000)}, {"tuple": [{"int": hex(10**6000)}]}],
+        [{"decimal": "sNaN"}],
+        {"tuple": [0, {"int": hex(10**400)}]},
+        [{"tuple": [[]]}],
+    ],
+)
+def test_desired_values_that_python_cannot_handle_are_an_error_of_ours(document, tmp_path, desired):
+    document["parameters"]["desired"] = desired
+    archive.write(tmp_path / "hostile.mcce", document)
+
+    with pytest.raises(McceError):
+        mcce.load(tmp_path / "hostile.mcce", score)
+
+
+@pytest.mark.parametrize("chain", CHAINS[1:])
+def test_small_leaves_of_the_support_are_refused(document, tmp_path, chain):
+    trees = trees_of(document, chain)
+    first, second = np.flatnonzero(trees["count"])[:2]
+    trees["count"][second] += trees["count"][first] - 1
+    trees["count"][first] = 1
+    trees["start"][second] = trees["start"][first] + 1
+    both = slice(trees["start"][second], trees["start"][second] + trees["count"][second])
+    trees["values"][both].sort()
+
+    assert "leaves that are too small" in refusal(document, tmp_path)

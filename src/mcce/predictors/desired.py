@@ -7,7 +7,7 @@ interval c. Takes a predictor and the user's ``desired``; gives a :class:`Decisi
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from numbers import Real
 from typing import Any
 
@@ -65,6 +65,7 @@ def make_decision(
     Decision(function.call in Interval [70, 100])
     """
     wanted = _read_desired(desired)
+    _check_hashable((score_class, *(wanted if isinstance(wanted, tuple) else ())))
     if isinstance(predictor, type):
         raise PredictorError(
             f"predictor is the class {predictor.__name__}. Pass a fitted instance of it."
@@ -218,11 +219,18 @@ def _check_labels(labels: tuple[Hashable, ...], type_of: str | None) -> None:
             f"desired names the labels {shorten(list(labels))}, but {why}. For an interval of "
             "scores, pass a tuple of two numbers, e.g. desired=(0.5, 1.0)."
         )
-    unhashable = [label for label in labels if not isinstance(label, Hashable)]
-    if unhashable:
-        raise ParameterError(
-            f"desired must list labels such as strings or numbers, got {shorten(unhashable[0])}."
-        )
+
+
+def _check_hashable(labels: Iterable[Any]) -> None:
+    for label in labels:
+        # Tuples of lists and signaling NaN have a hash that raises.
+        try:
+            hash(label)
+        except TypeError:
+            raise ParameterError(
+                "desired and score_class must be labels such as strings or numbers, got "
+                f"{shorten(label)}."
+            ) from None
 
 
 def _position(label: Hashable, classes: list[Hashable], argument: str) -> int:

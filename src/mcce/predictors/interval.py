@@ -45,7 +45,7 @@ class Interval:
 
     def __post_init__(self) -> None:
         for end, value in (("low", self.low), ("high", self.high)):
-            if not isinstance(value, Real) or math.isnan(value):
+            if not isinstance(value, Real) or not _fits_float(value) or math.isnan(value):
                 raise ParameterError(f"{end} must be a number, got {shorten(value)}.")
         if self.closed not in ("both", "left", "right", "neither"):
             raise ParameterError(
@@ -132,3 +132,12 @@ class Interval:
         above = above if self.low > -math.inf else np.full_like(above, math.inf)
         below = below if self.high < math.inf else np.full_like(below, math.inf)
         return np.minimum(above, below)
+
+
+def _fits_float(value: Real) -> bool:
+    """Whether a number, infinite or not, is none that is too large for a float."""
+    try:
+        float(value)
+    except OverflowError:
+        return False
+    return True

@@ -28,6 +28,7 @@ from ..plausibility.model import PlausibilityModel
 from ..predictors.desired import make_decision
 from ..protocols import Generator
 from ..search.config import find_search
+from ..tables.columns import check_kinds
 from ..tables.features import Feature
 from ..tables.names import check_text
 from ..tables.schema import EncodedRows, Schema
@@ -179,6 +180,12 @@ def _unpack_schema(plain: Any, parameters: Parameters, fields: Fields) -> Fields
     immutable = {schema.names[position] for position in schema.immutable}
     if immutable != set(parameters["immutable"] or ()):
         raise SavedFileError("its immutable columns are not those of its parameters")
+    kinds = check_kinds(
+        parameters["kinds"],
+        pd.DataFrame(columns=pd.Index(schema.names, dtype=object, tupleize_cols=False)),
+    )
+    if any(feature.kind != kinds.get(feature.name, feature.kind) for feature in features):
+        raise SavedFileError("its kinds of columns are not those of its parameters")
     return {"schema": schema}
 
 

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from ..errors import SavedFileError
-from ..kernels import Codes, IntArray
+from ..kernels import LEAF, Codes, IntArray
 from ..model.arrays import ChainRules, pack_trees, tree_sizes, unpack_trees, vector
-from ..plausibility.support import Chain, Support
+from ..plausibility.support import MIN_SAMPLES_LEAF, Chain, Support
 from ..tables.schema import Schema
 from .checks import check_entries
 
@@ -68,6 +68,10 @@ def _unpack_chain(
     if not np.array_equal(vector(given["responses"], np.int64), responses):
         raise SavedFileError("the support does not follow the visit order")
     trees = unpack_trees(given["trees"], ChainRules(schema, responses, order))
+    # Each node takes memory for all levels, so smaller leaves would ask for far more than the file.
+    is_root = np.isin(np.arange(trees.feature.size), trees.roots)
+    if (trees.count[(trees.feature == LEAF) & ~is_root] < MIN_SAMPLES_LEAF).any():
+        raise SavedFileError("the trees of the support have leaves that are too small")
     return Chain.of(schema, responses, trees, contradictions=contradictions)
 
 

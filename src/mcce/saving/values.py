@@ -21,7 +21,7 @@ from ..constraints.builders import build
 from ..constraints.constraint import Constraint
 from ..constraints.rows import CONSTRAINT_KINDS
 from ..distances import DISTANCES, Gower
-from ..errors import SavedFileError
+from ..errors import SavedFileError, shorten
 from ..model import GENERATORS, TreeChain
 from ..predictors.interval import Interval
 from ..search.config import ExactSearch, Search
@@ -124,7 +124,15 @@ def _unsavable(value: Any, what: str) -> SavedFileError:
 
 def _take_set(value: Any) -> list[Any]:
     # In an order that does not hang on the hashes of strings, which differ from run to run.
-    return sorted(value, key=lambda item: (type(item).__qualname__, repr(item)))
+    return sorted(value, key=lambda item: (type(item).__qualname__, _text(item)))
+
+
+def _text(value: Any) -> str:
+    """The repr of a value, also of one with more digits than Python writes."""
+    try:
+        return repr(value)
+    except ValueError:
+        return shorten(value)
 
 
 def _take_datetime(value: datetime.datetime) -> list[Any]:
@@ -169,7 +177,8 @@ def _take_scalar(value: np.generic) -> list[Any]:
 def _make_scalar(parts: list[Any]) -> Any:
     name, item = parts
     dtype = np.dtype(name).newbyteorder("=")
-    if dtype.kind not in "biufmMU" or type(item) not in (bool, int, float, str):
+    wide = dtype.itemsize > 8 and dtype.kind != "U"
+    if dtype.kind not in "biufmMU" or wide or type(item) not in (bool, int, float, str):
         raise SavedFileError("a value has no dtype of a plain one")
     if dtype.kind == "U":
         return np.str_(item)
