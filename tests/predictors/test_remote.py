@@ -311,8 +311,9 @@ def test_one_number_is_not_enough_for_three_classes(server):
         remote(server, output="probabilities", classes=["a", "b", "c"]).predict(X)
 
 
-def test_a_label_must_be_one(server):
-    server.always = {"predictions": ["no", 0.5, "yes"]}
+@pytest.mark.parametrize("other", [0.5, True, None, ["yes"]])
+def test_a_label_must_be_one(server, other):
+    server.always = {"predictions": ["no", other, "yes"]}
 
     with pytest.raises(PredictorError, match="one label per row, a string or whole number"):
         remote(server, output="labels").predict(X)

@@ -236,7 +236,7 @@ class Remote(Wrapper):
     def _check_prediction(self, prediction: Any, position: int) -> None:
         """Raise unless it is one label, one number, or one number per class."""
         if self.output == "labels":
-            if not isinstance(prediction, (str, int)):
+            if not isinstance(prediction, (str, int)) or isinstance(prediction, bool):
                 self._refuse(
                     "one label per row, a string or whole number", _kind(prediction, position)
                 )
