@@ -172,6 +172,11 @@ class MCCE(Estimator):
             If a parameter, a column, a constraint or the predictor cannot be used.
         TimeLimitError
             If the time limit has passed.
+
+        Warns
+        -----
+        McceWarning
+            If almost every row has its own level in a column.
         """
         check_parameters(self)
         check_seconds(max_seconds)

@@ -15,7 +15,7 @@ import numpy as np
 from .constraints.collection import Constraints
 from .execution.progress import Clock
 from .kernels import check_cancellation, rows_as_bytes
-from .model import visit_order_of
+from .model import visit_order_of, warn_of_identifiers
 from .plausibility.model import PlausibilityModel
 from .predictors.decision import Decision
 from .predictors.desired import make_decision
@@ -107,6 +107,7 @@ def learn(
     rows = Schema.learn_rows(X, immutable=immutable, kinds=kinds, feature_names=feature_names)
     schema = rows.schema
     Constraints.bind(constraints, schema)
+    warn_of_identifiers(rows, stacklevel=3)
     check_cancellation()
     clock.stop("encode")
     decision = make_decision(predictor, desired, score_class=score_class, adapter=schema.adapter)

@@ -1,7 +1,15 @@
 """Step 1: models of the mutable features given the immutable ones and the decision."""
 
 from .capabilities import require, visit_order_of
+from .identifiers import warn_of_identifiers
 from .registry import GENERATORS, find_generator
 from .trees import TreeChain
 
-__all__ = ["GENERATORS", "TreeChain", "find_generator", "require", "visit_order_of"]
+__all__ = [
+    "GENERATORS",
+    "TreeChain",
+    "find_generator",
+    "require",
+    "visit_order_of",
+    "warn_of_identifiers",
+]
