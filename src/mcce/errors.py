@@ -19,6 +19,7 @@ what the user passed with :func:`shorten`, and never cells of the data.
 from __future__ import annotations
 
 from collections.abc import Collection
+from pathlib import PurePath
 from typing import Any, Self
 
 from sklearn.exceptions import NotFittedError as _SklearnNotFittedError
@@ -147,7 +148,7 @@ def shorten(value: object, limit: int = 80) -> str:
     """A value for an error message: its repr, of bounded length and cost.
 
     Frames and arrays appear as their type and shape, since cells must not stand in messages. An
-    exception appears as its message, on one line.
+    exception appears as its message, on one line. A path keeps its end.
 
     Parameters
     ----------
@@ -163,6 +164,7 @@ def shorten(value: object, limit: int = 80) -> str:
 
     Examples
     --------
+    >>> from pathlib import Path
     >>> from mcce.errors import shorten
     >>> shorten(["age", 36])
     "['age', 36]"
@@ -170,6 +172,8 @@ def shorten(value: object, limit: int = 80) -> str:
     "'aaaaaaaaaaaaaaa...'"
     >>> shorten(list(range(1_000_000)), limit=20)
     '[0, 1, 2, 3, 4, 5...'
+    >>> shorten(Path("very/long/folder/rules.toml"), limit=20)
+    "'...lder/rules.toml'"
     >>> shorten(10**100_000)
     'an integer of 332193 bits'
     """
@@ -180,6 +184,8 @@ def shorten(value: object, limit: int = 80) -> str:
         text = f"a {type(value).__qualname__}"
     if len(text) <= limit:
         return text
+    if isinstance(value, PurePath):
+        return f"{text[0]}...{text[4 - limit :]}"
     closing = text[-1] if isinstance(value, (str, bytes)) else ""
     return f"{text[: limit - 3 - len(closing)]}...{closing}"
 
@@ -188,6 +194,8 @@ def _describe(value: object, limit: int, depth: int) -> str:
     """A repr that looks at no more of a value than fits; it may exceed the limit."""
     if isinstance(value, (str, bytes)):
         return repr(value[: limit + 1])
+    if isinstance(value, PurePath):
+        return repr(str(value))
     if isinstance(value, int) and not -(1 << 256) < value < 1 << 256:
         # Its digits take quadratic time, and Python refuses more than a few thousand.
         return f"an integer of {value.bit_length()} bits"

@@ -70,7 +70,7 @@ def read_constraints(path: str | os.PathLike[str]) -> list[Constraint]:
     reader = _READERS.get(file.suffix.lower())
     if reader is None:
         raise ConstraintError(
-            f"A file of constraints must be called .toml, .yaml or .yml, got {shorten(str(file))}."
+            f"A file of constraints must be called .toml, .yaml or .yml, got {shorten(file)}."
         )
     name = quote_name(file.name)
     constraints: list[Constraint] = []
@@ -102,23 +102,23 @@ def _read_text(file: Path) -> str:
     except (OSError, ValueError) as error:
         reason = (error.strerror if isinstance(error, OSError) else None) or type(error).__name__
         raise ConstraintError(
-            f"The constraints in {shorten(str(file))} cannot be read: {reason}."
+            f"The constraints in {shorten(file)} cannot be read: {reason}."
         ) from None
     if not regular:
         raise ConstraintError(
-            f"The constraints in {shorten(str(file))} cannot be read: it is not a regular file. "
+            f"The constraints in {shorten(file)} cannot be read: it is not a regular file. "
             "Pass the path of a file."
         )
     if len(content) > MAX_FILE_BYTES:
         raise ConstraintError(
-            f"The constraints in {shorten(str(file))} cannot be read: a file of rules may have "
+            f"The constraints in {shorten(file)} cannot be read: a file of rules may have "
             f"{MAX_FILE_BYTES} bytes, and it has more. Split it, or pass a list of constraints."
         )
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise ConstraintError(
-            f"The constraints in {shorten(str(file))} cannot be read: byte {error.start} is not "
+            f"The constraints in {shorten(file)} cannot be read: byte {error.start} is not "
             "UTF-8. Save the file as UTF-8."
         ) from None
 
