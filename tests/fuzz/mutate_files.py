@@ -147,7 +147,9 @@ def mutate_mildly(document: dict[str, Any], chance: np.random.Generator) -> str:
     elif chance.random() < 0.5:
         flat[cell] = flat[int(chance.integers(array.size))]
     elif flat.dtype.kind in "iu":
-        flat[cell] = int(flat[cell]) + (1 if flat.dtype.kind == "u" else pick(chance, [-1, 1]))
+        step = 1 if flat.dtype.kind == "u" else pick(chance, [-1, 1])
+        # A slice, because an array wraps around where a number would raise.
+        flat[cell : cell + 1] += flat.dtype.type(step)
     put(document, way, flat.reshape(array.shape))
     return f"cell {cell} of {'/'.join(map(str, way))}"
 
