@@ -50,7 +50,18 @@ class McceError(Exception):
     original: Exception | None = None
 
     def keeping(self, original: Exception | None) -> Self:
-        """The error itself, with what a function of the user raised as ``original``."""
+        """The error itself, with what a function of the user raised as ``original``.
+
+        Parameters
+        ----------
+        original
+            What was raised, or None.
+
+        Returns
+        -------
+        McceError
+            Itself.
+        """
         self.original = original
         return self
 
