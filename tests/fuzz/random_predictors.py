@@ -60,6 +60,11 @@ def as_pandas(rows: Any) -> pd.DataFrame:
     if isinstance(rows, np.ndarray):
         return pd.DataFrame(rows)
     table = rows.to_arrow() if hasattr(rows, "to_arrow") else rows
+    for place, field in enumerate(table.schema):
+        # Old versions of pyarrow cannot turn the dictionaries of polars into objects.
+        if hasattr(field.type, "value_type") and hasattr(field.type, "index_type"):
+            decoded = table.column(place).cast(field.type.value_type)
+            table = table.set_column(place, field.name, decoded)
     return table.to_pandas(types_mapper=pd.ArrowDtype)
 
 
