@@ -126,3 +126,12 @@ def test_columns_are_named_once_and_in_order():
     condition = Expression("`is owner` or debt < age and missing(debt)")
 
     assert condition.names == ("is owner", "debt", "age")
+
+
+def test_nan_in_a_nullable_float_is_missing():
+    numbers = pd.arrays.FloatingArray(np.array([1.0, np.nan, 3.0]), np.array([False, False, True]))
+    frame = pd.DataFrame({"x": pd.Series(numbers)})
+
+    assert Expression("missing(x)")(frame).tolist() == [False, True, True]
+    assert Expression("not missing(x)")(frame).tolist() == [True, False, False]
+    assert Expression("x != 2")(frame).tolist() == [True, False, False]

@@ -22,7 +22,7 @@ from pandas.api import types
 
 from ..errors import ConstraintError, shorten
 from ..kernels import BoolArray
-from ..tables.columns import is_time
+from ..tables.columns import is_missing, is_time
 from .parsing import ARITHMETIC, parse
 from .syntax import (
     Arithmetic,
@@ -130,7 +130,7 @@ class Expression:
         if isinstance(node, Comparison):
             return self._compare(node, columns)
         if isinstance(node, Call) and node.function == "missing":
-            return np.asarray(pd.isna(self._evaluate(node.arguments[0], columns)))
+            return _is_missing(self._evaluate(node.arguments[0], columns))
         return self._compute(node, columns)
 
     def _compute(self, node: Node, columns: dict[str, pd.Series[Any]]) -> Any:
@@ -156,7 +156,9 @@ class Expression:
         for word, inner in node.steps:
             right = self._evaluate(inner, columns)
             result = _COMPARISONS[word](left, right)
-            missing = pd.isna(left) | (False if isinstance(right, list) else pd.isna(right))
+            missing = _is_missing(left)
+            if not isinstance(right, list):
+                missing = missing | _is_missing(right)
             if isinstance(result, pd.Series):
                 result = result.fillna(False).to_numpy(dtype=bool)
             holds = np.logical_and(holds, np.logical_and(result, np.logical_not(missing)))
@@ -191,6 +193,11 @@ class Expression:
                 "something."
             )
         return np.asarray(value, dtype=bool)
+
+
+def _is_missing(value: Any) -> Any:
+    """Whether cells are missing; NaN in a nullable float is, whatever pandas says."""
+    return is_missing(value) if isinstance(value, pd.Series) else np.asarray(pd.isna(value))
 
 
 def _is_in(cells: Any, values: list[Any]) -> BoolArray:
