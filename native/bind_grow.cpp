@@ -114,6 +114,8 @@ nb::tuple grow_tree(const nb::list& codes, const In<std::int32_t, 1>& n_codes,
     const std::size_t n_rows = answers.size();
     mcce::require(n_rows <= mcce::kMostRows, "there are too many rows");
     mcce::require(min_samples_leaf > 0, "min_samples_leaf must be at least 1");
+    // Two classes have a response of their own, which knows no rule for many of them.
+    mcce::require(many_levels > 1, "many_levels must be at least 2");
     mcce::require(smallest_part > 0, "smallest_part must be at least 1");
     const Columns columns(codes, n_codes, by_set, ordered, orders, n_rows);
     const std::vector<std::int32_t> given = copy(inputs);

@@ -51,3 +51,14 @@ def test_columns_that_a_tree_cannot_grow_from_are_refused(columns, message):
 def test_responses_that_cannot_be_counted_are_refused(response):
     with pytest.raises(ValueError, match="no class, or too large"):
         native.grow_tree(columns_with(CODES), np.array([0]), response, CODES[0], Growth())
+
+
+@pytest.mark.parametrize(
+    "growth",
+    [Growth(min_samples_leaf=0), Growth(many_levels=1), Growth(smallest_part=0)],
+)
+def test_growth_that_no_tree_follows_is_refused(growth):
+    with pytest.raises(ValueError, match="must be at least"):
+        native.grow_tree(
+            columns_with(CODES), np.array([0]), Numbers(np.arange(CODES.size)), CODES[0], growth
+        )

@@ -130,7 +130,7 @@ def problems(draw):
     growth = Growth(
         min_samples_leaf=draw(st.integers(1, 4)),
         levels_per_row=draw(st.sampled_from([1, 64])),
-        many_levels=draw(st.sampled_from([1, 3, 1024])),
+        many_levels=draw(st.sampled_from([2, 3, 1024])),
         smallest_part=draw(st.integers(1, 10)),
     )
     return make_columns(codes, by_set, ordered), response, growth

@@ -49,7 +49,7 @@ def problems(draw):
         decision_column=draw(st.none() | st.integers(0, n_columns - 1)),
         grow_undesired=draw(st.booleans()),
         levels_per_row=draw(st.sampled_from([1, 5, 64])),
-        many_levels=draw(st.sampled_from([1, 4, 1024])),
+        many_levels=draw(st.sampled_from([2, 4, 1024])),
         smallest_part=draw(st.integers(1, 10)),
     )
     return columns, response_of(draw(st.sampled_from(RESPONSES)), n_rows, chance), growth

@@ -128,12 +128,12 @@ class Growth:
         A categorical column with more levels per row of a node does not split it. So no set of
         levels takes more words than its node has rows.
     many_levels, smallest_part
-        In a node with more than ``many_levels`` classes, a split must leave at least one in
-        ``smallest_part`` rows on either side, and so must a split by more than ``many_levels``
-        unordered levels (alpha-regular splits, as in Wager and Athey's random forests). If all
-        classes differ, all splits gain the same, and taking the first would make the tree as deep
-        as it has rows. Columns of two codes, such as a rare decision, may split many classes
-        unevenly, as they split a path only once.
+        In a node with more than ``many_levels`` classes (2 or more), a split must leave at least
+        one in ``smallest_part`` rows on either side, and so must a split by more than
+        ``many_levels`` unordered levels (alpha-regular splits, as in Wager and Athey's random
+        forests). If all classes differ, all splits gain the same, and taking the first would make
+        the tree as deep as it has rows. Columns of two codes, such as a rare decision, may split
+        many classes unevenly, as they split a path only once.
     """
 
     min_samples_leaf: int = 5
