@@ -8,6 +8,8 @@ import pytest
 
 from mcce import MCCE
 from mcce import constraints as c
+from mcce.constraints.collection import Constraints
+from mcce.constraints.limits import FactualLimits
 
 pytestmark = pytest.mark.filterwarnings("ignore::mcce.McceWarning")
 START = pd.Timestamp("2024-01-01")
@@ -99,3 +101,31 @@ def test_a_percentage_of_a_large_integer_is_exact():
     assert len(after) > 5
     # 1e-15 of 2**53 is a little more than 9.
     assert (after - before).max() == 9
+
+
+@pytest.mark.parametrize(
+    "constraint",
+    [
+        c.change("x", at_most=2**60 + 1),
+        c.change("x", at_most=float(2**53 - 1)),
+        c.change("x", at_least="-0.7 %", at_most="0.7 %"),
+        c.change("x", at_least=-1),
+        c.step("x", 2**60 + 1),
+        c.step("x", 3),
+    ],
+    ids=lambda constraint: str(constraint.builder_call()[1]),
+)
+def test_what_a_number_may_become_does_not_depend_on_the_others(constraint):
+    numbers = [0, 1, 1000, 2**53 - 1, 2**53, 2**60, 2**60 + 1, 2**60 + 2, 2**62 + 1]
+    column = np.array([number + step for number in numbers for step in (0, 1, 2, 7)])
+    train = pd.DataFrame({"x": column, "other": np.arange(column.size) % 3})
+    schema = MCCE(lambda frame: frame["other"] / 2, (0.8, 1)).fit(train).schema_
+    limits = FactualLimits(Constraints.bind([constraint], schema), schema.encode(train))
+
+    together = limits.limits(np.arange(column.size), schema.features)
+
+    for person in range(column.size):
+        alone = limits.limits(np.array([person]), schema.features)
+        first, last = together.first[0, person], together.last[0, person]
+        assert alone.runs.tolist() == together.runs[first:last].tolist()
+        assert alone.near[0, 0].tolist() == together.near[0, person].tolist()

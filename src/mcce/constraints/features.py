@@ -206,10 +206,7 @@ class Change(FeatureConstraint):
             return free
         percent = _percent(end)
         amount = to_length(self.quoted, feature, end) if percent is None else None
-        if own.dtype == object:
-            return np.array([_moved(number, amount, percent) for number in own], dtype=object)
-        # Dividing last keeps whole amounts whole: 57 % of 100 is 57, not a little less.
-        return own + (np.abs(own) * percent / 100 if amount is None else amount)
+        return moved(own, amount, percent)
 
 
 @dataclass(frozen=True, repr=False)
@@ -361,11 +358,26 @@ def _percent(value: Any) -> float | None:
     return percent
 
 
-def _moved(own: Any, amount: float | None, percent: float | None) -> Any:
-    """An integer beyond 2**53 plus an amount or a percentage of its size, exactly."""
-    if not isinstance(own, int) or (amount is not None and not math.isfinite(amount)):
-        return own if amount is None else own + amount
-    if amount is not None:
-        return own + Fraction(amount)
+def moved(own: np.ndarray, amount: float | None, percent: float | None = None) -> np.ndarray:
+    """Each own number plus an amount, or plus a percentage of its size.
+
+    Exact where float64 might not hold it. Each number decides that for itself, so that the result
+    does not depend on whose other numbers are in the array.
+    """
+    numbers = own.astype(np.float64)
+    with np.errstate(over="ignore"):
+        # Dividing last keeps whole amounts whole: 57 % of 100 is 57, not a little less.
+        change = np.abs(numbers) * percent / 100 if amount is None else float(amount)
+        ends = numbers + change
+    largest = np.maximum(np.abs(numbers), np.abs(ends))
+    large = (largest >= EXACT_IN_FLOAT64) | (np.abs(change) >= EXACT_IN_FLOAT64)
+    large &= np.isfinite(numbers) & (amount is None or math.isfinite(amount))
+    if not large.any():
+        return ends
+    exact = ends.astype(object)
     # By its digits: the float 0.7 is a little less than 0.7.
-    return own + Fraction(repr(percent)) * abs(own) / 100
+    share = None if percent is None else Fraction(repr(percent)) / 100
+    for place in np.flatnonzero(large):
+        number = Fraction(own[place])
+        exact[place] = number + (abs(number) * share if share is not None else Fraction(amount))
+    return exact

@@ -19,7 +19,7 @@ from ..tables.features import Feature
 from ..tables.schema import EncodedRows
 from ..tables.sharing import sharing_groups
 from .collection import Constraints
-from .features import FeatureConstraint, MissingLevel, number_levels
+from .features import FeatureConstraint, MissingLevel, moved, number_levels
 
 FREE = -1
 
@@ -160,8 +160,8 @@ class FactualLimits:
         known = as_comparable(feature.known, feature.table.dtype)
         step = self._steps[position].size(feature)
         present = own == own
-        near[present, 0] = np.searchsorted(known, own[present] - step, side="right")
-        near[present, 1] = np.searchsorted(known, own[present] + step, side="left") - 1
+        near[present, 0] = np.searchsorted(known, moved(own[present], -step), side="right")
+        near[present, 1] = np.searchsorted(known, moved(own[present], step), side="left") - 1
         return near
 
 
