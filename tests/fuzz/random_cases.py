@@ -73,7 +73,8 @@ def random_case(seed: int) -> Case:
     if is_recast:
         people = given_people = recast(chance, people, kinds)
     numeric = [
-        _is_numeric(train.iloc[:, at], kinds.get(name)) for at, name in enumerate(train.columns)
+        _is_numeric(train.iloc[:, at], kinds.get(name)) and not _has_dictionary(given_train, at)
+        for at, name in enumerate(train.columns)
     ]
     places = chance.permutation(len(columns))
     fixed = sorted(places[: chance.integers(0, (len(columns) + 1) // 2)].tolist())
@@ -163,6 +164,12 @@ def _is_numeric(column: pd.Series, declared: str | None) -> bool:
     if declared is not None:
         return declared == "numeric"
     return not isinstance(column.dtype, pd.CategoricalDtype) and column.dtype.kind in "iufmM"
+
+
+def _has_dictionary(given: Any, at: int) -> bool:
+    """Whether a column is categorical in Arrow, whatever its levels are."""
+    types = getattr(getattr(given, "schema", None), "types", None)
+    return types is not None and hasattr(types[at], "index_type")
 
 
 def _settings(chance: Chance) -> dict[str, Any]:
