@@ -376,8 +376,8 @@ def moved(own: np.ndarray, amount: float | None, percent: float | None = None) -
         return ends
     exact = ends.astype(object)
     # By its digits: the float 0.7 is a little less than 0.7.
-    share = None if percent is None else Fraction(repr(percent)) / 100
+    share = Fraction(repr(percent or 0.0)) / 100
     for place in np.flatnonzero(large):
         number = Fraction(own[place])
-        exact[place] = number + (abs(number) * share if share is not None else Fraction(amount))
+        exact[place] = number + (abs(number) * share if amount is None else Fraction(amount))
     return exact
