@@ -147,7 +147,10 @@ def test_signals_are_handled_while_a_tree_grows():
 
 @needs_timers
 def test_an_interrupt_leaves_no_thread_growing():
-    assert output_of(LARGE_TREE + TWO_THREADS) == ["interrupted", "2", "0"]
+    # Python loses an interrupt that comes while it runs a finalizer; such a child prints nothing.
+    outputs = (output_of(LARGE_TREE + TWO_THREADS) for _ in range(3))
+
+    assert next(filter(None, outputs), []) == ["interrupted", "2", "0"]
 
 
 @needs_timers
