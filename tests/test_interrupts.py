@@ -120,6 +120,9 @@ while n_stood < 40:
         explainer.fit(other)
     except KeyboardInterrupt:
         pass
+    except RuntimeError as error:
+        # What a lock of Python's own raises that was interrupted while it let go.
+        assert isinstance(error.__context__, KeyboardInterrupt)
     armed = False
     if explainer.fitted_ is old:
         n_stood += 1
