@@ -1,0 +1,195 @@
+"""Equalities: a column that is computed from others, exactly or within a tolerance."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+
+from ..kernels import FloatArray
+from .cells import find_values, numbers_of
+from .naming import quote_column, quote_number, quote_tolerance, quote_value
+from .relation import Equality
+
+
+@dataclass(frozen=True)
+class Linear(Equality):
+    """A weighted sum of columns, of amounts by level (a price list), and of a constant.
+
+    Parameters
+    ----------
+    result
+        The target.
+    terms
+        Numeric columns and their coefficients.
+    amounts
+        Categorical columns, each with the amount of every level; the level None is missing.
+    constant
+        What is added to every row.
+    tolerance, relative
+        Largest deviation; a share of the formula if relative.
+
+    Examples
+    --------
+    >>> total = Linear("total", (("net", 1.0), ("tax", 1.0)))
+    >>> total.name
+    'total = net + tax'
+    >>> total.deviation(pd.DataFrame({"net": [1.0, 2.0], "tax": [0.5, 1.0], "total": [1.5, 3.5]}))
+    array([0. , 0.5])
+    """
+
+    result: Hashable
+    terms: tuple[tuple[Hashable, float], ...] = ()
+    amounts: tuple[tuple[Hashable, tuple[tuple[Any, float], ...]], ...] = ()
+    constant: float = 0.0
+    tolerance: float = 0.0
+    relative: bool = False
+    kind: ClassVar[str] = "linear"
+
+    @property
+    def name(self) -> str:
+        """Such as ``total = 2 * net - rebate + price(plan)``."""
+        parts = [_term(quote_column(feature), weight) for feature, weight in self.terms]
+        parts += [_price_list(feature, amounts) for feature, amounts in self.amounts]
+        if self.constant or not parts:
+            parts.append(quote_number(self.constant))
+        formula = " + ".join(parts).replace("+ -", "- ")
+        return f"{quote_column(self.result)} = {formula}{quote_tolerance(self)}"
+
+    @property
+    def features(self) -> tuple[Hashable, ...]:
+        """The target and the columns of the formula."""
+        return (self.result, *(name for name, _ in (*self.terms, *self.amounts)))
+
+    @property
+    def target(self) -> Hashable:
+        """The sum."""
+        return self.result
+
+    def compute(self, frame: pd.DataFrame) -> FloatArray:
+        """The sum, term by term in the order of the relation."""
+        total = np.full(len(frame), self.constant)
+        for feature, weight in self.terms:
+            total = total + weight * numbers_of(frame, feature)
+        for feature, amounts in self.amounts:
+            table = np.array([*(amount for _, amount in amounts), np.nan])
+            total = total + table[find_values(frame, feature, [level for level, _ in amounts])]
+        return total
+
+
+@dataclass(frozen=True)
+class Product(Equality):
+    """A factor times two columns.
+
+    Parameters
+    ----------
+    result
+        The target.
+    first, second
+        The columns that are multiplied.
+    factor
+        A constant factor.
+    tolerance, relative
+        Largest deviation; a share of the formula if relative.
+
+    Examples
+    --------
+    >>> Product("total", "months", "price", tolerance=0.1, relative=True).name
+    'total = months * price (within 10 %)'
+    """
+
+    result: Hashable
+    first: Hashable
+    second: Hashable
+    factor: float = 1.0
+    tolerance: float = 0.0
+    relative: bool = False
+    kind: ClassVar[str] = "product"
+
+    @property
+    def name(self) -> str:
+        """Such as ``total = months * price``."""
+        formula = f"{_term(quote_column(self.first), self.factor)} * {quote_column(self.second)}"
+        return f"{quote_column(self.result)} = {formula}{quote_tolerance(self)}"
+
+    @property
+    def features(self) -> tuple[Hashable, ...]:
+        """The target and both columns."""
+        return (self.result, self.first, self.second)
+
+    @property
+    def target(self) -> Hashable:
+        """The product."""
+        return self.result
+
+    def compute(self, frame: pd.DataFrame) -> FloatArray:
+        """The product."""
+        return self.factor * numbers_of(frame, self.first) * numbers_of(frame, self.second)
+
+
+@dataclass(frozen=True)
+class Ratio(Equality):
+    """A factor times one column divided by another.
+
+    Parameters
+    ----------
+    result
+        The target.
+    numerator, denominator
+        The columns that are divided.
+    factor
+        A constant factor.
+    tolerance, relative
+        Largest deviation; a share of the formula if relative.
+
+    Examples
+    --------
+    >>> Ratio("rate", "debt", "income", factor=100.0).name
+    'rate = 100 * debt / income'
+    """
+
+    result: Hashable
+    numerator: Hashable
+    denominator: Hashable
+    factor: float = 1.0
+    tolerance: float = 0.0
+    relative: bool = False
+    kind: ClassVar[str] = "ratio"
+
+    @property
+    def name(self) -> str:
+        """Such as ``rate = debt / income``."""
+        above = _term(quote_column(self.numerator), self.factor)
+        formula = f"{above} / {quote_column(self.denominator)}"
+        return f"{quote_column(self.result)} = {formula}{quote_tolerance(self)}"
+
+    @property
+    def features(self) -> tuple[Hashable, ...]:
+        """The target and both columns."""
+        return (self.result, self.numerator, self.denominator)
+
+    @property
+    def target(self) -> Hashable:
+        """The ratio."""
+        return self.result
+
+    def compute(self, frame: pd.DataFrame) -> FloatArray:
+        """The ratio; undefined where the denominator is 0."""
+        below = numbers_of(frame, self.denominator)
+        below = np.where(below == 0, np.nan, below)
+        return self.factor * numbers_of(frame, self.numerator) / below
+
+
+def _term(text: str, weight: float) -> str:
+    if weight in (1.0, -1.0):
+        return text if weight == 1 else f"-{text}"
+    return f"{quote_number(weight)} * {text}"
+
+
+def _price_list(feature: Hashable, amounts: tuple[tuple[Any, float], ...]) -> str:
+    listed = [f"{quote_value(level)}: {quote_number(amount)}" for level, amount in amounts]
+    shown = [*listed[:4], "..."] if len(listed) > 5 else listed
+    return f"{quote_column(feature)} {{{', '.join(shown)}}}"

@@ -1,0 +1,65 @@
+"""How relations write columns, values, numbers and tolerances."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any, Protocol
+
+from ..errors import shorten
+
+
+class _Tolerant(Protocol):
+    @property
+    def tolerance(self) -> float: ...
+    @property
+    def relative(self) -> bool: ...
+
+
+def quote_column(name: Hashable) -> str:
+    """A column name, between backticks unless it is a plain word.
+
+    Examples
+    --------
+    >>> quote_column("price"), quote_column("price per month")
+    ('price', '`price per month`')
+    """
+    text = str(name)
+    return text if text.isidentifier() else f"`{shorten_text(text)}`"
+
+
+def quote_value(value: Any) -> str:
+    """A value of a column, shortened.
+
+    Examples
+    --------
+    >>> quote_value("single"), quote_value(0.0), quote_value(None)
+    ("'single'", '0', 'missing')
+    """
+    if value is None:
+        return "missing"
+    return quote_number(value) if isinstance(value, float) else shorten(value, 40)
+
+
+def quote_number(number: float) -> str:
+    """A number with as many digits as it needs, at most 7.
+
+    Examples
+    --------
+    >>> quote_number(19.95), quote_number(2.0)
+    ('19.95', '2')
+    """
+    return f"{number:.7g}"
+
+
+def quote_tolerance(equality: _Tolerant) -> str:
+    """The tolerance of an equality, for its name; nothing if it is exact."""
+    if not equality.tolerance:
+        return ""
+    if equality.relative:
+        return f" (within {quote_number(100 * equality.tolerance)} %)"
+    return f" (within {quote_number(equality.tolerance)})"
+
+
+def shorten_text(text: str) -> str:
+    """At most 60 characters."""
+    return text if len(text) <= 60 else f"{text[:57]}..."

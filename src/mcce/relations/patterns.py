@@ -1,0 +1,166 @@
+"""Relations that compute nothing: orderings, equivalences and dependencies."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+
+from ..kernels import BoolArray, FloatArray
+from .cells import find_values, numbers_of
+from .naming import quote_column, quote_value
+from .relation import Relation
+
+
+@dataclass(frozen=True)
+class Ordering(Relation):
+    """One column that is never above another.
+
+    Parameters
+    ----------
+    lower, upper
+        The columns.
+    strict
+        Whether they are never equal either.
+
+    Examples
+    --------
+    >>> Ordering("years_employed", "age", strict=True).name
+    'years_employed < age'
+    """
+
+    lower: Hashable
+    upper: Hashable
+    strict: bool = False
+    kind: ClassVar[str] = "ordering"
+
+    @property
+    def name(self) -> str:
+        """Such as ``start <= end``."""
+        sign = "<" if self.strict else "<="
+        return f"{quote_column(self.lower)} {sign} {quote_column(self.upper)}"
+
+    @property
+    def features(self) -> tuple[Hashable, ...]:
+        """Both columns."""
+        return (self.lower, self.upper)
+
+    def excess(self, frame: pd.DataFrame) -> FloatArray:
+        """How far the lower column is above the upper one."""
+        gap = numbers_of(frame, self.lower) - numbers_of(frame, self.upper)
+        # Equal values break a strict ordering by less than any two that differ.
+        equal = np.where(gap == 0, np.finfo(np.float64).tiny, 0.0) if self.strict else 0.0
+        return np.where(gap > 0, gap, equal)
+
+
+@dataclass(frozen=True)
+class Condition:
+    """That a cell has a value; None is missing.
+
+    Examples
+    --------
+    >>> Condition("phone", None).name
+    'phone is missing'
+    """
+
+    feature: Hashable
+    value: Any
+
+    @property
+    def name(self) -> str:
+        """Such as ``status = 'single'``."""
+        if self.value is None:
+            return f"{quote_column(self.feature)} is missing"
+        return f"{quote_column(self.feature)} = {quote_value(self.value)}"
+
+    def __call__(self, frame: pd.DataFrame) -> BoolArray:
+        """Whether the cell of each row has the value."""
+        return find_values(frame, self.feature, [self.value]) == 0
+
+
+@dataclass(frozen=True)
+class Equivalence(Relation):
+    """Two conditions of which both hold or neither does.
+
+    Parameters
+    ----------
+    first, second
+        The conditions.
+
+    Examples
+    --------
+    >>> never = Equivalence(Condition("last_call", None), Condition("outcome", "unknown"))
+    >>> never.name
+    "last_call is missing if and only if outcome = 'unknown'"
+    """
+
+    first: Condition
+    second: Condition
+    kind: ClassVar[str] = "equivalence"
+
+    @property
+    def name(self) -> str:
+        """Such as ``spouse is missing if and only if status = 'single'``."""
+        return f"{self.first.name} if and only if {self.second.name}"
+
+    @property
+    def features(self) -> tuple[Hashable, ...]:
+        """Both columns."""
+        return (self.first.feature, self.second.feature)
+
+    def excess(self, frame: pd.DataFrame) -> FloatArray:
+        """1 where exactly one of the conditions holds."""
+        return np.asarray(self.first(frame) != self.second(frame), dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class Dependency(Relation):
+    """A column that another one determines.
+
+    Parameters
+    ----------
+    determinant
+        The column that decides.
+    result
+        The column that follows from it.
+    values
+        Every value of the determinant and the value that goes with it; None is missing.
+
+    Examples
+    --------
+    >>> Dependency("city", "country", (("Bergen", "Norway"), ("Oslo", "Norway"))).name
+    'city determines country'
+    """
+
+    determinant: Hashable
+    result: Hashable
+    values: tuple[tuple[Any, Any], ...]
+    kind: ClassVar[str] = "dependency"
+
+    @property
+    def name(self) -> str:
+        """Such as ``city determines country``."""
+        return f"{quote_column(self.determinant)} determines {quote_column(self.result)}"
+
+    @property
+    def features(self) -> tuple[Hashable, ...]:
+        """Both columns."""
+        return (self.determinant, self.result)
+
+    @property
+    def target(self) -> Hashable:
+        """The column that follows."""
+        return self.result
+
+    def excess(self, frame: pd.DataFrame) -> FloatArray:
+        """1 where the value is not the one that goes with the determinant."""
+        left = find_values(frame, self.determinant, [value for value, _ in self.values])
+        results = list(dict.fromkeys(value for _, value in self.values))
+        place = {value: at for at, value in enumerate(results)}
+        expected = np.array([*(place[value] for _, value in self.values), len(results)])[left]
+        found = find_values(frame, self.result, results)
+        # The last place stands for a determinant that training never held.
+        return np.asarray((expected < len(results)) & (found != expected), dtype=np.float64)

@@ -1,0 +1,79 @@
+"""What every relation between columns has in common.
+
+A relation says for every row how badly it is broken: its *excess*, 0 where it holds. Equalities
+also compute their target from the other columns. Rows come as pandas frames that have at least the
+columns of ``features``. The kinds are in ``equalities`` and ``patterns``.
+
+Always true: where a relation is undefined, because a cell is missing or a level was never seen, it
+holds; every formula is computed cell by cell in one written order, so no machine changes a bit.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Hashable
+from typing import ClassVar
+
+import numpy as np
+import pandas as pd
+
+from ..kernels import BoolArray, FloatArray
+from .cells import numbers_of
+
+
+class Relation(ABC):
+    """Something that holds between the columns of a row.
+
+    Attributes
+    ----------
+    kind
+        ``"linear"``, ``"product"``, ``"ratio"``, ``"ordering"``, ``"equivalence"`` or
+        ``"dependency"``.
+    """
+
+    kind: ClassVar[str]
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """The relation in readable form, such as ``total = months * price``."""
+
+    @property
+    @abstractmethod
+    def features(self) -> tuple[Hashable, ...]:
+        """Every column that it mentions."""
+
+    @property
+    def target(self) -> Hashable | None:
+        """The column that follows from the others; None if there is none."""
+        return None
+
+    @abstractmethod
+    def excess(self, frame: pd.DataFrame) -> FloatArray:
+        """How badly each row breaks the relation; 0 where it holds or is undefined."""
+
+    def holds(self, frame: pd.DataFrame) -> BoolArray:
+        """Whether the relation holds in each row."""
+        return self.excess(frame) == 0
+
+
+class Equality(Relation):
+    """A target that equals a formula of other columns, exactly or within a tolerance."""
+
+    tolerance: float
+    relative: bool
+
+    @abstractmethod
+    def compute(self, frame: pd.DataFrame) -> FloatArray:
+        """The target by the formula, NaN where that is undefined."""
+
+    def deviation(self, frame: pd.DataFrame) -> FloatArray:
+        """The target minus the formula, NaN where either is undefined."""
+        return numbers_of(frame, self.target) - self.compute(frame)
+
+    def excess(self, frame: pd.DataFrame) -> FloatArray:
+        """How far the target is outside the tolerance; 0 within it."""
+        formula = self.compute(frame)
+        allowed = self.tolerance * np.abs(formula) if self.relative else self.tolerance
+        outside = np.abs(numbers_of(frame, self.target) - formula) - allowed
+        return np.where(outside > 0, outside, 0.0)
