@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any, Literal, Self, cast, overload
+from typing import Any, Literal, Self, overload
 
 import numpy as np
 import pandas as pd
-from sklearn.base import clone
 
-from .analysis.relaxation import relaxations
+from .analysis.relaxation import Refit, relaxations
 from .analysis.robustness import RobustnessSettings, measure_robustness
 from .constraints.collection import Constraints
 from .counterfactuals import Counterfactuals, FrameT
@@ -32,7 +31,6 @@ from .search.config import ExactSearch, Search, SearchName, find_search
 from .search.explain import explain
 from .search.plan import Settings
 from .tables.columns import Kind
-from .tables.frames import ArrayAdapter
 
 
 class MCCE(Estimator):
@@ -49,8 +47,8 @@ class MCCE(Estimator):
         :class:`Interval` with open or infinite ends, or a class label or list of labels. None is
         [0.5, 1] for the second class of a binary classifier, or that class itself if the
         classifier has a threshold of its own.
-    immutable
-        Exact names of the columns that must not change.
+    immutable, mutable
+        Exact names of the columns that must not change, or of those that may: pass one of them.
     kinds
         ``"numeric"`` or ``"categorical"`` by column name, where the dtype would mislead.
     score_class
@@ -103,6 +101,7 @@ class MCCE(Estimator):
         desired: Any = None,
         *,
         immutable: Sequence[Hashable] | None = None,
+        mutable: Sequence[Hashable] | None = None,
         kinds: Mapping[Hashable, Kind] | None = None,
         score_class: Hashable | None = None,
         generator: Literal["trees"] | Generator = "trees",
@@ -122,6 +121,7 @@ class MCCE(Estimator):
         self.predictor = predictor
         self.desired = desired
         self.immutable = immutable
+        self.mutable = mutable
         self.kinds = kinds
         self.score_class = score_class
         self.generator = generator
@@ -186,6 +186,7 @@ class MCCE(Estimator):
                 predictor=self.predictor,
                 desired=self.desired,
                 immutable=self.immutable,
+                mutable=self.mutable,
                 kinds=self.kinds,
                 score_class=self.score_class,
                 feature_names=feature_names,
@@ -282,20 +283,12 @@ class MCCE(Estimator):
             If the explainer is not fitted, or a parameter that ``fit`` depends on was changed.
         """
         fitted, settings = self._check_ready(), self._settings()
-
-        def refit(immutable: list[Hashable]) -> Fitted:
-            freer = clone(self).set_params(immutable=immutable, random_state=fitted.seed)
-            adapter = fitted.schema.adapter
-            named = isinstance(adapter, ArrayAdapter) and adapter.named
-            names = fitted.schema.names if named and isinstance(training, np.ndarray) else None
-            return cast("Fitted", freer.fit(training, feature_names=names).fitted_)
-
         return relaxations(
             fitted,
             settings,
             X,
             self._bind(constraints, fitted),
-            refit=None if training is None else refit,
+            refit=None if training is None else Refit(self, fitted, training),
             verbose=bool(self.verbose),
         )
 

@@ -14,14 +14,14 @@ import numpy as np
 
 from .constraints.collection import Constraints
 from .execution.progress import Clock
-from .kernels import check_cancellation, rows_as_bytes
+from .kernels import BoolArray, check_cancellation, rows_as_bytes
 from .model import visit_order_of, warn_of_identifiers
 from .plausibility.model import PlausibilityModel
 from .predictors.decision import Decision
 from .predictors.desired import make_decision
 from .protocols import Distance, Generator
 from .tables.columns import Kind
-from .tables.schema import Schema
+from .tables.schema import EncodedRows, Schema
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +68,7 @@ def learn(
     predictor: Any,
     desired: Any,
     immutable: Sequence[Hashable] | None,
+    mutable: Sequence[Hashable] | None,
     kinds: Mapping[Hashable, Kind] | None,
     score_class: Hashable | None,
     feature_names: Sequence[Hashable] | None,
@@ -87,7 +88,7 @@ def learn(
     ----------
     X
         The training rows.
-    predictor, desired, immutable, kinds, score_class, feature_names, constraints
+    predictor, desired, immutable, mutable, kinds, score_class, feature_names, constraints
         As for :class:`mcce.MCCE`.
     generator, distance
         The model of step 1 and the distance, not fitted yet.
@@ -104,7 +105,8 @@ def learn(
         What was learned.
     """
     clock, seed = Clock(), _seed(random_state)
-    rows = Schema.learn_rows(X, immutable=immutable, kinds=kinds, feature_names=feature_names)
+    names = {"immutable": immutable, "mutable": mutable, "feature_names": feature_names}
+    rows = Schema.learn_rows(X, kinds=kinds, **names)
     schema = rows.schema
     Constraints.bind(constraints, schema)
     warn_of_identifiers(rows, stacklevel=3)
@@ -118,9 +120,8 @@ def learn(
     check_cancellation()
     clock.stop("model")
     model = None
-    if plausibility and is_desired.any():
-        order = visit_order_of(generator, schema)
-        model = PlausibilityModel().fit(rows, is_desired, order, n_jobs)
+    if plausibility:
+        model = _learn_plausibility(rows, is_desired, generator, n_jobs)
         clock.stop("plausibility")
     return Fitted(
         schema=schema,
@@ -134,6 +135,16 @@ def learn(
         parameters=parameters,
         seconds=clock.seconds,
     )
+
+
+def _learn_plausibility(
+    rows: EncodedRows, is_desired: BoolArray, generator: Generator, n_jobs: int | None
+) -> PlausibilityModel | None:
+    """What accepted rows look like; None if there are none."""
+    if not is_desired.any():
+        return None
+    order = visit_order_of(generator, rows.schema)
+    return PlausibilityModel().fit(rows, is_desired, order, n_jobs)
 
 
 def _seed(random_state: int | None) -> int:

@@ -22,6 +22,7 @@ LEARNED = (
     "predictor",
     "desired",
     "immutable",
+    "mutable",
     "kinds",
     "score_class",
     "generator",

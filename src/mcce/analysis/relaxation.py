@@ -8,12 +8,13 @@ data are available to fit again, an immutable feature.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
+from sklearn.base import clone
 
 from ..constraints.collection import Constraints
 from ..execution.progress import ProgressBar
@@ -21,12 +22,30 @@ from ..fitted import Fitted
 from ..kernels import IntArray
 from ..search.outcome import Outcome
 from ..search.plan import Settings, search
+from ..tables.frames import ArrayAdapter
 from ..tables.schema import OWN, EncodedRows
 
-Refit = Callable[[list[Hashable]], Fitted]
 # Bounds of a search that exclude candidates.
 BOUNDS = ("max_sparsity", "max_distance")
 COLUMNS = ["factual", "lifted", "kind", "answered", "sparsity", "gower"]
+
+
+@dataclass(frozen=True, eq=False)
+class Refit:
+    """Fits an explainer again with other immutable columns."""
+
+    explainer: Any
+    fitted: Fitted
+    training: Any
+
+    def __call__(self, immutable: list[Hashable]) -> Fitted:
+        """What it learns with these columns immutable, by the same seed."""
+        free: dict[str, Any] = {"mutable": None, "random_state": self.fitted.seed}
+        freer = clone(self.explainer).set_params(immutable=immutable, **free)
+        schema = self.fitted.schema
+        named = isinstance(schema.adapter, ArrayAdapter) and schema.adapter.named
+        names = schema.names if named and isinstance(self.training, np.ndarray) else None
+        return cast("Fitted", freer.fit(self.training, feature_names=names).fitted_)
 
 
 def relaxations(

@@ -194,8 +194,8 @@ class Constraints:
         fixed = [feature.name for feature in features if feature.immutable]
         if fixed and not isinstance(constraint, Relation):
             raise ConstraintError(
-                f"{constraint.quoted}: {shorten(fixed)} cannot change, because immutable "
-                "lists them. Remove them from the constraint or from immutable."
+                f"{constraint.quoted}: {shorten(fixed)} cannot change, because they are "
+                "immutable. Remove them from the constraint, or let them be mutable."
             )
         constraint.check(features)
 

@@ -31,6 +31,7 @@ from ..search.config import find_search
 from ..tables.columns import check_kinds
 from ..tables.features import Feature
 from ..tables.names import check_text
+from ..tables.roles import immutable_columns
 from ..tables.schema import EncodedRows, Schema
 from . import archive
 from .cells import pack_cells, unpack_cells
@@ -177,13 +178,11 @@ def _unpack_schema(plain: Any, parameters: Parameters, fields: Fields) -> Fields
     if not schema.mutable.size or len(set(schema.names)) < len(schema.names):
         raise SavedFileError("its columns are all immutable, or two have one name")
     check_text(schema.names)
+    none = pd.DataFrame(columns=pd.Index(schema.names, dtype=object, tupleize_cols=False))
     immutable = {schema.names[position] for position in schema.immutable}
-    if immutable != set(parameters["immutable"] or ()):
+    if immutable != set(immutable_columns(parameters["immutable"], parameters["mutable"], none)):
         raise SavedFileError("its immutable columns are not those of its parameters")
-    kinds = check_kinds(
-        parameters["kinds"],
-        pd.DataFrame(columns=pd.Index(schema.names, dtype=object, tupleize_cols=False)),
-    )
+    kinds = check_kinds(parameters["kinds"], none)
     if any(feature.kind != kinds.get(feature.name, feature.kind) for feature in features):
         raise SavedFileError("its kinds of columns are not those of its parameters")
     return {"schema": schema}

@@ -25,6 +25,7 @@ from .columns import Kind
 from .dtypes import align_dtype, choose_columns, to_dtype
 from .features import Feature
 from .frames import PANDAS_ADAPTER, ArrayAdapter, FrameAdapter, check_feature_names, read_frame
+from .roles import immutable_columns
 
 # Instead of a code: the factual's own cell.
 OWN = -1
@@ -58,6 +59,7 @@ class Schema:
         data: Any,
         *,
         immutable: Sequence[Hashable] | None = None,
+        mutable: Sequence[Hashable] | None = None,
         kinds: Mapping[Hashable, Kind] | None = None,
     ) -> Schema:
         """The schema of training data.
@@ -66,8 +68,8 @@ class Schema:
         ----------
         data
             A frame, or a 2-D array, whose columns are then called x0, x1, ...
-        immutable
-            Names of the columns that cannot change.
+        immutable, mutable
+            Names of the columns that cannot change, or of those that can; one of them.
         kinds
             ``"numeric"`` or ``"categorical"`` by column name, if the dtype is misleading.
 
@@ -78,14 +80,14 @@ class Schema:
         Raises
         ------
         SchemaError
-            If the data, ``immutable`` or ``kinds`` cannot be used.
+            If the data or an argument cannot be used.
 
         Examples
         --------
         >>> Schema.learn(pd.DataFrame({"age": [36, 52], "job": ["a", "b"]})).names
         ['age', 'job']
         """
-        return cls.learn_rows(data, immutable=immutable, kinds=kinds).schema
+        return cls.learn_rows(data, immutable=immutable, mutable=mutable, kinds=kinds).schema
 
     @classmethod
     def learn_rows(
@@ -93,6 +95,7 @@ class Schema:
         data: Any,
         *,
         immutable: Sequence[Hashable] | None = None,
+        mutable: Sequence[Hashable] | None = None,
         kinds: Mapping[Hashable, Kind] | None = None,
         feature_names: Sequence[Hashable] | None = None,
     ) -> EncodedRows:
@@ -102,8 +105,8 @@ class Schema:
         ----------
         data
             A frame, or a 2-D array, whose columns are then called x0, x1, ... unless named.
-        immutable
-            Names of the columns that cannot change.
+        immutable, mutable
+            Names of the columns that cannot change, or of those that can; one of them.
         kinds
             ``"numeric"`` or ``"categorical"`` by column name, if the dtype is misleading.
         feature_names
@@ -117,21 +120,16 @@ class Schema:
         Raises
         ------
         SchemaError
-            If the data, ``immutable``, ``kinds`` or ``feature_names`` cannot be used.
+            If the data or an argument cannot be used.
         """
         frame, adapter = read_frame(data, check_feature_names(feature_names, data))
-        fixed = columns.check_names(immutable, frame, "immutable")
+        fixed = set(immutable_columns(immutable, mutable, frame))
         given = columns.check_kinds(kinds, frame)
         if frame.empty:
             lack = "0 sample(s)" if frame.shape[1] else "0 feature(s)"
             raise SchemaError(
                 f"The training data have {lack} (shape={frame.shape}) while a minimum of 1 is "
                 "required. Pass at least one row and one column."
-            )
-        if len(fixed) == frame.shape[1]:
-            raise SchemaError(
-                f"All {frame.shape[1]} columns are immutable, so nothing can change. "
-                "Leave at least one column out of immutable."
             )
         learned = [
             Feature.learn_codes(column, kind=given.get(name), immutable=name in fixed)
