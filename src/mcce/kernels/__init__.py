@@ -5,7 +5,7 @@ only. ``reference`` holds the readable version of every kernel; the compiled one
 equal it bit for bit. Arrays in, arrays out; no frames, no strings, no other part of mcce.
 """
 
-from ._types import BoolArray, Codes, FloatArray, IntArray, WordArray
+from ._types import BoolArray, ByteArray, Codes, FloatArray, IntArray, WordArray
 from .cancellation import (
     Cancellation,
     CancelledError,
@@ -34,9 +34,12 @@ from .reference import (
     DRAWS_VERSION,
     LEAF,
     MISSING,
+    BoostedNodes,
+    Boosting,
     Classes,
     Columns,
     Comparison,
+    Ensemble,
     Enumerated,
     Growth,
     Guide,
@@ -45,6 +48,7 @@ from .reference import (
     Numbers,
     Person,
     Trees,
+    boost,
     descend,
     differences,
     draw_keys,
@@ -55,6 +59,7 @@ from .reference import (
     leaf_frequency,
     person_keys,
     pick,
+    predict_units,
     rows_as_bytes,
 )
 
@@ -63,12 +68,16 @@ __all__ = [
     "LEAF",
     "MISSING",
     "BoolArray",
+    "BoostedNodes",
+    "Boosting",
+    "ByteArray",
     "Cancellation",
     "CancelledError",
     "Classes",
     "Codes",
     "Columns",
     "Comparison",
+    "Ensemble",
     "Enumerated",
     "ExpiredError",
     "FloatArray",
@@ -85,6 +94,7 @@ __all__ = [
     "RowTable",
     "Trees",
     "WordArray",
+    "boost",
     "build_neighbours",
     "cancellable",
     "check_cancellation",
@@ -106,6 +116,7 @@ __all__ = [
     "nonconformity",
     "person_keys",
     "pick",
+    "predict_units",
     "rank",
     "rows_as_bytes",
     "sample",

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 BoolArray: TypeAlias = NDArray[np.bool_]
+ByteArray: TypeAlias = NDArray[np.uint8]
 Codes: TypeAlias = NDArray[np.int32]
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]

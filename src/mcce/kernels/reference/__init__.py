@@ -1,5 +1,6 @@
 """The inner loops as readable NumPy: the specification that the compiled ones equal bit for bit."""
 
+from ._boost import BoostedNodes, Boosting, Ensemble, boost, predict_units
 from ._exact import Enumerated, Person, enumerate_rows
 from ._gower import MISSING, gower_gap
 from ._grow import Classes, Columns, Growth, Numbers, Response, fixed_point, grow_tree
@@ -23,9 +24,12 @@ __all__ = [
     "LEAF",
     "MISSING",
     "MOST_LEVELS",
+    "BoostedNodes",
+    "Boosting",
     "Classes",
     "Columns",
     "Comparison",
+    "Ensemble",
     "Enumerated",
     "Forest",
     "Growth",
@@ -39,6 +43,7 @@ __all__ = [
     "Response",
     "RowTable",
     "Trees",
+    "boost",
     "descend",
     "differences",
     "draw_keys",
@@ -55,6 +60,7 @@ __all__ = [
     "nonconformity",
     "person_keys",
     "pick",
+    "predict_units",
     "rank",
     "rows_as_bytes",
     "sample",

@@ -1,0 +1,18 @@
+"""Boosted regression trees on encoded rows: exact sums, so one answer on every machine.
+
+Bin the columns once per table, then fit any number of models on it::
+
+    table = BinnedColumns.of(rows)                          # rows: EncodedRows of training
+    inputs = screen(table, response, candidates, rows=some) # the columns worth using, at most 16
+    model = BoostedTrees().fit(table, response, inputs=inputs, rows=some)
+    model.predict(other.descent)                            # (n_rows,), in units of the response
+
+``response`` has one float per row of the table; ``rows`` are the positions to fit on, so that folds
+share one table. ``predict`` takes the descent codes of all columns and looks up its own inputs.
+"""
+
+from .bins import BinnedColumns
+from .screening import screen
+from .trees import BoostedTrees
+
+__all__ = ["BinnedColumns", "BoostedTrees", "screen"]

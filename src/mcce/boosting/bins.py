@@ -1,0 +1,151 @@
+"""Columns of codes in at most 255 bins, learned once per table and shared by all models on it.
+
+Beyond the paper. The codes of a number or an ordered category are cut into bins of about equally
+many rows; a code of many rows has a bin of its own, and so has missing, after all others. Levels
+without an order keep a bin each if they are frequent; rare ones share the last bin with levels that
+training never held.
+
+Always true: a bin depends on how often each code occurs, never on the order of rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..caching import cached_property
+from ..kernels import BoolArray, ByteArray, Codes, IntArray
+from ..tables.schema import EncodedRows
+
+MAX_BINS = 255
+# Codes with more than one in so many rows have a bin of their own.
+LARGE = 64
+# Levels with fewer rows are rare.
+RARE = 20
+
+
+@dataclass(frozen=True, eq=False)
+class BinnedColumns:
+    """The bins of some training rows, and how codes become bins.
+
+    Parameters
+    ----------
+    codes : (n_columns, n_rows)
+        Descent codes of the training rows.
+    ordered : (n_columns,)
+        Columns whose codes ascend with their values: numbers and ordered categories.
+    tables : list of (n_codes + 1,)
+        Bin of each code of a column; the last entry is for a level that training never held.
+
+    Examples
+    --------
+    >>> codes = np.array([[0, 1, 2, 2], [1, 0, 0, 1]], dtype=np.int32)
+    >>> ordered, has_missing = np.array([True, True]), np.array([True, False])
+    >>> table = BinnedColumns.learn(codes, np.array([3, 2]), ordered, has_missing)
+    >>> table.bins.tolist(), table.n_bins.tolist()
+    ([[0, 1, 2, 2], [1, 0, 0, 1]], [3, 2])
+    """
+
+    codes: Codes
+    ordered: BoolArray
+    tables: list[ByteArray]
+
+    @classmethod
+    def of(cls, rows: EncodedRows) -> BinnedColumns:
+        """The bins of encoded training rows.
+
+        Parameters
+        ----------
+        rows
+            Training rows, all columns.
+        """
+        features = rows.schema.features
+        return cls.learn(
+            rows.descent,
+            np.array([feature.n_codes for feature in features], dtype=np.int64),
+            np.array([feature.ordered for feature in features], dtype=bool),
+            np.array([feature.has_missing for feature in features], dtype=bool),
+        )
+
+    @classmethod
+    def learn(
+        cls, codes: Codes, n_codes: IntArray, ordered: BoolArray, has_missing: BoolArray
+    ) -> BinnedColumns:
+        """The bins of codes.
+
+        Parameters
+        ----------
+        codes : (n_columns, n_rows)
+            Codes of the training rows, from 0 to ``n_codes`` - 1.
+        n_codes : (n_columns,)
+            Number of codes, missing included.
+        ordered : (n_columns,)
+            Columns whose codes ascend with their values.
+        has_missing : (n_columns,)
+            Columns whose last code means missing.
+        """
+        tables = []
+        for column, own in enumerate(codes):
+            counts = np.bincount(own, minlength=int(n_codes[column]))
+            if ordered[column]:
+                tables.append(_bin_ordered(counts, has_missing=bool(has_missing[column])))
+            else:
+                tables.append(_bin_levels(counts))
+        return cls(codes, ordered, tables)
+
+    @cached_property
+    def bins(self) -> ByteArray:
+        """Bin of each row in each column, shape (n_columns, n_rows)."""
+        bins = np.empty(self.codes.shape, dtype=np.uint8)
+        for column, table in enumerate(self.tables):
+            bins[column] = table[self.codes[column]]
+        return bins
+
+    @cached_property
+    def n_bins(self) -> Codes:
+        """Number of bins of each column."""
+        return np.array([int(table.max(initial=0)) + 1 for table in self.tables], dtype=np.int32)
+
+    @cached_property
+    def rank(self) -> IntArray:
+        """Rank of each row in an order that depends on its codes alone; equal rows share one."""
+        rank = np.zeros(self.codes.shape[1], dtype=np.int64)
+        if not self.codes.size:
+            return rank
+        order = np.lexsort(self.codes)
+        differs = (self.codes[:, order[1:]] != self.codes[:, order[:-1]]).any(axis=0)
+        rank[order[1:]] = np.cumsum(differs)
+        return rank
+
+
+def _bin_ordered(counts: IntArray, *, has_missing: bool) -> ByteArray:
+    """Bin of each code of an ordered column, and of an unseen level: that of the median row."""
+    known = counts[:-1] if has_missing else counts
+    most = MAX_BINS - has_missing
+    bins = np.arange(known.size) if known.size <= most else _even_bins(known, most)
+    n_bins = int(bins[-1]) + 1 if known.size else 0
+    unseen = bins[np.searchsorted(np.cumsum(known), known.sum() / 2)] if known.size else n_bins
+    return np.concatenate([bins, [n_bins] * has_missing, [unseen]]).astype(np.uint8)
+
+
+def _even_bins(counts: IntArray, most: int) -> IntArray:
+    """Bins of about equally many rows, but one for each code that many rows have."""
+    large = counts * LARGE > counts.sum()
+    # A large code may cut a bin in two.
+    n_shared = most - 2 * int(large.sum())
+    small = np.where(large, 0, counts)
+    before = np.cumsum(small) - small
+    shared = before * n_shared // max(int(small.sum()), 1)
+    key = 2 * np.cumsum(large) - large + np.minimum(shared, n_shared - 1) * (2 * large.size)
+    return np.cumsum(np.diff(key, prepend=key[:1]) != 0)
+
+
+def _bin_levels(counts: IntArray) -> ByteArray:
+    """Bin of each level: its own for the most frequent, the last for all others."""
+    by_count = np.argsort(-counts, kind="stable")[: MAX_BINS - 1]
+    frequent = np.zeros(counts.size, dtype=bool)
+    frequent[by_count[counts[by_count] >= RARE]] = True
+    bins = np.full(counts.size + 1, frequent.sum())
+    bins[:-1][frequent] = np.arange(frequent.sum())
+    return bins.astype(np.uint8)
