@@ -119,10 +119,8 @@ def learn(
     generator = generator.fit(rows, is_desired, seed=seed, n_jobs=n_jobs, verbose=verbose)
     check_cancellation()
     clock.stop("model")
-    model = None
-    if plausibility:
-        model = _learn_plausibility(rows, is_desired, generator, n_jobs)
-        clock.stop("plausibility")
+    model = _learn_plausibility(rows, is_desired, generator, n_jobs) if plausibility else None
+    clock.stop("plausibility")
     return Fitted(
         schema=schema,
         decision=decision,
