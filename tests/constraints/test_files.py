@@ -32,6 +32,7 @@ rules:
   - max_changes: {n: 1, features: [age, years]}
   - together: [salary, years]
   - relation: {name: works from 16 on, holds: years <= age - 16}
+  - derived: {feature: years, formula: age - 16, tolerance: 40}
   - weight: {feature: age, weight: 2}
   - step: {feature: salary, step: 0.5}
 """
@@ -66,6 +67,8 @@ together = ["salary", "years"]
 [[rules]]
 relation = {name = "works from 16 on", holds = "years <= age - 16"}
 [[rules]]
+derived = {feature = "years", formula = "age - 16", tolerance = 40}
+[[rules]]
 weight = {feature = "age", weight = 2}
 [[rules]]
 step = {feature = "salary", step = 0.5}
@@ -86,6 +89,7 @@ IN_PYTHON = [
     c.max_changes(1, ["age", "years"]),
     c.together("salary", "years"),
     c.relation("works from 16 on", "years <= age - 16"),
+    c.derived("years", "age - 16", tolerance=40),
     c.weight("age", 2),
     c.step("salary", 0.5),
 ]

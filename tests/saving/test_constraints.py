@@ -26,6 +26,7 @@ LISTED = [
     c.max_changes(2, ["age", "years"]),
     c.together("salary", "years"),
     c.relation("works from 16 on", "years <= age - 16"),
+    c.derived("years", "age - 16", tolerance=60),
     c.weight("age", 2),
     c.step("salary", 0.5),
 ]

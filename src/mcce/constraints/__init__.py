@@ -15,12 +15,13 @@ from .feature_builders import (
     only_up,
     transitions,
 )
-from .row_builders import max_changes, relation, step, together, weight
+from .row_builders import derived, max_changes, relation, step, together, weight
 
 __all__ = [
     "Constraint",
     "between",
     "change",
+    "derived",
     "frozen",
     "levels",
     "max_changes",

@@ -18,11 +18,12 @@ from .feature_builders import (
     only_up,
     transitions,
 )
-from .row_builders import max_changes, relation, step, together, weight
+from .row_builders import derived, max_changes, relation, step, together, weight
 
 BUILDERS: dict[str, Callable[..., Constraint]] = {
     "between": between,
     "change": change,
+    "derived": derived,
     "frozen": frozen,
     "levels": levels,
     "max_changes": max_changes,

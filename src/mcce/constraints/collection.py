@@ -20,6 +20,7 @@ from ..kernels import BoolArray, FloatArray, IntArray
 from ..tables.columns import differ
 from ..tables.schema import EncodedRows, Schema
 from .constraint import Constraint, did_you_mean
+from .derived import Derived, in_order
 from .features import FeatureConstraint
 from .rows import Frozen, MaxChanges, Relation, Step, Together, Weight
 
@@ -71,6 +72,8 @@ class Constraints:
         bound._check_once(Relation, lambda relation: relation.name)
         bound._check_once(Weight, lambda weight: weight.features[0])
         bound._check_once(Step, lambda step: step.features[0])
+        bound._check_once(Derived, lambda derived: derived.target)
+        in_order(bound.derived)
         return bound
 
     def joined(self, more: Constraints) -> Constraints:
@@ -111,9 +114,21 @@ class Constraints:
         return [c for c in self.listed if not isinstance(c, Weight)]
 
     @property
-    def of_rows(self) -> list[MaxChanges | Together | Relation]:
+    def of_rows(self) -> list[MaxChanges | Together | Relation | Derived]:
         """Constraints on whole rows."""
-        return [c for c in self.listed if isinstance(c, (MaxChanges, Together, Relation))]
+        return [c for c in self.listed if isinstance(c, (MaxChanges, Together, Relation, Derived))]
+
+    @property
+    def derived(self) -> list[Derived]:
+        """Columns that are computed from others."""
+        return [c for c in self.listed if isinstance(c, Derived)]
+
+    def keeps_derived(
+        self, constraint: Derived, rows: EncodedRows, owner: IntArray, frame: pd.DataFrame
+    ) -> BoolArray:
+        """Whether counterfactuals obey a formula, or deviate from it as their factuals do."""
+        own = constraint.deviation(rows.frame)[owner]
+        return constraint.keeps(frame, own, self.schema.features[self._position[constraint.target]])
 
     def frozen(self, rows: EncodedRows) -> Mapping[int, BoolArray]:
         """Factuals for whom a feature is frozen, by position of the feature."""
@@ -166,6 +181,8 @@ class Constraints:
                 broken[constraint.name] = broken.get(constraint.name, False) | moved
             elif isinstance(constraint, Relation):
                 broken[constraint.name] = ~constraint.holds(frame, self.schema.adapter)
+            elif isinstance(constraint, Derived):
+                broken[constraint.name] = ~self.keeps_derived(constraint, rows, owner, frame)
             elif isinstance(constraint, (MaxChanges, Together)):
                 counted = positions or self.schema.mutable.tolist()
                 broken[constraint.name] = ~constraint.holds(changed[counted])
@@ -192,7 +209,7 @@ class Constraints:
                 )
         features = [self.schema.features[self._position[name]] for name in constraint.features]
         fixed = [feature.name for feature in features if feature.immutable]
-        if fixed and not isinstance(constraint, Relation):
+        if fixed and not isinstance(constraint, (Relation, Derived)):
             raise ConstraintError(
                 f"{constraint.quoted}: {shorten(fixed)} cannot change, because they are "
                 "immutable. Remove them from the constraint, or let them be mutable."

@@ -1,7 +1,8 @@
-"""Parses conditions such as ``years_employed <= age - 16`` into small trees.
+"""Parses conditions such as ``years_employed <= age - 16``, and formulas, into small trees.
 
-A condition is never handed to Python's parser or compiler: the grammar below is all there is. It is
-read once from left to right, so time and memory grow with its length, which is bounded.
+A formula is arithmetic that gives a number, such as ``months * price``. No text is ever handed to
+Python's parser or compiler: the grammar below is all there is. It is read once from left to right,
+so time and memory grow with its length, which is bounded.
 
 Always true: a tree holds columns, constants, and operations that suit their operands as far as they
 are known. Strings can only be compared, so no value is larger than a column. Constants are numbers
@@ -15,7 +16,7 @@ import math
 import operator
 import re
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn
 
 from ..errors import ConstraintError, shorten
 from .bounds import MAX_CONDITION, MAX_CONDITION_NESTING, MAX_NUMBER
@@ -44,6 +45,7 @@ ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
     "%": operator.mod,
 }
 FUNCTIONS = {"abs": 1, "min": 2, "max": 2, "missing": 1}  # min and max take more, too
+_IN_FORMULAS = ("abs", "min", "max")
 _COMPARISONS = ("<", "<=", ">", ">=", "==", "!=", "in", "not in")
 _PRECEDENCE = (
     {"or": 1, "and": 2}
@@ -54,13 +56,17 @@ _NOT, _COMPARISON, _SIGN = 3, 4, 7
 _WORDS = {"True": True, "False": False, "None": None}
 
 
-def parse(text: str) -> tuple[Node, tuple[str, ...]]:
-    """The tree of a condition and the names of its columns.
+def parse(
+    text: str, kind: Literal["condition", "formula"] = "condition"
+) -> tuple[Node, tuple[str, ...]]:
+    """The tree of a condition or formula and the names of its columns.
 
     Parameters
     ----------
     text
-        The condition.
+        The condition or formula.
+    kind
+        Which of them it is.
 
     Returns
     -------
@@ -72,7 +78,7 @@ def parse(text: str) -> tuple[Node, tuple[str, ...]]:
     Raises
     ------
     ConstraintError
-        If the text is no condition, is too long, or names no column.
+        If the text is neither, is too long, or names no column.
 
     Examples
     --------
@@ -81,25 +87,26 @@ def parse(text: str) -> tuple[Node, tuple[str, ...]]:
     """
     if len(text) > MAX_CONDITION:
         raise ConstraintError(
-            f"A condition may have {MAX_CONDITION} characters, got {len(text)}: {shorten(text)}. "
-            "Split it, or pass a function."
+            f"A {kind} may have {MAX_CONDITION} characters, got {len(text)}: {shorten(text)}. "
+            f"{'Split it, or pass a function' if kind == 'condition' else 'Shorten it'}."
         )
-    parser = _Parser(text)
+    parser = _Parser(text, kind)
     try:
         tree = parser.parse()
     except RecursionError:
         # Only where the caller has used up Python's stack.
         raise ConstraintError(f"{shorten(text)} is nested too deeply to be read here.") from None
     if not parser.names:
-        raise ConstraintError(f"{shorten(text)} names no column. Compare a column with something.")
+        todo = "Compare a column with something" if kind == "condition" else "Name one"
+        raise ConstraintError(f"{shorten(text)} names no column. {todo}.")
     return tree, tuple(parser.names)
 
 
 class _Parser:
-    """Reads one condition; precedence climbing, one method call per nesting."""
+    """Reads one condition or formula; precedence climbing, one method call per nesting."""
 
-    def __init__(self, text: str) -> None:
-        self.text = text
+    def __init__(self, text: str, kind: str) -> None:
+        self.text, self.kind = text, kind
         self.names: dict[str, None] = {}
         self._tokens = scan(text)
         self._at = next(self._tokens)
@@ -111,7 +118,7 @@ class _Parser:
         tree = self._parse(0)
         if self._at.kind != "end":
             self._refuse(self._at.text)
-        return self._condition(tree, start)
+        return self._condition(tree, start) if self.kind == "condition" else tree
 
     def _take(self) -> Token:
         token = self._at
@@ -152,8 +159,10 @@ class _Parser:
         return tree
 
     def _peek_operator(self) -> str:
-        """The operator that is next, if one is."""
+        """The operator that is next, if one is; a formula has only those of arithmetic."""
         text = self._at.text
+        if self.kind == "formula":
+            return text if self._at.kind == "operator" and text in ARITHMETIC else ""
         if self._at.kind == "name" and text == "not":
             return "not in"
         return text if self._at.kind in ("name", "operator") and text in _PRECEDENCE else ""
@@ -203,7 +212,8 @@ class _Parser:
     def _parse_first(self, above: int) -> Node:
         """What an expression begins with: a sign, ``not``, parentheses, a function or a value."""
         token = self._at
-        if token.kind == "name" and token.text == "not" and above <= _NOT:
+        negates = token.kind == "name" and token.text == "not" and self.kind == "condition"
+        if negates and above <= _NOT:
             self._take()
             start = self._at.start
             return Not(self._condition(self._parse_inside(_NOT), start), self._since(start))
@@ -244,10 +254,10 @@ class _Parser:
         return Column(name)
 
     def _parse_call(self, function: str) -> Call:
-        if function not in FUNCTIONS:
+        if function not in self._functions:
             raise ConstraintError(
                 f"{shorten(self.text)} calls {shorten(function, 40)}, which is not allowed. The "
-                f"functions are {', '.join(FUNCTIONS)}."
+                f"functions are {', '.join(self._functions)}."
             )
         arguments: list[Node] = []
         while not self._takes(")"):
@@ -346,16 +356,22 @@ class _Parser:
         token = self._at
         if token.kind == "end":
             raise ConstraintError(
-                f"{shorten(self.text)} is not a condition: it ends where {wanted} should follow."
+                f"{shorten(self.text)} is not a {self.kind}: it ends where {wanted} should follow."
             )
         self._refuse(token.text)
 
     def _refuse(self, part: str) -> NoReturn:
+        more = " strings,", " comparisons, and, or, not, in [...]"
+        values, operators = more if self.kind == "condition" else ("", " parentheses")
         raise ConstraintError(
             f"{shorten(self.text)} contains {shorten(part, 40)}, which is not allowed there. A "
-            "condition may use columns, numbers, strings, + - * / // %, comparisons, and, or, not, "
-            f"in [...] and the functions {', '.join(FUNCTIONS)}."
+            f"{self.kind} may use columns, numbers,{values} + - * / // %,{operators} and the "
+            f"functions {', '.join(self._functions)}."
         )
+
+    @property
+    def _functions(self) -> tuple[str, ...]:
+        return tuple(FUNCTIONS) if self.kind == "condition" else _IN_FORMULAS
 
 
 def _negated(node: Node) -> Node:

@@ -14,8 +14,10 @@ import numpy as np
 
 from ..errors import ConstraintError, shorten
 from .constraint import Constraint, list_values, one_feature, quote_name, several_features
+from .derived import Derived
 from .expressions import Expression
 from .feature_builders import Amount
+from .formulas import Formula
 from .rows import MaxChanges, Relation, Step, Together, Weight
 
 
@@ -125,6 +127,60 @@ def relation(name: str, holds: str | Callable[[Any], Any]) -> Constraint:
     return Relation((), holds, name)
 
 
+def derived(feature: Hashable, formula: str, *, tolerance: float | None = None) -> Constraint:
+    """The column follows from others by a formula.
+
+    In every counterfactual it equals the formula, or differs from it by as much as in the person's
+    own row. Where the formula is undefined, because a value is missing, the column may be missing
+    too. See :class:`mcce.Search` for ``consequences``: searches beyond the paper recompute the
+    column when a change affects it.
+
+    Parameters
+    ----------
+    feature
+        Name of a numeric column.
+    formula
+        Arithmetic on other columns such as ``"months * price"``: columns of numbers and booleans,
+        numbers, ``+ - * / // %``, parentheses, ``abs``, ``min`` and ``max``.
+    tolerance
+        How much the column may differ from the formula; None: half the unit of its last decimal
+        place in training.
+
+    Returns
+    -------
+    Constraint
+        The constraint, for ``MCCE(constraints=[...])``.
+
+    Raises
+    ------
+    ConstraintError
+        If ``formula`` is not a formula or reads the column itself, or ``tolerance`` is not a finite
+        number of at least 0. At fit, if a column does not hold numbers, or columns are derived from
+        each other.
+
+    Examples
+    --------
+    >>> from mcce import constraints
+    >>> constraints.derived("total", "months * price")
+    derived('total', formula='months * price')
+    """
+    title = f"derived {quote_name(feature)}"
+    if not isinstance(formula, str):
+        raise ConstraintError(
+            f"{title}: the formula must be a string such as 'months * price', got "
+            f"{shorten(formula)}."
+        )
+    parsed = Formula(formula)
+    if feature in parsed.names:
+        raise ConstraintError(
+            f"{title}: the formula {shorten(formula)} reads the column that it computes. Write it "
+            "in terms of other columns."
+        )
+    if tolerance is not None:
+        tolerance = _check_amount(title, "tolerance", tolerance)
+    return Derived((*one_feature("derived", feature), *parsed.names), parsed, tolerance)
+
+
 def weight(feature: Hashable, weight: float) -> Constraint:
     """How much a change of the feature counts in the distance.
 
@@ -151,14 +207,8 @@ def weight(feature: Hashable, weight: float) -> Constraint:
     >>> constraints.weight("salary", 5)
     weight('salary', weight=5.0)
     """
-    number = isinstance(weight, (int, float, np.number)) and not isinstance(weight, bool)
-    # An integer below infinity may still be too large for a float.
-    if not number or not 0 <= weight <= sys.float_info.max:
-        raise ConstraintError(
-            f"weight {quote_name(feature)}: the weight must be a finite number of at least 0, "
-            f"got {shorten(weight)}."
-        )
-    return Weight(one_feature("weight", feature), float(weight))
+    amount = _check_amount(f"weight {quote_name(feature)}", "weight", weight)
+    return Weight(one_feature("weight", feature), amount)
 
 
 def step(feature: Hashable, step: Amount) -> Constraint:
@@ -189,3 +239,14 @@ def step(feature: Hashable, step: Amount) -> Constraint:
     step('salary', step=500)
     """
     return Step(one_feature("step", feature), step)
+
+
+def _check_amount(title: str, argument: str, amount: Any) -> float:
+    """A finite number of at least 0."""
+    number = isinstance(amount, (int, float, np.number)) and not isinstance(amount, bool)
+    # An integer below infinity may still be too large for a float.
+    if not number or not 0 <= amount <= sys.float_info.max:
+        raise ConstraintError(
+            f"{title}: the {argument} must be a finite number of at least 0, got {shorten(amount)}."
+        )
+    return float(amount)

@@ -18,6 +18,7 @@ from ..kernels import BoolArray
 from ..tables.features import Feature
 from ..tables.frames import FrameAdapter
 from .constraint import Constraint
+from .derived import Derived
 from .expressions import Expression
 from .features import Between, Change, Direction, Levels, Transitions, check_numeric, to_length
 
@@ -168,6 +169,7 @@ CONSTRAINT_KINDS: tuple[type[Constraint], ...] = (
     MaxChanges,
     Together,
     Relation,
+    Derived,
     Weight,
     Step,
 )

@@ -12,6 +12,7 @@ import numpy as np
 
 from ..candidates import CandidateRows, Candidates, Lookup
 from ..constraints.collection import Constraints
+from ..constraints.derived import Derived
 from ..constraints.rows import MaxChanges, Relation, Together
 from ..kernels import BoolArray, Codes, IntArray, rows_as_bytes
 from ..plausibility.support import Support
@@ -56,7 +57,7 @@ class ObeysConstraint:
     """Keeps rows that obey a constraint on whole rows."""
 
     constraints: Constraints
-    constraint: MaxChanges | Together | Relation
+    constraint: MaxChanges | Together | Relation | Derived
 
     @property
     def name(self) -> str:
@@ -77,6 +78,9 @@ class ObeysConstraint:
         """Rows that obey the constraint."""
         if isinstance(self.constraint, Relation):
             return self.constraint.holds(selected.frame, selected.rows.schema.adapter)
+        if isinstance(self.constraint, Derived):
+            rows, owner, frame = selected.rows, selected.owner, selected.frame
+            return self.constraints.keeps_derived(self.constraint, rows, owner, frame)
         places = self.constraints.mutable_positions(self.constraint)
         return self.constraint.holds(selected.codes[places] != OWN)
 

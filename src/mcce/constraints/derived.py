@@ -1,0 +1,115 @@
+"""The constraint that a column follows from others by a formula."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+
+from ..errors import ConstraintError, shorten
+from ..kernels import BoolArray, FloatArray
+from ..tables.columns import is_time
+from ..tables.features import Feature
+from ..tables.resolution import ULPS, epsilon, known_numbers, resolution
+from .constraint import Constraint
+from .formulas import Formula, to_floats
+
+
+@dataclass(frozen=True, repr=False)
+class Derived(Constraint):
+    """A column that equals a formula, or differs from it as in the person's own row.
+
+    ``features`` names the column, and then those of the formula.
+    """
+
+    formula: Formula
+    tolerance: float | None = None
+    kind: ClassVar[str] = "derived"
+
+    @property
+    def target(self) -> Hashable:
+        """The column that follows from the others."""
+        return self.features[0]
+
+    @property
+    def name(self) -> str:
+        """Such as ``derived total``."""
+        return f"derived {self.target}"
+
+    def builder_call(self) -> tuple[str, dict[str, Any]]:
+        """Its column, its formula and its tolerance."""
+        given = {"formula": self.formula.text, "tolerance": self.tolerance}
+        return self.kind, {"feature": self.target} | given
+
+    def check(self, features: Sequence[Feature]) -> None:
+        """The column must hold numbers, those of the formula numbers or booleans."""
+        target = features[0]
+        for feature in features:
+            dtype = feature.table.dtype
+            kinds = "iufb" if feature is not target else "iuf"
+            wrong = is_time(dtype) or getattr(dtype, "kind", "O") not in kinds
+            if wrong or (feature is target and feature.kind != "numeric"):
+                raise ConstraintError(
+                    f"{self.quoted}: a formula computes with numbers, but {shorten(feature.name)} "
+                    f"is {feature.kind} and has dtype {dtype}. Convert it, dates for example to "
+                    "days since a fixed day, or declare a relation(...)."
+                )
+
+    def compute(self, frame: pd.DataFrame) -> FloatArray:
+        """The column by the formula, NaN where that is undefined."""
+        return self.formula(frame)
+
+    def deviation(self, frame: pd.DataFrame) -> FloatArray:
+        """The column minus the formula, NaN where one of them is undefined."""
+        return to_floats(frame[self.target]) - self.compute(frame)
+
+    def allowed_deviation(self, target: Feature) -> float:
+        """The tolerance and the rounding errors of floats; by default half the resolution."""
+        largest = np.abs(known_numbers(target)).max(initial=0.0)
+        given = resolution(target) / 2 if self.tolerance is None else self.tolerance
+        return float(given + ULPS * epsilon(target.table.dtype) * (largest + given))
+
+    def keeps(self, frame: pd.DataFrame, own: FloatArray, target: Feature) -> BoolArray:
+        """Whether rows obey it.
+
+        Parameters
+        ----------
+        frame
+            The rows.
+        own : (n_rows,)
+            The deviation in the row of each one's person.
+        target
+            The column.
+        """
+        most, deviation = self.allowed_deviation(target), self.deviation(frame)
+        with np.errstate(invalid="ignore"):
+            small = (np.abs(deviation) <= most) | (np.abs(deviation - own) <= most)
+        # Undefined on both sides, or as undefined as it was before.
+        both = np.isnan(to_floats(frame[self.target])) & np.isnan(self.compute(frame))
+        return small | both | (np.isnan(deviation) & np.isnan(own))
+
+
+def in_order(listed: Sequence[Derived]) -> list[Derived]:
+    """Derived columns in an order in which each comes after those that it is computed from.
+
+    Raises
+    ------
+    ConstraintError
+        If some are computed from each other.
+    """
+    left, ordered = list(listed), list[Derived]()
+    while left:
+        waiting = {derived.target for derived in left}
+        ready = [d for d in left if not waiting.intersection(d.formula.names)]
+        if not ready:
+            names = sorted(str(name) for name in waiting)
+            raise ConstraintError(
+                f"derived: the formulas of {shorten(names)} are computed from each other. Leave "
+                "one of them out."
+            )
+        ordered += ready
+        left = [derived for derived in left if derived not in ready]
+    return ordered
