@@ -11,7 +11,7 @@ import pytest
 
 from bank import bank, score
 from mcce import MCCE
-from searches import assert_same, explain
+from searches import assert_same, bounded, explain
 
 FIRST, SECOND, PEOPLE = bank(200), bank(150, seed=5), bank(20, seed=1)
 # A child process that takes longer than this hangs.
@@ -26,7 +26,7 @@ def explainer(predictor=score, **settings):
 @pytest.mark.parametrize("search", ["paper", "balanced", "exact"])
 @pytest.mark.filterwarnings("ignore::mcce.McceWarning")
 def test_threads_that_explain_during_refits_get_answers_of_one_fit(search):
-    model = explainer(search=search, exclude_training_rows=True)
+    model = explainer(search=bounded(search, copies="never"))
     known = [explain(model.fit(table), PEOPLE).frame for table in (SECOND, FIRST)]
     stop, wrong, n_explained = threading.Event(), [], []
 

@@ -34,12 +34,12 @@ def explained(draw):
         n_counterfactuals=draw(st.integers(1, 3)),
         search=bounded(
             max_sparsity=draw(st.none() | st.integers(0, 3)),
+            copies=draw(st.sampled_from(["allow", "never"])),
             max_distance=draw(st.none() | st.sampled_from([0.1, 0.4])),
             rank_by=draw(
                 st.sampled_from([("sparsity", "distance"), ("distance",), ("distance", "sparsity")])
             ),
         ),
-        exclude_training_rows=draw(st.booleans()),
         random_state=draw(st.integers(0, 5)),
     )
     with warnings.catch_warnings():

@@ -15,6 +15,7 @@ from mcce import (
     NotFittedError,
     PredictorError,
     SchemaError,
+    Search,
     TreeChain,
 )
 from mcce import constraints as c
@@ -91,7 +92,7 @@ def test_fit_sets_one_attribute_once():
             super().__setattr__(name, value)
 
     assigned = []
-    model = Watched(score, (0.8, 10), search="balanced", exclude_training_rows=True)
+    model = Watched(score, (0.8, 10), search=Search(copies="never"))
     assigned.clear()
 
     model.fit(TRAIN)
@@ -149,6 +150,7 @@ def test_another_fit_leaves_what_was_learned_before_to_those_who_hold_it():
 def test_training_rows_are_kept_only_to_exclude_their_copies():
     assert explainer().fit(TRAIN).fitted_.training_rows is None
 
-    rows = explainer(exclude_training_rows=True).fit(TRAIN).fitted_.training_rows
+    search = Search.preset("paper", copies="never")
+    rows = explainer(search=search).fit(TRAIN).fitted_.training_rows
 
     assert len(rows) == len(np.unique(rows)) == len(TRAIN.drop_duplicates())

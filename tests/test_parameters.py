@@ -81,7 +81,6 @@ WRONG = [
     ("n_jobs", True, "got True"),
     ("verbose", "yes", "True or False, got 'yes'"),
     ("verbose", None, "got None"),
-    ("exclude_training_rows", "no", "True or False, got 'no'"),
 ]
 
 
@@ -177,7 +176,8 @@ def test_parameters_set_between_fit_and_explain_are_checked_too(name, value):
         {"random_state": 2**64 - 1},
         {"random_state": None},
         {"memory": 1e-9},
-        {"exclude_training_rows": np.False_},
+        {"search": bounded(copies="last")},
+        {"search": bounded(margin=np.float32(0.0))},
         {"n_counterfactuals": 2**31 - 1},
         {"n_counterfactuals": 2**31 - 1, "diversity": 1},
         {"diversity": np.float32(0.5)},

@@ -17,7 +17,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 import mcce
-from mcce import MCCE, Counterfactuals, Schema, constraints, metrics
+from mcce import MCCE, Counterfactuals, Schema, Search, constraints, metrics
 from mcce.predictors import Remote, make_decision
 from planted import (
     DAY,
@@ -298,7 +298,7 @@ METRICS = {
 NAMES = (
     *("desired", "score_class", "generator", "distance", "search", "n_samples", "random_state"),
     *("n_counterfactuals", "diversity", "max_seconds", "memory", "n_jobs", "verbose", "immutable"),
-    *("exclude_training_rows", "constraints", "kinds", "predictor"),
+    *("constraints", "kinds", "predictor"),
 )
 PARAMETERS = {
     f"{name}={kind}": lambda name=name, value=value: (
@@ -356,7 +356,7 @@ def test_no_error_of_an_enum_shows_its_levels(caplog):
 
 
 def test_no_repr_of_what_was_learned_shows_personal_data():
-    model = fitted(search="balanced", exclude_training_rows=True)
+    model = fitted(search=Search(copies="never"))
     rows = Schema.learn_rows(DATA)
     shown = [model, model.fitted_, model.schema_, model.decision_, model.generator_, rows]
     shown += [

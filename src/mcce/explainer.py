@@ -73,8 +73,6 @@ class MCCE(Estimator):
         same. None returns the best ones, however similar.
     distance
         ``"gower"`` or a distance object.
-    exclude_training_rows
-        Never return an exact copy of a training row.
     memory
         Megabytes that the candidates of one block of people may take.
     n_jobs
@@ -112,7 +110,6 @@ class MCCE(Estimator):
         n_counterfactuals: int = 1,
         diversity: float | None = None,
         distance: Literal["gower"] | Distance = "gower",
-        exclude_training_rows: bool = False,
         memory: float = 256.0,
         n_jobs: int | None = None,
         random_state: int | None = None,
@@ -132,7 +129,6 @@ class MCCE(Estimator):
         self.n_counterfactuals = n_counterfactuals
         self.diversity = diversity
         self.distance = distance
-        self.exclude_training_rows = exclude_training_rows
         self.memory = memory
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -180,6 +176,7 @@ class MCCE(Estimator):
         """
         check_parameters(self)
         check_seconds(max_seconds)
+        needs = find_search(self.search).needs
         with time_limit("fit", max_seconds):
             self.fitted_ = learn(
                 X,
@@ -193,8 +190,8 @@ class MCCE(Estimator):
                 generator=find_generator(self.generator),
                 distance=find_distance(self.distance),
                 constraints=self.constraints,
-                plausibility=find_search(self.search).needs.plausibility,
-                training_rows=bool(self.exclude_training_rows),
+                plausibility=needs.plausibility,
+                training_rows=needs.training_rows,
                 random_state=self.random_state,
                 n_jobs=self.n_jobs,
                 verbose=bool(self.verbose),
@@ -359,8 +356,8 @@ class MCCE(Estimator):
     def save(self, path: str | os.PathLike[str], *, key: bytes | None = None) -> None:
         """Write the fitted explainer, without its predictor, to a file for :func:`mcce.load`.
 
-        The file holds no code, but training values by feature; whole training rows only with
-        ``exclude_training_rows``, and whole accepted ones with a search that uses them.
+        The file holds no code, but training values by feature; whole training rows only with a
+        search that excludes copies of them, and whole accepted ones with a search that uses them.
 
         Parameters
         ----------

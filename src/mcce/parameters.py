@@ -43,7 +43,6 @@ def check_parameters(given: Any) -> None:
         check_whole("random_state", given.random_state, 0, 2**64 - 1)
     check_real("memory", given.memory, "a finite number of megabytes > 0", zero=False)
     _check_n_jobs(given.n_jobs)
-    _check_flag("exclude_training_rows", given.exclude_training_rows)
     _check_flag("verbose", given.verbose)
     for name in ("generator", "distance"):
         value = getattr(given, name)

@@ -43,12 +43,12 @@ def test_each_constraint_that_alone_stands_in_the_way_is_named():
 
 
 def test_bounds_and_the_ban_on_copies_can_be_lifted_too():
-    search = bounded(max_sparsity=1, max_distance=0.02)
-    fitted = explainer(search=search, exclude_training_rows=True).fit(TRAIN)
+    search = bounded(max_sparsity=1, max_distance=0.02, copies="never")
+    fitted = explainer(search=search).fit(TRAIN)
 
     table = fitted.relax(PEOPLE)
 
-    assert set(table["lifted"]) == {"max_sparsity", "max_distance", "exclude_training_rows"}
+    assert set(table["lifted"]) == {"max_sparsity", "max_distance", "copies"}
     assert set(table["kind"]) == {"bound"}
     assert fitted.search == search
 

@@ -179,7 +179,6 @@ def _settings(chance: Chance) -> dict[str, Any]:
         "search": _search(chance, name),
         "n_counterfactuals": n_counterfactuals,
         "random_state": [0, 1, 2**32, 2**64 - 1][int(chance.integers(4))],
-        "exclude_training_rows": bool(chance.random() < 0.1),
     }
     if n_counterfactuals > 1 and name != "exact" and chance.random() < 0.3:
         settings["diversity"] = float(chance.choice([0.0, 0.5, 1.0]))
@@ -191,7 +190,7 @@ def _settings(chance: Chance) -> dict[str, Any]:
 def _search(chance: Chance, name: str) -> Search | ExactSearch:
     """A named search with few draws, sometimes with bounds."""
     n_samples = int(chance.choice([5, 40]))
-    bounds: dict[str, Any] = {}
+    bounds: dict[str, Any] = {"copies": "never"} if chance.random() < 0.1 else {}
     if chance.random() < 0.15:
         bounds = {"max_sparsity": int(chance.integers(0, 4))}
     elif chance.random() < 0.15:

@@ -67,7 +67,7 @@ def write_saved(folder: Path) -> dict[str, Saved]:
     rules += [c.relation("old", "income + children < 30"), c.levels("size", ["mid", "high"])]
     own = mcce.Search.preset("near", n_targets=3, n_samples=40)
     settings: dict[str, dict[str, Any]] = {
-        "paper": {"n_samples": 60, "exclude_training_rows": True},
+        "paper": {"search": mcce.Search.preset("paper", copies="never"), "n_samples": 60},
         "balanced": {"search": "balanced", "n_samples": 60, "constraints": rules},
         "near": {"search": own, "generator": chain, "n_counterfactuals": 2, "diversity": 0.5},
         "fast": {"search": "fast", "n_samples": 40, "constraints": rules[:2]},

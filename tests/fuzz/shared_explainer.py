@@ -9,7 +9,7 @@ import numpy as np
 
 from bank import bank, score
 from cell_bits import bits_of
-from mcce import MCCE
+from mcce import MCCE, Search
 from mcce import constraints as c
 
 SEARCHES: list[dict[str, Any]] = [
@@ -17,7 +17,7 @@ SEARCHES: list[dict[str, Any]] = [
     {"search": "balanced"},
     {"search": "exact"},
     {"search": "fast", "constraints": [c.only_up("salary"), c.max_changes(2)]},
-    {"search": "near", "exclude_training_rows": True, "n_counterfactuals": 3},
+    {"search": Search.preset("near", copies="never"), "n_counterfactuals": 3},
 ]
 
 

@@ -128,7 +128,6 @@ def _break_setting(call: Call, chance: np.random.Generator) -> None:
         "n_counterfactuals",
         "diversity",
         "distance",
-        "exclude_training_rows",
         "memory",
         "n_jobs",
         "random_state",

@@ -65,7 +65,7 @@ def ranked(explainer: MCCE, person: pd.DataFrame, train: pd.DataFrame) -> list[t
             valid[number]
             and (search.max_sparsity is None or sparsity <= search.max_sparsity)
             and (search.max_distance is None or gower <= search.max_distance)
-            and not (explainer.exclude_training_rows and key in copies)
+            and not (search.copies == "never" and key in copies)
         )
         if allowed:
             named = {"sparsity": sparsity, "distance": gower}

@@ -98,7 +98,7 @@ def allowed_rows(explainer, rows, person, codes, train):
             allowed &= changed[places].sum(axis=0) <= constraint.n
         elif constraint.kind == "together":
             allowed &= np.isin(changed[places].sum(axis=0), [0, len(places)])
-    if explainer.exclude_training_rows:
+    if explainer.search.copies == "never":
         frame = rows.compose(np.full(codes.shape[1], person), codes, rows.tables)
         known = {tuple(map(str, row)) for row in train.astype(object).itertuples(index=False)}
         cells = frame.astype(object).itertuples(index=False)

@@ -34,10 +34,10 @@ PARAMETERS = {
     "tolerance": "tolerance",
     "n_answers": "n_counterfactuals",
     "diversity": "diversity",
-    "no_copies": "exclude_training_rows",
+    "no_copies": "copies",
 }
 # Parameters that belong to the search.
-OF_SEARCH = ("max_sparsity", "max_distance", "rank_by", "max_samples", "tolerance")
+OF_SEARCH = ("max_sparsity", "max_distance", "rank_by", "max_samples", "tolerance", "copies")
 MEASURES = {
     "score": "score",
     "n_changes": "sparsity",
@@ -82,12 +82,14 @@ RELAXED = {
     "n_changes": "sparsity",
     "gower": "gower",
 }
-LIFTED = {"fewest": "max_sparsity", "nearest": "max_distance", "copies": "exclude_training_rows"}
+LIFTED = {"fewest": "max_sparsity", "nearest": "max_distance", "copies": "copies"}
 
 
 def build(predictor: Any, desired: Any, search: Any, **settings: Any) -> MCCE:
     """An explainer; settings have the names of the files, or those that MCCE keeps."""
     named = {PARAMETERS.get(name, name): value for name, value in settings.items()}
+    if named.pop("copies", False):
+        named["copies"] = "never"
     of_search = {name: named.pop(name) for name in OF_SEARCH if name in named}
     if "max_samples" in of_search and "n_samples" in named:
         of_search["n_samples"] = named["n_samples"]

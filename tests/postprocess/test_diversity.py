@@ -45,11 +45,11 @@ def diverse(draw):
         diversity=draw(st.sampled_from([0, 0.3, 0.5, 0.8, 1])),
         search=bounded(
             max_sparsity=draw(st.none() | st.integers(1, 3)),
+            copies=draw(st.sampled_from(["allow", "never"])),
             rank_by=draw(
                 st.sampled_from([("sparsity", "distance"), ("distance",), ("distance", "sparsity")])
             ),
         ),
-        exclude_training_rows=draw(st.booleans()),
         random_state=draw(st.integers(0, 5)),
     )
     return case, explainer.fit(case.train)

@@ -149,7 +149,7 @@ def test_copies_of_training_rows_are_never_returned_when_excluded():
     settings = {"immutable": ["age"], "random_state": 0, "generator": TreeChain(min_samples_leaf=2)}
 
     plain = MCCE(score, (3, 9), **settings).fit(train).explain(people)
-    careful = MCCE(score, (3, 9), exclude_training_rows=True, **settings).fit(train)
+    careful = MCCE(score, (3, 9), search=bounded(copies="never"), **settings).fit(train)
     with pytest.warns(McceWarning):
         private = careful.explain(people)
 
@@ -275,7 +275,7 @@ def test_a_generator_may_invent_values():
         Interval(60, 100, closed="right"),
         immutable=["age"],
         generator=Lattice(),
-        exclude_training_rows=True,
+        search=bounded(copies="never"),
         random_state=0,
     ).fit(train)
 

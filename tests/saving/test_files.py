@@ -20,6 +20,7 @@ from mcce import MCCE, McceError, ParameterError, SavedFileError, TreeChain
 from mcce.saving import archive
 from mcce.saving.container import lay_out
 from saved import answers, assert_same_answers
+from searches import bounded
 
 GOLDEN = Path(__file__).parents[1] / "data" / "saved_v1.mcce"
 
@@ -56,7 +57,7 @@ def golden_people() -> pd.DataFrame:
 
 def golden_explainer() -> MCCE:
     """The explainer in the golden file."""
-    settings = {"immutable": ["age"], "n_counterfactuals": 2, "exclude_training_rows": True}
+    settings = {"immutable": ["age"], "n_counterfactuals": 2, "search": bounded(copies="never")}
     return MCCE(points, [8, 9, 10, 11], n_samples=200, random_state=9, **settings).fit(
         golden_people()
     )

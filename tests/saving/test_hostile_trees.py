@@ -195,7 +195,7 @@ def test_a_support_that_was_not_calibrated_so_is_refused(document, tmp_path, nam
         (("parameters", "verbose"), {"int": hex(10**400)}),
         (("parameters", "max_seconds"), {"numpy": ["<f16", 5]}),
         (("parameters", "more"), 1),
-        (("parameters", "exclude_training_rows"), True),
+        (("parameters", "search"), {"search": {"dict": [["copies", "never"]]}}),
         (("schema", "features", 0, "immutable"), 1),
         (("predictor", "scores"), np.full(8, np.nan)),
         (("predictor", "probes"), np.zeros((4, 0), np.int32)),

@@ -72,7 +72,7 @@ def test_a_loaded_explainer_gives_the_answers_of_the_saved_one(
         (0.5, 1.0),
         immutable=list(frame)[1 : 1 + seed % 3],
         kinds=kinds_of(frame),
-        exclude_training_rows=exclude,
+        search=bounded(copies="never" if exclude else "allow"),
         generator=TreeChain(
             min_samples_leaf=1 + seed % 2, visit_order=("data", "correlation")[exclude]
         ),
@@ -245,9 +245,9 @@ def test_training_rows_are_in_the_file_only_if_they_must_be(bank, explainer, pat
         return zipfile.ZipFile(path).namelist()
 
     assert "training_rows/codes.npy" not in members()
-    explainer.set_params(exclude_training_rows=True).fit(bank)
+    explainer.set_params(search=bounded(copies="never")).fit(bank)
     assert "training_rows/codes.npy" in members()
-    explainer.set_params(exclude_training_rows=False)
+    explainer.set_params(search="paper")
     assert "training_rows/codes.npy" not in members()
 
 

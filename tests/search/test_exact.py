@@ -67,9 +67,9 @@ def searches(draw, max_rows=14):
         search=ExactSearch(
             max_sparsity=draw(st.none() | st.integers(0, 2)),
             max_distance=draw(st.none() | st.sampled_from([0.05, 0.3])),
+            copies=draw(st.sampled_from(["allow", "never"])),
         ),
         n_counterfactuals=draw(st.integers(1, 3)),
-        exclude_training_rows=draw(st.booleans()),
         random_state=draw(st.integers(0, 9)),
     ).fit(case.train)
     assume(explainer.n_desired_)

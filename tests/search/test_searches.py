@@ -33,6 +33,7 @@ def searches(draw, within_bounds):
         prefer=draw(st.sampled_from(["sparsity", "knn_distance", "distance", "balanced"])),
         n_samples=draw(st.integers(1, 30)),
         max_samples=draw(st.sampled_from([None, 60])),
+        copies=draw(st.sampled_from(["last", "never", "allow"])),
         **(bounds if within_bounds else {}),
     )
 
@@ -48,7 +49,6 @@ def explained(draw, within_bounds=True, **given_settings):
         search=draw(searches(within_bounds)),
         n_counterfactuals=draw(st.integers(1, 3)),
         diversity=draw(st.sampled_from([None, 0.5])),
-        exclude_training_rows=draw(st.booleans()),
         random_state=draw(st.integers(0, 5)),
     )
     return case, explainer.set_params(**given_settings).fit(case.train)
@@ -73,7 +73,7 @@ def test_every_answer_is_valid_bounded_and_leaves_the_immutable_alone(work):
         assert (result.measures["sparsity"] <= search.max_sparsity).all()
     if search.max_distance is not None:
         assert (result.measures["gower"] <= search.max_distance).all()
-    if explainer.exclude_training_rows:
+    if search.copies == "never":
         copied = set(texts(case.train))
         assert not any(row in copied for row in texts(result.frame))
     answers = list(zip(result.owner, texts(result.frame), strict=True))
@@ -144,12 +144,16 @@ def test_the_order_of_training_rows_changes_nothing(work, seed):
 def test_a_walk_without_extra_changes_changes_no_more_than_the_best_draw(work):
     case, explainer = work
     search = bounded(
-        explainer.search, extra_changes=0, support=None, max_samples=None, prefer="distance"
+        explainer.search,
+        extra_changes=0,
+        support=None,
+        max_samples=None,
+        prefer="distance",
+        copies="never",
     )
-    explainer.set_params(exclude_training_rows=True)  # a walk takes a copy of one at last only
     walked = explain(explainer.set_params(search=search).fit(case.train), case.people)
 
-    draws = explainer.set_params(search="paper", n_samples=search.n_samples)
+    draws = explainer.set_params(search=bounded(copies="never"), n_samples=search.n_samples)
     drawn = explain(draws.fit(case.train), case.people)
 
     pd.testing.assert_index_equal(walked.measures.index, drawn.measures.index)
@@ -165,8 +169,8 @@ def paired(result):
 @settings(max_examples=50)
 def test_no_single_change_of_a_sparsest_answer_could_be_put_back(work):
     case, explainer = work
-    search = bounded(explainer.search, extra_changes=0, prefer="knn_distance")
-    explainer = explainer.set_params(search=search, exclude_training_rows=False).fit(case.train)
+    search = bounded(explainer.search, extra_changes=0, prefer="knn_distance", copies="last")
+    explainer = explainer.set_params(search=search).fit(case.train)
     result = explain(explainer, case.people)
     if not len(result.frame):
         return

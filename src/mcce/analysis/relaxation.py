@@ -1,8 +1,8 @@
 """Relaxation: which single constraint or bound, if lifted, would give people an answer.
 
 Beyond the paper. Gives a row for each person without an answer and each thing that could be lifted
-alone: a constraint, a bound of the search, the exclusion of training rows and, where the training
-data are available to fit again, an immutable feature.
+alone: a constraint, a bound or the margin of the search, the exclusion of copies and, where the
+training data are available to fit again, an immutable feature.
 """
 
 from __future__ import annotations
@@ -25,8 +25,13 @@ from ..search.plan import Settings, search
 from ..tables.frames import ArrayAdapter
 from ..tables.schema import OWN, EncodedRows
 
-# Bounds of a search that exclude candidates.
-BOUNDS = ("max_sparsity", "max_distance")
+# Parameters of a search that exclude candidates, and what lifts each.
+BOUNDS: dict[str, Any] = {
+    "max_sparsity": None,
+    "max_distance": None,
+    "margin": 0.0,
+    "copies": "allow",
+}
 COLUMNS = ["factual", "lifted", "kind", "answered", "sparsity", "gower"]
 
 
@@ -122,15 +127,12 @@ def _lifts(
             "constraint",
             partial(_search, fitted, settings, constraints.without(constraint), factuals, people),
         )
-    for name in BOUNDS:
-        if getattr(settings.search, name) is not None:
-            lifted: dict[str, Any] = {name: None}
+    for name, free in BOUNDS.items():
+        # Copies that come last keep nobody from an answer.
+        if getattr(settings.search, name) not in (free, "last"):
+            lifted: dict[str, Any] = {name: free}
             freer = replace(settings, search=replace(settings.search, **lifted))
             yield name, "bound", partial(_search, fitted, freer, constraints, factuals, people)
-    if settings.exclude_training_rows:
-        freer = replace(settings, exclude_training_rows=False)
-        lift = partial(_search, fitted, freer, constraints, factuals, people)
-        yield "exclude_training_rows", "bound", lift
     if refit is None:
         return
     names, immutable = fitted.schema.names, fitted.schema.immutable.tolist()

@@ -26,7 +26,7 @@ class ExcludeTrainingRows:
     """Excludes exact copies of training rows, given as by ``rows_as_bytes`` of their codes."""
 
     training: np.ndarray
-    name: str = "exclude_training_rows"
+    name: str = "copies='never'"
 
     def __call__(self, candidates: Candidates) -> BoolArray:
         """Candidates that differ from every training row somewhere."""

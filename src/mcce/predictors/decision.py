@@ -12,14 +12,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 from sklearn.exceptions import NotFittedError as SklearnNotFittedError
 
-from ..errors import McceError, PredictorError, shorten
+from ..errors import McceError, ParameterError, PredictorError, shorten
 from ..kernels import BoolArray, FloatArray
 from ..tables.frames import PANDAS_ADAPTER, FrameAdapter
 from .adapters import check_rows
@@ -64,6 +64,8 @@ class Decision:
         Columns of the probabilities that are summed to the score; empty if there are none.
     adapter
         Gives the predictor the type of frame that the training data have.
+    min_margin
+        How far inside the desired set a row must be to be valid.
 
     Examples
     --------
@@ -79,6 +81,7 @@ class Decision:
     method: Method
     columns: tuple[int, ...] = ()
     adapter: FrameAdapter = PANDAS_ADAPTER
+    min_margin: float = 0.0
 
     def __repr__(self) -> str:
         name, columns = type(self.predictor).__name__, f"[:, {list(self.columns)}]"
@@ -121,10 +124,51 @@ class Decision:
             return ScoredRows(np.empty(0), np.empty(0, dtype=bool))
         if isinstance(self.desired, Interval):
             scores = self._scores(frame)
-            return ScoredRows(scores, self.desired.contains(scores))
-        labels = self._labels(frame)
-        valid = labels.isin(list(self.desired)).to_numpy(dtype=bool)
-        return ScoredRows(self._scores(frame) if self.columns else valid.astype(np.float64), valid)
+            valid = self.desired.contains(scores)
+        else:
+            valid = self._labels(frame).isin(list(self.desired)).to_numpy(dtype=bool)
+            scores = self._scores(frame) if self.columns else valid.astype(np.float64)
+        return ScoredRows(scores, valid & self._is_firm(frame, scores))
+
+    def with_margin(self, min_margin: float) -> Decision:
+        """The same decision, but rows must be so far inside the desired set to be valid.
+
+        Parameters
+        ----------
+        min_margin
+            The smallest :meth:`margin` of a valid row.
+
+        Returns
+        -------
+        Decision
+            The stricter decision.
+
+        Raises
+        ------
+        ParameterError
+            If no row can have such a margin, or there are no scores to tell.
+
+        Examples
+        --------
+        >>> decision = Decision(lambda frame: frame["salary"] / 100, Interval(0.5, 1.0), "call")
+        >>> decision.with_margin(0.125).score(pd.DataFrame({"salary": [55, 75]})).valid
+        array([False,  True])
+        """
+        if min_margin == 0:
+            return self
+        if not self.has_scores:
+            raise ParameterError(
+                f"margin must be 0 for labels without probabilities, got {shorten(min_margin)}. "
+                "Pass a predictor with predict_proba, or an interval of scores as desired."
+            )
+        most = self._largest_margin()
+        if min_margin > most:
+            raise ParameterError(
+                f"margin must be at most {most:g}, got {shorten(min_margin)}: no score is farther "
+                f"inside {self.desired!r}. If one end does not matter, pass an Interval that is "
+                "infinite there."
+            )
+        return replace(self, min_margin=float(min_margin))
 
     def desirability(self, scores: FloatArray) -> FloatArray:
         """How desirable scores are; larger is better, also beyond the desired set.
@@ -208,6 +252,19 @@ class Decision:
         output = self._numbers(frame, at_least=max(*self.columns, len(self.columns)) + 1)
         desired = np.isin(np.arange(output.shape[1]), self.columns)
         return (output[:, desired].max(axis=1) - output[:, ~desired].max(axis=1)).astype(np.float64)
+
+    def _is_firm(self, frame: pd.DataFrame, scores: FloatArray) -> BoolArray | Literal[True]:
+        """Which rows are far enough inside."""
+        return not self.min_margin or self.margin(frame, scores) >= self.min_margin
+
+    def _largest_margin(self) -> float:
+        """The largest margin that a row can have."""
+        if not isinstance(self.desired, Interval):
+            return 1.0
+        low, high = self.desired.low, self.desired.high
+        middle = (max(low, 0.0) + min(high, 1.0)) / 2
+        best = float(self.desirability(np.array([0.0, middle, 1.0])).max())
+        return best if self.columns else (high - low) / 2
 
     @property
     def _label_method(self) -> Literal["call", "predict"]:

@@ -234,18 +234,18 @@ def _unpack_draws(plain: Any, parameters: Parameters, fields: Fields) -> Fields:
 
 def _pack_training_rows(fitted: Fitted, parameters: Parameters) -> dict[str, Any] | None:
     rows = fitted.training_rows
-    if not parameters["exclude_training_rows"]:
+    if not find_search(parameters["search"]).needs.training_rows:
         return None
     if rows is None:
         raise NotFittedError(
-            "exclude_training_rows was set after fit, which did not keep the training rows. Fit "
-            "again. Nothing was written."
+            "search was changed after fit, which did not keep the training rows that the new one "
+            "needs. Fit again. Nothing was written."
         )
     return {"codes": rows.view(np.int32).reshape(len(rows), -1)}
 
 
 def _unpack_training_rows(plain: Any, parameters: Parameters, fields: Fields) -> Fields:
-    if (plain is not None) != bool(parameters["exclude_training_rows"]):
+    if (plain is not None) != find_search(parameters["search"]).needs.training_rows:
         raise SavedFileError("it lacks training rows, or has some that it does not need")
     if plain is None:
         return {}

@@ -1,7 +1,8 @@
 """Files of older versions, read as if this version had written them.
 
 Up to version 2 the bounds and the ranking of a search were parameters of the explainer, and some
-parameters of a search had other names.
+parameters of a search had other names. Up to version 3 the explainer had a parameter that excluded
+copies of training rows.
 """
 
 from __future__ import annotations
@@ -29,11 +30,27 @@ def upgrade_search(parameters: Mapping[str, Any]) -> dict[str, Any]:
     upgraded = {RENAMED.get(name, name): value for name, value in parameters.items()}
     if "prefer" in upgraded:
         upgraded["prefer"] = PREFERENCES.get(upgraded["prefer"], upgraded["prefer"])
+    # Draws that were answers could be copies; walks took copies last.
+    if upgraded.get("n_targets") == 0:
+        upgraded.setdefault("copies", "allow")
     return upgraded
 
 
 def upgrade_parameters(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """The parameters of an explainer, with those that moved in its search."""
+    return _without_copies(_with_bounds(parameters))
+
+
+def _without_copies(parameters: dict[str, Any]) -> dict[str, Any]:
+    """The parameters with ``exclude_training_rows`` in the search."""
+    if not parameters.pop("exclude_training_rows", False):
+        return parameters
+    search = find_search(parameters.get("search", "paper"))
+    return parameters | {"search": replace(search, copies="never")}
+
+
+def _with_bounds(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters with the bounds and the ranking in the search."""
     kept = {name: value for name, value in parameters.items() if name not in MOVED}
     moved = {name: value for name, value in parameters.items() if name in MOVED}
     if not moved:

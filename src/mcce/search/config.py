@@ -16,6 +16,7 @@ from ..parameters import check_count, check_rank_by, check_real, check_whole
 SearchName = Literal["paper", "sparse", "balanced", "plausible", "near", "fast", "exact"]
 Preference = Literal["sparsity", "knn_distance", "distance", "balanced"]
 RankKey = Literal["sparsity", "distance"]
+Copies = Literal["last", "never", "allow"]
 # The paper's ranking: fewest changes first, then the smallest distance.
 RANK_BY: tuple[RankKey, ...] = ("sparsity", "distance")
 # How often guided draws keep a person's own value.
@@ -30,6 +31,8 @@ class Needs:
     ----------
     plausibility
         Whether ``fit`` must learn what accepted rows look like.
+    training_rows
+        Whether ``fit`` must keep the training rows, to tell copies of them.
     guidance, enumeration
         Whether the generator must offer guided draws, or list all rows it could draw.
     diversity
@@ -39,6 +42,7 @@ class Needs:
     """
 
     plausibility: bool = False
+    training_rows: bool = False
     guidance: bool = False
     enumeration: bool = False
     diversity: bool = True
@@ -77,6 +81,12 @@ class Search:
         Draws per person, and the most that people without an answer get; None gives them no more.
     max_sparsity, max_distance
         Upper bounds on the number of changes and on the distance of an answer.
+    margin
+        How far inside the desired set the score must be, see :meth:`Decision.margin`. People whose
+        score is inside already have the desired decision, whatever the margin.
+    copies
+        What to do with exact copies of training rows: return them only where there is nothing else
+        (``"last"``), never, or like any other row (``"allow"``).
     rank_by
         How draws are ranked, the decisive key first; only without targets.
     tolerance
@@ -102,6 +112,8 @@ class Search:
     max_samples: int | None = 10_000
     max_sparsity: int | None = None
     max_distance: float | None = None
+    margin: float = 0.0
+    copies: Copies = "last"
     rank_by: Sequence[RankKey] = RANK_BY
     tolerance: float = 0.0
 
@@ -125,6 +137,7 @@ class Search:
         _check_below_one("keep_probability", self.keep_probability, "at least 0 and below 1")
         _check_samples(self.n_samples, self.max_samples)
         _check_bounds(self.max_sparsity, self.max_distance)
+        _check_firmness(self.margin, self.copies)
         check_rank_by(self.rank_by)
         check_real("tolerance", self.tolerance, "a finite number >= 0")
         self._check_targets()
@@ -187,6 +200,8 @@ class Search:
         """What this search needs from the explainer."""
         return Needs(
             plausibility=self.n_targets > 0 or self.support is not None,
+            # With targets, the accepted rows are there, and only they can be copied.
+            training_rows=self.copies == "never" or (self.copies == "last" and not self.n_targets),
             guidance=self.keep_probability > 0,
         )
 
@@ -210,6 +225,10 @@ class ExactSearch:
         Draws for a person beyond that budget, and the most that people without an answer get.
     max_sparsity, max_distance
         Upper bounds on the number of changes and on the distance of an answer.
+    margin, copies
+        How far inside the desired set the score must be, and what to do with copies of training
+        rows, as for :class:`Search`. With ``copies="last"``, what is proven is the best row that is
+        no copy, if there is one.
 
     Examples
     --------
@@ -223,17 +242,26 @@ class ExactSearch:
     max_samples: int | None = 10_000
     max_sparsity: int | None = None
     max_distance: float | None = None
+    margin: float = 0.0
+    copies: Copies = "allow"
 
     def __post_init__(self) -> None:
         check_count("max_rows", self.max_rows)
         check_whole("max_nodes", self.max_nodes, 1, 2**53)
         _check_samples(self.n_samples, self.max_samples)
         _check_bounds(self.max_sparsity, self.max_distance)
+        _check_firmness(self.margin, self.copies)
 
     @property
     def needs(self) -> Needs:
         """What this search needs from the explainer."""
-        return Needs(guidance=True, enumeration=True, diversity=False, gower=True)
+        return Needs(
+            training_rows=self.copies != "allow",
+            guidance=True,
+            enumeration=True,
+            diversity=False,
+            gower=True,
+        )
 
     @property
     def fallback(self) -> Search:
@@ -244,6 +272,8 @@ class ExactSearch:
             max_samples=self.max_samples,
             max_sparsity=self.max_sparsity,
             max_distance=self.max_distance,
+            margin=self.margin,
+            copies=self.copies,
         )
 
 
@@ -271,9 +301,19 @@ def _check_bounds(max_sparsity: Any, max_distance: Any) -> None:
         check_real("max_distance", max_distance, "a number >= 0", infinite=True)
 
 
-def _sampling(**changes: Any) -> Search:
+def _check_firmness(margin: Any, copies: Any) -> None:
+    check_real("margin", margin, "a finite number >= 0")
+    if not isinstance(copies, str) or copies not in get_args(Copies):
+        raise ParameterError(
+            f"copies must be one of {list(get_args(Copies))!r}, got {shorten(copies)}."
+        )
+
+
+def _sampling(*, copies: Copies = "allow", **changes: Any) -> Search:
     """A search whose draws are the answers."""
-    return Search(n_targets=0, support=None, extra_changes=0, prefer="distance", **changes)
+    return Search(
+        n_targets=0, support=None, extra_changes=0, prefer="distance", copies=copies, **changes
+    )
 
 
 PRESETS: dict[str, Search | ExactSearch] = {

@@ -40,12 +40,16 @@ class ExactStage:
         What all stages share.
     settings
         What is searched for, and with which budget.
+    final
+        Whether a proof that there is no row settles a person, because no later stage searches
+        among others.
     unstable
         Rows, by person and place in the order, that failed the final call.
     """
 
     task: Task
     settings: ExactSettings
+    final: bool = True
     unstable: ExcludeUnstable = field(default_factory=no_unstable)
 
     def excluding(self, unstable: ExcludeUnstable) -> ExactStage:
@@ -135,7 +139,9 @@ class ExactStage:
             misses=Answers.concat(factuals, misses),
             reasons={proof.person: _reason(self.settings, proof) for proof in unanswered},
             n_evaluated=sum(proof.n_allowed for proof in proofs),
-            proven=frozenset(proof.person for proof in proofs if proof.holds),
+            proven=frozenset(
+                proof.person for proof in proofs if proof.holds and (self.final or proof.n_valid)
+            ),
         )
 
 

@@ -23,14 +23,14 @@ from ..postprocess.filters import ExcludeTrainingRows, InSupport, ObeysConstrain
 from ..postprocess.ranking import Ranking
 from ..protocols import Callback, CandidateFilter, Distance, RowFilter
 from ..tables.schema import EncodedRows
-from .config import ExactSearch, Search, find_search
+from .config import Copies, ExactSearch, Search, find_search
 from .exact import ExactStage
 from .outcome import Outcome
 from .proof import ExactSettings
 from .runner import run_search
 from .sampling import SamplingStage, Walk
 from .selection import SelectionSettings
-from .stage import Stage, Task
+from .stage import Task
 from .visited import WalkSettings
 
 ENUMERATION_NEEDED = "The exact search lists all rows that can be drawn"
@@ -52,8 +52,6 @@ class Settings:
         Draws per person; None is what the search says.
     n_counterfactuals, diversity
         How many counterfactuals each person gets, and how much they must differ.
-    exclude_training_rows
-        Whether copies of training rows are excluded.
     memory, n_jobs
         Megabytes per block of people, and threads.
     """
@@ -62,7 +60,6 @@ class Settings:
     n_samples: int | None = None
     n_counterfactuals: int = 1
     diversity: float | None = None
-    exclude_training_rows: bool = False
     memory: float = 256.0
     n_jobs: int | None = None
 
@@ -105,6 +102,7 @@ def search(
     if fitted.n_desired == 0:
         return Outcome.empty(factuals, people, NO_DESIRED)
     sampling = _sampling_search(settings)
+    fitted = replace(fitted, decision=fitted.decision.with_margin(sampling.margin))
     task = Task(
         generator=fitted.generator,
         decision=fitted.decision,
@@ -129,8 +127,15 @@ def _sampling_search(settings: Settings) -> Search:
     )
 
 
-def _stages(fitted: Fitted, settings: Settings, search: Search, task: Task) -> Iterator[Stage]:
+def _stages(
+    fitted: Fitted, settings: Settings, search: Search, task: Task
+) -> Iterator[SamplingStage | ExactStage]:
     """The stages in order, each with more draws for those who have no answer yet."""
+    if search.copies == "last" and not search.n_targets:
+        for stage in _stages(fitted, *_with_copies(settings, search, "never"), task):
+            yield replace(stage, final=False)
+        yield from _stages(fitted, *_with_copies(settings, search, "allow"), task)
+        return
     ranking = _ranking(fitted, settings, search, task.constraints)
     _check_needs(fitted, settings, ranking.distance)
     if isinstance(settings.search, ExactSearch):
@@ -149,6 +154,11 @@ def _stages(fitted: Fitted, settings: Settings, search: Search, task: Task) -> I
         stage = replace(stage, ranking=targets, n_samples=most, final=True)
     yield stage
     yield from _with_more_draws(stage, max_samples)
+
+
+def _with_copies(settings: Settings, search: Search, copies: Copies) -> tuple[Settings, Search]:
+    given = replace(settings.search, copies=copies)
+    return replace(settings, search=given), replace(search, copies=copies)
 
 
 def _check_needs(fitted: Fitted, settings: Settings, distance: Distance) -> None:
@@ -235,7 +245,13 @@ def _walk(
         extra_changes=search.extra_changes,
         n_wanted=ranking.n_wanted,
     )
-    selection = SelectionSettings(search.prefer, search.extra_changes, model.knn_distance_, ranking)
+    selection = SelectionSettings(
+        search.prefer,
+        search.extra_changes,
+        model.knn_distance_,
+        ranking,
+        copies_last=search.copies == "last",
+    )
     return Walk(walk, selection)
 
 
@@ -283,11 +299,11 @@ def _row_filters(fitted: Fitted, settings: Settings, constraints: Constraints) -
     filters: list[RowFilter] = [
         ObeysConstraint(constraints, constraint) for constraint in constraints.of_rows
     ]
-    if settings.exclude_training_rows:
+    if settings.search.copies == "never":
         if fitted.training_rows is None:
             raise NotFittedError(
-                "exclude_training_rows was set after fit, which did not keep the training rows. "
-                "Fit again."
+                f"search was set to {settings.search!r} after fit, which did not keep the training "
+                "rows. Fit again."
             )
         filters.append(ExcludeTrainingRows(fitted.training_rows))
     return filters

@@ -1,6 +1,7 @@
 """Which of a person's visited rows to return.
 
-Beyond the paper. Rows inside the support come first, and copies of accepted training rows last.
+Beyond the paper. Rows inside the support come first, and copies of accepted training rows last,
+unless they are allowed.
 Among them, rows with few enough changes are ordered by what is preferred.
 """
 
@@ -59,12 +60,15 @@ class SelectionSettings:
         Distances to accepted training rows, which take most of the time; None does without.
     ranking
         How many answers each person gets, and within which bounds.
+    copies_last
+        Whether copies of accepted training rows come after everything else.
     """
 
     prefer: Preference
     extra_changes: int
     knn_distance: KnnDistance | None
     ranking: Ranking
+    copies_last: bool = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,7 +208,8 @@ def _knn_distances(
     selected = visited.rows(rows.numbers[some])
     at = rows.person[some], rows.place[some]
     points = visited.lookup.points(selected.owner, selected.codes)
-    knn_distance[at], copy[at] = settings.knn_distance(points)
+    knn_distance[at], is_copy = settings.knn_distance(points)
+    copy[at] = settings.copies_last & is_copy
     return knn_distance, copy
 
 
