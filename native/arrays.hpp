@@ -55,6 +55,7 @@ inline std::size_t n_entries(std::initializer_list<std::size_t> shape) {
 }
 
 // Each binds the kernels of one topic.
+void bind_boost(nb::module_& module);
 void bind_cancellation(nb::module_& module);
 void bind_forest(nb::module_& module);
 void bind_grow(nb::module_& module);

@@ -8,6 +8,7 @@ NB_MODULE(_native, module) {
     // A forest that is still referred to when Python exits is no leak to tell users of.
     nb::set_leak_warnings(false);
     bind_cancellation(module);
+    bind_boost(module);
     bind_grow(module);
     bind_forest(module);
     bind_neighbours(module);

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from mcce.kernels import _native, native, reference
+from mcce.kernels.cancellation import watch
 from mcce.kernels.reference import Columns, Growth, Numbers, fixed_point
 
 
@@ -78,6 +79,16 @@ class Rows:
             ),
         )
 
+    def boost(self):
+        bins, n_bins = (self.columns.codes % 200).astype(np.uint8), np.full(3, 200, np.int32)
+        return Call(_native.boost, (bins, n_bins, self.units // 512, 20, 8, 5, 8))
+
+    def ensemble(self):
+        nodes = reference.BoostedNodes(*self.boost()(watch()))
+        first = np.append(0, np.cumsum(self.columns.n_codes))
+        bins = (np.arange(first[-1]) % 200).astype(np.uint8)
+        return native.Ensemble(nodes, np.arange(3, dtype=np.int32), first, bins)
+
     def sample(self, forest, n_draws):
         given = self.columns.codes[:, :20].copy()
         keys = reference.person_keys(0, given[:1].T)
@@ -117,6 +128,8 @@ def kernel_calls(n_rows=5000, n_draws=2000):
         "gather_holdings": Call(forest.bound.gather_holdings, (missing, False, 1024)),
         "nonconformity": Call(held.bound.nonconformity, (codes, least)),
         "build_neighbours": Call(_native.build_neighbours, (points, levels)),
+        "boost": rows.boost(),
+        "predict": Call(rows.ensemble().bound.predict, (codes,)),
         "nearest": Call(neighbours.bound.nearest, (points[: n_rows // 15].copy(), 5)),
         "place": Call(place, (np.ascontiguousarray(codes.T),)),
         "first_of_each": Call(_native.first_of_each, (codes[:2].reshape(2, 1, n_rows),)),

@@ -31,6 +31,7 @@ HOLDING = FOREST, ROWS.columns.n_codes, MISSING
 HELD = native.gather_holdings(*HOLDING, contradictions=False)
 COUNTED = native.gather_holdings(*HOLDING, contradictions=True, most_levels=0)
 NEAR = native.build_neighbours(ROWS.points, np.array([False, True, False]))
+ENSEMBLE = ROWS.ensemble()
 LIMITS = limits_of((3, 20), [4200, 30, 30], [1, 2], np.random.default_rng(0))
 GIVEN = ROWS.columns.codes[:, :20].copy()
 
@@ -66,6 +67,10 @@ def bound_holdings(*arrays):
 
 def bound_neighbours(*arrays):
     _native.Neighbours(*arrays).nearest(ROWS.points[:30].copy(), 3, watch())
+
+
+def bound_ensemble(*arrays):
+    _native.Ensemble(*arrays).predict(ROWS.columns.codes, watch())
 
 
 def bound_limits(*arrays):
@@ -106,6 +111,7 @@ TARGETS = {
     "Holdings": Call(bound_holdings, (FOREST.bound, *parts(HELD)[1:])),
     "Holdings without sets": Call(bound_holdings, (FOREST.bound, *parts(COUNTED)[1:])),
     "Neighbours": Call(bound_neighbours, (*parts(NEAR)[:-1], NEAR.is_level.view(np.uint8))),
+    "Ensemble": Call(bound_ensemble, (*parts(ENSEMBLE.nodes)[:-1], *parts(ENSEMBLE)[1:])),
     "Limits": Call(bound_limits, parts(LIMITS)),
     "Limits of one person": Call(one_person, single),
     "Guide": Call(bound_guide, (GIVEN, 2**31)),

@@ -16,10 +16,12 @@ from .cancellation import (
     inner_cancellation,
 )
 from .native import (
+    Ensemble,
     Forest,
     Holdings,
     Neighbours,
     RowTable,
+    boost,
     build_neighbours,
     enumerate_rows,
     first_of_each,
@@ -27,6 +29,7 @@ from .native import (
     grow_tree,
     nearest,
     nonconformity,
+    predict_units,
     rank,
     sample,
 )
@@ -39,7 +42,6 @@ from .reference import (
     Classes,
     Columns,
     Comparison,
-    Ensemble,
     Enumerated,
     Growth,
     Guide,
@@ -48,7 +50,6 @@ from .reference import (
     Numbers,
     Person,
     Trees,
-    boost,
     descend,
     differences,
     draw_keys,
@@ -59,7 +60,6 @@ from .reference import (
     leaf_frequency,
     person_keys,
     pick,
-    predict_units,
     rows_as_bytes,
 )
 

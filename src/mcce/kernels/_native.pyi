@@ -94,6 +94,21 @@ class Holdings:
         self, codes: NDArray[np.int32], least: NDArray[np.int32], watch: Watch
     ) -> NDArray[np.int32]: ...
 
+class Ensemble:
+    def __init__(
+        self,
+        roots: NDArray[np.int32],
+        feature: NDArray[np.int32],
+        cut: NDArray[np.int32],
+        left: NDArray[np.int32],
+        value: NDArray[np.int64],
+        inputs: NDArray[np.int32],
+        first: NDArray[np.int64],
+        bins: NDArray[np.uint8],
+        /,
+    ) -> None: ...
+    def predict(self, codes: NDArray[np.int32], watch: Watch) -> NDArray[np.int64]: ...
+
 class Neighbours:
     def __init__(
         self,
@@ -110,6 +125,17 @@ class Neighbours:
     ) -> None: ...
     def nearest(self, rows: NDArray[np.float64], k: int, watch: Watch) -> NDArray[np.float64]: ...
 
+def boost(
+    bins: NDArray[np.uint8],
+    n_bins: NDArray[np.int32],
+    units: NDArray[np.int64],
+    n_trees: int,
+    max_leaves: int,
+    min_samples_leaf: int,
+    shrinkage: int,
+    watch: Watch,
+    /,
+) -> tuple[np.ndarray, ...]: ...
 def grow_tree(
     codes: list[np.ndarray],
     n_codes: NDArray[np.int32],

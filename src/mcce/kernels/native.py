@@ -19,9 +19,11 @@ import numpy as np
 
 from ..caching import cached_property
 from . import _native, reference
-from ._types import BoolArray, Codes, FloatArray, IntArray, WordArray
+from ._types import BoolArray, ByteArray, Codes, FloatArray, IntArray, WordArray
 from .cancellation import watch
 from .reference import (
+    BoostedNodes,
+    Boosting,
     Classes,
     Columns,
     Comparison,
@@ -58,6 +60,17 @@ class Holdings(reference.Holdings):
         """The compiled half."""
         _, *arrays = _parts(self)
         return _native.Holdings(self.forest.bound, *arrays)
+
+
+class Ensemble(reference.Ensemble):
+    """A :class:`reference.Ensemble`, bound likewise."""
+
+    @cached_property
+    def bound(self) -> _native.Ensemble:
+        """The compiled half."""
+        nodes = self.nodes
+        trees = nodes.roots, nodes.feature, nodes.cut, nodes.left, nodes.value
+        return _native.Ensemble(*trees, self.inputs, self.first, self.bins)
 
 
 class Neighbours(reference.Neighbours):
@@ -105,6 +118,17 @@ def grow_tree(
         watch(),
     )
     return Trees(np.zeros(1, dtype=np.int64), *parts)
+
+
+def boost(bins: ByteArray, n_bins: Codes, units: IntArray, boosting: Boosting) -> BoostedNodes:
+    """Trees whose sum predicts a response; see :func:`reference.boost`."""
+    settings = boosting.n_trees, boosting.max_leaves, boosting.min_samples_leaf, boosting.shrinkage
+    return BoostedNodes(*_native.boost(bins, n_bins, units, *settings, watch()))
+
+
+def predict_units(ensemble: Ensemble, codes: Codes) -> IntArray:
+    """Sum of all trees for each row; see :func:`reference.predict_units`."""
+    return ensemble.bound.predict(np.ascontiguousarray(codes), watch())
 
 
 def sample(

@@ -41,7 +41,7 @@ class Boosting:
     shrinkage: int = 8
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class BoostedNodes:
     """Trees as arrays, one entry per node but for ``roots``; children stand after their parents.
 
@@ -53,8 +53,8 @@ class BoostedNodes:
         Place of the split's input among the inputs, LEAF for a leaf.
     cut : (n_nodes,)
         Bins up to this one go left.
-    left, right : (n_nodes,)
-        Child nodes, 0 for leaves.
+    left : (n_nodes,)
+        Left child; the right one is next to it. 0 for leaves.
     value : (n_nodes,)
         What a leaf adds, in units of the response; 0 for splits.
     gain : (n_nodes,)
@@ -65,12 +65,11 @@ class BoostedNodes:
     feature: Codes
     cut: Codes
     left: Codes
-    right: Codes
     value: IntArray
     gain: FloatArray
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class Ensemble:
     """Boosted trees, and how codes become the bins that they split.
 
@@ -131,7 +130,7 @@ def predict_units(ensemble: Ensemble, codes: Codes) -> IntArray:
         at = np.full(codes.shape[1], root)
         while (nodes.feature[at] != LEAF).any():
             goes_left = bins[nodes.feature[at], rows] <= nodes.cut[at]
-            child = np.where(goes_left, nodes.left[at], nodes.right[at])
+            child = nodes.left[at] + ~goes_left
             at = np.where(nodes.feature[at] == LEAF, at, child)
         total += nodes.value[at]
     return total
@@ -159,27 +158,26 @@ class _Draft:
 
     def __init__(self) -> None:
         self.roots: list[int] = []
-        self.splits: list[tuple[int, int, int, int, float]] = []
+        self.splits: list[tuple[int, int, int, float]] = []
         self.value: list[int] = []
 
     def add(self) -> int:
         """The number of one more node, a leaf until it is split."""
-        self.splits.append((LEAF, 0, 0, 0, 0.0))
+        self.splits.append((LEAF, 0, 0, 0.0))
         self.value.append(0)
         return len(self.splits) - 1
 
     def finish(self) -> BoostedNodes:
-        feature, cut, left, right = (
-            np.array([split[i] for split in self.splits], dtype=np.int32) for i in range(4)
+        feature, cut, left = (
+            np.array([split[i] for split in self.splits], dtype=np.int32) for i in range(3)
         )
         return BoostedNodes(
             roots=np.array(self.roots, dtype=np.int32),
             feature=feature,
             cut=cut,
             left=left,
-            right=right,
             value=np.array(self.value, dtype=np.int64),
-            gain=np.array([split[4] for split in self.splits], dtype=np.float64),
+            gain=np.array([split[3] for split in self.splits], dtype=np.float64),
         )
 
 
@@ -220,8 +218,8 @@ def _split(
     smaller = int(halves[1].size < halves[0].size)
     sums, counts = _histogram(bins, n_bins, left_over, halves[smaller])
     tables = {smaller: (sums, counts), 1 - smaller: (leaf.sums - sums, leaf.counts - counts)}
-    left, right = numbers = draft.add(), draft.add()
-    draft.splits[leaf.node] = (leaf.feature, leaf.cut, left, right, leaf.gain)
+    numbers = draft.add(), draft.add()
+    draft.splits[leaf.node] = (leaf.feature, leaf.cut, numbers[0], leaf.gain)
     return [_leaf(numbers[i], halves[i], *tables[i], boosting) for i in (0, 1)]
 
 
