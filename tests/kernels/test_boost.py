@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 from dataclasses import fields, replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -119,7 +120,7 @@ def test_leaves_have_enough_rows_and_are_not_too_many():
     nodes = native.boost(bins, n_bins, units, boosting)
 
     bounds = [*nodes.roots, nodes.feature.size]
-    for root, end in zip(bounds[:-1], bounds[1:], strict=True):
+    for root, end in pairwise(bounds):
         at = np.full(900, root)
         for _ in range(7):
             goes_left = bins[nodes.feature[at], np.arange(900)] <= nodes.cut[at]
@@ -152,7 +153,7 @@ def test_trees_that_could_not_have_been_grown_are_refused(change):
     ensemble = small_ensemble()
     broken = replace(ensemble, nodes=replace(ensemble.nodes, **change(ensemble.nodes)))
 
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match=r"node|child|cut|root"):
         native.predict_units(broken, np.zeros((1, 3), dtype=np.int32))
 
 
