@@ -63,7 +63,7 @@ bench: .venv/dev.stamp  ## how fast, against a vectorised scikit-learn + NumPy i
 
 bench-search: .venv/dev.stamp  ## how good the searches are, against NICE
 	$(BIN)/python benchmarks/search.py
-	$(BIN)/python benchmarks/support_coverage.py
+	$(BIN)/python benchmarks/plausibility_calibration.py
 
 experiments: .venv/predictors.stamp  ## the paper's experiments, its figures beside ours; DATA=folder
 	$(BIN)/mcce experiments all $(if $(DATA),--data $(DATA))

@@ -235,9 +235,10 @@ class Lookup:
     """
 
     def __init__(self, rows: EncodedRows, tables: Sequence[pd.Series[Any]]) -> None:
-        self.rows = rows
+        self.rows, self.tables = rows, tables
         self._descent: list[Codes] = []
         self._points: list[FloatArray] = []
+        self._numbers: list[FloatArray | None] = []
         for position, table in zip(rows.schema.mutable, tables, strict=True):
             feature = rows.schema.features[position]
             if tables is rows.tables:
@@ -250,6 +251,7 @@ class Lookup:
                 )
             self._descent.append(descent)
             self._points.append(feature.place(exact, numbers))
+            self._numbers.append(numbers)
 
     def descent(self, owner: IntArray, codes: Codes) -> Codes:
         """Descent codes of all features, shape (n_features, n_rows)."""
@@ -265,6 +267,15 @@ class Lookup:
         for position, table, drawn in zip(self._mutable, self._points, codes, strict=True):
             changed = drawn != OWN
             cells[changed, position] = table[drawn[changed]]
+        return cells
+
+    def numbers(self, owner: IntArray, codes: Codes) -> FloatArray:
+        """Numbers, NaN for missing and for levels, shape (n_features, n_rows)."""
+        cells = self.rows.all_numbers[:, owner]
+        for position, table, drawn in zip(self._mutable, self._numbers, codes, strict=True):
+            if table is not None:
+                changed = drawn != OWN
+                cells[position, changed] = table[drawn[changed]]
         return cells
 
     @property

@@ -43,7 +43,7 @@ MEASURES = {
     "n_changes": "sparsity",
     "gower": "gower",
     "l1": "l1",
-    "in_support": "in_support",
+    "plausibility": "plausibility",
     "quantile": "knn_distance_quantile",
     "no_peers": "no_reference_group",
     "proven": "proven",
@@ -102,7 +102,7 @@ def own_search() -> Any:
     """A search that is none of those with a name."""
     return mcce.Search(
         n_targets=5,
-        support=0.9,
+        min_plausibility=0.1,
         extra_changes=2,
         prefer="distance",
         keep_probability=0.3,

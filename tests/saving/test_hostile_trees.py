@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +54,7 @@ CHAINS = ("model", "accepted rows", "all rows")
 def trees_of(document: dict[str, Any], chain: str) -> dict[str, Any]:
     if chain == "model":
         return document["model"]["trees"]
-    return document["accepted"]["support"]["chains"][CHAINS.index(chain) - 1]["trees"]
+    return document["accepted"]["chains"][CHAINS.index(chain) - 1]["trees"]
 
 
 def refusal(document: dict[str, Any], folder: Path) -> str:
@@ -90,7 +91,7 @@ def test_a_split_on_what_the_tree_predicts_is_refused(document, tmp_path, chain)
     responses = document["model"]["visit_order"]
     if chain != "model":
         number = CHAINS.index(chain) - 1
-        responses = document["accepted"]["support"]["chains"][number]["responses"]
+        responses = document["accepted"]["chains"][number]["responses"]
     for tree, root in enumerate(trees["roots"]):
         if trees["feature"][root] >= 0:
             trees["feature"][root] = responses[tree]
@@ -144,35 +145,44 @@ def test_a_leaf_of_the_support_is_never_empty(document, tmp_path, chain):
     assert "the trees are not whole" in refusal(document, tmp_path)
 
 
-def change_support(document: dict[str, Any], name: str) -> None:
-    support = document["accepted"]["support"]
+def change_accepted(document: dict[str, Any], name: str) -> None:
+    accepted = document["accepted"]
+    chains, calibration = accepted["chains"], accepted["calibration"]
+    tail = calibration["strangeness"]
     {
-        "negative": lambda: support.update(strains=np.full(3, -1, np.int32)),
-        "descending": lambda: support.update(strains=np.array([3, 1], np.int32)),
-        "huge": lambda: support.update(strains=np.array([2**31 - 2], np.int32)),
-        "many": lambda: support.update(strains=np.zeros(10**4, np.int32)),
-        "wide": lambda: support.update(strains=support["strains"][:, None]),
-        "rare number": lambda: support.update(rare=[[0, np.zeros(1, np.int32)]]),
-        "rare beyond": lambda: support.update(rare=[[99, np.zeros(1, np.int32)]]),
-        "rare twice": lambda: support.update(rare=[[1, np.zeros(1, np.int32)]] * 2),
-        "no rare": lambda: support.update(rare={}),
-        "a chain less": lambda: support["chains"].pop(),
-        "a chain more": lambda: support["chains"].append(support["chains"][0]),
-        "chains swapped": lambda: support["chains"].reverse(),
-        "order": lambda: support["chains"][0].update(responses=np.array([2, 1, 3])),
-        "one more": lambda: support.update(more=1),
+        "negative": lambda: calibration.update(strangeness=-tail[::-1]),
+        "descending": lambda: calibration.update(strangeness=np.arange(tail.size)[::-1] + 1.0),
+        "infinite": lambda: calibration.update(strangeness=np.full(tail.size, np.inf)),
+        "undefined": lambda: calibration.update(strangeness=np.full(tail.size, np.nan)),
+        "many": lambda: calibration.update(strangeness=np.zeros(10**4)),
+        "whole numbers": lambda: calibration.update(strangeness=tail.astype(np.int64)),
+        "wide": lambda: calibration.update(strangeness=tail[:, None]),
+        "few": lambda: calibration["parts"].append(calibration["parts"].pop()[1:]),
+        "a part less": lambda: calibration["parts"].pop(),
+        "a part more": lambda: calibration["parts"].append(calibration["parts"][0]),
+        "no parts": lambda: calibration.update(parts={}),
+        "rare beyond": lambda: calibration.update(rare=[[99, np.zeros(1)]]),
+        "rare below": lambda: calibration.update(rare=[[-1, np.zeros(1)]]),
+        "rare twice": lambda: calibration.update(rare=[[1, np.zeros(1)]] * 2),
+        "no rare": lambda: calibration.update(rare={}),
+        "a chain less": lambda: chains.pop(),
+        "a chain more": lambda: chains.append(chains[0]),
+        "chains swapped": lambda: chains.reverse(),
+        "order": lambda: chains[0].update(responses=np.array([2, 1, 3])),
+        "one more": lambda: accepted.update(more=1),
     }[name]()
 
 
 @pytest.mark.parametrize(
     "name",
-    ["negative", "descending", "huge", "many", "wide", "rare number", "rare beyond", "rare twice",
-     "no rare", "a chain less", "a chain more", "chains swapped", "order", "one more"],
+    ["negative", "descending", "infinite", "undefined", "many", "whole numbers", "wide", "few",
+     "a part less", "a part more", "no parts", "rare beyond", "rare below", "rare twice", "no rare",
+     "a chain less", "a chain more", "chains swapped", "order", "one more"],
 )  # fmt: skip
-def test_a_support_that_was_not_calibrated_so_is_refused(document, tmp_path, name):
-    change_support(document, name)
+def test_what_could_not_have_been_learned_of_accepted_rows_is_refused(document, tmp_path, name):
+    change_accepted(document, name)
 
-    assert "support" in refusal(document, tmp_path)
+    assert re.search("calibration|support|accepted|arrays of", refusal(document, tmp_path))
 
 
 @pytest.mark.parametrize(

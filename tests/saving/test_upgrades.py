@@ -31,7 +31,7 @@ def test_parameters_of_a_search_get_their_new_names():
 
     assert upgrade_search(old) == {
         "n_targets": 5,
-        "support": 0.9,
+        "min_plausibility": 0.1,
         "extra_changes": 2,
         "prefer": "distance",
         "keep_probability": 0.3,
@@ -39,6 +39,11 @@ def test_parameters_of_a_search_get_their_new_names():
         "max_samples": 300,
     }
     assert "targets" in old
+
+
+@pytest.mark.parametrize(("share", "least"), [(None, 0.0), (0.95, 0.05), (0.75, 0.25)])
+def test_the_share_inside_the_support_becomes_the_least_plausibility(share, least):
+    assert upgrade_search({"support": share}) == {"min_plausibility": least}
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import mcce
-from mcce import MCCE, TreeChain
+from mcce import MCCE, NotFittedError, TreeChain
 from mcce import constraints as c
 from pins import (
     assert_pinned,
@@ -153,6 +153,9 @@ FILES: dict[str, tuple[tuple[Any, Any], Any, dict[str, Any]]] = {
 
 # Saved by the third version of the format as well.
 V3 = ("balanced", "exact")
+# Their searches need what files before the fifth version do not hold.
+OUTDATED = ("balanced", "near", "own_search", "plausible", "sparse")
+CURRENT = [name for name in FILES if name not in OUTDATED]
 
 
 def path_of(name: str, version: int = 1) -> Path:
@@ -178,14 +181,14 @@ def write() -> None:
         path_of(name).with_suffix(".jsonl").write_text(text, encoding="utf-8")
 
 
-@pytest.mark.parametrize("name", FILES)
-def test_a_saved_explainer_of_every_search_still_gives_its_answers(name):
+@pytest.mark.parametrize("name", CURRENT)
+def test_a_saved_explainer_still_gives_its_answers(name):
     loaded = mcce.load(path_of(name), FILES[name][0][0])
 
     assert_pinned(described(loaded), path_of(name).with_suffix(".jsonl"), "answers")
 
 
-@pytest.mark.parametrize("name", V3)
+@pytest.mark.parametrize("name", V3[1:])
 def test_a_file_of_the_third_format_still_gives_its_answers(name):
     path = path_of(name, version=3)
 
@@ -194,12 +197,12 @@ def test_a_file_of_the_third_format_still_gives_its_answers(name):
     assert_pinned(described(loaded), path.with_suffix(".jsonl"), "answers")
 
 
-@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("name", CURRENT)
 def test_an_explainer_fitted_anew_gives_the_answers_of_the_saved_one(name):
     assert_pinned(described(fitted(name)), path_of(name).with_suffix(".jsonl"), "answers")
 
 
-@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("name", CURRENT)
 def test_a_saved_explainer_can_be_saved_again(name, tmp_path):
     predictor = FILES[name][0][0]
     mcce.load(path_of(name), predictor).save(tmp_path / "again.mcce")
@@ -207,3 +210,18 @@ def test_a_saved_explainer_can_be_saved_again(name, tmp_path):
     again = mcce.load(tmp_path / "again.mcce", predictor)
 
     assert_pinned(described(again), path_of(name).with_suffix(".jsonl"), "answers")
+
+
+@pytest.mark.parametrize(
+    "path", [*map(path_of, OUTDATED), path_of("balanced", version=3)], ids=lambda path: path.stem
+)
+def test_an_old_file_whose_search_needs_plausibility_asks_for_a_refit(path, tmp_path):
+    name = path.stem.split("_", 2)[2]
+    loaded = mcce.load(path, FILES[name][0][0])
+
+    with pytest.raises(NotFittedError, match=r"an earlier version of mcce\. Fit again"):
+        described(loaded)
+    with pytest.raises(NotFittedError, match=r"an earlier version of mcce\. Fit again"):
+        loaded.save(tmp_path / "again.mcce")
+
+    assert described(loaded.set_params(search="paper", n_counterfactuals=1, diversity=None))

@@ -18,10 +18,11 @@ WALKS = ["sparse", "balanced", "plausible", "near"]
     [
         ({"n_targets": -1}, "n_targets must be a whole number from 0"),
         ({"n_targets": 2.5}, "n_targets"),
-        ({"support": 0}, "support must be above 0, got 0. Pass None to leave it out"),
-        ({"support": 1}, "share above 0 and below 1"),
-        ({"support": 95}, "share above 0 and below 1"),
-        ({"support": "95"}, "support"),
+        ({"min_plausibility": -0.1}, "min_plausibility must be at least 0 and below 1"),
+        ({"min_plausibility": 1}, "min_plausibility must be at least 0 and below 1, got 1"),
+        ({"min_plausibility": 5}, "min_plausibility must be at least 0 and below 1"),
+        ({"min_plausibility": "5"}, "min_plausibility"),
+        ({"min_plausibility": None}, "min_plausibility"),
         ({"extra_changes": -1}, "extra_changes"),
         ({"prefer": "nearest"}, "prefer must be one of"),
         ({"prefer": ["balanced"]}, "prefer must be one of"),
@@ -108,15 +109,15 @@ def test_a_preset_of_no_such_name_is_an_error_that_lists_them(name):
 @pytest.mark.parametrize("name", WALKS)
 def test_a_walk_needs_to_know_what_accepted_rows_look_like(name):
     assert Search.preset(name).needs == Needs(plausibility=True)
-    assert Search.preset(name, support=None).needs.plausibility
+    assert Search.preset(name, min_plausibility=0).needs.plausibility
 
 
 def test_the_paper_needs_nothing():
     assert PRESETS["paper"].needs == Needs()
 
 
-def test_draws_inside_the_support_need_it():
-    assert Search.preset("paper", support=0.9).needs == Needs(plausibility=True)
+def test_draws_that_must_be_plausible_need_it():
+    assert Search.preset("paper", min_plausibility=0.1).needs == Needs(plausibility=True)
 
 
 @pytest.mark.parametrize(

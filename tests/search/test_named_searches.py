@@ -63,11 +63,11 @@ def test_measures_say_how_plausible_an_answer_is():
     result = explain(fitted(), PEOPLE)
 
     assert list(result.measures)[4:] == [
-        "in_support",
+        "plausibility",
         "knn_distance_quantile",
         "no_reference_group",
     ]
-    assert result.measures["in_support"].dtype == bool
+    assert result.measures["plausibility"].between(0, 1, inclusive="right").all()
     assert result.measures["knn_distance_quantile"].between(0, 1).all()
     assert not result.measures["no_reference_group"].any()
 
@@ -83,12 +83,19 @@ def test_people_without_a_reference_group_are_flagged_and_warned_about():
     assert np.array_equal(result.measures["no_reference_group"].to_numpy(), male)
 
 
-def test_the_support_is_reported_with_the_share_reached():
-    support = fitted().plausibility_.support_
+@pytest.mark.parametrize("least", [0.01, 0.05, 0.25, 0.6])
+def test_answers_are_plausible_enough_or_no_stranger_than_the_person(least):
+    explainer = fitted(Search(min_plausibility=least))
+    result = explain(explainer, PEOPLE)
+    model, rows = explainer.plausibility_, explainer.schema_.encode(PEOPLE)
+    own = model.assess(rows.descent, rows.all_numbers).strangeness[result.owner]
 
-    assert 0.95 <= support.reached(0.95) < 0.97
-    assert support.reached(0.95) > support.reached(0.75) >= 0.75
-    assert (support.sizes(0.75) <= support.sizes(0.95)).all()
+    answers = explainer.schema_.encode(result.frame.reset_index(drop=True))
+    found = model.assess(answers.descent, answers.all_numbers)
+
+    assert len(result.frame) > 20
+    assert ((found.p_value >= least) | (found.strangeness <= own)).all()
+    assert np.array_equal(result.measures["plausibility"], found.p_value)
 
 
 def test_a_black_box_of_labels_only_is_walked_back_from_the_targets():
@@ -132,7 +139,8 @@ def test_watchers_and_time_stop_a_walk_and_keep_what_was_found():
 
 
 @pytest.mark.parametrize(
-    "search", [*WALKS, Search(n_targets=3, support=None), Search(support=0.9, n_samples=50)]
+    "search",
+    [*WALKS, Search(n_targets=3, min_plausibility=0), Search(min_plausibility=0.1, n_samples=50)],
 )
 def test_a_saved_explainer_gives_the_same_answers(search, tmp_path):
     explainer = fitted(search)
@@ -268,9 +276,6 @@ def test_a_search_of_no_such_name_is_an_error_before_anything_is_learned():
 @pytest.mark.parametrize(
     ("name", "harm"),
     [
-        ("calibration_scores_", lambda scores: scores[::-1].copy()),
-        ("calibration_scores_", lambda scores: np.full_like(scores, 2**31 - 1)),
-        ("rare_calibration_scores_", lambda _: {99: np.zeros(3, dtype=np.int32)}),
         ("chains_", lambda chains: chains[:1]),
         ("chains_", lambda chains: chains[::-1]),
     ],

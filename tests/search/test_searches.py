@@ -28,7 +28,7 @@ def searches(draw, within_bounds):
     }
     return Search(
         n_targets=draw(st.integers(1, 6)),
-        support=draw(st.sampled_from([None, 0.5, 0.95])),
+        min_plausibility=draw(st.sampled_from([0.0, 0.05, 0.5])),
         extra_changes=draw(st.integers(0, 2)),
         prefer=draw(st.sampled_from(["sparsity", "knn_distance", "distance", "balanced"])),
         n_samples=draw(st.integers(1, 30)),
@@ -146,7 +146,7 @@ def test_a_walk_without_extra_changes_changes_no_more_than_the_best_draw(work):
     search = bounded(
         explainer.search,
         extra_changes=0,
-        support=None,
+        min_plausibility=0,
         max_samples=None,
         prefer="distance",
         copies="never",
@@ -174,7 +174,7 @@ def test_no_single_change_of_a_sparsest_answer_could_be_put_back(work):
     result = explain(explainer, case.people)
     if not len(result.frame):
         return
-    share = search.support or 0.95
+    model = explainer.plausibility_
 
     for person, label in paired(result):
         answer, own = result.frame.loc[[label]], case.people.iloc[[person]]
@@ -187,13 +187,9 @@ def test_no_single_change_of_a_sparsest_answer_could_be_put_back(work):
                 continue
             valid = DESIRED.contains(case.score(back))[0]
             rows = explainer.schema_.encode(back)
-            support = explainer.plausibility_.support_ if explainer.plausibility_ else None
-            inside = (
-                search.support is None
-                or support.n_outside(rows.descent, support.sizes(share))[0] == 0
-            )
-            copy = explainer.plausibility_.knn_distance_(rows.points)[1][0]
-            assert copy or not (valid and inside and result.measures.loc[label, "in_support"])
+            plausible = model.assess(rows.descent, rows.all_numbers).p_value[0]
+            copy = model.knn_distance_(rows.points)[1][0]
+            assert copy or not (valid and plausible >= search.min_plausibility)
 
 
 @pytest.mark.slow

@@ -51,8 +51,9 @@ class Counterfactuals(Generic[FrameT]):
     measures
         For each of them: score, sparsity, gower, l1 (the sum over features: n_features * gower),
         and the distance under its own name if it is not Gower's. If fit learned what accepted rows
-        look like, also ``in_support``, ``knn_distance_quantile`` (share of real accepted rows
-        with a smaller kNN distance) and ``no_reference_group`` (no accepted training row has the
+        look like, also ``plausibility`` (share of real accepted rows, held out, that look at least
+        as strange), ``knn_distance_quantile`` (share with a smaller kNN distance) and
+        ``no_reference_group`` (no accepted training row has the
         person's immutable values). After an exact search also ``proven``: nothing that the model
         could draw is better. After :meth:`from_frame` also ``valid``.
     owner : (n_counterfactuals,)

@@ -18,7 +18,7 @@ RESERVED = (
     "sparsity",
     "gower",
     "l1",
-    "in_support",
+    "plausibility",
     "knn_distance_quantile",
     "no_reference_group",
     "proven",

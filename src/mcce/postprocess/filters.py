@@ -1,7 +1,8 @@
 """Filters of step 3: reasons not to return a candidate, whatever the predictor says.
 
-Paper, section "Privacy": no copies of training rows. Beyond the paper: constraints on whole rows.
-Upper bounds on sparsity and distance are not here but in the ranking itself.
+Paper, section "Privacy": no copies of training rows. Beyond the paper: constraints on whole rows,
+and how plausible a row must be. Upper bounds on sparsity and distance are not here but in the
+ranking itself.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from ..candidates import CandidateRows, Candidates, Lookup
 from ..constraints.collection import Constraints
 from ..constraints.derived import Derived
 from ..constraints.rows import MaxChanges, Relation, Together
-from ..kernels import BoolArray, Codes, IntArray, rows_as_bytes
-from ..plausibility.support import Support
+from ..kernels import BoolArray, Codes, FloatArray, IntArray, rows_as_bytes
+from ..plausibility.model import PlausibilityModel
 from ..tables.schema import OWN
 
 ROWS_PER_PIECE = 100_000
@@ -85,26 +86,58 @@ class ObeysConstraint:
         return self.constraint.holds(selected.codes[places] != OWN)
 
 
-@dataclass(frozen=True, eq=False)
-class InSupport:
-    """Keeps candidates inside the calibrated support."""
+class IsPlausible:
+    """Keeps rows that are plausible enough, or no stranger than the person's own row.
 
-    support: Support
-    sizes: Codes
-    name: str = "support"
+    Parameters
+    ----------
+    model
+        What accepted rows look like.
+    min_plausibility
+        The smallest p-value of a row.
+    """
 
-    def __call__(self, candidates: Candidates) -> BoolArray:
-        """Candidates inside the support; people of a group share them."""
-        shape = candidates.distinct.shape
-        _, first = np.unique(candidates.group, return_index=True)
-        owner = np.repeat(candidates.people[first], shape[1])
-        codes = candidates.comparison.codes.reshape(-1, owner.size)
-        inside = np.zeros(owner.size, dtype=bool)
-        distinct = np.flatnonzero(candidates.distinct.ravel())
-        lookup = Lookup(candidates.rows, candidates.tables)
-        descent = lookup.descent(owner[distinct], codes[:, distinct])
-        inside[distinct] = self.support.n_outside(descent, self.sizes) == 0
-        return inside.reshape(shape)[candidates.group]
+    def __init__(self, model: PlausibilityModel, min_plausibility: float) -> None:
+        self.model = model
+        self.min_plausibility = min_plausibility
+        self._lookup: Lookup | None = None
+        self._own: FloatArray = np.empty(0)
+
+    @property
+    def name(self) -> str:
+        """The name of the parameter, and its value."""
+        return f"min_plausibility={self.min_plausibility}"
+
+    def keeps(self, selected: CandidateRows) -> BoolArray:
+        """Rows that are plausible enough."""
+        return self.check(selected)[0]
+
+    def check(self, selected: CandidateRows) -> tuple[BoolArray, FloatArray]:
+        """Whether rows are plausible enough, and how strange they are."""
+        lookup = self._lookup_of(selected)
+        cells = selected.owner, selected.codes
+        assessed = self.model.assess(lookup.descent(*cells), lookup.numbers(*cells))
+        plausible = assessed.p_value >= self.min_plausibility
+        plausible[~plausible] = (
+            assessed.strangeness[~plausible] <= self._own_strangeness(selected)[~plausible]
+        )
+        return plausible, assessed.strangeness
+
+    def _lookup_of(self, selected: CandidateRows) -> Lookup:
+        known = self._lookup
+        if known is None or known.rows is not selected.rows or known.tables is not selected.tables:
+            known = self._lookup = Lookup(selected.rows, selected.tables)
+        return known
+
+    def _own_strangeness(self, selected: CandidateRows) -> FloatArray:
+        """How strange the people of some rows are themselves; each is looked at once."""
+        rows = selected.rows
+        if self._own.size != len(rows):
+            self._own = np.full(len(rows), np.nan)
+        new = np.unique(selected.owner[np.isnan(self._own[selected.owner])])
+        own = self.model.assess(rows.descent[:, new], rows.all_numbers[:, new])
+        self._own[new] = own.strangeness
+        return self._own[selected.owner]
 
 
 @dataclass(frozen=True, eq=False)

@@ -63,6 +63,11 @@ def _reasons(
         name: ~np.take_along_axis(kept[person], listing.draw.astype(np.int64), axis=1)
         for name, kept in ranked.passed.items()
     }
+    for check in ranking.checks:
+        who, at = np.nonzero(valid)
+        selected = ranked.candidates.select(person[who], listing.draw[who, at])
+        excluded[check.name] = np.zeros_like(valid)
+        excluded[check.name][who, at] = ~check.keeps(selected)
     if ranking.max_sparsity is not None:
         excluded[f"max_sparsity={ranking.max_sparsity}"] = listing.sparsity > ranking.max_sparsity
     if ranking.max_distance is not None:

@@ -17,6 +17,7 @@ from ..distances import is_gower
 from ..kernels import BoolArray, IntArray, Listing, rank
 from ..protocols import CandidateFilter, Distance
 from .diversity import POOL
+from .filters import IsPlausible
 
 # Candidates listed per person at first.
 N_LISTED = 16
@@ -40,6 +41,8 @@ class Ranking:
         Upper bounds on what is returned.
     filters
         Candidates must pass all of them.
+    checks
+        Valid candidates must pass these too. They cost more, and are not run on other candidates.
     diversity
         From 0 to 1, how much several counterfactuals of a person must differ; None: the best.
     """
@@ -51,6 +54,7 @@ class Ranking:
     max_sparsity: int | None = None
     max_distance: float | None = None
     filters: tuple[CandidateFilter, ...] = ()
+    checks: tuple[IsPlausible, ...] = ()
     diversity: float | None = None
 
     @property

@@ -203,7 +203,15 @@ class LazyValidation:
         who, which = np.nonzero(listed)
         valid = np.zeros_like(listed)
         valid[who, which] = self.cache.validate(person[who], draw[who, which])
+        self._check(person, draw, valid)
         return valid if self.pool is None else self.pool.keep(person, draw, valid)
+
+    def _check(self, person: IntArray, draw: Codes, valid: BoolArray) -> None:
+        """Run the checks on valid candidates, and exclude those that do not pass."""
+        for check in self.ranked.ranking.checks:
+            who, which = np.nonzero(valid)
+            selected = self.ranked.candidates.select(person[who], draw[who, which])
+            valid[who, which] = check.keeps(selected)
 
     def _list_more(self, person: IntArray) -> None:
         """List more candidates of the people who go on."""

@@ -24,7 +24,6 @@ from ..errors import NotFittedError, SavedFileError, shorten
 from ..fitted import Fitted
 from ..kernels import DRAWS_VERSION, rows_as_bytes
 from ..model import find_generator, visit_order_of
-from ..plausibility.model import PlausibilityModel
 from ..predictors.desired import make_decision
 from ..protocols import Generator
 from ..search.config import find_search
@@ -32,14 +31,14 @@ from ..tables.columns import check_kinds
 from ..tables.features import Feature
 from ..tables.names import check_text
 from ..tables.roles import immutable_columns
-from ..tables.schema import EncodedRows, Schema
+from ..tables.schema import Schema
 from . import archive
 from .cells import pack_cells, unpack_cells
 from .checks import check_codes, check_entries, check_integer
 from .frames import pack_adapter, unpack_adapter
 from .generators import pack_fitted, pack_generator, unpack_fitted, unpack_generator
+from .plausibility import pack_plausibility, unpack_plausibility
 from .probes import check_predictor, check_probes, pack_predictor
-from .support import pack_support, unpack_support
 from .values import pack, unpack
 from .versions import upgrade_parameters
 
@@ -260,10 +259,10 @@ def _pack_plausibility(fitted: Fitted, parameters: Parameters) -> dict[str, Any]
         return None
     if model is None:
         raise NotFittedError(
-            "search was changed after fit, which did not learn what the new one needs. Fit again. "
-            "Nothing was written."
+            "The search needs what fit did not learn: search was changed after fit, or the "
+            "explainer was saved by an earlier version of mcce. Fit again. Nothing was written."
         )
-    return {"codes": model.codes_, "support": pack_support(model.support_)}
+    return pack_plausibility(model)
 
 
 def _unpack_plausibility(plain: Any, parameters: Parameters, fields: Fields) -> Fields:
@@ -272,15 +271,9 @@ def _unpack_plausibility(plain: Any, parameters: Parameters, fields: Fields) -> 
         raise SavedFileError("it lacks accepted training rows, or has some that it does not need")
     if plain is None:
         return {}
-    given = check_entries(plain, ("codes", "support"), "what accepted rows look like")
     schema = fields["schema"]
-    codes = check_codes(given["codes"], schema, "the accepted rows")
-    if codes.shape[1] != fields["n_desired"]:
-        raise SavedFileError("it has another number of accepted rows")
     order = visit_order_of(fields["generator"], schema)
-    support = unpack_support(given["support"], schema, order, codes.shape[1])
-    rows = EncodedRows.from_codes(schema, codes)
-    return {"plausibility": PlausibilityModel.from_support(support, rows)}
+    return {"plausibility": unpack_plausibility(plain, schema, order, fields["n_desired"])}
 
 
 SECTIONS: dict[str, Section] = {

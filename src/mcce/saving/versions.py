@@ -1,8 +1,10 @@
 """Files of older versions, read as if this version had written them.
 
-Up to version 2 the bounds and the ranking of a search were parameters of the explainer, and some
-parameters of a search had other names. Up to version 3 the explainer had a parameter that excluded
-copies of training rows.
+Up to version 4 a search named the share of real rows inside its support, and what accepted rows
+look like was learned in another way: such a search has to be fitted again. Up to version 3 the
+explainer had a parameter that excluded copies of training rows. Up to version 2 the bounds and the
+ranking of a search were parameters of the explainer, and some parameters of a search had other
+names.
 """
 
 from __future__ import annotations
@@ -28,6 +30,9 @@ PREFERENCES = {"nearness": "knn_distance", "both": "balanced"}
 def upgrade_search(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """The parameters of a search by their names of today."""
     upgraded = {RENAMED.get(name, name): value for name, value in parameters.items()}
+    if "support" in upgraded:
+        share = upgraded.pop("support")
+        upgraded["min_plausibility"] = 0.0 if share is None else round(1 - share, 10)
     if "prefer" in upgraded:
         upgraded["prefer"] = PREFERENCES.get(upgraded["prefer"], upgraded["prefer"])
     # Draws that were answers could be copies; walks took copies last.

@@ -63,10 +63,10 @@ class Search:
     n_targets
         Valid draws to walk towards, per person; 0 returns the draws themselves. Each target costs a
         few predictor rows; twice as many give slightly fewer changes.
-    support
-        Share of real accepted rows inside the calibrated support. Answers lie inside it where that
-        is possible. A smaller share gives more realistic answers with more changes. None
-        switches this off.
+    min_plausibility
+        The smallest plausibility of an answer: the share of real accepted people who look at least
+        as strange. An answer may also be as strange as the person already is. A larger share gives
+        more realistic answers with more changes; 0 requires nothing.
     extra_changes
         Changes above a person's minimum, allowed in exchange for a better answer by ``prefer``.
     prefer
@@ -104,7 +104,7 @@ class Search:
     """
 
     n_targets: int = 12
-    support: float | None = 0.95
+    min_plausibility: float = 0.05
     extra_changes: int = 1
     prefer: Preference = "balanced"
     keep_probability: float = 0.0
@@ -125,10 +125,7 @@ class Search:
                 f"search={name}, or Search.preset({name}) to adapt it."
             )
         check_whole("n_targets", self.n_targets, 0, 1000)
-        if self.support is not None:
-            _check_below_one("support", self.support, "None or a share above 0 and below 1")
-            if self.support == 0:
-                raise ParameterError("support must be above 0, got 0. Pass None to leave it out.")
+        _check_below_one("min_plausibility", self.min_plausibility, "at least 0 and below 1")
         check_whole("extra_changes", self.extra_changes, 0, 1000)
         if not isinstance(self.prefer, str) or self.prefer not in get_args(Preference):
             raise ParameterError(
@@ -199,7 +196,7 @@ class Search:
     def needs(self) -> Needs:
         """What this search needs from the explainer."""
         return Needs(
-            plausibility=self.n_targets > 0 or self.support is not None,
+            plausibility=self.n_targets > 0 or self.min_plausibility > 0,
             # With targets, the accepted rows are there, and only they can be copied.
             training_rows=self.copies == "never" or (self.copies == "last" and not self.n_targets),
             guidance=self.keep_probability > 0,
@@ -312,16 +309,21 @@ def _check_firmness(margin: Any, copies: Any) -> None:
 def _sampling(*, copies: Copies = "allow", **changes: Any) -> Search:
     """A search whose draws are the answers."""
     return Search(
-        n_targets=0, support=None, extra_changes=0, prefer="distance", copies=copies, **changes
+        n_targets=0,
+        min_plausibility=0,
+        extra_changes=0,
+        prefer="distance",
+        copies=copies,
+        **changes,
     )
 
 
 PRESETS: dict[str, Search | ExactSearch] = {
     "paper": _sampling(n_samples=1000, max_samples=None),
-    "sparse": Search(prefer="sparsity"),
+    "sparse": Search(min_plausibility=0.01, prefer="sparsity"),
     "balanced": Search(prefer="balanced"),
-    "plausible": Search(n_targets=10, support=0.75, prefer="knn_distance"),
-    "near": Search(extra_changes=0, prefer="distance"),
+    "plausible": Search(n_targets=10, min_plausibility=0.25, prefer="knn_distance"),
+    "near": Search(min_plausibility=0.01, extra_changes=0, prefer="distance"),
     "fast": _sampling(keep_probability=KEEP_PROBABILITY, n_samples=200, max_samples=1000),
     "exact": ExactSearch(),
 }

@@ -2,12 +2,12 @@
 
 Beyond the paper. A person's targets are valid candidates. A walk goes from the person towards each
 of them, changing one feature at a time, the one that raises the score most, until the row is good:
-valid, inside the support and allowed. It also ends at the target itself. Then single changes are
+valid, plausible and allowed. It also ends at the target itself. Then single changes are
 reverted while the row stays as good. All walks of a block move together, one predictor call per
 round.
 
 Always true: no row is scored twice; nobody's walk depends on anybody else's; every row where a walk
-ends is valid, and allowed and inside the support if its target is.
+ends is valid, and allowed and plausible if its target is.
 """
 
 from __future__ import annotations
@@ -117,16 +117,22 @@ class GreedyWalk:
         changed = (codes != OWN).any(axis=0)
         walk, unit, codes = walk[changed], unit[changed], codes[:, changed]
         row, now = self._visit(walks[walk], codes), self.at[walks[walk]]
-        visited.check(np.concatenate([row, now]))
-        as_good = visited.allowed[row] >= visited.allowed[now]
-        as_good &= visited.n_outside[row] <= visited.n_outside[now]
-        visited.evaluate(row[as_good])
-        left = np.flatnonzero(as_good & visited.valid[row])
+        left = np.flatnonzero(self._as_good(row, now))
         walk, unit, row = walk[left], unit[left], row[left]
-        order = np.lexsort((unit, -visited.desirability(row), visited.n_outside[row], walk))
+        order = np.lexsort((unit, -visited.desirability(row), ~visited.plausible[row], walk))
         best = order[_starts(walk[order])]
         self.at[walks[walk[best]]] = row[best]
         return walks[walk[best]]
+
+    def _as_good(self, row: IntArray, now: IntArray) -> BoolArray:
+        """Valid rows that are allowed and plausible if others are; the cheapest check first."""
+        visited = self.visited
+        visited.check(np.concatenate([row, now]))
+        as_good: BoolArray = visited.allowed[row] >= visited.allowed[now]
+        visited.evaluate(row[as_good])
+        as_good &= visited.valid[row]
+        visited.assess(np.concatenate([row[as_good], now]))
+        return as_good & (visited.plausible[row] >= visited.plausible[now])
 
     def _visit(self, walks: IntArray, codes: Codes) -> IntArray:
         row = self.visited.place(self.person[walks], self.draw[walks], codes)

@@ -19,7 +19,7 @@ from ..generate import GUIDANCE_NEEDED
 from ..kernels import BoolArray, IntArray
 from ..model import require
 from ..plausibility.model import PlausibilityModel
-from ..postprocess.filters import ExcludeTrainingRows, InSupport, ObeysConstraint
+from ..postprocess.filters import ExcludeTrainingRows, IsPlausible, ObeysConstraint
 from ..postprocess.ranking import Ranking
 from ..protocols import Callback, CandidateFilter, Distance, RowFilter
 from ..tables.schema import EncodedRows
@@ -35,9 +35,9 @@ from .visited import WalkSettings
 
 ENUMERATION_NEEDED = "The exact search lists all rows that can be drawn"
 NO_DESIRED = "no training row has the desired decision"
-# Up to this many times the first draws, targets must lie inside the support. After that, targets
-# outside it are accepted too.
-SUPPORTED_DRAWS = 10
+# Up to this many times the first draws, targets may exceed the bounds on changes and distance: a
+# walk to them may make fewer changes. After that, they must keep them.
+UNBOUNDED_DRAWS = 10
 
 
 @dataclass(frozen=True)
@@ -143,13 +143,11 @@ def _stages(
     n_samples, max_samples = search.n_samples, search.max_samples or search.n_samples
     stage = SamplingStage(task, ranking, n_samples, search.keep_probability)
     if search.n_targets:
-        model = _plausibility(fitted, settings)
         targets = _target_ranking(search, ranking)
         walk = _walk(fitted, settings, search, ranking, task.constraints)
-        supported = _supported_targets(search, model, targets)
-        stage = replace(stage, ranking=supported, walk=walk, final=False)
+        stage = replace(stage, ranking=_unbounded(targets), walk=walk, final=False)
         yield stage
-        most = min(SUPPORTED_DRAWS * n_samples, max_samples)
+        most = min(UNBOUNDED_DRAWS * n_samples, max_samples)
         yield from _with_more_draws(stage, most)
         stage = replace(stage, ranking=targets, n_samples=most, final=True)
     yield stage
@@ -193,9 +191,9 @@ def _ranking(
     fitted: Fitted, settings: Settings, search: Search, constraints: Constraints
 ) -> Ranking:
     filters: list[CandidateFilter] = list(_row_filters(fitted, settings, constraints))
-    if search.support is not None and not search.n_targets:
-        support = _plausibility(fitted, settings).support_
-        filters.append(InSupport(support, support.sizes(search.support)))
+    checks: tuple[IsPlausible, ...] = ()
+    if search.min_plausibility > 0:
+        checks = (IsPlausible(_plausibility(fitted, settings), search.min_plausibility),)
     n_counterfactuals = min(settings.n_counterfactuals, search.max_samples or search.n_samples)
     return Ranking(
         n_counterfactuals=n_counterfactuals,
@@ -205,6 +203,7 @@ def _ranking(
         max_sparsity=search.max_sparsity,
         max_distance=search.max_distance,
         filters=tuple(filters),
+        checks=checks,
         diversity=settings.diversity if n_counterfactuals > 1 else None,
     )
 
@@ -215,12 +214,10 @@ def _target_ranking(search: Search, ranking: Ranking) -> Ranking:
     return replace(ranking, n_counterfactuals=n_targets, diversity=None)
 
 
-def _supported_targets(search: Search, model: PlausibilityModel, targets: Ranking) -> Ranking:
-    """Targets inside the support; a walk to them may make fewer changes than they have."""
-    filters = [keep for keep in targets.filters if not _bounds_changes(keep)]
-    if search.support is not None:
-        filters.append(InSupport(model.support_, model.support_.sizes(search.support)))
-    return replace(targets, filters=tuple(filters), max_sparsity=None, max_distance=None)
+def _unbounded(targets: Ranking) -> Ranking:
+    """Targets with any number of changes; a walk to them may make fewer."""
+    filters = tuple(keep for keep in targets.filters if not _bounds_changes(keep))
+    return replace(targets, filters=filters, max_sparsity=None, max_distance=None)
 
 
 def _bounds_changes(keep: CandidateFilter) -> bool:
@@ -235,12 +232,10 @@ def _walk(
     constraints: Constraints,
 ) -> Walk:
     model = _plausibility(fitted, settings)
-    sizes = None if search.support is None else model.support_.sizes(search.support)
     walk = WalkSettings(
         decision=fitted.decision,
         filters=tuple(_row_filters(fitted, settings, constraints)),
-        support=model.support_,
-        sizes=sizes,
+        plausible=next(iter(ranking.checks), None),
         units=_units(constraints),
         extra_changes=search.extra_changes,
         n_wanted=ranking.n_wanted,
@@ -289,8 +284,9 @@ def _units(constraints: Constraints) -> BoolArray:
 def _plausibility(fitted: Fitted, settings: Settings) -> PlausibilityModel:
     if fitted.plausibility is None:
         raise NotFittedError(
-            f"search was set to {settings.search!r} after fit, which did not learn what accepted "
-            "rows look like. Fit again."
+            f"The search {settings.search!r} needs to know what accepted rows look like, which fit "
+            "did not learn: search was set after fit, or the explainer was saved by an earlier "
+            "version of mcce. Fit again."
         )
     return fitted.plausibility
 

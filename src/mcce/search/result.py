@@ -18,9 +18,6 @@ from ..tables.schema import EncodedRows
 from .config import ExactSearch, Search
 from .outcome import Outcome
 
-# Share of accepted rows inside the support that answers are measured by, if the search names none.
-SUPPORT = 0.95
-
 
 def to_counterfactuals(
     rows: EncodedRows,
@@ -80,8 +77,7 @@ def further_measures(
     if isinstance(search, ExactSearch):
         measures["proven"] = np.isin(outcome.answers.owner, sorted(outcome.proven))
     if fitted.plausibility is not None:
-        share = search.support if isinstance(search, Search) and search.support else SUPPORT
-        measures |= fitted.plausibility.measures(outcome.answers.rows, share)
+        measures |= fitted.plausibility.measures(outcome.answers.rows)
     return measures
 
 

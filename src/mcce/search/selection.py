@@ -1,7 +1,7 @@
 """Which of a person's visited rows to return.
 
-Beyond the paper. Rows inside the support come first, and copies of accepted training rows last,
-unless they are allowed.
+Beyond the paper. Plausible rows come first, and copies of accepted training rows last, unless they
+are allowed.
 Among them, rows with few enough changes are ordered by what is preferred.
 """
 
@@ -87,7 +87,7 @@ class _Rows:
     gower: FloatArray
     distance: FloatArray
     allowed: BoolArray
-    outside: BoolArray
+    implausible: BoolArray
 
 
 def select_answers(
@@ -127,8 +127,8 @@ def select_answers(
 
 def _order(settings: SelectionSettings, rows: _Rows, walk: GreedyWalk) -> IntArray:
     """Places of each person's rows, the best first."""
-    inside = rows.allowed & ~rows.outside
-    first = np.where(inside.any(axis=1, keepdims=True), inside, rows.allowed)
+    plausible = rows.allowed & ~rows.implausible
+    first = np.where(plausible.any(axis=1, keepdims=True), plausible, rows.allowed)
     fewest = np.where(first, rows.sparsity, len(rows.block.comparison.codes)).min(axis=1)
     above = rows.sparsity - fewest[:, None]
     excess = np.maximum(above - settings.extra_changes, 0)
@@ -146,7 +146,7 @@ def _order(settings: SelectionSettings, rows: _Rows, walk: GreedyWalk) -> IntArr
         typical = settings.knn_distance.median if settings.knn_distance is not None else 0.0
         price = WEIGHTS.change + WEIGHTS.typical_change * typical
         cost = knn_distance + WEIGHTS.l1 * rows.distance * n_features + price * above
-    return np.lexsort((cost, excess, copy, rows.outside, ~rows.allowed), axis=-1)
+    return np.lexsort((cost, excess, copy, rows.implausible, ~rows.allowed), axis=-1)
 
 
 def _returnable(ranking: Ranking, candidates: Candidates, walk: GreedyWalk) -> _Rows:
@@ -160,14 +160,15 @@ def _returnable(ranking: Ranking, candidates: Candidates, walk: GreedyWalk) -> _
     block, person, place = _as_block(candidates, visited.cells[numbers])
     sparsity, gower = _costs(block, ranking.tolerance)
     distance = ranking.distance(block)
-    allowed, outside = np.zeros((2, *block.shape), dtype=bool)
+    allowed, implausible = np.zeros((2, *block.shape), dtype=bool)
     allowed[person, place] = True
-    outside[person, place] = visited.n_outside[numbers] > 0
+    visited.assess(numbers)
+    implausible[person, place] = ~visited.plausible[numbers]
     if ranking.max_sparsity is not None:
         allowed &= sparsity <= ranking.max_sparsity
     if ranking.max_distance is not None:
         allowed &= distance <= ranking.max_distance
-    return _Rows(block, numbers, person, place, sparsity, gower, distance, allowed, outside)
+    return _Rows(block, numbers, person, place, sparsity, gower, distance, allowed, implausible)
 
 
 def _as_block(

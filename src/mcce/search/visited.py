@@ -11,7 +11,7 @@ import numpy as np
 
 from ..candidates import CandidateRows, Candidates, Lookup
 from ..kernels import BoolArray, Codes, FloatArray, IntArray, RowTable
-from ..plausibility.support import Support
+from ..postprocess.filters import IsPlausible
 from ..postprocess.validation import ROWS_PER_CALL
 from ..predictors.decision import Decision
 from ..protocols import RowFilter
@@ -30,9 +30,8 @@ class WalkSettings:
         The predictor with the desired decision.
     filters
         Rows must pass all of them.
-    support, sizes
-        What accepted rows look like, and the node sizes for the required share of them; sizes None
-        does not require it.
+    plausible
+        How plausible rows must be; None requires nothing.
     units : (n_units, n_mutable)
         Features that change only together; each is in one unit.
     extra_changes, n_wanted
@@ -41,8 +40,7 @@ class WalkSettings:
 
     decision: Decision
     filters: tuple[RowFilter, ...]
-    support: Support
-    sizes: Codes | None
+    plausible: IsPlausible | None
     units: BoolArray
     extra_changes: int
     n_wanted: int
@@ -55,9 +53,11 @@ class VisitedRows:
     ----------
     cells : (n_rows, 1 + n_mutable)
         Person, as numbered in the block, and codes, ``OWN`` where a cell is the person's own.
-    checked, n_outside, allowed : (n_rows,)
-        Whether the row was checked; if so, how many features are outside the support, and whether
-        all filters pass it.
+    checked, allowed : (n_rows,)
+        Whether the row was checked against the filters, and if so whether all of them pass it.
+    assessed, plausible, strangeness : (n_rows,)
+        Whether the plausibility of the row was looked at; if so, whether it is enough, and how
+        strange the row is.
     scored, valid, score : (n_rows,)
         Whether the predictor scored the row, and if so the result.
     draw : (n_rows,)
@@ -76,9 +76,9 @@ class VisitedRows:
         width = 1 + self.factuals.schema.mutable.size
         self._numbers = RowTable(width)
         self.cells: Codes = np.empty((0, width), dtype=np.int32)
-        self.n_outside: IntArray = np.empty(0, dtype=np.int64)
         self.checked, self.allowed, self.scored, self.valid = np.empty((4, 0), dtype=bool)
-        self.score: FloatArray = np.empty(0)
+        self.assessed, self.plausible = np.empty((2, 0), dtype=bool)
+        self.score, self.strangeness = np.empty((2, 0))
         self.draw, self.step = np.empty((2, 0), dtype=np.int64)
         self.n_evaluated = 0
 
@@ -124,29 +124,37 @@ class VisitedRows:
         return self.settings.decision.desirability(self.score[numbers]).round(DECIMALS)
 
     def check(self, numbers: IntArray) -> None:
-        """Check rows against the filters and the support, unless that was done."""
+        """Check rows against the filters, unless that was done."""
         new = np.unique(numbers[~self.checked[numbers]])
-        rows, settings = self.rows(new), self.settings
+        rows = self.rows(new)
         self.allowed[new] = True
-        for keep in settings.filters:
+        for keep in self.settings.filters:
             self.allowed[new] &= keep.keeps(rows)
-        if settings.sizes is not None:
-            descent = self.lookup.descent(rows.owner, rows.codes)
-            self.n_outside[new] = settings.support.n_outside(descent, settings.sizes)
         self.checked[new] = True
 
+    def assess(self, numbers: IntArray) -> None:
+        """Look at how plausible rows are, unless that was done."""
+        new = np.unique(numbers[~self.assessed[numbers]])
+        self.plausible[new] = True
+        if self.settings.plausible is not None:
+            checked = self.settings.plausible.check(self.rows(new))
+            self.plausible[new], self.strangeness[new] = checked
+        self.assessed[new] = True
+
     def good(self, numbers: IntArray) -> BoolArray:
-        """Rows that are valid, allowed and inside the support."""
-        valid = self.valid[numbers]
-        self.check(numbers[valid])
-        return valid & self.allowed[numbers] & (self.n_outside[numbers] == 0)
+        """Rows that are valid, allowed and plausible."""
+        good = self.valid[numbers]
+        self.check(numbers[good])
+        good &= self.allowed[numbers]
+        self.assess(numbers[good])
+        return good & self.plausible[numbers]
 
     def _add(self, cells: Codes, draw: IntArray | Codes) -> None:
         no = np.zeros(len(cells), dtype=bool)
         self.cells = np.concatenate([self.cells, cells])
         self.draw = np.concatenate([self.draw, draw])
-        self.n_outside = np.concatenate([self.n_outside, no.astype(np.int64)])
-        self.score = np.concatenate([self.score, no.astype(np.float64)])
         self.step = np.concatenate([self.step, np.full(no.size, -1)])
-        for name in ("checked", "allowed", "scored", "valid"):
+        for name in ("checked", "allowed", "assessed", "plausible", "scored", "valid"):
             setattr(self, name, np.concatenate([getattr(self, name), no]))
+        for name in ("score", "strangeness"):
+            setattr(self, name, np.concatenate([getattr(self, name), no.astype(np.float64)]))

@@ -308,11 +308,16 @@ class EncodedRows:
 
     def own_numbers(self, factuals: IntArray) -> FloatArray:
         """Own mutable values of some factuals, NaN for missing and categorical ones."""
-        values = np.full((self.schema.mutable.size, factuals.size), np.nan)
-        for row, position in enumerate(self.schema.mutable):
-            if self.schema.features[position].kind == "numeric":
-                table = self.schema.features[position].table
-                values[row] = columns.as_numbers(self.own(position, factuals), table.dtype)
+        return self.all_numbers[self.schema.mutable[:, None], factuals]
+
+    @cached_property
+    def all_numbers(self) -> FloatArray:
+        """Own values, NaN for missing ones and for levels, shape (n_features, n_rows)."""
+        values = np.full((len(self.schema.features), len(self)), np.nan)
+        for position, feature in enumerate(self.schema.features):
+            if feature.kind == "numeric":
+                cells = self.frame.iloc[:, position]
+                values[position] = columns.as_numbers(cells, feature.table.dtype)
         return values
 
     @cached_property

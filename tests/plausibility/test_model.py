@@ -1,4 +1,4 @@
-"""Calibrated support and k-nearest-neighbour distance, for real and for made-up rows."""
+"""P-values and k-nearest-neighbour distance, for real and for made-up rows."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from bank import bank, score
 from mcce import MCCE, Schema
 from mcce.plausibility.model import PlausibilityModel
 from mcce.plausibility.neighbours import KnnDistance
-from mcce.plausibility.support import MIN_SAMPLES_LEAF, Support
 
 
 def jobs(n_rows, seed=0):
@@ -33,112 +32,99 @@ def jobs(n_rows, seed=0):
     )
 
 
-def learned(frame, accepted=None, immutable=("age",)):
+def learned(frame, accepted=None, immutable=("age",), n_jobs=1):
     rows = Schema.learn_rows(frame, immutable=list(immutable))
     accepted = np.ones(len(frame), dtype=bool) if accepted is None else accepted
-    return rows.schema, Support().fit(rows, accepted, rows.schema.mutable)
+    return rows.schema, PlausibilityModel().fit(rows, accepted, rows.schema.mutable, n_jobs)
 
 
-def inside(support, schema, frame, share=0.95):
-    return support.n_outside(schema.encode(frame).descent, support.sizes(share)) == 0
+def p_values(model, schema, frame):
+    rows = schema.encode(frame)
+    return model.assess(rows.descent, rows.all_numbers).p_value
 
 
 @pytest.mark.parametrize("make", [jobs, bank])
-@pytest.mark.parametrize("share", [0.95, 0.75])
-def test_the_requested_share_of_real_rows_is_inside(make, share):
-    reached = []
+@pytest.mark.parametrize("level", [0.05, 0.25])
+def test_so_many_real_rows_have_a_small_p_value_as_it_says(make, level):
+    shares = []
     for seed in range(5):
-        schema, support = learned(make(3000, seed=seed))
-        reached.append(inside(support, schema, make(2000, seed=seed + 100), share).mean())
+        schema, model = learned(make(3000, seed=seed))
+        shares.append((p_values(model, schema, make(2000, seed=seed + 100)) <= level).mean())
 
-    assert share - 0.02 <= np.mean(reached)
-    assert np.mean(reached) <= 0.99 or share < 0.95
+    assert np.mean(shares) <= 1.2 * level
 
 
-def test_rows_with_rare_levels_are_inside_as_well():
-    schema, support = learned(jobs(6000))
+def test_rows_with_rare_levels_are_as_plausible():
+    schema, model = learned(jobs(6000))
     fresh = jobs(4000, seed=1)
     rare = fresh["trade"] != "usual"
 
     assert rare.sum() > 50
-    assert inside(support, schema, fresh[rare]).mean() >= 0.85
-    assert support.sizes(0.95)[2] > support.sizes(0.95)[3]
+    assert (p_values(model, schema, fresh[rare]) <= 0.05).mean() <= 0.12
 
 
-def test_what_never_goes_together_is_outside():
-    schema, support = learned(jobs(3000))
+def test_what_never_goes_together_is_implausible():
+    schema, model = learned(jobs(3000))
     real = jobs(300, seed=1)
     workers = real[real["state"] == "work"]
 
-    assert not inside(support, schema, workers.assign(age=80)).any()
-    assert not inside(support, schema, workers.assign(state="pension", age=75)).any()
-    assert not inside(support, schema, workers.assign(hours=0, state="student", age=50)).any()
+    assert (p_values(model, schema, workers.assign(age=80)) < 0.01).all()
+    assert (p_values(model, schema, workers.assign(state="pension", age=75)) < 0.01).all()
+    odd = workers.assign(hours=0, state="student", age=50)
+    assert (p_values(model, schema, odd) < 0.01).all()
 
 
 def test_all_rows_know_a_contradiction_that_accepted_rows_are_too_few_to_know():
     frame = jobs(4000)
     accepted = np.array((frame["state"] == "work") & (frame.index % 2 == 0))
     accepted[np.flatnonzero(frame["state"] == "pension")[:15]] = True
-    schema, support = learned(frame, accepted, immutable=())
-    _, alone = learned(frame[accepted], immutable=())
-
+    schema, model = learned(frame, accepted, immutable=())
     odd = frame[accepted & (frame["age"] > 70).to_numpy()].assign(state="work")
 
-    assert not inside(support, schema, odd).any()
-    assert len(support.chains_) == len(alone.chains_) == 2
+    assert (p_values(model, schema, odd) < 0.01).all()
+    assert len(model.support_.chains_) == 2
 
 
-def test_a_row_inside_for_a_share_is_inside_for_every_larger_one():
-    schema, support = learned(bank(800))
-    fresh = bank(400, seed=5)
-    before = np.zeros(len(fresh), dtype=bool)
-
-    for share in (0.3, 0.5, 0.75, 0.9, 0.95, 0.99):
-        now = inside(support, schema, fresh, share)
-        assert (now >= before).all()
-        before = now
-    assert before.mean() > 0.9
-
-
-def test_values_that_training_never_held_are_nothing_against_a_row():
+def test_levels_that_training_never_held_are_nothing_against_a_row():
     frame = jobs(2000)
-    schema, support = learned(frame)
-    typical = frame[inside(support, schema, frame)].head(50)
+    schema, model = learned(frame)
+    typical = frame[p_values(model, schema, frame) > 0.1].head(50)
 
-    assert inside(support, schema, typical.assign(trade="acrobat")).all()
+    assert (p_values(model, schema, typical.assign(trade="acrobat")) > 0.05).all()
 
 
-def test_a_missing_number_is_inside_only_where_some_are_missing():
+def test_a_missing_number_is_plausible_only_where_some_are_missing():
     frame = jobs(3000)
     frame["hours"] = frame["hours"].where(frame["state"] != "student")
-    schema, support = learned(frame.astype({"hours": float}))
+    schema, model = learned(frame.astype({"hours": float}))
     fresh = jobs(200, seed=1).astype({"hours": float})
     fresh["hours"] = fresh["hours"].where(fresh["state"] != "student")
     students = fresh[fresh["state"] == "student"]
     workers = fresh[fresh["state"] == "work"]
 
-    assert inside(support, schema, students).mean() > 0.8
-    assert not inside(support, schema, workers.assign(hours=np.nan)).any()
+    assert (p_values(model, schema, students) > 0.05).mean() > 0.8
+    assert (p_values(model, schema, workers.assign(hours=np.nan)) < 0.01).all()
 
 
 def test_the_order_of_rows_and_threads_change_nothing():
-    frame = bank(500)
-    mixed = frame.sample(frac=1.0, random_state=3)
-    one = learned(frame)[1]
-    rows = Schema.learn_rows(mixed, immutable=["age"])
-    other = Support().fit(rows, np.ones(500, dtype=bool), rows.schema.mutable, n_jobs=3)
+    frame, fresh = bank(500), bank(100, seed=1)
 
-    assert np.array_equal(one.calibration_scores_, other.calibration_scores_)
-    for ours, theirs in zip(one.chains_, other.chains_, strict=True):
-        assert np.array_equal(ours.trees.values, theirs.trees.values)
+    schema, one = learned(frame)
+    other_schema, other = learned(frame.sample(frac=1.0, random_state=3), n_jobs=3)
+
+    ours, theirs = schema.encode(fresh), other_schema.encode(fresh)
+    expected = one.assess(ours.descent, ours.all_numbers)
+    found = other.assess(theirs.descent, theirs.all_numbers)
+    assert np.array_equal(expected.strangeness, found.strangeness)
+    assert np.array_equal(expected.p_value, found.p_value)
 
 
-@pytest.mark.parametrize("n_rows", [1, 2, 5, 30])
+@pytest.mark.parametrize("n_rows", [1, 2, 5, 19])
 def test_few_rows_rule_nothing_out(n_rows):
-    schema, support = learned(bank(n_rows))
+    schema, model = learned(bank(n_rows))
 
-    assert (support.sizes(0.95) >= MIN_SAMPLES_LEAF).all()
-    assert inside(support, schema, bank(n_rows)).all()
+    assert (p_values(model, schema, bank(50, seed=1)) >= 1 / (n_rows + 1)).all()
+    assert (p_values(model, schema, bank(n_rows)) >= 0.05).all()
 
 
 # ---------------------------------------------------------------------------------------------
@@ -203,10 +189,10 @@ def test_measures_of_a_result_are_those_of_its_rows():
     answers = explainer.schema_.encode(result.frame.reset_index(drop=True))
     accepted: PlausibilityModel = explainer.plausibility_
 
-    outside = accepted.support_.n_outside(answers.descent, accepted.support_.sizes(0.95))
+    found = accepted.assess(answers.descent, answers.all_numbers)
     near = accepted.knn_distance_.quantile(accepted.knn_distance_(answers.points)[0])
 
-    assert np.array_equal(result.measures["in_support"], outside == 0)
+    assert np.array_equal(result.measures["plausibility"], found.p_value)
     assert np.array_equal(result.measures["knn_distance_quantile"], near)
 
 
