@@ -9,10 +9,12 @@ Bin the columns once per table, then fit any number of models on it::
 
 ``response`` has one float per row of the table; ``rows`` are the positions to fit on, so that folds
 share one table. ``predict`` takes the descent codes of all columns and looks up its own inputs.
+``pack_boosted`` and ``unpack_boosted`` turn a model into plain arrays and back, for saved files.
 """
 
+from .arrays import pack_boosted, unpack_boosted
 from .bins import BinnedColumns
 from .screening import screen
 from .trees import BoostedTrees
 
-__all__ = ["BinnedColumns", "BoostedTrees", "screen"]
+__all__ = ["BinnedColumns", "BoostedTrees", "pack_boosted", "screen", "unpack_boosted"]

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..kernels import Boosting, ByteArray, Codes, FloatArray, IntArray, boost
 from .bins import BinnedColumns
-from .trees import place_bins, scale_of
+from .trees import as_units, place_bins
 
 MAX_ROWS = 2_000
 N_BINS = 32
@@ -62,9 +62,7 @@ def screen(
     chosen = _subsample(table, response, np.arange(response.size) if rows is None else rows)
     if not chosen.size:
         return candidates[:most]
-    own = response[chosen]
-    centre, exponent = scale_of(own)
-    units = np.rint(np.ldexp(own - centre, exponent)).astype(np.int64)
+    units, _ = as_units(response[chosen])
     units -= units.sum() // units.size
     _, bins = place_bins(table, candidates, chosen, units)
     bins, n_bins = _coarse(bins)

@@ -50,8 +50,10 @@ class BoostedTrees(BaseEstimator):
     ----------
     ensemble_ : Ensemble
         The trees, and the bins of their inputs.
-    base_, centre_, exponent_
-        A sum of trees ``s`` stands for ``centre_ + (base_ + s) / 2**exponent_``.
+    low_, high_
+        Smallest and largest response; predictions stay between them.
+    base_, exponent_
+        A sum ``s`` of trees stands for ``(base_ + s) / 2**exponent_`` beyond the middle of the two.
 
     Examples
     --------
@@ -114,8 +116,8 @@ class BoostedTrees(BaseEstimator):
                 "the response must be finite numbers of at least one row. "
                 "Leave out the others with rows=."
             )
-        self.centre_, self.exponent_ = scale_of(own)
-        units = np.rint(np.ldexp(own - self.centre_, self.exponent_)).astype(np.int64)
+        self.low_, self.high_ = float(own.min()), float(own.max())
+        units, self.exponent_ = as_units(own)
         self.base_ = int(units.sum() // units.size)
         units -= self.base_
         places, bins = place_bins(table, inputs, rows, units)
@@ -146,17 +148,21 @@ class BoostedTrees(BaseEstimator):
             The predictions.
         """
         units = predict_units(self.ensemble_, codes) + self.base_
-        return np.ldexp(units.astype(np.float64), -self.exponent_) + self.centre_
+        centre = self.low_ / 2 + self.high_ / 2
+        with np.errstate(over="ignore"):
+            predicted = np.ldexp(units.astype(np.float64), -self.exponent_) + centre
+        return np.clip(predicted, self.low_, self.high_)
 
 
-def scale_of(values: FloatArray) -> tuple[float, int]:
-    """Middle of the values, and the power of two that makes them integers whose sums fit."""
+def as_units(values: FloatArray) -> tuple[IntArray, int]:
+    """Values beyond their middle as integers whose sums fit, and the power of two they are in."""
     low, high = float(values.min()), float(values.max())
     centre = low / 2 + high / 2
     largest = max(high - centre, centre - low)
     if largest == 0.0:
-        return centre, 0
-    return centre, SUM_BITS - 1 - values.size.bit_length() - math.frexp(largest)[1]
+        return np.zeros(values.size, dtype=np.int64), 0
+    exponent = SUM_BITS - 1 - values.size.bit_length() - math.frexp(largest)[1]
+    return np.rint(np.ldexp(values - centre, exponent)).astype(np.int64), exponent
 
 
 def place_bins(
