@@ -167,7 +167,7 @@ def test_the_mean_association_decides_not_the_largest():
 
 
 def test_people_with_unseen_immutables_draw_by_their_descent_codes():
-    t = pd.DataFrame({"age": [10, 20] * 50, "x": np.arange(100)})
+    t = pd.DataFrame({"age": [10, 20] * 50, "x": np.arange(100.0)})
     explainer = MCCE(
         lambda f: f["x"].astype(float), (50, 99), immutable=["age"], n_samples=3, random_state=0
     ).fit(t)
@@ -217,7 +217,7 @@ def test_more_than_64_levels_are_distinguished():
 
 
 def test_people_with_different_unseen_immutables_do_not_share_scores():
-    t = pd.DataFrame({"age": [10, 20] * 50, "x": np.arange(100)})
+    t = pd.DataFrame({"age": [10, 20] * 50, "x": np.arange(100.0)})
     score = lambda f: np.where(f["age"] == 11, 0, f["x"]).astype(float)
     explainer = MCCE(score, (50, 99), immutable=["age"], random_state=0).fit(t)
     with pytest.warns(McceWarning):
@@ -227,7 +227,7 @@ def test_people_with_different_unseen_immutables_do_not_share_scores():
 
 
 def test_only_the_unseen_immutables_are_named():
-    t = pd.DataFrame({"age": [10, 20] * 50, "sex": ["f", "m"] * 50, "x": np.arange(100)})
+    t = pd.DataFrame({"age": [10, 20] * 50, "sex": ["f", "m"] * 50, "x": np.arange(100.0)})
     explainer = MCCE(
         lambda f: f["x"].astype(float), (50, 99), immutable=["age", "sex"], random_state=0
     ).fit(t)

@@ -15,10 +15,10 @@ import numpy as np
 from .constraints.collection import Constraints
 from .execution.progress import Clock
 from .kernels import BoolArray, check_cancellation, rows_as_bytes
-from .model import visit_order_of, warn_of_identifiers
+from .model import visit_order_of, warn_of_useless_columns
 from .plausibility.model import PlausibilityModel
 from .predictors.decision import Decision
-from .predictors.desired import make_decision
+from .predictors.names import decision_on
 from .protocols import Distance, Generator
 from .tables.columns import Kind
 from .tables.schema import EncodedRows, Schema
@@ -109,10 +109,10 @@ def learn(
     rows = Schema.learn_rows(X, kinds=kinds, **names)
     schema = rows.schema
     Constraints.bind(constraints, schema)
-    warn_of_identifiers(rows, stacklevel=3)
+    warn_of_useless_columns(rows, stacklevel=3)
     check_cancellation()
     clock.stop("encode")
-    decision = make_decision(predictor, desired, score_class=score_class, adapter=schema.adapter)
+    decision = decision_on(schema, predictor, desired, score_class)
     is_desired = decision.score(rows.frame).valid
     check_cancellation()
     clock.stop("decision")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 
 from bank import bank, score
 from mcce import MCCE, NotFittedError
@@ -96,3 +97,25 @@ def test_labels_may_repeat_and_masks_fit_all_people():
 def test_an_unfitted_explainer_cannot_say():
     with pytest.raises(NotFittedError):
         explainer().relax(PEOPLE)
+
+
+@pytest.mark.parametrize("kind", ["polars", "pyarrow"])
+def test_an_empty_table_has_the_types_of_a_full_one(kind):
+    frames = pytest.importorskip(kind)
+    convert = frames.from_pandas if kind == "polars" else frames.Table.from_pandas
+    train, people = convert(pd.DataFrame({"a": range(40)})), convert(pd.DataFrame({"a": [3, 4]}))
+    easy = MCCE(lambda frame: np.asarray(frame["a"]), (0, 99), random_state=0).fit(train)
+    hard = clone(easy).set_params(desired=(20, 99), constraints=[c.frozen("a")]).fit(train)
+
+    empty, full = easy.relax(people), hard.relax(people)
+
+    assert len(empty) == 0 < len(full)
+    assert types(empty) == types(full)
+
+
+def types(table):
+    schema = table.schema
+    pairs = (
+        schema.items() if hasattr(schema, "items") else zip(schema.names, schema.types, strict=True)
+    )
+    return {name: str(kind).replace("large_", "") for name, kind in pairs}

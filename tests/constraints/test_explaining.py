@@ -123,3 +123,19 @@ def test_an_interrupted_fit_leaves_what_was_fitted_before():
 
     assert len(explainer.explain(PEOPLE).people) == len(PEOPLE)
     assert explainer.schema_.features[0].n_codes == TRAIN["age"].nunique()
+
+
+@pytest.mark.parametrize("search", ["paper", "sparse", "balanced", "fast", "exact"])
+def test_a_function_never_gets_a_frame_without_rows(search):
+    sizes = []
+
+    def holds(frame):
+        sizes.append(len(frame))
+        return frame["salary"] <= frame["salary"].iloc[0] + 1000
+
+    rule = c.relation("near the first", holds)
+    explainer = MCCE(score, (0.8, 10), constraints=[rule], search=search, random_state=0)
+
+    explainer.fit(TRAIN).explain(PEOPLE)
+
+    assert min(sizes) > 0

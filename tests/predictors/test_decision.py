@@ -402,7 +402,9 @@ def test_the_error_of_a_predictor_that_refuses_missing_values_names_the_columns(
 
     with pytest.raises(PredictorError, match=r"missing values: \['y'\].*imputer"):
         make_decision(model).score(holes[["x", "y"]])
-    with pytest.raises(PredictorError, match=r"missing values: \['sex', 'y'\]"):
+    with pytest.raises(PredictorError, match=r"missing values: \['y'\].*imputer"):
+        make_decision(model).score(holes[["x", "y"]].iloc[[1]])
+    with pytest.raises(PredictorError, match=r"trained on the columns \['x', 'y'\], but got"):
         make_decision(model).score(holes)
 
 

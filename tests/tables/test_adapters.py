@@ -249,7 +249,7 @@ def test_a_category_takes_in_the_levels_of_the_answers_and_stays_one():
 
 def test_levels_too_many_for_the_numbers_of_a_dictionary_get_more_room():
     levels = [str(i) for i in range(300)]
-    train = pa.table({"points": list(range(600)), "city": levels * 2})
+    train = pa.table({"points": list(map(float, range(600))), "city": levels * 2})
     city = pa.DictionaryArray.from_arrays(pa.array([0] * 3, pa.int8()), ["z"])
     given = pa.table({"points": [1, 2, 3], "city": city})
     explainer = MCCE(lambda table: np.asarray(table["points"]) / 600, (0.99, 1), random_state=0)

@@ -94,8 +94,10 @@ def relaxations(
             bar.show(n_done)
         bar.close()
     if not parts:
-        empty = pd.DataFrame({name: [] for name in COLUMNS}).astype({"answered": bool})
-        return factuals.adapter.table_to_native(empty)
+        text = pd.Series(dtype=object)
+        nobody = _rows(factuals, people[:0], outcome.without_answers(declined))
+        empty = nobody.assign(lifted=text, kind=text)
+        return factuals.adapter.table_to_native(empty[COLUMNS])
     table = pd.concat(parts, ignore_index=True)
     order = table.sort_values(["place", "answered", "sparsity"], ascending=[True, False, True])
     return factuals.adapter.table_to_native(order[COLUMNS].reset_index(drop=True))
@@ -136,7 +138,8 @@ def _lifts(
     if refit is None:
         return
     names, immutable = fitted.schema.names, fitted.schema.immutable.tolist()
-    for position in immutable:
+    known = names if fitted.decision.names is None else fitted.decision.names
+    for position in (at for at in immutable if names[at] in known):
         left = [names[at] for at in immutable if at != position]
         again = partial(refit, left)
         lift = partial(_search_with_mutable, again, position, settings, X, constraints, people)

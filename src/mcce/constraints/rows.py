@@ -47,6 +47,8 @@ class Frozen(Constraint):
             return np.ones(len(frame), dtype=bool)
         if isinstance(self.where, str):
             return Expression(self.where)(frame)
+        if callable(self.where) and not len(frame):
+            return np.zeros(0, dtype=bool)
         if callable(self.where):
             rows = adapter.rows_to_native(frame.copy().set_axis(labels))
             answers = _call_condition(self.quoted, self.where, rows)
@@ -119,6 +121,9 @@ class Relation(Constraint):
         """Whether each row meets it; a function gets the type of frame of the training data."""
         if isinstance(self.condition, Expression):
             return self.condition(frame)
+        # Not every function of users can handle a frame without rows.
+        if frame.empty:
+            return np.zeros(len(frame), dtype=bool)
         title = f"relation {shorten(self.title)}"
         rows = adapter.rows_for_predictor(frame.copy())
         answers = _call_condition(title, self.condition, rows)

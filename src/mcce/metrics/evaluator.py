@@ -23,7 +23,7 @@ from ..errors import ParameterError, SchemaError, shorten
 from ..kernels import BoolArray, FloatArray, IntArray
 from ..postprocess.validation import ROWS_PER_CALL
 from ..predictors.decision import Decision
-from ..predictors.desired import make_decision
+from ..predictors.names import decision_on
 from ..tables.columns import Kind, is_missing
 from ..tables.comparing import check_same_order, own_numbers
 from ..tables.frames import read_frame
@@ -99,10 +99,7 @@ class Evaluator:
         """
         rows = Schema.learn_rows(training, immutable=immutable, kinds=kinds)
         if predictor is not None:
-            decision = make_decision(
-                predictor, desired, score_class=score_class, adapter=rows.adapter
-            )
-            return cls(rows, decision)
+            return cls(rows, decision_on(rows.schema, predictor, desired, score_class))
         if desired is not None or score_class is not None:
             raise ParameterError(
                 f"desired={shorten(desired)} and score_class={shorten(score_class)} need a "

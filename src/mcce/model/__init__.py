@@ -1,7 +1,7 @@
 """Step 1: models of the mutable features given the immutable ones and the decision."""
 
 from .capabilities import require, visit_order_of
-from .identifiers import warn_of_identifiers
+from .identifiers import warn_of_useless_columns
 from .registry import GENERATORS, find_generator
 from .trees import TreeChain
 
@@ -11,5 +11,5 @@ __all__ = [
     "find_generator",
     "require",
     "visit_order_of",
-    "warn_of_identifiers",
+    "warn_of_useless_columns",
 ]

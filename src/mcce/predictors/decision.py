@@ -17,12 +17,12 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
-from sklearn.exceptions import NotFittedError as SklearnNotFittedError
 
 from ..errors import McceError, ParameterError, PredictorError, shorten
 from ..kernels import BoolArray, FloatArray
 from ..tables.frames import PANDAS_ADAPTER, FrameAdapter
 from .adapters import check_rows
+from .failures import failed, missing_hint
 from .interval import Interval
 from .output import count_rows, read_output, to_numbers
 
@@ -66,6 +66,8 @@ class Decision:
         Gives the predictor the type of frame that the training data have.
     min_margin
         How far inside the desired set a row must be to be valid.
+    names
+        The columns that the predictor gets, in its order; None hands over all of them.
 
     Examples
     --------
@@ -82,6 +84,7 @@ class Decision:
     columns: tuple[int, ...] = ()
     adapter: FrameAdapter = PANDAS_ADAPTER
     min_margin: float = 0.0
+    names: tuple[Hashable, ...] | None = None
 
     def __repr__(self) -> str:
         name, columns = type(self.predictor).__name__, f"[:, {list(self.columns)}]"
@@ -317,10 +320,12 @@ class Decision:
         self, missing: BoolArray, entry: str, name: str, frame: pd.DataFrame
     ) -> None:
         if missing.any():
-            rows = np.flatnonzero(missing.reshape(len(frame), -1).any(axis=1))
+            affected = np.flatnonzero(missing.reshape(len(frame), -1).any(axis=1))
+            rows = frame.iloc[affected]
+            related = bool(rows.isna().any(axis=1).all())
             raise PredictorError(
                 f"{name} returned NaN, null or masked for {count_rows(missing)}. It must return "
-                f"{entry} for every row.{_missing_hint(frame.iloc[rows])}"
+                f"{entry} for every row.{missing_hint(rows) if related else ''}"
             )
 
     def _check_shape(self, output: np.ndarray, n_rows: int, *, at_least: int | None = None) -> None:
@@ -339,6 +344,8 @@ class Decision:
     def _call_predictor(self, method: Method, frame: pd.DataFrame) -> tuple[np.ndarray, BoolArray]:
         """Output of the predictor for a copy of the rows, which it may change; what is missing."""
         function = self.predictor if method == "call" else getattr(self.predictor, method)
+        if self.names is not None:
+            frame = frame[list(self.names)]
         rows = self.adapter.rows_for_predictor(frame)
         try:
             check_rows(self.predictor, rows)
@@ -350,48 +357,12 @@ class Decision:
         else:
             return read_output(output, _named(method))
         # Outside of the block, so that no traceback shows the failure.
-        raise _failed(failure, self.predictor, frame)
-
-
-def _failed(failure: Exception, predictor: Any, frame: pd.DataFrame) -> PredictorError:
-    """The error for what a predictor raised, which may quote cells and is not quoted itself."""
-    kind = type(failure).__name__
-    if isinstance(failure, SklearnNotFittedError):
-        return PredictorError(
-            f"The predictor is not fitted ({kind}). Fit it first: mcce explains a predictor, it "
-            "does not train it."
-        ).keeping(failure)
-    return PredictorError(
-        f"The predictor failed on {len(frame)} rows with a {kind}. Its message may quote data, so "
-        "it is not shown: see the attribute original of this error, e.g. with "
-        "traceback.print_exception(error.original)."
-        f"{_columns_hint(predictor, frame)}{_missing_hint(frame)}"
-    ).keeping(failure)
+        raise failed(failure, self.predictor, function, frame, self.adapter)
 
 
 def _named(method: Method) -> str:
     """How a method of the predictor is called in errors."""
     return "The predictor" if method == "call" else f"{method} of the predictor"
-
-
-def _columns_hint(predictor: Any, frame: pd.DataFrame) -> str:
-    trained = list(getattr(predictor, "feature_names_in_", frame.columns))
-    if trained == list(frame.columns):
-        return ""
-    return (
-        f" It was trained on the columns {shorten(trained, 500)}, but got "
-        f"{shorten(list(frame.columns), 500)}. Fit the explainer on the columns of the predictor."
-    )
-
-
-def _missing_hint(frame: pd.DataFrame) -> str:
-    incomplete = [name for name, column in frame.items() if column.isna().any()]
-    if not incomplete:
-        return ""
-    return (
-        f" These columns have missing values: {incomplete!r}. If the predictor cannot handle them, "
-        "put an imputer in front of it or drop the rows."
-    )
 
 
 def _shape_hint(output: np.ndarray) -> str:

@@ -24,7 +24,7 @@ from ..errors import NotFittedError, SavedFileError, shorten
 from ..fitted import Fitted
 from ..kernels import DRAWS_VERSION, rows_as_bytes
 from ..model import find_generator, visit_order_of
-from ..predictors.desired import make_decision
+from ..predictors.names import decision_on
 from ..protocols import Generator
 from ..search.config import find_search
 from ..tables.columns import check_kinds
@@ -134,12 +134,7 @@ def restore(
         Constraints.bind(parameters["constraints"], schema)
     with archive.refused(path, "its part 'predictor'"):
         probes = check_probes(document["predictor"], schema)
-    decision = make_decision(
-        predictor,
-        parameters["desired"],
-        score_class=parameters["score_class"],
-        adapter=schema.adapter,
-    )
+    decision = decision_on(schema, predictor, parameters["desired"], parameters["score_class"])
     check_predictor(decision, schema, probes, os.fspath(path), tolerance)
     return parameters, Fitted(decision=decision, **fields)
 
