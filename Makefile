@@ -40,7 +40,7 @@ check-workflows: .venv/dev.stamp  ## the files that GitHub reads; needs no netwo
 # Little quarantine, or memory that is measured would grow with every free.
 SANITIZE := ASAN_OPTIONS=detect_leaks=0:quarantine_size_mb=16 \
   LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libubsan.so)"
-NATIVE_TESTS := tests/kernels tests/model tests/search tests/plausibility tests/postprocess tests/saving \
+NATIVE_TESTS := tests/kernels tests/boosting tests/model tests/search tests/plausibility tests/postprocess tests/saving \
   tests/execution tests/test_golden.py
 
 check-native: .venv-sanitized/dev.stamp  ## tests that reach compiled code, under the address and undefined-behaviour sanitizers

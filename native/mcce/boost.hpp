@@ -49,12 +49,16 @@ public:
     Booster(std::vector<std::uint8_t> bins, const std::vector<std::int32_t>& n_bins,
             std::vector<std::int64_t> units, const Boosting& boosting, Pulse& pulse)
         : bins_(std::move(bins)), left_over_(std::move(units)), boosting_(boosting), pulse_(pulse),
-          n_inputs_(n_bins.size()), n_rows_(left_over_.size()), by_row_(bins_.size()), rows_(n_rows_),
-          scratch_(n_rows_), first_(n_inputs_ + 1, 0) {
+          n_inputs_(n_bins.size()), n_rows_(left_over_.size()), rows_(n_rows_), scratch_(n_rows_),
+          first_(1, 0) {
+        // Inputs of one bin fill the last group up.
+        const std::size_t n_groups = (n_inputs_ + kGroup - 1) / kGroup;
+        groups_.resize(n_groups * n_rows_ * kGroup);
+        for (std::size_t k = 0; k < n_groups * kGroup; ++k)
+            first_.push_back(first_.back() + (k < n_inputs_ ? static_cast<std::size_t>(n_bins[k]) : 1));
         for (std::size_t k = 0; k < n_inputs_; ++k) {
-            first_[k + 1] = first_[k] + static_cast<std::size_t>(n_bins[k]);
-            for (std::size_t row = 0; row < n_rows_; ++row)
-                by_row_[row * n_inputs_ + k] = bins_[k * n_rows_ + row];
+            std::uint8_t* group = groups_.data() + k / kGroup * n_rows_ * kGroup + k % kGroup;
+            for (std::size_t row = 0; row < n_rows_; ++row) group[row * kGroup] = bins_[k * n_rows_ + row];
         }
     }
 
@@ -65,6 +69,8 @@ public:
     }
 
 private:
+    static constexpr std::size_t kGroup = 4;  // inputs counted together, whose tables stay in the cache
+
     struct Cell {
         std::int64_t sum, count;
     };
@@ -180,16 +186,21 @@ private:
         leaf.table = std::move(spare_.back());
         spare_.pop_back();
         leaf.table.assign(first_.back(), Cell{0, 0});
-        for (std::size_t i = leaf.begin; i < leaf.end; ++i) {
-            const std::size_t row = rows_[i];
-            const std::int64_t unit = left_over_[row];
-            const std::uint8_t* bins = by_row_.data() + row * n_inputs_;
-            pulse_.tick(n_inputs_);
-            for (std::size_t k = 0; k < n_inputs_; ++k) {
-                Cell& cell = leaf.table[first_[k] + bins[k]];
-                cell.sum += unit;
-                cell.count += 1;
+        for (std::size_t k = 0; k < n_inputs_; k += kGroup) {
+            Cell* const table = leaf.table.data();
+            Cell* const tables[kGroup] = {table + first_[k], table + first_[k + 1], table + first_[k + 2],
+                                          table + first_[k + 3]};
+            const std::uint8_t* group = groups_.data() + k * n_rows_;
+            for (std::size_t i = leaf.begin; i < leaf.end; ++i) {
+                const std::size_t row = rows_[i];
+                const std::int64_t unit = left_over_[row];
+                for (std::size_t j = 0; j < kGroup; ++j) {
+                    Cell& cell = tables[j][group[row * kGroup + j]];
+                    cell.sum += unit;
+                    cell.count += 1;
+                }
             }
+            pulse_.tick(kGroup * leaf.size());
         }
     }
 
@@ -197,9 +208,8 @@ private:
         const double n = static_cast<double>(leaf.size());
         const double mean = static_cast<double>(leaf.total) / n;
         for (std::size_t k = 0; k < n_inputs_; ++k) {
-            const auto n_bins = static_cast<std::int32_t>(first_[k + 1] - first_[k]);
             const Cell* cells = leaf.table.data() + first_[k];
-            const std::int32_t last = best_cut(leaf, cells, n_bins, n, mean);
+            const std::int32_t last = best_cut(leaf, cells, n, mean);
             if (last < 0) continue;
             std::int32_t following = last + 1;
             while (!cells[following].count) ++following;
@@ -209,26 +219,35 @@ private:
         pulse_.tick(2 * first_.back());
     }
 
-    // The last bin on the left of the best split of one input, -1 if none beats the best so far.
-    std::int32_t best_cut(Leaf& leaf, const Cell* cells, std::int32_t n_bins, double n, double mean) const {
+    // The last bin on the left of the best split of one input, -1 if none beats the best so far. All
+    // bins together hold every row of the leaf, which are enough for two; so no bin is read beyond them.
+    std::int32_t best_cut(Leaf& leaf, const Cell* cells, double n, double mean) const {
         // Rounding errors are far below this part.
         constexpr double kNearly = 1.0 - 1e-9;
         const auto size = static_cast<std::int64_t>(leaf.size());
         const std::int64_t least = boosting_.min_samples_leaf, most = size - least;
         std::int64_t sum = 0, count = 0;
-        std::int32_t last = -1;
-        for (std::int32_t bin = 0; bin < n_bins && count <= most; ++bin) {
-            sum += cells[bin].sum;
+        std::int32_t bin = -1, last = -1;
+        while (count < least) {
+            sum += cells[++bin].sum;
             count += cells[bin].count;
-            if (!cells[bin].count || count < least || count > most) continue;
+        }
+        double floor = leaf.gain / n * kNearly;
+        // A bin without rows gains what the one before it does, and so never wins.
+        while (count <= most) {
             const double n_left = static_cast<double>(count), n_right = n - n_left;
             const double excess = static_cast<double>(sum) - mean * n_left;
             const double square = excess * excess, product = n_left * n_right;
-            if (square * n < leaf.gain * product * kNearly) continue;
-            const double gain = square / product * n;
-            if (!(gain > leaf.gain)) continue;
-            leaf.gain = gain;
-            last = bin;
+            if (!(square < floor * product)) {
+                const double gain = square / product * n;
+                if (gain > leaf.gain) {
+                    leaf.gain = gain;
+                    floor = gain / n * kNearly;
+                    last = bin;
+                }
+            }
+            sum += cells[++bin].sum;
+            count += cells[bin].count;
         }
         return last;
     }
@@ -253,7 +272,7 @@ private:
     Boosting boosting_;
     Pulse& pulse_;
     std::size_t n_inputs_, n_rows_;
-    std::vector<std::uint8_t> by_row_;  // the same by row, then input
+    std::vector<std::uint8_t> groups_;  // the same by group of inputs, then row, then input
     std::vector<std::uint32_t> rows_, scratch_;
     std::vector<std::size_t> first_;  // cell of each input's bin 0
     std::vector<Leaf> leaves_;
