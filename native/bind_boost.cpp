@@ -41,6 +41,7 @@ nb::tuple boost(const In<std::uint8_t, 2>& bins, const Codes& n_bins, const In<s
     mcce::require(bins.shape(1) == units.size(), "the bins are of other rows than the response");
     mcce::require(units.size() <= mcce::kMostRows, "there are too many rows");
     mcce::require(min_samples_leaf > 0, "min_samples_leaf must be at least 1");
+    mcce::require(max_leaves <= static_cast<std::int64_t>(mcce::kMostLeaves), "max_leaves must be at most 32");
     mcce::require(shrinkage > 0 && shrinkage <= 1 << 20, "shrinkage must be from 1 to 2^20");
     mcce::BoostedNodes nodes;
     {

@@ -18,6 +18,8 @@
 
 namespace mcce {
 
+constexpr std::size_t kMostLeaves = 32;  // of a tree
+
 struct Boosting {
     std::int64_t n_trees;
     std::int64_t max_leaves;

@@ -1,7 +1,8 @@
 // Boosted trees, checked and bound once, and what they predict; see kernels/reference/_boost.py.
 //
-// The children of a node stand side by side, so a step is one comparison and one addition. A leaf steps
-// to itself. Several rows walk a tree together, until none of them moves.
+// A tree is not walked. For each input that it splits on, a table says which of its leaves a bin leaves
+// possible, one bit each; the one leaf that all inputs leave possible is the row's (as in Lucchese et al.,
+// "QuickScorer"). So a row takes one look per input and tree, and no branch.
 #pragma once
 
 #include <algorithm>
@@ -10,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "boost.hpp"
+#include "compiler.hpp"
 #include "forest.hpp"
 #include "pulse.hpp"
 
@@ -25,18 +28,21 @@ struct EnsembleArrays {
 
 class Ensemble {
 public:
-    explicit Ensemble(EnsembleArrays arrays)
-        : roots_(std::move(arrays.roots)), value_(std::move(arrays.value)), inputs_(std::move(arrays.inputs)),
-          first_(std::move(arrays.first)), bins_(std::move(arrays.bins)) {
+    explicit Ensemble(const EnsembleArrays& arrays)
+        : inputs_(arrays.inputs), first_(arrays.first), bins_(arrays.bins) {
         check_inputs();
         const std::size_t n = arrays.feature.size();
-        require(arrays.cut.size() == n && arrays.left.size() == n && value_.size() == n,
+        require(arrays.cut.size() == n && arrays.left.size() == n && arrays.value.size() == n,
                 "the arrays of nodes differ in size");
-        require(n < std::size_t{1} << 30, "the trees have too many nodes");
-        for (const std::int32_t root : roots_)
-            require(root >= 0 && static_cast<std::size_t>(root) < n, "a tree has a root that there is not");
-        for (std::size_t node = 0; node < n; ++node)
-            steps_.push_back(step_at(node, n, arrays.feature[node], arrays.cut[node], arrays.left[node]));
+        require(!arrays.roots.empty() || !n, "there are nodes without a tree");
+        for (std::size_t tree = 0; tree < arrays.roots.size(); ++tree) {
+            const bool is_last = tree + 1 == arrays.roots.size();
+            const std::int64_t begin = arrays.roots[tree];
+            const std::int64_t end = is_last ? static_cast<std::int64_t>(n) : arrays.roots[tree + 1];
+            require(begin < end && end <= static_cast<std::int64_t>(n) && (tree ? begin > 0 : begin == 0),
+                    "the roots do not ascend from 0");
+            add_tree(arrays, static_cast<std::size_t>(begin), static_cast<std::size_t>(end));
+        }
     }
 
     std::size_t n_columns() const { return n_columns_; }
@@ -48,29 +54,37 @@ public:
             const std::size_t n = std::min(kBlock, n_rows - begin);
             read(codes + begin, n_rows, n, block.data(), pulse);
             std::uint64_t sums[kBlock] = {};
-            for (const std::int32_t root : roots_) {
-                pulse.tick(kPerTree * n);
-                std::size_t row = 0;
-                for (; row + kTogether <= n; row += kTogether)
-                    walk<kTogether>(block.data() + row * inputs_.size(), root, sums + row, pulse);
-                for (; row < n; ++row) walk<1>(block.data() + row * inputs_.size(), root, sums + row, pulse);
+            for (const Tree& tree : trees_) {
+                pulse.tick((tree.end - tree.begin + 2) * n);
+                add(tree, block.data(), n, sums);
             }
             for (std::size_t row = 0; row < n; ++row) out[begin + row] = static_cast<std::int64_t>(sums[row]);
         }
     }
 
 private:
-    static constexpr std::size_t kBlock = 512, kTogether = 8, kPerTree = 8;
+    using Leaves = std::uint32_t;  // one bit each
+    static_assert(kMostLeaves == 32, "a tree has a bit for each leaf");
+    static constexpr std::size_t kBlock = 512;
 
-    // Where a row goes from a node: to the child, or to the one after it if its bin is above the cut.
-    struct Step {
-        std::int32_t child;
-        std::uint16_t feature;
-        std::uint16_t cut;
+    // The leaves that each bin of an input leaves possible.
+    struct Table {
+        std::size_t input, first;  // of leaves_
+    };
+
+    struct Tree {
+        std::size_t begin, end;  // of tables_
+        std::size_t first;       // of values_, by leaf
+        Leaves all;
+    };
+
+    struct Split {
+        std::size_t input;
+        std::int32_t cut;
+        Leaves left, right;
     };
 
     void check_inputs() {
-        require(inputs_.size() < 65536, "there are too many inputs");
         require(first_.size() == inputs_.size() + 1 && first_.front() == 0, "the bins do not begin at 0");
         for (std::size_t k = 0; k < inputs_.size(); ++k) {
             require(inputs_[k] >= 0, "an input is no column");
@@ -78,20 +92,67 @@ private:
             n_columns_ = std::max(n_columns_, static_cast<std::size_t>(inputs_[k]) + 1);
         }
         require(first_.back() == static_cast<std::int64_t>(bins_.size()), "the inputs do not share out the bins");
+        for (std::size_t k = 0; k < inputs_.size(); ++k) {
+            const auto begin = bins_.begin() + first_[k], end = bins_.begin() + first_[k + 1];
+            n_bins_.push_back(begin == end ? 1 : std::size_t{*std::max_element(begin, end)} + 1);
+        }
     }
 
-    // Children come after their parents, so that every walk ends.
-    Step step_at(std::size_t node, std::size_t n_nodes, std::int32_t feature, std::int32_t cut,
-                 std::int32_t left) const {
-        if (feature == -1) return {static_cast<std::int32_t>(node), 0, 255};
+    // Nodes [begin, end) are a tree: every node but the first is the child of one before it.
+    void add_tree(const EnsembleArrays& arrays, std::size_t begin, std::size_t end) {
+        require(end - begin < 2 * kMostLeaves, "a tree has too many leaves");
+        std::vector<bool> is_child(end - begin);
+        for (std::size_t node = begin; node < end; ++node) {
+            require(node == begin || is_child[node - begin], "a node has no parent");
+            if (arrays.feature[node] == -1) continue;
+            check_split(arrays, node, end);
+            const auto left = static_cast<std::size_t>(arrays.left[node]) - begin;
+            require(!is_child[left] && !is_child[left + 1], "a node has two parents");
+            is_child[left] = is_child[left + 1] = true;
+        }
+        Tree tree{tables_.size(), 0, values_.size(), 0};
+        std::vector<Split> splits;
+        tree.all = gather(arrays, begin, tree.first, splits);
+        tabulate(splits);
+        tree.end = tables_.size();
+        trees_.push_back(tree);
+    }
+
+    void check_split(const EnsembleArrays& arrays, std::size_t node, std::size_t end) const {
+        const std::int32_t feature = arrays.feature[node], cut = arrays.cut[node], left = arrays.left[node];
         require(feature >= 0 && static_cast<std::size_t>(feature) < inputs_.size(), "a node splits on no input");
         require(cut >= 0 && cut < 255, "a cut is beyond the bins");
-        require(left > static_cast<std::int64_t>(node) && static_cast<std::size_t>(left) + 1 < n_nodes,
+        require(left > static_cast<std::int64_t>(node) && static_cast<std::size_t>(left) + 1 < end,
                 "a child does not come after its parent");
-        return {left, static_cast<std::uint16_t>(feature), static_cast<std::uint16_t>(cut)};
     }
 
-    // Bins of a block of rows, by row, then input.
+    // The leaves below a node, numbered from left to right, and the splits there.
+    Leaves gather(const EnsembleArrays& arrays, std::size_t node, std::size_t first, std::vector<Split>& splits) {
+        if (arrays.feature[node] == -1) {
+            values_.push_back(static_cast<std::uint64_t>(arrays.value[node]));
+            return Leaves{1} << (values_.size() - 1 - first);
+        }
+        const auto child = static_cast<std::size_t>(arrays.left[node]);
+        const Leaves left = gather(arrays, child, first, splits), right = gather(arrays, child + 1, first, splits);
+        splits.push_back({static_cast<std::size_t>(arrays.feature[node]), arrays.cut[node], left, right});
+        return left | right;
+    }
+
+    void tabulate(const std::vector<Split>& splits) {
+        for (std::size_t k = 0; k < inputs_.size(); ++k) {
+            const auto is_own = [&](const Split& split) { return split.input == k; };
+            if (std::none_of(splits.begin(), splits.end(), is_own)) continue;
+            tables_.push_back({k, leaves_.size()});
+            for (std::size_t bin = 0; bin < n_bins_[k]; ++bin) {
+                Leaves possible = ~Leaves{0};
+                for (const Split& split : splits)
+                    if (is_own(split)) possible &= static_cast<std::int32_t>(bin) <= split.cut ? ~split.right : ~split.left;
+                leaves_.push_back(possible);
+            }
+        }
+    }
+
+    // Bins of a block of rows, by input, then row.
     void read(const std::int32_t* codes, std::size_t stride, std::size_t n, std::uint8_t* block,
               Pulse& pulse) const {
         for (std::size_t k = 0; k < inputs_.size(); ++k) {
@@ -102,41 +163,35 @@ private:
             for (std::size_t row = 0; row < n; ++row) {
                 const auto code = static_cast<std::uint32_t>(own[row]);
                 known &= code < n_codes;
-                block[row * inputs_.size() + k] = code < n_codes ? bins[code] : std::uint8_t{0};
+                block[k * kBlock + row] = code < n_codes ? bins[code] : std::uint8_t{0};
             }
             require(known, "a code is none of its column's");
             pulse.tick(n);
         }
     }
 
-    template <std::size_t N>
-    void walk(const std::uint8_t* rows, std::int32_t root, std::uint64_t* sums, Pulse& pulse) const {
-        std::int32_t at[N];
-        std::fill_n(at, N, root);
-        // A tree that is but a leaf reads no bin.
-        if (steps_[static_cast<std::size_t>(root)].child != root) {
-            for (std::int32_t moved = 1; moved;) {
-                moved = 0;
-                for (std::size_t i = 0; i < N; ++i) {
-                    const Step step = steps_[static_cast<std::size_t>(at[i])];
-                    const std::int32_t next = step.child + (rows[i * inputs_.size() + step.feature] > step.cut);
-                    moved |= next ^ at[i];
-                    at[i] = next;
-                }
-            }
+    void add(const Tree& tree, const std::uint8_t* block, std::size_t n, std::uint64_t* sums) const {
+        Leaves possible[kBlock];
+        std::fill_n(possible, n, tree.all);
+        for (std::size_t i = tree.begin; i < tree.end; ++i) {
+            const Leaves* leaves = leaves_.data() + tables_[i].first;
+            const std::uint8_t* bins = block + tables_[i].input * kBlock;
+            for (std::size_t row = 0; row < n; ++row) possible[row] &= leaves[bins[row]];
         }
-        pulse.tick(1);
-        for (std::size_t i = 0; i < N; ++i)
-            sums[i] += static_cast<std::uint64_t>(value_[static_cast<std::size_t>(at[i])]);
+        const std::uint64_t* values = values_.data() + tree.first;
+        // Sums of values from an unknown file may wrap, as they do in the reference.
+        for (std::size_t row = 0; row < n; ++row) sums[row] += values[count_trailing_zeros(possible[row])];
     }
 
-    std::vector<std::int32_t> roots_;
-    std::vector<std::int64_t> value_;
     std::vector<std::int32_t> inputs_;
     std::vector<std::int64_t> first_;
     std::vector<std::uint8_t> bins_;
-    std::vector<Step> steps_;
+    std::vector<std::size_t> n_bins_;
     std::size_t n_columns_ = 0;
+    std::vector<Tree> trees_;
+    std::vector<Table> tables_;
+    std::vector<Leaves> leaves_;
+    std::vector<std::uint64_t> values_;
 };
 
 }  // namespace mcce

@@ -40,7 +40,7 @@ def problems(draw):
         units = units // 2 + (bins[0] > 0) * (largest // 2)
     boosting = Boosting(
         n_trees=draw(st.integers(0, 8)),
-        max_leaves=draw(st.sampled_from([0, 1, 2, 3, 16, 600])),
+        max_leaves=draw(st.sampled_from([0, 1, 2, 3, 16, 32])),
         min_samples_leaf=draw(st.sampled_from([1, 2, 20, 2**40])),
         shrinkage=draw(st.sampled_from([1, 3, 8])),
     )
@@ -145,6 +145,9 @@ NODE_CHANGES = [
     lambda n: {"cut": n.cut[:-1]},
     lambda n: {"roots": n.roots - 1},
     lambda n: {"roots": n.roots + 1000},
+    lambda n: {"roots": n.roots[:-1]},
+    lambda n: {"roots": n.roots[:0]},
+    lambda n: {"left": np.where(n.left, n.left.size - 2, 0).astype(np.int32)},
 ]
 
 
@@ -153,7 +156,7 @@ def test_trees_that_could_not_have_been_grown_are_refused(change):
     ensemble = small_ensemble()
     broken = replace(ensemble, nodes=replace(ensemble.nodes, **change(ensemble.nodes)))
 
-    with pytest.raises(ValueError, match=r"node|child|cut|root"):
+    with pytest.raises(ValueError, match=r"node|child|cut|root|leaves"):
         native.predict_units(broken, np.zeros((1, 3), dtype=np.int32))
 
 

@@ -40,7 +40,7 @@ class BoostedTrees(BaseEstimator):
     n_trees
         Number of trees; fewer if no split gains anything.
     max_leaves
-        Largest number of leaves of a tree; of all leaves, the one that gains most is split next.
+        Largest number of leaves of a tree, at most 32; the one that gains most is split next.
     min_samples_leaf
         Smallest number of training rows in a leaf.
     shrinkage

@@ -28,7 +28,7 @@ class Boosting:
     n_trees
         Number of trees. There are fewer if no split is left that gains anything.
     max_leaves
-        Largest number of leaves of a tree.
+        Largest number of leaves of a tree, at most 32.
     min_samples_leaf
         Smallest number of rows in a leaf.
     shrinkage
@@ -48,7 +48,7 @@ class BoostedNodes:
     Parameters
     ----------
     roots : (n_trees,)
-        First node of each tree.
+        First node of each tree; the others follow it.
     feature : (n_nodes,)
         Place of the split's input among the inputs, LEAF for a leaf.
     cut : (n_nodes,)
