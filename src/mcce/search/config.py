@@ -320,7 +320,7 @@ def _sampling(*, copies: Copies = "allow", **changes: Any) -> Search:
 
 PRESETS: dict[str, Search | ExactSearch] = {
     "paper": _sampling(n_samples=1000, max_samples=None),
-    "sparse": Search(min_plausibility=0.01, prefer="sparsity"),
+    "sparse": Search(min_plausibility=0.01, extra_changes=0, prefer="sparsity"),
     "balanced": Search(prefer="balanced"),
     "plausible": Search(n_targets=10, min_plausibility=0.25, prefer="knn_distance"),
     "near": Search(min_plausibility=0.01, extra_changes=0, prefer="distance"),

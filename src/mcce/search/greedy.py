@@ -33,6 +33,9 @@ class GreedyWalk:
         Where the walk is, by number among the visited rows.
     arrived, abandoned : (n_walks,)
         How it has ended.
+    n_wanted
+        Answers that a person must have before longer walks are abandoned: 1, so that the first
+        answer is the same however many are returned, until the walks are resumed.
     """
 
     def __init__(
@@ -43,22 +46,37 @@ class GreedyWalk:
         draw: Codes,
         *,
         unstable: BoolArray,
+        later: BoolArray | None = None,
     ) -> None:
         self.settings = settings
+        self.n_wanted = 1
         self.visited = VisitedRows(settings, cache.candidates)
         self.person, self.draw = person, draw
         self.n_people = cache.candidates.people.size
         self._store_known_scores(cache, unstable)
         self.targets: Codes = cache.candidates.select(self.person, self.draw).codes
-        walks = np.arange(self.person.size)
-        # Labels without scores show no direction, so the walk starts at the target.
-        start = np.full_like(self.targets, OWN) if settings.decision.has_scores else self.targets
-        self._visit(walks, self.targets)
-        self.at: IntArray = self._visit(walks, start)
-        # With an unstable predictor even the person's own row may be a target.
-        self.arrived: BoolArray = (start == self.targets).all(axis=0)
-        self.abandoned: BoolArray = np.zeros(self.person.size, dtype=bool)
+        self.at: IntArray = np.zeros_like(self.person)
+        self.arrived: BoolArray = np.zeros(self.person.size, dtype=bool)
+        self.abandoned = self._later = self.arrived if later is None else later
         self._reverting: IntArray | None = None
+        self._start(np.flatnonzero(~self._later))
+
+    def _start(self, walks: IntArray) -> None:
+        # Labels without scores show no direction, so the walk starts at the target.
+        targets = self.targets[:, walks]
+        start = np.full_like(targets, OWN) if self.settings.decision.has_scores else targets
+        self._visit(walks, targets)
+        self.at[walks] = self._visit(walks, start)
+        # With an unstable predictor even the person's own row may be a target.
+        self.arrived = self.arrived.copy()
+        self.arrived[walks] = (start == targets).all(axis=0)
+
+    def resume(self, n_wanted: int) -> None:
+        """Start the later walks, and go on with abandoned ones until so many answers are found."""
+        self.n_wanted = n_wanted
+        self._start(np.flatnonzero(self._later))
+        self.abandoned = np.zeros_like(self.abandoned)
+        self._reverting = None
 
     def _store_known_scores(self, cache: PredictionCache, unstable: BoolArray) -> None:
         """Take over the predictor's scores of candidates, except unstable ones."""
@@ -105,9 +123,9 @@ class GreedyWalk:
         n_arrived = np.bincount(person[arrived], minlength=self.n_people)
         fewest = np.full(self.n_people, most)
         np.minimum.at(fewest, person[arrived], n_changes[arrived])
-        enough = (n_arrived >= self.settings.n_wanted)[person]
+        enough = (n_arrived >= self.n_wanted)[person]
         too_long = n_changes >= fewest[person] + self.settings.extra_changes
-        self.abandoned |= enough & too_long & ~self.arrived
+        self.abandoned = self.abandoned | (enough & too_long & ~self.arrived)
 
     def _revert(self, walks: IntArray) -> IntArray:
         """Revert one unit of features where the row stays as good; gives the walks that moved."""

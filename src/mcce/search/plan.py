@@ -24,6 +24,7 @@ from ..postprocess.ranking import Ranking
 from ..protocols import Callback, CandidateFilter, Distance, RowFilter
 from ..tables.schema import EncodedRows
 from .config import Copies, ExactSearch, Search, find_search
+from .direct import DirectSettings, frequent_codes
 from .exact import ExactStage
 from .outcome import Outcome
 from .proof import ExactSettings
@@ -144,11 +145,13 @@ def _stages(
     stage = SamplingStage(task, ranking, n_samples, search.keep_probability)
     if search.n_targets:
         targets = _target_ranking(search, ranking)
-        walk = _walk(fitted, settings, search, ranking, task.constraints)
+        walk = _walk(fitted, settings, search, ranking, task)
         stage = replace(stage, ranking=_unbounded(targets), walk=walk, final=False)
-        yield stage
         most = min(UNBOUNDED_DRAWS * n_samples, max_samples)
-        yield from _with_more_draws(stage, most)
+        *earlier, last = [stage, *_with_more_draws(stage, most)]
+        yield from earlier
+        # Before many more draws, changes are tried directly.
+        yield replace(last, walk=replace(walk, answers_all=True))
         stage = replace(stage, ranking=targets, n_samples=most, final=True)
     yield stage
     yield from _with_more_draws(stage, max_samples)
@@ -229,16 +232,15 @@ def _walk(
     settings: Settings,
     search: Search,
     ranking: Ranking,
-    constraints: Constraints,
+    task: Task,
 ) -> Walk:
-    model = _plausibility(fitted, settings)
+    model, constraints = _plausibility(fitted, settings), task.constraints
     walk = WalkSettings(
         decision=fitted.decision,
         filters=tuple(_row_filters(fitted, settings, constraints)),
         plausible=next(iter(ranking.checks), None),
         units=_units(constraints),
         extra_changes=search.extra_changes,
-        n_wanted=ranking.n_wanted,
     )
     selection = SelectionSettings(
         search.prefer,
@@ -247,7 +249,13 @@ def _walk(
         ranking,
         copies_last=search.copies == "last",
     )
-    return Walk(walk, selection)
+    direct = DirectSettings(
+        task.personal,
+        frequent_codes(fitted.schema, model.codes_),
+        max_sparsity=search.max_sparsity,
+        stop_at_first=search.max_distance is None,
+    )
+    return Walk(walk, selection, search.n_targets, direct, fewest=search.extra_changes == 0)
 
 
 def _exact_settings(

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
 
 import numpy as np
 
+from ..candidates import Candidates
 from ..execution.threads import map_ordered
 from ..generate import Block, blocks, generate
 from ..kernels import ExpiredError, IntArray
@@ -21,11 +23,16 @@ from ..postprocess.filters import ExcludeUnstable
 from ..postprocess.misses import explain_misses
 from ..postprocess.ranking import RankedCandidates, Ranking
 from ..postprocess.validation import LazyValidation, PredictionCache, Selection
+from ..tables.schema import OWN
+from .direct import MAX_CHANGES, MAX_ROWS, MAX_ROWS_FEWER, DirectSearch, DirectSettings
 from .greedy import GreedyWalk
+from .minimal import select_answers, select_first
 from .outcome import Outcome
-from .selection import SelectionSettings, select_answers
+from .selection import SelectionSettings, returnable
 from .stage import Monitor, Task, no_unstable
 from .visited import WalkSettings
+
+T = TypeVar("T")
 
 STOPPED = "stopped before an answer was found"
 TOO_FAR = "every row on the way to a valid candidate is excluded by max_distance"
@@ -37,10 +44,28 @@ SMALLER_BLOCKS = 6
 
 @dataclass(frozen=True, eq=False)
 class Walk:
-    """How to make answers of valid candidates: where walks may go, and which row to return."""
+    """How to make answers of valid candidates: where walks may go, and which row to return.
+
+    Parameters
+    ----------
+    settings, selection
+        Where walks may go, and which row to return.
+    n_targets
+        Targets for the first answer; further ones are for further answers.
+    direct
+        How to try changes directly.
+    fewest
+        Whether to try directly whether fewer changes than those of the answer would do.
+    answers_all
+        Whether to search directly for everybody who has no answer yet.
+    """
 
     settings: WalkSettings
     selection: SelectionSettings
+    n_targets: int
+    direct: DirectSettings
+    fewest: bool = False
+    answers_all: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,6 +115,7 @@ class SamplingStage:
         task, n_draws = self.task, self.n_samples
         if self.walk is not None:
             n_draws += DRAWS_PER_WALK * self.ranking.n_counterfactuals
+            n_draws += MAX_ROWS * self.walk.answers_all
         # With a time limit the first blocks are small, so that it does not pass without answers.
         n_smaller = SMALLER_BLOCKS if math.isfinite(task.ends) else 0
         in_blocks = blocks(task.personal, people, n_draws, task.memory, n_smaller)
@@ -152,33 +178,65 @@ class SamplingStage:
         monitor: Monitor,
     ) -> tuple[Answers, int]:
         """The answers that valid candidates lead to, and how many further rows were scored."""
-        if self.walk is None:
+        how = self.walk
+        if how is None:
             return valid.to_answers(cache), 0
         # By person and rank, so that of equal rows the one of the better target is kept.
         order = np.lexsort((valid.rank, valid.person))
         unstable = ~self.unstable(ranked.candidates)
-        targets = valid.person[order], valid.draw[order]
-        walk = GreedyWalk(self.walk.settings, cache, *targets, unstable=unstable)
-        while not monitor.stopped and not walk.ended:
-            walk.next_round()
-            monitor.report(0, cache.n_evaluated + walk.visited.n_evaluated)
-        answers = self._select(self.walk.selection, ranked, walk, monitor)
+        targets, later = (valid.person[order], valid.draw[order]), valid.rank[order] > how.n_targets
+        walk = GreedyWalk(how.settings, cache, *targets, unstable=unstable, later=later)
+
+        def go_on() -> None:
+            while not monitor.stopped and not walk.ended:
+                walk.next_round()
+                monitor.report(0, cache.n_evaluated + walk.visited.n_evaluated)
+
+        go_on()
+        self._search_directly(how, ranked.candidates, walk, monitor)
+        first = self._select(select_first, how.selection, monitor, ranked.candidates, walk)
+        if how.selection.ranking.n_counterfactuals > 1:
+            walk.resume(how.selection.ranking.n_wanted)
+            go_on()
+        selection = how.selection
+        answers = self._select(select_answers, selection, monitor, ranked.candidates, walk, first)
         return answers, walk.visited.n_evaluated
 
+    def _search_directly(
+        self, how: Walk, candidates: Candidates, walk: GreedyWalk, monitor: Monitor
+    ) -> None:
+        """Try changes directly: fewer than those of the answers, or for people without any."""
+        n_people = candidates.people.size
+        found = returnable(how.selection.ranking, candidates, walk)
+        cells = walk.visited.cells[found]
+        fewest = np.full(n_people, cells.shape[1])
+        np.minimum.at(fewest, cells[:, 0], (cells[:, 1:] != OWN).sum(axis=1))
+        has_one = np.isin(np.arange(n_people), cells[:, 0])
+        unstable = self.unstable.person, self.unstable.draw
+        direct = DirectSearch(how.direct, candidates, walk.visited, unstable)
+
+        def stop() -> bool:
+            return monitor.stopped or monitor.report(0, walk.visited.n_evaluated)
+
+        more = np.flatnonzero(has_one & (fewest > 1)) if how.fewest else np.empty(0, dtype=np.int64)
+        if more.size:
+            most = fewest[more] - 1
+            direct.search(more, max_rows=MAX_ROWS_FEWER, most=most, complete=True, stop=stop)
+        left = np.flatnonzero(~has_one) if how.answers_all else more[:0]
+        if left.size:
+            most = np.full(left.size, how.direct.max_sparsity or MAX_CHANGES)
+            direct.search(left, max_rows=MAX_ROWS, most=most, complete=False, stop=stop)
+
     def _select(
-        self,
-        selection: SelectionSettings,
-        ranked: RankedCandidates,
-        walk: GreedyWalk,
-        monitor: Monitor,
-    ) -> Answers:
-        """The best visited rows; once the time is up, without distances to accepted rows."""
+        self, select: Callable[..., T], selection: SelectionSettings, monitor: Monitor, *given: Any
+    ) -> T:
+        """Select visited rows; once the time is up, without distances to accepted rows."""
         try:
             with self.task.limited():
-                return select_answers(selection, ranked.candidates, walk)
+                return select(selection, *given)
         except ExpiredError:
             monitor.stopped = True
-        return select_answers(replace(selection, knn_distance=None), ranked.candidates, walk)
+        return select(replace(selection, knn_distance=None), *given)
 
 
 def unsettled_reasons(people: IntArray, outcome: Outcome, *, stopped: bool) -> dict[int, str]:

@@ -7,7 +7,8 @@ Among them, rows with few enough changes are ordered by what is preferred.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from ..postprocess.ranking import Ranking
 from ..tables.schema import OWN
 from .config import Preference
 from .greedy import GreedyWalk
+from .visited import VisitedRows
 
 
 @dataclass(frozen=True)
@@ -90,10 +92,51 @@ class _Rows:
     implausible: BoolArray
 
 
-def select_answers(
-    settings: SelectionSettings, candidates: Candidates, walk: GreedyWalk
-) -> Answers:
-    """The best visited rows of everybody, among all that may be returned.
+@dataclass(frozen=True, eq=False)
+class SelectedRows:
+    """Visited rows that were selected, by number, with their ranks and costs."""
+
+    numbers: IntArray
+    rank: IntArray
+    sparsity: IntArray
+    gower: FloatArray
+
+    def take(self, places: BoolArray) -> SelectedRows:
+        """The rows at the given places."""
+        return SelectedRows(*(getattr(self, field.name)[places] for field in fields(self)))
+
+    @classmethod
+    def concat(cls, parts: Sequence[SelectedRows]) -> SelectedRows:
+        """All parts as one."""
+        return cls(
+            *(
+                np.concatenate([getattr(part, field.name) for part in parts])
+                for field in fields(cls)
+            )
+        )
+
+    def to_answers(self, candidates: Candidates, visited: VisitedRows) -> Answers:
+        """The rows as answers, by person and rank."""
+        draw = visited.draw[self.numbers]
+        return Answers(
+            rows=visited.rows(self.numbers).compacted(),
+            # Rows that no draw led to have a negative number of their own.
+            draw=np.where(draw < 0, draw, candidates.draws[np.maximum(draw, 0)]),
+            rank=self.rank,
+            score=visited.score[self.numbers],
+            sparsity=self.sparsity,
+            gower=self.gower,
+        ).sort()
+
+
+def select_rows(
+    settings: SelectionSettings,
+    candidates: Candidates,
+    walk: GreedyWalk,
+    may_return: IntArray,
+    first: IntArray,
+) -> SelectedRows:
+    """The best visited rows of everybody, among those that may be returned.
 
     Parameters
     ----------
@@ -101,32 +144,33 @@ def select_answers(
         How to select.
     candidates, walk
         The block of people, and their finished walks.
+    may_return : (n_rows,)
+        Numbers of the rows that may be returned, see :func:`returnable`.
+    first : (n_first,)
+        Those that come first whatever else there is.
 
     Returns
     -------
-    Answers
+    SelectedRows
         At most ``n_counterfactuals`` rows per person.
     """
-    ranking, rows = settings.ranking, _returnable(settings.ranking, candidates, walk)
-    order = _order(settings, rows, walk)
+    ranking, rows = settings.ranking, _as_rows(settings.ranking, candidates, walk, may_return)
+    order = _order(settings, rows, walk, np.isin(rows.numbers, first))
     ranks = np.argsort(order, axis=-1) + 1
     if ranking.diversity is not None:
         ranks = _diverse_ranks(ranking, rows, order)
     rank = np.where(rows.allowed, ranks, 0)[rows.person, rows.place]
     taken = np.flatnonzero((rank > 0) & (rank <= ranking.n_counterfactuals))
-    at, numbers = (rows.person[taken], rows.place[taken]), rows.numbers[taken]
-    return Answers(
-        rows=walk.visited.rows(numbers).compacted(),
-        draw=candidates.draws[walk.visited.draw[numbers]],
-        rank=rank[taken],
-        score=walk.visited.score[numbers],
-        sparsity=rows.sparsity[at],
-        gower=rows.gower[at],
-    ).sort()
+    at = rows.person[taken], rows.place[taken]
+    return SelectedRows(rows.numbers[taken], rank[taken], rows.sparsity[at], rows.gower[at])
 
 
-def _order(settings: SelectionSettings, rows: _Rows, walk: GreedyWalk) -> IntArray:
+def _order(
+    settings: SelectionSettings, rows: _Rows, walk: GreedyWalk, is_first: BoolArray
+) -> IntArray:
     """Places of each person's rows, the best first."""
+    later = np.ones(rows.block.shape, dtype=bool)
+    later[rows.person, rows.place] = ~is_first
     plausible = rows.allowed & ~rows.implausible
     first = np.where(plausible.any(axis=1, keepdims=True), plausible, rows.allowed)
     fewest = np.where(first, rows.sparsity, len(rows.block.comparison.codes)).min(axis=1)
@@ -146,16 +190,24 @@ def _order(settings: SelectionSettings, rows: _Rows, walk: GreedyWalk) -> IntArr
         typical = settings.knn_distance.median if settings.knn_distance is not None else 0.0
         price = WEIGHTS.change + WEIGHTS.typical_change * typical
         cost = knn_distance + WEIGHTS.l1 * rows.distance * n_features + price * above
-    return np.lexsort((cost, excess, copy, rows.implausible, ~rows.allowed), axis=-1)
+    return np.lexsort((cost, excess, copy, rows.implausible, later, ~rows.allowed), axis=-1)
 
 
-def _returnable(ranking: Ranking, candidates: Candidates, walk: GreedyWalk) -> _Rows:
-    """Rows that may be returned: good ones that walks reached, and where walks ended."""
+def returnable(ranking: Ranking, candidates: Candidates, walk: GreedyWalk) -> IntArray:
+    """Numbers of the rows that may be returned: good ones that were reached, and ends of walks."""
     visited = walk.visited
     may, reached = np.zeros(len(visited.cells), dtype=bool), np.flatnonzero(visited.step >= 0)
     may[reached] = visited.good(reached)
     may[walk.at[walk.arrived]] |= visited.allowed[walk.at[walk.arrived]]
-    numbers = np.flatnonzero(may)
+    rows = _as_rows(ranking, candidates, walk, np.flatnonzero(may))
+    return rows.numbers[rows.allowed[rows.person, rows.place]]
+
+
+def _as_rows(
+    ranking: Ranking, candidates: Candidates, walk: GreedyWalk, numbers: IntArray
+) -> _Rows:
+    """Visited rows with their costs, and which are within the bounds."""
+    visited = walk.visited
     numbers = numbers[np.lexsort((visited.step[numbers], visited.cells[numbers, 0]))]
     block, person, place = _as_block(candidates, visited.cells[numbers])
     sparsity, gower = _costs(block, ranking.tolerance)

@@ -34,8 +34,8 @@ class WalkSettings:
         How plausible rows must be; None requires nothing.
     units : (n_units, n_mutable)
         Features that change only together; each is in one unit.
-    extra_changes, n_wanted
-        A walk is abandoned once the person has ``n_wanted`` answers with this many fewer changes.
+    extra_changes
+        A walk is abandoned once the person has enough answers with this many fewer changes.
     """
 
     decision: Decision
@@ -43,7 +43,6 @@ class WalkSettings:
     plausible: IsPlausible | None
     units: BoolArray
     extra_changes: int
-    n_wanted: int
 
 
 class VisitedRows:

@@ -1,0 +1,307 @@
+"""The direct search: single changes, pairs and promising triples over the allowed values.
+
+Beyond the paper. Draws come from leaves of a few rows, so where few features are free, or rules
+leave few values, more draws bring nothing new. Here a person's allowed values are tried themselves:
+all levels, and all numbers, or some quantiles of many. Rows with one change come first, then pairs,
+then triples, each person's until a good row is found or the budget is spent. What does not fit into
+the budget is made of the changes that raised the score most.
+
+Always true: nobody's rows depend on anybody else; no person has more rows scored than the budget.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import combinations
+from math import isqrt, prod
+from typing import Any
+
+import numpy as np
+
+from ..candidates import Candidates
+from ..constraints.limits import FactualLimits
+from ..kernels import BoolArray, Codes, IntArray, Limits
+from ..tables.features import Feature
+from ..tables.schema import OWN, Schema
+from .visited import VisitedRows
+
+# Rows scored per person by the direct search, and to show that no row has fewer changes.
+MAX_ROWS, MAX_ROWS_FEWER = 5_000, 600
+# Up to so many values of a feature are all tried; of more numbers, so many quantiles.
+ALL_VALUES, N_QUANTILES = 32, 15
+# Most levels of a feature, and the most changes at once.
+MAX_LEVELS, MAX_CHANGES = 64, 3
+
+
+@dataclass(frozen=True, eq=False)
+class DirectSettings:
+    """How to search directly.
+
+    Parameters
+    ----------
+    personal
+        All factuals, and what each one's values are held to.
+    frequent
+        Per mutable feature, codes to prefer if there are many; see :func:`frequent_codes`.
+    max_sparsity
+        Upper bound on the number of changes.
+    stop_at_first
+        Whether a person's search ends with the fewest changes that give a good row.
+    """
+
+    personal: FactualLimits
+    frequent: tuple[Codes, ...]
+    max_sparsity: int | None = None
+    stop_at_first: bool = True
+
+
+def frequent_codes(schema: Schema, accepted: Codes) -> tuple[Codes, ...]:
+    """Quantiles of each mutable number, or all levels from the most frequent on.
+
+    Parameters
+    ----------
+    schema
+        The columns.
+    accepted : (n_features, n_accepted)
+        Codes of the accepted training rows.
+
+    Returns
+    -------
+    tuple
+        Codes of each mutable feature.
+    """
+    chosen = []
+    for position in schema.mutable:
+        codes, feature = accepted[position], schema.features[position]
+        if feature.kind == "numeric":
+            chosen.append(_quantiles(np.sort(codes)))
+        else:
+            counts = np.bincount(codes, minlength=feature.n_codes)
+            chosen.append(np.argsort(-counts, kind="stable").astype(np.int32))
+    return tuple(chosen)
+
+
+class DirectSearch:
+    """The direct search for some people of a block, among whose visited rows it puts its own.
+
+    Parameters
+    ----------
+    settings
+        How to search.
+    candidates, visited
+        The block of people, and the rows visited so far.
+    unstable
+        Which rows, by ``visited.draw``, failed the final call for a person: (person, draw) pairs.
+    """
+
+    def __init__(
+        self,
+        settings: DirectSettings,
+        candidates: Candidates,
+        visited: VisitedRows,
+        unstable: tuple[IntArray, IntArray],
+    ) -> None:
+        self.settings = settings
+        self.visited = visited
+        self.people = candidates.people
+        self._unstable = unstable
+        self._features = _known_features(candidates)
+
+    def search(
+        self, person: IntArray, *, max_rows: int, most: IntArray, complete: bool, stop: Stop
+    ) -> None:
+        """Score rows of people, and reach the good ones.
+
+        Parameters
+        ----------
+        person : (n_people,)
+            Whom to search for, as numbered in the block.
+        max_rows
+            Rows scored per person.
+        most : (n_people,)
+            Upper bound on the number of changes.
+        complete
+            Whether to try a number of changes only if all its rows fit into the budget.
+        stop
+            Called between predictor calls; returns True to end the search.
+        """
+        values = self._values(person)
+        room = np.full(person.size, max_rows)
+        open_ = np.ones(person.size, dtype=bool)
+        scored = [np.empty(0, dtype=np.int64) for _ in person]
+        for n_changes in range(1, MAX_CHANGES + 1):
+            parts: list[Codes] = []
+            for at in range(person.size):
+                rows = np.empty((len(self._features), 0), dtype=np.int32)
+                if open_[at] and n_changes <= most[at]:
+                    rows = self._rows(values[at], n_changes, int(room[at]), scored[at], complete)
+                open_[at] &= rows.shape[1] > 0
+                parts.append(rows)
+            sizes = np.array([part.shape[1] for part in parts])
+            if not sizes.any() or stop():
+                return
+            numbers, good = self._score(np.repeat(person, sizes), np.concatenate(parts, axis=1))
+            room -= sizes
+            ends = np.cumsum(sizes)
+            for at, (start, end) in enumerate(zip(ends - sizes, ends, strict=True)):
+                scored[at] = numbers[start:end]
+                open_[at] &= not (self.settings.stop_at_first and good[start:end].any())
+
+    def _score(self, person: IntArray, codes: Codes) -> tuple[IntArray, BoolArray]:
+        """The numbers of rows among those visited, and which are good."""
+        visited = self.visited
+        numbers = visited.place(person, _row_draws(codes), codes)
+        visited.evaluate(numbers)
+        good = visited.good(numbers)
+        for whom, draw in zip(*self._unstable, strict=True):
+            good &= ~((self.people[person] == whom) & (visited.draw[numbers] == draw))
+        visited.reach(numbers[good])
+        return numbers, good
+
+    def _rows(
+        self,
+        values: list[tuple[Codes, Codes]],
+        n_changes: int,
+        room: int,
+        scored: IntArray,
+        complete: bool,
+    ) -> Codes:
+        """One person's rows with so many changes: all of them, or the most promising."""
+        if n_changes == 1:
+            singles = [(at, code) for at, (wide, _) in enumerate(values) for code in wide]
+            fits = len(singles) <= room or not complete
+            return self._made([(one,) for one in singles[:room]] if fits else [])
+        free = [at for at, (_, grid) in enumerate(values) if len(grid)]
+        sizes = [prod(len(values[at][1]) for at in some) for some in combinations(free, n_changes)]
+        if sum(sizes) > room:
+            return self._made([]) if complete else self._promising(scored, n_changes, room)
+        parts = [self._grid(some, values) for some in combinations(free, n_changes)]
+        return np.concatenate([self._made([]), *parts], axis=1)
+
+    def _grid(self, features: tuple[int, ...], values: list[tuple[Codes, Codes]]) -> Codes:
+        """All rows with changes in these features."""
+        mesh = np.meshgrid(*(values[at][1] for at in features), indexing="ij")
+        rows = np.full((len(self._features), mesh[0].size), OWN, dtype=np.int32)
+        for at, codes in zip(features, mesh, strict=True):
+            rows[at] = codes.ravel()
+        return rows
+
+    def _promising(self, scored: IntArray, n_changes: int, room: int) -> Codes:
+        """One change more than the best of the rows before: the changes that raised scores most."""
+        visited = self.visited
+        best = scored[np.argsort(-visited.desirability(scored), kind="stable")]
+        cells = visited.cells[:, 1:]
+        singles = [s for s in best.tolist() if (cells[s] != OWN).sum() == 1]
+        if n_changes > 2:
+            # The changes in the best pairs, in their order.
+            changes = dict.fromkeys(
+                (at, int(cells[s, at])) for s in best.tolist() for at in _changed(cells[s])
+            )
+        else:
+            changes = {(at, int(cells[s, at])): None for s in singles for at in _changed(cells[s])}
+        width = isqrt(2 * room) if n_changes == 2 else max(isqrt(room), 1)
+        some = list(changes)[:width]
+        starts = best[: max(room // max(len(some), 1), 1)] if n_changes > 2 else best[:width]
+        combined: dict[tuple[tuple[int, int], ...], None] = {}
+        for start in starts.tolist():
+            have = tuple((at, int(cells[start, at])) for at in _changed(cells[start]))
+            taken = {at for at, _ in have}
+            for change in some:
+                if change[0] not in taken:
+                    combined[tuple(sorted((*have, change)))] = None
+        return self._made(list(combined)[:room])
+
+    def _made(self, changes: list[Any]) -> Codes:
+        """Rows with these changes, each a sequence of (feature, code)."""
+        rows = np.full((len(self._features), len(changes)), OWN, dtype=np.int32)
+        for row, some in enumerate(changes):
+            for at, code in some:
+                rows[at, row] = code
+        return rows
+
+    def _values(self, person: IntArray) -> list[list[tuple[Codes, Codes]]]:
+        """Per person and mutable feature, the codes to try alone and in combination."""
+        rows, mutable = self.visited.factuals, self.visited.factuals.schema.mutable
+        people = self.people[person]
+        limits = self.settings.personal.limits(people, rows.schema.features)
+        nothing = np.empty(0, dtype=np.int32)
+        values = []
+        for at, who in enumerate(people):
+            theirs = []
+            for feature, position, frequent in zip(
+                self._features, mutable, self.settings.frequent, strict=True
+            ):
+                if feature is None:
+                    theirs.append((nothing, nothing))
+                    continue
+                allowed = _allowed(limits, int(position), at, feature.n_codes)
+                allowed = allowed[allowed != rows.exact[position, who]]
+                theirs.append(_chosen(feature, allowed, frequent))
+            values.append(theirs)
+        return values
+
+
+Stop = Callable[[], bool]
+
+
+def _known_features(candidates: Candidates) -> list[Feature | None]:
+    """The mutable features, None where a generator's own values replace those of training."""
+    rows = candidates.rows
+    known: list[Feature | None] = []
+    for position, table, trained in zip(
+        rows.schema.mutable, candidates.tables, rows.tables, strict=True
+    ):
+        same = table is trained or table.iloc[: len(trained)].equals(trained)
+        known.append(rows.schema.features[position] if same else None)
+    return known
+
+
+def _allowed(limits: Limits | None, position: int, at: int, n_codes: int) -> Codes:
+    """Codes that a person's feature may change to, ascending."""
+    codes = np.arange(n_codes, dtype=np.int32)
+    if limits is None or limits.first[position, at] < 0:
+        return codes
+    may = np.zeros(n_codes, dtype=bool)
+    for low, high in limits.runs[limits.first[position, at] : limits.last[position, at]]:
+        may[low : high + 1] = True
+    low, high = limits.near[position, at]
+    may[max(low, 0) : high + 1] = False
+    return codes[may]
+
+
+def _chosen(feature: Feature, allowed: Codes, frequent: Codes) -> tuple[Codes, Codes]:
+    """The codes to try alone and in combination, of those that are allowed."""
+    if feature.kind != "numeric":
+        common = frequent[np.isin(frequent, allowed)][:MAX_LEVELS]
+        return common, common
+    grid = allowed
+    if allowed.size > N_QUANTILES:
+        usual = frequent[np.isin(frequent, allowed)]
+        more = _quantiles(allowed)[: max(N_QUANTILES - usual.size, 0)]
+        grid = np.union1d(usual, more)
+    if feature.has_missing and feature.n_codes - 1 in allowed:
+        grid = np.union1d(grid, [feature.n_codes - 1])
+    wide = allowed if allowed.size <= ALL_VALUES else np.union1d(grid, _quantiles(allowed))
+    return wide.astype(np.int32), grid.astype(np.int32)
+
+
+def _quantiles(ascending: Codes) -> Codes:
+    """Some codes at equal distances in a sorted list, without its ends."""
+    if not ascending.size:
+        return ascending
+    places = (2 * np.arange(N_QUANTILES) + 1) * ascending.size // (2 * N_QUANTILES)
+    return np.unique(ascending[places])
+
+
+def _changed(cells: Codes) -> list[int]:
+    return [int(at) for at in np.flatnonzero(cells != OWN)]
+
+
+def _row_draws(codes: Codes) -> IntArray:
+    """A negative number for each row by its codes alone, in place of the draw that led to it."""
+    mixed = np.full(codes.shape[1], 0x9E3779B97F4A7C15, dtype=np.uint64)
+    for row in codes.astype(np.uint64):
+        mixed = (mixed ^ row) * np.uint64(0xBF58476D1CE4E5B9)
+        mixed ^= mixed >> np.uint64(29)
+    return -1 - (mixed >> np.uint64(2)).astype(np.int64)

@@ -1,0 +1,121 @@
+"""Answers without a needless change.
+
+Beyond the paper. What was selected is tried again with single changes and pairs of changes undone.
+A row that stays good without some of its changes is needless: the better one takes part in the
+selection instead, until nothing selected is needless.
+
+Always true: the first answer of a person is the one they would get alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import combinations
+
+import numpy as np
+
+from ..candidates import Candidates
+from ..kernels import BoolArray, IntArray
+from ..postprocess.answers import Answers
+from ..tables.schema import OWN
+from .greedy import GreedyWalk
+from .selection import SelectedRows, SelectionSettings, returnable, select_rows
+
+# Changes that are undone together, at most.
+MAX_UNDONE = 2
+
+
+def select_first(
+    settings: SelectionSettings, candidates: Candidates, walk: GreedyWalk
+) -> SelectedRows:
+    """The best row of everybody, without a needless change.
+
+    Parameters
+    ----------
+    settings
+        How to select.
+    candidates, walk
+        The block of people, and their finished walks.
+
+    Returns
+    -------
+    SelectedRows
+        At most one row per person.
+    """
+    one = replace(settings.ranking, n_counterfactuals=1, diversity=None)
+    return _select(replace(settings, ranking=one), candidates, walk, np.empty(0, dtype=np.int64))
+
+
+def select_answers(
+    settings: SelectionSettings, candidates: Candidates, walk: GreedyWalk, first: SelectedRows
+) -> Answers:
+    """The best rows of everybody, those given first; none has a needless change.
+
+    Parameters
+    ----------
+    settings
+        How to select.
+    candidates, walk
+        The block of people, and their finished walks.
+    first
+        The first row of everybody who has one.
+
+    Returns
+    -------
+    Answers
+        At most ``n_counterfactuals`` rows per person.
+    """
+    selected = first
+    if settings.ranking.n_counterfactuals > 1:
+        selected = _select(settings, candidates, walk, first.numbers)
+    return selected.to_answers(candidates, walk.visited)
+
+
+def _select(
+    settings: SelectionSettings, candidates: Candidates, walk: GreedyWalk, first: IntArray
+) -> SelectedRows:
+    """Select and undo, again for those whose rows turn out to be needless."""
+    visited, parts = walk.visited, list[SelectedRows]()
+    may_return = returnable(settings.ranking, candidates, walk)
+    needless = np.empty(0, dtype=np.int64)
+    while True:
+        selected = select_rows(settings, candidates, walk, may_return, first)
+        undone = _undo(walk, selected.numbers[~np.isin(selected.numbers, first)])
+        if undone[0].size:
+            may_return = returnable(settings.ranking, candidates, walk)
+        lesser = _replaced(undone, may_return)
+        needless = np.concatenate([needless, lesser])
+        person, again = visited.cells[:, 0], visited.cells[lesser, 0]
+        parts.append(selected.take(~np.isin(person[selected.numbers], again)))
+        if not lesser.size:
+            return SelectedRows.concat(parts)
+        theirs = np.isin(person[may_return], again)
+        may_return = may_return[theirs & ~np.isin(may_return, needless)]
+
+
+def _undo(walk: GreedyWalk, numbers: IntArray) -> tuple[IntArray, IntArray]:
+    """Good rows without one or two of the changes of others: whose they are, and their numbers."""
+    visited, units = walk.visited, walk.settings.units
+    parents, rows = [], []
+    for number in numbers.tolist():
+        cells = visited.cells[number, 1:]
+        changed = np.flatnonzero((units & (cells != OWN)).any(axis=1))
+        for n_undone in range(1, min(MAX_UNDONE, changed.size - 1) + 1):
+            for some in combinations(changed, n_undone):
+                rows.append(np.where(units[list(some)].any(axis=0), OWN, cells))
+                parents.append(number)
+    if not rows:
+        return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
+    parent = np.array(parents)
+    codes = np.ascontiguousarray(np.array(rows, dtype=np.int32).T)
+    child = visited.place(visited.cells[parent, 0].astype(np.int64), visited.draw[parent], codes)
+    visited.evaluate(child)
+    good: BoolArray = visited.good(child) & (child != parent)
+    visited.reach(child[good])
+    return parent[good], child[good]
+
+
+def _replaced(undone: tuple[IntArray, IntArray], may_return: IntArray) -> IntArray:
+    """Rows that one with fewer of their changes can replace."""
+    parent, child = undone
+    return np.unique(parent[np.isin(child, may_return)])
