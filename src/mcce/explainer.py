@@ -31,6 +31,7 @@ from .search.config import ExactSearch, Search, SearchName, find_search
 from .search.explain import explain
 from .search.plan import Settings
 from .tables.columns import Kind
+from .tables.roles import Role, check_roles
 
 
 class MCCE(Estimator):
@@ -49,6 +50,9 @@ class MCCE(Estimator):
         classifier has a threshold of its own.
     immutable, mutable
         Exact names of the columns that must not change, or of those that may: pass one of them.
+    roles
+        Who can act on a column, by name: ``"action"`` (the person), ``"ours"`` (whoever decides) or
+        ``"past"`` (nobody). They change no answer; ``result.changes()`` says who would act.
     kinds
         ``"numeric"`` or ``"categorical"`` by column name, where the dtype would mislead.
     score_class
@@ -100,6 +104,7 @@ class MCCE(Estimator):
         *,
         immutable: Sequence[Hashable] | None = None,
         mutable: Sequence[Hashable] | None = None,
+        roles: Mapping[Hashable, Role] | None = None,
         kinds: Mapping[Hashable, Kind] | None = None,
         score_class: Hashable | None = None,
         generator: Literal["trees"] | Generator = "trees",
@@ -119,6 +124,7 @@ class MCCE(Estimator):
         self.desired = desired
         self.immutable = immutable
         self.mutable = mutable
+        self.roles = roles
         self.kinds = kinds
         self.score_class = score_class
         self.generator = generator
@@ -178,7 +184,7 @@ class MCCE(Estimator):
         check_seconds(max_seconds)
         needs = find_search(self.search).needs
         with time_limit("fit", max_seconds):
-            self.fitted_ = learn(
+            fitted = learn(
                 X,
                 predictor=self.predictor,
                 desired=self.desired,
@@ -197,6 +203,8 @@ class MCCE(Estimator):
                 verbose=bool(self.verbose),
                 parameters=learned_parameters(self),
             )
+        check_roles(self.roles, fitted.schema.names)
+        self.fitted_ = fitted
         return self
 
     @overload
@@ -244,7 +252,8 @@ class MCCE(Estimator):
         """
         # Read once: another thread may fit this explainer again meanwhile.
         fitted, settings = self._check_ready(), self._settings()
-        return explain(
+        roles = check_roles(self.roles, fitted.schema.names)
+        result = explain(
             fitted,
             settings,
             X,
@@ -253,6 +262,7 @@ class MCCE(Estimator):
             callback=callback,
             verbose=bool(self.verbose),
         )
+        return result.with_roles(roles)
 
     def relax(self, X: FrameT, training: Any = None, *, constraints: Any = None) -> Any:
         """Which single constraint or bound, if lifted, would give people an answer.

@@ -133,7 +133,7 @@ def generate(
         comparison=Comparison(
             codes=sampled.codes,
             numbers=_numbers(rows, tables, sampled),
-            own_codes=_own_codes(rows, block.people, tables, sampled),
+            own_codes=_own_codes(personal, block.people, tables, sampled),
             own_numbers=rows.own_numbers(block.people),
             spreads=rows.schema.spreads,
             group=group,
@@ -161,7 +161,7 @@ def _sample(
     if keep_probability:
         guided = require(generator, "guidance", GUIDANCE_NEEDED)
         return guided.sample_guided(
-            given, keys, draws, limits, _guide(rows, people, keep_probability)
+            given, keys, draws, limits, _guide(personal, people, keep_probability)
         )
     if limits is None:
         return generator.sample(given, keys, draws)
@@ -174,10 +174,10 @@ def _sample(
     return replace(sampled, codes=hold(limits, sampled.codes, rows.schema.mutable))
 
 
-def _guide(rows: EncodedRows, people: IntArray, keep_probability: float) -> Guide:
+def _guide(personal: FactualLimits, people: IntArray, keep_probability: float) -> Guide:
     """The people's own codes, and the keep probability in units of 2**-32."""
     # One column more than features: the decision, which is never drawn.
-    own = np.pad(rows.exact[:, people], ((0, 1), (0, 0)), constant_values=-1)
+    own = np.pad(personal.own_codes[:, people], ((0, 1), (0, 0)), constant_values=-1)
     return Guide(own, int(keep_probability * 2**32))
 
 
@@ -232,11 +232,11 @@ def _numbers(
 
 
 def _own_codes(
-    rows: EncodedRows, people: IntArray, tables: Sequence[pd.Series[Any]], sampled: Draws
+    personal: FactualLimits, people: IntArray, tables: Sequence[pd.Series[Any]], sampled: Draws
 ) -> Codes:
     """The people's own codes in the tables, -1 where a table lacks the value."""
-    mutable = rows.schema.mutable
+    mutable = personal.rows.schema.mutable
     if sampled.tables is None:
-        return rows.exact[np.ix_(mutable, people)]
-    features = _features(rows, tables)
-    return np.stack([features[at].encode(rows.own(int(at), people))[0] for at in mutable])
+        return personal.own_codes[np.ix_(mutable, people)]
+    features = _features(personal.rows, tables)
+    return np.stack([personal.own(int(at), features[at], people) for at in mutable])

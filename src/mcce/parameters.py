@@ -43,7 +43,7 @@ def check_parameters(given: Any) -> None:
         check_whole("random_state", given.random_state, 0, 2**64 - 1)
     check_real("memory", given.memory, "a finite number of megabytes > 0", zero=False)
     _check_n_jobs(given.n_jobs)
-    _check_flag("verbose", given.verbose)
+    check_flag("verbose", given.verbose)
     for name in ("generator", "distance"):
         value = getattr(given, name)
         if isinstance(value, type):
@@ -173,7 +173,8 @@ def _check_n_jobs(n_jobs: Any) -> None:
         )
 
 
-def _check_flag(name: str, value: Any) -> None:
+def check_flag(name: str, value: Any) -> None:
+    """Raise unless a parameter is True or False."""
     flag = isinstance(value, (bool, np.bool_, Integral))
     if not flag or not 0 <= value < 2**31:
         raise ParameterError(f"{name} must be True or False, got {shorten(value)}.")

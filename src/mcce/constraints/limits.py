@@ -13,6 +13,7 @@ from functools import reduce
 
 import numpy as np
 
+from ..caching import cached_property
 from ..kernels import BoolArray, Codes, IntArray, Limits
 from ..tables.columns import as_comparable
 from ..tables.features import Feature
@@ -35,6 +36,9 @@ class FactualLimits:
         The factuals.
     whole
         Whether factuals share candidates only if all their values are the same.
+    keep_unseen
+        Whether a number that training never held counts as the nearest one that it held, so that a
+        draw of that keeps it. Factuals then share candidates as if ``whole``.
 
     Attributes
     ----------
@@ -46,16 +50,43 @@ class FactualLimits:
         The same number for factuals that may share candidates.
     """
 
-    def __init__(self, constraints: Constraints, rows: EncodedRows, *, whole: bool = False) -> None:
+    def __init__(
+        self,
+        constraints: Constraints,
+        rows: EncodedRows,
+        *,
+        whole: bool = False,
+        keep_unseen: bool = False,
+    ) -> None:
         self.rows = rows
+        self._keep_unseen = keep_unseen
         self._constraints = constraints.by_feature
         self._steps = constraints.steps
         self._frozen = constraints.frozen(rows)
         self.limited = sorted({*self._constraints, *self._steps, *self._frozen})
-        shared = range(len(rows.schema.features)) if whole else rows.schema.immutable
+        every = range(len(rows.schema.features))
+        shared = every if whole or keep_unseen else rows.schema.immutable
         self.group: IntArray = sharing_groups(rows, sorted({*map(int, shared), *self.limited}))
         for whose in self._frozen.values():
             self.group = np.unique(2 * self.group + whose, return_inverse=True)[1]
+
+    @cached_property
+    def own_codes(self) -> Codes:
+        """The code of which a draw keeps the own value, -1 for none; by feature and factual."""
+        codes = self.rows.exact.copy()
+        if self._keep_unseen:
+            for position in self.rows.schema.mutable:
+                feature, cells = (
+                    self.rows.schema.features[position],
+                    self.rows.frame.iloc[:, position],
+                )
+                codes[position] = feature.nearest_codes(cells)
+        return codes
+
+    def own(self, position: int, feature: Feature, factuals: IntArray) -> Codes:
+        """The same for some factuals, in the table of a feature."""
+        cells = self.rows.own(position, factuals)
+        return feature.nearest_codes(cells) if self._keep_unseen else feature.encode(cells)[0]
 
     def limits(self, factuals: IntArray, features: Sequence[Feature]) -> Limits | None:
         """Limits of some factuals.
@@ -89,7 +120,7 @@ class FactualLimits:
             runs, counts = self._runs(position, feature, factuals)
             ends = n_runs + np.cumsum(counts)
             limits.first[position], limits.last[position] = ends - counts, ends
-            limits.own[position] = feature.encode(self.rows.own(position, factuals))[0]
+            limits.own[position] = self.own(position, feature, factuals)
             limits.near[position] = self._near(position, feature, factuals)
             parts.append(runs)
             n_runs += len(runs)
@@ -126,7 +157,7 @@ class FactualLimits:
         high[:, 0] = np.searchsorted(known, most, side="right") - 1
         low[:, 1], high[:, 1] = len(known), len(known) if may_miss else FREE
         # A feature may always keep its value, so the own code can be drawn like any other.
-        code = feature.encode(self.rows.own(position, factuals))[0]
+        code = self.own(position, feature, factuals)
         inside = ((low[:, :2] <= code[:, None]) & (code[:, None] <= high[:, :2])).any(axis=1)
         low[:, 2], high[:, 2] = code, np.where(inside | (code < 0), FREE, code)
         order = np.argsort(low, axis=1)

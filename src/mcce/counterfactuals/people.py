@@ -57,6 +57,28 @@ def _whole_numbers(values: FloatArray) -> Any:
     return pd.arrays.IntegerArray(np.where(unknown, 1.0, values).astype(np.int64), unknown)
 
 
+def summarize(
+    people: pd.DataFrame, measures: pd.DataFrame, n_evaluated: int, timings: Mapping[str, float]
+) -> pd.DataFrame:
+    """One row: how many people have which status, means of their best answers, and the cost."""
+    status = people["status"]
+    first = measures[measures.index.get_level_values("rank") == 1]
+    n_to_explain = len(people) - int((status == ALREADY).sum())
+    return pd.DataFrame(
+        {
+            "n_factuals": [len(people)],
+            "n_answered": [int((status == ANSWERED).sum())],
+            "n_already_desired": [int((status == ALREADY).sum())],
+            "n_no_answer": [int((status == UNANSWERED).sum())],
+            "sparsity": [first["sparsity"].mean()],
+            "gower": [first["gower"].mean()],
+            "l1": [first["l1"].mean()],
+            "evaluated_per_person": [n_evaluated / n_to_explain if n_to_explain else 0.0],
+            "seconds": [timings.get("total", np.nan)],
+        }
+    )
+
+
 def _unseen_immutable(rows: EncodedRows) -> np.ndarray:
     """Names of the immutable features with a value that training never held."""
     immutable = rows.schema.immutable

@@ -10,7 +10,7 @@ says by position whose row is whose. Results are computed in pandas and converte
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar, cast
 
@@ -21,8 +21,9 @@ from ..kernels import IntArray
 from ..predictors.decision import Decision, ScoredRows
 from ..tables.columns import differ
 from ..tables.frames import PANDAS_ADAPTER, FrameAdapter
+from ..tables.roles import Role, actors, check_roles
 from ..tables.schema import EncodedRows, Schema
-from .people import ALREADY, ANSWERED, UNANSWERED, make_people
+from .people import ALREADY, ANSWERED, UNANSWERED, make_people, summarize
 from .rows import ResultRows, read_answers
 
 NO_REASON = "the method returned no answer"
@@ -77,6 +78,8 @@ class Counterfactuals(Generic[FrameT]):
         Whether the search ended before everybody was settled: time was up, or it was stopped.
     timings
         Seconds by step, added up over threads, and ``total`` by the wall clock.
+    roles
+        Who can act on a column, by its name; see :meth:`with_roles`.
 
     Examples
     --------
@@ -102,6 +105,7 @@ class Counterfactuals(Generic[FrameT]):
     n_unstable: int
     stopped: bool
     timings: Mapping[str, float]
+    roles: Mapping[Hashable, Role] = field(default_factory=dict)
     _adapter: FrameAdapter = field(default=PANDAS_ADAPTER, repr=False)
     _in_pandas: Counterfactuals[pd.DataFrame] | None = field(default=None, repr=False)
 
@@ -216,6 +220,32 @@ class Counterfactuals(Generic[FrameT]):
         """
         return self._in_pandas or cast("Counterfactuals[pd.DataFrame]", self)
 
+    def with_roles(self, roles: Mapping[Hashable, Role]) -> Counterfactuals[FrameT]:
+        """The same result, with who can act on which column.
+
+        Parameters
+        ----------
+        roles
+            "action" (the person), "ours" (whoever decides) or "past" (nobody), by column name.
+
+        Returns
+        -------
+        Counterfactuals
+            The result; its :meth:`changes` have a column ``actor``.
+
+        Examples
+        --------
+        >>> from mcce import MCCE
+        >>> bank = pd.DataFrame({"age": [25, 36, 47, 52] * 5, "salary": range(50, 90, 2)})
+        >>> explainer = MCCE(lambda frame: frame["salary"], (70, 100), random_state=0).fit(bank)
+        >>> explainer.explain(bank.iloc[[3]]).with_roles({"salary": "action"}).changes()
+           factual  rank feature before after   actor
+        0        3     1  salary     56    70  person
+        """
+        names = list(self.to_pandas().frame.columns)
+        inner = None if self._in_pandas is None else self._in_pandas.with_roles(roles)
+        return replace(self, roles=check_roles(roles, names), _in_pandas=inner)
+
     @property
     def missing(self) -> FrameT:
         """The rows of ``people`` without an answer, with the reasons."""
@@ -224,6 +254,9 @@ class Counterfactuals(Generic[FrameT]):
 
     def changes(self) -> FrameT:
         """One row per changed cell: factual, rank, feature, before, after.
+
+        With roles also ``actor``, who would have to act: "person", "us", "nobody", or "" if the
+        column has no role.
 
         Cells keep their values where a column may hold several types; otherwise they are strings.
 
@@ -262,7 +295,9 @@ class Counterfactuals(Generic[FrameT]):
            n_factuals  n_answered  n_already_desired  n_no_answer  sparsity
         0          20          10                 10            0       1.0
         """
-        return native_table(self, self.to_pandas()._summary())
+        inside = self.to_pandas()
+        totals = summarize(inside.people, inside.measures, self.n_evaluated, self.timings)
+        return native_table(self, totals)
 
     def _changes(self: Counterfactuals[pd.DataFrame]) -> pd.DataFrame:
         before = self.factuals.iloc[self.owner]
@@ -284,25 +319,8 @@ class Counterfactuals(Generic[FrameT]):
             )
         cells = pd.concat(parts, ignore_index=True).sort_values(["row", "place"], kind="stable")
         labelled = labels.iloc[cells["row"]].reset_index(drop=True)
-        return labelled.join(cells[["feature", "before", "after"]].reset_index(drop=True))
-
-    def _summary(self: Counterfactuals[pd.DataFrame]) -> pd.DataFrame:
-        status = self.people["status"]
-        first = self.measures[self.measures.index.get_level_values("rank") == 1]
-        n_to_explain = len(self.people) - int((status == ALREADY).sum())
-        return pd.DataFrame(
-            {
-                "n_factuals": [len(self.people)],
-                "n_answered": [int((status == ANSWERED).sum())],
-                "n_already_desired": [int((status == ALREADY).sum())],
-                "n_no_answer": [int((status == UNANSWERED).sum())],
-                "sparsity": [first["sparsity"].mean()],
-                "gower": [first["gower"].mean()],
-                "l1": [first["l1"].mean()],
-                "evaluated_per_person": [self.n_evaluated / n_to_explain if n_to_explain else 0.0],
-                "seconds": [self.timings.get("total", np.nan)],
-            }
-        )
+        listed = labelled.join(cells[["feature", "before", "after"]].reset_index(drop=True))
+        return listed.assign(actor=actors(listed["feature"], self.roles)) if self.roles else listed
 
     def __repr__(self) -> str:
         result = self.to_pandas()

@@ -39,7 +39,7 @@ class ExcludeTrainingRows:
         own = candidates.rows.exact[:, candidates.people[first]]
         codes[schema.immutable] = own[schema.immutable][:, :, None]
         copies = self._copies(codes.reshape(len(codes), -1))
-        return ~copies.reshape(first.size, n_draws)[candidates.group]
+        return ~copies.reshape(first.size, n_draws)[candidates.group] | _keeps_unseen(candidates)
 
     def keeps(self, selected: CandidateRows) -> BoolArray:
         """Rows that differ from every training row somewhere."""
@@ -51,6 +51,17 @@ class ExcludeTrainingRows:
 
     def _copies(self, codes: Codes) -> BoolArray:
         return np.isin(rows_as_bytes(codes.T), self.training)
+
+
+def _keeps_unseen(candidates: Candidates) -> BoolArray:
+    """Candidates that keep a value of the person which training never held."""
+    keeps = np.zeros(candidates.shape, dtype=bool)
+    own, codes = candidates.comparison.own_codes, candidates.comparison.codes
+    unseen = candidates.rows.unseen[candidates.rows.schema.mutable][:, candidates.people]
+    for row in np.flatnonzero(unseen.any(axis=1)):
+        who = np.flatnonzero(unseen[row])
+        keeps[who] |= codes[row][candidates.group[who]] == own[row, who][:, None]
+    return keeps
 
 
 @dataclass(frozen=True, eq=False)

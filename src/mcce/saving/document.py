@@ -30,7 +30,7 @@ from ..search.config import find_search
 from ..tables.columns import check_kinds
 from ..tables.features import Feature
 from ..tables.names import check_text
-from ..tables.roles import immutable_columns
+from ..tables.roles import check_roles, immutable_columns
 from ..tables.schema import Schema
 from . import archive
 from .cells import pack_cells, unpack_cells
@@ -176,6 +176,7 @@ def _unpack_schema(plain: Any, parameters: Parameters, fields: Fields) -> Fields
     immutable = {schema.names[position] for position in schema.immutable}
     if immutable != set(immutable_columns(parameters["immutable"], parameters["mutable"], none)):
         raise SavedFileError("its immutable columns are not those of its parameters")
+    check_roles(parameters["roles"], schema.names)
     kinds = check_kinds(parameters["kinds"], none)
     if any(feature.kind != kinds.get(feature.name, feature.kind) for feature in features):
         raise SavedFileError("its kinds of columns are not those of its parameters")

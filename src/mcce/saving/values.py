@@ -246,7 +246,12 @@ CODECS = (
     ),
     Codec(TreeChain, "generator", _take_chain, lambda parts: GENERATORS[parts[0]](**parts[1])),
     Codec(Search, "search", asdict, lambda parts: Search(**upgrade_search(parts))),
-    Codec(ExactSearch, "exact search", asdict, lambda parts: ExactSearch(**parts)),
+    Codec(
+        ExactSearch,
+        "exact search",
+        asdict,
+        lambda parts: ExactSearch(**{"keep_unseen": False, **parts}),
+    ),
     Codec(Gower, "distance", _take_gower, lambda name: DISTANCES[name]()),
 )
 # What a file may hold, but not as a cell.

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 from ..errors import ParameterError, shorten
-from ..parameters import check_count, check_rank_by, check_real, check_whole
+from ..parameters import check_count, check_flag, check_rank_by, check_real, check_whole
 
 SearchName = Literal["paper", "sparse", "balanced", "plausible", "near", "fast", "exact"]
 Preference = Literal["sparsity", "knn_distance", "distance", "balanced"]
@@ -77,6 +77,9 @@ class Search:
     keep_probability
         Probability that a draw keeps the person's own value where the model could have drawn it. 0
         is the paper's. Higher values need fewer draws, but the draws differ less.
+    keep_unseen
+        Whether a draw of the training value nearest to a person's own number keeps that number,
+        where training never held it. False is the paper's: such a number always changes.
     n_samples, max_samples
         Draws per person, and the most that people without an answer get; None gives them no more.
     max_sparsity, max_distance
@@ -108,6 +111,7 @@ class Search:
     extra_changes: int = 1
     prefer: Preference = "balanced"
     keep_probability: float = 0.0
+    keep_unseen: bool = False
     n_samples: int = 100
     max_samples: int | None = 10_000
     max_sparsity: int | None = None
@@ -132,6 +136,7 @@ class Search:
                 f"prefer must be one of {list(get_args(Preference))!r}, got {shorten(self.prefer)}."
             )
         _check_below_one("keep_probability", self.keep_probability, "at least 0 and below 1")
+        check_flag("keep_unseen", self.keep_unseen)
         _check_samples(self.n_samples, self.max_samples)
         _check_bounds(self.max_sparsity, self.max_distance)
         _check_firmness(self.margin, self.copies)
@@ -222,6 +227,9 @@ class ExactSearch:
         Draws for a person beyond that budget, and the most that people without an answer get.
     max_sparsity, max_distance
         Upper bounds on the number of changes and on the distance of an answer.
+    keep_unseen
+        Whether a number that training never held may stay wherever the model could draw the nearest
+        training value, as for :class:`Search`.
     margin, copies
         How far inside the desired set the score must be, and what to do with copies of training
         rows, as for :class:`Search`. With ``copies="last"``, what is proven is the best row that is
@@ -239,12 +247,14 @@ class ExactSearch:
     max_samples: int | None = 10_000
     max_sparsity: int | None = None
     max_distance: float | None = None
+    keep_unseen: bool = True
     margin: float = 0.0
     copies: Copies = "allow"
 
     def __post_init__(self) -> None:
         check_count("max_rows", self.max_rows)
         check_whole("max_nodes", self.max_nodes, 1, 2**53)
+        check_flag("keep_unseen", self.keep_unseen)
         _check_samples(self.n_samples, self.max_samples)
         _check_bounds(self.max_sparsity, self.max_distance)
         _check_firmness(self.margin, self.copies)
@@ -265,6 +275,7 @@ class ExactSearch:
         """The search for people whose rows exceed the budget."""
         return _sampling(
             keep_probability=KEEP_PROBABILITY,
+            keep_unseen=self.keep_unseen,
             n_samples=self.n_samples,
             max_samples=self.max_samples,
             max_sparsity=self.max_sparsity,
@@ -324,7 +335,9 @@ PRESETS: dict[str, Search | ExactSearch] = {
     "balanced": Search(prefer="balanced"),
     "plausible": Search(n_targets=10, min_plausibility=0.25, prefer="knn_distance"),
     "near": Search(min_plausibility=0.01, extra_changes=0, prefer="distance"),
-    "fast": _sampling(keep_probability=KEEP_PROBABILITY, n_samples=200, max_samples=1000),
+    "fast": _sampling(
+        keep_probability=KEEP_PROBABILITY, keep_unseen=True, n_samples=200, max_samples=1000
+    ),
     "exact": ExactSearch(),
 }
 

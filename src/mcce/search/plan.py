@@ -109,7 +109,12 @@ def search(
         decision=fitted.decision,
         seed=fitted.seed,
         constraints=constraints,
-        personal=FactualLimits(constraints, factuals, whole=sampling.keep_probability > 0),
+        personal=FactualLimits(
+            constraints,
+            factuals,
+            whole=sampling.keep_probability > 0,
+            keep_unseen=bool(sampling.keep_unseen),
+        ),
         memory=settings.memory,
         n_jobs=settings.n_jobs,
         callback=callback,

@@ -6,7 +6,7 @@ Users name either kind. Roles are documentation: they change no answer.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, Literal, get_args
 
 import pandas as pd
@@ -16,7 +16,7 @@ from .columns import check_names
 
 Role = Literal["action", "ours", "past"]
 # Who would have to act for a column of each role to change.
-ACTORS: dict[str, str] = {"action": "the person", "ours": "us", "past": "nobody"}
+ACTORS: dict[Role, str] = {"action": "person", "ours": "us", "past": "nobody"}
 
 
 def immutable_columns(immutable: Any, mutable: Any, frame: pd.DataFrame) -> list[Hashable]:
@@ -66,15 +66,15 @@ def immutable_columns(immutable: Any, mutable: Any, frame: pd.DataFrame) -> list
     return [name for name in frame.columns if name not in set(free)]
 
 
-def check_roles(roles: Any, frame: pd.DataFrame) -> Mapping[Hashable, Role]:
+def check_roles(roles: Any, names: Sequence[Hashable]) -> Mapping[Hashable, Role]:
     """The user's roles by column name, checked.
 
     Parameters
     ----------
     roles
         A mapping from column names to roles, or None.
-    frame
-        A frame with the columns of the training data.
+    names
+        The columns of the training data.
 
     Returns
     -------
@@ -88,7 +88,7 @@ def check_roles(roles: Any, frame: pd.DataFrame) -> Mapping[Hashable, Role]:
 
     Examples
     --------
-    >>> check_roles({"limit": "ours"}, pd.DataFrame(columns=["limit", "savings"]))
+    >>> check_roles({"limit": "ours"}, ["limit", "savings"])
     {'limit': 'ours'}
     """
     if roles is None:
@@ -98,11 +98,23 @@ def check_roles(roles: Any, frame: pd.DataFrame) -> Mapping[Hashable, Role]:
             f"roles must map column names to {_listed()}, got {shorten(roles)}. "
             'Write e.g. roles={"savings": "action"}.'
         )
-    check_names(list(roles), frame, "roles")
+    columns = pd.Index(list(names), dtype=object, tupleize_cols=False)
+    check_names(list(roles), pd.DataFrame(columns=columns), "roles")
     for name, role in roles.items():
         if not isinstance(role, str) or role not in get_args(Role):
             raise SchemaError(f"roles[{name!r}] must be {_listed()}, got {shorten(role)}.")
     return dict(roles)
+
+
+def actors(features: Iterable[Hashable], roles: Mapping[Hashable, Role]) -> list[str]:
+    """Who would have to act for each of some features to change; empty where it has no role.
+
+    Examples
+    --------
+    >>> actors(["savings", "limit", "age"], {"savings": "action", "limit": "ours"})
+    ['person', 'us', '']
+    """
+    return [ACTORS[roles[name]] if name in roles else "" for name in features]
 
 
 def _listed() -> str:
