@@ -22,7 +22,7 @@ MAX_BINS = 255
 # Codes with more than one in so many rows have a bin of their own.
 LARGE = 64
 # Levels with fewer rows are rare.
-RARE = 20
+RARE = 10
 
 
 @dataclass(frozen=True, eq=False)

@@ -69,7 +69,7 @@ class BoostedTrees(BaseEstimator):
         *,
         n_trees: int = 60,
         max_leaves: int = 16,
-        min_samples_leaf: int = 20,
+        min_samples_leaf: int = 10,
         shrinkage: int = 8,
     ) -> None:
         self.n_trees = n_trees

@@ -37,7 +37,7 @@ class Boosting:
 
     n_trees: int = 60
     max_leaves: int = 16
-    min_samples_leaf: int = 20
+    min_samples_leaf: int = 10
     shrinkage: int = 8
 
 
