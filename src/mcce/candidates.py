@@ -239,9 +239,9 @@ class Lookup:
         self._descent: list[Codes] = []
         self._points: list[FloatArray] = []
         self._numbers: list[FloatArray | None] = []
-        for position, table in zip(rows.schema.mutable, tables, strict=True):
+        for position, table, trained in zip(rows.schema.mutable, tables, rows.tables, strict=True):
             feature = rows.schema.features[position]
-            if tables is rows.tables:
+            if table is trained:
                 exact = descent = np.arange(feature.n_codes, dtype=np.int32)
                 numbers = feature.numbers
             else:
@@ -288,5 +288,10 @@ def _training_codes(rows: EncodedRows, tables: Sequence[pd.Series[Any]], codes: 
     if tables is rows.tables:
         return codes
     features = [rows.schema.features[position] for position in rows.schema.mutable]
-    known = [f.encode(table)[0] for f, table in zip(features, tables, strict=True)]
-    return np.stack([row[drawn] for row, drawn in zip(known, codes, strict=True)])
+    columns = zip(features, tables, rows.tables, codes, strict=True)
+    return np.stack(
+        [
+            drawn if table is trained else feature.encode(table)[0][drawn]
+            for feature, table, trained, drawn in columns
+        ]
+    )

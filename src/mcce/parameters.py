@@ -16,7 +16,7 @@ import pandas as pd
 
 from .errors import NotFittedError, ParameterError, shorten
 
-RANK_BY = ("sparsity", "distance")
+RANK_BY = ("sparsity", "n_actions", "distance")
 # Parameters that fit uses. The others may change between fit and explain.
 LEARNED = (
     "predictor",
@@ -159,8 +159,8 @@ def check_rank_by(names: Any) -> None:
     known = listed and all(isinstance(name, str) and name in RANK_BY for name in names)
     if not known or not names or len(set(names)) < len(names):
         raise ParameterError(
-            'rank_by must list "sparsity", "distance" or both, most important first, '
-            f'got {shorten(names)}. Write e.g. rank_by=["distance"].'
+            'rank_by must list "sparsity" (or "n_actions"), "distance" or both, most important '
+            f'first, got {shorten(names)}. Write e.g. rank_by=["distance"].'
         )
 
 

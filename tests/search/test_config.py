@@ -136,7 +136,14 @@ def test_a_proof_needs_all_rows_listed_and_the_distance_it_is_about():
 def test_beyond_its_budget_an_exact_search_draws_within_the_same_bounds():
     search = ExactSearch(n_samples=7, max_samples=70, max_sparsity=2, max_distance=0.25)
 
-    expected = Search.preset("fast", n_samples=7, max_samples=70, max_sparsity=2, max_distance=0.25)
+    expected = Search.preset(
+        "fast",
+        n_samples=7,
+        max_samples=70,
+        max_sparsity=2,
+        max_distance=0.25,
+        consequences="redraw",
+    )
 
     assert search.fallback == expected
     assert search.fallback.needs == Needs(guidance=True)

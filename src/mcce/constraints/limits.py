@@ -8,7 +8,7 @@ own values, all cells must be identical.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import reduce
 
 import numpy as np
@@ -39,6 +39,8 @@ class FactualLimits:
     keep_unseen
         Whether a number that training never held counts as the nearest one that it held, so that a
         draw of that keeps it. Factuals then share candidates as if ``whole``.
+    also
+        Positions of further features that must be the same for that.
 
     Attributes
     ----------
@@ -57,6 +59,7 @@ class FactualLimits:
         *,
         whole: bool = False,
         keep_unseen: bool = False,
+        also: Iterable[int] = (),
     ) -> None:
         self.rows = rows
         self._keep_unseen = keep_unseen
@@ -66,7 +69,9 @@ class FactualLimits:
         self.limited = sorted({*self._constraints, *self._steps, *self._frozen})
         every = range(len(rows.schema.features))
         shared = every if whole or keep_unseen else rows.schema.immutable
-        self.group: IntArray = sharing_groups(rows, sorted({*map(int, shared), *self.limited}))
+        self.group: IntArray = sharing_groups(
+            rows, sorted({*map(int, shared), *self.limited, *also})
+        )
         for whose in self._frozen.values():
             self.group = np.unique(2 * self.group + whose, return_inverse=True)[1]
 

@@ -19,12 +19,11 @@ import pandas as pd
 
 from ..kernels import IntArray
 from ..predictors.decision import Decision, ScoredRows
-from ..tables.columns import differ
 from ..tables.frames import PANDAS_ADAPTER, FrameAdapter
 from ..tables.roles import Role, actors, check_roles
 from ..tables.schema import EncodedRows, Schema
 from .people import ALREADY, ANSWERED, UNANSWERED, make_people, summarize
-from .rows import ResultRows, read_answers
+from .rows import ResultRows, list_changes, read_answers
 
 NO_REASON = "the method returned no answer"
 _ROWS, _TABLES = ("factuals", "frame", "nearest_misses"), ("measures", "people")
@@ -56,7 +55,9 @@ class Counterfactuals(Generic[FrameT]):
         as strange), ``knn_distance_quantile`` (share with a smaller kNN distance) and
         ``no_reference_group`` (no accepted training row has the
         person's immutable values). After an exact search also ``proven``: nothing that the model
-        could draw is better. After :meth:`from_frame` also ``valid``.
+        could draw is better. Where columns can be recomputed, and after all searches with targets,
+        also ``n_actions``: changes that are no consequences of others. After :meth:`from_frame`
+        also ``valid``.
     owner : (n_counterfactuals,)
         Position in ``factuals`` of the person each row belongs to.
     people
@@ -106,6 +107,7 @@ class Counterfactuals(Generic[FrameT]):
     stopped: bool
     timings: Mapping[str, float]
     roles: Mapping[Hashable, Role] = field(default_factory=dict)
+    _consequences: tuple[Hashable, ...] = field(default=(), repr=False)
     _adapter: FrameAdapter = field(default=PANDAS_ADAPTER, repr=False)
     _in_pandas: Counterfactuals[pd.DataFrame] | None = field(default=None, repr=False)
 
@@ -239,8 +241,8 @@ class Counterfactuals(Generic[FrameT]):
         >>> bank = pd.DataFrame({"age": [25, 36, 47, 52] * 5, "salary": range(50, 90, 2)})
         >>> explainer = MCCE(lambda frame: frame["salary"], (70, 100), random_state=0).fit(bank)
         >>> explainer.explain(bank.iloc[[3]]).with_roles({"salary": "action"}).changes()
-           factual  rank feature before after   actor
-        0        3     1  salary     56    70  person
+           factual  rank feature before after    role   actor
+        0        3     1  salary     56    70  action  person
         """
         names = list(self.to_pandas().frame.columns)
         inner = None if self._in_pandas is None else self._in_pandas.with_roles(roles)
@@ -253,12 +255,14 @@ class Counterfactuals(Generic[FrameT]):
         return native_table(self, people[people["status"] == UNANSWERED])
 
     def changes(self) -> FrameT:
-        """One row per changed cell: factual, rank, feature, before, after.
+        """One row per changed cell: factual, rank, feature, before, after, role.
 
         With roles also ``actor``, who would have to act: "person", "us", "nobody", or "" if the
         column has no role.
 
         Cells keep their values where a column may hold several types; otherwise they are strings.
+        The role is ``"consequence"`` for a column that was recomputed because another one changed
+        (see ``consequences`` of :class:`mcce.Search`), and ``"action"`` for all others.
 
         Returns
         -------
@@ -271,8 +275,8 @@ class Counterfactuals(Generic[FrameT]):
         >>> bank = pd.DataFrame({"age": [25, 36, 47, 52] * 5, "salary": range(50, 90, 2)})
         >>> explainer = MCCE(lambda frame: frame["salary"], (70, 100), random_state=0).fit(bank)
         >>> explainer.explain(bank.iloc[[3]]).changes()
-           factual  rank feature before after
-        0        3     1  salary     56    70
+           factual  rank feature before after    role
+        0        3     1  salary     56    70  action
         """
         return native_table(self, self.to_pandas()._changes())
 
@@ -301,25 +305,7 @@ class Counterfactuals(Generic[FrameT]):
 
     def _changes(self: Counterfactuals[pd.DataFrame]) -> pd.DataFrame:
         before = self.factuals.iloc[self.owner]
-        labels = self.frame.index.to_frame(index=False)
-        parts = []
-        for place, name in enumerate(self.frame.columns):
-            old, new = before[name].reset_index(drop=True), self.frame[name].reset_index(drop=True)
-            changed = np.flatnonzero(differ(old, new))
-            parts.append(
-                pd.DataFrame(
-                    {
-                        "row": changed,
-                        "place": place,
-                        "feature": pd.Series([name] * changed.size, dtype=object),
-                        "before": old.iloc[changed].astype(object).to_numpy(dtype=object),
-                        "after": new.iloc[changed].astype(object).to_numpy(dtype=object),
-                    }
-                )
-            )
-        cells = pd.concat(parts, ignore_index=True).sort_values(["row", "place"], kind="stable")
-        labelled = labels.iloc[cells["row"]].reset_index(drop=True)
-        listed = labelled.join(cells[["feature", "before", "after"]].reset_index(drop=True))
+        listed = list_changes(before, self.frame, self._consequences)
         return listed.assign(actor=actors(listed["feature"], self.roles)) if self.roles else listed
 
     def __repr__(self) -> str:
@@ -345,6 +331,7 @@ def make_counterfactuals(
     n_unstable: int = 0,
     stopped: bool = False,
     timings: Mapping[str, float],
+    consequences: tuple[Hashable, ...] = (),
 ) -> Counterfactuals[Any]:
     """A result in the kind of frame of the factuals.
 
@@ -358,6 +345,8 @@ def make_counterfactuals(
         Why people have no answer, by position among the factuals.
     n_evaluated, n_unstable, stopped, timings
         As in :class:`Counterfactuals`.
+    consequences
+        Columns that were recomputed where others changed.
     """
     labels = rows.labels
     if isinstance(labels, pd.MultiIndex):
@@ -379,6 +368,7 @@ def make_counterfactuals(
         n_unstable=n_unstable,
         stopped=stopped,
         timings=dict(timings),
+        _consequences=consequences,
     )
     return _to_native(result, rows.adapter)
 

@@ -6,7 +6,7 @@ position; a row goes back in the dtypes of the people wherever these hold it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,7 @@ import pandas as pd
 from ..errors import SchemaError
 from ..kernels import BoolArray, IntArray
 from ..predictors.decision import Decision
-from ..tables.columns import assemble, is_missing
+from ..tables.columns import assemble, differ, is_missing
 from ..tables.comparing import changed_cells, check_same_order, gower_gaps
 from ..tables.dtypes import cast_like
 from ..tables.frames import read_frame
@@ -79,6 +79,40 @@ def read_answers(data: Any, rows: EncodedRows, decision: Decision, owner: Any) -
     }
     rank = np.arange(owner.size) - np.searchsorted(owner, owner) + 1
     return ResultRows(_as_people(after.frame, rows), owner, rank, measures)
+
+
+def list_changes(
+    before: pd.DataFrame, after: pd.DataFrame, consequences: Collection[Hashable]
+) -> pd.DataFrame:
+    """One row per changed cell, with the labels of its row.
+
+    Parameters
+    ----------
+    before, after
+        The factual of each counterfactual, and the counterfactuals; index (factual, rank).
+    consequences
+        Columns that were recomputed where others changed.
+    """
+    labels, parts = after.index.to_frame(index=False), []
+    for place, name in enumerate(after.columns):
+        old, new = before[name].reset_index(drop=True), after[name].reset_index(drop=True)
+        changed = np.flatnonzero(differ(old, new))
+        parts.append(
+            pd.DataFrame(
+                {
+                    "row": changed,
+                    "place": place,
+                    "feature": pd.Series([name] * changed.size, dtype=object),
+                    "before": old.iloc[changed].astype(object).to_numpy(dtype=object),
+                    "after": new.iloc[changed].astype(object).to_numpy(dtype=object),
+                    "role": "consequence" if name in consequences else "action",
+                }
+            )
+        )
+    cells = pd.concat(parts, ignore_index=True).sort_values(["row", "place"], kind="stable")
+    labelled = labels.iloc[cells["row"]].reset_index(drop=True)
+    columns = ["feature", "before", "after", "role"]
+    return labelled.join(cells[columns].reset_index(drop=True))
 
 
 def _check_owner(owner: Any, frame: pd.DataFrame, rows: EncodedRows) -> IntArray:

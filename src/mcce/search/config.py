@@ -15,10 +15,12 @@ from ..parameters import check_count, check_flag, check_rank_by, check_real, che
 
 SearchName = Literal["paper", "sparse", "balanced", "plausible", "near", "fast", "exact"]
 Preference = Literal["sparsity", "knn_distance", "distance", "balanced"]
-RankKey = Literal["sparsity", "distance"]
+RankKey = Literal["sparsity", "n_actions", "distance"]
 Copies = Literal["last", "never", "allow"]
+ConsequenceMode = Literal["recompute", "redraw", "none"]
 # The paper's ranking: fewest changes first, then the smallest distance.
 RANK_BY: tuple[RankKey, ...] = ("sparsity", "distance")
+BY_ACTIONS: tuple[RankKey, ...] = ("n_actions", "distance")
 # How often guided draws keep a person's own value.
 KEEP_PROBABILITY = 0.8
 
@@ -90,8 +92,16 @@ class Search:
     copies
         What to do with exact copies of training rows: return them only where there is nothing else
         (``"last"``), never, or like any other row (``"allow"``).
+    consequences
+        What happens to a column that is computed from changed ones, by a formula that you declared
+        (:func:`mcce.constraints.derived`) or a relation found at fit. ``"recompute"``: it follows,
+        keeping the person's own deviation; it never changes by itself. ``"redraw"``: it changes
+        like any other, and rows that break the relation are excluded. ``"none"``: relations found
+        at fit are ignored, and declared ones only exclude rows.
     rank_by
-        How draws are ranked, the decisive key first; only without targets.
+        How draws are ranked, the decisive key first; only without targets. With targets,
+        ``("n_actions", "distance")`` counts actions where answers are compared by their number of
+        changes: recomputed columns cost nothing.
     tolerance
         Numeric differences up to this share of the training range do not count as changes. Only to
         reproduce tables that were counted that way; 0 counts exactly.
@@ -118,6 +128,7 @@ class Search:
     max_distance: float | None = None
     margin: float = 0.0
     copies: Copies = "last"
+    consequences: ConsequenceMode = "recompute"
     rank_by: Sequence[RankKey] = RANK_BY
     tolerance: float = 0.0
 
@@ -131,24 +142,27 @@ class Search:
         check_whole("n_targets", self.n_targets, 0, 1000)
         _check_below_one("min_plausibility", self.min_plausibility, "at least 0 and below 1")
         check_whole("extra_changes", self.extra_changes, 0, 1000)
-        if not isinstance(self.prefer, str) or self.prefer not in get_args(Preference):
-            raise ParameterError(
-                f"prefer must be one of {list(get_args(Preference))!r}, got {shorten(self.prefer)}."
-            )
+        _check_choice("prefer", self.prefer, get_args(Preference))
         _check_below_one("keep_probability", self.keep_probability, "at least 0 and below 1")
         check_flag("keep_unseen", self.keep_unseen)
         _check_samples(self.n_samples, self.max_samples)
         _check_bounds(self.max_sparsity, self.max_distance)
         _check_firmness(self.margin, self.copies)
+        _check_choice("consequences", self.consequences, get_args(ConsequenceMode))
         check_rank_by(self.rank_by)
         check_real("tolerance", self.tolerance, "a finite number >= 0")
         self._check_targets()
 
     def _check_targets(self) -> None:
-        if self.n_targets and tuple(self.rank_by) != RANK_BY:
+        if self.n_targets and tuple(self.rank_by) not in (RANK_BY, BY_ACTIONS):
             raise ParameterError(
                 f"rank_by={self.rank_by!r} ranks draws, but a search with targets selects among "
-                "the rows it visits. Leave rank_by out, or pass n_targets=0."
+                f"the rows it visits. Leave rank_by out, pass {BY_ACTIONS!r}, or pass n_targets=0."
+            )
+        if not self.n_targets and "n_actions" in self.rank_by:
+            raise ParameterError(
+                f"rank_by={self.rank_by!r} counts actions, but a search without targets ranks "
+                'draws by "sparsity" and "distance". Pass these, or n_targets above 0.'
             )
         if not self.n_targets and (self.extra_changes, self.prefer) != (0, "distance"):
             raise ParameterError(
@@ -282,6 +296,7 @@ class ExactSearch:
             max_distance=self.max_distance,
             margin=self.margin,
             copies=self.copies,
+            consequences="redraw",
         )
 
 
@@ -311,10 +326,12 @@ def _check_bounds(max_sparsity: Any, max_distance: Any) -> None:
 
 def _check_firmness(margin: Any, copies: Any) -> None:
     check_real("margin", margin, "a finite number >= 0")
-    if not isinstance(copies, str) or copies not in get_args(Copies):
-        raise ParameterError(
-            f"copies must be one of {list(get_args(Copies))!r}, got {shorten(copies)}."
-        )
+    _check_choice("copies", copies, get_args(Copies))
+
+
+def _check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
+    if not isinstance(value, str) or value not in choices:
+        raise ParameterError(f"{name} must be one of {list(choices)!r}, got {shorten(value)}.")
 
 
 def _sampling(*, copies: Copies = "allow", **changes: Any) -> Search:
@@ -330,7 +347,7 @@ def _sampling(*, copies: Copies = "allow", **changes: Any) -> Search:
 
 
 PRESETS: dict[str, Search | ExactSearch] = {
-    "paper": _sampling(n_samples=1000, max_samples=None),
+    "paper": _sampling(n_samples=1000, max_samples=None, consequences="none"),
     "sparse": Search(min_plausibility=0.01, extra_changes=0, prefer="sparsity"),
     "balanced": Search(prefer="balanced"),
     "plausible": Search(n_targets=10, min_plausibility=0.25, prefer="knn_distance"),

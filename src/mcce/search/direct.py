@@ -107,6 +107,8 @@ class DirectSearch:
         self.people = candidates.people
         self._unstable = unstable
         self._features = _known_features(candidates)
+        for at in visited.recomputed:
+            self._features[at] = None
 
     def search(
         self, person: IntArray, *, max_rows: int, most: IntArray, complete: bool, stop: Stop
@@ -191,7 +193,8 @@ class DirectSearch:
         """One change more than the best of the rows before: the changes that raised scores most."""
         visited = self.visited
         best = scored[np.argsort(-visited.desirability(scored), kind="stable")]
-        cells = visited.cells[:, 1:]
+        cells = visited.cells[:, 1:].copy()
+        cells[:, visited.recomputed] = OWN
         singles = [s for s in best.tolist() if (cells[s] != OWN).sum() == 1]
         if n_changes > 2:
             # The changes in the best pairs, in their order.

@@ -21,7 +21,7 @@ from ..fitted import Fitted
 from ..generate import BYTES_PER_CANDIDATE, BYTES_PER_CODE
 from ..protocols import Callback
 from .config import Search
-from .plan import Settings, search
+from .plan import Settings, recomputed, search
 from .progress import ProgressCallback
 from .result import further_measures, to_counterfactuals, warn_of_gaps
 
@@ -77,8 +77,9 @@ def explain(
     finally:
         bar.close()
     seconds = clock.seconds | dict(outcome.seconds) | {"total": clock.total()}
-    measures = further_measures(fitted, settings.search, outcome)
-    result = to_counterfactuals(rows, scored, outcome, seconds, measures)
+    targets = recomputed(settings, constraints)
+    measures = further_measures(fitted, settings.search, outcome, targets)
+    result = to_counterfactuals(rows, scored, outcome, seconds, measures, targets)
     warn_of_gaps(result)
     return result
 

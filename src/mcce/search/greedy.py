@@ -113,7 +113,7 @@ class GreedyWalk:
         order = np.lexsort((unit, -visited.desirability(row), ~visited.good(row), walk))
         best = order[_starts(walk[order])]
         self.at[walking] = row[best]
-        ends = visited.good(row[best]) | (codes[:, best] == there).all(axis=0)
+        ends = visited.good(row[best]) | (self._codes(walking) == there).all(axis=0)
         self.arrived[walking[ends]] = True
 
     def _abandon(self) -> None:
@@ -132,7 +132,8 @@ class GreedyWalk:
         visited, here = self.visited, self._codes(walks)
         walk, unit = self._moves(here != OWN)
         codes = np.where(self.settings.units[unit].T, OWN, here[:, walk])
-        changed = (codes != OWN).any(axis=0)
+        # What follows from changes goes with them.
+        changed = (codes[self.settings.units.any(axis=0)] != OWN).any(axis=0)
         walk, unit, codes = walk[changed], unit[changed], codes[:, changed]
         row, now = self._visit(walks[walk], codes), self.at[walks[walk]]
         left = np.flatnonzero(self._as_good(row, now))

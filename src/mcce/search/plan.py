@@ -23,7 +23,8 @@ from ..postprocess.filters import ExcludeTrainingRows, IsPlausible, ObeysConstra
 from ..postprocess.ranking import Ranking
 from ..protocols import Callback, CandidateFilter, Distance, RowFilter
 from ..tables.schema import EncodedRows
-from .config import Copies, ExactSearch, Search, find_search
+from .config import BY_ACTIONS, RANK_BY, Copies, ExactSearch, Search, find_search
+from .consequences import Consequences, Target, plan_targets, positions_of
 from .direct import DirectSettings, frequent_codes
 from .exact import ExactStage
 from .outcome import Outcome
@@ -104,6 +105,7 @@ def search(
         return Outcome.empty(factuals, people, NO_DESIRED)
     sampling = _sampling_search(settings)
     fitted = replace(fitted, decision=fitted.decision.with_margin(sampling.margin))
+    targets = recomputed(settings, constraints)
     task = Task(
         generator=fitted.generator,
         decision=fitted.decision,
@@ -114,13 +116,22 @@ def search(
             factuals,
             whole=sampling.keep_probability > 0,
             keep_unseen=bool(sampling.keep_unseen),
+            also=positions_of(targets, constraints.schema),
         ),
         memory=settings.memory,
         n_jobs=settings.n_jobs,
         callback=callback,
         ends=ends,
+        consequences=Consequences(targets, factuals, constraints) if targets else None,
     )
     return run_search(task, list(_stages(fitted, settings, sampling, task)), people)
+
+
+def recomputed(settings: Settings, constraints: Constraints) -> list[Target]:
+    """The columns that follow when a search changes what they are computed from."""
+    if _sampling_search(settings).consequences != "recompute":
+        return []
+    return plan_targets(constraints, [])
 
 
 def _sampling_search(settings: Settings) -> Search:
@@ -205,7 +216,7 @@ def _ranking(
     n_counterfactuals = min(settings.n_counterfactuals, search.max_samples or search.n_samples)
     return Ranking(
         n_counterfactuals=n_counterfactuals,
-        rank_by=tuple(search.rank_by),
+        rank_by=RANK_BY if search.n_targets else tuple(search.rank_by),
         distance=_distance(fitted, constraints),
         tolerance=search.tolerance,
         max_sparsity=search.max_sparsity,
@@ -244,8 +255,9 @@ def _walk(
         decision=fitted.decision,
         filters=tuple(_row_filters(fitted, settings, constraints)),
         plausible=next(iter(ranking.checks), None),
-        units=_units(constraints),
+        units=_units(constraints, task.consequences),
         extra_changes=search.extra_changes,
+        consequences=task.consequences,
     )
     selection = SelectionSettings(
         search.prefer,
@@ -253,6 +265,7 @@ def _walk(
         model.knn_distance_,
         ranking,
         copies_last=search.copies == "last",
+        count_actions=tuple(search.rank_by) == BY_ACTIONS,
     )
     direct = DirectSettings(
         task.personal,
@@ -284,14 +297,17 @@ def _exact_settings(
     )
 
 
-def _units(constraints: Constraints) -> BoolArray:
+def _units(constraints: Constraints, consequences: Consequences | None) -> BoolArray:
     """The mutable features in units that change together, shape (n_units, n_mutable)."""
     unit = np.arange(constraints.schema.mutable.size)
     for constraint in constraints.of_rows:
         if isinstance(constraint, Together):
             linked = np.isin(unit, unit[constraints.mutable_positions(constraint)])
             unit[linked] = unit[linked].min()
-    return np.unique(unit)[:, None] == unit
+    units = np.unique(unit)[:, None] == unit
+    if consequences is not None:
+        units[:, consequences.rows] = False
+    return units[units.any(axis=1)]
 
 
 def _plausibility(fitted: Fitted, settings: Settings) -> PlausibilityModel:

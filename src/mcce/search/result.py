@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,8 +14,9 @@ from ..errors import McceWarning
 from ..fitted import Fitted
 from ..postprocess.answers import Answers
 from ..predictors.decision import ScoredRows
-from ..tables.schema import EncodedRows
+from ..tables.schema import OWN, EncodedRows
 from .config import ExactSearch, Search
+from .consequences import Target
 from .outcome import Outcome
 
 
@@ -25,6 +26,7 @@ def to_counterfactuals(
     outcome: Outcome,
     seconds: Mapping[str, float],
     measures: Mapping[str, np.ndarray],
+    targets: Sequence[Target] = (),
 ) -> Counterfactuals[Any]:
     """The result of a search for the people in ``rows``.
 
@@ -38,6 +40,8 @@ def to_counterfactuals(
         Seconds by step, and ``total``.
     measures
         Further measures of the answers, by name.
+    targets
+        The columns that were recomputed.
 
     Returns
     -------
@@ -54,6 +58,7 @@ def to_counterfactuals(
         n_unstable=outcome.n_unstable,
         stopped=outcome.stopped,
         timings=seconds,
+        consequences=tuple(target.feature.name for target in targets),
     )
 
 
@@ -68,10 +73,13 @@ def _result_rows(answers: Answers, more: Mapping[str, np.ndarray]) -> ResultRows
 
 
 def further_measures(
-    fitted: Fitted, search: Search | ExactSearch, outcome: Outcome
+    fitted: Fitted, search: Search | ExactSearch, outcome: Outcome, targets: Sequence[Target] = ()
 ) -> dict[str, np.ndarray]:
-    """The user's own distance, whether answers are proven, and how plausible they are."""
+    """Actions, the user's own distance, whether answers are proven, and how plausible they are."""
     measures: dict[str, np.ndarray] = {}
+    if targets or fitted.plausibility is not None:
+        followed = outcome.answers.rows.codes[[target.row for target in targets]] != OWN
+        measures["n_actions"] = outcome.answers.sparsity - followed.sum(axis=0)
     if not is_gower(fitted.distance):
         measures[fitted.distance.name] = measure_rows(fitted.distance, outcome.answers.rows)
     if isinstance(search, ExactSearch):

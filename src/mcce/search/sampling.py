@@ -138,6 +138,8 @@ class SamplingStage:
         candidates = generate(
             task.generator, task.personal, block, draws, task.seed, self.keep_probability
         )
+        if task.consequences is not None:
+            candidates = task.consequences.complete_candidates(candidates)
         generated = time.perf_counter()
         filters = self.ranking.filters
         if self.unstable.person.size:

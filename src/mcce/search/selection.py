@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from ..postprocess.diversity import Pool, diverse_ranks
 from ..postprocess.ranking import Ranking
 from ..tables.schema import OWN
 from .config import Preference
+from .consequences import Consequences
 from .greedy import GreedyWalk
 from .visited import VisitedRows
 
@@ -64,6 +66,8 @@ class SelectionSettings:
         How many answers each person gets, and within which bounds.
     copies_last
         Whether copies of accepted training rows come after everything else.
+    count_actions
+        Whether recomputed columns do not count as changes.
     """
 
     prefer: Preference
@@ -71,6 +75,7 @@ class SelectionSettings:
     knn_distance: KnnDistance | None
     ranking: Ranking
     copies_last: bool = True
+    count_actions: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,8 +178,11 @@ def _order(
     later[rows.person, rows.place] = ~is_first
     plausible = rows.allowed & ~rows.implausible
     first = np.where(plausible.any(axis=1, keepdims=True), plausible, rows.allowed)
-    fewest = np.where(first, rows.sparsity, len(rows.block.comparison.codes)).min(axis=1)
-    above = rows.sparsity - fewest[:, None]
+    n_changes = rows.sparsity
+    if settings.count_actions and walk.settings.consequences is not None:
+        n_changes = n_changes - _n_consequences(rows, walk.settings.consequences)
+    fewest = np.where(first, n_changes, len(rows.block.comparison.codes)).min(axis=1)
+    above = n_changes - fewest[:, None]
     excess = np.maximum(above - settings.extra_changes, 0)
     knn_distance, copy = _knn_distances(settings, rows, walk, excess == 0)
     if settings.prefer == "sparsity":
@@ -209,7 +217,7 @@ def _as_rows(
     """Visited rows with their costs, and which are within the bounds."""
     visited = walk.visited
     numbers = numbers[np.lexsort((visited.step[numbers], visited.cells[numbers, 0]))]
-    block, person, place = _as_block(candidates, visited.cells[numbers])
+    block, person, place = _as_block(candidates, visited, numbers)
     sparsity, gower = _costs(block, ranking.tolerance)
     distance = ranking.distance(block)
     allowed, implausible = np.zeros((2, *block.shape), dtype=bool)
@@ -224,9 +232,10 @@ def _as_rows(
 
 
 def _as_block(
-    candidates: Candidates, cells: IntArray | np.ndarray
+    candidates: Candidates, visited: VisitedRows, rows: IntArray
 ) -> tuple[Candidates, IntArray, IntArray]:
     """Visited rows as candidates of their people, and the person and place of each."""
+    cells: Any = visited.cells[rows]
     people, first, person, count = np.unique(
         cells[:, 0], return_index=True, return_inverse=True, return_counts=True
     )
@@ -235,11 +244,17 @@ def _as_block(
     codes = np.repeat(own[:, :, None], max(int(count.max(initial=0)), 1), axis=2)
     changed = cells[:, 1:].T
     codes[:, person, place] = np.where(changed == OWN, own[:, person], changed)
+    known = candidates.comparison.numbers
+    numbers = [None if own is None else visited.values.numbers(at) for at, own in enumerate(known)]
     comparison = replace(
-        candidates.comparison.of(people), codes=codes, group=np.arange(people.size)
+        candidates.comparison.of(people),
+        codes=codes,
+        numbers=numbers,
+        group=np.arange(people.size),
     )
     block = replace(
         candidates,
+        tables=visited.values.tables,
         people=candidates.people[people],
         comparison=comparison,
         draws=np.arange(codes.shape[2]),
@@ -285,6 +300,12 @@ def _diverse_ranks(ranking: Ranking, rows: _Rows, order: IntArray) -> IntArray:
         diversity=ranking.diversity or 0.0,
     )
     return ranks
+
+
+def _n_consequences(rows: _Rows, consequences: Consequences) -> IntArray:
+    """Recomputed columns that change in each row."""
+    changed = [differences(rows.block.comparison, at)[0] for at in consequences.rows]
+    return np.sum(changed, axis=0, dtype=np.int64)
 
 
 def _costs(block: Candidates, tolerance: float) -> tuple[IntArray, FloatArray]:

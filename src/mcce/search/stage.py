@@ -23,6 +23,7 @@ from ..postprocess.validation import CachedScores
 from ..predictors.decision import Decision
 from ..protocols import Callback, Generator, Progress
 from ..tables.schema import EncodedRows
+from .consequences import Consequences
 from .outcome import Outcome
 
 
@@ -82,6 +83,8 @@ class Task:
         Called with the progress; returns True to stop the search.
     ends
         When to stop drawing and listing rows, by ``time.monotonic``.
+    consequences
+        Columns that are recomputed when others change; None if there are none.
     scores
         The predictor's scores so far.
     """
@@ -95,6 +98,7 @@ class Task:
     n_jobs: int | None
     callback: Callback
     ends: float = math.inf
+    consequences: Consequences | None = None
     scores: ScoreMemory = field(default_factory=ScoreMemory)
 
     @property

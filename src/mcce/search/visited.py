@@ -15,6 +15,8 @@ from ..postprocess.filters import IsPlausible
 from ..postprocess.validation import ROWS_PER_CALL
 from ..predictors.decision import Decision
 from ..protocols import RowFilter
+from .consequences import Consequences
+from .values import GrowingTables
 
 # Scores are compared to so many decimals: the last ones may depend on how many rows a call has.
 DECIMALS = 10
@@ -33,9 +35,11 @@ class WalkSettings:
     plausible
         How plausible rows must be; None requires nothing.
     units : (n_units, n_mutable)
-        Features that change only together; each is in one unit.
+        Features that change only together; each is in one unit, recomputed ones in none.
     extra_changes
         A walk is abandoned once the person has enough answers with this many fewer changes.
+    consequences
+        Columns that are recomputed when others change; None if there are none.
     """
 
     decision: Decision
@@ -43,6 +47,7 @@ class WalkSettings:
     plausible: IsPlausible | None
     units: BoolArray
     extra_changes: int
+    consequences: Consequences | None = None
 
 
 class VisitedRows:
@@ -70,10 +75,10 @@ class VisitedRows:
     def __init__(self, settings: WalkSettings, candidates: Candidates) -> None:
         self.settings = settings
         self.factuals, self.people = candidates.rows, candidates.people
-        self.tables = candidates.tables
-        self.lookup = Lookup(candidates.rows, candidates.tables)
+        self.values = GrowingTables(candidates.rows, candidates.tables)
         width = 1 + self.factuals.schema.mutable.size
         self._numbers = RowTable(width)
+        self._lookup: Lookup | None = None
         self.cells: Codes = np.empty((0, width), dtype=np.int32)
         self.checked, self.allowed, self.scored, self.valid = np.empty((4, 0), dtype=bool)
         self.assessed, self.plausible = np.empty((2, 0), dtype=bool)
@@ -82,8 +87,11 @@ class VisitedRows:
         self.n_evaluated = 0
 
     def place(self, person: IntArray, draw: IntArray | Codes, codes: Codes) -> IntArray:
-        """The number of each row; new rows are added."""
+        """The number of each row, with what follows from its changes; new rows are added."""
         n_known = len(self.cells)
+        if self.settings.consequences is not None:
+            owner = self.people[person]
+            codes = self.settings.consequences.complete(self.values, owner, codes)
         cells = np.concatenate([person[None].astype(np.int32), codes]).T
         numbers = self._numbers.place(cells)
         first = np.unique(numbers, return_index=True)[1]
@@ -101,7 +109,19 @@ class VisitedRows:
         """Rows by number."""
         cells = self.cells[numbers]
         codes = np.ascontiguousarray(cells[:, 1:].T)
-        return CandidateRows(self.factuals, self.people[cells[:, 0]], codes, self.tables)
+        return CandidateRows(self.factuals, self.people[cells[:, 0]], codes, self.values.tables)
+
+    @property
+    def recomputed(self) -> list[int]:
+        """Places of the mutable features that only follow from others."""
+        return [] if self.settings.consequences is None else self.settings.consequences.rows
+
+    @property
+    def lookup(self) -> Lookup:
+        """The encodings of all values so far."""
+        if self._lookup is None or self._lookup.tables is not self.values.tables:
+            self._lookup = Lookup(self.factuals, self.values.tables)
+        return self._lookup
 
     def evaluate(self, numbers: IntArray) -> None:
         """Have the predictor score rows that it has not scored yet."""

@@ -65,8 +65,9 @@ def known_numbers(feature: Feature) -> FloatArray:
 
 def epsilon(dtype: Any) -> float:
     """The relative distance of neighbouring floats in a dtype; that of float64 for integers."""
-    return float(np.finfo(np.float32 if _is_single(dtype) else np.float64).eps)
+    return float(np.finfo(np.float32 if is_single(dtype) else np.float64).eps)
 
 
-def _is_single(dtype: Any) -> bool:
+def is_single(dtype: Any) -> bool:
+    """Whether a dtype holds floats of 32 bits."""
     return dtype.kind == "f" and dtype.itemsize == 4

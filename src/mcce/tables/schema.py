@@ -385,13 +385,14 @@ class EncodedRows:
 
     def _pools(self, tables: Sequence[pd.Series[Any]]) -> list[Any]:
         """All cells that a mutable feature may have: those of the factuals, then its table."""
-        return self.training_pools if tables is self.tables else self._pool(tables)
+        known = zip(self.schema.mutable, tables, self.tables, self.training_pools, strict=True)
+        return [pool if new is old else self._pool(at, new) for at, new, old, pool in known]
 
     @cached_property
     def training_pools(self) -> list[Any]:
         """Per mutable feature, the cells of the factuals and then the training values."""
-        return self._pool(self.tables)
+        pairs = zip(self.schema.mutable, self.tables, strict=True)
+        return [self._pool(at, table) for at, table in pairs]
 
-    def _pool(self, tables: Sequence[pd.Series[Any]]) -> list[Any]:
-        pairs = zip(self.schema.mutable, tables, strict=True)
-        return [columns.stack(self.cells[at], columns.unwrapped(table)) for at, table in pairs]
+    def _pool(self, position: int, table: pd.Series[Any]) -> Any:
+        return columns.stack(self.cells[position], columns.unwrapped(table))
