@@ -7,7 +7,7 @@ stored: a candidate has those of its person by construction.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,7 +16,7 @@ import pandas as pd
 
 from .caching import cached_property
 from .kernels import BoolArray, Codes, Comparison, FloatArray, IntArray
-from .tables.columns import as_numbers, assemble
+from .tables.columns import as_numbers, assemble, stack, unwrapped
 from .tables.dtypes import holds, to_dtype
 from .tables.features import Feature
 from .tables.schema import OWN, EncodedRows
@@ -117,6 +117,23 @@ class CandidateRows:
     def frame(self) -> pd.DataFrame:
         """The candidates as rows."""
         return self.rows.compose(self.owner, self.codes, self.tables)
+
+    def some_columns(self, names: Sequence[Hashable]) -> pd.DataFrame:
+        """Some columns of the candidates, without building the others."""
+        rows, schema = self.rows, self.rows.schema
+        mutable = {int(position): row for row, position in enumerate(schema.mutable)}
+        trained = self.tables is rows.tables
+        cells: list[Any] = []
+        for name in names:
+            position = schema.names.index(name)
+            own, row = rows.cells[position], mutable.get(position)
+            if row is None:
+                cells.append(own.take(self.owner))
+                continue
+            pool = rows.training_pools[row] if trained else stack(own, unwrapped(self.tables[row]))
+            drawn = self.codes[row]
+            cells.append(pool.take(np.where(drawn == OWN, self.owner, drawn + np.int64(len(rows)))))
+        return assemble(cells, pd.Index(names, dtype=object, tupleize_cols=False))
 
     def as_given(self) -> pd.DataFrame:
         """The candidates with the column order and dtypes of the user's frame.

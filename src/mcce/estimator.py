@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
+import pandas as pd
 from sklearn.base import BaseEstimator, clone
 
 from .errors import NotFittedError
@@ -19,6 +20,7 @@ from .parameters import check_parameters, check_unchanged
 from .plausibility.model import PlausibilityModel
 from .predictors.decision import Decision
 from .protocols import Distance, Generator
+from .relations.table import table_of_relations
 from .tables.frames import ArrayAdapter
 from .tables.schema import Schema
 
@@ -62,6 +64,33 @@ class Estimator(BaseEstimator):
     def plausibility_(self) -> PlausibilityModel | None:
         """What accepted training rows look like; None if the search does not need it."""
         return self.fitted_.plausibility
+
+    @property
+    def relations_(self) -> pd.DataFrame:
+        """Relations between columns that the training data suggest, one in each row.
+
+        Attributes
+        ----------
+        relation, kind
+            Its name, such as ``total = months * price``, and its kind.
+        target, features
+            The column that follows from others, and all columns it mentions.
+        holds
+            Share of training rows in which it holds.
+        n_rows, p_value
+            Rows held out to confirm it, and an upper bound of the chance to find a relation like
+            that if the columns had nothing to do with each other.
+        tolerance
+            Largest deviation of an equality, and whether ``relative`` to its formula.
+        enforced
+            Whether it holds in all training rows, so that answers keep it.
+        """
+        if self.fitted_.relations is None:
+            raise AttributeError(
+                "relations_ needs a search other than the paper's, and ignore_relations other than "
+                "True, at fit."
+            )
+        return table_of_relations(self.fitted_.relations)
 
     @property
     def timings_(self) -> Mapping[str, float]:

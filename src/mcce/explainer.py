@@ -61,6 +61,10 @@ class MCCE(Estimator):
         Step 1: ``"trees"`` or a generator object, e.g. ``TreeChain(min_samples_leaf=10)``.
     constraints
         How people may change: a list of :mod:`mcce.constraints`, or the path of a file of them.
+    ignore_relations
+        Answers keep the relations between columns that hold in all training rows, such as
+        ``total = months * price``; ``relations_`` lists them. Pass a list of such names to let
+        answers break these, or True to not look for any. The paper's search never does.
     search
         How to search: ``"paper"``, ``"balanced"``, ``"sparse"``, ``"plausible"``, ``"near"`` or
         ``"fast"``, see :meth:`Search.preset`; ``"exact"``, the best row that the model could draw;
@@ -109,6 +113,7 @@ class MCCE(Estimator):
         score_class: Hashable | None = None,
         generator: Literal["trees"] | Generator = "trees",
         constraints: Any = None,
+        ignore_relations: bool | Sequence[str] = False,
         search: SearchName | Search | ExactSearch = "paper",
         n_samples: int | None = None,
         max_seconds: float | None = None,
@@ -129,6 +134,7 @@ class MCCE(Estimator):
         self.score_class = score_class
         self.generator = generator
         self.constraints = constraints
+        self.ignore_relations = ignore_relations
         self.search = search
         self.n_samples = n_samples
         self.max_seconds = max_seconds
@@ -197,6 +203,7 @@ class MCCE(Estimator):
                 distance=find_distance(self.distance),
                 constraints=self.constraints,
                 plausibility=needs.plausibility,
+                relations=needs.relations and self.ignore_relations is not True,
                 training_rows=needs.training_rows,
                 random_state=self.random_state,
                 n_jobs=self.n_jobs,

@@ -20,6 +20,8 @@ from .plausibility.model import PlausibilityModel
 from .predictors.decision import Decision
 from .predictors.names import decision_on
 from .protocols import Distance, Generator
+from .relations import FoundRelation
+from .relations.discovery import find_relations
 from .tables.columns import Kind
 from .tables.schema import EncodedRows, Schema
 
@@ -42,6 +44,8 @@ class Fitted:
         Seed of all draws.
     plausibility
         What accepted training rows look like; None if the search does not need it.
+    relations
+        Relations between columns that the training data suggest; None if nobody looked for them.
     training_rows
         The distinct training rows as bytes; None unless copies of them are excluded.
     parameters
@@ -57,6 +61,7 @@ class Fitted:
     n_desired: int
     seed: int
     plausibility: PlausibilityModel | None = None
+    relations: tuple[FoundRelation, ...] | None = None
     training_rows: np.ndarray | None = field(default=None, repr=False)
     parameters: Mapping[str, Any] = field(default_factory=dict)
     seconds: Mapping[str, float] = field(default_factory=dict)
@@ -76,6 +81,7 @@ def learn(
     distance: Distance,
     constraints: Any,
     plausibility: bool,
+    relations: bool,
     training_rows: bool,
     random_state: int | None,
     n_jobs: int | None,
@@ -92,8 +98,9 @@ def learn(
         As for :class:`mcce.MCCE`.
     generator, distance
         The model of step 1 and the distance, not fitted yet.
-    plausibility, training_rows
-        Whether to learn what accepted rows look like, and to keep the training rows.
+    plausibility, relations, training_rows
+        Whether to learn what accepted rows look like, to find relations between columns, and to
+        keep the training rows.
     random_state, n_jobs, verbose
         Seed of all draws, threads, and whether to show progress.
     parameters
@@ -110,17 +117,16 @@ def learn(
     schema = rows.schema
     Constraints.bind(constraints, schema)
     warn_of_useless_columns(rows, stacklevel=3)
-    check_cancellation()
-    clock.stop("encode")
+    _finish(clock, "encode")
     decision = decision_on(schema, predictor, desired, score_class)
     is_desired = decision.score(rows.frame).valid
-    check_cancellation()
-    clock.stop("decision")
+    _finish(clock, "decision")
     generator = generator.fit(rows, is_desired, seed=seed, n_jobs=n_jobs, verbose=verbose)
-    check_cancellation()
-    clock.stop("model")
+    _finish(clock, "model")
     model = _learn_plausibility(rows, is_desired, generator, n_jobs) if plausibility else None
-    clock.stop("plausibility")
+    _finish(clock, "plausibility")
+    found = find_relations(rows) if relations else None
+    _finish(clock, "relations")
     return Fitted(
         schema=schema,
         decision=decision,
@@ -129,10 +135,17 @@ def learn(
         n_desired=int(is_desired.sum()),
         seed=seed,
         plausibility=model,
+        relations=found,
         training_rows=np.unique(rows_as_bytes(rows.exact.T)) if training_rows else None,
         parameters=parameters,
         seconds=clock.seconds,
     )
+
+
+def _finish(clock: Clock, step: str) -> None:
+    """Note the time of a step, unless the fit is to end."""
+    check_cancellation()
+    clock.stop(step)
 
 
 def _learn_plausibility(

@@ -44,6 +44,7 @@ def check_parameters(given: Any) -> None:
     check_real("memory", given.memory, "a finite number of megabytes > 0", zero=False)
     _check_n_jobs(given.n_jobs)
     check_flag("verbose", given.verbose)
+    _check_ignored(given.ignore_relations)
     for name in ("generator", "distance"):
         value = getattr(given, name)
         if isinstance(value, type):
@@ -51,6 +52,15 @@ def check_parameters(given: Any) -> None:
                 f"{name} must be a name or an object, got the class {value.__name__}. "
                 f"Pass an instance: {name}={value.__name__}()."
             )
+
+
+def _check_ignored(given: Any) -> None:
+    listed = isinstance(given, (list, tuple)) and all(isinstance(name, str) for name in given)
+    if not isinstance(given, bool) and not listed:
+        raise ParameterError(
+            "ignore_relations must be True, False or a list of names from the column 'relation' of "
+            f"relations_, got {shorten(given)}."
+        )
 
 
 def check_seconds(max_seconds: Any) -> None:

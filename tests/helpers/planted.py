@@ -1,74 +1,87 @@
-"""Training rows and people whose cells, levels and labels cannot be mistaken."""
+"""Tables with planted relations: exact, with broken rows, or with a relative error."""
 
 from __future__ import annotations
-
-import logging
-import traceback
-import warnings
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from mcce import MCCE
+PLAN = {"basic": 20.0, "plus": 35.0, "max": 60.0}
+DEVICE = {"none": 0.0, "phone": 12.5, "tablet": 8.0}
+SECTOR = dict(zip("abcdefgh", "xxyyzzzw", strict=True))
+# Kind and columns of every planted relation.
+PLANTED = {
+    ("product", frozenset({"total", "months", "price"})),
+    ("linear", frozenset({"sum", "net", "tax", "fee"})),
+    ("linear", frozenset({"bill", "plan", "device"})),
+    ("ordering", frozenset({"start", "end"})),
+    ("equivalence", frozenset({"days", "outcome"})),
+    ("dependency", frozenset({"job", "sector"})),
+}
+TARGETS = ("total", "bill", "sum")
 
-WORD, NUMBER, DAY = "Qvortrup", 918273.625, "1987-06-05"
-# Parts of what is planted, as any repr would show them.
-TRACES = (WORD, WORD.upper(), WORD.lower(), "918273", "9.18273", DAY, "1987, 6, 5", "5498496")
-LEVELS = [f"{WORD} clerk", f"{WORD} pilot", f"{WORD} judge"]
-N_TRAIN = 60
+
+def planted(
+    n_rows: int = 1500, seed: int = 0, *, broken: float = 0.0, error: float = 0.0
+) -> pd.DataFrame:
+    """A table in which every relation of ``PLANTED`` holds.
+
+    Parameters
+    ----------
+    n_rows, seed
+        How many rows, and the seed of the draws.
+    broken
+        Share of rows in which the column that follows is that of another row.
+    error
+        Relative error of the columns that are computed.
+    """
+    random = np.random.default_rng(seed)
+    frame = _exact(n_rows, random)
+    for target in TARGETS:
+        frame[target] *= 1 + error * random.standard_normal(n_rows)
+    for target in (*TARGETS, "end", "sector", "outcome"):
+        rows = random.choice(n_rows, int(broken * n_rows), replace=False)
+        column = frame.columns.get_loc(target)
+        frame.iloc[rows, column] = frame[target].to_numpy()[random.permutation(n_rows)[: rows.size]]
+    return frame
 
 
-def training() -> pd.DataFrame:
-    """Numbers, levels and dates, all planted; the labels of the rows are, too."""
-    rng = np.random.default_rng(0)
+def permuted(frame: pd.DataFrame, seed: int) -> pd.DataFrame:
+    """The same columns, each in an order of its own: nothing holds between them."""
+    random = np.random.default_rng(seed)
+    columns = {name: frame[name].to_numpy()[random.permutation(len(frame))] for name in frame}
+    return pd.DataFrame(columns)
+
+
+def _exact(n_rows: int, random: np.random.Generator) -> pd.DataFrame:
+    months = random.integers(1, 73, n_rows)
+    price = np.round(random.uniform(18, 120, n_rows), 2)
+    plan = pd.Series(random.choice(list(PLAN), n_rows, p=[0.5, 0.3, 0.2]))
+    device = pd.Series(random.choice(list(DEVICE), n_rows))
+    net, tax = (np.round(random.gamma(2, scale, n_rows), 2) for scale in (500, 100))
+    fee = np.round(random.uniform(0, 50, n_rows), 2)
+    start = random.integers(0, 50, n_rows)
+    called = random.random(n_rows) < 0.3
+    job = pd.Series(random.choice(list(SECTOR), n_rows))
+    days = np.where(called, random.integers(1, 30, n_rows), np.nan)
+    outcome = np.where(called, random.choice(["yes", "no"], n_rows), "never")
     return pd.DataFrame(
         {
-            "age": rng.integers(20, 60, N_TRAIN),
-            "wage": NUMBER + rng.integers(0, 9, N_TRAIN) / 8,
-            "job": rng.choice(LEVELS, N_TRAIN),
-            "rank": pd.Categorical(rng.choice(LEVELS, N_TRAIN), LEVELS, ordered=True),
-            "since": pd.to_datetime(DAY) + pd.to_timedelta(rng.integers(0, 3, N_TRAIN), unit="h"),
-        },
-        index=[f"{WORD} {row}" for row in range(N_TRAIN)],
+            "months": months,
+            "price": price,
+            "total": months * price,
+            "plan": plan,
+            "device": device,
+            "bill": plan.map(PLAN) + device.map(DEVICE),
+            "net": net,
+            "tax": tax,
+            "fee": fee,
+            "sum": net + tax + fee,
+            "start": start,
+            "end": start + random.integers(1, 40, n_rows),
+            "days": days,
+            "outcome": outcome,
+            "job": job,
+            "sector": job.map(SECTOR),
+            "age": random.integers(18, 90, n_rows),
+        }
     )
-
-
-def people() -> pd.DataFrame:
-    """Two of them who are declined."""
-    frame = training()
-    return frame[predictor(frame) < 0.5].head(2)
-
-
-def predictor(frame: pd.DataFrame) -> np.ndarray:
-    """Accepts everybody of 40 or more."""
-    return np.asarray(frame["age"], dtype=float) / 80
-
-
-def explainer(f: Any = predictor, desired: Any = (0.5, 1.0), **settings: Any) -> MCCE:
-    return MCCE(f, desired, **{"random_state": 0, "n_samples": 20} | settings)
-
-
-def fitted(**settings: Any) -> MCCE:
-    return explainer(**settings).fit(training())
-
-
-def told_by(call: Any, caplog: Any) -> str:
-    """All that a call tells by an exception, with its whole chain, by warnings and by logs."""
-    texts = []
-    with caplog.at_level(logging.DEBUG), warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        try:
-            call()
-        except Exception as error:
-            texts += ["".join(traceback.format_exception(error)), str(error), repr(error)]
-            texts += [str(getattr(error, "__notes__", ""))]
-    texts += [str(warning.message) for warning in caught]
-    assert texts, "the call neither raised nor warned"
-    return "\n".join([*texts, caplog.text])
-
-
-def traces_in(text: str) -> list[str]:
-    """What of the planted data a text shows, with the lines that do, less quoted source code."""
-    lines = [line for line in text.splitlines() if not line.startswith("    ")]
-    return [line for line in lines if any(trace in line for trace in TRACES)]

@@ -108,7 +108,7 @@ def test_a_preset_of_no_such_name_is_an_error_that_lists_them(name):
 
 @pytest.mark.parametrize("name", WALKS)
 def test_a_walk_needs_to_know_what_accepted_rows_look_like(name):
-    assert Search.preset(name).needs == Needs(plausibility=True)
+    assert Search.preset(name).needs == Needs(plausibility=True, relations=True)
     assert Search.preset(name, min_plausibility=0).needs.plausibility
 
 
@@ -117,18 +117,20 @@ def test_the_paper_needs_nothing():
 
 
 def test_draws_that_must_be_plausible_need_it():
-    assert Search.preset("paper", min_plausibility=0.1).needs == Needs(plausibility=True)
+    assert Search.preset("paper", min_plausibility=0.1).needs == Needs(
+        plausibility=True, relations=True
+    )
 
 
 @pytest.mark.parametrize(
     "search", [PRESETS["fast"], Search.preset("paper", keep_probability=0.1)], ids=repr
 )
 def test_draws_that_keep_own_values_need_a_generator_that_can_be_guided(search):
-    assert search.needs == Needs(guidance=True)
+    assert search.needs == Needs(relations=True, guidance=True)
 
 
 def test_a_proof_needs_all_rows_listed_and_the_distance_it_is_about():
-    expected = Needs(guidance=True, enumeration=True, diversity=False, gower=True)
+    expected = Needs(relations=True, guidance=True, enumeration=True, diversity=False, gower=True)
 
     assert PRESETS["exact"].needs == ExactSearch(max_rows=3).needs == expected
 
@@ -146,7 +148,7 @@ def test_beyond_its_budget_an_exact_search_draws_within_the_same_bounds():
     )
 
     assert search.fallback == expected
-    assert search.fallback.needs == Needs(guidance=True)
+    assert search.fallback.needs == Needs(relations=True, guidance=True)
 
 
 def test_the_name_of_a_preset_is_no_number_of_targets():

@@ -1,23 +1,27 @@
 """Filters of step 3: reasons not to return a candidate, whatever the predictor says.
 
 Paper, section "Privacy": no copies of training rows. Beyond the paper: constraints on whole rows,
-and how plausible a row must be. Upper bounds on sparsity and distance are not here but in the
-ranking itself.
+relations between columns that were found at fit, and how plausible a row must be. Upper bounds on
+sparsity and distance are not here but in the ranking itself.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from ..candidates import CandidateRows, Candidates, Lookup
 from ..constraints.collection import Constraints
 from ..constraints.derived import Derived
-from ..constraints.rows import MaxChanges, Relation, Together
+from ..constraints.rows import MaxChanges, Together
+from ..constraints.rows import Relation as DeclaredRelation
 from ..kernels import BoolArray, Codes, FloatArray, IntArray, rows_as_bytes
 from ..plausibility.model import PlausibilityModel
-from ..tables.schema import OWN
+from ..relations import Equality, Relation
+from ..tables.resolution import resolution
+from ..tables.schema import OWN, EncodedRows, Schema
 
 ROWS_PER_PIECE = 100_000
 
@@ -69,7 +73,7 @@ class ObeysConstraint:
     """Keeps rows that obey a constraint on whole rows."""
 
     constraints: Constraints
-    constraint: MaxChanges | Together | Relation | Derived
+    constraint: MaxChanges | Together | DeclaredRelation | Derived
 
     @property
     def name(self) -> str:
@@ -78,23 +82,68 @@ class ObeysConstraint:
 
     def __call__(self, candidates: Candidates) -> BoolArray:
         """Candidates that obey the constraint; of equal ones only the first is checked."""
-        keep = np.zeros(candidates.shape, dtype=bool)
-        person, draw = np.nonzero(candidates.distinct[candidates.group])
-        for start in range(0, person.size, ROWS_PER_PIECE):
-            piece = slice(start, start + ROWS_PER_PIECE)
-            selected = candidates.select(person[piece], draw[piece])
-            keep[person[piece], draw[piece]] = self.keeps(selected)
-        return keep
+        return _check_distinct(candidates, self.keeps)
 
     def keeps(self, selected: CandidateRows) -> BoolArray:
         """Rows that obey the constraint."""
-        if isinstance(self.constraint, Relation):
+        if isinstance(self.constraint, DeclaredRelation):
             return self.constraint.holds(selected.frame, selected.rows.schema.adapter)
         if isinstance(self.constraint, Derived):
             rows, owner, frame = selected.rows, selected.owner, selected.frame
             return self.constraints.keeps_derived(self.constraint, rows, owner, frame)
         places = self.constraints.mutable_positions(self.constraint)
         return self.constraint.holds(selected.codes[places] != OWN)
+
+
+@dataclass(frozen=True, eq=False)
+class KeepsRelation:
+    """Keeps rows in which a relation holds, or is broken no worse than in the person's own row."""
+
+    relation: Relation
+    _own: dict[int, tuple[EncodedRows, FloatArray]] = field(default_factory=dict, repr=False)
+
+    @property
+    def name(self) -> str:
+        """The relation."""
+        return self.relation.name
+
+    def __call__(self, candidates: Candidates) -> BoolArray:
+        """Candidates that keep the relation; of equal ones only the first is checked."""
+        return _check_distinct(candidates, self.keeps)
+
+    def keeps(self, selected: CandidateRows) -> BoolArray:
+        """Rows that keep the relation."""
+        rows, owner = selected.rows, selected.owner
+        excess = self.relation.excess(selected.some_columns(self.relation.features))
+        own = self._own_excess(rows)[owner]
+        # A target that keeps the person's deviation may be rounded to the digits of its column.
+        rounding = self._rounding(rows.schema)
+        return np.asarray((excess == 0) | ((own > 0) & (excess <= own + rounding)))
+
+    def _own_excess(self, rows: EncodedRows) -> FloatArray:
+        known = self._own.get(id(rows))
+        if known is None:
+            # The rows are kept too, so that no others can get their id.
+            known = self._own[id(rows)] = (rows, self.relation.excess(rows.frame))
+        return known[1]
+
+    def _rounding(self, schema: Schema) -> float:
+        if not isinstance(self.relation, Equality):
+            return 0.0
+        target = schema.features[schema.names.index(self.relation.target)]
+        return resolution(target) / 2 + 2 * self.relation.rounding
+
+
+def _check_distinct(
+    candidates: Candidates, keeps: Callable[[CandidateRows], BoolArray]
+) -> BoolArray:
+    """Check candidates piece by piece, of equal ones only the first."""
+    keep = np.zeros(candidates.shape, dtype=bool)
+    person, draw = np.nonzero(candidates.distinct[candidates.group])
+    for start in range(0, person.size, ROWS_PER_PIECE):
+        piece = slice(start, start + ROWS_PER_PIECE)
+        keep[person[piece], draw[piece]] = keeps(candidates.select(person[piece], draw[piece]))
+    return keep
 
 
 class IsPlausible:

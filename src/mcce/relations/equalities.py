@@ -31,6 +31,8 @@ class Linear(Equality):
         What is added to every row.
     tolerance, relative
         Largest deviation; a share of the formula if relative.
+    rounding
+        Deviation that floating point may cause.
 
     Examples
     --------
@@ -47,6 +49,7 @@ class Linear(Equality):
     constant: float = 0.0
     tolerance: float = 0.0
     relative: bool = False
+    rounding: float = 0.0
     kind: ClassVar[str] = "linear"
 
     @property
@@ -94,6 +97,8 @@ class Product(Equality):
         A constant factor.
     tolerance, relative
         Largest deviation; a share of the formula if relative.
+    rounding
+        Deviation that floating point may cause.
 
     Examples
     --------
@@ -107,6 +112,7 @@ class Product(Equality):
     factor: float = 1.0
     tolerance: float = 0.0
     relative: bool = False
+    rounding: float = 0.0
     kind: ClassVar[str] = "product"
 
     @property
@@ -144,6 +150,8 @@ class Ratio(Equality):
         A constant factor.
     tolerance, relative
         Largest deviation; a share of the formula if relative.
+    rounding
+        Deviation that floating point may cause.
 
     Examples
     --------
@@ -157,6 +165,7 @@ class Ratio(Equality):
     factor: float = 1.0
     tolerance: float = 0.0
     relative: bool = False
+    rounding: float = 0.0
     kind: ClassVar[str] = "ratio"
 
     @property

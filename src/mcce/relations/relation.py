@@ -62,6 +62,7 @@ class Equality(Relation):
 
     tolerance: float
     relative: bool
+    rounding: float
 
     @abstractmethod
     def compute(self, frame: pd.DataFrame) -> FloatArray:
@@ -76,4 +77,4 @@ class Equality(Relation):
         formula = self.compute(frame)
         allowed = self.tolerance * np.abs(formula) if self.relative else self.tolerance
         outside = np.abs(numbers_of(frame, self.target) - formula) - allowed
-        return np.where(outside > 0, outside, 0.0)
+        return np.where(outside > self.rounding, outside, 0.0)

@@ -39,6 +39,7 @@ from .frames import pack_adapter, unpack_adapter
 from .generators import pack_fitted, pack_generator, unpack_fitted, unpack_generator
 from .plausibility import pack_plausibility, unpack_plausibility
 from .probes import check_predictor, check_probes, pack_predictor
+from .relations import pack_relation, unpack_relation
 from .values import pack, unpack
 from .versions import upgrade_parameters
 
@@ -272,10 +273,36 @@ def _unpack_plausibility(plain: Any, parameters: Parameters, fields: Fields) -> 
     return {"plausibility": unpack_plausibility(plain, schema, order, fields["n_desired"])}
 
 
+def _pack_relations(fitted: Fitted, parameters: Parameters) -> list[Any] | None:
+    if not _needs_relations(parameters):
+        return None
+    if fitted.relations is None:
+        raise NotFittedError(
+            "ignore_relations or search was changed after fit, which did not look for relations "
+            "between columns. Fit again. Nothing was written."
+        )
+    return [pack_relation(found) for found in fitted.relations]
+
+
+def _unpack_relations(plain: Any, parameters: Parameters, fields: Fields) -> Fields:
+    needed = _needs_relations(parameters)
+    if plain is not None and not (needed and isinstance(plain, list)):
+        raise SavedFileError("it has relations that it does not need")
+    # Versions that did not know of relations looked for none.
+    found = [unpack_relation(item, fields["schema"]) for item in plain or ()]
+    return {"relations": tuple(found) if needed else None}
+
+
+def _needs_relations(parameters: Parameters) -> bool:
+    needs = find_search(parameters["search"]).needs
+    return needs.relations and parameters["ignore_relations"] is not True
+
+
 SECTIONS: dict[str, Section] = {
     "schema": Section(_pack_schema, _unpack_schema),
     "model": Section(_pack_model, _unpack_model),
     "draws": Section(_pack_draws, _unpack_draws),
     "training_rows": Section(_pack_training_rows, _unpack_training_rows),
+    "relations": Section(_pack_relations, _unpack_relations, optional=True),
     "accepted": Section(_pack_plausibility, _unpack_plausibility, optional=True),
 }

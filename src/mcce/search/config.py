@@ -33,6 +33,8 @@ class Needs:
     ----------
     plausibility
         Whether ``fit`` must learn what accepted rows look like.
+    relations
+        Whether ``fit`` must look for relations between columns, which answers keep.
     training_rows
         Whether ``fit`` must keep the training rows, to tell copies of them.
     guidance, enumeration
@@ -44,6 +46,7 @@ class Needs:
     """
 
     plausibility: bool = False
+    relations: bool = False
     training_rows: bool = False
     guidance: bool = False
     enumeration: bool = False
@@ -216,6 +219,7 @@ class Search:
         """What this search needs from the explainer."""
         return Needs(
             plausibility=self.n_targets > 0 or self.min_plausibility > 0,
+            relations=self.n_targets > 0 or self.min_plausibility > 0 or self.keep_probability > 0,
             # With targets, the accepted rows are there, and only they can be copied.
             training_rows=self.copies == "never" or (self.copies == "last" and not self.n_targets),
             guidance=self.keep_probability > 0,
@@ -277,6 +281,7 @@ class ExactSearch:
     def needs(self) -> Needs:
         """What this search needs from the explainer."""
         return Needs(
+            relations=True,
             training_rows=self.copies != "allow",
             guidance=True,
             enumeration=True,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -19,9 +19,10 @@ from ..generate import GUIDANCE_NEEDED
 from ..kernels import BoolArray, IntArray
 from ..model import require
 from ..plausibility.model import PlausibilityModel
-from ..postprocess.filters import ExcludeTrainingRows, IsPlausible, ObeysConstraint
+from ..postprocess.filters import ExcludeTrainingRows, IsPlausible, KeepsRelation, ObeysConstraint
 from ..postprocess.ranking import Ranking
 from ..protocols import Callback, CandidateFilter, Distance, RowFilter
+from ..relations import Relation
 from ..tables.schema import EncodedRows
 from .config import BY_ACTIONS, RANK_BY, Copies, ExactSearch, Search, find_search
 from .consequences import Consequences, Target, plan_targets, positions_of
@@ -54,6 +55,8 @@ class Settings:
         Draws per person; None is what the search says.
     n_counterfactuals, diversity
         How many counterfactuals each person gets, and how much they must differ.
+    ignore_relations
+        Names of the relations that answers may break; True for all.
     memory, n_jobs
         Megabytes per block of people, and threads.
     """
@@ -62,6 +65,7 @@ class Settings:
     n_samples: int | None = None
     n_counterfactuals: int = 1
     diversity: float | None = None
+    ignore_relations: bool | Sequence[str] = False
     memory: float = 256.0
     n_jobs: int | None = None
 
@@ -331,7 +335,28 @@ def _row_filters(fitted: Fitted, settings: Settings, constraints: Constraints) -
                 "rows. Fit again."
             )
         filters.append(ExcludeTrainingRows(fitted.training_rows))
-    return filters
+    return filters + [KeepsRelation(relation) for relation in _relations(fitted, settings)]
+
+
+def _relations(fitted: Fitted, settings: Settings) -> list[Relation]:
+    """The relations that answers must keep."""
+    ignored = settings.ignore_relations
+    if ignored is True or not settings.search.needs.relations:
+        return []
+    if fitted.relations is None:
+        raise NotFittedError(
+            "ignore_relations or search was changed after fit, which did not look for relations "
+            "between columns. Fit again, or pass ignore_relations=True."
+        )
+    names = {found.relation.name for found in fitted.relations}
+    unknown = [name for name in ignored or () if name not in names]
+    if unknown:
+        raise ParameterError(
+            f"ignore_relations names relations that fit did not find: {shorten(unknown, 200)}. "
+            "Take the names from the column 'relation' of relations_."
+        )
+    enforced = [found.relation for found in fitted.relations if found.enforced]
+    return [relation for relation in enforced if relation.name not in (ignored or ())]
 
 
 def _distance(fitted: Fitted, constraints: Constraints) -> Distance:

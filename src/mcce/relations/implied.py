@@ -1,0 +1,181 @@
+"""Leaving out relations that others imply, so that the list stays short and readable."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+
+from .equalities import Linear, Product, Ratio
+from .evidence import FoundRelation
+from .patterns import Dependency, Equivalence, Ordering
+from .relation import Equality
+from .tolerances import quality
+from .training import TrainingColumns
+
+Edge = tuple[Hashable, Hashable]
+
+
+def without_implied(
+    data: TrainingColumns, found: Sequence[FoundRelation]
+) -> tuple[FoundRelation, ...]:
+    """The relations that do not follow from others.
+
+    Parameters
+    ----------
+    data
+        The training rows.
+    found
+        Relations that are confirmed.
+    """
+    equalities = _equalities(data, found)
+    orderings = _orderings(found, equalities)
+    dependencies = _dependencies(data, found, equalities)
+    apart = [item for item in found if not _within(item, equalities)]
+    equivalences = _equivalences(data, apart, dependencies)
+    binary = {feature.name for feature in data.schema.features if feature.n_codes == 2}
+    paired = [set(item.relation.features) for item in equivalences]
+    paired = [pair for pair in paired if pair <= binary]
+    others = [item for item in dependencies if set(item.relation.features) not in paired]
+    return (*equalities, *orderings, *equivalences, *others)
+
+
+def _equalities(data: TrainingColumns, found: Sequence[FoundRelation]) -> list[FoundRelation]:
+    """The best way to write each equality, and one equality of a kind for each target."""
+    ranked = []
+    for place, item in enumerate(found):
+        relation = item.relation
+        if isinstance(relation, (Linear, Product, Ratio)):
+            key = (not item.enforced, len(relation.features), *quality(data, relation), -place)
+            ranked.append((key, item))
+    kept: list[FoundRelation] = []
+    taken: set[object] = set()
+    for _, item in sorted(ranked, key=lambda pair: pair[0]):
+        linear = isinstance(item.relation, Linear)
+        keys = {frozenset(item.relation.features), (linear, item.relation.target)}
+        if not keys & taken:
+            kept.append(item)
+            taken |= keys
+    return kept
+
+
+def _within(item: FoundRelation, equalities: Sequence[FoundRelation]) -> bool:
+    """Whether all columns of a relation are those of an equality that is at least as certain."""
+    source = _sources(equalities)
+    features = {source.get(name, name) for name in item.relation.features}
+    if len(features) == 1:
+        return True
+    return any(
+        features <= {source.get(name, name) for name in other.relation.features}
+        and (_is_exact(other) or not item.enforced)
+        and (other.enforced or not item.enforced)
+        for other in equalities
+    )
+
+
+def _sources(equalities: Sequence[FoundRelation]) -> dict[Hashable, Hashable]:
+    """For each column that is computed from a single other one, the first column of that chain."""
+    source: dict[Hashable, Hashable] = {}
+    for item in equalities:
+        features = item.relation.features
+        if item.enforced and _is_exact(item) and len(features) == 2:
+            source[features[0]] = features[1]
+    for name in source:
+        while source[name] in source and source[source[name]] != name:
+            source[name] = source[source[name]]
+    return source
+
+
+def _is_exact(item: FoundRelation) -> bool:
+    return isinstance(item.relation, Equality) and item.relation.tolerance == 0
+
+
+def _orderings(
+    found: Sequence[FoundRelation], equalities: Sequence[FoundRelation]
+) -> list[FoundRelation]:
+    """Orderings that neither two others nor an equality imply."""
+    items = [
+        (item, item.relation)
+        for item in found
+        if isinstance(item.relation, Ordering) and not _within(item, equalities)
+    ]
+    edges = {(r.lower, r.upper) for item, r in items if item.enforced}
+    # Equal columns are ordered both ways; that is an equality.
+    edges = {(low, high) for low, high in edges if (high, low) not in edges}
+    above: dict[Hashable, set[Hashable]] = {}
+    for low, high in edges:
+        above.setdefault(low, set()).add(high)
+
+    def implied(low: Hashable, high: Hashable) -> bool:
+        return any(high in above.get(middle, ()) for middle in above.get(low, set()) - {high})
+
+    return [item for item, r in items if not implied(r.lower, r.upper)]
+
+
+def _dependencies(
+    data: TrainingColumns, found: Sequence[FoundRelation], equalities: Sequence[FoundRelation]
+) -> list[FoundRelation]:
+    """Dependencies that neither a chain of others nor an equality implies."""
+    n_codes = {feature.name: feature.n_codes for feature in data.schema.features}
+    items = [
+        (item, item.relation)
+        for item in found
+        if isinstance(item.relation, Dependency) and not _within(item, equalities)
+    ]
+    items.sort(key=lambda pair: (not pair[0].enforced, n_codes[pair[1].determinant]))
+    kept: list[FoundRelation] = []
+    reached: dict[Hashable, set[Hashable]] = {}
+    for item, relation in items:
+        if relation.result in _reachable(reached, relation.determinant):
+            continue
+        kept.append(item)
+        if item.enforced:
+            reached.setdefault(relation.determinant, set()).add(relation.result)
+    return kept
+
+
+def _reachable(edges: dict[Hashable, set[Hashable]], start: Hashable) -> set[Hashable]:
+    seen: set[Hashable] = set()
+    left = [start]
+    while left:
+        for name in edges.get(left.pop(), ()):
+            if name not in seen:
+                seen.add(name)
+                left.append(name)
+    return seen
+
+
+def _equivalences(
+    data: TrainingColumns, found: Sequence[FoundRelation], dependencies: Sequence[FoundRelation]
+) -> list[FoundRelation]:
+    """Equivalences that neither a dependency nor a chain of others implies.
+
+    Two columns of two values have one, and no dependency beside it.
+    """
+    binary = {feature.name for feature in data.schema.features if feature.n_codes == 2}
+    implying: dict[frozenset[Hashable], bool] = {}
+    for item in dependencies:
+        pair = frozenset(item.relation.features)
+        if not pair <= binary:
+            implying[pair] = implying.get(pair, False) or item.enforced
+    group: dict[object, object] = {}
+
+    def root(condition: object) -> object:
+        while group.get(condition, condition) != condition:
+            condition = group[condition]
+        return condition
+
+    kept: list[FoundRelation] = []
+    seen: set[frozenset[Hashable]] = set()
+    for item in sorted(found, key=lambda item: not item.enforced):
+        relation = item.relation
+        pair = frozenset(relation.features)
+        implied = pair in implying and (implying[pair] or not item.enforced)
+        if not isinstance(relation, Equivalence) or implied:
+            continue
+        first, second = root(relation.first), root(relation.second)
+        if first == second or (pair in seen and pair <= binary):
+            continue
+        kept.append(item)
+        seen.add(pair)
+        if item.enforced:
+            group[second] = first
+    return kept

@@ -1,0 +1,42 @@
+"""What the finders of relations hand on: a relation and how well held-out rows confirm it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .relation import Relation
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A relation that held-out rows confirm.
+
+    Parameters
+    ----------
+    relation
+        The relation.
+    log_chance
+        Logarithm of the chance of that, before counting the relations tried.
+    n_rows
+        Held-out rows that were checked.
+    """
+
+    relation: Relation
+    log_chance: float
+    n_rows: int
+
+
+@dataclass(frozen=True)
+class Findings:
+    """The proposals of one finder.
+
+    Parameters
+    ----------
+    proposals
+        The proposals.
+    n_tried
+        How many relations it looked at.
+    """
+
+    proposals: tuple[Proposal, ...]
+    n_tried: int
