@@ -113,7 +113,7 @@ private:
         Tree tree{tables_.size(), 0, values_.size(), 0};
         std::vector<Split> splits;
         tree.all = gather(arrays, begin, tree.first, splits);
-        tabulate(splits);
+        tabulate(std::move(splits));
         tree.end = tables_.size();
         trees_.push_back(tree);
     }
@@ -138,16 +138,19 @@ private:
         return left | right;
     }
 
-    void tabulate(const std::vector<Split>& splits) {
-        for (std::size_t k = 0; k < inputs_.size(); ++k) {
-            const auto is_own = [&](const Split& split) { return split.input == k; };
-            if (std::none_of(splits.begin(), splits.end(), is_own)) continue;
-            tables_.push_back({k, leaves_.size()});
-            for (std::size_t bin = 0; bin < n_bins_[k]; ++bin) {
-                Leaves possible = ~Leaves{0};
-                for (const Split& split : splits)
-                    if (is_own(split)) possible &= static_cast<std::int32_t>(bin) <= split.cut ? ~split.right : ~split.left;
-                leaves_.push_back(possible);
+    void tabulate(std::vector<Split> splits) {
+        std::sort(splits.begin(), splits.end(),
+                  [](const Split& one, const Split& other) { return one.input < other.input; });
+        for (std::size_t first = 0, last = 0; first < splits.size(); first = last) {
+            const std::size_t input = splits[first].input;
+            while (last < splits.size() && splits[last].input == input) ++last;
+            tables_.push_back({input, leaves_.size()});
+            leaves_.resize(leaves_.size() + n_bins_[input], ~Leaves{0});
+            Leaves* possible = leaves_.data() + tables_.back().first;
+            for (std::size_t i = first; i < last; ++i) {
+                const auto n_left = std::min(static_cast<std::size_t>(splits[i].cut) + 1, n_bins_[input]);
+                for (std::size_t bin = 0; bin < n_left; ++bin) possible[bin] &= ~splits[i].right;
+                for (std::size_t bin = n_left; bin < n_bins_[input]; ++bin) possible[bin] &= ~splits[i].left;
             }
         }
     }
