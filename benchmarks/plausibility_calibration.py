@@ -91,7 +91,7 @@ def unseen_p_values(rows: Rows, seed: int) -> tuple[NDArray[np.float64], NDArray
         share = rows.frame[name].iloc[seen].value_counts(normalize=True)
         there = rows.frame[name].iloc[unseen].map(share).astype(float).fillna(0.0)
         rare |= (there < RARE).to_numpy()
-    return found, rare, model.calibration_.strangeness.values.size
+    return found, rare, model.calibration_.n_held_out
 
 
 def interval(n_held_out: int, n_unseen: int, level: float) -> tuple[float, float]:

@@ -1,4 +1,4 @@
-"""What scikit-learn expects of an estimator, apart from what the explainer does.
+"""What scikit-learn expects of an estimator, and measures of any rows.
 
 The predictor is a parameter that is given and not trained: cloning keeps it, and its own
 parameters are not ours. What ``fit`` learned is one frozen value, ``fitted_``; the attributes that
@@ -14,8 +14,11 @@ import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator, clone
 
+from .counterfactuals import FrameT
 from .errors import NotFittedError
-from .fitted import Fitted
+from .fitted import Fitted, plausibility_model
+from .kernels import FloatArray
+from .model import require
 from .parameters import check_parameters, check_unchanged
 from .plausibility.model import PlausibilityModel
 from .predictors.decision import Decision
@@ -26,7 +29,7 @@ from .tables.schema import Schema
 
 
 class Estimator(BaseEstimator):
-    """Parameters, clones, tags, and the learned attributes."""
+    """Parameters, clones, tags, the learned attributes, and measures of rows."""
 
     fitted_: Fitted
 
@@ -110,6 +113,70 @@ class Estimator(BaseEstimator):
         if unnamed or not all(isinstance(name, str) for name in schema.names):
             raise AttributeError("feature_names_in_ needs columns whose names are all strings.")
         return np.array(schema.names, dtype=object)
+
+    def plausibility(self, X: FrameT) -> FrameT:
+        """How plausible rows are among real people with the desired decision.
+
+        Parameters
+        ----------
+        X
+            Rows, with the columns of the training data in any order.
+
+        Returns
+        -------
+        frame
+            One row each, with its index, and one column ``plausibility``: the share of accepted
+            training rows, held out from what was learned, that look at least as strange. It is a
+            conformal p-value: one in twenty real accepted people has 0.05 or less.
+
+        Raises
+        ------
+        NotFittedError
+            If the explainer is not fitted, or did not learn what accepted rows look like, as with
+            the search of the paper.
+
+        Examples
+        --------
+        >>> from mcce import MCCE
+        >>> months = np.arange(1200) % 60 + 1
+        >>> bills = pd.DataFrame({"months": months, "total": 20 * months})
+        >>> explainer = MCCE(lambda frame: frame["total"] / 1200, search="balanced")
+        >>> explainer = explainer.set_params(desired=(0.1, 1), random_state=0).fit(bills)
+        >>> odd = pd.DataFrame({"months": [30, 30], "total": [600, 1100]})
+        >>> explainer.plausibility(odd).round(2)
+           plausibility
+        0          0.98
+        1          0.00
+        """
+        fitted = self._check_fitted()
+        rows = fitted.schema.encode(X)
+        found = plausibility_model(fitted).assess(rows.descent, rows.all_numbers)
+        table = pd.DataFrame({"plausibility": found.p_value}, index=rows.labels)
+        native: FrameT = rows.adapter.table_to_native(table)
+        return native
+
+    def log_likelihood(self, X: FrameT) -> FloatArray:
+        """Log-probability of rows under the model, given the desired decision.
+
+        Parameters
+        ----------
+        X
+            Rows, with the columns of the training data in any order.
+
+        Returns
+        -------
+        (n_rows,)
+            Log-probability of the mutable values given the immutable ones; minus infinity for a row
+            that the model could not draw.
+
+        Raises
+        ------
+        NotFittedError, ParameterError
+            If the explainer is not fitted, or its generator has no density.
+        """
+        fitted = self._check_fitted()
+        generator = require(fitted.generator, "density", "log_likelihood needs densities of rows")
+        return generator.log_likelihood(fitted.schema.encode(X))
 
     def _check_ready(self) -> Fitted:
         """What ``fit`` learned, if it still goes with the parameters."""

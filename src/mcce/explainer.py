@@ -22,8 +22,7 @@ from .distances import find_distance
 from .estimator import Estimator
 from .execution.limits import time_limit
 from .fitted import Fitted, learn
-from .kernels import FloatArray
-from .model import find_generator, require
+from .model import find_generator
 from .parameters import check_parameters, check_robustness, check_seconds, learned_parameters
 from .protocols import Callback, Distance, Generator
 from .saving import save
@@ -346,29 +345,6 @@ class MCCE(Estimator):
         seed = fitted.seed if random_state is None else int(random_state)
         settings = RobustnessSettings(fitted.decision, int(n_perturbations), float(scale), seed)
         return measure_robustness(settings, fitted.schema, result, verbose=bool(self.verbose))
-
-    def log_likelihood(self, X: FrameT) -> FloatArray:
-        """Log-probability of rows under the model, given the desired decision.
-
-        Parameters
-        ----------
-        X
-            Rows, with the columns of the training data in any order.
-
-        Returns
-        -------
-        (n_rows,)
-            Log-probability of the mutable values given the immutable ones; minus infinity for a row
-            that the model could not draw.
-
-        Raises
-        ------
-        NotFittedError, ParameterError
-            If the explainer is not fitted, or its generator has no density.
-        """
-        fitted = self._check_fitted()
-        generator = require(fitted.generator, "density", "log_likelihood needs densities of rows")
-        return generator.log_likelihood(fitted.schema.encode(X))
 
     def save(self, path: str | os.PathLike[str], *, key: bytes | None = None) -> None:
         """Write the fitted explainer, without its predictor, to a file for :func:`mcce.load`.

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from .constraints.collection import Constraints
+from .errors import NotFittedError
 from .execution.progress import Clock
 from .kernels import BoolArray, check_cancellation, rows_as_bytes
 from .model import visit_order_of, warn_of_useless_columns
@@ -65,6 +66,17 @@ class Fitted:
     training_rows: np.ndarray | None = field(default=None, repr=False)
     parameters: Mapping[str, Any] = field(default_factory=dict)
     seconds: Mapping[str, float] = field(default_factory=dict)
+
+
+def plausibility_model(fitted: Fitted) -> PlausibilityModel:
+    """What accepted rows look like, if fit has learned it."""
+    if fitted.plausibility is None:
+        raise NotFittedError(
+            "fit did not learn what accepted rows look like: its search does not need it, no "
+            "training row has the desired decision, or the explainer was saved by an earlier "
+            "version of mcce. Fit again with search='balanced' or another search that needs it."
+        )
+    return fitted.plausibility
 
 
 def learn(

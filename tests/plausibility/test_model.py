@@ -60,7 +60,7 @@ def test_rows_with_rare_levels_are_as_plausible():
     rare = fresh["trade"] != "usual"
 
     assert rare.sum() > 50
-    assert (p_values(model, schema, fresh[rare]) <= 0.05).mean() <= 0.12
+    assert (p_values(model, schema, fresh[rare]) <= 0.05).mean() <= 0.08
 
 
 def test_what_never_goes_together_is_implausible():
@@ -90,7 +90,7 @@ def test_levels_that_training_never_held_are_nothing_against_a_row():
     schema, model = learned(frame)
     typical = frame[p_values(model, schema, frame) > 0.1].head(50)
 
-    assert (p_values(model, schema, typical.assign(trade="acrobat")) > 0.05).all()
+    assert (p_values(model, schema, typical.assign(trade="acrobat")) > 0.05).mean() >= 0.9
 
 
 def test_a_missing_number_is_plausible_only_where_some_are_missing():

@@ -2,23 +2,35 @@
 
 Beyond the paper. Takes several nonconformities of each row, one per part of a model, each on a
 scale of its own. A tail says how many held-out rows have one at least as large; the inverse of
-their share is common to all parts. The strangeness of a row is the largest over its parts, and its
-p-value the share of held-out rows that are at least as strange.
+their share is common to all parts. A row's p-value is the share of held-out rows whose largest part
+is at least as large; rows with a rare level are compared with their own kind. Its strangeness is
+the inverse of that share.
 
-Always true: a stranger row has no larger p-value; p-values are above 0 and at most 1; beyond the
-largest held-out value strangeness still increases.
+Always true: held-out and new rows are treated alike, so p-values of new rows like them are uniform;
+they are above 0 and at most 1; beyond the largest held-out value strangeness still increases.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from ..kernels import BoolArray, FloatArray, IntArray
 
-# Rows with a rare level are compared with their own kind if there are so many of them.
-N_RARE = 50
+# Rows with a rare level are compared with their own kind if there are so many of them: p-values
+# then go down to 1 %.
+N_RARE = 100
+# Strangeness is no larger than this times the number of rows.
+MOST = 1e250
+
+
+class Plausibility(NamedTuple):
+    """How plausible rows are, one value each: larger p-values for less strange rows."""
+
+    p_value: FloatArray
+    strangeness: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,10 +65,28 @@ class Tail:
         return (1 + self.n_at_least(values)) / (1 + self.values.size)
 
     def inverse(self, values: FloatArray) -> FloatArray:
-        """One over the share, and proportionally more for values beyond the largest."""
-        beyond = values > self.largest
-        excess = np.where(beyond, values, 0.0) / (self.largest or 1.0) + (self.largest == 0)
-        return np.where(beyond, (1 + self.values.size) * excess, 1 / self.share(values))
+        """One over the share, interpolated, and proportionally more beyond the largest value."""
+        upper: IntArray = np.searchsorted(self.values, values, side="left")
+        return self._inverse(values, upper - 1, upper)
+
+    def inverse_of_own(self, values: FloatArray) -> FloatArray:
+        """The same for held-out values themselves, each compared with the others."""
+        first: IntArray = np.searchsorted(self.values, values, side="left")
+        # One of several equal values is as large as the next.
+        return self._inverse(values, first - 1, first + 1)
+
+    def _inverse(self, values: FloatArray, lower: IntArray, upper: IntArray) -> FloatArray:
+        """The inverse of values between the held-out ones at two places."""
+        n = self.values.size
+        if not n:
+            return 1 + values
+        below, above = self.values[np.maximum(lower, 0)], self.values[np.minimum(upper, n - 1)]
+        within = (lower >= 0) & (above > values)
+        gap = np.where(within, above - below, 1.0)
+        n_at_least = n - upper + np.where(within, (above - values) / gap, 0.0)
+        largest = np.where(below > 0, below, 1.0)
+        beyond = np.minimum(values / largest + (below == 0), MOST)
+        return (1 + n) * np.where((upper >= n) & (lower >= 0), beyond, 1 / (1 + n_at_least))
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,15 +97,14 @@ class Calibration:
     ----------
     parts
         The distribution of each part.
-    rare
-        The same among rows with a rare level there, by part, if there are enough.
-    strangeness
-        The distribution of the largest over all parts.
+    usual, rare
+        The distribution of the largest over all parts, among rows without and with a rare level;
+        among all rows, and None, if either kind is too small.
     """
 
     parts: tuple[Tail, ...]
-    rare: dict[int, Tail]
-    strangeness: Tail
+    usual: Tail
+    rare: Tail | None
 
     @classmethod
     def fit(cls, nonconformity: FloatArray, rare: BoolArray) -> Calibration:
@@ -85,40 +114,33 @@ class Calibration:
         ----------
         nonconformity : (n_parts, n_held_out)
             Nonconformities, at least 0.
-        rare : (n_parts, n_held_out)
-            Whether the row has a rare level there.
+        rare : (n_held_out,)
+            Whether the row has a rare level.
 
         Returns
         -------
         Calibration
         """
         parts = tuple(Tail.of(values) for values in nonconformity)
-        own = {
-            part: Tail.of(nonconformity[part, here])
-            for part, here in enumerate(rare)
-            if here.sum() >= N_RARE
-        }
-        strangeness = _strangeness(parts, own, nonconformity, rare)
-        return cls(parts, own, Tail.of(strangeness))
+        largest = np.ones(rare.size)
+        for tail, values in zip(parts, nonconformity, strict=True):
+            largest = np.maximum(largest, tail.inverse_of_own(values))
+        if min(rare.sum(), (~rare).sum()) < N_RARE:
+            return cls(parts, Tail.of(largest), None)
+        return cls(parts, Tail.of(largest[~rare]), Tail.of(largest[rare]))
 
-    def __call__(self, nonconformity: FloatArray, rare: BoolArray) -> FloatArray:
-        """The strangeness of rows; parameters as in :meth:`fit`."""
-        return _strangeness(self.parts, self.rare, nonconformity, rare)
+    @property
+    def n_held_out(self) -> int:
+        """Number of rows it was learned from."""
+        return self.usual.values.size + (0 if self.rare is None else self.rare.values.size)
 
-    def p_value(self, strangeness: FloatArray) -> FloatArray:
-        """Share of held-out rows that are at least as strange, conservative and never 0."""
-        return self.strangeness.share(strangeness)
-
-
-def _strangeness(
-    parts: tuple[Tail, ...], rare: dict[int, Tail], nonconformity: FloatArray, is_rare: BoolArray
-) -> FloatArray:
-    largest = np.ones(nonconformity.shape[1])
-    for part, (tail, values) in enumerate(zip(parts, nonconformity, strict=True)):
-        inverse = tail.inverse(values)
-        if part in rare:
-            # Larger than all of its own kind, a value counts as it does among all rows.
-            usual = is_rare[part] & (values <= rare[part].largest)
-            inverse[usual] = np.minimum(inverse, rare[part].inverse(values))[usual]
-        largest = np.maximum(largest, inverse)
-    return largest
+    def __call__(self, nonconformity: FloatArray, rare: BoolArray) -> Plausibility:
+        """How plausible rows are; parameters as in :meth:`fit`."""
+        largest = np.ones(rare.size)
+        for tail, values in zip(self.parts, nonconformity, strict=True):
+            largest = np.maximum(largest, tail.inverse(values))
+        found = Plausibility(self.usual.share(largest), self.usual.inverse(largest))
+        if self.rare is not None:
+            for values, own in zip(found, (self.rare.share, self.rare.inverse), strict=True):
+                values[rare] = own(largest[rare])
+        return found

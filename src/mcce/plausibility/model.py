@@ -9,29 +9,21 @@ other rows.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from ..candidates import CandidateRows, Lookup
 from ..kernels import BoolArray, Codes, FloatArray, IntArray, rows_as_bytes
-from ..tables.schema import EncodedRows, Schema
-from .conformal import Calibration
+from ..tables.schema import EncodedRows
+from .conditionals import Conditionals
+from .conformal import Calibration, Plausibility
 from .neighbours import KnnDistance
-from .support import Support
+from .support import Support, level_positions
 
-# Folds of the accepted rows, each held out once, and the most rows used for calibration.
-N_SPLITS = 5
-MAX_CALIBRATION = 20_000
+# Accepted rows that are held out for calibration: one in three, or more of few rows, but not more
+# than half of them. And the most rows to learn from and to calibrate on.
+HELD_OUT, MIN_HELD_OUT, MAX_HELD_OUT, MAX_SEEN = 3, 100, 5_000, 20_000
 # A level with a smaller share of the accepted rows is rare.
 RARE = 0.02
-
-
-class Plausibility(NamedTuple):
-    """How plausible rows are, one value each."""
-
-    p_value: FloatArray
-    strangeness: FloatArray
 
 
 class PlausibilityModel:
@@ -40,7 +32,9 @@ class PlausibilityModel:
     Attributes
     ----------
     support_ : Support
-        Trees of the features.
+        Trees of the levels.
+    conditionals_ : Conditionals
+        Models of the numbers.
     calibration_ : Calibration
         What is usual among held-out accepted rows.
     knn_distance_ : KnnDistance
@@ -49,8 +43,8 @@ class PlausibilityModel:
         The distinct combinations of their immutable values, as bytes.
     codes_ : (n_features, n_accepted)
         The rows themselves.
-    rare_ : list of arrays
-        For each mutable feature, whether a level is rare, by code; all False for numbers.
+    rare_ : dict of arrays
+        Which levels of mutable features are rare, by code.
     """
 
     def fit(
@@ -75,28 +69,31 @@ class PlausibilityModel:
         alike = np.lexsort(rows.exact)
         yes, no = alike[accepted[alike]], alike[~accepted[alike]]
         rng = np.random.default_rng(0)
-        mixed = yes[rng.permutation(yes.size)[:MAX_CALIBRATION]]
-        others = no[rng.permutation(no.size)[:MAX_CALIBRATION]]
-        fold = np.arange(mixed.size) % N_SPLITS
-        nonconformity = np.zeros((order.size, mixed.size))
-        for held_out in range(N_SPLITS if yes.size > 1 else 0):
-            seen, unseen = mixed[fold != held_out], fold == held_out
-            part = Support().fit(rows, seen, np.concatenate([seen, others]), order, n_jobs)
-            nonconformity[:, unseen] = part.nonconformity(rows.descent[:, mixed[unseen]])
+        mixed = yes[rng.permutation(yes.size)]
+        n_held_out = n_calibration(yes.size)
+        held_out, seen = rows.take(mixed[:n_held_out]), mixed[n_held_out:][:MAX_SEEN]
+        others = no[rng.permutation(no.size)[:MAX_SEEN]]
+        known, everybody = rows.take(seen), np.concatenate([seen, others])
         self._describe(rows.take(np.flatnonzero(accepted)))
-        self.calibration_: Calibration = Calibration.fit(
-            nonconformity, self._is_rare(rows.descent[:, mixed])
-        )
-        self.support_: Support = Support().fit(rows, yes, alike, order, n_jobs)
+        self.support_: Support = Support().fit(rows, seen, everybody, order, n_jobs)
+        self.conditionals_: Conditionals = Conditionals().fit(known, n_jobs)
+        nonconformity = self._nonconformity(held_out.descent, held_out.all_numbers)
+        rare = self._has_rare(held_out.descent)
+        self.calibration_: Calibration = Calibration.fit(nonconformity, rare)
         return self
 
     @classmethod
     def restored(
-        cls, rows: EncodedRows, support: Support, calibration: Calibration
+        cls,
+        rows: EncodedRows,
+        support: Support,
+        conditionals: Conditionals,
+        calibration: Calibration,
     ) -> PlausibilityModel:
         """The model of what was learned before, and the accepted rows."""
         model = cls()._describe(rows)
-        model.support_, model.calibration_ = support, calibration
+        model.support_, model.conditionals_ = support, conditionals
+        model.calibration_ = calibration
         return model
 
     def _describe(self, rows: EncodedRows) -> PlausibilityModel:
@@ -104,8 +101,7 @@ class PlausibilityModel:
         self.knn_distance_: KnnDistance = KnnDistance().fit(rows)
         self.codes_: Codes = rows.exact
         self.reference_groups_: np.ndarray = np.unique(_immutables(rows, np.arange(len(rows))))
-        self.schema_: Schema = rows.schema
-        self.rare_: list[BoolArray] = _rare_levels(rows)
+        self.rare_: dict[int, BoolArray] = _rare_levels(rows)
         return self
 
     def assess(self, descent: Codes, numbers: FloatArray) -> Plausibility:
@@ -121,11 +117,10 @@ class PlausibilityModel:
         Returns
         -------
         Plausibility
-            P-values, and the strangeness they come from: at least 1, larger for stranger rows.
+            P-values, and strangeness: at least 1, larger for stranger rows.
         """
-        nonconformity = self.support_.nonconformity(descent).astype(np.float64)
-        strangeness = self.calibration_(nonconformity, self._is_rare(descent))
-        return Plausibility(self.calibration_.p_value(strangeness), strangeness)
+        nonconformity = self._nonconformity(descent, numbers)
+        return self.calibration_(nonconformity, self._has_rare(descent))
 
     def measures(self, selected: CandidateRows) -> dict[str, np.ndarray]:
         """How plausible rows are, by name of the measure.
@@ -146,21 +141,32 @@ class PlausibilityModel:
             ),
         }
 
-    def _is_rare(self, descent: Codes) -> BoolArray:
-        mutable = descent[self.schema_.mutable]
-        return np.stack([rare[row] for rare, row in zip(self.rare_, mutable, strict=True)])
+    def _nonconformity(self, descent: Codes, numbers: FloatArray) -> FloatArray:
+        """Nonconformity of each level, then of each number, shape (n_parts, n_rows)."""
+        of_levels = self.support_.nonconformity(descent)
+        return np.concatenate([of_levels, self.conditionals_.nonconformity(descent, numbers)])
+
+    def _has_rare(self, descent: Codes) -> BoolArray:
+        """Whether rows have a rare level."""
+        found = np.zeros(descent.shape[1], dtype=bool)
+        for position, rare in self.rare_.items():
+            found |= rare[descent[position]]
+        return found
 
 
-def _rare_levels(rows: EncodedRows) -> list[BoolArray]:
-    """Which codes of each mutable feature are rare levels; unseen ones, the last, are."""
-    rare = []
-    for position in rows.schema.mutable:
-        feature = rows.schema.features[position]
-        if feature.kind == "numeric":
-            rare.append(np.zeros(feature.n_codes + 1, dtype=bool))
-            continue
-        count = np.bincount(rows.exact[position], minlength=feature.n_codes + 1)
-        rare.append(count < RARE * len(rows))
+def n_calibration(n_accepted: int) -> int:
+    """How many of the accepted rows are held out for calibration."""
+    return min(max(n_accepted // HELD_OUT, min(n_accepted // 2, MIN_HELD_OUT)), MAX_HELD_OUT)
+
+
+def _rare_levels(rows: EncodedRows) -> dict[int, BoolArray]:
+    """Which levels are rare, by position of mutable features; unseen ones, the last, are."""
+    rare = {}
+    for position in level_positions(rows.schema).tolist():
+        counts = np.bincount(
+            rows.exact[position], minlength=rows.schema.features[position].n_codes + 1
+        )
+        rare[position] = counts < RARE * len(rows)
     return rare
 
 

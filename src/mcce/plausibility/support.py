@@ -1,9 +1,9 @@
-"""The support: which values of a row the trees of its features accept.
+"""The support: which levels of a row the trees of its features accept.
 
-Beyond the paper. Each value of a row descends a tree of its feature given the others. A node
-rejects the value if no accepted training row in it has that level, or a number as small or as
-large; a second chain of all training rows rejects levels that are far rarer in a node than their
-overall share predicts. A value's nonconformity is the size of the largest node that rejects it.
+Beyond the paper. Each mutable level of a row descends a tree of its feature given the immutable
+features and those before it. A node rejects a level that no accepted training row in it has; a
+second chain of all training rows rejects levels that are far rarer in a node than their overall
+share predicts. A level's nonconformity is the size of the largest node that rejects it.
 
 Always true: the order of the training rows changes nothing.
 """
@@ -17,6 +17,7 @@ import numpy as np
 from ..execution.threads import map_ordered
 from ..kernels import (
     Codes,
+    FloatArray,
     Forest,
     Growth,
     Holdings,
@@ -35,12 +36,12 @@ MIN_SAMPLES_LEAF = 20
 
 
 class Support:
-    """The support of the accepted training rows.
+    """The support of levels among the accepted training rows.
 
     Attributes
     ----------
     chains_ : list of Chain
-        Trees of the accepted rows, and of all rows for the categorical features, if any.
+        Trees of the accepted rows, and of all rows; none without mutable levels.
     """
 
     def fit(
@@ -69,22 +70,27 @@ class Support:
         Support
             The fitted support.
         """
-        self.chains_ = [Chain.grow(rows.take(accepted), order, order, n_jobs)]
-        levels = [at for at in order if rows.schema.features[at].kind == "categorical"]
-        if levels:
-            responses = np.array(levels, dtype=np.int64)
-            chain = Chain.grow(rows.take(everybody), order, responses, n_jobs, contradictions=True)
-            self.chains_.append(chain)
+        responses = order[np.isin(order, level_positions(rows.schema))]
+        self.chains_ = [
+            Chain.grow(rows.take(places), order, responses, n_jobs, contradictions=number > 0)
+            for number, places in enumerate((accepted, everybody) if responses.size else ())
+        ]
         return self
 
-    def nonconformity(self, descent: Codes) -> Codes:
-        """Nonconformity of each mutable value of rows, given descent codes of all features."""
-        mutable = self.chains_[0].schema.mutable
-        worst = np.zeros((mutable.size, descent.shape[1]), dtype=np.int32)
-        for chain in self.chains_:
-            place = np.searchsorted(mutable, chain.responses)
-            worst[place] = np.maximum(worst[place], chain.nonconformity(descent))
-        return worst
+    def nonconformity(self, descent: Codes) -> FloatArray:
+        """Nonconformity of the mutable levels of rows, given descent codes of all features."""
+        if not self.chains_:
+            return np.empty((0, descent.shape[1]))
+        by_position = np.argsort(self.chains_[0].responses)
+        return np.max([chain.nonconformity(descent) for chain in self.chains_], axis=0)[
+            by_position
+        ].astype(np.float64)
+
+
+def level_positions(schema: Schema) -> IntArray:
+    """Positions of the mutable categorical features."""
+    kinds = [schema.features[position].kind for position in schema.mutable]
+    return schema.mutable[np.array([kind == "categorical" for kind in kinds], dtype=bool)]
 
 
 @dataclass(frozen=True, eq=False)

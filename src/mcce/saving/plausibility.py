@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
+from ..boosting import pack_boosted, unpack_boosted
 from ..errors import SavedFileError
 from ..kernels import LEAF, FloatArray, IntArray
 from ..model.arrays import ChainRules, pack_trees, tree_sizes, unpack_trees, vector
+from ..plausibility.conditionals import Conditional, Conditionals, varying
 from ..plausibility.conformal import Calibration, Tail
 from ..plausibility.model import PlausibilityModel
-from ..plausibility.support import MIN_SAMPLES_LEAF, Chain, Support
+from ..plausibility.support import MIN_SAMPLES_LEAF, Chain, Support, level_positions
 from ..tables.schema import EncodedRows, Schema
-from .checks import check_codes, check_entries
+from .checks import check_codes, check_entries, check_integer
 
-ENTRIES = ("codes", "chains", "calibration")
+ENTRIES = ("codes", "chains", "conditionals", "calibration")
+MODELS = ("mean", "error", "missing")
 # What files up to version 4 hold instead, from which today's model cannot be made.
 OLD_ENTRIES = {"codes", "support"}
 
@@ -29,10 +33,11 @@ def pack_plausibility(model: PlausibilityModel) -> dict[str, Any]:
             {"responses": chain.responses, "trees": pack_trees(chain.trees)}
             for chain in model.support_.chains_
         ],
+        "conditionals": [_pack_conditional(one) for one in model.conditionals_.models_],
         "calibration": {
             "parts": [tail.values for tail in calibration.parts],
-            "rare": [[part, tail.values] for part, tail in calibration.rare.items()],
-            "strangeness": calibration.strangeness.values,
+            "usual": calibration.usual.values,
+            "rare": None if calibration.rare is None else calibration.rare.values,
         },
     }
 
@@ -60,23 +65,24 @@ def unpack_plausibility(
     if codes.shape[1] != n_desired:
         raise SavedFileError("it has another number of accepted rows")
     support = _support(given["chains"], schema, order, n_desired)
-    calibration = _calibration(given["calibration"], schema, n_desired)
-    return PlausibilityModel.restored(EncodedRows.from_codes(schema, codes), support, calibration)
+    rows = EncodedRows.from_codes(schema, codes)
+    conditionals = _conditionals(given["conditionals"], rows)
+    n_parts = level_positions(schema).size + 2 * len(conditionals.models_)
+    calibration = _calibration(given["calibration"], n_parts, n_desired)
+    return PlausibilityModel.restored(rows, support, conditionals, calibration)
 
 
 def _support(plain: Any, schema: Schema, order: IntArray, n_accepted: int) -> Support:
-    is_level = np.array([feature.kind == "categorical" for feature in schema.features])
-    levels = order[is_level[order]]
-    expected = [order, *([levels] if levels.size else [])]
-    if not isinstance(plain, list) or len(plain) != len(expected):
+    levels = order[np.isin(order, level_positions(schema))]
+    if not isinstance(plain, list) or len(plain) != (2 if levels.size else 0):
         raise SavedFileError("the support has another number of chains")
     support = Support()
     support.chains_ = [
-        _unpack_chain(chain, schema, order, responses, contradictions=number > 0)
-        for number, (chain, responses) in enumerate(zip(plain, expected, strict=True))
+        _unpack_chain(chain, schema, order, levels, contradictions=number > 0)
+        for number, chain in enumerate(plain)
     ]
     sizes = [tree_sizes(chain.trees) for chain in support.chains_]
-    if (sizes[0] != n_accepted).any() or (sizes[-1] != sizes[-1][0]).any():
+    if any((size != size[0]).any() for size in sizes) or (sizes and sizes[0][0] > n_accepted):
         raise SavedFileError("the trees of the support hold other numbers of rows")
     return support
 
@@ -95,24 +101,59 @@ def _unpack_chain(
     return Chain.of(schema, responses, trees, contradictions=contradictions)
 
 
-def _calibration(plain: Any, schema: Schema, n_accepted: int) -> Calibration:
-    given = check_entries(plain, ("parts", "rare", "strangeness"), "the calibration")
-    parts, rare = given["parts"], given["rare"]
-    strangeness = _tail(given["strangeness"], n_accepted)
-    if not isinstance(parts, list) or len(parts) != schema.mutable.size:
+def _pack_conditional(conditional: Conditional) -> dict[str, Any]:
+    models = {name: getattr(conditional, name) for name in MODELS}
+    return {
+        "position": conditional.position,
+        "centre": conditional.centre,
+        "least": conditional.least,
+        **{name: None if one is None else pack_boosted(one) for name, one in models.items()},
+    }
+
+
+def _conditionals(plain: Any, rows: EncodedRows) -> Conditionals:
+    if not isinstance(plain, list):
+        raise SavedFileError("the models of numbers are no list")
+    conditionals = Conditionals()
+    conditionals.models_ = tuple(_unpack_conditional(one, rows.schema) for one in plain)
+    positions = [one.position for one in conditionals.models_]
+    varies = set(varying(rows.all_numbers))
+    if positions != sorted(set(positions)) or not varies.issuperset(positions):
+        raise SavedFileError("the models are of other features than the numbers")
+    return conditionals
+
+
+def _unpack_conditional(plain: Any, schema: Schema) -> Conditional:
+    given = check_entries(plain, ("position", "centre", "least", *MODELS), "the model of a number")
+    position = check_integer(given["position"], "the position", len(schema.features) - 1)
+    for name in ("centre", "least"):
+        if type(given[name]) is not float or not math.isfinite(given[name]):
+            raise SavedFileError("the scale of a number is not finite")
+    if given["least"] < 0 or (given["least"] == 0) != (given["mean"] is None):
+        raise SavedFileError("the smallest error of a number is none")
+    if (given["mean"] is None) != (given["error"] is None):
+        raise SavedFileError("the model of a number is not whole")
+    n_codes = np.array([feature.n_codes for feature in schema.features])
+    models = {
+        name: None if given[name] is None else unpack_boosted(given[name], n_codes)
+        for name in MODELS
+    }
+    if any(one and position in one.ensemble_.inputs for one in models.values()):
+        raise SavedFileError("the model of a number is given the number itself")
+    return Conditional(position, centre=given["centre"], least=given["least"], **models)
+
+
+def _calibration(plain: Any, n_parts: int, n_accepted: int) -> Calibration:
+    given = check_entries(plain, ("parts", "usual", "rare"), "the calibration")
+    usual = _tail(given["usual"], n_accepted)
+    rare = None if given["rare"] is None else _tail(given["rare"], n_accepted)
+    if not isinstance(given["parts"], list) or len(given["parts"]) != n_parts:
         raise SavedFileError("the calibration has another number of parts")
-    tails = tuple(_tail(values, n_accepted) for values in parts)
-    if any(tail.values.size != strangeness.values.size for tail in tails):
+    parts = tuple(_tail(values, n_accepted) for values in given["parts"])
+    calibration = Calibration(parts, usual, rare)
+    if any(tail.values.size != calibration.n_held_out for tail in parts):
         raise SavedFileError("the parts of the calibration hold other numbers of rows")
-    if not isinstance(rare, list) or not all(isinstance(p, list) and len(p) == 2 for p in rare):
-        raise SavedFileError("the calibration has no list of rare levels")
-    places = [place for place, _ in rare]
-    if any(type(place) is not int or not 0 <= place < len(parts) for place in places):
-        raise SavedFileError("the calibration names features that have no rare levels")
-    if places != sorted(set(places)):
-        raise SavedFileError("the calibration names a feature twice, or out of order")
-    own = {place: _tail(values, n_accepted) for place, values in rare}
-    return Calibration(tails, own, strangeness)
+    return calibration
 
 
 def _tail(values: Any, most: int) -> Tail:

@@ -1,0 +1,154 @@
+"""Numbers given everything else: how far each is from what the other features say.
+
+Beyond the paper. Boosted trees predict every number of a row from all other features, and a second
+model how large the error of that prediction is. The nonconformity of a number is its error over the
+expected one: a number breaks a relation if it is further off than is usual for such rows. Whether a
+cell is missing is predicted likewise; a missing number has no error.
+
+Always true: the order of the training rows changes nothing; immutable numbers count too, since a
+changed value may contradict them; a number that is the same in all rows is left out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..boosting import BinnedColumns, BoostedTrees, screen
+from ..execution.threads import map_ordered
+from ..kernels import Codes, FloatArray, IntArray
+from ..tables.schema import EncodedRows
+
+# The expected error is at least this share of the median error, and of the smallest gap between two
+# values. A smaller one says that a relation holds exactly, or only that values are rounded.
+LEAST_ERROR, LEAST_GAP, LEAST = 0.1, 0.5, 1e-150
+# Trees that predict a number, and the size of an error or whether a cell is missing.
+N_TREES, N_ERROR_TREES, MAX_ERROR_LEAVES = 60, 30, 8
+
+
+@dataclass(frozen=True, eq=False)
+class Conditional:
+    """A number given the other features.
+
+    Parameters
+    ----------
+    position
+        Position of the feature.
+    mean, error
+        The number, and the size of the error of that prediction; None if there are no two values.
+    centre, least
+        The median of the number, around which it is scaled, and the smallest error to expect.
+    missing
+        Whether the cell is missing; None if it never is, or always.
+    """
+
+    position: int
+    mean: BoostedTrees | None = None
+    error: BoostedTrees | None = None
+    centre: float = 0.0
+    least: float = 0.0
+    missing: BoostedTrees | None = None
+
+    @classmethod
+    def fit(
+        cls, table: BinnedColumns, numbers: FloatArray, position: int, rows: IntArray
+    ) -> Conditional:
+        """Learn from the rows of a table at some places, given the feature's numbers of all."""
+        others = np.delete(np.arange(len(table.tables)), position)
+        there, missing = np.isfinite(numbers), None
+        if 0 < there[rows].sum() < rows.size:
+            inputs = screen(table, 1.0 * ~there, others, rows=rows)
+            missing = _small().fit(table, 1.0 * ~there, inputs=inputs, rows=rows)
+        present = rows[there[rows]]
+        values = np.unique(numbers[present])
+        if values.size < 2:
+            return cls(position, missing=missing)
+        centre = float(np.sort(numbers[present])[present.size // 2])
+        scaled = _scale(numbers, centre)
+        inputs = screen(table, scaled, others, rows=present)
+        mean = BoostedTrees(n_trees=N_TREES).fit(table, scaled, inputs=inputs, rows=present)
+        errors = _unseen_errors(table, scaled, inputs, present)
+        error = _small().fit(table, errors, inputs=inputs, rows=present)
+        gap = float(np.diff(_scale(values, centre)).min())
+        typical = float(np.sort(errors[present])[present.size // 2])
+        least = max(LEAST_GAP * gap, LEAST_ERROR * typical, LEAST)
+        return cls(position, mean, error, centre, least, missing)
+
+    def nonconformity(self, descent: Codes, numbers: FloatArray) -> FloatArray:
+        """Error over expected error, and how unexpected it is whether a cell is missing."""
+        there, found = np.isfinite(numbers), np.zeros((2, numbers.size))
+        if self.mean is not None and self.error is not None:
+            error = np.abs(_scale(numbers, self.centre) - self.mean.predict(descent))
+            found[0] = error / np.maximum(self.error.predict(descent), self.least)
+        if self.missing is not None:
+            share = self.missing.predict(descent)
+            found[1] = np.where(there, share, 1 - share)
+        return np.where(there | [[False], [True]], found, 0.0)
+
+
+class Conditionals:
+    """All numbers of a table, each given the other features.
+
+    Attributes
+    ----------
+    models_ : tuple of Conditional
+        One for each number that is not the same in all rows.
+    """
+
+    def fit(self, rows: EncodedRows, n_jobs: int | None = 1) -> Conditionals:
+        """Learn from accepted training rows.
+
+        Parameters
+        ----------
+        rows
+            The rows, in an order that depends on their values alone.
+        n_jobs
+            Threads, one feature each.
+
+        Returns
+        -------
+        Conditionals
+            The fitted models.
+        """
+        table, numbers = BinnedColumns.of(rows), rows.all_numbers
+        places = np.arange(len(rows))
+
+        def fit_one(position: int) -> Conditional:
+            return Conditional.fit(table, numbers[position], position, places)
+
+        self.models_ = tuple(map_ordered(fit_one, varying(numbers), n_jobs))
+        return self
+
+    def nonconformity(self, descent: Codes, numbers: FloatArray) -> FloatArray:
+        """Nonconformities of rows, two for each model: of the number, and of its absence."""
+        parts = [one.nonconformity(descent, numbers[one.position]) for one in self.models_]
+        return np.concatenate([np.empty((0, descent.shape[1])), *parts])
+
+
+def varying(numbers: FloatArray) -> list[int]:
+    """Positions of the numbers, missing ones included, that are not the same in all rows."""
+    same = (numbers == numbers[:, :1]) | (np.isnan(numbers) & np.isnan(numbers[:, :1]))
+    return np.flatnonzero(~same.all(axis=1)).tolist()
+
+
+def _unseen_errors(
+    table: BinnedColumns, scaled: FloatArray, inputs: IntArray, rows: IntArray
+) -> FloatArray:
+    """Size of the error at each row, by a model of the other half of the rows."""
+    errors = np.zeros(scaled.size)
+    for half in range(2):
+        seen, unseen = rows[half::2], rows[1 - half :: 2]
+        part = BoostedTrees(n_trees=N_TREES).fit(table, scaled, inputs=inputs, rows=seen)
+        errors[unseen] = np.abs(scaled[unseen] - part.predict(table.codes[:, unseen]))
+    return errors
+
+
+def _scale(numbers: FloatArray, centre: float) -> FloatArray:
+    """Signed square roots around a centre, so that a few huge numbers do not rule the errors."""
+    away = numbers / 2 - centre / 2
+    return np.sign(away) * np.sqrt(np.abs(away))
+
+
+def _small() -> BoostedTrees:
+    return BoostedTrees(n_trees=N_ERROR_TREES, max_leaves=MAX_ERROR_LEAVES)
