@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mcce import MCCE, NotFittedError, ParameterError, load
+from mcce import MCCE, NotFittedError, ParameterError, Search, load
 from planted import planted
 
 COLUMNS = ["months", "price", "total", "plan", "device", "bill", "start", "end"]
@@ -129,6 +129,20 @@ def test_a_reason_names_the_relation_in_the_way(bank, people):
     result = stuck.set_params(random_state=0).fit(train).explain(people.assign(start=49, end=60))
 
     assert result.missing["reason"].str.contains("total = months * price", regex=False).any()
+
+
+def test_columns_follow_the_relations_that_were_found(bank, people):
+    exact = bank.assign(total=bank["months"] * bank["price"])
+
+    result = fitted(exact).explain(people.assign(total=people["months"] * people["price"]))
+
+    assert len(result.frame) == len(people)
+    moved = result.frame["months"] * result.frame["price"]
+    assert np.allclose(result.frame["total"], moved)
+
+
+def test_a_search_without_consequences_ignores_what_was_found(bank):
+    assert fitted(bank, Search.preset("sparse", consequences="none")).fitted_.relations is None
 
 
 def test_a_saved_explainer_keeps_its_relations(bank, people, tmp_path):

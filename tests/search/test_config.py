@@ -117,16 +117,14 @@ def test_the_paper_needs_nothing():
 
 
 def test_draws_that_must_be_plausible_need_it():
-    assert Search.preset("paper", min_plausibility=0.1).needs == Needs(
-        plausibility=True, relations=True
-    )
+    assert Search.preset("paper", min_plausibility=0.1).needs == Needs(plausibility=True)
 
 
 @pytest.mark.parametrize(
     "search", [PRESETS["fast"], Search.preset("paper", keep_probability=0.1)], ids=repr
 )
 def test_draws_that_keep_own_values_need_a_generator_that_can_be_guided(search):
-    assert search.needs == Needs(relations=True, guidance=True)
+    assert search.needs == Needs(relations=search.consequences != "none", guidance=True)
 
 
 def test_a_proof_needs_all_rows_listed_and_the_distance_it_is_about():

@@ -219,7 +219,7 @@ class Search:
         """What this search needs from the explainer."""
         return Needs(
             plausibility=self.n_targets > 0 or self.min_plausibility > 0,
-            relations=self.n_targets > 0 or self.min_plausibility > 0 or self.keep_probability > 0,
+            relations=self.consequences != "none",
             # With targets, the accepted rows are there, and only they can be copied.
             training_rows=self.copies == "never" or (self.copies == "last" and not self.n_targets),
             guidance=self.keep_probability > 0,

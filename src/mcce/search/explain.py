@@ -77,7 +77,7 @@ def explain(
     finally:
         bar.close()
     seconds = clock.seconds | dict(outcome.seconds) | {"total": clock.total()}
-    targets = recomputed(settings, constraints)
+    targets = recomputed(fitted, settings, constraints)
     measures = further_measures(fitted, settings.search, outcome, targets)
     result = to_counterfactuals(rows, scored, outcome, seconds, measures, targets)
     warn_of_gaps(result)

@@ -22,7 +22,7 @@ from ..plausibility.model import PlausibilityModel
 from ..postprocess.filters import ExcludeTrainingRows, IsPlausible, KeepsRelation, ObeysConstraint
 from ..postprocess.ranking import Ranking
 from ..protocols import Callback, CandidateFilter, Distance, RowFilter
-from ..relations import Relation
+from ..relations import Equality, Relation
 from ..tables.schema import EncodedRows
 from .config import BY_ACTIONS, RANK_BY, Copies, ExactSearch, Search, find_search
 from .consequences import Consequences, Target, plan_targets, positions_of
@@ -109,7 +109,7 @@ def search(
         return Outcome.empty(factuals, people, NO_DESIRED)
     sampling = _sampling_search(settings)
     fitted = replace(fitted, decision=fitted.decision.with_margin(sampling.margin))
-    targets = recomputed(settings, constraints)
+    targets = recomputed(fitted, settings, constraints)
     task = Task(
         generator=fitted.generator,
         decision=fitted.decision,
@@ -131,11 +131,12 @@ def search(
     return run_search(task, list(_stages(fitted, settings, sampling, task)), people)
 
 
-def recomputed(settings: Settings, constraints: Constraints) -> list[Target]:
+def recomputed(fitted: Fitted, settings: Settings, constraints: Constraints) -> list[Target]:
     """The columns that follow when a search changes what they are computed from."""
     if _sampling_search(settings).consequences != "recompute":
         return []
-    return plan_targets(constraints, [])
+    found = _relations(fitted, settings)
+    return plan_targets(constraints, [r for r in found if isinstance(r, Equality)])
 
 
 def _sampling_search(settings: Settings) -> Search:
