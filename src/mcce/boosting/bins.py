@@ -19,8 +19,8 @@ from ..kernels import BoolArray, ByteArray, Codes, IntArray
 from ..tables.schema import EncodedRows
 
 MAX_BINS = 255
-# Codes with more than one in so many rows have a bin of their own.
-LARGE = 64
+# Where there are more codes than that, bins have about so many rows, but are not fewer than this.
+ROWS_PER_BIN, MIN_BINS = 20, 64
 # Levels with fewer rows are rare.
 RARE = 10
 
@@ -123,15 +123,18 @@ def _bin_ordered(counts: IntArray, *, has_missing: bool) -> ByteArray:
     """Bin of each code of an ordered column, and of an unseen level: that of the median row."""
     known = counts[:-1] if has_missing else counts
     most = MAX_BINS - has_missing
-    bins = np.arange(known.size) if known.size <= most else _even_bins(known, most)
+    if known.size <= most:
+        bins = np.arange(known.size)
+    else:
+        bins = _even_bins(known, min(most, max(int(known.sum()) // ROWS_PER_BIN, MIN_BINS)))
     n_bins = int(bins[-1]) + 1 if known.size else 0
     unseen = bins[np.searchsorted(np.cumsum(known), known.sum() / 2)] if known.size else n_bins
     return np.concatenate([bins, [n_bins] * has_missing, [unseen]]).astype(np.uint8)
 
 
 def _even_bins(counts: IntArray, most: int) -> IntArray:
-    """Bins of about equally many rows, but one for each code that many rows have."""
-    large = counts * LARGE > counts.sum()
+    """Bins of about equally many rows, but one for each code that fills several."""
+    large = counts * (most // 4) > counts.sum()
     # A large code may cut a bin in two.
     n_shared = most - 2 * int(large.sum())
     small = np.where(large, 0, counts)
