@@ -123,6 +123,19 @@ def test_bins_are_few_ascend_with_the_values_and_keep_missing_last(n_values, mis
         assert (bins == 0).sum() == (values == 0.0).sum()
 
 
+@pytest.mark.parametrize("n_rows", [0, 300])
+def test_columns_without_rows_or_values_can_be_binned(n_rows):
+    frame = pd.DataFrame({"x": np.arange(300.0), "gone": np.nan, "level": ["a"] * 300})
+    rows = encode(frame)
+
+    table = BinnedColumns.of(rows.take(np.arange(n_rows)))
+
+    assert table.bins.shape == (3, n_rows)
+    assert table.n_bins[1] == 1
+    assert [groups.size for groups in table.coarse] == table.n_bins.tolist()
+    assert screen(table, np.zeros(n_rows), np.arange(3), most=1).size <= 1
+
+
 def test_a_constant_response_is_predicted_exactly():
     rows = encode(bills(100)[0])
 

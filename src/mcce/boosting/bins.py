@@ -21,6 +21,7 @@ from ..tables.schema import EncodedRows
 MAX_BINS = 255
 # Where there are more codes than that, bins have about so many rows, but are not fewer than this.
 ROWS_PER_BIN, MIN_BINS = 20, 64
+N_COARSE = 32
 # Levels with fewer rows are rare.
 RARE = 10
 
@@ -106,6 +107,19 @@ class BinnedColumns:
     def n_bins(self) -> Codes:
         """Number of bins of each column."""
         return np.array([int(table.max(initial=0)) + 1 for table in self.tables], dtype=np.int32)
+
+    @cached_property
+    def coarse(self) -> list[ByteArray]:
+        """Group of each bin, about 32 of about equally many rows; levels stay as they are."""
+        groups = []
+        for own, n_bins, ordered in zip(self.bins, self.n_bins, self.ordered, strict=True):
+            if n_bins <= N_COARSE or not ordered:
+                groups.append(np.arange(n_bins, dtype=np.uint8))
+                continue
+            counts = np.bincount(own, minlength=n_bins)
+            group = (np.cumsum(counts) - counts) * N_COARSE // max(own.size, 1)
+            groups.append(np.cumsum(np.diff(group, prepend=0) != 0).astype(np.uint8))
+        return groups
 
     @cached_property
     def rank(self) -> IntArray:

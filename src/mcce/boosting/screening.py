@@ -12,12 +12,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..kernels import Boosting, ByteArray, Codes, FloatArray, IntArray, boost
+from ..kernels import Boosting, FloatArray, IntArray, boost
 from .bins import BinnedColumns
 from .trees import as_units, place_bins
 
 MAX_ROWS = 2_000
-N_BINS = 32
 SMALL = Boosting(n_trees=24, max_leaves=8, min_samples_leaf=10, shrinkage=4)
 
 
@@ -65,7 +64,9 @@ def screen(
     units, _ = as_units(response[chosen])
     units -= units.sum() // units.size
     _, bins = place_bins(table, candidates, chosen, units)
-    bins, n_bins = _coarse(bins)
+    coarse = [table.coarse[column] for column in candidates]
+    bins = np.array([group[own] for group, own in zip(coarse, bins, strict=True)])
+    n_bins = np.array([group[-1] + 1 for group in coarse], dtype=np.int32)
     nodes = boost(bins, n_bins, units, SMALL)
     inner = nodes.gain > 0.0
     gains = np.bincount(nodes.feature[inner], nodes.gain[inner], minlength=candidates.size)
@@ -77,17 +78,3 @@ def _subsample(table: BinnedColumns, response: FloatArray, rows: IntArray) -> In
     """At most 2,000 of the rows, evenly from those sorted by their codes, then response."""
     step = max(-(-rows.size // MAX_ROWS), 1)
     return rows[np.lexsort((response[rows], table.rank[rows]))[::step]]
-
-
-def _coarse(bins: ByteArray) -> tuple[ByteArray, Codes]:
-    """The rows in fewer bins of about equally many rows, and the number of bins."""
-    n_bins = np.empty(len(bins), dtype=np.int32)
-    coarse = np.empty_like(bins)
-    for column, own in enumerate(bins):
-        counts = np.bincount(own)
-        before = np.cumsum(counts) - counts
-        groups = before * N_BINS // own.size
-        merged = np.cumsum(np.diff(groups, prepend=0) != 0)
-        coarse[column] = merged[own]
-        n_bins[column] = merged[-1] + 1
-    return coarse, n_bins
