@@ -43,4 +43,5 @@ def _find_known(cells: pd.Series[Any], known: dict[Any, int]) -> np.ndarray:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+    # Numbers of numeric columns are floats; integers are levels, of which float64 may merge some.
+    return isinstance(value, float)

@@ -74,7 +74,7 @@ def _checked(data: TrainingColumns, proposal: Proposal, log_chance: float) -> Fo
         relation,
         share=n_kept / n_rows,
         n_rows=proposal.n_rows,
-        p_value=max(math.exp(max(log_chance, -690.0)), SMALLEST),
+        p_value=max(math.exp(log_chance), SMALLEST),
         enforced=n_kept == n_rows,
     )
 

@@ -22,6 +22,8 @@ MAX_ROWS = 2000
 MAX_BROKEN = 0.02
 # At least this share of rows would be broken if the columns had nothing to do with each other.
 MIN_INFORMATIVE = 0.05
+# An ordering is broken at most this often, compared with columns that have nothing to do with it.
+MAX_RELATIVE = 0.03
 N_QUANTILES = 32
 
 
@@ -49,7 +51,8 @@ def _confirmed(data: TrainingColumns, positions: list[int]) -> Iterator[Proposal
         if not lower.size or passing.mean() > (1 - MIN_INFORMATIVE) * lower.size:
             continue
         n_broken = int((lower > upper).sum())
-        if n_broken > MAX_BROKEN * lower.size:
+        by_chance = lower.size - passing.mean()
+        if n_broken > min(MAX_BROKEN * lower.size, MAX_RELATIVE * by_chance):
             continue
         chance = log_chance(passing, n_broken)
         strict = _never_equal(lower, upper)

@@ -40,8 +40,9 @@ def planted(
         frame[target] *= 1 + error * random.standard_normal(n_rows)
     for target in (*TARGETS, "end", "sector", "outcome"):
         rows = random.choice(n_rows, int(broken * n_rows), replace=False)
-        column = frame.columns.get_loc(target)
-        frame.iloc[rows, column] = frame[target].to_numpy()[random.permutation(n_rows)[: rows.size]]
+        cells = frame[target].to_numpy(copy=True)
+        cells[rows] = cells[random.permutation(n_rows)[: rows.size]]
+        frame[target] = cells
     return frame
 
 
