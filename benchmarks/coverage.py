@@ -1,0 +1,140 @@
+"""Who has an answer when few features are mutable: the search against a grid of allowed values.
+
+For each data set three features that people can act on are mutable, two of them in one direction
+only. A person is solvable if a grid over these features (their own value, and 15 quantiles of the
+training values or all levels) holds a row that is valid, allowed and plausible enough. Every
+solvable person should have an answer.
+
+Usage: ``python benchmarks/coverage.py [--people 60] [--rows 4000] [names of data sets]``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+import warnings
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.ensemble import HistGradientBoostingClassifier
+
+from mcce import MCCE, McceWarning, Search, datasets
+from mcce.constraints import only_down, only_up
+from mcce.postprocess.filters import IsPlausible
+from mcce.candidates import pair_rows
+from mcce.tables.schema import OWN
+
+DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+N_QUANTILES = 15
+CASES: dict[str, tuple[list[str], list[Any]]] = {
+    "german": (
+        ["Duration", "CreditAmount", "Savings"],
+        [only_down("Duration"), only_down("CreditAmount")],
+    ),
+    "adult": (["education-num", "hours-per-week", "occupation"], [only_up("education-num")]),
+    "gmc": (
+        ["RevolvingUtilizationOfUnsecuredLines", "DebtRatio", "NumberOfOpenCreditLinesAndLoans"],
+        [only_down("RevolvingUtilizationOfUnsecuredLines"), only_down("DebtRatio")],
+    ),
+    "fico": (
+        ["NetFractionRevolvingBurden", "NumInqLast6M", "PercentTradesWBalance"],
+        [only_down("NetFractionRevolvingBurden"), only_down("NumInqLast6M")],
+    ),
+}
+
+
+def grid_of(train: pd.DataFrame, person: pd.DataFrame, mutable: list[str]) -> pd.DataFrame:
+    """All rows of the grid for one person; the own values come first."""
+    values = []
+    for name in mutable:
+        column = train[name].dropna()
+        own = person[name].iloc[0]
+        if pd.api.types.is_numeric_dtype(column.dtype):
+            shares = (np.arange(N_QUANTILES) + 0.5) / N_QUANTILES
+            tried = np.unique(np.quantile(column, shares, method="nearest"))
+        else:
+            tried = np.array(sorted(column.unique()), dtype=object)
+        values.append([own, *(value for value in tried if value != own)])
+    rows = pd.DataFrame(list(product(*values)), columns=mutable)
+    grid = pd.concat([person] * len(rows), ignore_index=True)
+    return grid.assign(**{name: rows[name].to_numpy() for name in mutable}).astype(train.dtypes)
+
+
+def is_solvable(explainer: MCCE, train: pd.DataFrame, person: pd.DataFrame) -> bool:
+    """Whether the grid holds a valid, allowed and plausible row."""
+    mutable = [explainer.schema_.names[at] for at in explainer.schema_.mutable]
+    grid = grid_of(train, person, mutable)
+    own = explainer.schema_.encode(person)
+    owner = np.zeros(len(grid), dtype=np.int64)
+    keep = explainer.decision_.score(grid).valid
+    for broken in explainer._bind(None, explainer.fitted_).broken(own, owner, grid).values():
+        keep &= ~broken
+    rows = grid[keep]
+    if not len(rows):
+        return False
+    paired = pair_rows(own, np.array([0]), rows.reset_index(drop=True), len(rows))
+    draws = np.arange(len(rows))
+    selected = paired.select(np.zeros_like(draws), draws)
+    check = IsPlausible(explainer.plausibility_, explainer.search.min_plausibility)
+    changed = (selected.codes != OWN).any(axis=0)
+    return bool((check.keeps(selected) & changed).any())
+
+
+def measure(name: str, n_rows: int, n_people: int, search: Search) -> dict[str, Any]:
+    """One line of the table."""
+    data = datasets.load(name, folder=DATA)
+    texts = data.features.select_dtypes(exclude="number").columns
+    features = data.features.astype(dict.fromkeys(texts, "category"))
+    chosen = np.random.default_rng(0).permutation(len(features))[:n_rows]
+    train = features.iloc[np.sort(chosen)].reset_index(drop=True)
+    target = (data.target == data.desired).iloc[np.sort(chosen)].to_numpy()
+    model = HistGradientBoostingClassifier(
+        categorical_features="from_dtype", max_iter=60, random_state=0
+    ).fit(train, target)
+    mutable, rules = CASES[name]
+    immutable = [column for column in train if column not in mutable]
+    people = train[model.predict_proba(train)[:, 1] < 0.5].head(n_people)
+    started = time.process_time()
+    explainer = MCCE(
+        model, (0.5, 1.0), immutable=immutable, constraints=rules, search=search, random_state=0
+    ).fit(train)
+    fitted = time.process_time()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", McceWarning)
+        result = explainer.explain(people)
+    explained = time.process_time()
+    answered = (result.people["status"] == "answered").to_numpy()
+    solvable = np.array(
+        [is_solvable(explainer, train, people.iloc[[at]]) for at in range(len(people))]
+    )
+    return {
+        "data": name,
+        "people": len(people),
+        "solvable": int(solvable.sum()),
+        "answered": int(answered.sum()),
+        "missed": int((solvable & ~answered).sum()),
+        "changes": round(float(result.measures["sparsity"].mean()), 2),
+        "rows a person": round(result.n_evaluated / max(len(people), 1)),
+        "fit s": round(fitted - started, 1),
+        "explain s": round(explained - fitted, 1),
+    }
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--people", type=int, default=60)
+    parser.add_argument("--rows", type=int, default=4000)
+    parser.add_argument("--search", default="sparse")
+    parser.add_argument("names", nargs="*", default=list(CASES))
+    given = parser.parse_args()
+    search = Search.preset(given.search)
+    lines = [measure(name, given.rows, given.people, search) for name in given.names or CASES]
+    print(pd.DataFrame(lines).to_string(index=False))
+
+
+if __name__ == "__main__":
+    main()
