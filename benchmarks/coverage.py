@@ -15,16 +15,16 @@ import time
 import warnings
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 from mcce import MCCE, McceWarning, Search, datasets
+from mcce.candidates import pair_rows
 from mcce.constraints import only_down, only_up
 from mcce.postprocess.filters import IsPlausible
-from mcce.candidates import pair_rows
 from mcce.tables.schema import OWN
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
@@ -63,7 +63,7 @@ def grid_of(train: pd.DataFrame, person: pd.DataFrame, mutable: list[str]) -> pd
     return grid.assign(**{name: rows[name].to_numpy() for name in mutable}).astype(train.dtypes)
 
 
-def is_solvable(explainer: MCCE, train: pd.DataFrame, person: pd.DataFrame) -> bool:
+def is_solvable(explainer: MCCE, search: Search, train: pd.DataFrame, person: pd.DataFrame) -> bool:
     """Whether the grid holds a valid, allowed and plausible row."""
     mutable = [explainer.schema_.names[at] for at in explainer.schema_.mutable]
     grid = grid_of(train, person, mutable)
@@ -73,19 +73,19 @@ def is_solvable(explainer: MCCE, train: pd.DataFrame, person: pd.DataFrame) -> b
     for broken in explainer._bind(None, explainer.fitted_).broken(own, owner, grid).values():
         keep &= ~broken
     rows = grid[keep]
-    if not len(rows):
+    if not len(rows) or explainer.plausibility_ is None:
         return False
     paired = pair_rows(own, np.array([0]), rows.reset_index(drop=True), len(rows))
     draws = np.arange(len(rows))
     selected = paired.select(np.zeros_like(draws), draws)
-    check = IsPlausible(explainer.plausibility_, explainer.search.min_plausibility)
+    check = IsPlausible(explainer.plausibility_, search.min_plausibility)
     changed = (selected.codes != OWN).any(axis=0)
     return bool((check.keeps(selected) & changed).any())
 
 
 def measure(name: str, n_rows: int, n_people: int, search: Search) -> dict[str, Any]:
     """One line of the table."""
-    data = datasets.load(name, folder=DATA)
+    data = datasets.load(cast("Any", name), folder=DATA)
     texts = data.features.select_dtypes(exclude="number").columns
     features = data.features.astype(dict.fromkeys(texts, "category"))
     chosen = np.random.default_rng(0).permutation(len(features))[:n_rows]
@@ -108,7 +108,7 @@ def measure(name: str, n_rows: int, n_people: int, search: Search) -> dict[str, 
     explained = time.process_time()
     answered = (result.people["status"] == "answered").to_numpy()
     solvable = np.array(
-        [is_solvable(explainer, train, people.iloc[[at]]) for at in range(len(people))]
+        [is_solvable(explainer, search, train, people.iloc[[at]]) for at in range(len(people))]
     )
     return {
         "data": name,

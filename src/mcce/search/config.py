@@ -72,6 +72,9 @@ class Search:
         The smallest plausibility of an answer: the share of real accepted people who look at least
         as strange. An answer may also be as strange as the person already is. A larger share gives
         more realistic answers with more changes; 0 requires nothing.
+    allow_implausible
+        Whether people for whom no row is plausible enough get the best of the others. The measure
+        ``plausible`` marks them.
     extra_changes
         Changes above a person's minimum, allowed in exchange for a better answer by ``prefer``.
     prefer
@@ -121,6 +124,7 @@ class Search:
 
     n_targets: int = 12
     min_plausibility: float = 0.05
+    allow_implausible: bool = False
     extra_changes: int = 1
     prefer: Preference = "balanced"
     keep_probability: float = 0.0
@@ -144,6 +148,7 @@ class Search:
             )
         check_whole("n_targets", self.n_targets, 0, 1000)
         _check_below_one("min_plausibility", self.min_plausibility, "at least 0 and below 1")
+        check_flag("allow_implausible", self.allow_implausible)
         check_whole("extra_changes", self.extra_changes, 0, 1000)
         _check_choice("prefer", self.prefer, get_args(Preference))
         _check_below_one("keep_probability", self.keep_probability, "at least 0 and below 1")

@@ -46,6 +46,8 @@ class DirectSettings:
         Per mutable feature, codes to prefer if there are many; see :func:`frequent_codes`.
     max_sparsity
         Upper bound on the number of changes.
+    max_rows
+        Rows scored per person without an answer.
     stop_at_first
         Whether a person's search ends with the fewest changes that give a good row.
     """
@@ -53,6 +55,7 @@ class DirectSettings:
     personal: FactualLimits
     frequent: tuple[Codes, ...]
     max_sparsity: int | None = None
+    max_rows: int = MAX_ROWS
     stop_at_first: bool = True
 
 

@@ -26,7 +26,7 @@ from ..postprocess.validation import ROWS_PER_CALL
 from ..tables.schema import OWN
 from .outcome import Outcome
 from .proof import MAX_LISTED, ExactSettings, Proof, change_costs
-from .sampling import unsettled_reasons
+from .sampling import SamplingStage, unsettled_reasons
 from .stage import Monitor, Task, no_unstable
 
 
@@ -40,6 +40,9 @@ class ExactStage:
         What all stages share.
     settings
         What is searched for, and with which budget.
+    draws
+        Where the answers come from of people whom a time limit leaves without one; None if there is
+        no limit.
     final
         Whether a proof that there is no row settles a person, because no later stage searches
         among others.
@@ -49,15 +52,36 @@ class ExactStage:
 
     task: Task
     settings: ExactSettings
+    draws: SamplingStage | None = None
     final: bool = True
     unstable: ExcludeUnstable = field(default_factory=no_unstable)
 
     def excluding(self, unstable: ExcludeUnstable) -> ExactStage:
         """The same stage without rows that failed the final call."""
-        return replace(self, unstable=unstable)
+        # Answers from draws have negative numbers, so as not to be mixed up with places.
+        drawn = unstable.draw < 0
+        listed = ExcludeUnstable(unstable.person[~drawn], unstable.draw[~drawn])
+        failed = ExcludeUnstable(unstable.person[drawn], -1 - unstable.draw[drawn])
+        draws = None if self.draws is None else self.draws.excluding(failed)
+        return replace(self, unstable=listed, draws=draws)
 
     def run(self, people: IntArray) -> Outcome:
-        """Search for people, block by block."""
+        """Search for people; those whom the time does not suffice for have answers from draws."""
+        drawn = None if self.draws is None else self.draws.run(people)
+        proven = self._run(people)
+        if drawn is None or not proven.stopped:
+            return proven
+        left = np.array(sorted(proven.reasons), dtype=np.int64)
+        answers = drawn.answers.take(np.isin(drawn.answers.owner, left))
+        answers = replace(answers, draw=-1 - answers.draw)
+        return replace(
+            proven.without_reasons(np.unique(answers.owner)),
+            answers=Answers.concat(self.task.factuals, [proven.answers, answers]),
+            n_evaluated=proven.n_evaluated + drawn.n_evaluated,
+        )
+
+    def _run(self, people: IntArray) -> Outcome:
+        """List rows for people, block by block."""
         monitor = Monitor(self.task.callback, people.size)
         outcome = Outcome.merge(self.task.factuals, list(self._run_blocks(people, monitor)))
         reasons = unsettled_reasons(people, outcome, stopped=monitor.stopped)

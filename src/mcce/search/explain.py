@@ -23,6 +23,7 @@ from ..protocols import Callback
 from .config import Search
 from .plan import Settings, recomputed, search
 from .progress import ProgressCallback
+from .remedies import name_remedies
 from .result import further_measures, to_counterfactuals, warn_of_gaps
 
 
@@ -68,6 +69,7 @@ def explain(
     on_progress = ProgressCallback(bar, callback, ends)
     try:
         outcome = search(fitted, settings, constraints, rows, people, on_progress, ends)
+        outcome = name_remedies(fitted, settings, constraints, rows, outcome, on_progress, ends)
     except MemoryError:
         raise ParameterError(
             f"The candidates need more memory than there is, with n_samples={_n_samples(settings)} "

@@ -24,9 +24,9 @@ from ..postprocess.ranking import Ranking
 from ..protocols import Callback, CandidateFilter, Distance, RowFilter
 from ..relations import Equality, Relation
 from ..tables.schema import EncodedRows
-from .config import BY_ACTIONS, RANK_BY, Copies, ExactSearch, Search, find_search
+from .config import BY_ACTIONS, RANK_BY, ExactSearch, Search, find_search
 from .consequences import Consequences, Target, plan_targets, positions_of
-from .direct import DirectSettings, frequent_codes
+from .direct import MAX_ROWS, DirectSettings, frequent_codes
 from .exact import ExactStage
 from .outcome import Outcome
 from .proof import ExactSettings
@@ -59,6 +59,8 @@ class Settings:
         Names of the relations that answers may break; True for all.
     memory, n_jobs
         Megabytes per block of people, and threads.
+    max_direct_rows
+        Rows that are tried directly per person without an answer.
     """
 
     search: Search | ExactSearch
@@ -68,11 +70,12 @@ class Settings:
     ignore_relations: bool | Sequence[str] = False
     memory: float = 256.0
     n_jobs: int | None = None
+    max_direct_rows: int = MAX_ROWS
 
     @classmethod
     def from_parameters(cls, parameters: Mapping[str, Any]) -> Settings:
         """The settings among the parameters of an explainer."""
-        named = {field.name: parameters[field.name] for field in fields(cls)}
+        named = {f.name: parameters[f.name] for f in fields(cls) if f.name in parameters}
         return cls(**named | {"search": find_search(parameters["search"])})
 
 
@@ -153,15 +156,23 @@ def _stages(
     fitted: Fitted, settings: Settings, search: Search, task: Task
 ) -> Iterator[SamplingStage | ExactStage]:
     """The stages in order, each with more draws for those who have no answer yet."""
+    if search.allow_implausible and search.min_plausibility > 0:
+        strict: dict[str, Any] = {"allow_implausible": False}
+        yield from _twice(fitted, settings, search, task, strict, strict | {"min_plausibility": 0})
+        return
     if search.copies == "last" and not search.n_targets:
-        for stage in _stages(fitted, *_with_copies(settings, search, "never"), task):
-            yield replace(stage, final=False)
-        yield from _stages(fitted, *_with_copies(settings, search, "allow"), task)
+        yield from _twice(fitted, settings, search, task, {"copies": "never"}, {"copies": "allow"})
         return
     ranking = _ranking(fitted, settings, search, task.constraints)
     _check_needs(fitted, settings, ranking.distance)
     if isinstance(settings.search, ExactSearch):
-        yield ExactStage(task, _exact_settings(fitted, settings, settings.search, task, ranking))
+        # With a time limit, guided draws come first: whoever the proof does not reach has those.
+        draws = SamplingStage(task, ranking, search.n_samples, search.keep_probability, final=False)
+        yield ExactStage(
+            task,
+            _exact_settings(fitted, settings, settings.search, task, ranking),
+            draws=draws if math.isfinite(task.ends) else None,
+        )
     n_samples, max_samples = search.n_samples, search.max_samples or search.n_samples
     stage = SamplingStage(task, ranking, n_samples, search.keep_probability)
     if search.n_targets:
@@ -178,9 +189,19 @@ def _stages(
     yield from _with_more_draws(stage, max_samples)
 
 
-def _with_copies(settings: Settings, search: Search, copies: Copies) -> tuple[Settings, Search]:
-    given = replace(settings.search, copies=copies)
-    return replace(settings, search=given), replace(search, copies=copies)
+def _twice(
+    fitted: Fitted,
+    settings: Settings,
+    search: Search,
+    task: Task,
+    first: dict[str, Any],
+    then: dict[str, Any],
+) -> Iterator[SamplingStage | ExactStage]:
+    """The stages of a search, and for those without an answer those of a laxer one."""
+    for changes in (first, then):
+        given = replace(settings, search=replace(settings.search, **changes))
+        for stage in _stages(fitted, given, replace(search, **changes), task):
+            yield replace(stage, final=stage.final and changes is then)
 
 
 def _check_needs(fitted: Fitted, settings: Settings, distance: Distance) -> None:
@@ -277,6 +298,7 @@ def _walk(
         frequent_codes(fitted.schema, model.codes_),
         max_sparsity=search.max_sparsity,
         stop_at_first=search.max_distance is None,
+        max_rows=settings.max_direct_rows,
     )
     return Walk(walk, selection, search.n_targets, direct, fewest=search.extra_changes == 0)
 

@@ -13,6 +13,7 @@ from ..distances import is_gower, measure_rows
 from ..errors import McceWarning
 from ..fitted import Fitted
 from ..postprocess.answers import Answers
+from ..postprocess.filters import IsPlausible
 from ..predictors.decision import ScoredRows
 from ..tables.schema import OWN, EncodedRows
 from .config import ExactSearch, Search
@@ -86,6 +87,9 @@ def further_measures(
         measures["proven"] = np.isin(outcome.answers.owner, sorted(outcome.proven))
     if fitted.plausibility is not None:
         measures |= fitted.plausibility.measures(outcome.answers.rows)
+        if isinstance(search, Search) and search.allow_implausible:
+            check = IsPlausible(fitted.plausibility, search.min_plausibility)
+            measures["plausible"] = check.keeps(outcome.answers.rows)
     return measures
 
 

@@ -24,7 +24,7 @@ from ..postprocess.misses import explain_misses
 from ..postprocess.ranking import RankedCandidates, Ranking
 from ..postprocess.validation import LazyValidation, PredictionCache, Selection
 from ..tables.schema import OWN
-from .direct import MAX_CHANGES, MAX_ROWS, MAX_ROWS_FEWER, DirectSearch, DirectSettings
+from .direct import MAX_CHANGES, MAX_ROWS_FEWER, DirectSearch, DirectSettings
 from .greedy import GreedyWalk
 from .minimal import select_answers, select_first
 from .outcome import Outcome
@@ -115,7 +115,7 @@ class SamplingStage:
         task, n_draws = self.task, self.n_samples
         if self.walk is not None:
             n_draws += DRAWS_PER_WALK * self.ranking.n_counterfactuals
-            n_draws += MAX_ROWS * self.walk.answers_all
+            n_draws += self.walk.direct.max_rows * self.walk.answers_all
         # With a time limit the first blocks are small, so that it does not pass without answers.
         n_smaller = SMALLER_BLOCKS if math.isfinite(task.ends) else 0
         in_blocks = blocks(task.personal, people, n_draws, task.memory, n_smaller)
@@ -227,7 +227,8 @@ class SamplingStage:
         left = np.flatnonzero(~has_one) if how.answers_all else more[:0]
         if left.size:
             most = np.full(left.size, how.direct.max_sparsity or MAX_CHANGES)
-            direct.search(left, max_rows=MAX_ROWS, most=most, complete=False, stop=stop)
+            max_rows = how.direct.max_rows
+            direct.search(left, max_rows=max_rows, most=most, complete=False, stop=stop)
 
     def _select(
         self, select: Callable[..., T], selection: SelectionSettings, monitor: Monitor, *given: Any
