@@ -77,7 +77,11 @@ class ObeysConstraint:
 
     @property
     def name(self) -> str:
-        """The name of the constraint."""
+        """The name of the constraint, and whether it is about a column that cannot change."""
+        if isinstance(self.constraint, Derived):
+            schema = self.constraints.schema
+            target = schema.features[schema.names.index(self.constraint.target)]
+            return f"{self.constraint.name}{' (immutable)' if target.immutable else ''}"
         return self.constraint.name
 
     def __call__(self, candidates: Candidates) -> BoolArray:

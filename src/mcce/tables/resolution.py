@@ -13,10 +13,10 @@ import numpy as np
 from ..kernels import FloatArray
 from .features import Feature
 
-# Numbers are equal if they differ by no more than so many units in the last place.
+# Computed numbers are equal if they differ by no more than so many units in the last place.
 ULPS = 16
-# A decimal place counts only if it is so many times larger than that.
-MARGIN = 100
+# The same for written numbers; a decimal place must be larger than that by this factor.
+WRITTEN_ULPS, MARGIN = 4, 10
 
 
 def decimals(feature: Feature) -> int | None:
@@ -42,7 +42,7 @@ def decimals(feature: Feature) -> int | None:
     numbers = known_numbers(feature)
     if feature.table.dtype.kind in "iub":
         return 0
-    noise = ULPS * epsilon(feature.table.dtype) * np.abs(numbers)
+    noise = WRITTEN_ULPS * epsilon(feature.table.dtype) * np.abs(numbers)
     places = 0
     while 10.0**-places > MARGIN * noise.max(initial=0.0) and places <= 15:
         if (np.abs(np.round(numbers, places) - numbers) <= noise).all():
