@@ -121,7 +121,7 @@ def test_draws_that_must_be_plausible_need_it():
 
 
 @pytest.mark.parametrize(
-    "search", [PRESETS["fast"], Search.preset("paper", keep_probability=0.1)], ids=repr
+    "search", [PRESETS["fast"], Search.preset("fast", keep_probability=0.1)], ids=repr
 )
 def test_draws_that_keep_own_values_need_a_generator_that_can_be_guided(search):
     assert search.needs == Needs(relations=search.consequences != "none", guidance=True)
@@ -152,3 +152,9 @@ def test_beyond_its_budget_an_exact_search_draws_within_the_same_bounds():
 def test_the_name_of_a_preset_is_no_number_of_targets():
     with pytest.raises(ParameterError, match=r"Search\.preset\('balanced'\)"):
         Search("balanced")
+
+
+def test_whoever_keeps_found_relations_or_recomputes_by_them_needs_them():
+    assert Search.preset("paper").needs == Needs()
+    assert Search.preset("paper", consequences="redraw").needs == Needs(relations=True)
+    assert not Search.preset("near", consequences="none").needs.relations

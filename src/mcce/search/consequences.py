@@ -193,10 +193,11 @@ class _Follower:
         self._formula = target.rule.compute(rows.frame)
         self._own = as_numbers(rows.frame.iloc[:, position])
         self._places = decimals(feature)
-        if isinstance(target.rule, Derived):
-            self._relative, self._most = False, target.rule.allowed_deviation(feature)
+        rule = target.rule
+        if isinstance(rule, Derived):
+            self._relative, self._most, self._slack = False, rule.allowed_deviation(feature), 0.0
         else:
-            self._relative, self._most = target.rule.relative, target.rule.tolerance
+            self._relative, self._most, self._slack = rule.relative, rule.tolerance, rule.rounding
         known = known_numbers(feature)
         self._noise = ULPS * epsilon(feature.table.dtype) * np.abs(known).max(initial=0.0)
         self._low, self._high = known.min(initial=np.inf), known.max(initial=-np.inf)
@@ -205,9 +206,7 @@ class _Follower:
         """The new values, NaN for missing, and whether they differ from the own ones and may."""
         own, before = self._own[owner], self._formula[owner]
         with np.errstate(all="ignore"):
-            kept = formula + (own - before)
-            if self._relative:
-                kept = np.where(before == 0, kept, formula * (own / before))
+            kept = formula + self._scale(own, before, formula) * (own - before)
             # A deviation that is unknown is none; a missing value whose formula is known stays.
             value = np.where(np.isnan(before), formula, kept)
             value = self._in_cells(value, own, before, formula)
@@ -226,13 +225,24 @@ class _Follower:
         small = np.abs(value - own) <= unit / 2
         rounded = np.where(small, own, np.round(value, self._places))
         most = self._tolerance(formula)
-        strays = (np.abs(own - before) <= self._tolerance(before)) & (
-            np.abs(rounded - formula) > most + self._noise
-        )
-        low = np.round(np.ceil((formula - most - self._noise) / unit) * unit, self._places)
-        high = np.round(np.floor((formula + most + self._noise) / unit) * unit, self._places)
+        strays = self._is_within(own, before) & ~self._is_within(rounded, formula)
+        low = np.round(np.ceil((formula - most) / unit) * unit, self._places)
+        high = np.round(np.floor((formula + most) / unit) * unit, self._places)
         within = np.minimum(np.maximum(rounded, low), high)
         return np.where(strays & (low <= high), within, rounded)
+
+    def _scale(self, own: FloatArray, before: FloatArray, formula: FloatArray) -> FloatArray:
+        """How much of the own deviation to keep: all, or the same share of the formula.
+
+        Where the own row is outside the tolerance, no more than all.
+        """
+        if not self._relative:
+            return np.ones_like(formula)
+        ratio = np.where(before == 0, 1.0, np.abs(formula / before))
+        return np.where(self._is_within(own, before), ratio, np.minimum(ratio, 1.0))
+
+    def _is_within(self, value: FloatArray, formula: FloatArray) -> BoolArray:
+        return np.asarray(np.abs(value - formula) - self._tolerance(formula) <= self._slack)
 
     def _tolerance(self, formula: FloatArray) -> FloatArray:
         return np.abs(formula) * self._most if self._relative else np.full_like(formula, self._most)

@@ -138,8 +138,8 @@ def recomputed(fitted: Fitted, settings: Settings, constraints: Constraints) -> 
     """The columns that follow when a search changes what they are computed from."""
     if _sampling_search(settings).consequences != "recompute":
         return []
-    found = _relations(fitted, settings)
-    return plan_targets(constraints, [r for r in found if isinstance(r, Equality)])
+    relations = _relations(fitted, settings, constraints)
+    return plan_targets(constraints, [r for r in relations if isinstance(r, Equality)])
 
 
 def _sampling_search(settings: Settings) -> Search:
@@ -358,11 +358,12 @@ def _row_filters(fitted: Fitted, settings: Settings, constraints: Constraints) -
                 "rows. Fit again."
             )
         filters.append(ExcludeTrainingRows(fitted.training_rows))
-    return filters + [KeepsRelation(relation) for relation in _relations(fitted, settings)]
+    relations = _relations(fitted, settings, constraints)
+    return filters + [KeepsRelation(relation) for relation in relations]
 
 
-def _relations(fitted: Fitted, settings: Settings) -> list[Relation]:
-    """The relations that answers must keep."""
+def _relations(fitted: Fitted, settings: Settings, constraints: Constraints) -> list[Relation]:
+    """The relations that answers must keep; a formula that the user declared replaces one."""
     ignored = settings.ignore_relations
     if ignored is True or not settings.search.needs.relations:
         return []
@@ -379,7 +380,9 @@ def _relations(fitted: Fitted, settings: Settings) -> list[Relation]:
             "Take the names from the column 'relation' of relations_."
         )
     enforced = [found.relation for found in fitted.relations if found.enforced]
-    return [relation for relation in enforced if relation.name not in (ignored or ())]
+    declared = {derived.target for derived in constraints.derived}
+    kept = [relation for relation in enforced if relation.name not in (ignored or ())]
+    return [relation for relation in kept if relation.target not in declared]
 
 
 def _distance(fitted: Fitted, constraints: Constraints) -> Distance:
