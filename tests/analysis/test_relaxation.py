@@ -119,3 +119,19 @@ def types(table):
         schema.items() if hasattr(schema, "items") else zip(schema.names, schema.types, strict=True)
     )
     return {name: str(kind).replace("large_", "") for name, kind in pairs}
+
+
+def test_people_without_an_answer_get_all_their_draws_at_once():
+    rules = [c.frozen("salary", "education")]
+    fitted = explainer(rules, search=bounded(max_samples=1600)).fit(TRAIN)
+    drawn, original = [], type(fitted.generator_).sample_within
+
+    def sample(self, given, keys, draws, *arguments, **settings):
+        drawn.append(draws.size)
+        return original(self, given, keys, draws, *arguments, **settings)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(type(fitted.generator_), "sample_within", sample)
+        fitted.relax(PEOPLE)
+
+    assert set(drawn) == {100, 1600}

@@ -110,7 +110,10 @@ def _search(
     factuals: EncodedRows,
     people: IntArray,
 ) -> Outcome:
-    return search(fitted, settings, constraints, factuals, people, lambda progress: None)
+    # Most of these searches find nothing, and draw as often as they may.
+    return search(
+        fitted, settings, constraints, factuals, people, lambda progress: None, gradual=False
+    )
 
 
 def _lifts(

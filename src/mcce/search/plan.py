@@ -87,6 +87,8 @@ def search(
     people: IntArray,
     callback: Callback,
     ends: float = math.inf,
+    *,
+    gradual: bool = True,
 ) -> Outcome:
     """Steps 2 and 3 of the paper for the factuals at some positions.
 
@@ -102,6 +104,9 @@ def search(
         Called with the progress; returns True to stop.
     ends
         When to stop drawing and listing rows, by ``time.monotonic``.
+    gradual
+        Whether people without an answer get twice the draws each time; otherwise all at once, which
+        is faster for people who get none in the end.
 
     Returns
     -------
@@ -129,6 +134,7 @@ def search(
         n_jobs=settings.n_jobs,
         callback=callback,
         ends=ends,
+        gradual=gradual,
         consequences=Consequences(targets, factuals, constraints) if targets else None,
     )
     return run_search(task, list(_stages(fitted, settings, sampling, task)), people)
@@ -180,13 +186,13 @@ def _stages(
         walk = _walk(fitted, settings, search, ranking, task)
         stage = replace(stage, ranking=_unbounded(targets), walk=walk, final=False)
         most = min(UNBOUNDED_DRAWS * n_samples, max_samples)
-        *earlier, last = [stage, *_with_more_draws(stage, most)]
+        *earlier, last = [stage, *_with_more_draws(stage, most, task.gradual)]
         yield from earlier
         # Before many more draws, changes are tried directly.
         yield replace(last, walk=replace(walk, answers_all=True))
         stage = replace(stage, ranking=targets, n_samples=most, final=True)
     yield stage
-    yield from _with_more_draws(stage, max_samples)
+    yield from _with_more_draws(stage, max_samples, task.gradual)
 
 
 def _twice(
@@ -225,10 +231,13 @@ def _not_for_exact(name: str, supported: str | None, given: str | float) -> Para
     )
 
 
-def _with_more_draws(stage: SamplingStage, max_samples: int) -> Iterator[SamplingStage]:
+def _with_more_draws(
+    stage: SamplingStage, max_samples: int, gradual: bool
+) -> Iterator[SamplingStage]:
     """The stage with twice the draws each time: all of them, since cached scores are reused."""
     while stage.n_samples < max_samples:
-        stage = replace(stage, n_samples=min(2 * stage.n_samples, max_samples))
+        n_samples = min(2 * stage.n_samples, max_samples) if gradual else max_samples
+        stage = replace(stage, n_samples=n_samples)
         yield stage
 
 

@@ -85,6 +85,8 @@ class Task:
         When to stop drawing and listing rows, by ``time.monotonic``.
     consequences
         Columns that are recomputed when others change; None if there are none.
+    gradual
+        Whether the draws of people without an answer grow step by step.
     scores
         The predictor's scores so far.
     """
@@ -98,6 +100,7 @@ class Task:
     n_jobs: int | None
     callback: Callback
     ends: float = math.inf
+    gradual: bool = True
     consequences: Consequences | None = None
     scores: ScoreMemory = field(default_factory=ScoreMemory)
 
