@@ -145,6 +145,21 @@ def test_a_search_without_consequences_ignores_what_was_found(bank):
     assert fitted(bank, Search.preset("sparse", consequences="none")).fitted_.relations is None
 
 
+def test_answers_keep_what_few_training_rows_break():
+    train = planted(n_rows=900, broken=0.01)[COLUMNS]
+    explainer = fitted(train)
+    good = train[score(train) < 0.5]
+    usual = [item.relation for item in explainer.fitted_.relations]
+    for relation in usual:
+        good = good[relation.holds(good)]
+
+    result = explainer.explain(good.head(12))
+
+    assert not any(item.enforced for item in explainer.fitted_.relations)
+    assert len(result.frame) == 12
+    assert all(relation.holds(result.frame).all() for relation in usual)
+
+
 def test_a_saved_explainer_keeps_its_relations(bank, people, tmp_path):
     explainer = fitted(bank)
     explainer.save(tmp_path / "bank.mcce")

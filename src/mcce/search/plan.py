@@ -30,6 +30,7 @@ from .direct import MAX_ROWS, DirectSettings, frequent_codes
 from .exact import ExactStage
 from .outcome import Outcome
 from .proof import ExactSettings
+from .relations import check_ignored, kept_relations
 from .runner import run_search
 from .sampling import SamplingStage, Walk
 from .selection import SelectionSettings
@@ -116,6 +117,7 @@ def search(
     if fitted.n_desired == 0:
         return Outcome.empty(factuals, people, NO_DESIRED)
     sampling = _sampling_search(settings)
+    check_ignored(fitted, settings.ignore_relations)
     fitted = replace(fitted, decision=fitted.decision.with_margin(sampling.margin))
     targets = recomputed(fitted, settings, constraints)
     task = Task(
@@ -137,15 +139,15 @@ def search(
         gradual=gradual,
         consequences=Consequences(targets, factuals, constraints) if targets else None,
     )
-    return run_search(task, list(_stages(fitted, settings, sampling, task)), people)
+    return run_search(task, list(_all_stages(fitted, settings, sampling, task)), people)
 
 
 def recomputed(fitted: Fitted, settings: Settings, constraints: Constraints) -> list[Target]:
     """The columns that follow when a search changes what they are computed from."""
     if _sampling_search(settings).consequences != "recompute":
         return []
-    relations = _relations(fitted, settings, constraints)
-    return plan_targets(constraints, [r for r in relations if isinstance(r, Equality)])
+    found = _kept(fitted, settings, constraints)
+    return plan_targets(constraints, [r for r in found if isinstance(r, Equality)])
 
 
 def _sampling_search(settings: Settings) -> Search:
@@ -156,6 +158,24 @@ def _sampling_search(settings: Settings) -> Search:
     return replace(
         search, n_samples=n_samples, max_samples=max(search.max_samples or n_samples, n_samples)
     )
+
+
+def _all_stages(
+    fitted: Fitted, settings: Settings, search: Search, task: Task
+) -> Iterator[SamplingStage | ExactStage]:
+    """The stages, first with all relations found, then only with those that are enforced.
+
+    So answers break what few training rows break only where nothing else is found. The exact
+    search knows the enforced ones alone: its proof is about one set of rows.
+    """
+    kept = _kept(fitted, settings, task.constraints)
+    sure = tuple(found for found in fitted.relations or () if found.enforced)
+    if isinstance(settings.search, Search) and not {f.relation for f in sure}.issuperset(kept):
+        for stage in _stages(fitted, settings, search, task):
+            yield replace(stage, final=False)
+    if fitted.relations is not None:
+        fitted = replace(fitted, relations=sure)
+    yield from _stages(fitted, settings, search, task)
 
 
 def _stages(
@@ -367,31 +387,11 @@ def _row_filters(fitted: Fitted, settings: Settings, constraints: Constraints) -
                 "rows. Fit again."
             )
         filters.append(ExcludeTrainingRows(fitted.training_rows))
-    relations = _relations(fitted, settings, constraints)
-    return filters + [KeepsRelation(relation) for relation in relations]
+    return filters + [KeepsRelation(r) for r in _kept(fitted, settings, constraints)]
 
 
-def _relations(fitted: Fitted, settings: Settings, constraints: Constraints) -> list[Relation]:
-    """The relations that answers must keep; a formula that the user declared replaces one."""
-    ignored = settings.ignore_relations
-    if ignored is True or not settings.search.needs.relations:
-        return []
-    if fitted.relations is None:
-        raise NotFittedError(
-            "ignore_relations or search was changed after fit, which did not look for relations "
-            "between columns. Fit again, or pass ignore_relations=True."
-        )
-    names = {found.relation.name for found in fitted.relations}
-    unknown = [name for name in ignored or () if name not in names]
-    if unknown:
-        raise ParameterError(
-            f"ignore_relations names relations that fit did not find: {shorten(unknown, 200)}. "
-            "Take the names from the column 'relation' of relations_."
-        )
-    enforced = [found.relation for found in fitted.relations if found.enforced]
-    declared = {derived.target for derived in constraints.derived}
-    kept = [relation for relation in enforced if relation.name not in (ignored or ())]
-    return [relation for relation in kept if relation.target not in declared]
+def _kept(fitted: Fitted, settings: Settings, constraints: Constraints) -> list[Relation]:
+    return kept_relations(fitted, settings.search, settings.ignore_relations, constraints)
 
 
 def _distance(fitted: Fitted, constraints: Constraints) -> Distance:
