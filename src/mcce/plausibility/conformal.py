@@ -138,7 +138,9 @@ class Calibration:
         """How plausible rows are; parameters as in :meth:`fit`."""
         largest = np.ones(rare.size)
         for tail, values in zip(self.parts, nonconformity, strict=True):
-            largest = np.maximum(largest, tail.inverse(values))
+            # All rows are at least as strange as 0.
+            if values.any():
+                largest = np.maximum(largest, tail.inverse(values))
         found = Plausibility(self.usual.share(largest), self.usual.inverse(largest))
         if self.rare is not None:
             for values, own in zip(found, (self.rare.share, self.rare.inverse), strict=True):

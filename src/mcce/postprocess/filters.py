@@ -182,9 +182,10 @@ class IsPlausible:
         cells = selected.owner, selected.codes
         assessed = self.model.assess(lookup.descent(*cells), lookup.numbers(*cells))
         plausible = assessed.p_value >= self.min_plausibility
-        plausible[~plausible] = (
-            assessed.strangeness[~plausible] <= self._own_strangeness(selected)[~plausible]
-        )
+        odd = np.flatnonzero(~plausible)
+        if odd.size:
+            own = self._own_strangeness(selected.rows, selected.owner[odd])
+            plausible[odd] = assessed.strangeness[odd] <= own
         return plausible, assessed.strangeness
 
     def _lookup_of(self, selected: CandidateRows) -> Lookup:
@@ -193,15 +194,14 @@ class IsPlausible:
             known = self._lookup = Lookup(selected.rows, selected.tables)
         return known
 
-    def _own_strangeness(self, selected: CandidateRows) -> FloatArray:
-        """How strange the people of some rows are themselves; each is looked at once."""
-        rows = selected.rows
+    def _own_strangeness(self, rows: EncodedRows, owner: IntArray) -> FloatArray:
+        """How strange people are themselves; each is looked at once."""
         if self._own.size != len(rows):
             self._own = np.full(len(rows), np.nan)
-        new = np.unique(selected.owner[np.isnan(self._own[selected.owner])])
+        new = np.unique(owner[np.isnan(self._own[owner])])
         own = self.model.assess(rows.descent[:, new], rows.all_numbers[:, new])
         self._own[new] = own.strangeness
-        return self._own[selected.owner]
+        return self._own[owner]
 
 
 @dataclass(frozen=True, eq=False)
