@@ -206,13 +206,13 @@ def _stages(
         walk = _walk(fitted, settings, search, ranking, task)
         stage = replace(stage, ranking=_unbounded(targets), walk=walk, final=False)
         most = min(UNBOUNDED_DRAWS * n_samples, max_samples)
-        *earlier, last = [stage, *_with_more_draws(stage, most, task.gradual)]
+        *earlier, last = [stage, *stage.with_more_draws(most)]
         yield from earlier
         # Before many more draws, changes are tried directly.
         yield replace(last, walk=replace(walk, answers_all=True))
         stage = replace(stage, ranking=targets, n_samples=most, final=True)
     yield stage
-    yield from _with_more_draws(stage, max_samples, task.gradual)
+    yield from stage.with_more_draws(max_samples)
 
 
 def _twice(
@@ -249,16 +249,6 @@ def _not_for_exact(name: str, supported: str | None, given: str | float) -> Para
         f"distance, so {name} must be {supported!r}, got {shorten(given)}. Leave it out, or use "
         "another search."
     )
-
-
-def _with_more_draws(
-    stage: SamplingStage, max_samples: int, gradual: bool
-) -> Iterator[SamplingStage]:
-    """The stage with twice the draws each time: all of them, since cached scores are reused."""
-    while stage.n_samples < max_samples:
-        n_samples = min(2 * stage.n_samples, max_samples) if gradual else max_samples
-        stage = replace(stage, n_samples=n_samples)
-        yield stage
 
 
 def _ranking(

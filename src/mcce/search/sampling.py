@@ -103,6 +103,14 @@ class SamplingStage:
         """The same stage without candidates that failed the final call."""
         return replace(self, unstable=unstable)
 
+    def with_more_draws(self, max_samples: int) -> Iterator[SamplingStage]:
+        """The stage with more draws each time: all of them, since cached scores are reused."""
+        stage = self
+        while stage.n_samples < max_samples:
+            doubled = min(2 * stage.n_samples, max_samples)
+            stage = replace(stage, n_samples=doubled if self.task.gradual else max_samples)
+            yield stage
+
     def run(self, people: IntArray) -> Outcome:
         """Search for people, block by block."""
         self.task.scores.start_stage()
