@@ -63,6 +63,7 @@ def test_measures_say_how_plausible_an_answer_is():
     result = explain(fitted(), PEOPLE)
 
     assert list(result.measures)[4:] == [
+        "n_actions",
         "plausibility",
         "knn_distance_quantile",
         "no_reference_group",

@@ -30,8 +30,8 @@ from .visited import VisitedRows
 MAX_ROWS, MAX_ROWS_FEWER = 5_000, 600
 # Up to so many values of a feature are all tried; of more numbers, so many quantiles.
 ALL_VALUES, N_QUANTILES = 32, 15
-# Most levels of a feature, and the most changes at once.
-MAX_LEVELS, MAX_CHANGES = 64, 3
+# Most levels of a feature, the most changes at once, and rows that one more change is added to.
+MAX_LEVELS, MAX_CHANGES, MAX_STARTS = 64, 3, 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,27 +195,21 @@ class DirectSearch:
     def _promising(self, scored: IntArray, n_changes: int, room: int) -> Codes:
         """One change more than the best of the rows before: the changes that raised scores most."""
         visited = self.visited
-        best = scored[np.argsort(-visited.desirability(scored), kind="stable")]
-        cells = visited.cells[:, 1:].copy()
+        best = scored[np.argsort(-visited.desirability(scored), kind="stable")][:MAX_STARTS]
+        cells = visited.cells[best, 1:]
         cells[:, visited.recomputed] = OWN
-        singles = [s for s in best.tolist() if (cells[s] != OWN).sum() == 1]
-        if n_changes > 2:
-            # The changes in the best pairs, in their order.
-            changes = dict.fromkeys(
-                (at, int(cells[s, at])) for s in best.tolist() for at in _changed(cells[s])
-            )
-        else:
-            changes = {(at, int(cells[s, at])): None for s in singles for at in _changed(cells[s])}
-        width = isqrt(2 * room) if n_changes == 2 else max(isqrt(room), 1)
-        some = list(changes)[:width]
-        starts = best[: max(room // max(len(some), 1), 1)] if n_changes > 2 else best[:width]
+        starts = [
+            tuple((int(at), int(row[at])) for at in np.flatnonzero(row != OWN)) for row in cells
+        ]
+        # Each pair of singles comes twice.
+        width = isqrt(2 * room) if n_changes == 2 else isqrt(room)
+        changes = list(dict.fromkeys(change for start in starts for change in start))[:width]
         combined: dict[tuple[tuple[int, int], ...], None] = {}
-        for start in starts.tolist():
-            have = tuple((at, int(cells[start, at])) for at in _changed(cells[start]))
-            taken = {at for at, _ in have}
-            for change in some:
+        for start in starts[:width]:
+            taken = {at for at, _ in start}
+            for change in changes:
                 if change[0] not in taken:
-                    combined[tuple(sorted((*have, change)))] = None
+                    combined[tuple(sorted((*start, change)))] = None
         return self._made(list(combined)[:room])
 
     def _made(self, changes: list[Any]) -> Codes:
@@ -298,10 +292,6 @@ def _quantiles(ascending: Codes) -> Codes:
         return ascending
     places = (2 * np.arange(N_QUANTILES) + 1) * ascending.size // (2 * N_QUANTILES)
     return np.unique(ascending[places])
-
-
-def _changed(cells: Codes) -> list[int]:
-    return [int(at) for at in np.flatnonzero(cells != OWN)]
 
 
 def _row_draws(codes: Codes) -> IntArray:
