@@ -18,7 +18,7 @@ from mcce.relations.discovery import find_relations
 from mcce.search.config import SearchName
 from mcce.tables.schema import Schema
 from measure import Table, cpu, exponent, log, machine, write
-from planted import PLANTED, permuted, planted
+from planted_relations import PLANTED, permuted, planted
 
 VARIANTS: dict[str, dict[str, float]] = {
     "exact": {},

@@ -12,7 +12,7 @@ from mcce.kernels import CancelledError, cancellable
 from mcce.relations import FoundRelation
 from mcce.relations.discovery import find_relations
 from mcce.tables.schema import Schema
-from planted import PLANTED, permuted, planted
+from planted_relations import PLANTED, permuted, planted
 
 
 def found_in(frame: pd.DataFrame) -> tuple[FoundRelation, ...]:

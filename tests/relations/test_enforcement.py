@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from mcce import MCCE, NotFittedError, ParameterError, Search, load
-from planted import planted
+from planted_relations import planted
 
 COLUMNS = ["months", "price", "total", "plan", "device", "bill", "start", "end"]
 SEARCHES = ["sparse", "balanced", "plausible", "near", "fast"]
