@@ -124,7 +124,7 @@ def test_numbers_of_any_size_have_finite_strangeness(scale):
 
 
 @pytest.mark.parametrize(
-    ("n_accepted", "held_out"), [(1, 0), (2, 1), (150, 75), (240, 100), (900, 300), (10**6, 5000)]
+    ("n_accepted", "held_out"), [(1, 0), (2, 1), (150, 75), (450, 200), (900, 300), (10**6, 5000)]
 )
 def test_a_third_of_the_accepted_rows_is_held_out(n_accepted, held_out):
     assert n_calibration(n_accepted) == held_out

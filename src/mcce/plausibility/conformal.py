@@ -19,9 +19,9 @@ import numpy as np
 
 from ..kernels import BoolArray, FloatArray, IntArray
 
-# Rows with a rare level are compared with their own kind if there are so many of them: p-values
-# then go down to 1 %.
-N_RARE = 100
+# Rows with a rare level are compared with their own kind if so many are held out, and so many
+# others.
+N_RARE, N_USUAL = 10, 100
 # Strangeness is no larger than this times the number of rows.
 MOST = 1e250
 
@@ -125,7 +125,7 @@ class Calibration:
         largest = np.ones(rare.size)
         for tail, values in zip(parts, nonconformity, strict=True):
             largest = np.maximum(largest, tail.inverse_of_own(values))
-        if min(rare.sum(), (~rare).sum()) < N_RARE:
+        if rare.sum() < N_RARE or (~rare).sum() < N_USUAL:
             return cls(parts, Tail.of(largest), None)
         return cls(parts, Tail.of(largest[~rare]), Tail.of(largest[rare]))
 
@@ -143,6 +143,11 @@ class Calibration:
                 largest = np.maximum(largest, tail.inverse(values))
         found = Plausibility(self.usual.share(largest), self.usual.inverse(largest))
         if self.rare is not None:
-            for values, own in zip(found, (self.rare.share, self.rare.inverse), strict=True):
-                values[rare] = own(largest[rare])
+            # A row that is stranger than all of its own kind is compared with the others too.
+            strange = rare & (largest > self.rare.largest)
+            p_value, strangeness = self.rare.share(largest), self.rare.inverse(largest)
+            own = rare & ~strange
+            found.p_value[own], found.strangeness[own] = p_value[own], strangeness[own]
+            found.p_value[strange] = np.minimum(found.p_value, p_value)[strange]
+            found.strangeness[strange] = np.maximum(found.strangeness, strangeness)[strange]
         return found

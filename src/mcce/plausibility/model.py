@@ -21,7 +21,7 @@ from .support import Support, level_positions
 
 # Accepted rows that are held out for calibration: one in three, or more of few rows, but not more
 # than half of them. And the most rows to learn from and to calibrate on.
-HELD_OUT, MIN_HELD_OUT, MAX_HELD_OUT, MAX_SEEN = 3, 100, 5_000, 20_000
+HELD_OUT, MIN_HELD_OUT, MAX_HELD_OUT, MAX_SEEN = 3, 200, 5_000, 20_000
 # A level with a smaller share of the accepted rows is rare.
 RARE = 0.02
 
