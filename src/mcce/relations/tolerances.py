@@ -103,9 +103,10 @@ def typical(gap: FloatArray) -> float:
 def quality(data: TrainingColumns, relation: AnyEquality) -> tuple[float, ...]:
     """How well an equality says what it says: less is better.
 
-    Of the ways to write one equality, that which deviates least, then with the fewest
-    subtractions and fractions, then a product before a ratio, then with the target of
-    the widest range.
+    Of the ways to write one equality, one that is exact but for rounding. Of the others, a
+    product before a ratio, then that whose target has the most values: what is computed
+    from other columns rarely has fewer than they. Then that which deviates least, with the
+    fewest subtractions and fractions, and with the target of the widest range.
     """
     fit = _fit(data, relation, slice(0, data.n_rows)).defined
     passing = fit.n_passing(_allowed(relation, fit.formula)).mean() / max(fit.target.size, 1)
@@ -114,11 +115,15 @@ def quality(data: TrainingColumns, relation: AnyEquality) -> tuple[float, ...]:
         n_odd = sum((weight < 0) + (abs(weight) < 1) for _, weight in relation.terms)
     else:
         n_odd = (relation.factor != 1) + (abs(relation.factor) < 1)
+    is_ratio = float(isinstance(relation, Ratio))
+    values = np.unique(fit.target)
+    rounded = not relation.relative and relation.tolerance <= np.diff(values).min(initial=np.inf)
     return (
         float(relation.tolerance > 0),
+        *((0.0, 0.0, 0.0) if rounded else (1.0, is_ratio, -float(values.size))),
         exact,
         float(n_odd),
-        float(isinstance(relation, Ratio)),
+        is_ratio,
         -float(np.ptp(fit.target)) if fit.target.size else 0.0,
     )
 
