@@ -97,7 +97,7 @@ class Conditionals:
     """
 
     def fit(self, rows: EncodedRows, n_jobs: int | None = 1) -> Conditionals:
-        """Learn from accepted training rows.
+        """Learn from training rows, accepted or not.
 
         Parameters
         ----------

@@ -73,10 +73,11 @@ class PlausibilityModel:
         n_held_out = n_calibration(yes.size)
         held_out, seen = rows.take(mixed[:n_held_out]), mixed[n_held_out:][:MAX_SEEN]
         others = no[rng.permutation(no.size)[:MAX_SEEN]]
-        known, everybody = rows.take(seen), np.concatenate([seen, others])
+        everybody = np.concatenate([seen, others])
         self._describe(rows.take(np.flatnonzero(accepted)))
         self.support_: Support = Support().fit(rows, seen, everybody, order, n_jobs)
-        self.conditionals_: Conditionals = Conditionals().fit(known, n_jobs)
+        # Relations between numbers are the same for everybody, and more rows show them better.
+        self.conditionals_: Conditionals = Conditionals().fit(rows.take(everybody), n_jobs)
         nonconformity = self._nonconformity(held_out.descent, held_out.all_numbers)
         rare = self._has_rare(held_out.descent)
         self.calibration_: Calibration = Calibration.fit(nonconformity, rare)
