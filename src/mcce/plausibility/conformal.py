@@ -85,7 +85,8 @@ class Tail:
         gap = np.where(within, above - below, 1.0)
         n_at_least = n - upper + np.where(within, (above - values) / gap, 0.0)
         largest = np.where(below > 0, below, 1.0)
-        beyond = np.minimum(values / largest + (below == 0), MOST)
+        with np.errstate(over="ignore"):
+            beyond = np.minimum(values / largest + (below == 0), MOST)
         return (1 + n) * np.where((upper >= n) & (lower >= 0), beyond, 1 / (1 + n_at_least))
 
 

@@ -98,6 +98,12 @@ def _input_hint(
         taken = [_succeeds(function, adapter.rows_for_predictor(part)) for part in parts]
         if len(parts[1]) and taken == [False, True]:
             return missing_hint(frame)
+    texts = [name for name, column in frame.items() if column.dtype.kind == "O"]
+    if texts and _succeeds(function, frame.head(N_TRIED).astype(dict.fromkeys(texts, "category"))):
+        return (
+            f" These columns hold strings, and the predictor takes them as categories: {texts!r}. "
+            "Convert them with astype('category') before fit."
+        )
     kind = getattr(adapter, "library", None)
     if kind is None or not _succeeds(function, frame.head(N_TRIED).copy()):
         return ""

@@ -1,10 +1,10 @@
 """Files of older versions, read as if this version had written them.
 
 Up to version 4 a search named the share of real rows inside its support, and what accepted rows
-look like was learned in another way: such a search has to be fitted again. Up to version 3 the
-explainer had a parameter that excluded copies of training rows. Up to version 2 the bounds and the
-ranking of a search were parameters of the explainer, and some parameters of a search had other
-names.
+look like was learned in another way: such a search has to be fitted again. The explainer had a
+parameter that excluded copies of training rows, and no search kept numbers that training never
+held. Up to version 2 the bounds and the ranking of a search were parameters of the explainer, and
+some parameters of a search had other names.
 """
 
 from __future__ import annotations
@@ -48,10 +48,13 @@ def upgrade_parameters(parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 def _without_copies(parameters: dict[str, Any]) -> dict[str, Any]:
     """The parameters with ``exclude_training_rows`` in the search."""
-    if not parameters.pop("exclude_training_rows", False):
+    if "exclude_training_rows" not in parameters:
         return parameters
-    search = find_search(parameters.get("search", "paper"))
-    return parameters | {"search": replace(search, copies="never")}
+    excluded = parameters.pop("exclude_training_rows")
+    search = parameters.get("search", "paper")
+    if excluded or search in ("fast", "exact"):
+        search = replace(find_search(search), keep_unseen=False)
+    return parameters | {"search": replace(search, copies="never") if excluded else search}
 
 
 def _with_bounds(parameters: Mapping[str, Any]) -> dict[str, Any]:
