@@ -129,3 +129,15 @@ def test_an_outcome_does_not_change():
 
     assert outcome.reasons == reasons
     assert np.isin(outcome.answers.owner, people).all()
+
+
+@pytest.mark.parametrize("name", ["balanced", "fast"])
+def test_a_search_that_begins_again_by_laxer_rules_may_have_fewer_draws(name):
+    lax = {"allow_implausible": True} if name == "balanced" else {"copies": "last"}
+    search = bounded(name, n_samples=10, max_samples=80, max_distance=0.02, **lax)
+    explainer = MCCE(score, (0.8, 10), immutable=["sex"], search=search, random_state=0)
+
+    result = explain(explainer.fit(TRAIN), PEOPLE)
+
+    assert result.people["status"].isin(["answered", "no answer", "already desired"]).all()
+    assert (result.people["status"] == "no answer").any()

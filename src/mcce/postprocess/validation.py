@@ -73,7 +73,8 @@ class PredictionCache:
 
         for cached in earlier:
             place = np.minimum(np.searchsorted(groups, cached.group), groups.size - 1)
-            ours = np.flatnonzero(groups[place] == cached.group)
+            # A search may begin again with fewer draws, by laxer rules.
+            ours = np.flatnonzero((groups[place] == cached.group) & (cached.draw < shape[1]))
             self._store(place[ours], cached.draw[ours], cached.score[ours], cached.valid[ours])
 
     def validate(self, person: IntArray, draw: IntArray | Codes) -> BoolArray:

@@ -117,7 +117,8 @@ def quality(data: TrainingColumns, relation: AnyEquality) -> tuple[float, ...]:
         n_odd = (relation.factor != 1) + (abs(relation.factor) < 1)
     is_ratio = float(isinstance(relation, Ratio))
     values = np.unique(fit.target)
-    rounded = not relation.relative and relation.tolerance <= np.diff(values).min(initial=np.inf)
+    half_gap = np.diff(values).min(initial=np.inf) / 2
+    rounded = not relation.relative and relation.tolerance <= half_gap * (1 + ROUNDING)
     return (
         float(relation.tolerance > 0),
         *((0.0, 0.0, 0.0) if rounded else (1.0, is_ratio, -float(values.size))),
