@@ -145,7 +145,7 @@ class Estimator(BaseEstimator):
         >>> odd = pd.DataFrame({"months": [30, 30], "total": [600, 1100]})
         >>> explainer.plausibility(odd).round(2)
            plausibility
-        0          0.98
+        0          0.95
         1          0.00
         """
         fitted = self._check_fitted()
