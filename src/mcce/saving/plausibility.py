@@ -11,7 +11,7 @@ from ..boosting import pack_boosted, unpack_boosted
 from ..errors import SavedFileError
 from ..kernels import LEAF, FloatArray, IntArray
 from ..model.arrays import ChainRules, pack_trees, tree_sizes, unpack_trees, vector
-from ..plausibility.conditionals import Conditional, Conditionals, varying
+from ..plausibility.conditionals import Conditional, Conditionals
 from ..plausibility.conformal import Calibration, Tail
 from ..plausibility.model import PlausibilityModel
 from ..plausibility.support import MIN_SAMPLES_LEAF, Chain, Support, level_positions
@@ -66,7 +66,7 @@ def unpack_plausibility(
         raise SavedFileError("it has another number of accepted rows")
     support = _support(given["chains"], schema, order, n_desired)
     rows = EncodedRows.from_codes(schema, codes)
-    conditionals = _conditionals(given["conditionals"], rows)
+    conditionals = _conditionals(given["conditionals"], schema)
     n_parts = level_positions(schema).size + 2 * len(conditionals.models_)
     calibration = _calibration(given["calibration"], n_parts, n_desired)
     return PlausibilityModel.restored(rows, support, conditionals, calibration)
@@ -111,14 +111,14 @@ def _pack_conditional(conditional: Conditional) -> dict[str, Any]:
     }
 
 
-def _conditionals(plain: Any, rows: EncodedRows) -> Conditionals:
+def _conditionals(plain: Any, schema: Schema) -> Conditionals:
     if not isinstance(plain, list):
         raise SavedFileError("the models of numbers are no list")
     conditionals = Conditionals()
-    conditionals.models_ = tuple(_unpack_conditional(one, rows.schema) for one in plain)
+    conditionals.models_ = tuple(_unpack_conditional(one, schema) for one in plain)
     positions = [one.position for one in conditionals.models_]
-    varies = set(varying(rows.all_numbers))
-    if positions != sorted(set(positions)) or not varies.issuperset(positions):
+    numbers = {at for at, feature in enumerate(schema.features) if feature.kind == "numeric"}
+    if positions != sorted(set(positions)) or not numbers.issuperset(positions):
         raise SavedFileError("the models are of other features than the numbers")
     return conditionals
 
