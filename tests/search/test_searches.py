@@ -86,8 +86,9 @@ def test_whoever_the_draws_would_answer_is_answered(work):
     case, explainer = work
     walked = explain(explainer, case.people)
     search = explainer.search
+    copies = "never" if search.copies == "never" else "allow"
     draws = MCCE(**explainer.get_params(deep=False)).set_params(
-        search=bounded("paper", **bounds_of(explainer)),
+        search=bounded("paper", copies=copies, **bounds_of(explainer)),
         n_samples=search.max_samples or search.n_samples,
     )
 
@@ -156,8 +157,9 @@ def test_a_walk_without_extra_changes_changes_no_more_than_the_best_draw(work):
     draws = explainer.set_params(search=bounded(copies="never"), n_samples=search.n_samples)
     drawn = explain(draws.fit(case.train), case.people)
 
-    pd.testing.assert_index_equal(walked.measures.index, drawn.measures.index)
-    assert (walked.measures["sparsity"] <= drawn.measures["sparsity"]).all()
+    # The direct search may answer more people.
+    fewer = walked.measures["sparsity"].loc[drawn.measures.index]
+    assert (fewer <= drawn.measures["sparsity"]).all()
 
 
 def paired(result):
