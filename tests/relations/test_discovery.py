@@ -50,6 +50,32 @@ def test_relations_with_a_relative_error_are_enforced_within_a_tolerance(seed):
     assert all(0.02 < tolerance < 0.08 for tolerance in tolerances)
 
 
+def test_a_price_list_is_found_whole_beside_a_smallest_price():
+    random = np.random.default_rng(0)
+    net, phone = random.choice(["a", "b", "no"], 2000, p=[0.4, 0.4, 0.2]), random.random(2000) < 0.9
+    extra = np.where(random.random(2000) < 0.3, "yes", "no")
+    price = np.select([net == "a", net == "b"], [25.0, 50.0], 0.0) + 20 * phone
+    price += 5 * (extra == "yes") + random.normal(0, 0.5, 2000)
+    frame = pd.DataFrame({"net": net, "phone": np.where(phone, "yes", "no"), "extra": extra})
+    frame["price"] = np.maximum(price, 18.0)
+
+    (found,) = found_in(frame)
+
+    assert set(found.relation.features) == {"price", "net", "phone", "extra"}
+    assert 0.96 < found.share < 1
+    assert found.relation.tolerance < 3
+
+
+def test_a_relative_error_stays_relative_where_the_formula_is_0():
+    frame = planted(error=0.01)
+    frame.loc[::50, ["months", "total"]] = 0
+
+    total = next(item.relation for item in found_in(frame) if item.relation.target == "total")
+
+    assert total.relative
+    assert total.tolerance < 0.08
+
+
 def test_coefficients_are_short_decimals():
     frame = planted()
     frame["fahrenheit"] = 32 + 1.8 * (frame["age"] - 50)

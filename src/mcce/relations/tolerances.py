@@ -1,8 +1,8 @@
 """How closely an equality holds: its tolerance, and how often chance would do as well.
 
-The tolerance is that of the best 98 % of rows, or of all rows if they need at most three times as
-much. An equality that holds only within a tolerance must say something: the tolerance is on
-average at most a fifth of what targets differ by anyway.
+The tolerance is the largest deviation up to three times that of the best 95 % of rows, so it is
+that of all rows unless some are broken. An equality that holds only within a tolerance must say
+something: the tolerance is on average at most a fifth of what targets differ by anyway.
 """
 
 from __future__ import annotations
@@ -19,10 +19,11 @@ from .significance import log_chance
 from .training import TrainingColumns
 
 AnyEquality = Linear | Product | Ratio
-# Share of rows that fix the tolerance; the others may be broken.
-TYPICAL = 0.98
-# All rows set the tolerance if they need at most this many times as much as typical ones.
+# Share of rows that are surely not broken.
+TYPICAL = 0.95
+# Rows are broken that deviate this many times as much as typical ones; so many may be.
 MAX_STRETCH = 3.0
+MAX_BROKEN = 0.04
 # Rows for discovery are half of all: the others may deviate slightly more.
 MARGIN = 1.25
 # The largest tolerance, as a share of the mean deviation of targets from their median.
@@ -63,7 +64,7 @@ def propose(data: TrainingColumns, relation: AnyEquality) -> Proposal | None:
         return None
     allowed = _allowed(believed, held.formula)
     n_broken = int((np.abs(held.target - held.formula) > allowed).sum())
-    if n_broken > 2 * (1 - TYPICAL) * held.target.size:
+    if n_broken > MAX_BROKEN * held.target.size:
         return None
     chance = log_chance(held.n_passing(allowed), n_broken)
     final = with_tolerance(relation, _fit(data, relation, slice(0, data.n_rows)).defined)
@@ -75,9 +76,9 @@ def with_tolerance(relation: AnyEquality, fit: _Fit, margin: float = 1.0) -> Any
     gap = np.abs(fit.target - fit.formula)
     rounding = ROUNDING * _scale(fit)
     options = [(False, gap)]
-    nonzero = fit.formula != 0
-    if nonzero.all():
-        options.append((True, gap / np.abs(fit.formula)))
+    share = gap / np.where(fit.formula == 0, 1.0, np.abs(fit.formula))
+    if (gap[fit.formula == 0] <= rounding).all():
+        options.append((True, np.where(fit.formula == 0, 0.0, share)))
     found: list[tuple[float, AnyEquality]] = []
     for relative, size in options:
         needed = _needed(size, 0.0 if relative else rounding) * margin
@@ -93,7 +94,7 @@ def with_tolerance(relation: AnyEquality, fit: _Fit, margin: float = 1.0) -> Any
 
 
 def typical(gap: FloatArray) -> float:
-    """The deviation that the best 98 % of rows reach."""
+    """The deviation that the best 95 % of rows reach."""
     if not gap.size:
         return math.inf
     place = min(int(TYPICAL * gap.size), gap.size - 1)
@@ -140,9 +141,9 @@ def _scale(fit: _Fit) -> float:
 
 
 def _needed(size: FloatArray, rounding: float) -> float:
-    """Tolerance of all rows, or of typical ones if all rows need far more."""
-    usual, largest = typical(size), float(size.max())
-    return largest if largest <= max(MAX_STRETCH * usual, rounding) else usual
+    """Tolerance of all rows but those that deviate far more than typical ones."""
+    most = max(MAX_STRETCH * typical(size), rounding)
+    return float(size.max(where=size <= most, initial=0.0))
 
 
 def _allowed(relation: AnyEquality, formula: FloatArray) -> FloatArray:
