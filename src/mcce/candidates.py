@@ -7,8 +7,9 @@ stored: a candidate has those of its person by construction.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ import pandas as pd
 
 from .caching import cached_property
 from .kernels import BoolArray, Codes, Comparison, FloatArray, IntArray
-from .tables.columns import as_numbers, assemble, stack, unwrapped
+from .tables.columns import as_numbers, assemble
 from .tables.dtypes import holds, to_dtype
 from .tables.features import Feature
 from .tables.schema import OWN, EncodedRows
@@ -117,23 +118,6 @@ class CandidateRows:
     def frame(self) -> pd.DataFrame:
         """The candidates as rows."""
         return self.rows.compose(self.owner, self.codes, self.tables)
-
-    def some_columns(self, names: Sequence[Hashable]) -> pd.DataFrame:
-        """Some columns of the candidates, without building the others."""
-        rows, schema = self.rows, self.rows.schema
-        mutable = {int(position): row for row, position in enumerate(schema.mutable)}
-        trained = self.tables is rows.tables
-        cells: list[Any] = []
-        for name in names:
-            position = schema.names.index(name)
-            own, row = rows.cells[position], mutable.get(position)
-            if row is None:
-                cells.append(own.take(self.owner))
-                continue
-            pool = rows.training_pools[row] if trained else stack(own, unwrapped(self.tables[row]))
-            drawn = self.codes[row]
-            cells.append(pool.take(np.where(drawn == OWN, self.owner, drawn + np.int64(len(rows)))))
-        return assemble(cells, pd.Index(names, dtype=object, tupleize_cols=False))
 
     def as_given(self) -> pd.DataFrame:
         """The candidates with the column order and dtypes of the user's frame.
@@ -238,6 +222,49 @@ def pair_rows(rows: EncodedRows, people: IntArray, frame: pd.DataFrame, n_draws:
     )
     distinct = np.ones((n_people, n_draws), dtype=bool)
     return Candidates(rows, people, comparison, np.arange(n_draws), distinct, tables)
+
+
+class SelectedColumns:
+    """Selected candidates of which single columns are read, without building a frame.
+
+    Parameters
+    ----------
+    selected
+        The candidates.
+    kept
+        What was read so far, of own cells and of tables; those of this call are added.
+    """
+
+    def __init__(self, selected: CandidateRows, kept: dict[Any, tuple[Any, np.ndarray]]) -> None:
+        self.selected, self.kept = selected, kept
+
+    def __len__(self) -> int:
+        """Number of rows."""
+        return self.selected.owner.size
+
+    def read(
+        self, feature: Hashable, read: Callable[[pd.Series[Any]], np.ndarray], key: Hashable
+    ) -> np.ndarray:
+        """What a function gives for the cells of a column; ``key`` stands for the function."""
+        rows, schema = self.selected.rows, self.selected.rows.schema
+        position = schema.names.index(feature)
+        own = rows.frame.iloc[:, position]
+        found = self._kept("own", feature, key, rows, partial(read, own))[self.selected.owner]
+        for row in np.flatnonzero(schema.mutable == position).tolist():
+            table, drawn = self.selected.tables[row], self.selected.codes[row]
+            values = self._kept("table", feature, key, table, partial(read, table))
+            changed = drawn != OWN
+            found[changed] = values[drawn[changed]]
+        return found
+
+    def _kept(
+        self, part: str, feature: Hashable, key: Hashable, of: Any, read: Callable[[], np.ndarray]
+    ) -> np.ndarray:
+        name = part, feature, key
+        known = self.kept.get(name)
+        if known is None or known[0] is not of:
+            known = self.kept[name] = of, read()
+        return known[1]
 
 
 class Lookup:

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
-from ..candidates import CandidateRows, Candidates, Lookup
+from ..candidates import CandidateRows, Candidates, Lookup, SelectedColumns
 from ..constraints.collection import Constraints
 from ..constraints.derived import Derived
 from ..constraints.rows import MaxChanges, Together
@@ -105,6 +106,7 @@ class KeepsRelation:
 
     relation: Relation
     _own: dict[int, tuple[EncodedRows, FloatArray]] = field(default_factory=dict, repr=False)
+    _read: dict[Any, tuple[Any, np.ndarray]] = field(default_factory=dict, repr=False)
 
     @property
     def name(self) -> str:
@@ -118,7 +120,7 @@ class KeepsRelation:
     def keeps(self, selected: CandidateRows) -> BoolArray:
         """Rows that keep the relation."""
         rows, owner = selected.rows, selected.owner
-        excess = self.relation.excess(selected.some_columns(self.relation.features))
+        excess = self.relation.excess(SelectedColumns(selected, self._read))
         own = self._own_excess(rows)[owner]
         # A target that keeps the person's deviation may be rounded to the digits of its column.
         rounding = self._rounding(rows.schema)
@@ -174,19 +176,15 @@ class IsPlausible:
 
     def keeps(self, selected: CandidateRows) -> BoolArray:
         """Rows that are plausible enough."""
-        return self.check(selected)[0]
-
-    def check(self, selected: CandidateRows) -> tuple[BoolArray, FloatArray]:
-        """Whether rows are plausible enough, and how strange they are."""
         lookup = self._lookup_of(selected)
         cells = selected.owner, selected.codes
         assessed = self.model.assess(lookup.descent(*cells), lookup.numbers(*cells))
-        plausible = assessed.p_value >= self.min_plausibility
+        plausible: BoolArray = assessed.p_value >= self.min_plausibility
         odd = np.flatnonzero(~plausible)
         if odd.size:
             own = self._own_strangeness(selected.rows, selected.owner[odd])
             plausible[odd] = assessed.strangeness[odd] <= own
-        return plausible, assessed.strangeness
+        return plausible
 
     def _lookup_of(self, selected: CandidateRows) -> Lookup:
         known = self._lookup
@@ -199,6 +197,8 @@ class IsPlausible:
         if self._own.size != len(rows):
             self._own = np.full(len(rows), np.nan)
         new = np.unique(owner[np.isnan(self._own[owner])])
+        if not new.size:
+            return self._own[owner]
         own = self.model.assess(rows.descent[:, new], rows.all_numbers[:, new])
         self._own[new] = own.strangeness
         return self._own[owner]

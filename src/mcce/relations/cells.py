@@ -2,31 +2,70 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from typing import Any
+from collections.abc import Callable, Hashable
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import pandas as pd
 
-from ..kernels import FloatArray
+from ..kernels import FloatArray, IntArray
 from ..tables.columns import as_numbers, is_measured, is_missing, is_time, match_levels, unit_of
 
 
-def numbers_of(frame: pd.DataFrame, feature: Hashable) -> FloatArray:
+class Columns(Protocol):
+    """Rows without a frame, of which single columns can be read."""
+
+    def __len__(self) -> int:
+        """Number of rows."""
+        ...
+
+    def read(
+        self, feature: Hashable, read: Callable[[pd.Series[Any]], np.ndarray], key: Hashable
+    ) -> np.ndarray:
+        """What a function gives for the cells of a column, cell by cell.
+
+        Parameters
+        ----------
+        feature
+            The column.
+        read
+            Called with cells of its dtype.
+        key
+            Stands for the function: what it gave may be kept.
+        """
+        ...
+
+
+Rows: TypeAlias = pd.DataFrame | Columns
+
+
+def numbers_of(rows: Rows, feature: Hashable) -> FloatArray:
     """Cells as float64, NaN for missing; dates and durations in nanoseconds."""
-    column = frame[feature]
-    numbers = as_numbers(column)
-    return numbers * unit_of(column.dtype) if is_time(column.dtype) else numbers
+    if isinstance(rows, pd.DataFrame):
+        return _numbers(rows[feature])
+    return rows.read(feature, _numbers, None)
 
 
-def find_values(frame: pd.DataFrame, feature: Hashable, values: list[Any]) -> np.ndarray:
+def find_values(rows: Rows, feature: Hashable, values: list[Any]) -> IntArray:
     """Place of each cell's value in a list without repeats, where None is missing; -1 if absent."""
-    column = frame[feature]
-    missing = is_missing(column)
+    if isinstance(rows, pd.DataFrame):
+        return _find(rows[feature], values)
+    # 1 and 1.0 are equal, but not alike.
+    key = tuple((type(value), value) for value in values)
+    return rows.read(feature, lambda cells: _find(cells, values), key)
+
+
+def _numbers(cells: pd.Series[Any]) -> FloatArray:
+    numbers = as_numbers(cells)
+    return numbers * unit_of(cells.dtype) if is_time(cells.dtype) else numbers
+
+
+def _find(cells: pd.Series[Any], values: list[Any]) -> IntArray:
+    missing = is_missing(cells)
     known = {value: at for at, value in enumerate(values) if value is not None}
-    places = np.full(len(column), -1, dtype=np.int64)
+    places = np.full(len(cells), -1, dtype=np.int64)
     if known:
-        places[~missing] = _find_known(column[~missing] if missing.any() else column, known)
+        places[~missing] = _find_known(cells[~missing] if missing.any() else cells, known)
     if None in values:
         places[missing] = values.index(None)
     return places

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-import pandas as pd
 
 from ..kernels import FloatArray
-from .cells import find_values, numbers_of
+from .cells import Rows, find_values, numbers_of
 from .naming import quote_column, quote_number, quote_tolerance, quote_value
 from .relation import Equality
 
@@ -39,6 +38,7 @@ class Linear(Equality):
     >>> total = Linear("total", (("net", 1.0), ("tax", 1.0)))
     >>> total.name
     'total = net + tax'
+    >>> import pandas as pd
     >>> total.deviation(pd.DataFrame({"net": [1.0, 2.0], "tax": [0.5, 1.0], "total": [1.5, 3.5]}))
     array([0. , 0.5])
     """
@@ -72,14 +72,14 @@ class Linear(Equality):
         """The sum."""
         return self.result
 
-    def compute(self, frame: pd.DataFrame) -> FloatArray:
+    def compute(self, rows: Rows) -> FloatArray:
         """The sum, term by term in the order of the relation."""
-        total = np.full(len(frame), self.constant)
+        total = np.full(len(rows), self.constant)
         for feature, weight in self.terms:
-            total = total + weight * numbers_of(frame, feature)
+            total = total + weight * numbers_of(rows, feature)
         for feature, amounts in self.amounts:
             table = np.array([*(amount for _, amount in amounts), np.nan])
-            total = total + table[find_values(frame, feature, [level for level, _ in amounts])]
+            total = total + table[find_values(rows, feature, [level for level, _ in amounts])]
         return total
 
 
@@ -131,9 +131,9 @@ class Product(Equality):
         """The product."""
         return self.result
 
-    def compute(self, frame: pd.DataFrame) -> FloatArray:
+    def compute(self, rows: Rows) -> FloatArray:
         """The product."""
-        return self.factor * numbers_of(frame, self.first) * numbers_of(frame, self.second)
+        return self.factor * numbers_of(rows, self.first) * numbers_of(rows, self.second)
 
 
 @dataclass(frozen=True)
@@ -185,11 +185,11 @@ class Ratio(Equality):
         """The ratio."""
         return self.result
 
-    def compute(self, frame: pd.DataFrame) -> FloatArray:
+    def compute(self, rows: Rows) -> FloatArray:
         """The ratio; undefined where the denominator is 0."""
-        below = numbers_of(frame, self.denominator)
+        below = numbers_of(rows, self.denominator)
         below = np.where(below == 0, np.nan, below)
-        return self.factor * numbers_of(frame, self.numerator) / below
+        return self.factor * numbers_of(rows, self.numerator) / below
 
 
 def _term(text: str, weight: float) -> str:

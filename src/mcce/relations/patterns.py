@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-import pandas as pd
 
 from ..kernels import BoolArray, FloatArray
-from .cells import find_values, numbers_of
+from .cells import Rows, find_values, numbers_of
 from .naming import quote_column, quote_value
 from .relation import Relation
 
@@ -48,9 +47,9 @@ class Ordering(Relation):
         """Both columns."""
         return (self.lower, self.upper)
 
-    def excess(self, frame: pd.DataFrame) -> FloatArray:
+    def excess(self, rows: Rows) -> FloatArray:
         """How far the lower column is above the upper one."""
-        gap = numbers_of(frame, self.lower) - numbers_of(frame, self.upper)
+        gap = numbers_of(rows, self.lower) - numbers_of(rows, self.upper)
         # Equal values break a strict ordering by less than any two that differ.
         equal = np.where(gap == 0, np.finfo(np.float64).tiny, 0.0) if self.strict else 0.0
         return np.where(gap > 0, gap, equal)
@@ -76,9 +75,9 @@ class Condition:
             return f"{quote_column(self.feature)} is missing"
         return f"{quote_column(self.feature)} = {quote_value(self.value)}"
 
-    def __call__(self, frame: pd.DataFrame) -> BoolArray:
+    def __call__(self, rows: Rows) -> BoolArray:
         """Whether the cell of each row has the value."""
-        return find_values(frame, self.feature, [self.value]) == 0
+        return find_values(rows, self.feature, [self.value]) == 0
 
 
 @dataclass(frozen=True)
@@ -111,9 +110,9 @@ class Equivalence(Relation):
         """Both columns."""
         return (self.first.feature, self.second.feature)
 
-    def excess(self, frame: pd.DataFrame) -> FloatArray:
+    def excess(self, rows: Rows) -> FloatArray:
         """1 where exactly one of the conditions holds."""
-        return np.asarray(self.first(frame) != self.second(frame), dtype=np.float64)
+        return np.asarray(self.first(rows) != self.second(rows), dtype=np.float64)
 
 
 @dataclass(frozen=True)
@@ -155,12 +154,12 @@ class Dependency(Relation):
         """The column that follows."""
         return self.result
 
-    def excess(self, frame: pd.DataFrame) -> FloatArray:
+    def excess(self, rows: Rows) -> FloatArray:
         """1 where the value is not the one that goes with the determinant."""
-        left = find_values(frame, self.determinant, [value for value, _ in self.values])
+        left = find_values(rows, self.determinant, [value for value, _ in self.values])
         results = list(dict.fromkeys(value for _, value in self.values))
         place = {value: at for at, value in enumerate(results)}
         expected = np.array([*(place[value] for _, value in self.values), len(results)])[left]
-        found = find_values(frame, self.result, results)
+        found = find_values(rows, self.result, results)
         # The last place stands for a determinant that training never held.
         return np.asarray((expected < len(results)) & (found != expected), dtype=np.float64)

@@ -15,10 +15,9 @@ from collections.abc import Hashable
 from typing import ClassVar
 
 import numpy as np
-import pandas as pd
 
 from ..kernels import BoolArray, FloatArray
-from .cells import numbers_of
+from .cells import Rows, numbers_of
 
 
 class Relation(ABC):
@@ -49,12 +48,12 @@ class Relation(ABC):
         return None
 
     @abstractmethod
-    def excess(self, frame: pd.DataFrame) -> FloatArray:
+    def excess(self, rows: Rows) -> FloatArray:
         """How badly each row breaks the relation; 0 where it holds or is undefined."""
 
-    def holds(self, frame: pd.DataFrame) -> BoolArray:
+    def holds(self, rows: Rows) -> BoolArray:
         """Whether the relation holds in each row."""
-        return self.excess(frame) == 0
+        return self.excess(rows) == 0
 
 
 class Equality(Relation):
@@ -65,16 +64,16 @@ class Equality(Relation):
     rounding: float
 
     @abstractmethod
-    def compute(self, frame: pd.DataFrame) -> FloatArray:
+    def compute(self, rows: Rows) -> FloatArray:
         """The target by the formula, NaN where that is undefined."""
 
-    def deviation(self, frame: pd.DataFrame) -> FloatArray:
+    def deviation(self, rows: Rows) -> FloatArray:
         """The target minus the formula, NaN where either is undefined."""
-        return numbers_of(frame, self.target) - self.compute(frame)
+        return numbers_of(rows, self.target) - self.compute(rows)
 
-    def excess(self, frame: pd.DataFrame) -> FloatArray:
+    def excess(self, rows: Rows) -> FloatArray:
         """How far the target is outside the tolerance; 0 within it."""
-        formula = self.compute(frame)
+        formula = self.compute(rows)
         allowed = self.tolerance * np.abs(formula) if self.relative else self.tolerance
-        outside = np.abs(numbers_of(frame, self.target) - formula) - allowed
+        outside = np.abs(numbers_of(rows, self.target) - formula) - allowed
         return np.where(outside > self.rounding, outside, 0.0)

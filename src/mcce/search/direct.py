@@ -235,9 +235,10 @@ class DirectSearch:
                 if feature is None:
                     theirs.append((nothing, nothing))
                     continue
-                allowed = _allowed(limits, int(position), at, feature.n_codes)
-                allowed = allowed[allowed != rows.exact[position, who]]
-                theirs.append(_chosen(feature, allowed, frequent))
+                may = _allowed(limits, int(position), at, feature.n_codes)
+                if 0 <= rows.exact[position, who] < may.size:
+                    may[rows.exact[position, who]] = False
+                theirs.append(_chosen(feature, may, frequent))
             values.append(theirs)
         return values
 
@@ -257,30 +258,27 @@ def _known_features(candidates: Candidates) -> list[Feature | None]:
     return known
 
 
-def _allowed(limits: Limits | None, position: int, at: int, n_codes: int) -> Codes:
-    """Codes that a person's feature may change to, ascending."""
-    codes = np.arange(n_codes, dtype=np.int32)
+def _allowed(limits: Limits | None, position: int, at: int, n_codes: int) -> BoolArray:
+    """By code, whether a person's feature may change to it."""
     if limits is None or limits.first[position, at] < 0:
-        return codes
+        return np.ones(n_codes, dtype=bool)
     may = np.zeros(n_codes, dtype=bool)
     for low, high in limits.runs[limits.first[position, at] : limits.last[position, at]]:
         may[low : high + 1] = True
     low, high = limits.near[position, at]
     may[max(low, 0) : high + 1] = False
-    return codes[may]
+    return may
 
 
-def _chosen(feature: Feature, allowed: Codes, frequent: Codes) -> tuple[Codes, Codes]:
+def _chosen(feature: Feature, may: BoolArray, frequent: Codes) -> tuple[Codes, Codes]:
     """The codes to try alone and in combination, of those that are allowed."""
+    usual = frequent[may[frequent]]
     if feature.kind != "numeric":
-        common = frequent[np.isin(frequent, allowed)][:MAX_LEVELS]
-        return common, common
-    grid = allowed
+        return usual[:MAX_LEVELS], usual[:MAX_LEVELS]
+    allowed = grid = np.flatnonzero(may).astype(np.int32)
     if allowed.size > N_QUANTILES:
-        usual = frequent[np.isin(frequent, allowed)]
-        more = _quantiles(allowed)[: max(N_QUANTILES - usual.size, 0)]
-        grid = np.union1d(usual, more)
-    if feature.has_missing and feature.n_codes - 1 in allowed:
+        grid = np.union1d(usual, _quantiles(allowed)[: max(N_QUANTILES - usual.size, 0)])
+    if feature.has_missing and may[-1]:
         grid = np.union1d(grid, [feature.n_codes - 1])
     wide = allowed if allowed.size <= ALL_VALUES else np.union1d(grid, _quantiles(allowed))
     return wide.astype(np.int32), grid.astype(np.int32)

@@ -59,9 +59,8 @@ class VisitedRows:
         Person, as numbered in the block, and codes, ``OWN`` where a cell is the person's own.
     checked, allowed : (n_rows,)
         Whether the row was checked against the filters, and if so whether all of them pass it.
-    assessed, plausible, strangeness : (n_rows,)
-        Whether the plausibility of the row was looked at; if so, whether it is enough, and how
-        strange the row is.
+    assessed, plausible : (n_rows,)
+        Whether the plausibility of the row was looked at, and if so whether it is enough.
     scored, valid, score : (n_rows,)
         Whether the predictor scored the row, and if so the result.
     draw : (n_rows,)
@@ -82,7 +81,7 @@ class VisitedRows:
         self.cells: Codes = np.empty((0, width), dtype=np.int32)
         self.checked, self.allowed, self.scored, self.valid = np.empty((4, 0), dtype=bool)
         self.assessed, self.plausible = np.empty((2, 0), dtype=bool)
-        self.score, self.strangeness = np.empty((2, 0))
+        self.score: FloatArray = np.empty(0)
         self.draw, self.step = np.empty((2, 0), dtype=np.int64)
         self.n_evaluated = 0
 
@@ -145,6 +144,8 @@ class VisitedRows:
     def check(self, numbers: IntArray) -> None:
         """Check rows against the filters, unless that was done."""
         new = np.unique(numbers[~self.checked[numbers]])
+        if not new.size:
+            return
         rows = self.rows(new)
         self.allowed[new] = True
         for keep in self.settings.filters:
@@ -154,10 +155,10 @@ class VisitedRows:
     def assess(self, numbers: IntArray) -> None:
         """Look at how plausible rows are, unless that was done."""
         new = np.unique(numbers[~self.assessed[numbers]])
-        self.plausible[new] = True
-        if self.settings.plausible is not None:
-            checked = self.settings.plausible.check(self.rows(new))
-            self.plausible[new], self.strangeness[new] = checked
+        if not new.size:
+            return
+        keep = self.settings.plausible
+        self.plausible[new] = True if keep is None else keep.keeps(self.rows(new))
         self.assessed[new] = True
 
     def good(self, numbers: IntArray) -> BoolArray:
@@ -175,5 +176,4 @@ class VisitedRows:
         self.step = np.concatenate([self.step, np.full(no.size, -1)])
         for name in ("checked", "allowed", "assessed", "plausible", "scored", "valid"):
             setattr(self, name, np.concatenate([getattr(self, name), no]))
-        for name in ("score", "strangeness"):
-            setattr(self, name, np.concatenate([getattr(self, name), no.astype(np.float64)]))
+        self.score = np.concatenate([self.score, np.zeros(no.size)])
