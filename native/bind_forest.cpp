@@ -40,8 +40,10 @@ std::shared_ptr<mcce::Limits> make_limits(const CodeTable& own, const In<std::in
                                           copy(near_codes));
 }
 
-std::shared_ptr<mcce::Guide> make_guide(const CodeTable& own, std::uint32_t often) {
-    return std::make_shared<mcce::Guide>(own.shape(0), own.shape(1), copy(own), often);
+std::shared_ptr<mcce::Guide> make_guide(const CodeTable& own, const CodeTable& stays, std::uint32_t often) {
+    mcce::require(stays.shape(0) == own.shape(0) && stays.shape(1) == own.shape(1),
+                  "the arrays of the guide differ in shape");
+    return std::make_shared<mcce::Guide>(own.shape(0), own.shape(1), copy(own), copy(stays), often);
 }
 
 mcce::LimitsView view_of(const mcce::Limits* limits, std::size_t n_columns, std::size_t n_groups) {
@@ -78,12 +80,12 @@ Out<std::int32_t> sample(const mcce::Forest& forest, const CodeTable& given, con
 }
 
 // Own codes, costs and offsets are read for the responses only.
-void check_person(const mcce::Forest& forest, const Codes& own, const In<double, 1>& costs,
+void check_person(const mcce::Forest& forest, const Codes& own, const Codes& stays, const In<double, 1>& costs,
                   const std::vector<std::int64_t>& offsets) {
     for (std::size_t tree = 0; tree < forest.n_trees(); ++tree) {
         const auto response = static_cast<std::size_t>(forest.response(tree));
-        mcce::require(response < own.size() && response < offsets.size(),
-                      "own and offsets need one entry per column");
+        mcce::require(response < own.size() && response < stays.size() && response < offsets.size(),
+                      "own, stays and offsets need one entry per column");
         const auto n_costs = static_cast<std::int64_t>(costs.size());
         mcce::require(offsets[response] >= 0 && offsets[response] <= n_costs - forest.n_codes(tree),
                       "costs need one entry per code");
@@ -91,7 +93,7 @@ void check_person(const mcce::Forest& forest, const Codes& own, const In<double,
 }
 
 nb::tuple enumerate_rows(const mcce::Forest& forest, const Codes& given, const Codes& own,
-                         const mcce::Limits* limits, const In<double, 1>& costs,
+                         const Codes& stays, const mcce::Limits* limits, const In<double, 1>& costs,
                          const In<std::int64_t, 1>& offsets, std::size_t n_changes, std::size_t n_best,
                          std::int64_t max_nodes, double after_total, const Codes& after,
                          const Watch& watch) {
@@ -102,7 +104,7 @@ nb::tuple enumerate_rows(const mcce::Forest& forest, const Codes& given, const C
     mcce::require(max_nodes >= 0, "max_nodes must not be negative");
     const auto limits_view = view_of(limits, forest.n_columns(), 1);
     const std::vector<std::int64_t> places = copy(offsets);
-    check_person(forest, own, costs, places);
+    check_person(forest, own, stays, costs, places);
     std::vector<std::int32_t> codes;
     std::vector<double> totals;
     std::int64_t n_nodes = 0;
@@ -111,8 +113,9 @@ nb::tuple enumerate_rows(const mcce::Forest& forest, const Codes& given, const C
         nb::gil_scoped_release release;
         mcce::Pulse pulse = watch.pulse();
         const auto descent = forest.read_codes(given.data(), 1);
-        mcce::Enumerator rows(forest.view(),
-                              {descent.data(), own.data(), limits_view, costs.data(), places.data()}, pulse);
+        mcce::Enumerator rows(
+            forest.view(), {descent.data(), own.data(), stays.data(), limits_view, costs.data(), places.data()},
+            pulse);
         rows.list({n_changes, n_best, after_total, after.data(), max_nodes});
         codes.resize(forest.n_trees() * rows.size());
         totals.resize(rows.size());
@@ -177,8 +180,8 @@ void bind_forest(nb::module_& module) {
         .def(nb::new_(&make_forest))
         .def("sample", &sample, nb::arg("given"), nb::arg("keys"), nb::arg("draws"), nb::arg("limits").none(),
              nb::arg("guide").none(), nb::arg("watch"))
-        .def("enumerate_rows", &enumerate_rows, nb::arg("given"), nb::arg("own"), nb::arg("limits").none(),
-             nb::arg("costs"), nb::arg("offsets"), nb::arg("n_changes"), nb::arg("n_best"),
+        .def("enumerate_rows", &enumerate_rows, nb::arg("given"), nb::arg("own"), nb::arg("stays"),
+             nb::arg("limits").none(), nb::arg("costs"), nb::arg("offsets"), nb::arg("n_changes"), nb::arg("n_best"),
              nb::arg("max_nodes"), nb::arg("after_total"), nb::arg("after"), nb::arg("watch"))
         .def("gather_holdings", &gather_holdings, nb::arg("missing"), nb::arg("contradictions"),
              nb::arg("most_levels"), nb::arg("watch"));

@@ -18,6 +18,7 @@ namespace mcce {
 // The person whose rows are listed.
 struct Person {
     const std::int32_t *given, *own;  // (n_columns,) descent codes, and exact ones
+    const std::int32_t* stays;        // (n_columns,) what a leaf must hold for the own value to stay
     LimitsView limits;                // of one group
     const double* costs;              // of a change to each code, all columns concatenated
     const std::int64_t* offsets;      // (n_columns,) where the codes of a column begin in costs
@@ -185,7 +186,7 @@ private:
             leaf.may_stay = !holds(leaf, leaf.values[0], leaf.end[-1]) ||
                             holds(leaf, leaf.same_low, leaf.same_high);
         }
-        leaf.may_stay |= holds(leaf, leaf.own, leaf.own);
+        leaf.may_stay |= lets_stay(person_.stays[column], leaf.values, leaf.end);
         return leaf;
     }
 

@@ -1,6 +1,7 @@
 // What draws are restricted to, checked and owned; see Limits and Guide in kernels/reference/_sample.py.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -50,26 +51,37 @@ private:
     std::vector<std::int32_t> runs_, same_;
 };
 
+constexpr std::int32_t kAnyLeaf = -2;  // the own value may stay whatever a leaf holds
+
+// Whether a leaf of these values lets an own value stay that needs a certain one of them.
+inline bool lets_stay(std::int32_t needed, const std::int32_t* values, const std::int32_t* end) {
+    return needed == kAnyLeaf || std::binary_search(values, end, needed);
+}
+
 // As kernels read it; own is null where draws are not guided.
 struct GuideView {
-    const std::int32_t* own;  // (n_columns, n_groups)
-    std::uint32_t often;      // of 2^32 draws from a leaf with the own value, so many keep it
+    const std::int32_t *own, *stays;  // (n_columns, n_groups)
+    std::uint32_t often;              // of 2^32 draws from a leaf that lets the own value stay, so many keep it
 };
 
 class Guide {
 public:
-    Guide(std::size_t n_columns, std::size_t n_groups, std::vector<std::int32_t> own, std::uint32_t often)
-        : n_columns_(n_columns), n_groups_(n_groups), own_(std::move(own)), often_(often) {}
+    Guide(std::size_t n_columns, std::size_t n_groups, std::vector<std::int32_t> own,
+          std::vector<std::int32_t> stays, std::uint32_t often)
+        : n_columns_(n_columns), n_groups_(n_groups), own_(std::move(own)), stays_(std::move(stays)), often_(often) {
+        require(own_.size() == n_columns * n_groups && stays_.size() == own_.size(),
+                "the arrays of the guide differ in shape");
+    }
 
     void check_shape(std::size_t n_columns, std::size_t n_groups) const {
         require(n_columns_ == n_columns && n_groups_ == n_groups, "the guide is of other columns or groups");
     }
 
-    GuideView view() const { return {own_.data(), often_}; }
+    GuideView view() const { return {own_.data(), stays_.data(), often_}; }
 
 private:
     std::size_t n_columns_, n_groups_;
-    std::vector<std::int32_t> own_;
+    std::vector<std::int32_t> own_, stays_;
     std::uint32_t often_;
 };
 

@@ -36,8 +36,9 @@ public:
         for (std::size_t group = 0; group < n_groups; ++group) {
             for (std::size_t j = 0; j < n_columns; ++j) {
                 columns_[j].given = given[j * n_groups + group];
+                columns_[j].kept.clear();
                 if (limits_.own) limit(columns_[j], j * n_groups + group);
-                if (guide_.own) columns_[j].wanted = guide_.own[j * n_groups + group];
+                if (guide_.own) guide(columns_[j], j * n_groups + group);
             }
             for (std::size_t first = 0; first < n_draws; first += kRows) {
                 const std::size_t n = std::min(kRows, n_draws - first);
@@ -67,7 +68,7 @@ private:
         std::size_t n_read = 0;         // rows that splits have read the code of
         bool limited = false;
         std::int32_t own = 0, same_low = 0, same_high = 0;
-        std::int32_t wanted = -1;  // the own value that guided draws prefer
+        std::int32_t stays = -1;  // with this value in a leaf, guided draws prefer the own one
         const std::int32_t *runs = nullptr, *runs_end = nullptr;
         std::vector<std::uint8_t> kept;  // rows with the own value, if its code is not the given one
     };
@@ -108,7 +109,6 @@ private:
     // Sets the limits of a column for one group.
     void limit(Column& column, std::size_t at) const {
         column.limited = column.drawn && limits_.first[at] >= 0;
-        column.kept.clear();
         if (!column.limited) return;
         column.own = limits_.own[at];
         column.same_low = limits_.same[2 * at];
@@ -116,6 +116,14 @@ private:
         column.runs = limits_.runs + 2 * limits_.first[at];
         column.runs_end = limits_.runs + 2 * limits_.last[at];
         if (column.own != column.given) column.kept.resize(kRows);
+    }
+
+    // Sets what guided draws of a column prefer for one group.
+    void guide(Column& column, std::size_t at) const {
+        if (!column.drawn) return;
+        column.own = guide_.own[at];
+        column.stays = guide_.stays[at];
+        column.kept.resize(column.own != column.given ? kRows : 0);
     }
 
     // Radix sort by code: no branch depends on a code.
@@ -239,16 +247,17 @@ private:
     }
 
     // The same, guided: a leaf that holds the own value may keep it.
-    void pick_guided(Part part, std::int32_t response) const {
+    void pick_guided(Part part, std::int32_t response) {
         const std::int32_t* values = forest_.values + forest_.start[part.at];
         const auto count = static_cast<std::uint32_t>(forest_.count[part.at]);
         const auto position = static_cast<std::uint64_t>(response);
-        const Column& column = columns_[response];
-        const bool may_stay = std::binary_search(values, values + count, column.wanted);
+        Column& column = columns_[response];
+        const bool may_stay = lets_stay(column.stays, values, values + count);
         for (std::size_t i = 0; i < part.n; ++i) {
             const Row row = rows_[part.first + i];
             const bool kept = may_stay && stays(row, response);
-            column.drawn[row] = kept ? column.wanted : values[pick(keys_[row], position, count)];
+            column.drawn[row] = kept ? column.given : values[pick(keys_[row], position, count)];
+            if (!column.kept.empty()) column.kept[row] = kept;
         }
     }
 
@@ -263,25 +272,20 @@ private:
         const std::int32_t* values = forest_.values + forest_.start[part.at];
         const std::int32_t* end = values + forest_.count[part.at];
         std::uint32_t count = 0;
-        bool may_stay = false;
+        const bool may_stay = guide_.own && lets_stay(column.stays, values, end);
         pieces_.clear();
         for (const std::int32_t* run = column.runs; run != column.runs_end; run += 2) {
             values = std::lower_bound(values, end, run[0]);
             const std::int32_t* after = std::upper_bound(values, end, run[1]);
             pieces_.push_back({values, static_cast<std::uint32_t>(after - values)});
             count += pieces_.back().n;
-            may_stay |= guide_.own && std::binary_search(values, after, column.wanted);
             values = after;
         }
         for (std::size_t i = 0; i < part.n; ++i) {
             const Row row = rows_[part.first + i];
-            if (may_stay && stays(row, response)) {
-                column.drawn[row] = column.wanted;
-                if (!column.kept.empty()) column.kept[row] = false;
-                continue;
-            }
-            std::int32_t code = count ? choose(row, response, count) : column.own;
-            const bool kept = !count || (code >= column.same_low && code <= column.same_high);
+            const bool wanted = may_stay && stays(row, response);
+            const std::int32_t code = count && !wanted ? choose(row, response, count) : column.own;
+            const bool kept = wanted || !count || (code >= column.same_low && code <= column.same_high);
             column.drawn[row] = kept ? column.given : code;
             if (!column.kept.empty()) column.kept[row] = kept;
         }

@@ -133,7 +133,7 @@ def generate(
         comparison=Comparison(
             codes=sampled.codes,
             numbers=_numbers(rows, tables, sampled),
-            own_codes=_own_codes(personal, block.people, tables, sampled),
+            own_codes=_own_codes(rows, block.people, tables, sampled),
             own_numbers=rows.own_numbers(block.people),
             spreads=rows.schema.spreads,
             group=group,
@@ -177,8 +177,11 @@ def _sample(
 def _guide(personal: FactualLimits, people: IntArray, keep_probability: float) -> Guide:
     """The people's own codes, and the keep probability in units of 2**-32."""
     # One column more than features: the decision, which is never drawn.
-    own = np.pad(personal.own_codes[:, people], ((0, 1), (0, 0)), constant_values=-1)
-    return Guide(own, int(keep_probability * 2**32))
+    own, stays = (
+        np.pad(codes[:, people], ((0, 1), (0, 0)), constant_values=-1)
+        for codes in (personal.rows.exact, personal.stays)
+    )
+    return Guide(own, stays, int(keep_probability * 2**32))
 
 
 def _features(rows: EncodedRows, tables: Sequence[pd.Series[Any]]) -> list[Feature]:
@@ -232,11 +235,11 @@ def _numbers(
 
 
 def _own_codes(
-    personal: FactualLimits, people: IntArray, tables: Sequence[pd.Series[Any]], sampled: Draws
+    rows: EncodedRows, people: IntArray, tables: Sequence[pd.Series[Any]], sampled: Draws
 ) -> Codes:
     """The people's own codes in the tables, -1 where a table lacks the value."""
-    mutable = personal.rows.schema.mutable
+    mutable = rows.schema.mutable
     if sampled.tables is None:
-        return personal.own_codes[np.ix_(mutable, people)]
-    features = _features(personal.rows, tables)
-    return np.stack([personal.own(int(at), features[at], people) for at in mutable])
+        return rows.exact[np.ix_(mutable, people)]
+    features = _features(rows, tables)
+    return np.stack([features[at].encode(rows.own(int(at), people))[0] for at in mutable])

@@ -66,7 +66,17 @@ def outcomes(explainer, rows, person, position, values):
             same |= (gap < constraint.step).to_numpy()
     admitted |= values == own_code
     stays = (admitted & same).any() or (limited and not admitted.any())
+    if own_code < 0 and find_search(explainer.search).keep_unseen:
+        stays |= unseen_stays(feature, own.iloc[0], values)
     return [*values[admitted & ~same], *([OWN] if stays else [])]
+
+
+def unseen_stays(feature, own, values):
+    """Whether a value that training never held stays in a leaf: a number if it has the nearest."""
+    if feature.kind != "numeric" or pd.isna(own):
+        return True
+    gaps = np.abs(feature.numbers[: len(feature.known)] - float(own))
+    return int(np.argmin(gaps)) in values  # the lower of two
 
 
 def costs_of(explainer, rows, person, codes):
@@ -114,9 +124,9 @@ def best_of_all(explainer, people, person, train):
     sparsity, gower, weighted = costs_of(explainer, rows, person, codes)
     frame = rows.compose(np.full(codes.shape[1], person), codes, rows.tables)
     if not explainer.constraints:
-        assert np.isfinite(
-            explainer.generator_.log_likelihood(explainer.schema_.encode(frame))
-        ).all()
+        likelihood = explainer.generator_.log_likelihood(explainer.schema_.encode(frame))
+        keeps_unseen = (codes == OWN) & (rows.exact[explainer.schema_.mutable, person] < 0)[:, None]
+        assert np.isfinite(likelihood[~keeps_unseen.any(axis=0)]).all()
     keep = explainer.decision_.score(frame).valid
     keep &= allowed_rows(explainer, rows, person, codes, train) & (sparsity > 0)
     search = find_search(explainer.search)

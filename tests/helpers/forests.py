@@ -67,6 +67,12 @@ def forest_of(chance, by_set, n_groups):
     return sizes, chain, given_codes, np.where(unseen, -1, given_codes).astype(np.int32)
 
 
+def stays_of(own, chance):
+    """What own values need to stay: their code, any other, any leaf, or nothing will do."""
+    others = np.where(chance.random(own.shape) < 0.5, chance.integers(-2, 5, own.shape), own)
+    return np.where(own < 0, others, own).astype(np.int32)
+
+
 class Halves:
     """A generator that cannot keep anything."""
 

@@ -98,7 +98,7 @@ class Rows:
         given = self.columns.codes[:, 0].copy()
         costs, offsets = np.ones(int(self.columns.n_codes.sum())), np.array([0, 4200, 4230])
         after = np.zeros(2, dtype=np.int32)
-        arguments = given, given, None, costs, offsets, 2, 1000, 10**6, -1.0, after
+        arguments = given, given, given, None, costs, offsets, 2, 1000, 10**6, -1.0, after
         return Call(forest.bound.enumerate_rows, arguments)
 
     def rank(self, n_best):

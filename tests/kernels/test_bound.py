@@ -65,7 +65,9 @@ LIMITS = Limits(
     np.empty((0, 2), np.int32),
     np.zeros((4, 2, 2), np.int32),
 )
-PERSON = Person(GIVEN[:, 0], GIVEN[:, 0], None, np.ones(117), np.array([0, 40, 110, 115]))
+PERSON = Person(
+    GIVEN[:, 0], GIVEN[:, 0], GIVEN[:, 0], None, np.ones(117), np.array([0, 40, 110, 115])
+)
 LISTED = {"n_changes": 1, "n_best": 10, "max_nodes": 1000}
 
 
@@ -265,9 +267,10 @@ def with_code(codes, at, value):
         lambda f: native.sample(f, with_code(GIVEN, (1, 0), -1), KEYS, DRAWS),
         lambda f: native.sample(f, GIVEN, KEYS, DRAWS, replace(LIMITS, own=LIMITS.own[:3])),
         lambda f: native.sample(f, GIVEN, KEYS, DRAWS, replace(LIMITS, first=FREE + 1)),
-        lambda f: native.sample(f, GIVEN, KEYS, DRAWS, None, Guide(GIVEN[:3], 9)),
+        lambda f: native.sample(f, GIVEN, KEYS, DRAWS, None, Guide(GIVEN[:3], GIVEN[:3], 9)),
         lambda f: native.enumerate_rows(f, replace(PERSON, given=GIVEN[:3, 0]), **LISTED),
         lambda f: native.enumerate_rows(f, replace(PERSON, own=GIVEN[:2, 0]), **LISTED),
+        lambda f: native.enumerate_rows(f, replace(PERSON, stays=GIVEN[:2, 0]), **LISTED),
         lambda f: native.enumerate_rows(f, replace(PERSON, costs=np.ones(113)), **LISTED),
         lambda f: native.enumerate_rows(f, replace(PERSON, offsets=PERSON.offsets - 200), **LISTED),
         lambda f: native.enumerate_rows(f, replace(PERSON, limits=LIMITS), **LISTED),

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from forests import forest_of, limits_of
+from forests import forest_of, limits_of, stays_of
 from mcce.kernels import native, reference
 from mcce.kernels.reference import Person
 
@@ -26,7 +26,8 @@ def test_rows_are_listed_alike_by_both_kernels(seed, by_set, limited, n_changes,
     limits = limits_of((4, 1), sizes, chain.responses, chance) if limited else None
     costs = np.round(chance.random(sum(sizes)), 1)
     offsets = np.cumsum([0, *sizes[:-1]])
-    person = Person(given_codes[:, 0], own[:, 0], limits, costs, offsets)
+    stays = stays_of(own, chance)[:, 0]
+    person = Person(given_codes[:, 0], own[:, 0], stays, limits, costs, offsets)
     budget = {"n_changes": n_changes, "n_best": min(n_best, 200), "max_nodes": most}
 
     ours = native.enumerate_rows(chain, person, **budget)
@@ -44,7 +45,8 @@ def test_rows_listed_piece_by_piece_are_those_listed_at_once(seed, by_set, n_cha
     chance = np.random.default_rng(seed)
     sizes, chain, given_codes, own = forest_of(chance, by_set, 1)
     costs = np.round(chance.random(sum(sizes)), 1)
-    person = Person(given_codes[:, 0], own[:, 0], None, costs, np.cumsum([0, *sizes[:-1]]))
+    own, stays = own[:, 0], stays_of(own, chance)[:, 0]
+    person = Person(given_codes[:, 0], own, stays, None, costs, np.cumsum([0, *sizes[:-1]]))
     budget = {"n_changes": n_changes, "max_nodes": 10**9}
 
     whole = native.enumerate_rows(chain, person, n_best=10**6, **budget)

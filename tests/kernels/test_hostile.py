@@ -79,12 +79,12 @@ def bound_limits(*arrays):
 
 def one_person(*arrays):
     listing = list(ROWS.enumerate_rows(FOREST).arguments)
-    listing[2] = _native.Limits(*arrays)
+    listing[3] = _native.Limits(*arrays)
     FOREST.bound.enumerate_rows(*listing, watch())
 
 
-def bound_guide(own, often):
-    use_forest(FOREST.bound, guide=_native.Guide(own, often))
+def bound_guide(own, stays, often):
+    use_forest(FOREST.bound, guide=_native.Guide(own, stays, often))
 
 
 def grow_classes(*arguments):
@@ -114,7 +114,7 @@ TARGETS = {
     "Ensemble": Call(bound_ensemble, (*parts(ENSEMBLE.nodes)[:-1], *parts(ENSEMBLE)[1:])),
     "Limits": Call(bound_limits, parts(LIMITS)),
     "Limits of one person": Call(one_person, single),
-    "Guide": Call(bound_guide, (GIVEN, 2**31)),
+    "Guide": Call(bound_guide, (GIVEN, GIVEN, 2**31)),
 }  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bank import bank, score
-from forests import Halves, forest_of, limits_of
+from forests import Halves, forest_of, limits_of, stays_of
 from mcce import MCCE, Interval, McceWarning, ParameterError, TreeChain
 from mcce import constraints as c
 from mcce.candidates import Draws
@@ -60,11 +61,14 @@ def test_guided_draws_are_equal_in_both_kernels(seed, n_draws, n_groups, by_set,
     sizes, chain, given_codes, own = forest_of(chance, by_set, n_groups)
     keys = reference.person_keys(seed, given_codes[:1].T)
     limits = limits_of((4, n_groups), sizes, chain.responses, chance) if limited else None
+    limits = limits and replace(limits, own=own)
     arguments = chain, given_codes, keys, chance.integers(0, 10**6, n_draws), limits
 
-    drawn = native.sample(*arguments, Guide(own, int(keep * 2**32)))
+    guide = Guide(own, stays_of(own, chance), int(keep * 2**32))
 
-    assert np.array_equal(drawn, reference.sample(*arguments, Guide(own, int(keep * 2**32))))
+    drawn = native.sample(*arguments, guide)
+
+    assert np.array_equal(drawn, reference.sample(*arguments, guide))
     if not keep:
         assert np.array_equal(drawn, native.sample(*arguments))
 
@@ -75,7 +79,9 @@ def test_thousands_of_guided_draws_are_equal_too(limited):
     sizes, chain, given_codes, own = forest_of(chance, True, 3)
     keys = reference.person_keys(4, given_codes[:1].T)
     limits = limits_of((4, 3), sizes, chain.responses, chance) if limited else None
-    arguments = chain, given_codes, keys, np.arange(5000), limits, Guide(own, 2**31)
+    limits = limits and replace(limits, own=own)
+    arguments = chain, given_codes, keys, np.arange(5000), limits
+    arguments += (Guide(own, stays_of(own, chance), 2**31),)
 
     assert np.array_equal(native.sample(*arguments), reference.sample(*arguments))
 

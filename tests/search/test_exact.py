@@ -120,7 +120,13 @@ def test_no_number_of_draws_finds_anything_better(search, name, n_samples):
     assume(constraints_of(explainer).weights is None)
     exact = answers(explainer, case.people)
 
-    drawing = bounded(name, n_samples=n_samples, max_samples=None, **bounds_of(explainer))
+    drawing = bounded(
+        name,
+        n_samples=n_samples,
+        max_samples=None,
+        copies=explainer.search.copies,
+        **bounds_of(explainer),
+    )
     drawn = answers(explainer.set_params(search=drawing), case.people)
 
     for person in range(len(case.people)):

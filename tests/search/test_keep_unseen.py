@@ -91,10 +91,13 @@ def test_a_row_with_such_a_number_is_no_copy_of_a_training_row():
     assert result.frame["debt"].tolist() == [10.25]
 
 
-def test_a_missing_value_that_training_never_held_changes():
-    result = explainer("fast").explain(PEOPLE.assign(debt=[np.nan, 10.0, 10.0, 10.0]).iloc[[0]])
+@pytest.mark.parametrize("search", ["paper", PAPER, "fast"], ids=["off", "on", "guided"])
+def test_only_guided_draws_keep_a_missing_value_that_training_never_held(search):
+    people = PEOPLE.assign(debt=[np.nan, 10.0, 10.0, 10.0]).iloc[[0]]
 
-    assert result.frame["debt"].notna().all()
+    result = explainer(search).explain(people)
+
+    assert result.frame["debt"].isna().all() == (search == "fast")
 
 
 def test_the_switch_is_true_or_false():

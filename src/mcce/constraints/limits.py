@@ -14,8 +14,8 @@ from functools import reduce
 import numpy as np
 
 from ..caching import cached_property
-from ..kernels import BoolArray, Codes, IntArray, Limits
-from ..tables.columns import as_comparable
+from ..kernels import ANY_LEAF, BoolArray, Codes, IntArray, Limits
+from ..tables.columns import as_comparable, is_missing
 from ..tables.features import Feature
 from ..tables.schema import EncodedRows
 from ..tables.sharing import sharing_groups
@@ -37,8 +37,8 @@ class FactualLimits:
     whole
         Whether factuals share candidates only if all their values are the same.
     keep_unseen
-        Whether a number that training never held counts as the nearest one that it held, so that a
-        draw of that keeps it. Factuals then share candidates as if ``whole``.
+        Whether own values may stay that training never held. Draws that are not guided keep a
+        number if they draw the nearest training value; factuals share candidates as if ``whole``.
     also
         Positions of further features that must be the same for that.
 
@@ -66,7 +66,8 @@ class FactualLimits:
         self._constraints = constraints.by_feature
         self._steps = constraints.steps
         self._frozen = constraints.frozen(rows)
-        self.limited = sorted({*self._constraints, *self._steps, *self._frozen})
+        self._nearest = self._unseen_numbers() if keep_unseen and not whole else ()
+        self.limited = sorted({*self._constraints, *self._steps, *self._frozen, *self._nearest})
         every = range(len(rows.schema.features))
         shared = every if whole or keep_unseen else rows.schema.immutable
         self.group: IntArray = sharing_groups(
@@ -76,22 +77,29 @@ class FactualLimits:
             self.group = np.unique(2 * self.group + whose, return_inverse=True)[1]
 
     @cached_property
-    def own_codes(self) -> Codes:
-        """The code of which a draw keeps the own value, -1 for none; by feature and factual."""
-        codes = self.rows.exact.copy()
+    def stays(self) -> Codes:
+        """What the model must be able to draw for an own value to stay; see :class:`Guide`.
+
+        If values may stay that training never held: of a number the nearest training value; nothing
+        in particular of a level, or of a missing value where training had none.
+        """
+        rows, codes = self.rows, self.rows.exact.copy()
         if self._keep_unseen:
-            for position in self.rows.schema.mutable:
-                feature, cells = (
-                    self.rows.schema.features[position],
-                    self.rows.frame.iloc[:, position],
+            for position in rows.schema.mutable:
+                unseen = np.flatnonzero(codes[position] < 0)
+                feature, cells = rows.schema.features[position], rows.own(int(position), unseen)
+                codes[position, unseen] = np.where(
+                    (feature.kind == "numeric") & ~is_missing(cells),
+                    rows.descent[position, unseen],
+                    ANY_LEAF,
                 )
-                codes[position] = feature.nearest_codes(cells)
         return codes
 
-    def own(self, position: int, feature: Feature, factuals: IntArray) -> Codes:
-        """The same for some factuals, in the table of a feature."""
-        cells = self.rows.own(position, factuals)
-        return feature.nearest_codes(cells) if self._keep_unseen else feature.encode(cells)[0]
+    def _unseen_numbers(self) -> list[int]:
+        """Positions of the mutable numbers that training never held for somebody."""
+        rows, unseen = self.rows, np.flatnonzero(self.rows.unseen.any(axis=1))
+        mutable = np.intersect1d(rows.schema.mutable, unseen).tolist()
+        return [at for at in mutable if rows.schema.features[at].kind == "numeric"]
 
     def limits(self, factuals: IntArray, features: Sequence[Feature]) -> Limits | None:
         """Limits of some factuals.
@@ -125,7 +133,7 @@ class FactualLimits:
             runs, counts = self._runs(position, feature, factuals)
             ends = n_runs + np.cumsum(counts)
             limits.first[position], limits.last[position] = ends - counts, ends
-            limits.own[position] = self.own(position, feature, factuals)
+            limits.own[position] = feature.encode(self.rows.own(position, factuals))[0]
             limits.near[position] = self._near(position, feature, factuals)
             parts.append(runs)
             n_runs += len(runs)
@@ -161,8 +169,8 @@ class FactualLimits:
         low[:, 0] = np.searchsorted(known, least, side="left")
         high[:, 0] = np.searchsorted(known, most, side="right") - 1
         low[:, 1], high[:, 1] = len(known), len(known) if may_miss else FREE
-        # A feature may always keep its value, so the own code can be drawn like any other.
-        code = self.own(position, feature, factuals)
+        # A feature may always keep its value, so its code can be drawn like any other.
+        code = self._kept_code(position, feature, factuals)
         inside = ((low[:, :2] <= code[:, None]) & (code[:, None] <= high[:, :2])).any(axis=1)
         low[:, 2], high[:, 2] = code, np.where(inside | (code < 0), FREE, code)
         order = np.argsort(low, axis=1)
@@ -187,17 +195,29 @@ class FactualLimits:
         low, high = _runs_of(allowed)
         return low[number], high[number]
 
+    def _kept_code(self, position: int, feature: Feature, factuals: IntArray) -> Codes:
+        """The code that keeps the own value if it is drawn, -1 for none."""
+        cells = self.rows.own(position, factuals)
+        exact, descent = feature.encode(cells)
+        if position not in self._nearest:
+            return exact
+        return np.where((exact < 0) & ~is_missing(cells), descent, exact)
+
     def _near(self, position: int, feature: Feature, factuals: IntArray) -> Codes:
-        """First and last codes that are less than a step away."""
+        """First and last codes that count as the own value: less than a step away, or nearest."""
         near = np.tile(np.array([1, 0], dtype=np.int32), (factuals.size, 1))
-        if position not in self._steps:
-            return near
-        own = as_comparable(self.rows.own(position, factuals), feature.table.dtype)
-        known = as_comparable(feature.known, feature.table.dtype)
-        step = self._steps[position].size(feature)
-        present = own == own
-        near[present, 0] = np.searchsorted(known, moved(own[present], -step), side="right")
-        near[present, 1] = np.searchsorted(known, moved(own[present], step), side="left") - 1
+        if position in self._steps:
+            own = as_comparable(self.rows.own(position, factuals), feature.table.dtype)
+            known = as_comparable(feature.known, feature.table.dtype)
+            step = self._steps[position].size(feature)
+            present = own == own
+            near[present, 0] = np.searchsorted(known, moved(own[present], -step), side="right")
+            near[present, 1] = np.searchsorted(known, moved(own[present], step), side="left") - 1
+        if position in self._nearest:
+            code = self._kept_code(position, feature, factuals)
+            # The nearest is less than a step away if anything is.
+            alone = (near[:, 0] > near[:, 1]) & (code >= 0)
+            near[alone] = code[alone, None]
         return near
 
 

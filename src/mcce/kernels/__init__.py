@@ -34,6 +34,7 @@ from .native import (
     sample,
 )
 from .reference import (
+    ANY_LEAF,
     DRAWS_VERSION,
     LEAF,
     MISSING,
@@ -64,6 +65,7 @@ from .reference import (
 )
 
 __all__ = [
+    "ANY_LEAF",
     "DRAWS_VERSION",
     "LEAF",
     "MISSING",

@@ -30,7 +30,7 @@ class Limits:
     ) -> None: ...
 
 class Guide:
-    def __init__(self, own: NDArray[np.int32], often: int, /) -> None: ...
+    def __init__(self, own: NDArray[np.int32], stays: NDArray[np.int32], often: int, /) -> None: ...
 
 class Forest:
     def __init__(
@@ -61,6 +61,7 @@ class Forest:
         self,
         given: NDArray[np.int32],
         own: NDArray[np.int32],
+        stays: NDArray[np.int32],
         limits: Limits | None,
         costs: NDArray[np.float64],
         offsets: NDArray[np.int64],

@@ -142,7 +142,8 @@ def sample(
     """Codes drawn for each response, in column order; see :func:`reference.sample`."""
     bound_guide = None
     if guide is not None:
-        bound_guide = _native.Guide(np.ascontiguousarray(guide.own), guide.often)
+        own, stays = map(np.ascontiguousarray, (guide.own, guide.stays))
+        bound_guide = _native.Guide(own, stays, guide.often)
     return forest.bound.sample(
         np.ascontiguousarray(given), keys, draws, _bind_limits(limits), bound_guide, watch()
     )
@@ -162,6 +163,7 @@ def enumerate_rows(
     parts = forest.bound.enumerate_rows(
         given=np.ascontiguousarray(person.given),
         own=np.ascontiguousarray(person.own),
+        stays=np.ascontiguousarray(person.stays),
         limits=_bind_limits(person.limits),
         costs=person.costs,
         offsets=person.offsets,

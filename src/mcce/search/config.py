@@ -86,8 +86,10 @@ class Search:
         Probability that a draw keeps the person's own value where the model could have drawn it. 0
         is the paper's. Higher values need fewer draws, but the draws differ less.
     keep_unseen
-        Whether a draw of the training value nearest to a person's own number keeps that number,
-        where training never held it. False is the paper's: such a number always changes.
+        Whether own values may stay that training never held. Without ``keep_probability``, a draw
+        of the training value nearest to such a number keeps the number. With it, draws keep the
+        number or change it to the nearest, and also keep levels and missing values. False is the
+        paper's: such values always change.
     n_samples, max_samples
         Draws per person, and the most that people without an answer get; None gives them no more.
     max_sparsity, max_distance
@@ -251,8 +253,8 @@ class ExactSearch:
     max_sparsity, max_distance
         Upper bounds on the number of changes and on the distance of an answer.
     keep_unseen
-        Whether a number that training never held may stay wherever the model could draw the nearest
-        training value, as for :class:`Search`.
+        Whether own values may stay that training never held: numbers wherever the model could draw
+        the nearest training value, levels and missing values anywhere.
     margin, copies
         How far inside the desired set the score must be, and what to do with copies of training
         rows, as for :class:`Search`. With ``copies="last"``, what is proven is the best row that is

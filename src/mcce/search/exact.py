@@ -127,12 +127,12 @@ class ExactStage:
         """Evaluate the next rows of some people together."""
         if not proofs:
             return
-        factuals, own, settings = self.task.factuals, self.task.personal.own_codes, self.settings
+        factuals, settings = self.task.factuals, self.settings
         parts = [proof.next_rows() for proof in proofs]
         sizes = np.array([part.shape[1] for part in parts])
         owner = np.repeat([proof.person for proof in proofs], sizes)
         codes = np.concatenate(parts, axis=1)
-        codes = np.where(codes == own[factuals.schema.mutable][:, owner], OWN, codes)
+        codes = np.where(codes == factuals.exact[factuals.schema.mutable][:, owner], OWN, codes)
         rows = CandidateRows(factuals, owner, codes, factuals.tables)
         unstable = [proof.is_unstable(n) for proof, n in zip(proofs, sizes, strict=True)]
         allowed = ~np.concatenate(unstable)

@@ -169,7 +169,8 @@ def _person(personal: FactualLimits, person: int, weights: FloatArray) -> Person
         costs.append(weight * change_costs(features[at], own, codes))
     return Person(
         given=rows.descent[:, person],
-        own=personal.own_codes[:, person],
+        own=rows.exact[:, person],
+        stays=personal.stays[:, person],
         limits=personal.limits(one, features),
         costs=np.concatenate(costs),
         offsets=offsets,

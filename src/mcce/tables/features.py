@@ -145,13 +145,6 @@ class Feature:
             exact[missing] = descent[missing] = self.n_codes - 1
         return exact, descent
 
-    def nearest_codes(self, series: pd.Series[Any]) -> Codes:
-        """Exact code of each cell; of a number that is not in the training data, the nearest."""
-        exact, descent = self.encode(series)
-        if self.kind == "categorical":
-            return exact
-        return np.where((exact < 0) & ~columns.is_missing(series), descent, exact)
-
     def _encode_present(self, cells: pd.Series[Any]) -> tuple[Codes, Codes]:
         if self.kind == "numeric":
             return columns.rank_numbers(self.known, cells)

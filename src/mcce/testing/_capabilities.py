@@ -38,7 +38,7 @@ def check_guidance(case: GeneratorCase) -> None:
     demand_same(case, case.values(free), "The capability guidance, sample_guided without a guide")
     # One column more than features: the decision, which is never drawn.
     own = np.pad(case.people.exact, ((0, 1), (0, 0)), constant_values=-1)
-    guide = Guide(own, int(0.9 * 2**32))
+    guide = Guide(own, own, int(0.9 * 2**32))
     guided = case.fitted.sample_guided(case.given, case.keys, case.draws, None, guide)
     mine = own[case.schema.mutable][:, :, None]
     n_kept, n_before = int((guided.codes == mine).sum()), int((free.codes == mine).sum())
@@ -120,6 +120,7 @@ def _person(case: GeneratorCase) -> Person:
     return Person(
         given=case.people.descent[:, 0],
         own=case.people.exact[:, 0],
+        stays=case.people.exact[:, 0],
         limits=None,
         costs=np.ones(int(sizes.sum())),
         offsets=np.cumsum(sizes) - sizes,

@@ -16,10 +16,11 @@ from ._rank import (
     rows_as_bytes,
 )
 from ._rows import RowTable
-from ._sample import Guide, Limits, hold, leaf_frequency, sample
+from ._sample import ANY_LEAF, Guide, Limits, hold, leaf_frequency, sample
 from ._trees import LEAF, Forest, Trees, descend, join
 
 __all__ = [
+    "ANY_LEAF",
     "DRAWS_VERSION",
     "LEAF",
     "MISSING",

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from .._types import Codes, FloatArray, IntArray
-from ._sample import Limits
+from ._sample import ANY_LEAF, Limits
 from ._trees import LEAF, Forest, descend, in_set
 
 # Sums in another order of addition differ by less.
@@ -28,6 +28,8 @@ class Person:
     ----------
     given, own : (n_columns,)
         Descent codes, and exact ones, -1 for a value that training never held.
+    stays : (n_columns,)
+        What a leaf must hold for the own value to stay, as for :class:`Guide`.
     limits
         What draws are restricted to; of one group.
     costs
@@ -38,6 +40,7 @@ class Person:
 
     given: Codes
     own: Codes
+    stays: Codes
     limits: Limits | None
     costs: FloatArray
     offsets: IntArray
@@ -148,15 +151,18 @@ class _Search:
         """Whether a leaf can give the own value, and which others."""
         trees, limits, own = self.forest.trees, self.person.limits, self.person.own[column]
         values = np.unique(trees.values[trees.start[leaf] :][: trees.count[leaf]])
+        needed = self.person.stays[column]
+        stays = bool(needed == ANY_LEAF or (values == needed).any())
         if limits is None or limits.first[column, 0] < 0:
-            return bool((values == own).any()), values[values != own].tolist()
+            return stays, values[values != own].tolist()
         runs = limits.runs[limits.first[column, 0] : limits.last[column, 0]]
         low, high = limits.near[column, 0]
         values = np.concatenate(
             [values[:0], *(values[(values >= a) & (values <= b)] for a, b in runs)]
         )
-        same = (values == own) | ((low <= values) & (values <= high))
-        return not values.size or bool(same.any()), values[~same].tolist()
+        near = (low <= values) & (values <= high)
+        stays = stays or not values.size or bool(near.any())
+        return stays, values[~near & (values != own)].tolist()
 
     def _can_stay(self, tree: int) -> bool:
         """Whether some leaf can give the own value, whatever the trees before it give."""

@@ -15,6 +15,9 @@ from .._types import BoolArray, Codes, IntArray, WordArray
 from ._random import draw_keys, happens, pick
 from ._trees import LEAF, Forest, Trees, descend
 
+# The own value may stay whatever a leaf holds.
+ANY_LEAF = -2
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -50,11 +53,16 @@ class Guide:
     ----------
     own : (n_columns, n_groups)
         The group's own exact codes, -1 for a value that training never held.
+    stays : (n_columns, n_groups)
+        What a leaf must hold for the own value to stay: its exact code, or that of the nearest
+        training value if a number may stay that training never held. ``ANY_LEAF`` if every leaf
+        lets it stay, -1 if none does.
     often
-        Out of 2**32 draws from a leaf that holds an allowed own value, how many keep it.
+        Out of 2**32 draws from a leaf that lets the own value stay, how many keep it.
     """
 
     own: Codes
+    stays: Codes
     often: int
 
 
@@ -102,12 +110,12 @@ def sample(
                     limits, int(column), int(group), values, row_keys[rows]
                 )
         if guide is not None:
-            stays = np.repeat(_may_stay(guide, limits, int(column)), draws.size)
-            own = np.repeat(guide.own[column], draws.size)
-            stays &= leaf_frequency(trees, leaf, own)[0] > 0
+            own, needed = np.repeat([guide.own[column], guide.stays[column]], draws.size, axis=1)
+            stays = leaf_frequency(trees, leaf, np.maximum(needed, -1))[0] > 0
+            stays |= needed == ANY_LEAF
             stays &= happens(row_keys, int(column) + len(given), guide.often)
-            drawn[column] = np.where(stays, own, drawn[column])
-            kept &= ~stays
+            kept |= stays
+            drawn[column] = np.where(kept, own, drawn[column])
         codes[column] = np.where(kept, codes[column], drawn[column])
     return drawn[np.sort(responses)].reshape(responses.size, keys.size, draws.size)
 
@@ -130,18 +138,6 @@ def _within(
             if not low <= code <= high:
                 drawn[row], kept[row] = code, False
     return drawn, kept
-
-
-def _may_stay(guide: Guide, limits: Limits | None, column: int) -> BoolArray:
-    """Groups whose limits let the own code be drawn."""
-    may = np.ones(guide.own.shape[1], dtype=bool)
-    if limits is None:
-        return may
-    for group in np.flatnonzero(limits.first[column] >= 0):
-        low, high = limits.runs[limits.first[column, group] : limits.last[column, group]].T
-        own = guide.own[column, group]
-        may[group] = ((low <= own) & (own <= high)).any()
-    return may
 
 
 def hold(limits: Limits, codes: Codes, columns: IntArray) -> Codes:
