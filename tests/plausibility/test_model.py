@@ -63,6 +63,32 @@ def test_rows_with_rare_levels_are_as_plausible():
     assert (p_values(model, schema, fresh[rare]) <= 0.05).mean() <= 0.08
 
 
+@pytest.mark.parametrize("n_rows", [200, 600])
+def test_few_rows_with_rare_levels_are_as_plausible(n_rows):
+    found = []
+    for seed in range(10):
+        schema, model = learned(jobs(n_rows, seed=seed))
+        fresh = jobs(1000, seed=seed + 100)
+        found.append(p_values(model, schema, fresh[fresh["trade"] != "usual"]) <= 0.05)
+
+    assert np.concatenate(found).size > 800
+    assert np.concatenate(found).mean() <= 0.08
+
+
+@pytest.mark.parametrize("n_rare", [3, 20, 400])
+def test_a_rare_level_in_the_wrong_place_is_strange_once_enough_rows_have_it(n_rare):
+    frame = jobs(4000)
+    frame["trade"] = "usual"
+    old = np.flatnonzero(frame["age"] > 66)
+    frame.loc[old[:n_rare], "trade"] = "knitter"
+    schema, model = learned(frame)
+    young = frame[frame["age"] < 40].assign(trade="knitter")
+
+    strange = (p_values(model, schema, young) < 0.01).mean()
+
+    assert strange < 0.1 if n_rare == 3 else strange == 1
+
+
 def test_what_never_goes_together_is_implausible():
     schema, model = learned(jobs(3000))
     real = jobs(300, seed=1)

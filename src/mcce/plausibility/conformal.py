@@ -20,8 +20,8 @@ import numpy as np
 from ..kernels import BoolArray, FloatArray, IntArray
 
 # Rows with a rare level are compared with their own kind if so many are held out, and so many
-# others.
-N_RARE, N_USUAL = 10, 100
+# others. One in 13 real rows is then stranger than all of its own kind.
+N_RARE, N_USUAL = 12, 100
 # Strangeness is no larger than this times the number of rows.
 MOST = 1e250
 

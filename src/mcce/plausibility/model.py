@@ -143,7 +143,7 @@ class PlausibilityModel:
         }
 
     def _nonconformity(self, descent: Codes, numbers: FloatArray) -> FloatArray:
-        """Nonconformity of each level, then of each number, shape (n_parts, n_rows)."""
+        """Nonconformity of the levels, then of each number, shape (n_parts, n_rows)."""
         of_levels = self.support_.nonconformity(descent)
         return np.concatenate([of_levels, self.conditionals_.nonconformity(descent, numbers)])
 

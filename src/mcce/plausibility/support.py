@@ -3,14 +3,17 @@
 Beyond the paper. Each mutable level of a row descends a tree of its feature given the immutable
 features and those before it. A node rejects a level that no accepted training row in it has; a
 second chain of all training rows rejects levels that are far rarer in a node than their overall
-share predicts. A level's nonconformity is the size of the largest node that rejects it.
+share predicts. A level's nonconformity is the number of rows with it that the largest node that
+rejects it would hold by that share: the same evidence against a level, whether it is rare or not.
 
-Always true: the order of the training rows changes nothing.
+Always true: the order of the training rows changes nothing; nothing is held against a level that
+training never held.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -33,6 +36,8 @@ from ..tables.schema import EncodedRows, Schema
 
 # Rows in the smallest node that may reject a value.
 MIN_SAMPLES_LEAF = 20
+# Where fewer rows are to be expected, the lack of a level is chance: 5 % of nodes have none of 3.
+CHANCE = 3
 
 
 class Support:
@@ -78,13 +83,15 @@ class Support:
         return self
 
     def nonconformity(self, descent: Codes) -> FloatArray:
-        """Nonconformity of the mutable levels of rows, given descent codes of all features."""
+        """The largest nonconformity of the mutable levels of rows, given all descent codes.
+
+        Of shape (1, n_rows), or (0, n_rows) without mutable levels.
+        """
         if not self.chains_:
             return np.empty((0, descent.shape[1]))
-        by_position = np.argsort(self.chains_[0].responses)
-        return np.max([chain.nonconformity(descent) for chain in self.chains_], axis=0)[
-            by_position
-        ].astype(np.float64)
+        size = np.max([chain.nonconformity(descent) for chain in self.chains_], axis=0)
+        expected = size * self.chains_[-1].share(descent)
+        return np.where(expected < CHANCE, 0.0, expected).max(axis=0, keepdims=True)
 
 
 def level_positions(schema: Schema) -> IntArray:
@@ -147,6 +154,21 @@ class Chain:
     def nonconformity(self, codes: Codes) -> Codes:
         """Per response, the size of the largest node that rejects the value; 0 for none."""
         return nonconformity(self.held, codes, np.zeros(self.responses.size, dtype=np.int32))
+
+    def share(self, codes: Codes) -> FloatArray:
+        """Per response, the share of all rows of the tree that have the value."""
+        pairs = zip(self._shares, self.responses, strict=True)
+        return np.array([shares[codes[at]] for shares, at in pairs])
+
+    @cached_property
+    def _shares(self) -> list[FloatArray]:
+        """Shares of the codes of each response, 0 for the last: values that training never held."""
+        trees, n_codes = self.trees, self.held.n_codes[self.responses]
+        # The values of a tree are adjacent, as its leaves are.
+        ends = np.cumsum(trees.count)[np.append(trees.roots[1:], trees.feature.size) - 1]
+        values = np.split(trees.values, ends[:-1])
+        pairs = zip(values, n_codes.tolist(), strict=True)
+        return [np.bincount(of, minlength=n + 1) / max(of.size, 1) for of, n in pairs]
 
 
 def _codes_of(schema: Schema, responses: IntArray) -> tuple[IntArray, Codes, Codes]:

@@ -67,7 +67,7 @@ def unpack_plausibility(
     support = _support(given["chains"], schema, order, n_desired)
     rows = EncodedRows.from_codes(schema, codes)
     conditionals = _conditionals(given["conditionals"], schema)
-    n_parts = level_positions(schema).size + 2 * len(conditionals.models_)
+    n_parts = bool(support.chains_) + 2 * len(conditionals.models_)
     calibration = _calibration(given["calibration"], n_parts, n_desired)
     return PlausibilityModel.restored(rows, support, conditionals, calibration)
 
