@@ -1,8 +1,10 @@
 // A forest, bound once, and what is done with it: draws, enumeration, nonconformity.
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -60,11 +62,13 @@ mcce::GuideView view_of(const mcce::Guide* guide, std::size_t n_columns, std::si
 
 Out<std::int32_t> sample(const mcce::Forest& forest, const CodeTable& given, const In<std::uint64_t, 1>& keys,
                          const In<std::int64_t, 1>& draws, const mcce::Limits* limits,
-                         const mcce::Guide* guide, const Watch& watch) {
+                         const mcce::Guide* guide, const std::optional<In<std::int64_t, 1>>& least,
+                         const Watch& watch) {
     const std::size_t n_columns = forest.n_columns(), n_groups = given.shape(1), n_draws = draws.size();
     forest.check_chain();
     mcce::require(given.shape(0) == n_columns, "given needs one row per column");
     mcce::require(keys.size() == n_groups, "keys need one entry per group");
+    mcce::require(!least || least->size() == n_draws, "least needs one entry per draw");
     const auto limits_view = view_of(limits, n_columns, n_groups);
     const auto guide_view = view_of(guide, n_columns, n_groups);
     std::vector<std::int32_t> out;
@@ -74,7 +78,8 @@ Out<std::int32_t> sample(const mcce::Forest& forest, const CodeTable& given, con
         const auto codes = forest.read_codes(given.data(), n_groups);
         out.resize(n_entries({forest.n_trees(), n_groups, n_draws}));
         mcce::Sampler(forest.view(), limits_view, guide_view, pulse)
-            .sample(codes.data(), n_groups, keys.data(), draws.data(), n_draws, out.data());
+            .sample(codes.data(), n_groups, keys.data(), draws.data(), n_draws, least ? least->data() : nullptr,
+                    out.data());
     }
     return give(std::move(out), {forest.n_trees(), n_groups, n_draws});
 }
@@ -179,7 +184,7 @@ void bind_forest(nb::module_& module) {
     nb::class_<mcce::Forest>(module, "Forest")
         .def(nb::new_(&make_forest))
         .def("sample", &sample, nb::arg("given"), nb::arg("keys"), nb::arg("draws"), nb::arg("limits").none(),
-             nb::arg("guide").none(), nb::arg("watch"))
+             nb::arg("guide").none(), nb::arg("least").none(), nb::arg("watch"))
         .def("enumerate_rows", &enumerate_rows, nb::arg("given"), nb::arg("own"), nb::arg("stays"),
              nb::arg("limits").none(), nb::arg("costs"), nb::arg("offsets"), nb::arg("n_changes"), nb::arg("n_best"),
              nb::arg("max_nodes"), nb::arg("after_total"), nb::arg("after"), nb::arg("watch"))

@@ -8,7 +8,7 @@ import pytest
 
 from mcce import MCCE, Interval, McceWarning, NotFittedError, Schema, SchemaError, TreeChain
 from mcce.candidates import Draws
-from mcce.model.trees import tree_response
+from mcce.model.responses import tree_response
 from mcce.model.visit_order import CategoricalColumn, association
 from mcce.predictors.desired import make_decision
 from mcce.protocols import Capabilities

@@ -24,6 +24,7 @@ inline void require(bool holds, const char* message) {
 
 // So many training rows keep every product of two counts, times a hundred, within 64 bits.
 constexpr std::size_t kMostRows = std::size_t{1} << 28;
+constexpr std::int32_t kNoNode = -1;
 
 inline bool has_bit(const std::uint64_t* set, std::int32_t code) {
     return (set[static_cast<std::uint32_t>(code) / 64] >> (static_cast<std::uint32_t>(code) % 64)) & 1;
@@ -39,6 +40,8 @@ struct ForestView {
     const std::int32_t* values;
     const std::int32_t* responses;  // (n_trees,) the column that each tree predicts
     const std::int32_t* n_levels;   // (n_columns,) levels of a categorical column, 0 for a numeric one
+    const std::int32_t* above;      // (n_nodes,) parent of a node, kNoNode for a root
+    const std::int64_t *first, *end;  // (n_nodes,) the values that a node holds, leaf after leaf
 
     // Whether a row with this code in the node's column goes left.
     bool goes_left(std::int32_t node, std::int32_t code) const {
@@ -67,6 +70,7 @@ public:
         std::size_t n_values = 0;
         for (std::size_t tree = 0; tree < n_trees(); ++tree) check_tree(tree, n_values);
         require(n_values == arrays_.values.size(), "the leaves do not use all values");
+        find_holdings();
         pad_empty_leaves();
     }
 
@@ -86,7 +90,8 @@ public:
         const ForestArrays& a = arrays_;
         return {a.roots.data(),  n_trees(),         n_nodes(),       n_columns(),     a.feature.data(),
                 a.cut.data(),    a.left.data(),     a.right.data(),  a.count.data(),  a.start.data(),
-                a.sets.data(),   a.values.data(),   a.responses.data(), a.n_levels.data()};
+                a.sets.data(),   a.values.data(),   a.responses.data(), a.n_levels.data(),
+                above_.data(),   first_.data(),     end_.data()};
     }
 
     // Copies descent codes, (n_columns, n_rows), and refuses levels that no set has a bit for.
@@ -193,6 +198,23 @@ private:
         require(arrays_.cut[node] >= 0 && arrays_.cut[node] <= n_all - n_words, "a set of levels is cut off");
     }
 
+    // The parent and the values of every node; children come after their parents.
+    void find_holdings() {
+        above_.assign(n_nodes(), kNoNode);
+        first_ = end_ = arrays_.start;
+        for (std::size_t node = n_nodes(); node-- > 0;) {
+            if (arrays_.feature[node] == kLeaf) {
+                end_[node] += arrays_.count[node];
+                continue;
+            }
+            const auto left = static_cast<std::size_t>(arrays_.left[node]);
+            const auto right = static_cast<std::size_t>(arrays_.right[node]);
+            above_[left] = above_[right] = static_cast<std::int32_t>(node);
+            first_[node] = first_[left];
+            end_[node] = end_[right];
+        }
+    }
+
     // A leaf that was never grown gives code 0, should a row come to it, and reads nothing else.
     void pad_empty_leaves() {
         const auto padding = static_cast<std::int64_t>(arrays_.values.size()) + 1;
@@ -205,6 +227,8 @@ private:
 
     ForestArrays arrays_;
     std::vector<std::int64_t> n_codes_, tree_of_;
+    std::vector<std::int32_t> above_;
+    std::vector<std::int64_t> first_, end_;
     bool is_chain_ = true;
 };
 

@@ -11,6 +11,7 @@
 #include <numeric>
 #include <vector>
 
+#include "back_off.hpp"
 #include "forest.hpp"
 #include "limits.hpp"
 #include "pulse.hpp"
@@ -28,8 +29,10 @@ public:
     // Codes of the responses, in column order, for every group and draw: out[response][group][draw].
     //   given   (n_columns, n_groups) descent codes
     //   keys    (n_groups,)
+    //   least   (n_draws,) allowed values that a node must hold to be drawn from; null: any leaf will do
     void sample(const std::int32_t* given, std::size_t n_groups, const std::uint64_t* keys,
-                const std::int64_t* draws, std::size_t n_draws, std::int32_t* out) {
+                const std::int64_t* draws, std::size_t n_draws, const std::int64_t* least,
+                std::int32_t* out) {
         const std::size_t n_columns = forest_.n_columns;
         columns_.assign(n_columns, {});
         for (const std::int32_t response : responses_) columns_[response].drawn = out;
@@ -44,6 +47,8 @@ public:
                 const std::size_t n = std::min(kRows, n_draws - first);
                 for (std::size_t i = 0; i < n; ++i)
                     keys_[i] = absorb(keys[group], static_cast<std::uint64_t>(draws[first + i]));
+                least_ = least ? least + first : nullptr;
+                most_ = least ? *std::max_element(least_, least_ + n) : 0;
                 std::int32_t* to = out + group * n_draws + first;
                 for (Column& column : columns_) {
                     if (!column.drawn) continue;
@@ -71,6 +76,8 @@ private:
         std::int32_t stays = -1;  // with this value in a leaf, guided draws prefer the own one
         const std::int32_t *runs = nullptr, *runs_end = nullptr;
         std::vector<std::uint8_t> kept;  // rows with the own value, if its code is not the given one
+
+        bool is_same(std::int32_t code) const { return code >= same_low && code <= same_high; }
     };
 
     // The values of a leaf within one run.
@@ -94,7 +101,7 @@ private:
         for (std::size_t tree = 0; tree < forest_.n_trees; ++tree) {
             const std::int32_t response = responses_[tree];
             pulse_.tick(kPerRow * n);
-            draw(static_cast<std::int32_t>(forest_.roots[tree]), response, n);
+            draw(tree, response, n);
             const Column& column = columns_[response];
             if (forest_.n_levels[response] > 0 || column.n_read <= most) continue;
             most = column.n_read;
@@ -143,10 +150,10 @@ private:
 
     // Sends all rows down a tree, then draws a value for each from its leaf. In a second pass, so that
     // the processor can fetch a leaf while it works on another.
-    void draw(std::int32_t root, std::int32_t response, std::size_t n) {
+    void draw(std::size_t tree, std::int32_t response, std::size_t n) {
         std::copy_n(order_.data(), n, rows_.data());
         Part* const bottom = parts_.data();
-        Part* top = push(bottom, root, 0, n);
+        Part* top = push(bottom, static_cast<std::int32_t>(forest_.roots[tree]), 0, n);
         Part* arrived = leaves_.data();
         while (top != bottom) {
             Part part = *--top;
@@ -161,9 +168,32 @@ private:
             top = by_search ? split_sorted(part, top) : split(part, top);
         }
         const bool limited = columns_[response].limited, guided = guide_.own != nullptr;
-        for (const Part* leaf = leaves_.data(); leaf != arrived; ++leaf)
+        bool listed = false;
+        for (const Part* leaf = leaves_.data(); leaf != arrived; ++leaf) {
+            if (least_ && is_small(*leaf, columns_[response], tree)) {
+                if (!listed) list_places(tree, columns_[response]);
+                listed = true;
+                pick_backed_off(*leaf, response);
+                continue;
+            }
             limited ? pick_within(*leaf, response)
                     : guided ? pick_guided(*leaf, response) : pick_values(*leaf, response);
+        }
+    }
+
+    // Whether a leaf holds too few allowed values for some row, and a node above may hold more.
+    bool is_small(Part part, const Column& column, std::size_t tree) {
+        const std::int64_t root = forest_.roots[tree];
+        const bool may = column.limited ? column.runs != column.runs_end : forest_.first[root] < forest_.end[root];
+        return may && find_pieces(part.at, column) < most_;
+    }
+
+    void list_places(std::size_t tree, const Column& column) {
+        const std::int64_t root = forest_.roots[tree];
+        pulse_.tick(static_cast<std::size_t>(forest_.end[root] - forest_.first[root]));
+        const std::int32_t *runs = nullptr, *runs_end = nullptr;
+        if (column.limited) runs = column.runs, runs_end = column.runs_end;
+        places_.find(forest_, tree, column.limited, runs, runs_end, column.stays);
     }
 
     // The next push overwrites an empty part: no branch, and never more parts than rows.
@@ -269,10 +299,46 @@ private:
     // The same within the limits of the column; where nothing is allowed, the own value is kept.
     void pick_within(Part part, std::int32_t response) {
         Column& column = columns_[response];
+        const std::uint32_t count = find_pieces(part.at, column);
         const std::int32_t* values = forest_.values + forest_.start[part.at];
-        const std::int32_t* end = values + forest_.count[part.at];
+        const bool may_stay = guide_.own && lets_stay(column.stays, values, values + forest_.count[part.at]);
+        for (std::size_t i = 0; i < part.n; ++i) {
+            const Row row = rows_[part.first + i];
+            const bool wanted = may_stay && stays(row, response);
+            const std::int32_t code = count && !wanted ? choose(row, response, count) : column.own;
+            set(column, row, code, wanted || !count || column.is_same(code));
+        }
+    }
+
+    // The same from a node above the leaf, for each row the first that holds enough allowed values.
+    void pick_backed_off(Part part, std::int32_t response) {
+        Column& column = columns_[response];
+        for (std::size_t i = 0; i < part.n; ++i) {
+            const Row row = rows_[part.first + i];
+            const std::int32_t at = places_.climb(part.at, least_[row]);
+            const AllowedPlaces::Range range = places_.range(at);
+            if (!range.n || (guide_.own && places_.lets_stay(at) && stays(row, response))) {
+                set(column, row, column.own, true);
+                continue;
+            }
+            const std::uint32_t place = pick(keys_[row], static_cast<std::uint64_t>(response),
+                                             static_cast<std::uint32_t>(range.n));
+            const std::int32_t code = places_.value(range.first + place);
+            set(column, row, code, column.limited && column.is_same(code));
+        }
+    }
+
+    static void set(Column& column, Row row, std::int32_t code, bool kept) {
+        column.drawn[row] = kept ? column.given : code;
+        if (!column.kept.empty()) column.kept[row] = kept;
+    }
+
+    // The allowed values of a leaf, and how many there are.
+    std::uint32_t find_pieces(std::int32_t at, const Column& column) {
+        const std::int32_t* values = forest_.values + forest_.start[at];
+        const std::int32_t* end = values + forest_.count[at];
+        if (!column.limited) return static_cast<std::uint32_t>(end - values);
         std::uint32_t count = 0;
-        const bool may_stay = guide_.own && lets_stay(column.stays, values, end);
         pieces_.clear();
         for (const std::int32_t* run = column.runs; run != column.runs_end; run += 2) {
             values = std::lower_bound(values, end, run[0]);
@@ -281,14 +347,7 @@ private:
             count += pieces_.back().n;
             values = after;
         }
-        for (std::size_t i = 0; i < part.n; ++i) {
-            const Row row = rows_[part.first + i];
-            const bool wanted = may_stay && stays(row, response);
-            const std::int32_t code = count && !wanted ? choose(row, response, count) : column.own;
-            const bool kept = wanted || !count || (code >= column.same_low && code <= column.same_high);
-            column.drawn[row] = kept ? column.given : code;
-            if (!column.kept.empty()) column.kept[row] = kept;
-        }
+        return count;
     }
 
     // One of the `count` values in pieces_.
@@ -312,6 +371,9 @@ private:
     std::vector<Part> parts_;          // the stack of lists on their way down
     std::vector<Part> leaves_;         // lists that have reached their leaf
     std::vector<Piece> pieces_;        // of the current leaf
+    const std::int64_t* least_ = nullptr;  // allowed values that a row must be drawn among, if any ...
+    std::int64_t most_ = 0;                // ... the largest of them
+    AllowedPlaces places_;                 // of the current tree and group
 };
 
 }  // namespace mcce

@@ -3,9 +3,9 @@
 Paper, section "Generation". Takes the factuals and a fitted generator; gives, block by block, K
 draws for every group of people with identical immutable cells.
 
-Always true: a person's draws depend on the seed, the immutable values and the draw number alone,
-and if they are guided also on the person's other values; peak memory is one block per thread,
-whatever the number of people.
+Always true: a person's draws depend on the seed, the immutable values, the limits and the draw
+number alone, and if they are guided also on the person's other values; peak memory is one block
+per thread, whatever the number of people.
 """
 
 from __future__ import annotations
@@ -42,6 +42,8 @@ from .tables.schema import EncodedRows
 # which the people of a group share.
 BYTES_PER_CANDIDATE = 64
 BYTES_PER_CODE = 8
+# Each time a person gets as many draws again, those that back off need so many rows more.
+ROWS_PER_ROUND = 10
 # What to say if a generator cannot keep own values.
 GUIDANCE_NEEDED = "The search keeps people's own values with a probability above 0"
 
@@ -104,6 +106,7 @@ def generate(
     draws: IntArray,
     seed: int,
     keep_probability: float = 0.0,
+    n_from_leaves: int | None = None,
 ) -> Candidates:
     """Candidates of a block of people.
 
@@ -122,10 +125,15 @@ def generate(
     keep_probability
         Probability with which an own value is kept where the model could have drawn it. Above 0
         the groups must be of people who are equal in all features.
+    n_from_leaves
+        Draws from the leaves of the model; further ones back off, see :func:`least_rows`. None: no
+        draw backs off. Ignored if the generator cannot.
     """
     _, first, group = np.unique(block.group, return_index=True, return_inverse=True)
     rows = personal.rows
-    sampled = _sample(generator, personal, block.people[first], draws, seed, keep_probability)
+    people = block.people[first]
+    least = None if n_from_leaves is None else least_rows(draws, n_from_leaves)
+    sampled = _sample(generator, personal, people, draws, seed, keep_probability, least)
     tables = _tables(rows, sampled)
     return Candidates(
         rows=rows,
@@ -145,6 +153,29 @@ def generate(
     )
 
 
+def least_rows(draws: IntArray, n_from_leaves: int) -> IntArray:
+    """How many training rows with an allowed value each value of a draw is drawn from, at least.
+
+    One for the first draws: where a leaf holds nothing that a person may have, they back off. Every
+    second later draw needs the more rows the later it is. The others come from leaves again, since
+    more of these may be all that is missing.
+
+    Parameters
+    ----------
+    draws : (n_draws,)
+        Draw numbers.
+    n_from_leaves
+        Number of the first draws.
+
+    Examples
+    --------
+    >>> least_rows(np.array([0, 1, 100, 101, 200, 999]), 100)
+    array([ 1,  1,  1, 10,  1, 90])
+    """
+    later = ROWS_PER_ROUND * (draws // n_from_leaves) * (draws % 2)
+    return np.maximum(later, 1)
+
+
 def _sample(
     generator: Generator,
     personal: FactualLimits,
@@ -152,17 +183,20 @@ def _sample(
     draws: IntArray,
     seed: int,
     keep_probability: float,
+    least: IntArray | None,
 ) -> Draws:
     """Draws for one person of each group, within that one's limits."""
     rows = personal.rows
     given = rows.descent[:, people]
     keys = person_keys(seed, given[rows.schema.immutable].T)
     limits = personal.limits(people, rows.schema.features)
-    if keep_probability:
+    guide = _guide(personal, people, keep_probability) if keep_probability else None
+    if least is not None and generator.capabilities.back_off:
+        backing_off = require(generator, "back_off", "The draws back off")
+        return backing_off.sample_backed_off(given, keys, draws, limits, guide, least)
+    if guide is not None:
         guided = require(generator, "guidance", GUIDANCE_NEEDED)
-        return guided.sample_guided(
-            given, keys, draws, limits, _guide(personal, people, keep_probability)
-        )
+        return guided.sample_guided(given, keys, draws, limits, guide)
     if limits is None:
         return generator.sample(given, keys, draws)
     if generator.capabilities.limits:

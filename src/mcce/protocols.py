@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from .candidates import Draws
+from .execution.progress import Progress
 from .kernels import (
     BoolArray,
     Codes,
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from .tables.schema import EncodedRows, Schema
 
 __all__ = [
+    "BackingOffGenerator",
     "Callback",
     "CandidateFilter",
     "Capabilities",
@@ -95,6 +97,9 @@ class Capabilities:
     guidance
         Draws that tend to keep a person's own values: :class:`GuidedGenerator`. Needed by
         ``search="fast"`` and ``search="exact"``.
+    back_off
+        Draws from a wider set of training rows where few have values that a person may have:
+        :class:`BackingOffGenerator`. Without it, more draws are more of the same.
     enumeration
         Lists every row that could be drawn: :class:`EnumeratingGenerator`. Needed by
         ``search="exact"``.
@@ -109,12 +114,13 @@ class Capabilities:
     Examples
     --------
     >>> Capabilities(density=True)
-    Capabilities(limits=False, guidance=False, enumeration=False, density=True, visit_order=False,
-                 saving=False)
+    Capabilities(limits=False, guidance=False, back_off=False, enumeration=False, density=True,
+                 visit_order=False, saving=False)
     """
 
     limits: bool = False
     guidance: bool = False
+    back_off: bool = False
     enumeration: bool = False
     density: bool = False
     visit_order: bool = False
@@ -217,6 +223,31 @@ class GuidedGenerator(Generator, Protocol):
             As for :meth:`LimitedGenerator.sample_within`.
         guide
             Each group's own values and how often to keep them; None does not.
+        """
+        ...
+
+
+class BackingOffGenerator(Generator, Protocol):
+    """A generator with the capability ``back_off``."""
+
+    def sample_backed_off(
+        self,
+        given: Codes,
+        keys: WordArray,
+        draws: IntArray,
+        limits: Limits | None,
+        guide: Guide | None,
+        least: IntArray | None,
+    ) -> Draws:
+        """Guided draws within limits, each value from among enough training rows.
+
+        Parameters
+        ----------
+        given, keys, draws, limits, guide
+            As for :meth:`GuidedGenerator.sample_guided`.
+        least : (n_draws,), optional
+            How many training rows whose value the group may have a value is drawn from, at least;
+            all of them if there are fewer. None asks for nothing.
         """
         ...
 
@@ -357,32 +388,6 @@ class RowFilter(CandidateFilter, Protocol):
             The rows.
         """
         ...
-
-
-@dataclass(frozen=True)
-class Progress:
-    """How far a call of ``explain`` has come.
-
-    Parameters
-    ----------
-    n_factuals
-        People to explain; those already decided as desired are not counted.
-    n_settled
-        How many of them have their answers, or nothing left to try.
-    n_evaluated
-        Rows scored by the predictor so far.
-
-    Examples
-    --------
-    >>> def stop_after_1000_rows(progress: Progress) -> bool:
-    ...     return progress.n_evaluated >= 1000
-    >>> stop_after_1000_rows(Progress(n_factuals=50, n_settled=20, n_evaluated=1200))
-    True
-    """
-
-    n_factuals: int
-    n_settled: int
-    n_evaluated: int
 
 
 class Callback(Protocol):

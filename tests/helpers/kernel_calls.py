@@ -92,7 +92,9 @@ class Rows:
     def sample(self, forest, n_draws):
         given = self.columns.codes[:, :20].copy()
         keys = reference.person_keys(0, given[:1].T)
-        return Call(forest.bound.sample, (given, keys, np.arange(n_draws), None, None))
+        return Call(
+            forest.bound.sample, (given, keys, np.arange(n_draws), None, None, np.arange(n_draws))
+        )
 
     def enumerate_rows(self, forest):
         given = self.columns.codes[:, 0].copy()

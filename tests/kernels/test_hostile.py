@@ -48,7 +48,8 @@ def bound_forest(*arrays):
 def use_forest(forest, limits=None, guide=None):
     """Everything that is done with a forest."""
     keys, draws = np.arange(20, dtype=np.uint64), np.arange(30)
-    attempt(lambda: forest.sample(GIVEN, keys, draws, limits, guide, watch()))
+    for least in (None, np.arange(30) * 20):
+        attempt(lambda n=least: forest.sample(GIVEN, keys, draws, limits, guide, n, watch()))
     listing = ROWS.enumerate_rows(FOREST).arguments
     attempt(lambda: forest.enumerate_rows(*listing, watch()))
     for rules in product((False, True), (0, 1024)):

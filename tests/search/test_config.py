@@ -142,6 +142,7 @@ def test_beyond_its_budget_an_exact_search_draws_within_the_same_bounds():
         max_samples=70,
         max_sparsity=2,
         max_distance=0.25,
+        back_off=False,
         consequences="redraw",
     )
 

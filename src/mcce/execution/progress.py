@@ -4,9 +4,36 @@ from __future__ import annotations
 
 import sys
 import time
+from dataclasses import dataclass
 from typing import Any
 
 from ..errors import MissingExtraError
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a call of ``explain`` has come.
+
+    Parameters
+    ----------
+    n_factuals
+        People to explain; those already decided as desired are not counted.
+    n_settled
+        How many of them have their answers, or nothing left to try.
+    n_evaluated
+        Rows scored by the predictor so far.
+
+    Examples
+    --------
+    >>> def stop_after_1000_rows(progress: Progress) -> bool:
+    ...     return progress.n_evaluated >= 1000
+    >>> stop_after_1000_rows(Progress(n_factuals=50, n_settled=20, n_evaluated=1200))
+    True
+    """
+
+    n_factuals: int
+    n_settled: int
+    n_evaluated: int
 
 
 class ProgressBar:

@@ -55,6 +55,7 @@ class Forest:
         draws: NDArray[np.int64],
         limits: Limits | None,
         guide: Guide | None,
+        least: NDArray[np.int64] | None,
         watch: Watch,
     ) -> NDArray[np.int32]: ...
     def enumerate_rows(

@@ -138,6 +138,7 @@ def sample(
     draws: IntArray,
     limits: Limits | None = None,
     guide: Guide | None = None,
+    least: IntArray | None = None,
 ) -> Codes:
     """Codes drawn for each response, in column order; see :func:`reference.sample`."""
     bound_guide = None
@@ -145,7 +146,7 @@ def sample(
         own, stays = map(np.ascontiguousarray, (guide.own, guide.stays))
         bound_guide = _native.Guide(own, stays, guide.often)
     return forest.bound.sample(
-        np.ascontiguousarray(given), keys, draws, _bind_limits(limits), bound_guide, watch()
+        np.ascontiguousarray(given), keys, draws, _bind_limits(limits), bound_guide, least, watch()
     )
 
 

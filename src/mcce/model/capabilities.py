@@ -12,6 +12,7 @@ from typing import Any, Literal, overload
 from ..errors import ParameterError
 from ..kernels import IntArray
 from ..protocols import (
+    BackingOffGenerator,
     Capabilities,
     DensityGenerator,
     EnumeratingGenerator,
@@ -27,6 +28,7 @@ from ..tables.schema import Schema
 MEMBERS: dict[str, tuple[str, ...]] = {
     "limits": ("sample_within",),
     "guidance": ("sample_guided",),
+    "back_off": ("sample_backed_off",),
     "enumeration": ("enumerate_rows",),
     "density": ("log_likelihood",),
     "visit_order": ("visit_order_",),
@@ -42,6 +44,10 @@ def require(
 def require(
     generator: Generator, capability: Literal["guidance"], reason: str
 ) -> GuidedGenerator: ...
+@overload
+def require(
+    generator: Generator, capability: Literal["back_off"], reason: str
+) -> BackingOffGenerator: ...
 @overload
 def require(
     generator: Generator, capability: Literal["enumeration"], reason: str

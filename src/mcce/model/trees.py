@@ -5,7 +5,7 @@ given the immutable ones, the decision and the mutable features visited before. 
 training values that fell into it, with multiplicity. Rules for very many levels: ``Growth``.
 
 Always true: the trees depend on the training rows as a set (not on their order, on threads or on
-the machine); every row that can be drawn has a finite log-likelihood.
+the machine); every row that can be drawn from leaves has a finite log-likelihood.
 """
 
 from __future__ import annotations
@@ -24,9 +24,7 @@ from ..execution.progress import ProgressBar
 from ..execution.threads import map_ordered
 from ..kernels import (
     BoolArray,
-    Classes,
     Codes,
-    Columns,
     Enumerated,
     FloatArray,
     Forest,
@@ -34,13 +32,11 @@ from ..kernels import (
     Guide,
     IntArray,
     Limits,
-    Numbers,
     Person,
     Trees,
     WordArray,
     descend,
     enumerate_rows,
-    fixed_point,
     grow_tree,
     join,
     leaf_frequency,
@@ -49,6 +45,7 @@ from ..kernels import (
 from ..protocols import Capabilities
 from ..tables.schema import EncodedRows, Schema
 from .arrays import ChainRules, pack_trees, unpack_order, unpack_trees
+from .responses import split_columns, tree_response, with_decision
 from .visit_order import visit_order
 
 
@@ -75,8 +72,7 @@ class TreeChain(BaseEstimator):
     Attributes
     ----------
     forest_ : Forest
-        All trees with what they predict; ``trees_``, ``visit_order_`` and ``n_levels_`` are parts
-        of it.
+        All that was learned; ``trees_``, ``visit_order_`` and ``n_levels_`` are parts of it.
 
     Examples
     --------
@@ -89,7 +85,13 @@ class TreeChain(BaseEstimator):
     """
 
     capabilities = Capabilities(
-        limits=True, guidance=True, enumeration=True, density=True, visit_order=True, saving=True
+        limits=True,
+        guidance=True,
+        back_off=True,
+        enumeration=True,
+        density=True,
+        visit_order=True,
+        saving=True,
     )
 
     def __init__(
@@ -137,7 +139,7 @@ class TreeChain(BaseEstimator):
         order = visit_order(
             self.visit_order, rows, decision if self.condition_on_decision else None
         )
-        columns = split_columns(schema, _with_decision(rows.descent, decision))
+        columns = split_columns(schema, with_decision(rows.descent, decision))
         given = [*schema.immutable, *([growth.decision_column] * self.condition_on_decision)]
 
         def grow(place: int) -> Trees:
@@ -281,9 +283,36 @@ class TreeChain(BaseEstimator):
         Draws
             Codes of shape (n_mutable, n_groups, n_draws).
         """
+        return self.sample_backed_off(given, keys, draws, limits, guide, None, decision=decision)
+
+    def sample_backed_off(
+        self,
+        given: Codes,
+        keys: WordArray,
+        draws: IntArray,
+        limits: Limits | None,
+        guide: Guide | None,
+        least: IntArray | None,
+        *,
+        decision: BoolArray | None = None,
+    ) -> Draws:
+        """The same from the smallest nodes that hold enough values that a group may have.
+
+        Parameters
+        ----------
+        given, keys, draws, limits, guide, least
+            As for :meth:`mcce.protocols.BackingOffGenerator.sample_backed_off`.
+        decision
+            As for :meth:`sample`.
+
+        Returns
+        -------
+        Draws
+            Codes of shape (n_mutable, n_groups, n_draws).
+        """
         is_desired = np.ones(given.shape[1], dtype=bool) if decision is None else decision
-        inputs = _with_decision(given, is_desired)
-        return Draws(sample(self.forest_, inputs, keys, draws, limits, guide))
+        inputs = with_decision(given, is_desired)
+        return Draws(sample(self.forest_, inputs, keys, draws, limits, guide, least))
 
     def enumerate_rows(
         self,
@@ -332,7 +361,7 @@ class TreeChain(BaseEstimator):
             Log-probabilities; minus infinity where the chain could not have drawn the row.
         """
         self._check_grown_for(decision)
-        codes = _with_decision(rows.descent, np.full(len(rows), decision))
+        codes = with_decision(rows.descent, np.full(len(rows), decision))
         total = np.zeros(len(rows))
         for tree, position in enumerate(self.visit_order_):
             leaf = descend(self.trees_, tree, codes, self.n_levels_ > 0)
@@ -369,32 +398,3 @@ class TreeChain(BaseEstimator):
             decision_column=n_features,
             grow_undesired=False in self.decisions,
         )
-
-
-def _with_decision(codes: Codes, decision: BoolArray) -> Codes:
-    """The decision as one more column, after all features."""
-    return np.vstack([codes, decision[None, :].astype(np.int32)])
-
-
-def split_columns(schema: Schema, codes: Codes) -> Columns:
-    """How each column may be split; the decision, if it comes last, is a number."""
-    features, decision = schema.features, [True] * (len(codes) - len(schema.features))
-    return Columns(
-        codes=codes,
-        by_set=np.array([f.kind == "categorical" for f in features] + [False for _ in decision]),
-        ordered=np.array([f.ordered for f in features] + decision),
-        n_codes=np.array([f.n_codes for f in features] + [2 for _ in decision]),
-    )
-
-
-def tree_response(rows: EncodedRows, position: int) -> Numbers | Classes:
-    """What the tree of a feature predicts: classes, or numbers with missing above the rest."""
-    feature = rows.schema.features[position]
-    numbers = rows.numbers(position)
-    if numbers is None:
-        return Classes(rows.descent[position].astype(np.int64), feature.n_codes)
-    missing = np.isnan(numbers)
-    if missing.all():
-        return Numbers(np.zeros(numbers.size, dtype=np.int64))
-    numbers[missing] = np.nanmax(numbers) + feature.spread
-    return Numbers(fixed_point(numbers))

@@ -31,7 +31,7 @@ from ..kernels import (
     join,
     nonconformity,
 )
-from ..model.trees import split_columns, tree_response
+from ..model.responses import split_columns, tree_response
 from ..tables.schema import EncodedRows, Schema
 
 # Rows in the smallest node that may reject a value.

@@ -38,6 +38,7 @@ def upgrade_search(parameters: Mapping[str, Any]) -> dict[str, Any]:
     # Draws that were answers could be copies; walks took copies last.
     if upgraded.get("n_targets") == 0:
         upgraded.setdefault("copies", "allow")
+    upgraded.setdefault("back_off", False)
     return upgraded
 
 
@@ -54,6 +55,7 @@ def _without_copies(parameters: dict[str, Any]) -> dict[str, Any]:
     search = parameters.get("search", "paper")
     if excluded or search in ("fast", "exact"):
         search = replace(find_search(search), keep_unseen=False)
+        search = replace(search, back_off=False) if isinstance(search, Search) else search
     return parameters | {"search": replace(search, copies="never") if excluded else search}
 
 

@@ -90,6 +90,10 @@ class Search:
         of the training value nearest to such a number keeps the number. With it, draws keep the
         number or change it to the nearest, and also keep levels and missing values. False is the
         paper's: such values always change.
+    back_off
+        Whether a value is drawn from a larger node of the model's tree where the leaf holds none
+        that the person may have, and for people without an answer where it holds few. False is the
+        paper's: the own value is kept there.
     n_samples, max_samples
         Draws per person, and the most that people without an answer get; None gives them no more.
     max_sparsity, max_distance
@@ -131,6 +135,7 @@ class Search:
     prefer: Preference = "balanced"
     keep_probability: float = 0.0
     keep_unseen: bool = False
+    back_off: bool = True
     n_samples: int = 100
     max_samples: int | None = 10_000
     max_sparsity: int | None = None
@@ -155,6 +160,7 @@ class Search:
         _check_choice("prefer", self.prefer, get_args(Preference))
         _check_below_one("keep_probability", self.keep_probability, "at least 0 and below 1")
         check_flag("keep_unseen", self.keep_unseen)
+        check_flag("back_off", self.back_off)
         _check_samples(self.n_samples, self.max_samples)
         _check_bounds(self.max_sparsity, self.max_distance)
         _check_firmness(self.margin, self.copies)
@@ -302,6 +308,7 @@ class ExactSearch:
         return _sampling(
             keep_probability=KEEP_PROBABILITY,
             keep_unseen=self.keep_unseen,
+            back_off=False,
             n_samples=self.n_samples,
             max_samples=self.max_samples,
             max_sparsity=self.max_sparsity,
@@ -359,7 +366,7 @@ def _sampling(*, copies: Copies = "allow", **changes: Any) -> Search:
 
 
 PRESETS: dict[str, Search | ExactSearch] = {
-    "paper": _sampling(n_samples=1000, max_samples=None, consequences="none"),
+    "paper": _sampling(n_samples=1000, max_samples=None, back_off=False, consequences="none"),
     "sparse": Search(min_plausibility=0.01, extra_changes=0, prefer="sparsity"),
     "balanced": Search(prefer="balanced"),
     "plausible": Search(n_targets=10, min_plausibility=0.25, prefer="knn_distance"),

@@ -200,7 +200,8 @@ def _stages(
             draws=draws if math.isfinite(task.ends) else None,
         )
     n_samples, max_samples = search.n_samples, search.max_samples or search.n_samples
-    stage = SamplingStage(task, ranking, n_samples, search.keep_probability)
+    n_from_leaves = n_samples if search.back_off else None
+    stage = SamplingStage(task, ranking, n_samples, search.keep_probability, n_from_leaves)
     if search.n_targets:
         targets = _target_ranking(search, ranking)
         walk = _walk(fitted, settings, search, ranking, task)

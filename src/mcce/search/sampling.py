@@ -82,6 +82,8 @@ class SamplingStage:
         Draws per person.
     keep_probability
         Probability that a draw keeps the person's own value where it can.
+    n_from_leaves
+        Draws from leaves of the model; further ones back off to larger nodes. None: none does.
     walk
         How to go on from valid candidates; None returns them.
     final
@@ -95,6 +97,7 @@ class SamplingStage:
     ranking: Ranking
     n_samples: int
     keep_probability: float = 0.0
+    n_from_leaves: int | None = None
     walk: Walk | None = None
     final: bool = True
     unstable: ExcludeUnstable = field(default_factory=no_unstable)
@@ -144,7 +147,13 @@ class SamplingStage:
         task, started = self.task, time.perf_counter()
         draws = np.arange(self.n_samples, dtype=np.int64)
         candidates = generate(
-            task.generator, task.personal, block, draws, task.seed, self.keep_probability
+            task.generator,
+            task.personal,
+            block,
+            draws,
+            task.seed,
+            self.keep_probability,
+            self.n_from_leaves,
         )
         if task.consequences is not None:
             candidates = task.consequences.complete_candidates(candidates)

@@ -50,6 +50,19 @@ def check_guidance(case: GeneratorCase) -> None:
     )
 
 
+def check_back_off(case: GeneratorCase) -> None:
+    """Draws from more rows stay within limits and reach more values; others are plain draws."""
+    what = case.given, case.keys, case.draws
+    free = case.fitted.sample_backed_off(*what, None, None, None)
+    demand_same(case, case.values(free), "The capability back_off, sample_backed_off without least")
+    limits, check = _only_up(case), "The capability back_off, draws from 10**6 rows"
+    wide = case.fitted.sample_backed_off(*what, limits, None, np.full(case.draws.size, 10**6))
+    n_outside = int((hold(limits, wide.codes, case.schema.mutable) != wide.codes).sum())
+    demand(not n_outside, check, "codes inside the limits of their group", f"{n_outside} outside")
+    again = case.fitted.sample_backed_off(*what, limits, None, np.full(case.draws.size, 10**6))
+    demand(np.array_equal(wide.codes, again.codes), check, "the same each time", "others")
+
+
 def check_enumeration(case: GeneratorCase) -> None:
     """Rows are listed by cost, with so many changes."""
     person = _person(case)
@@ -130,6 +143,7 @@ def _person(case: GeneratorCase) -> Person:
 CAPABILITY_CHECKS: dict[str, Callable[[GeneratorCase], None]] = {
     "limits": check_limits,
     "guidance": check_guidance,
+    "back_off": check_back_off,
     "enumeration": check_enumeration,
     "density": check_density,
     "visit_order": check_visit_order,

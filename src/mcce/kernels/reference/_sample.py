@@ -2,7 +2,8 @@
 
 Paper, Algorithm 1. Every row carries the immutable codes of its person and the decision; each
 tree in turn sends the rows to their leaves, where one training value is drawn uniformly: of all
-that the leaf holds, or of those within a person's limits.
+that the leaf holds, or of those within a person's limits. Beyond the paper, a draw backs off: where
+the leaf holds too few of these, it is drawn from the smallest node above that holds enough.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import numpy as np
 
 from .._types import BoolArray, Codes, IntArray, WordArray
 from ._random import draw_keys, happens, pick
-from ._trees import LEAF, Forest, Trees, descend
+from ._trees import LEAF, NO_NODE, Forest, NodeSlices, Trees, descend, node_slices
 
 # The own value may stay whatever a leaf holds.
 ANY_LEAF = -2
@@ -23,7 +24,7 @@ ANY_LEAF = -2
 class Limits:
     """What the draws of each group are restricted to.
 
-    The own value is kept where a leaf holds no allowed code, and where the code drawn is near the
+    The own value is kept where a node holds no allowed code, and where the code drawn is near the
     own one. So a column without runs never changes.
 
     Parameters
@@ -58,7 +59,7 @@ class Guide:
         training value if a number may stay that training never held. ``ANY_LEAF`` if every leaf
         lets it stay, -1 if none does.
     often
-        Out of 2**32 draws from a leaf that lets the own value stay, how many keep it.
+        Out of 2**32 draws from a node that lets the own value stay, how many keep it.
     """
 
     own: Codes
@@ -73,6 +74,7 @@ def sample(
     draws: IntArray,
     limits: Limits | None = None,
     guide: Guide | None = None,
+    least: IntArray | None = None,
 ) -> Codes:
     """Codes drawn for each response, in column order, shape (n_trees, n_groups, n_draws).
 
@@ -92,26 +94,32 @@ def sample(
     guide
         Which values draws prefer to keep. The random word for that is the one of a position
         ``n_columns`` after the column's own.
+    least : (n_draws,), optional
+        Allowed training values that a node must hold for a draw to be made from it: the leaf, or
+        the first node above that does, at last the root. None draws from the leaf.
     """
     trees, responses, n_levels = forest.trees, forest.responses, forest.n_levels
+    held = node_slices(trees)
     codes = np.repeat(given, draws.size, axis=1)
     drawn = codes.copy()
     row_keys = draw_keys(keys, draws).ravel()
     for tree, column in enumerate(responses):
-        leaf = descend(trees, tree, codes, n_levels > 0)
-        chosen = pick(row_keys, int(column), trees.count[leaf].astype(np.int64))
-        drawn[column] = trees.values[trees.start[leaf] + chosen]
+        node = descend(trees, tree, codes, n_levels > 0)
+        if least is not None:
+            node = _back_off(trees, held, node, limits, int(column), least)
+        chosen = pick(row_keys, int(column), held.end[node] - held.first[node])
+        drawn[column] = trees.values[held.first[node] + chosen]
         kept = np.zeros(row_keys.size, dtype=bool)
         if limits is not None:
             for group in np.flatnonzero(limits.first[column] >= 0):
                 rows = np.arange(group * draws.size, (group + 1) * draws.size)
-                values = [trees.values[trees.start[at] :][: trees.count[at]] for at in leaf[rows]]
+                values = [trees.values[held.first[at] : held.end[at]] for at in node[rows]]
                 drawn[column, rows], kept[rows] = _within(
                     limits, int(column), int(group), values, row_keys[rows]
                 )
         if guide is not None:
             own, needed = np.repeat([guide.own[column], guide.stays[column]], draws.size, axis=1)
-            stays = leaf_frequency(trees, leaf, np.maximum(needed, -1))[0] > 0
+            stays = _holds(trees, held, node, needed)
             stays |= needed == ANY_LEAF
             stays &= happens(row_keys, int(column) + len(given), guide.often)
             kept |= stays
@@ -120,24 +128,60 @@ def sample(
     return drawn[np.sort(responses)].reshape(responses.size, keys.size, draws.size)
 
 
+def _back_off(
+    trees: Trees,
+    held: NodeSlices,
+    leaf: IntArray,
+    limits: Limits | None,
+    column: int,
+    least: IntArray,
+) -> IntArray:
+    """The leaf of each row, or the first node above that holds enough allowed values."""
+    nodes = leaf.reshape(-1, least.size).copy()
+    for group, node in enumerate(nodes):
+        allowed = np.ones(trees.values.size, dtype=bool)
+        if limits is not None and limits.first[column, group] >= 0:
+            runs = limits.runs[limits.first[column, group] : limits.last[column, group]]
+            allowed = _inside(runs, trees.values)
+        n_before = np.append(0, np.cumsum(allowed))
+        n_allowed = n_before[held.end] - n_before[held.first]
+        while True:
+            small = (n_allowed[node] < least) & (held.above[node] != NO_NODE)
+            if not small.any():
+                break
+            node[small] = held.above[node[small]]
+    return nodes.ravel()
+
+
+def _holds(trees: Trees, held: NodeSlices, node: IntArray, codes: Codes) -> BoolArray:
+    """Whether each row's code is among the values of its node."""
+    slices = zip(held.first[node], held.end[node], codes, strict=True)
+    return np.array([code in trees.values[first:end] for first, end, code in slices], dtype=bool)
+
+
 def _within(
-    limits: Limits, column: int, group: int, leaves: list[Codes], row_keys: WordArray
+    limits: Limits, column: int, group: int, nodes: list[Codes], row_keys: WordArray
 ) -> tuple[Codes, BoolArray]:
     """The code drawn in each row, and whether it is the own one."""
     runs = limits.runs[limits.first[column, group] : limits.last[column, group]]
     low, high = limits.near[column, group]
     drawn = np.full(row_keys.size, limits.own[column, group], dtype=np.int32)
     kept = np.ones(row_keys.size, dtype=bool)
-    for row, values in enumerate(leaves):
-        allowed = np.concatenate(
-            [values[:0], *(values[(values >= a) & (values <= b)] for a, b in runs)]
-        )
+    for row, values in enumerate(nodes):
+        allowed = values[_inside(runs, values)]
         if allowed.size:
             chosen = pick(row_keys[row : row + 1], column, np.array([allowed.size]))
             code = allowed[chosen[0]]
             if not low <= code <= high:
                 drawn[row], kept[row] = code, False
     return drawn, kept
+
+
+def _inside(runs: Codes, values: Codes) -> BoolArray:
+    """Which values are in a run."""
+    low, high = runs.T
+    inside: BoolArray = ((low <= values[:, None]) & (values[:, None] <= high)).any(axis=1)
+    return inside
 
 
 def hold(limits: Limits, codes: Codes, columns: IntArray) -> Codes:

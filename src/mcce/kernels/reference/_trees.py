@@ -14,6 +14,7 @@ import numpy as np
 from .._types import BoolArray, Codes, IntArray, WordArray
 
 LEAF = -1
+NO_NODE = -1
 WORD_BITS = 64
 
 
@@ -105,6 +106,35 @@ def join(trees: Sequence[Trees], by_set: BoolArray) -> Trees:
     return Trees(
         *(np.concatenate([getattr(part, f.name) for part in parts]) for f in fields(Trees))
     )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NodeSlices:
+    """What every node holds: the values of the leaves below it are adjacent.
+
+    Parameters
+    ----------
+    above : (n_nodes,)
+        Parent of each node, ``NO_NODE`` for a root.
+    first, end : (n_nodes,)
+        A node's slice of ``values``.
+    """
+
+    above: IntArray
+    first: IntArray
+    end: IntArray
+
+
+def node_slices(trees: Trees) -> NodeSlices:
+    """The parent and the values of every node."""
+    above = np.full(trees.feature.size, NO_NODE)
+    first, end = trees.start.copy(), trees.start + trees.count
+    # Children come after their parents.
+    for node in np.flatnonzero(trees.feature != LEAF)[::-1]:
+        left, right = trees.left[node], trees.right[node]
+        above[left] = above[right] = node
+        first[node], end[node] = first[left], end[right]
+    return NodeSlices(above, first, end)
 
 
 def descend(trees: Trees, tree: int, codes: Codes, by_set: BoolArray) -> IntArray:
