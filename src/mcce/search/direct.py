@@ -6,6 +6,10 @@ all levels, and all numbers, or some quantiles of many. Rows with one change com
 then triples, each person's until a good row is found or the budget is spent. What does not fit into
 the budget is made of the changes that raised the score most.
 
+Whoever has an answer is searched for better ones. On a small table, all rows with as many changes
+as the answer are tried, so none that the allowed values can make has fewer. On others, all with
+fewer changes, as long as they fit into the budget; of many numbers only quantiles are combined.
+
 Always true: nobody's rows depend on anybody else; no person has more rows scored than the budget.
 """
 
@@ -28,6 +32,8 @@ from .visited import VisitedRows
 
 # Rows scored per person by the direct search, and to show that no row has fewer changes.
 MAX_ROWS, MAX_ROWS_FEWER = 5_000, 600
+# A table is small for a person if their allowed values can make at most so many rows.
+MAX_ROWS_SMALL = 2_000
 # Up to so many values of a feature are all tried; of more numbers, so many quantiles.
 ALL_VALUES, N_QUANTILES = 32, 15
 # Most levels of a feature, the most changes at once, and rows that one more change is added to.
@@ -110,12 +116,11 @@ class DirectSearch:
         self.people = candidates.people
         self._unstable = unstable
         self._features = _known_features(candidates)
+        self._knows_all = None not in self._features
         for at in visited.recomputed:
             self._features[at] = None
 
-    def search(
-        self, person: IntArray, *, max_rows: int, most: IntArray, complete: bool, stop: Stop
-    ) -> None:
+    def search(self, person: IntArray, *, max_rows: int, most: IntArray, stop: Stop) -> None:
         """Score rows of people, and reach the good ones.
 
         Parameters
@@ -126,16 +131,51 @@ class DirectSearch:
             Rows scored per person.
         most : (n_people,)
             Upper bound on the number of changes.
-        complete
-            Whether to try a number of changes only if all its rows fit into the budget.
+        stop
+            Called between predictor calls; returns True to end the search.
+        """
+        room = np.full(person.size, max_rows)
+        self._search(person, self._values(person), room, np.minimum(most, MAX_CHANGES), False, stop)
+
+    def improve(self, person: IntArray, fewest: IntArray, several: bool, stop: Stop) -> None:
+        """Score rows that may be better than the answers of people, and reach the good ones.
+
+        Parameters
+        ----------
+        person : (n_people,)
+            Whom to search for, as numbered in the block.
+        fewest : (n_people,)
+            Changed cells of the answer.
+        several
+            Whether the answer is not enough: then a small table is tried whole.
         stop
             Called between predictor calls; returns True to end the search.
         """
         values = self._values(person)
-        room = np.full(person.size, max_rows)
+        sizes = [prod(1 + choice.allowed.size for choice in theirs) for theirs in values]
+        small = np.array(sizes) <= (MAX_ROWS_SMALL if self._knows_all else 0)
+        values = [
+            [choice.whole for choice in theirs] if is_small else theirs
+            for theirs, is_small in zip(values, small, strict=True)
+        ]
+        all_ = len(self._features)
+        most = np.where(small, all_ if several else fewest, 0 if several else fewest - 1)
+        room = np.where(small, MAX_ROWS_SMALL, MAX_ROWS_FEWER)
+        self._search(person, values, room, most, True, stop)
+
+    def _search(
+        self,
+        person: IntArray,
+        values: list[list[_Choice]],
+        room: IntArray,
+        most: IntArray,
+        complete: bool,
+        stop: Stop,
+    ) -> None:
+        """Rows with one change, two and so on; ``complete``: only if all of them fit."""
         open_ = np.ones(person.size, dtype=bool)
         scored = [np.empty(0, dtype=np.int64) for _ in person]
-        for n_changes in range(1, MAX_CHANGES + 1):
+        for n_changes in range(1, int(most.max(initial=0)) + 1):
             parts: list[Codes] = []
             for at in range(person.size):
                 rows = np.empty((len(self._features), 0), dtype=np.int32)
@@ -151,7 +191,8 @@ class DirectSearch:
             ends = np.cumsum(sizes)
             for at, (start, end) in enumerate(zip(ends - sizes, ends, strict=True)):
                 scored[at] = numbers[start:end]
-                open_[at] &= not (self.settings.stop_at_first and good[start:end].any())
+                ends_here = self.settings.stop_at_first and not complete
+                open_[at] &= not (ends_here and good[start:end].any())
 
     def _score(self, person: IntArray, codes: Codes) -> tuple[IntArray, BoolArray]:
         """The numbers of rows among those visited, and which are good."""
@@ -166,7 +207,7 @@ class DirectSearch:
 
     def _rows(
         self,
-        values: list[tuple[Codes, Codes]],
+        values: list[_Choice],
         n_changes: int,
         room: int,
         scored: IntArray,
@@ -174,19 +215,21 @@ class DirectSearch:
     ) -> Codes:
         """One person's rows with so many changes: all of them, or the most promising."""
         if n_changes == 1:
-            singles = [(at, code) for at, (wide, _) in enumerate(values) for code in wide]
+            singles = [(at, code) for at, choice in enumerate(values) for code in choice.alone]
             fits = len(singles) <= room or not complete
             return self._made([(one,) for one in singles[:room]] if fits else [])
-        free = [at for at, (_, grid) in enumerate(values) if len(grid)]
-        sizes = [prod(len(values[at][1]) for at in some) for some in combinations(free, n_changes)]
+        free = [at for at, choice in enumerate(values) if choice.combined.size]
+        sizes = [
+            prod(values[at].combined.size for at in some) for some in combinations(free, n_changes)
+        ]
         if sum(sizes) > room:
             return self._made([]) if complete else self._promising(scored, n_changes, room)
         parts = [self._grid(some, values) for some in combinations(free, n_changes)]
         return np.concatenate([self._made([]), *parts], axis=1)
 
-    def _grid(self, features: tuple[int, ...], values: list[tuple[Codes, Codes]]) -> Codes:
+    def _grid(self, features: tuple[int, ...], values: list[_Choice]) -> Codes:
         """All rows with changes in these features."""
-        mesh = np.meshgrid(*(values[at][1] for at in features), indexing="ij")
+        mesh = np.meshgrid(*(values[at].combined for at in features), indexing="ij")
         rows = np.full((len(self._features), mesh[0].size), OWN, dtype=np.int32)
         for at, codes in zip(features, mesh, strict=True):
             rows[at] = codes.ravel()
@@ -220,7 +263,7 @@ class DirectSearch:
                 rows[at, row] = code
         return rows
 
-    def _values(self, person: IntArray) -> list[list[tuple[Codes, Codes]]]:
+    def _values(self, person: IntArray) -> list[list[_Choice]]:
         """Per person and mutable feature, the codes to try alone and in combination."""
         rows, mutable = self.visited.factuals, self.visited.factuals.schema.mutable
         people = self.people[person]
@@ -233,7 +276,7 @@ class DirectSearch:
                 self._features, mutable, self.settings.frequent, strict=True
             ):
                 if feature is None:
-                    theirs.append((nothing, nothing))
+                    theirs.append(_Choice(nothing, nothing, nothing))
                     continue
                 may = _allowed(limits, int(position), at, feature.n_codes)
                 if 0 <= rows.exact[position, who] < may.size:
@@ -270,18 +313,32 @@ def _allowed(limits: Limits | None, position: int, at: int, n_codes: int) -> Boo
     return may
 
 
-def _chosen(feature: Feature, may: BoolArray, frequent: Codes) -> tuple[Codes, Codes]:
-    """The codes to try alone and in combination, of those that are allowed."""
+@dataclass(frozen=True, eq=False)
+class _Choice:
+    """Codes of a feature that a person may have, and those to try alone and in combination."""
+
+    allowed: Codes
+    alone: Codes
+    combined: Codes
+
+    @property
+    def whole(self) -> _Choice:
+        """All codes, in whatever combination."""
+        return _Choice(self.allowed, self.allowed, self.allowed)
+
+
+def _chosen(feature: Feature, may: BoolArray, frequent: Codes) -> _Choice:
+    """The codes to try of those that are allowed."""
     usual = frequent[may[frequent]]
-    if feature.kind != "numeric":
-        return usual[:MAX_LEVELS], usual[:MAX_LEVELS]
     allowed = grid = np.flatnonzero(may).astype(np.int32)
+    if feature.kind != "numeric":
+        return _Choice(allowed, usual[:MAX_LEVELS], usual[:MAX_LEVELS])
     if allowed.size > N_QUANTILES:
         grid = np.union1d(usual, _quantiles(allowed)[: max(N_QUANTILES - usual.size, 0)])
     if feature.has_missing and may[-1]:
         grid = np.union1d(grid, [feature.n_codes - 1])
     wide = allowed if allowed.size <= ALL_VALUES else np.union1d(grid, _quantiles(allowed))
-    return wide.astype(np.int32), grid.astype(np.int32)
+    return _Choice(allowed, wide.astype(np.int32), grid.astype(np.int32))
 
 
 def _quantiles(ascending: Codes) -> Codes:

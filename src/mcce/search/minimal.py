@@ -1,8 +1,9 @@
 """Answers without a needless change.
 
-Beyond the paper. What was selected is tried again with single changes and pairs of changes undone.
-A row that stays good without some of its changes is needless: the better one takes part in the
-selection instead, until nothing selected is needless.
+Beyond the paper. What was selected is tried again with some of its changes undone: any of them, or
+single ones and pairs of many. A row that stays good without some of its changes is needless: the
+better one takes part in the selection instead, until nothing selected is needless. What follows
+from changes is undone with them, and what changes only together is undone together.
 
 Always true: the first answer of a person is the one they would get alone.
 """
@@ -21,12 +22,15 @@ from ..tables.schema import OWN
 from .greedy import GreedyWalk
 from .selection import SelectedRows, SelectionSettings, returnable, select_rows
 
-# Changes that are undone together, at most.
-MAX_UNDONE = 2
+# Changes of which any may be undone; of more, so many at once.
+ALL_SUBSETS_OF, MAX_UNDONE = 5, 2
 
 
 def select_first(
-    settings: SelectionSettings, candidates: Candidates, walk: GreedyWalk
+    settings: SelectionSettings,
+    candidates: Candidates,
+    walk: GreedyWalk,
+    person: IntArray | None = None,
 ) -> SelectedRows:
     """The best row of everybody, without a needless change.
 
@@ -36,6 +40,8 @@ def select_first(
         How to select.
     candidates, walk
         The block of people, and their finished walks.
+    person
+        For whom to select, as numbered in the block; None for everybody.
 
     Returns
     -------
@@ -43,7 +49,8 @@ def select_first(
         At most one row per person.
     """
     one = replace(settings.ranking, n_counterfactuals=1, diversity=None)
-    return _select(replace(settings, ranking=one), candidates, walk, np.empty(0, dtype=np.int64))
+    nothing = np.empty(0, dtype=np.int64)
+    return _select(replace(settings, ranking=one), candidates, walk, nothing, person)
 
 
 def select_answers(
@@ -72,11 +79,17 @@ def select_answers(
 
 
 def _select(
-    settings: SelectionSettings, candidates: Candidates, walk: GreedyWalk, first: IntArray
+    settings: SelectionSettings,
+    candidates: Candidates,
+    walk: GreedyWalk,
+    first: IntArray,
+    person: IntArray | None = None,
 ) -> SelectedRows:
     """Select and undo, again for those whose rows turn out to be needless."""
     visited, parts = walk.visited, list[SelectedRows]()
     may_return = returnable(settings.ranking, candidates, walk)
+    if person is not None:
+        may_return = may_return[np.isin(visited.cells[may_return, 0], person)]
     needless = np.empty(0, dtype=np.int64)
     while True:
         selected = select_rows(settings, candidates, walk, may_return, first)
@@ -85,11 +98,11 @@ def _select(
             may_return = returnable(settings.ranking, candidates, walk)
         lesser = _replaced(undone, may_return)
         needless = np.concatenate([needless, lesser])
-        person, again = visited.cells[:, 0], visited.cells[lesser, 0]
-        parts.append(selected.take(~np.isin(person[selected.numbers], again)))
+        whose, again = visited.cells[:, 0], visited.cells[lesser, 0]
+        parts.append(selected.take(~np.isin(whose[selected.numbers], again)))
         if not lesser.size:
             return SelectedRows.concat(parts)
-        theirs = np.isin(person[may_return], again)
+        theirs = np.isin(whose[may_return], again)
         may_return = may_return[theirs & ~np.isin(may_return, needless)]
 
 
@@ -100,7 +113,8 @@ def _undo(walk: GreedyWalk, numbers: IntArray) -> tuple[IntArray, IntArray]:
     for number in numbers.tolist():
         cells = visited.cells[number, 1:]
         changed = np.flatnonzero((units & (cells != OWN)).any(axis=1))
-        for n_undone in range(1, min(MAX_UNDONE, changed.size - 1) + 1):
+        most = changed.size if changed.size <= ALL_SUBSETS_OF else MAX_UNDONE + 1
+        for n_undone in range(1, most):
             for some in combinations(changed, n_undone):
                 rows.append(np.where(units[list(some)].any(axis=0), OWN, cells))
                 parents.append(number)

@@ -24,11 +24,11 @@ from ..postprocess.misses import explain_misses
 from ..postprocess.ranking import RankedCandidates, Ranking
 from ..postprocess.validation import LazyValidation, PredictionCache, Selection
 from ..tables.schema import OWN
-from .direct import MAX_CHANGES, MAX_ROWS_FEWER, DirectSearch, DirectSettings
+from .direct import MAX_CHANGES, DirectSearch, DirectSettings, Stop
 from .greedy import GreedyWalk
 from .minimal import select_answers, select_first
 from .outcome import Outcome
-from .selection import SelectionSettings, returnable
+from .selection import SelectedRows, SelectionSettings, copies, returnable
 from .stage import Monitor, Task, no_unstable
 from .visited import WalkSettings
 
@@ -55,7 +55,8 @@ class Walk:
     direct
         How to try changes directly.
     fewest
-        Whether to try directly whether fewer changes than those of the answer would do.
+        Whether to try directly whether fewer changes than those of the answer would do, and on
+        small tables whether others would be better.
     answers_all
         Whether to search directly for everybody who has no answer yet.
     """
@@ -211,41 +212,28 @@ class SamplingStage:
                 walk.next_round()
                 monitor.report(0, cache.n_evaluated + walk.visited.n_evaluated)
 
-        go_on()
-        self._search_directly(how, ranked.candidates, walk, monitor)
-        first = self._select(select_first, how.selection, monitor, ranked.candidates, walk)
-        if how.selection.ranking.n_counterfactuals > 1:
-            walk.resume(how.selection.ranking.n_wanted)
-            go_on()
-        selection = how.selection
-        answers = self._select(select_answers, selection, monitor, ranked.candidates, walk, first)
-        return answers, walk.visited.n_evaluated
-
-    def _search_directly(
-        self, how: Walk, candidates: Candidates, walk: GreedyWalk, monitor: Monitor
-    ) -> None:
-        """Try changes directly: fewer than those of the answers, or for people without any."""
-        n_people = candidates.people.size
-        found = returnable(how.selection.ranking, candidates, walk)
-        cells = walk.visited.cells[found]
-        fewest = np.full(n_people, cells.shape[1])
-        np.minimum.at(fewest, cells[:, 0], (cells[:, 1:] != OWN).sum(axis=1))
-        has_one = np.isin(np.arange(n_people), cells[:, 0])
-        unstable = self.unstable.person, self.unstable.draw
-        direct = DirectSearch(how.direct, candidates, walk.visited, unstable)
-
         def stop() -> bool:
             return monitor.stopped or monitor.report(0, walk.visited.n_evaluated)
 
-        more = np.flatnonzero(has_one & (fewest > 1)) if how.fewest else np.empty(0, dtype=np.int64)
-        if more.size:
-            most = fewest[more] - 1
-            direct.search(more, max_rows=MAX_ROWS_FEWER, most=most, complete=True, stop=stop)
-        left = np.flatnonzero(~has_one) if how.answers_all else more[:0]
-        if left.size:
-            most = np.full(left.size, how.direct.max_sparsity or MAX_CHANGES)
-            max_rows = how.direct.max_rows
-            direct.search(left, max_rows=max_rows, most=most, complete=False, stop=stop)
+        go_on()
+        candidates, selection = ranked.candidates, how.selection
+        unstable_rows = self.unstable.person, self.unstable.draw
+        direct = DirectSearch(how.direct, candidates, walk.visited, unstable_rows)
+        if how.answers_all:
+            _answer_directly(how, candidates, walk, direct, stop)
+        first = self._select(select_first, selection, monitor, candidates, walk)
+        if how.fewest:
+            better = _improve(how, walk, direct, first, stop)
+            kept = first.take(~np.isin(walk.visited.cells[first.numbers, 0], better))
+            again = self._select(select_first, selection, monitor, candidates, walk, better)
+            first = SelectedRows.concat([kept, again])
+        if selection.ranking.n_counterfactuals > 1:
+            walk.resume(selection.ranking.n_wanted)
+            go_on()
+            if how.fewest:
+                _improve(how, walk, direct, first, stop, several=True)
+        answers = self._select(select_answers, selection, monitor, candidates, walk, first)
+        return answers, walk.visited.n_evaluated
 
     def _select(
         self, select: Callable[..., T], selection: SelectionSettings, monitor: Monitor, *given: Any
@@ -257,6 +245,38 @@ class SamplingStage:
         except ExpiredError:
             monitor.stopped = True
         return select(replace(selection, knn_distance=None), *given)
+
+
+def _answer_directly(
+    how: Walk, candidates: Candidates, walk: GreedyWalk, direct: DirectSearch, stop: Stop
+) -> None:
+    """Try changes directly for people without any answer."""
+    has_one = walk.visited.cells[returnable(how.selection.ranking, candidates, walk), 0]
+    left = np.setdiff1d(np.arange(candidates.people.size), has_one)
+    most = np.full(left.size, how.direct.max_sparsity or MAX_CHANGES)
+    direct.search(left, max_rows=how.direct.max_rows, most=most, stop=stop)
+
+
+def _improve(
+    how: Walk,
+    walk: GreedyWalk,
+    direct: DirectSearch,
+    first: SelectedRows,
+    stop: Stop,
+    *,
+    several: bool = False,
+) -> IntArray:
+    """Try directly what may be better than the first answers; gives the people with new rows."""
+    visited = walk.visited
+    changed = visited.cells[first.numbers, 1:] != OWN
+    if how.selection.count_actions:
+        changed[:, visited.recomputed] = False
+    # Anything that is no copy may be better than one.
+    copied = copies(how.selection, visited, first.numbers)
+    fewest = np.where(copied, changed.shape[1], changed.sum(axis=1))
+    last = visited.step.max(initial=-1)
+    direct.improve(visited.cells[first.numbers, 0].astype(np.int64), fewest, several, stop)
+    return np.unique(visited.cells[visited.step > last, 0])
 
 
 def unsettled_reasons(people: IntArray, outcome: Outcome, *, stopped: bool) -> dict[int, str]:

@@ -184,7 +184,7 @@ def _order(
     fewest = np.where(first, n_changes, len(rows.block.comparison.codes)).min(axis=1)
     above = n_changes - fewest[:, None]
     excess = np.maximum(above - settings.extra_changes, 0)
-    knn_distance, copy = _knn_distances(settings, rows, walk, excess == 0)
+    knn_distance, copy = _knn_distances(settings, rows, walk, excess)
     if settings.prefer == "sparsity":
         best = np.where(first & (above == 0) & ~copy, knn_distance, np.inf).min(axis=1)[:, None]
         worth_it = knn_distance <= WEIGHTS.gain_share * best
@@ -264,21 +264,54 @@ def _as_block(
 
 
 def _knn_distances(
-    settings: SelectionSettings, rows: _Rows, walk: GreedyWalk, in_question: BoolArray
+    settings: SelectionSettings, rows: _Rows, walk: GreedyWalk, excess: IntArray
 ) -> tuple[FloatArray, BoolArray]:
-    """Distance to accepted training rows, and whether a row copies one; 0 if not in question."""
-    shape, visited = rows.block.shape, walk.visited
-    knn_distance, copy = np.zeros(shape), np.zeros(shape, dtype=bool)
+    """Distance to accepted training rows, and whether a row copies one; 0 if not in question.
+
+    In question are rows with few enough changes, then with one more, until enough are no copies.
+    """
+    knn_distance, copy = np.zeros(rows.block.shape), np.zeros(rows.block.shape, dtype=bool)
     if settings.knn_distance is None:
         return knn_distance, copy
-    wanted = (rows.allowed & in_question)[rows.person, rows.place]
-    some = np.flatnonzero(wanted)
-    selected = visited.rows(rows.numbers[some])
+    level = np.zeros(len(excess), dtype=np.int64)
+    looked_at = ~rows.allowed
+    while True:
+        here = ~looked_at & (excess <= level[:, None])
+        if here.any():
+            _look_at(settings, rows, walk, here, knn_distance, copy)
+            looked_at |= here
+        n_better = (rows.allowed & looked_at & ~copy & ~rows.implausible).sum(axis=1)
+        left = np.where(looked_at, np.iinfo(np.int64).max, excess).min(axis=1)
+        more = (n_better < settings.ranking.n_wanted) & ~looked_at.all(axis=1)
+        if not more.any():
+            return knn_distance, copy
+        level = np.where(more, left, level)
+
+
+def _look_at(
+    settings: SelectionSettings,
+    rows: _Rows,
+    walk: GreedyWalk,
+    here: BoolArray,
+    knn_distance: FloatArray,
+    copy: BoolArray,
+) -> None:
+    """Put in the distances of some places, and which are copies."""
+    assert settings.knn_distance is not None
+    visited, some = walk.visited, np.flatnonzero(here[rows.person, rows.place])
     at = rows.person[some], rows.place[some]
+    selected = visited.rows(rows.numbers[some])
     points = visited.lookup.points(selected.owner, selected.codes)
     knn_distance[at], is_copy = settings.knn_distance(points)
     copy[at] = settings.copies_last & is_copy
-    return knn_distance, copy
+
+
+def copies(settings: SelectionSettings, visited: VisitedRows, numbers: IntArray) -> BoolArray:
+    """Which visited rows come last because they copy an accepted training row."""
+    if settings.knn_distance is None or not settings.copies_last:
+        return np.zeros(numbers.size, dtype=bool)
+    selected = visited.rows(numbers)
+    return settings.knn_distance(visited.lookup.points(selected.owner, selected.codes))[1]
 
 
 def _diverse_ranks(ranking: Ranking, rows: _Rows, order: IntArray) -> IntArray:
