@@ -33,6 +33,8 @@ SCORES = ("lof", "forest", "pca")
 N_FACTUALS, N_SEEDS = 100, 3
 # An answer with a smaller plausibility is implausible.
 IMPLAUSIBLE = 0.01
+# Fewer people say nothing.
+LEAST_PEOPLE = 10
 FOLDER = OUT / "answers"
 
 
@@ -71,8 +73,10 @@ def compare(trials: list[Trial], before: Path, after: Path, searches: list[str])
     for trial in trials:
         explainer = _fitted(trial)
         for name in searches:
-            both = [_measured(trial, explainer, _path(f, trial, name)) for f in (before, after)]
-            joined = both[0].join(both[1], how="outer", lsuffix=" before", rsuffix=" after")
+            old, _, _ = name.partition("@")
+            first = _measured(trial, explainer, _path(before, trial, old)).add_suffix(" before")
+            second = _measured(trial, explainer, _path(after, trial, name)).add_suffix(" after")
+            joined = first.join(second, how="outer")
             named = joined.reindex(trial.factuals.index)
             parts.append(named.assign(case=trial.case.name, search=name))
     return pd.concat(parts)
@@ -85,9 +89,11 @@ def tables(found: pd.DataFrame) -> Iterator[Table]:
     headings = ["", "answered", "sparsity", "difference", f"p < {IMPLAUSIBLE:g} before", "after"]
     lines = [[name, *_overview(rows)] for name, rows in groups]
     yield Table("Sparsity and plausibility", headings, lines)
-    lines = [[name, *(_relative(rows, score) for score in SCORES)] for name, rows in groups]
     note = "Difference in % of the mean before; negative is more plausible. 95 % intervals."
-    yield Table("Scores that are nobody's objective", ["", *SCORES], lines, note)
+    for title, n_changes in (("", None), (", as many changes", 0), (", fewer changes", -1)):
+        lines = [[name, *_scores(rows, n_changes)] for name, rows in groups]
+        headings = ["", "people", *SCORES]
+        yield Table(f"Scores that are nobody's objective{title}", headings, lines, note)
 
 
 def _overview(rows: pd.DataFrame) -> list[str]:
@@ -102,12 +108,20 @@ def _overview(rows: pd.DataFrame) -> list[str]:
     return [" → ".join(shares), " → ".join(sparsity), f"{mean:+.2f} ± {margin:.2f}", *odd]
 
 
-def _relative(rows: pd.DataFrame, score: str) -> str:
+def _scores(rows: pd.DataFrame, n_changes: int | None) -> list[str]:
+    """Differences of the scores, of all people or of those with as many or with fewer changes."""
     both = rows.dropna(subset=["lof before", "lof after"])
-    mean, margin = _interval(both, score)
-    unit = both[f"{score} before"].mean() / 100
-    mark = " **worse**" if mean > margin else ""
-    return f"{mean / unit:+.1f} ± {margin / unit:.1f}{mark}"
+    units = both[[f"{score} before" for score in SCORES]].mean() / 100
+    if n_changes is not None:
+        both = both[np.sign(both["sparsity after"] - both["sparsity before"]) == n_changes]
+    if len(both) < LEAST_PEOPLE:
+        return [str(len(both)), *[""] * len(SCORES)]
+    cells = [str(len(both))]
+    for score, unit in zip(SCORES, units, strict=True):
+        mean, margin = _interval(both, score)
+        mark = " **worse**" if mean > margin else ""
+        cells.append(f"{mean / unit:+.1f} ± {margin / unit:.1f}{mark}")
+    return cells
 
 
 def _interval(both: pd.DataFrame, name: str) -> tuple[float, float]:
