@@ -135,3 +135,23 @@ def test_people_without_an_answer_get_all_their_draws_at_once():
         fitted.relax(PEOPLE)
 
     assert set(drawn) == {100, 1600}
+
+
+def test_searches_without_one_rule_score_only_rows_that_are_new():
+    rows = []
+
+    def count(frame):
+        rows.append(len(frame))
+        return score(frame)
+
+    rules = [c.frozen("salary"), c.frozen("education"), c.max_changes(2)]
+    fitted = explainer(rules, search="balanced").set_params(predictor=count).fit(TRAIN)
+    rows.clear()
+    table = fitted.relax(PEOPLE)
+    remembered = sum(rows)
+    rows.clear()
+    fitted.set_params(memory=0.001)
+    again = fitted.relax(PEOPLE)
+
+    pd.testing.assert_frame_equal(table, again)
+    assert remembered < sum(rows)

@@ -20,6 +20,7 @@ from ..constraints.collection import Constraints
 from ..execution.progress import ProgressBar
 from ..fitted import Fitted
 from ..kernels import IntArray
+from ..postprocess.remembered import RememberedScores
 from ..search.outcome import Outcome
 from ..search.plan import Settings, search
 from ..tables.frames import ArrayAdapter
@@ -82,12 +83,14 @@ def relaxations(
     """
     factuals = fitted.schema.encode(X)
     declined = np.flatnonzero(~fitted.decision.score(factuals.frame).valid)
+    remembered = RememberedScores(fitted.schema.mutable.size, settings.memory)
     # No time limit: a search that was stopped would blame what is not in the way.
-    outcome = _search(fitted, settings, constraints, factuals, declined)
+    outcome = _search(fitted, settings, constraints, factuals, declined, remembered)
     people = np.array(sorted(outcome.reasons), np.int64)
     parts: list[pd.DataFrame] = []
     if people.size:
-        lifts = list(_lifts(fitted, settings, X, constraints, factuals, people, refit))
+        again = partial(_search, remembered=remembered)
+        lifts = list(_lifts(again, fitted, settings, X, constraints, factuals, people, refit))
         bar = ProgressBar(len(lifts), "relax", verbose)
         for n_done, (lifted, kind, lift) in enumerate(lifts, 1):
             parts.append(_rows(factuals, people, lift()).assign(lifted=lifted, kind=kind))
@@ -109,14 +112,23 @@ def _search(
     constraints: Constraints,
     factuals: EncodedRows,
     people: IntArray,
+    remembered: RememberedScores | None = None,
 ) -> Outcome:
     # Most of these searches find nothing, and draw as often as they may.
     return search(
-        fitted, settings, constraints, factuals, people, lambda progress: None, gradual=False
+        fitted,
+        settings,
+        constraints,
+        factuals,
+        people,
+        lambda progress: None,
+        gradual=False,
+        remembered=remembered,
     )
 
 
 def _lifts(
+    search_again: Callable[..., Outcome],
     fitted: Fitted,
     settings: Settings,
     X: Any,
@@ -130,14 +142,18 @@ def _lifts(
         yield (
             constraint.name,
             "constraint",
-            partial(_search, fitted, settings, constraints.without(constraint), factuals, people),
+            partial(
+                search_again, fitted, settings, constraints.without(constraint), factuals, people
+            ),
         )
     for name, free in BOUNDS.items():
         # Copies that come last keep nobody from an answer.
         if getattr(settings.search, name) not in (free, "last"):
             lifted: dict[str, Any] = {name: free}
             freer = replace(settings, search=replace(settings.search, **lifted))
-            yield name, "bound", partial(_search, fitted, freer, constraints, factuals, people)
+            # With another margin, other rows are valid.
+            how = _search if name == "margin" else search_again
+            yield name, "bound", partial(how, fitted, freer, constraints, factuals, people)
     if refit is None:
         return
     names, immutable = fitted.schema.names, fitted.schema.immutable.tolist()

@@ -21,6 +21,7 @@ from ..predictors.decision import Decision
 from .answers import Answers
 from .diversity import Pool, diverse_ranks
 from .ranking import RankedCandidates
+from .remembered import RememberedScores, score_rows
 
 ROWS_PER_CALL = 100_000
 # How many times as many candidates are listed for people who need more.
@@ -52,6 +53,8 @@ class PredictionCache:
         The block's groups as numbered for all factuals.
     earlier
         Scores from other blocks or stages, of these groups or others.
+    remembered
+        Scores from other searches.
     """
 
     def __init__(
@@ -60,11 +63,13 @@ class PredictionCache:
         decision: Decision,
         groups: IntArray,
         earlier: Sequence[CachedScores] = (),
+        remembered: RememberedScores | None = None,
     ) -> None:
         shape = candidates.distinct.shape
         self.candidates = candidates
         self.decision = decision
         self.groups = groups
+        self.remembered = remembered
         self.added: list[CachedScores] = []
         self.known: BoolArray = np.zeros(shape, dtype=bool)
         self.valid: BoolArray = np.zeros(shape, dtype=bool)
@@ -85,7 +90,8 @@ class PredictionCache:
         new = new[np.unique(cell, return_index=True)[1]]
         for start in range(0, new.size, ROWS_PER_CALL):
             rows = new[start : start + ROWS_PER_CALL]
-            scored = self.decision.score(self.candidates.select(person[rows], draw[rows]).frame)
+            selected = self.candidates.select(person[rows], draw[rows])
+            scored = score_rows(self.decision, selected, self.remembered)
             self._store(group[rows], draw[rows], scored.score, scored.valid)
             drawn = draw[rows].astype(np.int64)
             self.added.append(

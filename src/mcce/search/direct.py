@@ -19,13 +19,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import combinations
 from math import isqrt, prod
-from typing import Any
 
 import numpy as np
 
 from ..candidates import Candidates
 from ..constraints.limits import FactualLimits
-from ..kernels import BoolArray, Codes, IntArray, Limits
+from ..kernels import BoolArray, Codes, IntArray, Limits, RowTable
 from ..tables.features import Feature
 from ..tables.schema import OWN, Schema
 from .visited import VisitedRows
@@ -215,52 +214,45 @@ class DirectSearch:
     ) -> Codes:
         """One person's rows with so many changes: all of them, or the most promising."""
         if n_changes == 1:
-            singles = [(at, code) for at, choice in enumerate(values) for code in choice.alone]
-            fits = len(singles) <= room or not complete
-            return self._made([(one,) for one in singles[:room]] if fits else [])
-        free = [at for at, choice in enumerate(values) if choice.combined.size]
-        sizes = [
-            prod(values[at].combined.size for at in some) for some in combinations(free, n_changes)
-        ]
-        if sum(sizes) > room:
-            return self._made([]) if complete else self._promising(scored, n_changes, room)
-        parts = [self._grid(some, values) for some in combinations(free, n_changes)]
-        return np.concatenate([self._made([]), *parts], axis=1)
-
-    def _grid(self, features: tuple[int, ...], values: list[_Choice]) -> Codes:
-        """All rows with changes in these features."""
-        mesh = np.meshgrid(*(values[at].combined for at in features), indexing="ij")
-        rows = np.full((len(self._features), mesh[0].size), OWN, dtype=np.int32)
-        for at, codes in zip(features, mesh, strict=True):
-            rows[at] = codes.ravel()
+            at = np.repeat(np.arange(len(values)), [choice.alone.size for choice in values])
+            codes = np.concatenate([at[:0], *(choice.alone for choice in values)])
+            fits = at.size <= room or not complete
+            return self._singles(at[: room * fits], codes[: room * fits])
+        sizes = [choice.combined.size for choice in values]
+        n_rows = _n_combined(sizes, n_changes)
+        if n_rows > room:
+            return self._unchanged(0) if complete else self._promising(scored, n_changes, room)
+        rows, start = self._unchanged(n_rows), 0
+        for some in combinations(np.flatnonzero(sizes).tolist(), n_changes):
+            start = _fill_grid(rows, start, {at: values[at].combined for at in some})
         return rows
 
     def _promising(self, scored: IntArray, n_changes: int, room: int) -> Codes:
         """One change more than the best of the rows before: the changes that raised scores most."""
         visited = self.visited
         best = scored[np.argsort(-visited.desirability(scored), kind="stable")][:MAX_STARTS]
-        cells = visited.cells[best, 1:]
-        cells[:, visited.recomputed] = OWN
-        starts = [
-            tuple((int(at), int(row[at])) for at in np.flatnonzero(row != OWN)) for row in cells
-        ]
+        starts = visited.cells[best, 1:]
+        starts[:, visited.recomputed] = OWN
         # Each pair of singles comes twice.
         width = isqrt(2 * room) if n_changes == 2 else isqrt(room)
-        changes = list(dict.fromkeys(change for start in starts for change in start))[:width]
-        combined: dict[tuple[tuple[int, int], ...], None] = {}
-        for start in starts[:width]:
-            taken = {at for at, _ in start}
-            for change in changes:
-                if change[0] not in taken:
-                    combined[tuple(sorted((*start, change)))] = None
-        return self._made(list(combined)[:room])
+        start, at = np.nonzero(starts != OWN)
+        changes = np.stack([at, starts[start, at]], axis=1)
+        changes = changes[np.sort(np.unique(changes, axis=0, return_index=True)[1])][:width]
+        starts = starts[:width]
+        row, change = np.nonzero(starts[:, changes[:, 0]] == OWN)
+        made = starts[row]
+        made[np.arange(row.size), changes[change, 0]] = changes[change, 1]
+        numbers = RowTable(made.shape[1]).place(made)
+        first = np.unique(numbers, return_index=True)[1][:room]
+        return np.ascontiguousarray(made[first].T)
 
-    def _made(self, changes: list[Any]) -> Codes:
-        """Rows with these changes, each a sequence of (feature, code)."""
-        rows = np.full((len(self._features), len(changes)), OWN, dtype=np.int32)
-        for row, some in enumerate(changes):
-            for at, code in some:
-                rows[at, row] = code
+    def _unchanged(self, n_rows: int) -> Codes:
+        return np.full((len(self._features), n_rows), OWN, dtype=np.int32)
+
+    def _singles(self, at: IntArray, codes: IntArray) -> Codes:
+        """Rows with one change each."""
+        rows = self._unchanged(at.size)
+        rows[at, np.arange(at.size)] = codes
         return rows
 
     def _values(self, person: IntArray) -> list[list[_Choice]]:
@@ -287,6 +279,24 @@ class DirectSearch:
 
 
 Stop = Callable[[], bool]
+
+
+def _n_combined(sizes: list[int], n_changes: int) -> int:
+    """How many rows have so many changes, given the number of values of each feature."""
+    counts = [1] + [0] * n_changes
+    for size in sizes:
+        for n in range(n_changes, 0, -1):
+            counts[n] += size * counts[n - 1]
+    return counts[n_changes]
+
+
+def _fill_grid(rows: Codes, start: int, values: dict[int, Codes]) -> int:
+    """Put all combinations of some features' values into rows from a place on; gives the next."""
+    size = each = prod(len(codes) for codes in values.values())
+    for at, codes in values.items():
+        each //= len(codes)
+        rows[at, start : start + size] = np.tile(np.repeat(codes, each), size // each // len(codes))
+    return start + size
 
 
 def _known_features(candidates: Candidates) -> list[Feature | None]:

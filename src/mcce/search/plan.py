@@ -21,6 +21,7 @@ from ..model import require
 from ..plausibility.model import PlausibilityModel
 from ..postprocess.filters import ExcludeTrainingRows, IsPlausible, KeepsRelation, ObeysConstraint
 from ..postprocess.ranking import Ranking
+from ..postprocess.remembered import RememberedScores
 from ..protocols import Callback, CandidateFilter, Distance, RowFilter
 from ..relations import Equality, Relation
 from ..tables.schema import EncodedRows
@@ -90,6 +91,7 @@ def search(
     ends: float = math.inf,
     *,
     gradual: bool = True,
+    remembered: RememberedScores | None = None,
 ) -> Outcome:
     """Steps 2 and 3 of the paper for the factuals at some positions.
 
@@ -101,13 +103,13 @@ def search(
         What this call requests.
     factuals, people
         All factuals, and the positions of those to search for.
-    callback
-        Called with the progress; returns True to stop.
-    ends
-        When to stop drawing and listing rows, by ``time.monotonic``.
+    callback, ends
+        Called with the progress, returns True to stop; and when to stop, by ``time.monotonic``.
     gradual
-        Whether people without an answer get twice the draws each time; otherwise all at once, which
-        is faster for people who get none in the end.
+        Whether people without an answer get twice the draws each time, and a reason in the end;
+        otherwise all draws at once and no reason, which is faster.
+    remembered
+        Scores of rows from other searches for the same factuals by the same decision.
 
     Returns
     -------
@@ -138,6 +140,7 @@ def search(
         ends=ends,
         gradual=gradual,
         consequences=Consequences(targets, factuals, constraints) if targets else None,
+        remembered=remembered,
     )
     return run_search(task, list(_all_stages(fitted, settings, sampling, task)), people)
 
@@ -304,6 +307,7 @@ def _walk(
         units=_units(constraints, task.consequences),
         extra_changes=search.extra_changes,
         consequences=task.consequences,
+        remembered=task.remembered,
     )
     selection = SelectionSettings(
         search.prefer,

@@ -170,13 +170,15 @@ class SamplingStage:
         """Validate and walk: what calls the predictor, in the caller's thread."""
         task, started = self.task, time.perf_counter()
         groups = np.unique(block.group)
-        cache = PredictionCache(ranked.candidates, task.decision, groups, task.scores.recall())
+        cache = PredictionCache(
+            ranked.candidates, task.decision, groups, task.scores.recall(), task.remembered
+        )
         validation = LazyValidation(ranked, cache)
         while not monitor.stopped and not validation.settled.all():
             validation.next_batch()
             monitor.report(int(validation.settled.sum()), cache.n_evaluated)
         misses, reasons = Answers.concat(task.factuals, []), dict[int, str]()
-        if self.final:
+        if self.final and task.gradual:
             misses, reasons = explain_misses(validation)
         answers, n_walked = self._answers(ranked, cache, validation.selection(), monitor)
         n_evaluated = cache.n_evaluated + n_walked

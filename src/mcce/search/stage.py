@@ -19,6 +19,7 @@ from ..constraints.collection import Constraints
 from ..constraints.limits import FactualLimits
 from ..kernels import Cancellation, IntArray, cancellable
 from ..postprocess.filters import ExcludeUnstable
+from ..postprocess.remembered import RememberedScores
 from ..postprocess.validation import CachedScores
 from ..predictors.decision import Decision
 from ..protocols import Callback, Generator, Progress
@@ -86,9 +87,11 @@ class Task:
     consequences
         Columns that are recomputed when others change; None if there are none.
     gradual
-        Whether the draws of people without an answer grow step by step.
+        Whether the draws of people without an answer grow step by step, and they get a reason.
     scores
         The predictor's scores so far.
+    remembered
+        Scores of rows from other searches; None if there are none.
     """
 
     generator: Generator
@@ -103,6 +106,7 @@ class Task:
     gradual: bool = True
     consequences: Consequences | None = None
     scores: ScoreMemory = field(default_factory=ScoreMemory)
+    remembered: RememberedScores | None = None
 
     @property
     def factuals(self) -> EncodedRows:

@@ -12,6 +12,7 @@ import numpy as np
 from ..candidates import CandidateRows, Candidates, Lookup
 from ..kernels import BoolArray, Codes, FloatArray, IntArray, RowTable
 from ..postprocess.filters import IsPlausible
+from ..postprocess.remembered import RememberedScores, score_rows
 from ..postprocess.validation import ROWS_PER_CALL
 from ..predictors.decision import Decision
 from ..protocols import RowFilter
@@ -40,6 +41,8 @@ class WalkSettings:
         A walk is abandoned once the person has enough answers with this many fewer changes.
     consequences
         Columns that are recomputed when others change; None if there are none.
+    remembered
+        Scores from other searches; None if there are none.
     """
 
     decision: Decision
@@ -48,6 +51,7 @@ class WalkSettings:
     units: BoolArray
     extra_changes: int
     consequences: Consequences | None = None
+    remembered: RememberedScores | None = None
 
 
 class VisitedRows:
@@ -127,7 +131,8 @@ class VisitedRows:
         new = np.unique(numbers[~self.scored[numbers]])
         for start in range(0, new.size, ROWS_PER_CALL):
             piece = new[start : start + ROWS_PER_CALL]
-            scored = self.settings.decision.score(self.rows(piece).frame)
+            how = self.settings
+            scored = score_rows(how.decision, self.rows(piece), how.remembered)
             self.store_scores(piece, scored.score, scored.valid)
         self.n_evaluated += new.size
 
