@@ -10,6 +10,7 @@ from bank import bank, score
 from mcce import MCCE, Schema
 from mcce.plausibility.model import PlausibilityModel
 from mcce.plausibility.neighbours import KnnDistance
+from mcce.plausibility.support import Support
 
 
 def jobs(n_rows, seed=0):
@@ -87,6 +88,20 @@ def test_a_rare_level_in_the_wrong_place_is_strange_once_enough_rows_have_it(n_r
     strange = (p_values(model, schema, young) < 0.01).mean()
 
     assert strange < 0.1 if n_rare == 3 else strange == 1
+
+
+def test_the_share_of_a_level_is_that_of_the_rows_of_its_tree():
+    frame = jobs(1000)
+    rows = Schema.learn_rows(frame, immutable=["age"])
+    places = np.arange(0, 1000, 3)
+    support = Support().fit(rows, places, places, rows.schema.mutable)
+    fresh = jobs(50).assign(trade="acrobat")
+    seen, encoded = frame.iloc[places], rows.schema.encode(fresh)
+
+    found = support.chains_[-1].share(encoded.descent)
+
+    assert found[0] == pytest.approx(fresh["state"].map(seen["state"].value_counts(normalize=True)))
+    assert not found[1].any()
 
 
 def test_what_never_goes_together_is_implausible():
