@@ -47,13 +47,14 @@ class GreedyWalk:
         *,
         unstable: BoolArray,
         later: BoolArray | None = None,
+        whole_block: bool = False,
     ) -> None:
         self.settings = settings
         self.n_wanted = 1
         self.visited = VisitedRows(settings, cache.candidates)
         self.person, self.draw = person, draw
         self.n_people = cache.candidates.people.size
-        self._store_known_scores(cache, unstable)
+        self._store_known_scores(cache, unstable, whole_block=whole_block)
         self.targets: Codes = cache.candidates.select(self.person, self.draw).codes
         self.at: IntArray = np.zeros_like(self.person)
         self.arrived: BoolArray = np.zeros(self.person.size, dtype=bool)
@@ -78,9 +79,12 @@ class GreedyWalk:
         self.abandoned = np.zeros_like(self.abandoned)
         self._reverting = None
 
-    def _store_known_scores(self, cache: PredictionCache, unstable: BoolArray) -> None:
+    def _store_known_scores(
+        self, cache: PredictionCache, unstable: BoolArray, *, whole_block: bool
+    ) -> None:
         """Take over the predictor's scores of candidates, except unstable ones."""
-        candidates, people = cache.candidates, np.unique(self.person)
+        candidates = cache.candidates
+        people = np.arange(self.n_people) if whole_block else np.unique(self.person)
         group = candidates.group[people]
         who, draw = np.nonzero(cache.known[group] & ~unstable[people])
         codes = candidates.select(people[who], draw).codes

@@ -207,7 +207,14 @@ class SamplingStage:
         order = np.lexsort((valid.rank, valid.person))
         unstable = ~self.unstable(ranked.candidates)
         targets, later = (valid.person[order], valid.draw[order]), valid.rank[order] > how.n_targets
-        walk = GreedyWalk(how.settings, cache, *targets, unstable=unstable, later=later)
+        walk = GreedyWalk(
+            how.settings,
+            cache,
+            *targets,
+            unstable=unstable,
+            later=later,
+            whole_block=how.answers_all,
+        )
 
         def go_on() -> None:
             while not monitor.stopped and not walk.ended:
