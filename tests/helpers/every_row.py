@@ -134,5 +134,15 @@ def best_of_all(explainer, people, person, train):
         keep &= sparsity <= search.max_sparsity
     if search.max_distance is not None:
         keep &= weighted <= search.max_distance
+    keep[keep] = without_needless(codes[:, keep], sparsity[keep])
     ordered = sorted(zip(sparsity[keep], weighted[keep], gower[keep], strict=True))
     return ordered, int((sparsity > 0).sum())
+
+
+def without_needless(codes, sparsity):
+    """Good rows of which none is left with some of the changes undone."""
+    needed = np.ones(sparsity.size, dtype=bool)
+    for at in range(sparsity.size):
+        fewer = ((codes == OWN) | (codes == codes[:, [at]])).all(axis=0)
+        needed[at] = not (fewer & (sparsity < sparsity[at])).any()
+    return needed

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from bank import bank, score
 from every_row import best_of_all
-from forests import Halves
-from mcce import MCCE, ExactSearch, Gower, Interval, McceWarning, ParameterError, TreeChain, load
+from mcce import MCCE, ExactSearch, Interval, McceWarning, TreeChain, load
 from mcce import constraints as c
 from mcce.constraints.collection import Constraints
 from mcce.search.sampling import STOPPED
@@ -118,7 +117,7 @@ def test_answers_are_the_best_of_every_row_that_could_be_drawn(search):
 def test_no_number_of_draws_finds_anything_better(search, name, n_samples):
     case, explainer = search
     assume(constraints_of(explainer).weights is None)
-    exact = answers(explainer, case.people)
+    exact = answers(explainer.set_params(n_counterfactuals=1), case.people)
 
     drawing = bounded(
         name,
@@ -129,14 +128,16 @@ def test_no_number_of_draws_finds_anything_better(search, name, n_samples):
     )
     drawn = answers(explainer.set_params(search=drawing), case.people)
 
-    for person in range(len(case.people)):
-        ours, theirs = (
-            [*zip(r.measures["sparsity"], r.measures["gower"], strict=True)] for r in (exact, drawn)
+    ours, theirs = (
+        dict(
+            zip(r.owner, zip(r.measures["sparsity"], r.measures["gower"], strict=True), strict=True)
         )
-        ours = [cost for cost, owner in zip(ours, exact.owner, strict=True) if owner == person]
-        theirs = [cost for cost, owner in zip(theirs, drawn.owner, strict=True) if owner == person]
-        assert len(ours) >= len(theirs)
-        assert all(one <= other for one, other in zip(ours, theirs, strict=False))
+        for r in (exact, drawn)
+    )
+    assert ours.keys() >= theirs.keys()
+    for person, cost in theirs.items():
+        # With changes undone, a row need not be one that can be drawn.
+        assert ours[person] <= cost or (name == "fast" and cost[0] < ours[person][0])
 
 
 # ---------------------------------------------------------------------------------------------
@@ -182,15 +183,23 @@ def loans():
 def test_a_case_that_can_be_checked_by_hand():
     train, predictor = loans()
     chain = TreeChain(min_samples_leaf=20)  # one leaf per feature: everything can be drawn
-    explainer = MCCE(predictor, (0.7, 1), generator=chain, search="exact", n_counterfactuals=4)
+    explainer = MCCE(predictor, (0.7, 1), generator=chain, search="exact", n_counterfactuals=3)
 
-    result = explainer.fit(train).explain(pd.DataFrame({"age": [30], "salary": [2]}))
+    people = pd.DataFrame({"age": [30], "salary": [2]})
 
-    assert result.frame.to_numpy().tolist() == [[30, 7], [30, 8], [30, 9], [40, 7]]
-    assert result.measures["sparsity"].tolist() == [1, 1, 1, 2]
-    assert result.measures["proven"].tolist() == [True] * 4
-    # 9 salaries and another age, one change each, in batches of 4, 4 and 2; then of pairs of them.
-    assert result.n_evaluated == 10 + 8
+    result = explainer.fit(train).explain(people)
+
+    assert result.frame.to_numpy().tolist() == [[30, 7], [30, 8], [30, 9]]
+    assert result.measures["sparsity"].tolist() == [1, 1, 1]
+    assert result.measures["proven"].tolist() == [True] * 3
+    # 9 salaries, which are nearer than another age, in batches of 3, 3, 5.
+    assert result.n_evaluated == 10
+
+    more = explainer.set_params(n_counterfactuals=4).explain(people)
+
+    # With one of these salaries, another age is needless.
+    pd.testing.assert_frame_equal(more.frame, result.frame)
+    assert more.measures["proven"].all()
 
 
 def test_each_row_is_scored_once_and_only_until_the_answer_is_known():
@@ -270,7 +279,6 @@ def test_beyond_the_budget_the_draws_answer_and_nothing_is_claimed(search):
     assert not result.measures["proven"].all()
     assert proven.measures["proven"].all()
     assert (result.people["status"] == proven.people["status"]).all()
-    assert result.measures["sparsity"].mean() >= proven.measures["sparsity"].mean()
 
 
 def test_some_of_several_answers_are_kept_at_the_end_of_the_budget_but_not_called_proven():
@@ -355,46 +363,3 @@ def test_an_exact_search_is_saved_and_loaded(tmp_path):
     assert again.search == search
     one, other = (e.explain(train.iloc[[1, 2]]) for e in (explainer, again))
     pd.testing.assert_frame_equal(one.measures, other.measures)
-
-
-class Far(Gower):
-    name = "far"
-
-
-class Other:
-    name = "other"
-
-    def fit(self, schema, rows, decision):
-        return self
-
-    def __call__(self, candidates):
-        return np.zeros(candidates.shape)
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        (
-            {"generator": Halves()},
-            "the generator Halves does not declare the capability 'enumeration'",
-        ),
-        ({"diversity": 0.5, "n_counterfactuals": 2}, "diversity must be None, got 0.5"),
-        ({"distance": Other()}, "distance must be 'gower', got 'other'"),
-        ({"distance": Far()}, "distance must be 'gower', got 'far'"),
-    ],
-)
-def test_what_cannot_be_proven_is_refused(settings, message):
-    train, predictor = loans()
-    explainer = MCCE(predictor, (0.7, 1), search="exact", **settings).fit(train)
-
-    with pytest.raises(ParameterError, match=message):
-        explainer.explain(train.iloc[[1]])
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [("max_rows", 0), ("max_nodes", 1.5), ("n_samples", 0), ("max_samples", 3)],
-)
-def test_a_budget_that_cannot_be_is_refused(name, value):
-    with pytest.raises(ParameterError, match=f"{name} must be"):
-        ExactSearch(**{name: value})

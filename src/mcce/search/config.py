@@ -84,7 +84,8 @@ class Search:
         weighted sum of all three (``"balanced"``).
     keep_probability
         Probability that a draw keeps the person's own value where the model could have drawn it. 0
-        is the paper's. Higher values need fewer draws, but the draws differ less.
+        is the paper's. Higher values need fewer draws, but the draws differ less. Above 0, changes
+        of the draws that are not needed are undone, so an answer need not be a draw itself.
     keep_unseen
         Whether own values may stay that training never held. Without ``keep_probability``, a draw
         of the training value nearest to such a number keeps the number. With it, draws keep the
@@ -244,9 +245,10 @@ class ExactSearch:
     """The best of all rows that the model could draw, with a proof; by name ``"exact"``.
 
     Rows are visited in the order of the ranking, by number of changes and then Gower distance. So
-    the first valid and allowed row is the best: no number of draws can improve on it. People who
-    exceed the budget get guided draws, or keep the answers found so far; either way ``proven`` is
-    False.
+    the first valid and allowed row is the best: no number of draws can improve on it. Further
+    answers are the next ones that would lose the decision with some of their changes undone. People
+    who exceed the budget get answers from guided draws, or keep those found so far; either way
+    ``proven`` is False. Such answers need not be rows that the model could draw.
 
     Parameters
     ----------

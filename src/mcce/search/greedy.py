@@ -48,9 +48,12 @@ class GreedyWalk:
         unstable: BoolArray,
         later: BoolArray | None = None,
         whole_block: bool = False,
+        backwards: bool = False,
     ) -> None:
         self.settings = settings
         self.n_wanted = 1
+        # Labels without scores show no direction, so the walk starts at the target.
+        self._backwards = backwards or not settings.decision.has_scores
         self.visited = VisitedRows(settings, cache.candidates)
         self.person, self.draw = person, draw
         self.n_people = cache.candidates.people.size
@@ -63,9 +66,8 @@ class GreedyWalk:
         self._start(np.flatnonzero(~self._later))
 
     def _start(self, walks: IntArray) -> None:
-        # Labels without scores show no direction, so the walk starts at the target.
         targets = self.targets[:, walks]
-        start = np.full_like(targets, OWN) if self.settings.decision.has_scores else targets
+        start = targets if self._backwards else np.full_like(targets, OWN)
         self._visit(walks, targets)
         self.at[walks] = self._visit(walks, start)
         # With an unstable predictor even the person's own row may be a target.

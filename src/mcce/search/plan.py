@@ -11,12 +11,11 @@ import numpy as np
 
 from ..constraints.collection import Constraints
 from ..constraints.limits import FactualLimits
-from ..constraints.rows import MaxChanges, Together
+from ..constraints.rows import MaxChanges
 from ..distances import Gower, is_gower
-from ..errors import ConstraintError, NotFittedError, ParameterError, shorten
+from ..errors import ConstraintError, NotFittedError
 from ..fitted import Fitted
-from ..generate import GUIDANCE_NEEDED
-from ..kernels import BoolArray, IntArray
+from ..kernels import IntArray
 from ..model import require
 from ..plausibility.model import PlausibilityModel
 from ..postprocess.filters import ExcludeTrainingRows, IsPlausible, KeepsRelation, ObeysConstraint
@@ -29,6 +28,7 @@ from .config import BY_ACTIONS, RANK_BY, ExactSearch, Search, find_search
 from .consequences import Consequences, Target, plan_targets, positions_of
 from .direct import MAX_ROWS, DirectSettings, frequent_codes
 from .exact import ExactStage
+from .needs import ENUMERATION_NEEDED, check_needs
 from .outcome import Outcome
 from .proof import ExactSettings
 from .relations import check_ignored, kept_relations
@@ -36,10 +36,11 @@ from .runner import run_search
 from .sampling import SamplingStage, Walk
 from .selection import SelectionSettings
 from .stage import Task
-from .visited import WalkSettings
+from .visited import WalkSettings, units_of
 
-ENUMERATION_NEEDED = "The exact search lists all rows that can be drawn"
 NO_DESIRED = "no training row has the desired decision"
+# Draws from which changes are undone, per answer above one: some end in the same row.
+DRAWS_PER_ANSWER = 4
 # Up to this many times the first draws, targets may exceed the bounds on changes and distance: a
 # walk to them may make fewer changes. After that, they must keep them.
 UNBOUNDED_DRAWS = 10
@@ -193,20 +194,19 @@ def _stages(
         yield from _twice(fitted, settings, search, task, {"copies": "never"}, {"copies": "allow"})
         return
     ranking = _ranking(fitted, settings, search, task.constraints)
-    _check_needs(fitted, settings, ranking.distance)
+    check_needs(fitted.generator, settings.search, ranking.distance, settings.diversity)
     if isinstance(settings.search, ExactSearch):
         # With a time limit, guided draws come first: whoever the proof does not reach has those.
-        draws = SamplingStage(task, ranking, search.n_samples, search.keep_probability, final=False)
+        draws = _draws(fitted, settings, search, ranking, task)
         yield ExactStage(
             task,
             _exact_settings(fitted, settings, settings.search, task, ranking),
-            draws=draws if math.isfinite(task.ends) else None,
+            draws=replace(draws, final=False) if math.isfinite(task.ends) else None,
         )
     n_samples, max_samples = search.n_samples, search.max_samples or search.n_samples
-    n_from_leaves = n_samples if search.back_off else None
-    stage = SamplingStage(task, ranking, n_samples, search.keep_probability, n_from_leaves)
+    stage = _draws(fitted, settings, search, ranking, task)
     if search.n_targets:
-        targets = _target_ranking(search, ranking)
+        targets = _target_ranking(search.n_targets, ranking)
         walk = _walk(fitted, settings, search, ranking, task)
         stage = replace(stage, ranking=_unbounded(targets), walk=walk, final=False)
         most = min(UNBOUNDED_DRAWS * n_samples, max_samples)
@@ -234,27 +234,6 @@ def _twice(
             yield replace(stage, final=stage.final and changes is then)
 
 
-def _check_needs(fitted: Fitted, settings: Settings, distance: Distance) -> None:
-    """Raise, before anything is drawn, for what the search needs and does not get."""
-    needs = settings.search.needs
-    if needs.enumeration:
-        require(fitted.generator, "enumeration", ENUMERATION_NEEDED)
-    if needs.guidance:
-        require(fitted.generator, "guidance", GUIDANCE_NEEDED)
-    if needs.gower and not is_gower(distance):
-        raise _not_for_exact("distance", "gower", distance.name)
-    if not needs.diversity and settings.diversity is not None:
-        raise _not_for_exact("diversity", None, settings.diversity)
-
-
-def _not_for_exact(name: str, supported: str | None, given: str | float) -> ParameterError:
-    return ParameterError(
-        "The exact search proves which rows have the fewest changes and then the smallest Gower "
-        f"distance, so {name} must be {supported!r}, got {shorten(given)}. Leave it out, or use "
-        "another search."
-    )
-
-
 def _ranking(
     fitted: Fitted, settings: Settings, search: Search, constraints: Constraints
 ) -> Ranking:
@@ -276,10 +255,30 @@ def _ranking(
     )
 
 
-def _target_ranking(search: Search, ranking: Ranking) -> Ranking:
+def _target_ranking(n_targets: int, ranking: Ranking) -> Ranking:
     """How targets of walks are ranked: like answers, but more of them."""
-    n_targets = max(search.n_targets, ranking.n_counterfactuals)
+    n_targets = max(n_targets, ranking.n_counterfactuals)
     return replace(ranking, n_counterfactuals=n_targets, diversity=None)
+
+
+def _draws(
+    fitted: Fitted, settings: Settings, search: Search, ranking: Ranking, task: Task
+) -> SamplingStage:
+    """The stage whose answers are draws; from guided ones, needless changes are undone."""
+    n_samples, keep = search.n_samples, search.keep_probability
+    stage = SamplingStage(task, ranking, n_samples, keep, n_samples if search.back_off else None)
+    if not search.keep_probability or search.n_targets:
+        return stage
+    n_more = DRAWS_PER_ANSWER * (ranking.n_counterfactuals - 1)
+    by_changes = tuple(search.rank_by)[:1] == RANK_BY[:1]
+    extra_changes = 0 if by_changes else int(task.factuals.schema.mutable.size)
+    walk = Walk(
+        _walk_settings(fitted, settings, search, ranking, task),
+        SelectionSettings("distance", extra_changes, None, ranking, copies_last=False),
+        n_targets=1,
+        backwards=True,
+    )
+    return replace(stage, ranking=_target_ranking(1 + n_more, ranking), walk=walk)
 
 
 def _unbounded(targets: Ranking) -> Ranking:
@@ -299,16 +298,8 @@ def _walk(
     ranking: Ranking,
     task: Task,
 ) -> Walk:
-    model, constraints = _plausibility(fitted, settings), task.constraints
-    walk = WalkSettings(
-        decision=fitted.decision,
-        filters=tuple(_row_filters(fitted, settings, constraints)),
-        plausible=next(iter(ranking.checks), None),
-        units=_units(constraints, task.consequences),
-        extra_changes=search.extra_changes,
-        consequences=task.consequences,
-        remembered=task.remembered,
-    )
+    model = _plausibility(fitted, settings)
+    walk = _walk_settings(fitted, settings, search, ranking, task)
     selection = SelectionSettings(
         search.prefer,
         search.extra_changes,
@@ -325,6 +316,20 @@ def _walk(
         max_rows=settings.max_direct_rows,
     )
     return Walk(walk, selection, search.n_targets, direct, fewest=search.extra_changes == 0)
+
+
+def _walk_settings(
+    fitted: Fitted, settings: Settings, search: Search, ranking: Ranking, task: Task
+) -> WalkSettings:
+    return WalkSettings(
+        decision=fitted.decision,
+        filters=tuple(_row_filters(fitted, settings, task.constraints)),
+        plausible=next(iter(ranking.checks), None),
+        units=units_of(task.constraints, task.consequences),
+        extra_changes=search.extra_changes,
+        consequences=task.consequences,
+        remembered=task.remembered,
+    )
 
 
 def _exact_settings(
@@ -346,19 +351,6 @@ def _exact_settings(
         max_rows=search.max_rows,
         max_nodes=search.max_nodes,
     )
-
-
-def _units(constraints: Constraints, consequences: Consequences | None) -> BoolArray:
-    """The mutable features in units that change together, shape (n_units, n_mutable)."""
-    unit = np.arange(constraints.schema.mutable.size)
-    for constraint in constraints.of_rows:
-        if isinstance(constraint, Together):
-            linked = np.isin(unit, unit[constraints.mutable_positions(constraint)])
-            unit[linked] = unit[linked].min()
-    units = np.unique(unit)[:, None] == unit
-    if consequences is not None:
-        units[:, consequences.rows] = False
-    return units[units.any(axis=1)]
 
 
 def _plausibility(fitted: Fitted, settings: Settings) -> PlausibilityModel:

@@ -1,7 +1,8 @@
 """The proof for one person: rows that the model could draw, in the order of the ranking.
 
 Rows with one change come first, then those with two, and so on; among equals the nearest. The first
-valid and allowed row is the best there is.
+valid and allowed row is the best there is. Of the others, those are answers that would not be valid
+or allowed with some of their changes undone.
 """
 
 from __future__ import annotations
@@ -11,13 +12,14 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from ..constraints.limits import FactualLimits
-from ..kernels import BoolArray, Codes, FloatArray, Person, gower_gap
+from ..kernels import BoolArray, Codes, FloatArray, IntArray, Person, gower_gap
 from ..postprocess.answers import Answers
 from ..postprocess.filters import ExcludeUnstable
 from ..postprocess.validation import GROWTH
 from ..predictors.decision import Decision
 from ..protocols import EnumeratingGenerator, RowFilter
 from ..tables.features import Feature
+from ..tables.schema import OWN
 
 # Rows of a person that are listed at first, and at most at a time.
 N_LISTED, MAX_LISTED = 256, 10_000
@@ -139,8 +141,7 @@ class Proof:
 
     def update(self, rows: Answers, allowed: BoolArray, valid: BoolArray) -> None:
         """Take in the predictor's results for the next rows, as far as they are allowed."""
-        n_wanted = self.settings.n_counterfactuals - self.n_valid
-        best = rows.take(np.flatnonzero(valid)[:n_wanted])
+        best = rows.take(self._needed(rows.rows.codes, np.flatnonzero(valid)))
         self.answers.append(replace(best, rank=self.n_valid + 1 + np.arange(best.owner.size)))
         self.n_valid += best.owner.size
         self.n_allowed += int(allowed.sum())
@@ -151,6 +152,19 @@ class Proof:
             self.shortfall, self.miss = float(shortfall[at]), rows.take(np.array([at]))
         if self.n_valid == self.settings.n_counterfactuals:
             self._close(holds=True)
+
+    def _needed(self, codes: Codes, valid: IntArray) -> IntArray:
+        """Valid rows, as many as wanted, that no answer equals with fewer of their changes."""
+        answers = [one for part in self.answers for one in part.rows.codes.T]
+        n_wanted, needed = self.settings.n_counterfactuals, list[int]()
+        for at in valid.tolist():
+            if len(answers) == n_wanted:
+                break
+            row = codes[:, at]
+            if not any(((one == OWN) | (one == row)).all() for one in answers):
+                answers.append(row)
+                needed.append(at)
+        return np.array(needed, dtype=np.int64)
 
     def _close(self, *, holds: bool) -> None:
         self.is_open, self.holds, self.n_left = False, holds, 0

@@ -53,7 +53,9 @@ class Walk:
     n_targets
         Targets for the first answer; further ones are for further answers.
     direct
-        How to try changes directly.
+        How to try changes directly; None does not.
+    backwards
+        Whether walks start at their targets, and only undo changes that are not needed.
     fewest
         Whether to try directly whether fewer changes than those of the answer would do, and on
         small tables whether others would be better.
@@ -64,7 +66,8 @@ class Walk:
     settings: WalkSettings
     selection: SelectionSettings
     n_targets: int
-    direct: DirectSettings
+    direct: DirectSettings | None = None
+    backwards: bool = False
     fewest: bool = False
     answers_all: bool = False
 
@@ -127,7 +130,8 @@ class SamplingStage:
         task, n_draws = self.task, self.n_samples
         if self.walk is not None:
             n_draws += DRAWS_PER_WALK * self.ranking.n_counterfactuals
-            n_draws += self.walk.direct.max_rows * self.walk.answers_all
+            if self.walk.direct is not None:
+                n_draws += self.walk.direct.max_rows * self.walk.answers_all
         # With a time limit the first blocks are small, so that it does not pass without answers.
         n_smaller = SMALLER_BLOCKS if math.isfinite(task.ends) else 0
         in_blocks = blocks(task.personal, people, n_draws, task.memory, n_smaller)
@@ -203,18 +207,7 @@ class SamplingStage:
         how = self.walk
         if how is None:
             return valid.to_answers(cache), 0
-        # By person and rank, so that of equal rows the one of the better target is kept.
-        order = np.lexsort((valid.rank, valid.person))
-        unstable = ~self.unstable(ranked.candidates)
-        targets, later = (valid.person[order], valid.draw[order]), valid.rank[order] > how.n_targets
-        walk = GreedyWalk(
-            how.settings,
-            cache,
-            *targets,
-            unstable=unstable,
-            later=later,
-            whole_block=how.answers_all,
-        )
+        walk = self._start_walk(how, ranked, cache, valid)
 
         def go_on() -> None:
             while not monitor.stopped and not walk.ended:
@@ -226,12 +219,14 @@ class SamplingStage:
 
         go_on()
         candidates, selection = ranked.candidates, how.selection
-        unstable_rows = self.unstable.person, self.unstable.draw
-        direct = DirectSearch(how.direct, candidates, walk.visited, unstable_rows)
-        if how.answers_all:
+        direct = None
+        if how.direct is not None:
+            unstable_rows = self.unstable.person, self.unstable.draw
+            direct = DirectSearch(how.direct, candidates, walk.visited, unstable_rows)
+        if direct is not None and how.answers_all:
             _answer_directly(how, candidates, walk, direct, stop)
         first = self._select(select_first, selection, monitor, candidates, walk)
-        if how.fewest:
+        if direct is not None and how.fewest:
             better = _improve(how, walk, direct, first, stop)
             kept = first.take(~np.isin(walk.visited.cells[first.numbers, 0], better))
             again = self._select(select_first, selection, monitor, candidates, walk, better)
@@ -239,10 +234,28 @@ class SamplingStage:
         if selection.ranking.n_counterfactuals > 1:
             walk.resume(selection.ranking.n_wanted)
             go_on()
-            if how.fewest:
+            if direct is not None and how.fewest:
                 _improve(how, walk, direct, first, stop, several=True)
         answers = self._select(select_answers, selection, monitor, candidates, walk, first)
         return answers, walk.visited.n_evaluated
+
+    def _start_walk(
+        self, how: Walk, ranked: RankedCandidates, cache: PredictionCache, valid: Selection
+    ) -> GreedyWalk:
+        """The walks to valid candidates, before their first move."""
+        # By person and rank, so that of equal rows the one of the better target is kept.
+        order = np.lexsort((valid.rank, valid.person))
+        unstable = ~self.unstable(ranked.candidates)
+        targets, later = (valid.person[order], valid.draw[order]), valid.rank[order] > how.n_targets
+        return GreedyWalk(
+            how.settings,
+            cache,
+            *targets,
+            unstable=unstable,
+            later=later,
+            whole_block=how.answers_all,
+            backwards=how.backwards,
+        )
 
     def _select(
         self, select: Callable[..., T], selection: SelectionSettings, monitor: Monitor, *given: Any
@@ -262,8 +275,8 @@ def _answer_directly(
     """Try changes directly for people without any answer."""
     has_one = walk.visited.cells[returnable(how.selection.ranking, candidates, walk), 0]
     left = np.setdiff1d(np.arange(candidates.people.size), has_one)
-    most = np.full(left.size, how.direct.max_sparsity or MAX_CHANGES)
-    direct.search(left, max_rows=how.direct.max_rows, most=most, stop=stop)
+    most = np.full(left.size, direct.settings.max_sparsity or MAX_CHANGES)
+    direct.search(left, max_rows=direct.settings.max_rows, most=most, stop=stop)
 
 
 def _improve(

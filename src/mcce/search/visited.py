@@ -10,6 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..candidates import CandidateRows, Candidates, Lookup
+from ..constraints.collection import Constraints
+from ..constraints.rows import Together
 from ..kernels import BoolArray, Codes, FloatArray, IntArray, RowTable
 from ..postprocess.filters import IsPlausible
 from ..postprocess.remembered import RememberedScores, score_rows
@@ -52,6 +54,19 @@ class WalkSettings:
     extra_changes: int
     consequences: Consequences | None = None
     remembered: RememberedScores | None = None
+
+
+def units_of(constraints: Constraints, consequences: Consequences | None) -> BoolArray:
+    """The mutable features in units that change together, shape (n_units, n_mutable)."""
+    unit = np.arange(constraints.schema.mutable.size)
+    for constraint in constraints.of_rows:
+        if isinstance(constraint, Together):
+            linked = np.isin(unit, unit[constraints.mutable_positions(constraint)])
+            unit[linked] = unit[linked].min()
+    units = np.unique(unit)[:, None] == unit
+    if consequences is not None:
+        units[:, consequences.rows] = False
+    return units[units.any(axis=1)]
 
 
 class VisitedRows:
