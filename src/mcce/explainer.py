@@ -28,7 +28,7 @@ from .protocols import Callback, Distance, Generator
 from .saving import save
 from .search.config import ExactSearch, Search, SearchName, find_search
 from .search.explain import explain
-from .search.plan import Settings
+from .search.plan import Settings, recomputed
 from .tables.columns import Kind
 from .tables.roles import Role, check_roles
 
@@ -333,7 +333,8 @@ class MCCE(Estimator):
             ``margin`` (how far inside the desired set, see :meth:`Decision.margin`), ``stability``
             (share of small perturbations of the changed numbers that stay valid), ``partial``
             (share of proper subsets of the changes that are valid already), ``minimal`` (whether
-            none is) and ``n_evaluated`` (rows scored). Undefined values are NaN.
+            none is) and ``n_evaluated`` (rows scored). Undefined values are NaN. Columns that
+            follow from others follow here too, and are no changes of their own.
 
         Raises
         ------
@@ -343,7 +344,10 @@ class MCCE(Estimator):
         fitted = self._check_ready()
         check_robustness(n_perturbations, scale, random_state)
         seed = fitted.seed if random_state is None else int(random_state)
-        settings = RobustnessSettings(fitted.decision, int(n_perturbations), float(scale), seed)
+        constraints = self._bind(None, fitted)
+        targets = recomputed(fitted, self._settings(), constraints)
+        size = int(n_perturbations), float(scale)
+        settings = RobustnessSettings(fitted.decision, *size, seed, targets, constraints)
         return measure_robustness(settings, fitted.schema, result, verbose=bool(self.verbose))
 
     def save(self, path: str | os.PathLike[str], *, key: bytes | None = None) -> None:

@@ -12,7 +12,7 @@ from mcce.kernels import CancelledError, cancellable
 from mcce.relations import FoundRelation
 from mcce.relations.discovery import find_relations
 from mcce.tables.schema import Schema
-from planted_relations import PLANTED, permuted, planted
+from planted_relations import PLANTED, SERVICES, permuted, planted, services
 
 
 def found_in(frame: pd.DataFrame) -> tuple[FoundRelation, ...]:
@@ -151,6 +151,13 @@ def test_what_others_imply_is_left_out():
 
     assert len(names) == 3
     assert all(" = " in name for name in names)
+
+
+def test_a_price_list_does_not_imply_what_its_services_have_to_do_with_each_other():
+    found = found_in(services())
+
+    assert described(found) == SERVICES
+    assert all(item.enforced for item in found)
 
 
 def test_dates_are_ordered_with_dates_only():

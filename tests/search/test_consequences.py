@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from bills import bills, deviation, value
 from mcce import MCCE, ParameterError, Search
 from mcce import constraints as c
+from searches import bounded
 
 pytestmark = pytest.mark.filterwarnings("ignore::mcce.McceWarning")
 
@@ -272,3 +273,16 @@ def test_every_changed_cell_is_seen_in_training_or_follows(seed, search, places,
         .where(new["total"] != old["total"], other=True)
         .all()
     )
+
+
+@pytest.mark.parametrize("search", ["sparse", "near"])
+def test_an_action_is_undone_together_with_what_follows_from_it(search):
+    free = bounded(search, min_plausibility=0.0)
+    explainer = MCCE(value, (2.0, 100), search=free, constraints=[TOTAL], random_state=0).fit(TRAIN)
+    result = explainer.explain(PEOPLE)
+
+    measured = explainer.robustness(result)
+
+    assert (result.measures["sparsity"] > result.measures["n_actions"]).any()
+    assert measured["valid"].all()
+    assert measured["minimal"].all()

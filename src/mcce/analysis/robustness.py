@@ -4,7 +4,8 @@ Beyond the paper. *Perturbations* move every changed number to another training 
 ``scale`` times the training range away; other cells stay. All combinations are scored if there are
 at most ``n_perturbations``, otherwise that many random ones. *Partial versions* make only some of s
 changes: all 2^s - 2 proper subsets for up to ``ALL_SUBSETS_OF`` changes, beyond that each change
-alone and all changes but one.
+alone and all changes but one. Columns that follow from others are no changes of their own: they are
+recomputed for whatever is moved or undone.
 
 Always true: randomness depends on the seed and the counterfactual's own values alone, not on the
 batch or its order; the predictor is called once per chunk, and memory does not grow.
@@ -13,7 +14,7 @@ batch or its order; the predictor is called once per chunk, and memory does not 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -21,12 +22,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ..constraints.collection import Constraints
 from ..counterfactuals import Counterfactuals, FrameT, native_table
 from ..errors import McceWarning, ParameterError, SchemaError
 from ..execution.progress import ProgressBar
 from ..kernels import BoolArray, Codes, FloatArray, IntArray, draw_keys, person_keys, pick
 from ..postprocess.validation import ROWS_PER_CALL
 from ..predictors.decision import Decision
+from ..search.consequences import Consequences, Target
+from ..search.values import GrowingTables
 from ..tables.columns import differ
 from ..tables.dtypes import cast_like
 from ..tables.schema import OWN, EncodedRows, Schema
@@ -48,12 +52,16 @@ class RobustnessSettings:
         How far a number may move, as a share of its training range.
     seed
         Seed of the random perturbations.
+    targets, constraints
+        Columns that follow from others, and what limits them.
     """
 
     decision: Decision
     n_perturbations: int
     scale: float
     seed: int
+    targets: Sequence[Target]
+    constraints: Constraints
 
 
 def measure_robustness(
@@ -83,8 +91,8 @@ def measure_robustness(
     ParameterError, SchemaError
         If it is no result, or one of another explainer.
     """
-    answers = _Answers.read(schema, result)
-    n_rows = 1 + settings.n_perturbations + _count_parts(answers.changed)
+    answers = _Answers.read(schema, result, [target.row for target in settings.targets])
+    n_rows = 1 + settings.n_perturbations + _count_parts(answers.acted)
     bar = ProgressBar(len(answers), "robustness", verbose)
     try:
         # Starting with no rows: the columns are needed even if there is no counterfactual.
@@ -110,17 +118,22 @@ def measure_robustness(
 
 @dataclass(frozen=True, eq=False)
 class _Answers:
-    """Counterfactuals, the person of each, and ``changed``: (n_mutable, n_counterfactuals)."""
+    """Counterfactuals and the person of each.
+
+    ``changed`` says which cells differ, and ``acted`` which of them follow from no others, both of
+    shape (n_mutable, n_counterfactuals).
+    """
 
     factuals: EncodedRows
     rows: EncodedRows
     changed: BoolArray
+    acted: BoolArray
 
     def __len__(self) -> int:
         return len(self.rows)
 
     @classmethod
-    def read(cls, schema: Schema, result: Counterfactuals[Any]) -> _Answers:
+    def read(cls, schema: Schema, result: Counterfactuals[Any], recomputed: list[int]) -> _Answers:
         """The counterfactuals of a result, if they can be those of this schema."""
         if not isinstance(result, Counterfactuals):
             raise ParameterError(
@@ -142,28 +155,39 @@ class _Answers:
                 f"The result changes {moved!r}, immutable for this explainer. "
                 "Pass a result of this explainer."
             )
-        return cls(factuals, rows, changed[schema.mutable])
+        acted = changed[schema.mutable]
+        acted[recomputed] = False
+        return cls(factuals, rows, changed[schema.mutable], acted)
 
     def of(self, some: slice) -> _Answers:
         """The same for some of them."""
         places = np.arange(len(self.rows))[some]
-        return _Answers(self.factuals.take(places), self.rows.take(places), self.changed[:, places])
+        factuals, rows = self.factuals.take(places), self.rows.take(places)
+        return _Answers(factuals, rows, self.changed[:, places], self.acted[:, places])
 
     @property
     def codes(self) -> Codes:
         """The counterfactuals as :meth:`compose` takes them."""
         return np.where(self.changed, np.arange(len(self)), OWN).astype(np.int32)
 
-    def compose(self, answer: IntArray, codes: Codes) -> pd.DataFrame:
+    def compose(
+        self, answer: IntArray, codes: Codes, consequences: Consequences | None
+    ) -> pd.DataFrame:
         """Rows made of the person's own cells, those of the counterfactuals, training values.
 
-        ``codes`` are ``OWN``, the number of a counterfactual, or their number plus a code.
+        ``codes`` are ``OWN``, the number of a counterfactual, or their number plus a code. All rows
+        but the counterfactuals themselves, which come first, have what follows from their changes.
         """
         cells = [self.rows.frame.iloc[:, position] for position in self.rows.schema.mutable]
         tables = [
             pd.concat([cast_like(own, table), table], ignore_index=True)
             for own, table in zip(cells, self.factuals.tables, strict=True)
         ]
+        if consequences is not None:
+            growing, codes = GrowingTables(self.factuals, tables), codes.copy()
+            further = slice(len(self), None)
+            codes[:, further] = consequences.complete(growing, answer[further], codes[:, further])
+            tables = list(growing.tables)
         return self.factuals.compose(answer, codes, tables)
 
 
@@ -172,9 +196,13 @@ def _measure(settings: RobustnessSettings, answers: _Answers) -> pd.DataFrame:
     n_answers = len(answers)
     moved, moved_codes = _moves(settings, answers)
     partly, partly_codes = _parts(answers)
+    consequences = None
+    if settings.targets:
+        consequences = Consequences(settings.targets, answers.factuals, settings.constraints)
     frame = answers.compose(
         np.concatenate([np.arange(n_answers), moved, partly]),
         np.concatenate([answers.codes, moved_codes, partly_codes], axis=1),
+        consequences,
     )
     scored = settings.decision.score(frame)
     valid, of_moved, of_parts = np.split(scored.valid, [n_answers, n_answers + moved.size])
@@ -239,13 +267,13 @@ def _neighbours(answers: _Answers, scale: float) -> tuple[IntArray, IntArray]:
             low, high = values - scale * feature.spread, values + scale * feature.spread
         first[row] = np.searchsorted(known, low, side="left")
         n_near = np.searchsorted(known, high, side="right") - first[row] - (own >= 0)
-        count[row] = np.where(answers.changed[row] & ~np.isnan(values), n_near, 0)
+        count[row] = np.where(answers.acted[row] & ~np.isnan(values), n_near, 0)
     return first, count
 
 
 def _parts(answers: _Answers) -> tuple[IntArray, Codes]:
     """Partial versions: the number of the counterfactual of each, and their codes."""
-    changed = answers.changed
+    changed = answers.acted
     answer, number = _numbered(_count_parts(changed))
     n_changed = changed.sum(axis=0)[answer]
     # The number of each change among those of its counterfactual; arbitrary where nothing changes.

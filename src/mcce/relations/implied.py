@@ -58,13 +58,19 @@ def _equalities(data: TrainingColumns, found: Sequence[FoundRelation]) -> list[F
 
 
 def _within(item: FoundRelation, equalities: Sequence[FoundRelation]) -> bool:
-    """Whether all columns of a relation are those of an equality that is at least as certain."""
+    """Whether all columns of a relation are those of an equality that is at least as certain.
+
+    What columns of a formula have to do with each other, its target does not tell, unless they are
+    ordered: the sign of a difference does.
+    """
     source = _sources(equalities)
     features = {source.get(name, name) for name in item.relation.features}
     if len(features) == 1:
         return True
+    ordered = isinstance(item.relation, Ordering)
     return any(
         features <= {source.get(name, name) for name in other.relation.features}
+        and (ordered or source.get(other.relation.target, other.relation.target) in features)
         and (_is_exact(other) or not item.enforced)
         and (other.enforced or not item.enforced)
         for other in equalities
