@@ -24,19 +24,18 @@ import numpy as np
 
 from ..candidates import Candidates
 from ..constraints.limits import FactualLimits
-from ..kernels import BoolArray, Codes, IntArray, Limits, RowTable
+from ..kernels import BoolArray, Codes, IntArray, RowTable
 from ..tables.features import Feature
-from ..tables.schema import OWN, Schema
+from ..tables.schema import OWN
+from .choices import NO_CHOICE, Choice, allowed_codes
 from .visited import VisitedRows
 
 # Rows scored per person by the direct search, and to show that no row has fewer changes.
 MAX_ROWS, MAX_ROWS_FEWER = 5_000, 600
 # A table is small for a person if their allowed values can make at most so many rows.
 MAX_ROWS_SMALL = 2_000
-# Up to so many values of a feature are all tried; of more numbers, so many quantiles.
-ALL_VALUES, N_QUANTILES = 32, 15
-# Most levels of a feature, the most changes at once, and rows that one more change is added to.
-MAX_LEVELS, MAX_CHANGES, MAX_STARTS = 64, 3, 256
+# The most changes at once, and rows that one more change is added to.
+MAX_CHANGES, MAX_STARTS = 3, 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,32 +61,6 @@ class DirectSettings:
     max_sparsity: int | None = None
     max_rows: int = MAX_ROWS
     stop_at_first: bool = True
-
-
-def frequent_codes(schema: Schema, accepted: Codes) -> tuple[Codes, ...]:
-    """Quantiles of each mutable number, or all levels from the most frequent on.
-
-    Parameters
-    ----------
-    schema
-        The columns.
-    accepted : (n_features, n_accepted)
-        Codes of the accepted training rows.
-
-    Returns
-    -------
-    tuple
-        Codes of each mutable feature.
-    """
-    chosen = []
-    for position in schema.mutable:
-        codes, feature = accepted[position], schema.features[position]
-        if feature.kind == "numeric":
-            chosen.append(_quantiles(np.sort(codes)))
-        else:
-            counts = np.bincount(codes, minlength=feature.n_codes)
-            chosen.append(np.argsort(-counts, kind="stable").astype(np.int32))
-    return tuple(chosen)
 
 
 class DirectSearch:
@@ -165,7 +138,7 @@ class DirectSearch:
     def _search(
         self,
         person: IntArray,
-        values: list[list[_Choice]],
+        values: list[list[Choice]],
         room: IntArray,
         most: IntArray,
         complete: bool,
@@ -206,7 +179,7 @@ class DirectSearch:
 
     def _rows(
         self,
-        values: list[_Choice],
+        values: list[Choice],
         n_changes: int,
         room: int,
         scored: IntArray,
@@ -255,25 +228,31 @@ class DirectSearch:
         rows[at, np.arange(at.size)] = codes
         return rows
 
-    def _values(self, person: IntArray) -> list[list[_Choice]]:
+    def _values(self, person: IntArray) -> list[list[Choice]]:
         """Per person and mutable feature, the codes to try alone and in combination."""
         rows, mutable = self.visited.factuals, self.visited.factuals.schema.mutable
         people = self.people[person]
         limits = self.settings.personal.limits(people, rows.schema.features)
-        nothing = np.empty(0, dtype=np.int32)
+        # People who may have any value but their own choose alike.
+        unlimited: dict[tuple[int, int], Choice] = {}
         values = []
         for at, who in enumerate(people):
             theirs = []
             for feature, position, frequent in zip(
-                self._features, mutable, self.settings.frequent, strict=True
+                self._features, mutable.tolist(), self.settings.frequent, strict=True
             ):
+                own = int(rows.exact[position, who])
                 if feature is None:
-                    theirs.append(_Choice(nothing, nothing, nothing))
-                    continue
-                may = _allowed(limits, int(position), at, feature.n_codes)
-                if 0 <= rows.exact[position, who] < may.size:
-                    may[rows.exact[position, who]] = False
-                theirs.append(_chosen(feature, may, frequent))
+                    choice = NO_CHOICE
+                elif limits is None or limits.first[position, at] < 0:
+                    if (position, own) not in unlimited:
+                        may = np.arange(feature.n_codes) != own
+                        unlimited[position, own] = Choice(feature, may, frequent)
+                    choice = unlimited[position, own]
+                else:
+                    may = allowed_codes(limits, position, at, feature.n_codes)
+                    choice = Choice(feature, may & (np.arange(may.size) != own), frequent)
+                theirs.append(choice)
             values.append(theirs)
         return values
 
@@ -309,54 +288,6 @@ def _known_features(candidates: Candidates) -> list[Feature | None]:
         same = table is trained or table.iloc[: len(trained)].equals(trained)
         known.append(rows.schema.features[position] if same else None)
     return known
-
-
-def _allowed(limits: Limits | None, position: int, at: int, n_codes: int) -> BoolArray:
-    """By code, whether a person's feature may change to it."""
-    if limits is None or limits.first[position, at] < 0:
-        return np.ones(n_codes, dtype=bool)
-    may = np.zeros(n_codes, dtype=bool)
-    for low, high in limits.runs[limits.first[position, at] : limits.last[position, at]]:
-        may[low : high + 1] = True
-    low, high = limits.near[position, at]
-    may[max(low, 0) : high + 1] = False
-    return may
-
-
-@dataclass(frozen=True, eq=False)
-class _Choice:
-    """Codes of a feature that a person may have, and those to try alone and in combination."""
-
-    allowed: Codes
-    alone: Codes
-    combined: Codes
-
-    @property
-    def whole(self) -> _Choice:
-        """All codes, in whatever combination."""
-        return _Choice(self.allowed, self.allowed, self.allowed)
-
-
-def _chosen(feature: Feature, may: BoolArray, frequent: Codes) -> _Choice:
-    """The codes to try of those that are allowed."""
-    usual = frequent[may[frequent]]
-    allowed = grid = np.flatnonzero(may).astype(np.int32)
-    if feature.kind != "numeric":
-        return _Choice(allowed, usual[:MAX_LEVELS], usual[:MAX_LEVELS])
-    if allowed.size > N_QUANTILES:
-        grid = np.union1d(usual, _quantiles(allowed)[: max(N_QUANTILES - usual.size, 0)])
-    if feature.has_missing and may[-1]:
-        grid = np.union1d(grid, [feature.n_codes - 1])
-    wide = allowed if allowed.size <= ALL_VALUES else np.union1d(grid, _quantiles(allowed))
-    return _Choice(allowed, wide.astype(np.int32), grid.astype(np.int32))
-
-
-def _quantiles(ascending: Codes) -> Codes:
-    """Some codes at equal distances in a sorted list, without its ends."""
-    if not ascending.size:
-        return ascending
-    places = (2 * np.arange(N_QUANTILES) + 1) * ascending.size // (2 * N_QUANTILES)
-    return np.unique(ascending[places])
 
 
 def _row_draws(codes: Codes) -> IntArray:

@@ -24,9 +24,10 @@ from ..postprocess.remembered import RememberedScores
 from ..protocols import Callback, CandidateFilter, Distance, RowFilter
 from ..relations import Equality, Relation
 from ..tables.schema import EncodedRows
+from .choices import frequent_codes
 from .config import BY_ACTIONS, RANK_BY, ExactSearch, Search, find_search
 from .consequences import Consequences, Target, plan_targets, positions_of
-from .direct import MAX_ROWS, DirectSettings, frequent_codes
+from .direct import MAX_ROWS, DirectSettings
 from .exact import ExactStage
 from .needs import ENUMERATION_NEEDED, check_needs
 from .outcome import Outcome
@@ -60,10 +61,8 @@ class Settings:
         How many counterfactuals each person gets, and how much they must differ.
     ignore_relations
         Names of the relations that answers may break; True for all.
-    memory, n_jobs
-        Megabytes per block of people, and threads.
-    max_direct_rows
-        Rows that are tried directly per person without an answer.
+    memory, n_jobs, max_direct_rows
+        Megabytes per block of people, threads, and rows tried directly per person without answer.
     """
 
     search: Search | ExactSearch
