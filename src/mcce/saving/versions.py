@@ -2,9 +2,9 @@
 
 Up to version 4 a search named the share of real rows inside its support, and what accepted rows
 look like was learned in another way: such a search has to be fitted again. The explainer had a
-parameter that excluded copies of training rows, and no search kept numbers that training never
-held. Up to version 2 the bounds and the ranking of a search were parameters of the explainer, and
-some parameters of a search had other names.
+parameter that excluded copies of training rows; no search kept numbers that training never held,
+and none backed off. Up to version 2 the bounds and the ranking of a search were parameters of the
+explainer, and some parameters of a search had other names.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def _without_copies(parameters: dict[str, Any]) -> dict[str, Any]:
         return parameters
     excluded = parameters.pop("exclude_training_rows")
     search = parameters.get("search", "paper")
-    if excluded or search in ("fast", "exact"):
+    if excluded or search in ("fast", "exact") or isinstance(search, Search):
         search = replace(find_search(search), keep_unseen=False)
         search = replace(search, back_off=False) if isinstance(search, Search) else search
     return parameters | {"search": replace(search, copies="never") if excluded else search}
