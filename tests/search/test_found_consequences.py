@@ -9,6 +9,7 @@ import pytest
 from bills import bills, deviation, value
 from mcce import MCCE, Search
 from mcce import constraints as c
+from planted_relations import deviations, services
 
 pytestmark = pytest.mark.filterwarnings("ignore::mcce.McceWarning")
 
@@ -106,3 +107,18 @@ def test_what_follows_is_the_same_after_saving(tmp_path):
     result = explainer.explain(PEOPLE)
     pd.testing.assert_frame_equal(again.frame, result.frame)
     pd.testing.assert_frame_equal(again.changes(), result.changes())
+
+
+@pytest.mark.parametrize("error", [0.0, 0.01])
+def test_of_two_formulas_for_a_column_the_second_moves_another_one(error):
+    train = services(800, error=error)
+    people = train[train["total"] < 1000].head(10)
+    model = MCCE(lambda rows: rows["total"], (1500, 9e9), search="near", immutable=["age"])
+
+    result = model.set_params(random_state=0).fit(train).explain(people)
+
+    roles = result.changes().set_index("feature")["role"]
+    assert len(result.frame) == len(people)
+    assert set(roles["paid"]) == set(roles["total"]) == {"consequence"}
+    for kind, off in deviations(result.frame).items():
+        assert (off <= max(5 * error, 1e-6)).all(), kind

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -81,6 +82,29 @@ class Linear(Equality):
             table = np.array([*(amount for _, amount in amounts), np.nan])
             total = total + table[find_values(rows, feature, [level for level, _ in amounts])]
         return total
+
+    def solved_for(self, feature: Hashable) -> Linear:
+        """The same equality, with one of its numeric terms as the target.
+
+        Examples
+        --------
+        >>> Linear("total", (("net", 1.0), ("tax", 1.0))).solved_for("tax").name
+        'tax = total - net'
+        """
+        weight = dict(self.terms)[feature]
+        others = ((name, -other / weight) for name, other in self.terms if name != feature)
+        return Linear(
+            feature,
+            ((self.result, 1 / weight), *others),
+            tuple(
+                (name, tuple((level, -amount / weight) for level, amount in amounts))
+                for name, amounts in self.amounts
+            ),
+            -self.constant / weight + 0.0,
+            # A share of the former target is no share of the new one.
+            tolerance=math.inf if self.relative else self.tolerance / abs(weight),
+            rounding=self.rounding / abs(weight),
+        )
 
 
 @dataclass(frozen=True)

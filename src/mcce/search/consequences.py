@@ -23,6 +23,7 @@ from ..candidates import Candidates
 from ..constraints.collection import Constraints
 from ..constraints.derived import Derived
 from ..kernels import BoolArray, Codes, FloatArray, IntArray, first_of_each
+from ..relations.equalities import Linear
 from ..relations.relation import Equality
 from ..tables.columns import as_numbers, assemble, stack, unwrapped
 from ..tables.features import Feature
@@ -257,7 +258,8 @@ def plan_targets(constraints: Constraints, relations: Iterable[Equality]) -> lis
     """The columns to recompute: those that the user declared, then those found at fit.
 
     A column is left out if it is immutable or no number, if nothing that it is computed from is
-    mutable, if it is listed already, or if it would be computed from itself.
+    mutable, or if it would be computed from itself. Of two formulas for one column, the second is
+    solved for another, the one with the most values: what is computed rarely has fewer.
 
     Parameters
     ----------
@@ -275,19 +277,31 @@ def plan_targets(constraints: Constraints, relations: Iterable[Equality]) -> lis
     position = {name: at for at, name in enumerate(schema.names)}
     place = {int(at): row for row, at in enumerate(schema.mutable)}
     chosen: dict[Hashable, Target] = {}
-    rules: list[Rule] = [*constraints.derived, *relations]
-    for rule in rules:
-        name = rule.target
-        assert name is not None
-        at = position[name]
-        inputs = tuple(position[n] for n in rule.features if n != name)
-        actions = np.array([place[p] for p in inputs if p in place], dtype=np.int64)
-        number = _is_number(schema.features[at])
-        if at not in place or name in chosen or not number or not actions.size:
-            continue
-        if not _leads_to(rule.features[1:], name, chosen):
-            chosen[name] = Target(rule, schema.features[at], place[at], inputs, actions)
+    # Sums last, since only they can be solved for another column.
+    sums_last = sorted(relations, key=lambda relation: isinstance(relation, Linear))
+    rules: list[Rule] = [*constraints.derived, *sums_last]
+    for given in rules:
+        for rule in _ways(given, chosen, schema):
+            name = rule.target
+            at = position[name]
+            inputs = tuple(position[n] for n in rule.features if n != name)
+            actions = np.array([place[p] for p in inputs if p in place], dtype=np.int64)
+            number = _is_number(schema.features[at])
+            if at not in place or name in chosen or not number or not actions.size:
+                continue
+            if not _leads_to(rule.features[1:], name, chosen):
+                chosen[name] = Target(rule, schema.features[at], place[at], inputs, actions)
+                break
     return _in_order(chosen)
+
+
+def _ways(rule: Rule, chosen: dict[Hashable, Target], schema: Schema) -> list[Any]:
+    """A formula, or if its target is computed already, the same solved for other columns."""
+    if rule.target not in chosen or not isinstance(rule, Linear):
+        return [rule]
+    n_codes = dict(zip(schema.names, (f.n_codes for f in schema.features), strict=True))
+    names = sorted((name for name, _ in rule.terms), key=lambda name: -n_codes[name])
+    return [rule.solved_for(name) for name in names]
 
 
 def positions_of(targets: Iterable[Target], schema: Schema) -> list[int]:
