@@ -84,8 +84,8 @@ class Search:
         weighted sum of all three (``"balanced"``).
     keep_probability
         Probability that a draw keeps the person's own value where the model could have drawn it. 0
-        is the paper's. Higher values need fewer draws, but the draws differ less. Above 0, changes
-        of the draws that are not needed are undone, so an answer need not be a draw itself.
+        is the paper's. Higher values need fewer draws, but the draws differ less. Above 0, with
+        ``keep_unseen``, changes that are not needed are undone: an answer need not be a draw.
     keep_unseen
         Whether own values may stay that training never held. Without ``keep_probability``, a draw
         of the training value nearest to such a number keeps the number. With it, draws keep the

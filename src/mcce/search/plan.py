@@ -266,7 +266,8 @@ def _draws(
     """The stage whose answers are draws; from guided ones, needless changes are undone."""
     n_samples, keep = search.n_samples, search.keep_probability
     stage = SamplingStage(task, ranking, n_samples, keep, n_samples if search.back_off else None)
-    if not search.keep_probability or search.n_targets:
+    # Searches of files from before change unseen values, and return draws as they are.
+    if not (search.keep_probability and search.keep_unseen) or search.n_targets:
         return stage
     n_more = DRAWS_PER_ANSWER * (ranking.n_counterfactuals - 1)
     by_changes = tuple(search.rank_by)[:1] == RANK_BY[:1]
