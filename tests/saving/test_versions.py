@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import pandas as pd
 import pytest
 
 import mcce
-from mcce import MCCE, ExactSearch, NotFittedError, TreeChain
+from mcce import MCCE, ExactSearch, NotFittedError, Search, TreeChain
 from mcce import constraints as c
 from pins import (
     assert_pinned,
@@ -99,6 +100,7 @@ CHAIN = TreeChain(min_samples_leaf=10, max_depth=6, visit_order="correlation")
 SCORE: tuple[Any, Any] = (points, (12, 20))
 # Files before the fifth version replace numbers that training never held.
 AS_BEFORE = ExactSearch(keep_unseen=False)
+FAST_BEFORE = Search.preset("fast", keep_unseen=False, back_off=False)
 # For each file: the predictor and what is desired of it, the search, the settings.
 FILES: dict[str, tuple[tuple[Any, Any], Any, dict[str, Any]]] = {
     "paper": (
@@ -129,7 +131,7 @@ FILES: dict[str, tuple[tuple[Any, Any], Any, dict[str, Any]]] = {
     ),
     "fast": (
         (Classifier(), "yes"),
-        "fast",
+        FAST_BEFORE,
         {"n_answers": 3, "diversity": 0.25, "rank_by": ["distance", "sparsity"]}
         | {"draws": 80, "most_draws": 160, "constraints": RULES},
     ),
@@ -145,7 +147,7 @@ FILES: dict[str, tuple[tuple[Any, Any], Any, dict[str, Any]]] = {
     ),
     "own_exact_search": (
         (verdict, ["perhaps", "yes"]),
-        own_exact_search(),
+        replace(own_exact_search(), keep_unseen=False),
         {"most_draws": 150, "constraints": RULES[:6]},
     ),
     "plain_paper": (SCORE, "paper", {}),
