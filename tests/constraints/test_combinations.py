@@ -121,3 +121,15 @@ def test_an_answer_under_constraints_does_not_depend_on_the_batch(seed):
             np.sort(chosen)[np.isin(np.sort(chosen), together.frame.index.get_level_values(0))]
         ].sort_index(),
     )
+
+
+@pytest.mark.parametrize("name", ["only_up", "only_down", "not_up", "not_down"])
+def test_nobody_has_limits(name):
+    explainer = MCCE(score, (0.8, 10), immutable=["sex"], random_state=3).fit(TRAIN)
+    bound = Constraints.bind([getattr(c, name)("education")], explainer.schema_)
+    nobody = np.empty(0, dtype=np.int64)
+
+    personal = FactualLimits(bound, explainer.schema_.encode(TRAIN.head(3)))
+    limits = personal.limits(nobody, explainer.schema_.features)
+
+    assert limits.first.size == 0

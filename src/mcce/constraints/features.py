@@ -132,8 +132,8 @@ class Direction(FeatureConstraint):
         before = np.array([rank.get(level, math.nan) for level in own])[:, None]
         after = np.array([rank.get(level, math.nan) for level in new])[None, :]
         allowed = after >= before if self.up else after <= before
-        free = np.array([level is MissingLevel for level in own])[:, None]
-        free = free | np.array([level is MissingLevel for level in new])[None, :]
+        free = np.array([level is MissingLevel for level in own], dtype=bool)[:, None]
+        free = free | np.array([level is MissingLevel for level in new], dtype=bool)[None, :]
         return allowed | (free & (not self.strict))
 
 
