@@ -248,8 +248,8 @@ class SelectedColumns:
         """What a function gives for the cells of a column; ``key`` stands for the function."""
         rows, schema = self.selected.rows, self.selected.rows.schema
         position = schema.names.index(feature)
-        own = rows.frame.iloc[:, position]
-        found = self._kept("own", feature, key, rows, partial(read, own))[self.selected.owner]
+        found = self._kept("own", feature, key, rows, lambda: read(rows.frame.iloc[:, position]))
+        found = found[self.selected.owner]
         for row in np.flatnonzero(schema.mutable == position).tolist():
             table, drawn = self.selected.tables[row], self.selected.codes[row]
             values = self._kept("table", feature, key, table, partial(read, table))
@@ -299,7 +299,7 @@ class Lookup:
 
     def descent(self, owner: IntArray, codes: Codes) -> Codes:
         """Descent codes of all features, shape (n_features, n_rows)."""
-        cells = self.rows.descent[:, owner]
+        cells = self.rows.descent.take(owner, axis=1)
         for position, table, drawn in zip(self._mutable, self._descent, codes, strict=True):
             changed = drawn != OWN
             cells[position, changed] = table[drawn[changed]]
@@ -315,7 +315,7 @@ class Lookup:
 
     def numbers(self, owner: IntArray, codes: Codes) -> FloatArray:
         """Numbers, NaN for missing and for levels, shape (n_features, n_rows)."""
-        cells = self.rows.all_numbers[:, owner]
+        cells = self.rows.all_numbers.take(owner, axis=1)
         for position, table, drawn in zip(self._mutable, self._numbers, codes, strict=True):
             if table is not None:
                 changed = drawn != OWN

@@ -8,13 +8,21 @@ Bin the columns once per table, then fit any number of models on it::
     model.predict(other.descent)                            # (n_rows,), in units of the response
 
 ``response`` has one float per row of the table; ``rows`` are the positions to fit on, so that folds
-share one table. ``predict`` takes the descent codes of all columns and looks up its own inputs.
+share one table. ``predict`` takes the descent codes of all columns and looks up its own inputs;
+``predict_each`` gives what several models predict, in less time than one after the other.
 ``pack_boosted`` and ``unpack_boosted`` turn a model into plain arrays and back, for saved files.
 """
 
 from .arrays import pack_boosted, unpack_boosted
 from .bins import BinnedColumns
 from .screening import screen
-from .trees import BoostedTrees
+from .trees import BoostedTrees, predict_each
 
-__all__ = ["BinnedColumns", "BoostedTrees", "pack_boosted", "screen", "unpack_boosted"]
+__all__ = [
+    "BinnedColumns",
+    "BoostedTrees",
+    "pack_boosted",
+    "predict_each",
+    "screen",
+    "unpack_boosted",
+]

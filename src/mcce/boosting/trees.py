@@ -11,6 +11,7 @@ nothing is random.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Self
 
 import numpy as np
@@ -147,11 +148,21 @@ class BoostedTrees(BaseEstimator):
         (n_rows,)
             The predictions.
         """
-        units = predict_units(self.ensemble_, codes) + self.base_
-        centre = self.low_ / 2 + self.high_ / 2
-        with np.errstate(over="ignore"):
-            predicted = np.ldexp(units.astype(np.float64), -self.exponent_) + centre
-        return np.clip(predicted, self.low_, self.high_)
+        return predict_each([self], codes)[0]
+
+
+def predict_each(models: Sequence[BoostedTrees], codes: Codes) -> FloatArray:
+    """Predict the responses of several models, shape (n_models, n_rows)."""
+    codes = np.ascontiguousarray(codes)
+    units = np.empty((len(models), codes.shape[1]), dtype=np.int64)
+    for at, model in enumerate(models):
+        units[at] = predict_units(model.ensemble_, codes) + model.base_
+    low = np.array([[model.low_] for model in models])
+    high = np.array([[model.high_] for model in models])
+    exponent = np.array([[model.exponent_] for model in models], dtype=np.int32)
+    with np.errstate(over="ignore"):
+        predicted = np.ldexp(units.astype(np.float64), -exponent) + (low / 2 + high / 2)
+    return np.minimum(np.maximum(predicted, low), high)
 
 
 def as_units(values: FloatArray) -> tuple[IntArray, int]:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..boosting import BinnedColumns, BoostedTrees, screen
+from ..boosting import BinnedColumns, BoostedTrees, predict_each, screen
 from ..execution.threads import map_ordered
 from ..kernels import Codes, FloatArray, IntArray
 from ..tables.schema import EncodedRows
@@ -75,17 +75,6 @@ class Conditional:
         least = max(LEAST_GAP * gap, LEAST_ERROR * typical, LEAST)
         return cls(position, mean, error, centre, least, missing)
 
-    def nonconformity(self, descent: Codes, numbers: FloatArray) -> FloatArray:
-        """Error over expected error, and how unexpected it is whether a cell is missing."""
-        there, found = np.isfinite(numbers), np.zeros((2, numbers.size))
-        if self.mean is not None and self.error is not None:
-            error = np.abs(_scale(numbers, self.centre) - self.mean.predict(descent))
-            found[0] = error / np.maximum(self.error.predict(descent), self.least)
-        if self.missing is not None:
-            share = self.missing.predict(descent)
-            found[1] = np.where(there, share, 1 - share)
-        return np.where(there | [[False], [True]], found, 0.0)
-
 
 class Conditionals:
     """All numbers of a table, each given the other features.
@@ -121,9 +110,37 @@ class Conditionals:
         return self
 
     def nonconformity(self, descent: Codes, numbers: FloatArray) -> FloatArray:
-        """Nonconformities of rows, two for each model: of the number, and of its absence."""
-        parts = [one.nonconformity(descent, numbers[one.position]) for one in self.models_]
-        return np.concatenate([np.empty((0, descent.shape[1])), *parts])
+        """Nonconformities of rows, two for each model: of the number, and of its absence.
+
+        Error over expected error, 0 for a missing cell; and how unexpected it is whether the cell
+        is missing.
+        """
+        found = np.zeros((len(self.models_), 2, descent.shape[1]))
+        known = [at for at, one in enumerate(self.models_) if one.mean and one.error]
+        absent = [at for at, one in enumerate(self.models_) if one.missing]
+        if known:
+            found[known, 0] = _errors([self.models_[at] for at in known], descent, numbers)
+        if absent:
+            found[absent, 1] = _surprises([self.models_[at] for at in absent], descent, numbers)
+        return found.reshape(2 * len(found), descent.shape[1])
+
+
+def _errors(models: list[Conditional], descent: Codes, numbers: FloatArray) -> FloatArray:
+    """Errors over expected errors, 0 for missing cells."""
+    own = numbers[[one.position for one in models]]
+    centre = np.array([[one.centre] for one in models])
+    least = np.array([[one.least] for one in models])
+    mean = predict_each([one.mean for one in models if one.mean], descent)
+    expected = predict_each([one.error for one in models if one.error], descent)
+    error = np.abs(_scale(own, centre) - mean) / np.maximum(expected, least)
+    return np.where(np.isfinite(own), error, 0.0)
+
+
+def _surprises(models: list[Conditional], descent: Codes, numbers: FloatArray) -> FloatArray:
+    """How unexpected it is whether cells are missing."""
+    there = np.isfinite(numbers[[one.position for one in models]])
+    share = predict_each([one.missing for one in models if one.missing], descent)
+    return np.where(there, share, 1 - share)
 
 
 def varying(numbers: FloatArray) -> list[int]:
@@ -144,7 +161,7 @@ def _unseen_errors(
     return errors
 
 
-def _scale(numbers: FloatArray, centre: float) -> FloatArray:
+def _scale(numbers: FloatArray, centre: float | FloatArray) -> FloatArray:
     """Signed square roots around a centre, so that a few huge numbers do not rule the errors."""
     away = numbers / 2 - centre / 2
     return np.sign(away) * np.sqrt(np.abs(away))

@@ -81,13 +81,7 @@ class Tail:
         if not n:
             return 1 + values
         below, above = self.values[np.maximum(lower, 0)], self.values[np.minimum(upper, n - 1)]
-        within = (lower >= 0) & (above > values)
-        gap = np.where(within, above - below, 1.0)
-        n_at_least = n - upper + np.where(within, (above - values) / gap, 0.0)
-        largest = np.where(below > 0, below, 1.0)
-        with np.errstate(over="ignore"):
-            beyond = np.minimum(values / largest + (below == 0), MOST)
-        return (1 + n) * np.where((upper >= n) & (lower >= 0), beyond, 1 / (1 + n_at_least))
+        return _interpolate(values, lower, upper, below, above, n)
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,11 +131,7 @@ class Calibration:
 
     def __call__(self, nonconformity: FloatArray, rare: BoolArray) -> Plausibility:
         """How plausible rows are; parameters as in :meth:`fit`."""
-        largest = np.ones(rare.size)
-        for tail, values in zip(self.parts, nonconformity, strict=True):
-            # All rows are at least as strange as 0.
-            if values.any():
-                largest = np.maximum(largest, tail.inverse(values))
+        largest = self._largest(nonconformity)
         found = Plausibility(self.usual.share(largest), self.usual.inverse(largest))
         if self.rare is not None:
             # A row that is stranger than all of its own kind is compared with the others too.
@@ -152,3 +142,42 @@ class Calibration:
             found.p_value[strange] = np.minimum(found.p_value, p_value)[strange]
             found.strangeness[strange] = np.maximum(found.strangeness, strangeness)[strange]
         return found
+
+    def _largest(self, nonconformity: FloatArray) -> FloatArray:
+        """The largest inverse over all parts; all rows are at least as strange as 0."""
+        some = np.flatnonzero(nonconformity.any(axis=1))
+        inverse = _inverse_of_each([self.parts[at] for at in some], nonconformity[some])
+        return inverse.max(axis=0, initial=1.0)
+
+
+def _inverse_of_each(tails: list[Tail], values: FloatArray) -> FloatArray:
+    """Inverses of values by tails of equal size, as :meth:`Tail.inverse` of each row."""
+    if not tails or not tails[0].values.size:
+        return 1 + values
+    n = tails[0].values.size
+    pairs = zip(tails, values, strict=True)
+    upper = np.array([np.searchsorted(tail.values, own, side="left") for tail, own in pairs])
+    # Copying the tails would take longer than the rest if rows are few.
+    below, above = np.empty(values.shape), np.empty(values.shape)
+    for at, tail in enumerate(tails):
+        tail.values.take(np.maximum(upper[at] - 1, 0), out=below[at])
+        tail.values.take(np.minimum(upper[at], n - 1), out=above[at])
+    return _interpolate(values, upper - 1, upper, below, above, n)
+
+
+def _interpolate(
+    values: FloatArray,
+    lower: IntArray,
+    upper: IntArray,
+    below: FloatArray,
+    above: FloatArray,
+    n: int,
+) -> FloatArray:
+    """The inverse of values between two of n held-out ones, given their places."""
+    within = (lower >= 0) & (above > values)
+    gap = np.where(within, above - below, 1.0)
+    n_at_least = n - upper + np.where(within, (above - values) / gap, 0.0)
+    largest = np.where(below > 0, below, 1.0)
+    with np.errstate(over="ignore"):
+        beyond = np.minimum(values / largest + (below == 0), MOST)
+    return (1 + n) * np.where((upper >= n) & (lower >= 0), beyond, 1 / (1 + n_at_least))

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..caching import cached_property
-from ..kernels import BoolArray, Codes, Limits
+from ..kernels import BoolArray, Codes, IntArray, Limits
 from ..tables.features import Feature
 from ..tables.schema import Schema
 
@@ -46,14 +46,21 @@ def frequent_codes(schema: Schema, accepted: Codes) -> tuple[Codes, ...]:
     return tuple(chosen)
 
 
-def allowed_codes(limits: Limits, position: int, at: int, n_codes: int) -> BoolArray:
-    """By code, whether a person's feature may change to it."""
-    may = np.zeros(n_codes, dtype=bool)
-    for low, high in limits.runs[limits.first[position, at] : limits.last[position, at]]:
-        may[low : high + 1] = True
-    low, high = limits.near[position, at]
-    may[max(low, 0) : high + 1] = False
-    return may
+def allowed_runs(limits: Limits | None, position: int, at: int, n_codes: int, own: int) -> Codes:
+    """Codes that a person's feature may change to: first and end of each run, ascending."""
+    runs: Codes = np.array([[0, n_codes]], dtype=np.int32)
+    left_out = [(own, own)]
+    if limits is not None and limits.first[position, at] >= 0:
+        runs = limits.runs[limits.first[position, at] : limits.last[position, at]].copy()
+        runs[:, 1] += 1
+        low, high = limits.near[position, at].tolist()
+        left_out.append((low, high))
+    for low, high in left_out:
+        if max(low, 0) <= high:
+            below, above = np.minimum(runs, max(low, 0)), np.maximum(runs, high + 1)
+            runs = np.concatenate([below, above])
+            runs = runs[runs[:, 0] < runs[:, 1]]
+    return runs
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,8 +71,8 @@ class Choice:
     ----------
     feature
         The feature; None if it has no codes to choose from.
-    may : (n_codes,)
-        Which codes are allowed.
+    runs : (n_runs, 2)
+        Which codes are allowed: first and end of each run, ascending.
     frequent
         Codes to prefer if there are many.
     everything
@@ -73,36 +80,59 @@ class Choice:
     """
 
     feature: Feature | None
-    may: BoolArray
+    runs: Codes
     frequent: Codes
     everything: bool = False
 
     @cached_property
+    def n_allowed(self) -> int:
+        """How many codes are allowed; counting them takes no time, making them may."""
+        return int((self.runs[:, 1] - self.runs[:, 0]).sum())
+
+    @cached_property
     def allowed(self) -> Codes:
         """All codes that are allowed."""
-        return np.flatnonzero(self.may).astype(np.int32)
+        none = np.empty(0, dtype=np.int32)
+        return np.concatenate([none, *(np.arange(*run, dtype=np.int32) for run in self.runs)])
+
+    @cached_property
+    def quantiles(self) -> Codes:
+        """Some allowed codes at equal distances."""
+        sizes = self.runs[:, 1] - self.runs[:, 0]
+        ends = np.cumsum(sizes)
+        places = _even_places(self.n_allowed)
+        run = np.searchsorted(ends, places, side="right")
+        return np.unique(self.runs[run, 1] - (ends[run] - places)).astype(np.int32)
+
+    def may(self, codes: Codes) -> BoolArray:
+        """Whether codes are allowed."""
+        run = np.searchsorted(self.runs[:, 0], codes, side="right") - 1
+        return (run >= 0) & (codes < np.append(self.runs[:, 1], 0)[run])
 
     @cached_property
     def alone(self) -> Codes:
         """Codes to try as the only change."""
         if self.everything or self.feature is None or self.feature.kind != "numeric":
             return self.combined
-        if self.allowed.size <= ALL_VALUES:
+        if self.n_allowed <= ALL_VALUES:
             return self.allowed
-        return np.union1d(self.combined, _quantiles(self.allowed)).astype(np.int32)
+        return np.union1d(self.combined, self.quantiles).astype(np.int32)
 
     @cached_property
     def combined(self) -> Codes:
         """Codes to try with other changes."""
         if self.everything or self.feature is None:
             return self.allowed
-        usual, grid = self.frequent[self.may[self.frequent]], self.allowed
+        usual = self.frequent[self.may(self.frequent)]
         if self.feature.kind != "numeric":
             return usual[:MAX_LEVELS]
-        if grid.size > N_QUANTILES:
-            grid = np.union1d(usual, _quantiles(grid)[: max(N_QUANTILES - usual.size, 0)])
-        if self.feature.has_missing and self.may[-1]:
-            grid = np.union1d(grid, [self.feature.n_codes - 1])
+        if self.n_allowed > N_QUANTILES:
+            grid = np.union1d(usual, self.quantiles[: max(N_QUANTILES - usual.size, 0)])
+        else:
+            grid = self.allowed
+        missing = np.array([self.feature.n_codes - 1], dtype=np.int32)
+        if self.feature.has_missing and self.may(missing).all():
+            grid = np.union1d(grid, missing)
         return grid.astype(np.int32)
 
     @property
@@ -111,12 +141,14 @@ class Choice:
         return replace(self, everything=True)
 
 
-NO_CHOICE = Choice(None, np.empty(0, dtype=bool), np.empty(0, dtype=np.int32))
+NO_CHOICE = Choice(None, np.empty((0, 2), dtype=np.int32), np.empty(0, dtype=np.int32))
 
 
 def _quantiles(ascending: Codes) -> Codes:
     """Some codes at equal distances in a sorted list, without its ends."""
-    if not ascending.size:
-        return ascending
-    places = (2 * np.arange(N_QUANTILES) + 1) * ascending.size // (2 * N_QUANTILES)
-    return np.unique(ascending[places])
+    return np.unique(ascending[_even_places(ascending.size)])
+
+
+def _even_places(n: int) -> IntArray:
+    """Places at equal distances in a list of a length, without its ends."""
+    return (2 * np.arange(N_QUANTILES if n else 0) + 1) * n // (2 * N_QUANTILES)

@@ -27,7 +27,7 @@ from ..constraints.limits import FactualLimits
 from ..kernels import BoolArray, Codes, IntArray, RowTable
 from ..tables.features import Feature
 from ..tables.schema import OWN
-from .choices import NO_CHOICE, Choice, allowed_codes
+from .choices import NO_CHOICE, Choice, allowed_runs
 from .visited import VisitedRows
 
 # Rows scored per person by the direct search, and to show that no row has fewer changes.
@@ -124,7 +124,7 @@ class DirectSearch:
             Called between predictor calls; returns True to end the search.
         """
         values = self._values(person)
-        sizes = [prod(1 + choice.allowed.size for choice in theirs) for theirs in values]
+        sizes = [prod(1 + choice.n_allowed for choice in theirs) for theirs in values]
         small = np.array(sizes) <= (MAX_ROWS_SMALL if self._knows_all else 0)
         values = [
             [choice.whole for choice in theirs] if is_small else theirs
@@ -242,16 +242,15 @@ class DirectSearch:
                 self._features, mutable.tolist(), self.settings.frequent, strict=True
             ):
                 own = int(rows.exact[position, who])
+                is_limited = limits is not None and limits.first[position, at] >= 0
+                choice = None if is_limited else unlimited.get((position, own))
                 if feature is None:
                     choice = NO_CHOICE
-                elif limits is None or limits.first[position, at] < 0:
-                    if (position, own) not in unlimited:
-                        may = np.arange(feature.n_codes) != own
-                        unlimited[position, own] = Choice(feature, may, frequent)
-                    choice = unlimited[position, own]
-                else:
-                    may = allowed_codes(limits, position, at, feature.n_codes)
-                    choice = Choice(feature, may & (np.arange(may.size) != own), frequent)
+                elif choice is None:
+                    runs = allowed_runs(limits, position, at, feature.n_codes, own)
+                    choice = Choice(feature, runs, frequent)
+                    if not is_limited:
+                        unlimited[position, own] = choice
                 theirs.append(choice)
             values.append(theirs)
         return values

@@ -300,18 +300,17 @@ def _look_at(
     assert settings.knn_distance is not None
     visited, some = walk.visited, np.flatnonzero(here[rows.person, rows.place])
     at = rows.person[some], rows.place[some]
-    selected = visited.rows(rows.numbers[some])
-    points = visited.lookup.points(selected.owner, selected.codes)
-    knn_distance[at], is_copy = settings.knn_distance(points)
-    copy[at] = settings.copies_last & is_copy
+    visited.measure(settings.knn_distance, rows.numbers[some])
+    knn_distance[at] = visited.knn_distance[rows.numbers[some]]
+    copy[at] = settings.copies_last & visited.copy[rows.numbers[some]]
 
 
 def copies(settings: SelectionSettings, visited: VisitedRows, numbers: IntArray) -> BoolArray:
     """Which visited rows come last because they copy an accepted training row."""
     if settings.knn_distance is None or not settings.copies_last:
         return np.zeros(numbers.size, dtype=bool)
-    selected = visited.rows(numbers)
-    return settings.knn_distance(visited.lookup.points(selected.owner, selected.codes))[1]
+    visited.measure(settings.knn_distance, numbers)
+    return visited.copy[numbers]
 
 
 def _diverse_ranks(ranking: Ranking, rows: _Rows, order: IntArray) -> IntArray:

@@ -13,6 +13,7 @@ from ..candidates import CandidateRows, Candidates, Lookup
 from ..constraints.collection import Constraints
 from ..constraints.rows import Together
 from ..kernels import BoolArray, Codes, FloatArray, IntArray, RowTable
+from ..plausibility.neighbours import KnnDistance
 from ..postprocess.filters import IsPlausible
 from ..postprocess.remembered import RememberedScores, score_rows
 from ..postprocess.validation import ROWS_PER_CALL
@@ -82,6 +83,9 @@ class VisitedRows:
         Whether the plausibility of the row was looked at, and if so whether it is enough.
     scored, valid, score : (n_rows,)
         Whether the predictor scored the row, and if so the result.
+    knn_distance, copy : (n_rows,)
+        Distance to accepted training rows, NaN if it was not measured, and if it was whether the
+        row equals one of them.
     draw : (n_rows,)
         The candidate that first led to the row, as numbered in the block.
     step : (n_rows,)
@@ -101,6 +105,8 @@ class VisitedRows:
         self.checked, self.allowed, self.scored, self.valid = np.empty((4, 0), dtype=bool)
         self.assessed, self.plausible = np.empty((2, 0), dtype=bool)
         self.score: FloatArray = np.empty(0)
+        self.knn_distance: FloatArray = np.empty(0)
+        self.copy: BoolArray = np.empty(0, dtype=bool)
         self.draw, self.step = np.empty((2, 0), dtype=np.int64)
         self.n_evaluated = 0
 
@@ -181,6 +187,14 @@ class VisitedRows:
         self.plausible[new] = True if keep is None else keep.keeps(self.rows(new))
         self.assessed[new] = True
 
+    def measure(self, knn_distance: KnnDistance, numbers: IntArray) -> None:
+        """Measure how far rows are from accepted ones, unless that was done."""
+        new = np.unique(numbers[np.isnan(self.knn_distance[numbers])])
+        if new.size:
+            rows = self.rows(new)
+            points = self.lookup.points(rows.owner, rows.codes)
+            self.knn_distance[new], self.copy[new] = knn_distance(points)
+
     def good(self, numbers: IntArray) -> BoolArray:
         """Rows that are valid, allowed and plausible."""
         good = self.valid[numbers]
@@ -194,6 +208,7 @@ class VisitedRows:
         self.cells = np.concatenate([self.cells, cells])
         self.draw = np.concatenate([self.draw, draw])
         self.step = np.concatenate([self.step, np.full(no.size, -1)])
-        for name in ("checked", "allowed", "assessed", "plausible", "scored", "valid"):
+        for name in ("checked", "allowed", "assessed", "plausible", "scored", "valid", "copy"):
             setattr(self, name, np.concatenate([getattr(self, name), no]))
         self.score = np.concatenate([self.score, np.zeros(no.size)])
+        self.knn_distance = np.concatenate([self.knn_distance, np.full(no.size, np.nan)])
