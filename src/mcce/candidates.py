@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -224,6 +224,10 @@ def pair_rows(rows: EncodedRows, people: IntArray, frame: pd.DataFrame, n_draws:
     return Candidates(rows, people, comparison, np.arange(n_draws), distinct, tables)
 
 
+# By part, column and function: what was read, and what it was read of.
+ReadColumns: TypeAlias = dict[Any, tuple[Any, np.ndarray]]
+
+
 class SelectedColumns:
     """Selected candidates of which single columns are read, without building a frame.
 
@@ -235,7 +239,7 @@ class SelectedColumns:
         What was read so far, of own cells and of tables; those of this call are added.
     """
 
-    def __init__(self, selected: CandidateRows, kept: dict[Any, tuple[Any, np.ndarray]]) -> None:
+    def __init__(self, selected: CandidateRows, kept: ReadColumns) -> None:
         self.selected, self.kept = selected, kept
 
     def __len__(self) -> int:

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
-from ..candidates import CandidateRows, Candidates, Lookup, SelectedColumns
+from ..candidates import CandidateRows, Candidates, Lookup, ReadColumns, SelectedColumns
 from ..constraints.collection import Constraints
 from ..constraints.derived import Derived
 from ..constraints.rows import MaxChanges, Together
@@ -102,11 +101,14 @@ class ObeysConstraint:
 
 @dataclass(frozen=True, eq=False)
 class KeepsRelation:
-    """Keeps rows in which a relation holds, or is broken no worse than in the person's own row."""
+    """Keeps rows in which a relation holds, or is broken no worse than in the person's own row.
+
+    Several relations may share what they have ``read`` of columns.
+    """
 
     relation: Relation
+    read: ReadColumns = field(default_factory=dict, repr=False)
     _own: dict[int, tuple[EncodedRows, FloatArray]] = field(default_factory=dict, repr=False)
-    _read: dict[Any, tuple[Any, np.ndarray]] = field(default_factory=dict, repr=False)
 
     @property
     def name(self) -> str:
@@ -120,7 +122,7 @@ class KeepsRelation:
     def keeps(self, selected: CandidateRows) -> BoolArray:
         """Rows that keep the relation."""
         rows, owner = selected.rows, selected.owner
-        excess = self.relation.excess(SelectedColumns(selected, self._read))
+        excess = self.relation.excess(SelectedColumns(selected, self.read))
         own = self._own_excess(rows)[owner]
         # A target that keeps the person's deviation may be rounded to the digits of its column.
         rounding = self._rounding(rows.schema)
@@ -129,8 +131,11 @@ class KeepsRelation:
     def _own_excess(self, rows: EncodedRows) -> FloatArray:
         known = self._own.get(id(rows))
         if known is None:
+            own = np.full((rows.schema.mutable.size, len(rows)), OWN, dtype=np.int32)
+            selected = CandidateRows(rows, np.arange(len(rows)), own, rows.tables)
+            excess = self.relation.excess(SelectedColumns(selected, self.read))
             # The rows are kept too, so that no others can get their id.
-            known = self._own[id(rows)] = (rows, self.relation.excess(rows.frame))
+            known = self._own[id(rows)] = (rows, excess)
         return known[1]
 
     def _rounding(self, schema: Schema) -> float:

@@ -37,11 +37,13 @@ def frequent_codes(schema: Schema, accepted: Codes) -> tuple[Codes, ...]:
     """
     chosen = []
     for position in schema.mutable:
-        codes, feature = accepted[position], schema.features[position]
+        feature = schema.features[position]
+        counts = np.bincount(accepted[position], minlength=feature.n_codes)
         if feature.kind == "numeric":
-            chosen.append(_quantiles(np.sort(codes)))
+            places = _even_places(accepted.shape[1])
+            found = np.searchsorted(np.cumsum(counts), places, side="right")
+            chosen.append(np.unique(found).astype(np.int32))
         else:
-            counts = np.bincount(codes, minlength=feature.n_codes)
             chosen.append(np.argsort(-counts, kind="stable").astype(np.int32))
     return tuple(chosen)
 
@@ -142,11 +144,6 @@ class Choice:
 
 
 NO_CHOICE = Choice(None, np.empty((0, 2), dtype=np.int32), np.empty(0, dtype=np.int32))
-
-
-def _quantiles(ascending: Codes) -> Codes:
-    """Some codes at equal distances in a sorted list, without its ends."""
-    return np.unique(ascending[_even_places(ascending.size)])
 
 
 def _even_places(n: int) -> IntArray:

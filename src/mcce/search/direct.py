@@ -22,6 +22,7 @@ from math import isqrt, prod
 
 import numpy as np
 
+from ..caching import cached_property
 from ..candidates import Candidates
 from ..constraints.limits import FactualLimits
 from ..kernels import BoolArray, Codes, IntArray, RowTable
@@ -46,8 +47,8 @@ class DirectSettings:
     ----------
     personal
         All factuals, and what each one's values are held to.
-    frequent
-        Per mutable feature, codes to prefer if there are many; see :func:`frequent_codes`.
+    count
+        Gives ``frequent``.
     max_sparsity
         Upper bound on the number of changes.
     max_rows
@@ -57,10 +58,15 @@ class DirectSettings:
     """
 
     personal: FactualLimits
-    frequent: tuple[Codes, ...]
+    count: Callable[[], tuple[Codes, ...]]
     max_sparsity: int | None = None
     max_rows: int = MAX_ROWS
     stop_at_first: bool = True
+
+    @cached_property
+    def frequent(self) -> tuple[Codes, ...]:
+        """Per mutable feature, codes to prefer if there are many; see :func:`frequent_codes`."""
+        return self.count()
 
 
 class DirectSearch:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -192,7 +193,7 @@ def _stages(
     if search.copies == "last" and not search.n_targets:
         yield from _twice(fitted, settings, search, task, {"copies": "never"}, {"copies": "allow"})
         return
-    ranking = _ranking(fitted, settings, search, task.constraints)
+    ranking = _ranking(fitted, settings, search, task)
     check_needs(fitted.generator, settings.search, ranking.distance, settings.diversity)
     if isinstance(settings.search, ExactSearch):
         # With a time limit, guided draws come first: whoever the proof does not reach has those.
@@ -233,10 +234,8 @@ def _twice(
             yield replace(stage, final=stage.final and changes is then)
 
 
-def _ranking(
-    fitted: Fitted, settings: Settings, search: Search, constraints: Constraints
-) -> Ranking:
-    filters: list[CandidateFilter] = list(_row_filters(fitted, settings, constraints))
+def _ranking(fitted: Fitted, settings: Settings, search: Search, task: Task) -> Ranking:
+    filters: list[CandidateFilter] = list(_row_filters(fitted, settings, task))
     checks: tuple[IsPlausible, ...] = ()
     if search.min_plausibility > 0:
         checks = (IsPlausible(_plausibility(fitted, settings), search.min_plausibility),)
@@ -244,7 +243,7 @@ def _ranking(
     return Ranking(
         n_counterfactuals=n_counterfactuals,
         rank_by=RANK_BY if search.n_targets else tuple(search.rank_by),
-        distance=_distance(fitted, constraints),
+        distance=_distance(fitted, task.constraints),
         tolerance=search.tolerance,
         max_sparsity=search.max_sparsity,
         max_distance=search.max_distance,
@@ -310,7 +309,7 @@ def _walk(
     )
     direct = DirectSettings(
         task.personal,
-        frequent_codes(fitted.schema, model.codes_),
+        partial(frequent_codes, fitted.schema, model.codes_),
         max_sparsity=search.max_sparsity,
         stop_at_first=search.max_distance is None,
         max_rows=settings.max_direct_rows,
@@ -323,7 +322,7 @@ def _walk_settings(
 ) -> WalkSettings:
     return WalkSettings(
         decision=fitted.decision,
-        filters=tuple(_row_filters(fitted, settings, task.constraints)),
+        filters=tuple(_row_filters(fitted, settings, task)),
         plausible=next(iter(ranking.checks), None),
         units=units_of(task.constraints, task.consequences),
         extra_changes=search.extra_changes,
@@ -343,7 +342,7 @@ def _exact_settings(
     return ExactSettings(
         generator=require(fitted.generator, "enumeration", ENUMERATION_NEEDED),
         decision=fitted.decision,
-        filters=tuple(_row_filters(fitted, settings, constraints)),
+        filters=tuple(_row_filters(fitted, settings, task)),
         n_counterfactuals=settings.n_counterfactuals,
         max_sparsity=min(bounds, default=None),
         max_distance=search.max_distance,
@@ -363,7 +362,8 @@ def _plausibility(fitted: Fitted, settings: Settings) -> PlausibilityModel:
     return fitted.plausibility
 
 
-def _row_filters(fitted: Fitted, settings: Settings, constraints: Constraints) -> list[RowFilter]:
+def _row_filters(fitted: Fitted, settings: Settings, task: Task) -> list[RowFilter]:
+    constraints = task.constraints
     filters: list[RowFilter] = [
         ObeysConstraint(constraints, constraint) for constraint in constraints.of_rows
     ]
@@ -374,7 +374,8 @@ def _row_filters(fitted: Fitted, settings: Settings, constraints: Constraints) -
                 "rows. Fit again."
             )
         filters.append(ExcludeTrainingRows(fitted.training_rows))
-    return filters + [KeepsRelation(r) for r in _kept(fitted, settings, constraints)]
+    kept = _kept(fitted, settings, constraints)
+    return filters + [KeepsRelation(relation, task.read) for relation in kept]
 
 
 def _kept(fitted: Fitted, settings: Settings, constraints: Constraints) -> list[Relation]:

@@ -15,6 +15,7 @@ from typing import Protocol, Self
 
 import numpy as np
 
+from ..candidates import ReadColumns
 from ..constraints.collection import Constraints
 from ..constraints.limits import FactualLimits
 from ..kernels import Cancellation, IntArray, cancellable
@@ -92,6 +93,8 @@ class Task:
         The predictor's scores so far.
     remembered
         Scores of rows from other searches; None if there are none.
+    read
+        What relations have read of columns so far.
     """
 
     generator: Generator
@@ -107,6 +110,7 @@ class Task:
     consequences: Consequences | None = None
     scores: ScoreMemory = field(default_factory=ScoreMemory)
     remembered: RememberedScores | None = None
+    read: ReadColumns = field(default_factory=dict)
 
     @property
     def factuals(self) -> EncodedRows:
