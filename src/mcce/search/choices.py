@@ -50,19 +50,17 @@ def frequent_codes(schema: Schema, accepted: Codes) -> tuple[Codes, ...]:
 
 def allowed_runs(limits: Limits | None, position: int, at: int, n_codes: int, own: int) -> Codes:
     """Codes that a person's feature may change to: first and end of each run, ascending."""
-    runs: Codes = np.array([[0, n_codes]], dtype=np.int32)
-    left_out = [(own, own)]
+    runs, left_out = [(0, n_codes)], [(own, own)]
     if limits is not None and limits.first[position, at] >= 0:
-        runs = limits.runs[limits.first[position, at] : limits.last[position, at]].copy()
-        runs[:, 1] += 1
+        given = limits.runs[limits.first[position, at] : limits.last[position, at]]
+        runs = [(low, high + 1) for low, high in given.tolist()]
         low, high = limits.near[position, at].tolist()
-        left_out.append((low, high))
+        left_out.append((max(low, 0), high))
     for low, high in left_out:
-        if max(low, 0) <= high:
-            below, above = np.minimum(runs, max(low, 0)), np.maximum(runs, high + 1)
-            runs = np.concatenate([below, above])
-            runs = runs[runs[:, 0] < runs[:, 1]]
-    return runs
+        if 0 <= low <= high:
+            halves = [((a, min(b, low)), (max(a, high + 1), b)) for a, b in runs]
+            runs = [(a, b) for both in halves for a, b in both if a < b]
+    return np.array(runs, dtype=np.int32).reshape(-1, 2)
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,11 +98,10 @@ class Choice:
     @cached_property
     def quantiles(self) -> Codes:
         """Some allowed codes at equal distances."""
-        sizes = self.runs[:, 1] - self.runs[:, 0]
-        ends = np.cumsum(sizes)
+        ends = np.cumsum(self.runs[:, 1] - self.runs[:, 0])
         places = _even_places(self.n_allowed)
         run = np.searchsorted(ends, places, side="right")
-        return np.unique(self.runs[run, 1] - (ends[run] - places)).astype(np.int32)
+        return _merge(self.runs[run, 1] - (ends[run] - places))
 
     def may(self, codes: Codes) -> BoolArray:
         """Whether codes are allowed."""
@@ -118,7 +115,7 @@ class Choice:
             return self.combined
         if self.n_allowed <= ALL_VALUES:
             return self.allowed
-        return np.union1d(self.combined, self.quantiles).astype(np.int32)
+        return _merge(self.combined, self.quantiles)
 
     @cached_property
     def combined(self) -> Codes:
@@ -129,13 +126,13 @@ class Choice:
         if self.feature.kind != "numeric":
             return usual[:MAX_LEVELS]
         if self.n_allowed > N_QUANTILES:
-            grid = np.union1d(usual, self.quantiles[: max(N_QUANTILES - usual.size, 0)])
+            grid = _merge(usual, self.quantiles[: max(N_QUANTILES - usual.size, 0)])
         else:
             grid = self.allowed
         missing = np.array([self.feature.n_codes - 1], dtype=np.int32)
         if self.feature.has_missing and self.may(missing).all():
-            grid = np.union1d(grid, missing)
-        return grid.astype(np.int32)
+            grid = _merge(grid, missing)
+        return grid
 
     @property
     def whole(self) -> Choice:
@@ -149,3 +146,8 @@ NO_CHOICE = Choice(None, np.empty((0, 2), dtype=np.int32), np.empty(0, dtype=np.
 def _even_places(n: int) -> IntArray:
     """Places at equal distances in a list of a length, without its ends."""
     return (2 * np.arange(N_QUANTILES if n else 0) + 1) * n // (2 * N_QUANTILES)
+
+
+def _merge(*codes: IntArray | Codes) -> Codes:
+    """The distinct codes of some short lists, ascending."""
+    return np.array(sorted({code for some in codes for code in some.tolist()}), dtype=np.int32)

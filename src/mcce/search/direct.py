@@ -242,12 +242,11 @@ class DirectSearch:
         # People who may have any value but their own choose alike.
         unlimited: dict[tuple[int, int], Choice] = {}
         values = []
-        for at, who in enumerate(people):
+        for at, own_codes in enumerate(rows.exact[mutable][:, people].T.tolist()):
             theirs = []
-            for feature, position, frequent in zip(
-                self._features, mutable.tolist(), self.settings.frequent, strict=True
+            for feature, position, frequent, own in zip(
+                self._features, mutable.tolist(), self.settings.frequent, own_codes, strict=True
             ):
-                own = int(rows.exact[position, who])
                 is_limited = limits is not None and limits.first[position, at] >= 0
                 choice = None if is_limited else unlimited.get((position, own))
                 if feature is None:
