@@ -201,7 +201,7 @@ class MCCE(Estimator):
                 generator=find_generator(self.generator),
                 distance=find_distance(self.distance),
                 constraints=self.constraints,
-                plausibility=needs.plausibility,
+                plausibility=needs.measures_plausibility,
                 relations=needs.relations and self.ignore_relations is not True,
                 training_rows=needs.training_rows,
                 random_state=self.random_state,

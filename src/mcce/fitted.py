@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from .constraints.collection import Constraints
+from .constraints.derived import warn_of_wrong_formulas
 from .errors import NotFittedError
 from .execution.progress import Clock
 from .kernels import BoolArray, check_cancellation, rows_as_bytes
@@ -22,7 +23,7 @@ from .predictors.decision import Decision
 from .predictors.names import decision_on
 from .protocols import Distance, Generator
 from .relations import FoundRelation
-from .relations.discovery import find_relations
+from .relations.discovery import find_relations, warn_of_blocked_actions
 from .tables.columns import Kind
 from .tables.schema import EncodedRows, Schema
 
@@ -72,9 +73,9 @@ def plausibility_model(fitted: Fitted) -> PlausibilityModel:
     """What accepted rows look like, if fit has learned it."""
     if fitted.plausibility is None:
         raise NotFittedError(
-            "fit did not learn what accepted rows look like: its search does not need it, no "
+            "fit did not learn what accepted rows look like: its search is the paper's, no "
             "training row has the desired decision, or the explainer was saved by an earlier "
-            "version of mcce. Fit again with search='balanced' or another search that needs it."
+            "version of mcce. Fit again with search='balanced' or any other but 'paper'."
         )
     return fitted.plausibility
 
@@ -127,8 +128,9 @@ def learn(
     names = {"immutable": immutable, "mutable": mutable, "feature_names": feature_names}
     rows = Schema.learn_rows(X, kinds=kinds, **names)
     schema = rows.schema
-    Constraints.bind(constraints, schema)
+    bound = Constraints.bind(constraints, schema)
     warn_of_useless_columns(rows, stacklevel=3)
+    warn_of_wrong_formulas(bound.derived, rows.frame, schema.features, stacklevel=3)
     _finish(clock, "encode")
     decision = decision_on(schema, predictor, desired, score_class)
     is_desired = decision.score(rows.frame).valid
@@ -138,6 +140,7 @@ def learn(
     model = _learn_plausibility(rows, is_desired, generator, n_jobs) if plausibility else None
     _finish(clock, "plausibility")
     found = find_relations(rows) if relations else None
+    warn_of_blocked_actions(found or (), rows, stacklevel=3)
     _finish(clock, "relations")
     return Fitted(
         schema=schema,

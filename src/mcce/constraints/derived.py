@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -9,13 +10,16 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from ..errors import ConstraintError, shorten
+from ..errors import ConstraintError, McceWarning, shorten
 from ..kernels import BoolArray, FloatArray
 from ..tables.columns import is_time
 from ..tables.features import Feature
 from ..tables.resolution import ULPS, epsilon, known_numbers, resolution
 from .constraint import Constraint
 from .formulas import Formula, to_floats
+
+# Formulas that hold in a smaller share of the training rows are taken for mistakes.
+MIN_SHARE = 0.5
 
 
 @dataclass(frozen=True, repr=False)
@@ -90,6 +94,24 @@ class Derived(Constraint):
         # Undefined on both sides, or as undefined as it was before.
         both = np.isnan(to_floats(frame[self.target])) & np.isnan(self.compute(frame))
         return small | both | (np.isnan(deviation) & np.isnan(own))
+
+
+def warn_of_wrong_formulas(
+    listed: Sequence[Derived], frame: pd.DataFrame, features: Sequence[Feature], *, stacklevel: int
+) -> None:
+    """Warn of formulas that hold in less than half of the training rows."""
+    by_name = {feature.name: feature for feature in features}
+    unknown = np.full(len(frame), np.nan)
+    for derived in listed:
+        holds = derived.keeps(frame, unknown, by_name[derived.target])
+        if holds.mean() < MIN_SHARE:
+            warnings.warn(
+                f"{derived.quoted}: the formula holds in {int(holds.sum())} of {len(frame)} "
+                "training rows. Answers keep each person's deviation from it. Check the formula, "
+                "or pass a larger tolerance.",
+                McceWarning,
+                stacklevel=stacklevel + 1,
+            )
 
 
 def in_order(listed: Sequence[Derived]) -> list[Derived]:

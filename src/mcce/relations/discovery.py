@@ -11,9 +11,11 @@ rows changes nothing; the work grows with the number of columns squared at most,
 from __future__ import annotations
 
 import math
+import warnings
 
 import numpy as np
 
+from ..errors import McceWarning, shorten
 from ..kernels import check_cancellation
 from ..tables.schema import EncodedRows
 from .dependencies import find_dependencies
@@ -24,7 +26,7 @@ from .orderings import find_orderings
 from .patterns import Ordering
 from .products import find_products
 from .proposals import Proposal
-from .relation import Relation
+from .relation import Equality, Relation
 from .significance import MAX_CHANCE
 from .sums import find_sums
 from .training import TrainingColumns
@@ -94,3 +96,20 @@ def _holds(data: TrainingColumns, relation: Relation) -> np.ndarray:
         for start in pieces
     ]
     return np.concatenate(held)
+
+
+def warn_of_blocked_actions(
+    found: tuple[FoundRelation, ...], rows: EncodedRows, *, stacklevel: int
+) -> None:
+    """Warn of mutable columns from which an immutable one is computed."""
+    immutable = {feature.name for feature in rows.schema.features if feature.immutable}
+    for relation in (one.relation for one in found if one.enforced):
+        actions = [name for name in relation.features if name not in immutable]
+        if isinstance(relation, Equality) and relation.target in immutable and actions:
+            warnings.warn(
+                f"{shorten(relation.target)} is computed from {shorten(actions)} but is immutable, "
+                "so answers hardly change them. Make it mutable, so that it follows, or leave the "
+                "relation out with ignore_relations.",
+                McceWarning,
+                stacklevel=stacklevel + 1,
+            )

@@ -252,7 +252,10 @@ def _unpack_training_rows(plain: Any, parameters: Parameters, fields: Fields) ->
 
 def _pack_plausibility(fitted: Fitted, parameters: Parameters) -> dict[str, Any] | None:
     model = fitted.plausibility
-    if not find_search(parameters["search"]).needs.plausibility or not fitted.n_desired:
+    needs = find_search(parameters["search"]).needs
+    if not needs.measures_plausibility or not fitted.n_desired:
+        return None
+    if model is None and not needs.plausibility:
         return None
     if model is None:
         raise NotFittedError(
@@ -263,9 +266,11 @@ def _pack_plausibility(fitted: Fitted, parameters: Parameters) -> dict[str, Any]
 
 
 def _unpack_plausibility(plain: Any, parameters: Parameters, fields: Fields) -> Fields:
-    needed = find_search(parameters["search"]).needs.plausibility and fields["n_desired"] > 0
-    if (plain is not None) != needed:
-        raise SavedFileError("it lacks accepted training rows, or has some that it does not need")
+    needs, there = find_search(parameters["search"]).needs, fields["n_desired"] > 0
+    if plain is None and needs.plausibility and there:
+        raise SavedFileError("it lacks accepted training rows")
+    if plain is not None and not (needs.measures_plausibility and there):
+        raise SavedFileError("it has accepted training rows that it does not need")
     if plain is None:
         return {}
     schema = fields["schema"]

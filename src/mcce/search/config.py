@@ -53,6 +53,11 @@ class Needs:
     diversity: bool = True
     gower: bool = False
 
+    @property
+    def measures_plausibility(self) -> bool:
+        """Whether ``fit`` learns what accepted rows look like, at least to measure answers."""
+        return self.plausibility or self.relations
+
 
 @dataclass(frozen=True)
 class Search:
@@ -317,7 +322,6 @@ class ExactSearch:
             max_distance=self.max_distance,
             margin=self.margin,
             copies=self.copies,
-            consequences="redraw",
         )
 
 

@@ -32,7 +32,7 @@ from ..tables.schema import OWN, EncodedRows, Schema
 from .values import GrowingTables, to_cells
 
 Rule: TypeAlias = Derived | Equality
-# All integers below are exact in float64.
+# All integers below are exact in float64; columns of larger ones are not computed.
 LARGEST = 2.0**53
 
 
@@ -200,6 +200,7 @@ class _Follower:
         else:
             self._relative, self._most, self._slack = rule.relative, rule.tolerance, rule.rounding
         known = known_numbers(feature)
+        self._largest = np.inf if feature.table.dtype.kind == "f" else LARGEST
         self._noise = ULPS * epsilon(feature.table.dtype) * np.abs(known).max(initial=0.0)
         self._low, self._high = known.min(initial=np.inf), known.max(initial=-np.inf)
 
@@ -208,11 +209,11 @@ class _Follower:
         own, before = self._own[owner], self._formula[owner]
         with np.errstate(all="ignore"):
             kept = formula + self._scale(own, before, formula) * (own - before)
-            # A deviation that is unknown is none; a missing value whose formula is known stays.
-            value = np.where(np.isnan(before), formula, kept)
+            # A deviation that is unknown, since a value is missing, is none.
+            value = np.where(np.isnan(before) | np.isnan(own), formula, kept)
             value = self._in_cells(value, own, before, formula)
             differs = np.abs(value - own) > self._noise
-            inside = (value >= self._low) & (value <= self._high) & (np.abs(value) < LARGEST)
+            inside = (value >= self._low) & (value <= self._high) & (np.abs(value) < self._largest)
         becomes_missing = np.isnan(formula) & ~np.isnan(own) & self._may_be_missing
         return value, ((differs | np.isnan(own)) & inside) | becomes_missing
 
