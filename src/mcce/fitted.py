@@ -128,9 +128,7 @@ def learn(
     names = {"immutable": immutable, "mutable": mutable, "feature_names": feature_names}
     rows = Schema.learn_rows(X, kinds=kinds, **names)
     schema = rows.schema
-    bound = Constraints.bind(constraints, schema)
-    warn_of_useless_columns(rows, stacklevel=3)
-    warn_of_wrong_formulas(bound.derived, rows.frame, schema.features, stacklevel=3)
+    _check_columns(rows, constraints)
     _finish(clock, "encode")
     decision = decision_on(schema, predictor, desired, score_class)
     is_desired = decision.score(rows.frame).valid
@@ -155,6 +153,13 @@ def learn(
         parameters=parameters,
         seconds=clock.seconds,
     )
+
+
+def _check_columns(rows: EncodedRows, constraints: Any) -> None:
+    """Raise for constraints that cannot hold, and warn of columns that look wrong."""
+    bound = Constraints.bind(constraints, rows.schema)
+    warn_of_useless_columns(rows, stacklevel=4)
+    warn_of_wrong_formulas(bound.derived, rows.frame, rows.schema.features, stacklevel=4)
 
 
 def _finish(clock: Clock, step: str) -> None:

@@ -225,11 +225,11 @@ class Search:
         search = find_search(name)
         if not isinstance(search, Search):
             raise ParameterError("'exact' is an ExactSearch. Pass ExactSearch(...) instead.")
-        unknown = [given for given in changes if given not in cls.__dataclass_fields__]
+        known = list(cls.__dataclass_fields__)
+        unknown = [given for given in changes if given not in known]
         if unknown:
             raise ParameterError(
-                f"Search has no parameter {unknown[0]!r}. Its parameters are "
-                f"{list(cls.__dataclass_fields__)!r}."
+                f"Search has no parameter {unknown[0]!r}. Its parameters are {known!r}."
             )
         return replace(search, **changes)
 
@@ -361,14 +361,8 @@ def _check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
 
 def _sampling(*, copies: Copies = "allow", **changes: Any) -> Search:
     """A search whose draws are the answers."""
-    return Search(
-        n_targets=0,
-        min_plausibility=0,
-        extra_changes=0,
-        prefer="distance",
-        copies=copies,
-        **changes,
-    )
+    no_walk: dict[str, Any] = {"n_targets": 0, "extra_changes": 0, "prefer": "distance"}
+    return Search(min_plausibility=0, copies=copies, **no_walk, **changes)
 
 
 PRESETS: dict[str, Search | ExactSearch] = {
