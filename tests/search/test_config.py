@@ -143,7 +143,6 @@ def test_beyond_its_budget_an_exact_search_draws_within_the_same_bounds():
         max_sparsity=2,
         max_distance=0.25,
         back_off=False,
-        consequences="redraw",
     )
 
     assert search.fallback == expected

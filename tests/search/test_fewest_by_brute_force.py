@@ -46,7 +46,7 @@ def small_case(seed):
     kind = chance.integers(0, 2, n_rows)
     train = pd.DataFrame({"group": np.array(["a", "b"])[chance.integers(0, 2, n_rows)]})
     for at in range(n_mutable):
-        n_values = int(chance.integers(2, 5))
+        n_values = int(chance.integers(2, 5 if n_mutable < 5 else 4))
         drawn = chance.binomial(n_values - 1, np.where(kind, 0.8, 0.2))
         train[f"f{at}"] = (
             drawn if at < 2 or chance.random() < 0.5 else np.array(list("pqrs"))[drawn]

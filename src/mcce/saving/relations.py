@@ -111,7 +111,8 @@ def _check_parts(relation: Relation, schema: Schema) -> None:
 def _check_linear(relation: Linear) -> None:
     _finite(relation.constant)
     for _, weight in relation.terms:
-        _finite(weight)
+        if not _finite(weight) or not math.isfinite(1 / weight):
+            raise SavedFileError("a relation has a weight that is too small to divide by")
     for _, amounts in relation.amounts:
         _check_cells([level for level, _ in amounts])
         for _, amount in amounts:

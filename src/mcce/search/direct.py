@@ -31,10 +31,9 @@ from ..tables.schema import OWN
 from .choices import NO_CHOICE, Choice, allowed_runs
 from .visited import VisitedRows
 
-# Rows scored per person by the direct search, and to show that no row has fewer changes.
+# Rows scored per person by the direct search, and to show that no row is better. A table is small
+# for a person if their allowed values can make no more rows than that.
 MAX_ROWS, MAX_ROWS_FEWER = 5_000, 600
-# A table is small for a person if their allowed values can make at most so many rows.
-MAX_ROWS_SMALL = 2_000
 # The most changes at once, and rows that one more change is added to.
 MAX_CHANGES, MAX_STARTS = 3, 256
 
@@ -131,14 +130,14 @@ class DirectSearch:
         """
         values = self._values(person)
         sizes = [prod(1 + choice.n_allowed for choice in theirs) for theirs in values]
-        small = np.array(sizes) <= (MAX_ROWS_SMALL if self._knows_all else 0)
+        small = np.array(sizes) <= (MAX_ROWS_FEWER if self._knows_all else 0)
         values = [
             [choice.whole for choice in theirs] if is_small else theirs
             for theirs, is_small in zip(values, small, strict=True)
         ]
         all_ = len(self._features)
         most = np.where(small, all_ if several else fewest, 0 if several else fewest - 1)
-        room = np.where(small, MAX_ROWS_SMALL, MAX_ROWS_FEWER)
+        room = np.full(person.size, MAX_ROWS_FEWER)
         self._search(person, values, room, most, True, stop)
 
     def _search(
