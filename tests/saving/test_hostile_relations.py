@@ -61,6 +61,8 @@ def test_evidence_or_parts_that_make_no_sense_are_refused(change):
         {"terms": 3},
         {"terms": {"tuple": [{"tuple": ["c", 1.0]}]}},
         {"terms": {"tuple": [{"tuple": ["b", "much"]}]}},
+        {"terms": {"tuple": [{"tuple": ["b", 0.0]}]}},
+        {"terms": {"tuple": [{"tuple": ["b", 5e-324]}]}},
         {"amounts": {"tuple": [{"tuple": ["c", {"tuple": [{"tuple": [[1], 0.0]}]}]}]}},
         {"constant": {"float": "inf"}},
         {"tolerance": -1.0},
