@@ -23,6 +23,7 @@ from pandas.api import types
 from ..errors import ConstraintError, shorten
 from ..kernels import BoolArray
 from ..tables.columns import is_missing, is_time
+from .formulas import ON_NUMBERS
 from .parsing import ARITHMETIC, parse
 from .syntax import (
     Arithmetic,
@@ -46,11 +47,6 @@ _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     "!=": operator.ne,
     "in": lambda cells, values: _is_in(cells, values),
     "not in": lambda cells, values: ~_is_in(cells, values),
-}
-_FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "abs": np.abs,
-    "min": lambda *values: reduce(np.minimum, values),
-    "max": lambda *values: reduce(np.maximum, values),
 }
 _NUMBERS_IN_OBJECTS = ("integer", "floating", "mixed-integer-float", "boolean", "decimal", "empty")
 
@@ -142,7 +138,7 @@ class Expression:
         if isinstance(node, Negative):
             return -number(node.inner)
         if isinstance(node, Call):
-            return _FUNCTIONS[node.function](*[number(inner) for inner in node.arguments])
+            return ON_NUMBERS[node.function](*[number(inner) for inner in node.arguments])
         assert isinstance(node, Arithmetic)
         value = number(node.first)
         for word, inner in node.steps:

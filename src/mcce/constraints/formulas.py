@@ -19,7 +19,8 @@ from ..kernels import FloatArray
 from .parsing import ARITHMETIC, parse
 from .syntax import Arithmetic, Call, Column, Constant, Negative, Node
 
-_FUNCTIONS: dict[str, Callable[..., Any]] = {
+# What the functions of formulas compute; conditions have them too.
+ON_NUMBERS: dict[str, Callable[..., Any]] = {
     "abs": np.abs,
     "min": lambda *values: reduce(np.minimum, values),
     "max": lambda *values: reduce(np.maximum, values),
@@ -82,7 +83,7 @@ def _compute(node: Node, columns: dict[str, FloatArray]) -> Any:
     if isinstance(node, Negative):
         return -_compute(node.inner, columns)
     if isinstance(node, Call):
-        return _FUNCTIONS[node.function](*(_compute(a, columns) for a in node.arguments))
+        return ON_NUMBERS[node.function](*(_compute(a, columns) for a in node.arguments))
     assert isinstance(node, Arithmetic)
     value = _compute(node.first, columns)
     for symbol, inner in node.steps:

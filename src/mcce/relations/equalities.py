@@ -68,11 +68,6 @@ class Linear(Equality):
         """The target and the columns of the formula."""
         return (self.result, *(name for name, _ in (*self.terms, *self.amounts)))
 
-    @property
-    def target(self) -> Hashable:
-        """The sum."""
-        return self.result
-
     def compute(self, rows: Rows) -> FloatArray:
         """The sum, term by term in the order of the relation."""
         total = np.full(len(rows), self.constant)
@@ -150,11 +145,6 @@ class Product(Equality):
         """The target and both columns."""
         return (self.result, self.first, self.second)
 
-    @property
-    def target(self) -> Hashable:
-        """The product."""
-        return self.result
-
     def compute(self, rows: Rows) -> FloatArray:
         """The product."""
         return self.factor * numbers_of(rows, self.first) * numbers_of(rows, self.second)
@@ -203,11 +193,6 @@ class Ratio(Equality):
     def features(self) -> tuple[Hashable, ...]:
         """The target and both columns."""
         return (self.result, self.numerator, self.denominator)
-
-    @property
-    def target(self) -> Hashable:
-        """The ratio."""
-        return self.result
 
     def compute(self, rows: Rows) -> FloatArray:
         """The ratio; undefined where the denominator is 0."""

@@ -11,8 +11,6 @@ from .relation import Equality
 from .tolerances import quality
 from .training import TrainingColumns
 
-Edge = tuple[Hashable, Hashable]
-
 
 def without_implied(
     data: TrainingColumns, found: Sequence[FoundRelation]

@@ -12,18 +12,16 @@ import numpy as np
 from ..kernels import FloatArray, IntArray, check_cancellation
 from .equalities import Product, Ratio
 from .proposals import Findings, Proposal
-from .regression import fit_least_squares, predict, select_forward, to_integers
+from .regression import MAX_ROWS, MIN_ROWS, fit_robustly, select_forward, to_integers
 from .snapping import snap
 from .tolerances import ROUNDING, propose, typical
 from .training import TrainingColumns
 
-MAX_ROWS = 1000
-MIN_ROWS = 40
 MAX_SELECTED = 6
 MIN_EXPLAINED = (0.6, 0.9)
-KEPT = 0.95
-# How far a weight may be from 1 or -1 before it is fixed at that.
-MAX_OFF = 0.1
+N_ROUNDS = 3
+# The largest deviation of logarithms, in typical rows, of a pair that may be a product.
+MAX_DEVIATION = 0.5
 
 
 def find_products(data: TrainingColumns) -> Findings:
@@ -67,12 +65,8 @@ def _kept(logs: FloatArray, place: int, columns: IntArray) -> IntArray:
     """Rows but those that deviate most from the sum of some columns."""
     present = ~np.isnan(logs[columns]).any(axis=0) & ~np.isnan(logs[place])
     rows = np.flatnonzero(present)
-    kept = rows
-    for _ in range(3 if rows.size else 0):
-        weights = fit_least_squares(logs[np.ix_(columns, kept)], logs[place, kept])
-        gap = np.abs(logs[place, rows] - predict(logs[np.ix_(columns, rows)], weights))
-        kept = np.sort(rows[np.argsort(gap, kind="stable")[: max(int(KEPT * rows.size), 1)]])
-    return kept
+    _, kept = fit_robustly(logs[np.ix_(columns, rows)], logs[place, rows], N_ROUNDS)
+    return rows[kept]
 
 
 def _pairs(logs: FloatArray, place: int, columns: list[int]) -> list[tuple[int, int, int]]:
@@ -89,7 +83,7 @@ def _pairs(logs: FloatArray, place: int, columns: list[int]) -> list[tuple[int, 
                     size = typical(np.abs(rest - np.median(rest)))
                     if best is None or size < best[0]:
                         best = (size, first, second, sign)
-    return [] if best is None or best[0] > MAX_OFF * 5 else [best[1:]]
+    return [] if best is None or best[0] > MAX_DEVIATION else [best[1:]]
 
 
 def _relation(

@@ -14,11 +14,14 @@ import numpy as np
 
 from ..kernels import FloatArray, IntArray
 
-MAX_ROWS = 4096
+# Rows that a fit looks at, at most and at least; up to 4,096, sums would be exact.
+MAX_ROWS, MIN_ROWS = 1000, 40
 SCALE = 2.0**20
 # A column is a combination of others if this share of its square is left beside them.
 COLLINEAR = 1e-7
 N_REFINEMENTS = 4
+# Share of rows that each further round of a robust fit uses.
+KEPT = 0.95
 
 
 def to_integers(columns: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -146,6 +149,36 @@ def fit_least_squares(columns: FloatArray, target: FloatArray) -> FloatArray:
         shift = step[0] * SCALE - _sum(change * centre)
         weights = weights + np.concatenate([[shift], change])
     return weights
+
+
+def fit_robustly(
+    columns: FloatArray, target: FloatArray, n_rounds: int
+) -> tuple[FloatArray, IntArray]:
+    """Weights fitted to all rows but those that deviate most, and the places of these rows.
+
+    Parameters
+    ----------
+    columns, target
+        As for :func:`fit_least_squares`.
+    n_rounds
+        How often to fit at most; each time the rows that deviate most from the last fit are left
+        out.
+
+    Returns
+    -------
+    tuple
+        The constant and the weights, and the places in ascending order.
+    """
+    weights, kept = np.zeros(len(columns) + 1), np.arange(target.size)
+    n_kept = max(int(KEPT * target.size), 1)
+    for _ in range(n_rounds if target.size else 0):
+        weights = fit_least_squares(columns[:, kept], target[kept])
+        gap = np.abs(target - predict(columns, weights))
+        again = np.sort(np.argsort(gap, kind="stable")[:n_kept])
+        if np.array_equal(again, kept):
+            break
+        kept = again
+    return weights, kept
 
 
 def predict(columns: FloatArray, weights: FloatArray) -> FloatArray:

@@ -59,9 +59,15 @@ class Relation(ABC):
 class Equality(Relation):
     """A target that equals a formula of other columns, exactly or within a tolerance."""
 
+    result: Hashable
     tolerance: float
     relative: bool
     rounding: float
+
+    @property
+    def target(self) -> Hashable:
+        """The column that is computed."""
+        return self.result
 
     @abstractmethod
     def compute(self, rows: Rows) -> FloatArray:

@@ -16,20 +16,25 @@ from ..kernels import FloatArray, IntArray, check_cancellation
 from .dependencies import values_of
 from .equalities import Linear
 from .proposals import Findings, Proposal
-from .regression import fit_least_squares, predict, select_forward, to_integers
+from .regression import (
+    MAX_ROWS,
+    MIN_ROWS,
+    fit_robustly,
+    predict,
+    select_forward,
+    to_integers,
+)
 from .snapping import snap
 from .tolerances import ROUNDING, propose, typical
 from .training import TrainingColumns
 
-MAX_ROWS = 1000
-MIN_ROWS = 40
 MAX_TERMS = 12
 MAX_LEVELS = 12
 MAX_COLUMNS = 600
 # What the selection must explain, first with broken rows and then without them.
 MIN_EXPLAINED = (0.8, 0.97, 0.97)
-# Share of rows that each further round uses.
-KEPT = 0.95
+# How often weights are fitted, and how often only to find the rows that deviate most.
+N_ROUNDS, N_SELECTING_ROUNDS = 6, 3
 # A term is dropped if the deviation without it is at most this many times as large.
 MAX_LOSS = 1.2
 
@@ -97,7 +102,7 @@ def _select(design: Design, place: int, at: int) -> tuple[int, ...]:
         if set(found.groups) == set(chosen):
             break
         chosen = found.groups
-        rows = _robust_rows(design, place, chosen)
+        _, rows = _robust_fit(design, place, chosen, N_SELECTING_ROUNDS)
     return tuple(sorted(_needed(design, place, chosen)))
 
 
@@ -109,26 +114,13 @@ def _usable(design: Design, place: int, groups: tuple[int, ...]) -> tuple[IntArr
 
 
 def _robust_fit(
-    design: Design, place: int, groups: tuple[int, ...], n_rounds: int = 6
+    design: Design, place: int, groups: tuple[int, ...], n_rounds: int
 ) -> tuple[FloatArray, IntArray]:
     """Weights fitted to all rows but those that deviate most, and those rows."""
     columns, usable = _usable(design, place, groups)
-    kept, weights = usable, np.zeros(columns.size + 1)
-    for _ in range(n_rounds if usable.size else 0):
-        weights = fit_least_squares(
-            design.columns[np.ix_(columns, kept)], design.columns[place, kept]
-        )
-        gap = np.abs(_residuals(design, place, columns, usable, weights))
-        n_kept = max(int(KEPT * usable.size), 1)
-        again = np.sort(usable[np.argsort(gap, kind="stable")[:n_kept]])
-        if np.array_equal(again, kept):
-            break
-        kept = again
-    return weights, kept
-
-
-def _robust_rows(design: Design, place: int, groups: tuple[int, ...]) -> IntArray:
-    return _robust_fit(design, place, groups, n_rounds=3)[1]
+    given = design.columns[np.ix_(columns, usable)], design.columns[place, usable]
+    weights, kept = fit_robustly(*given, n_rounds)
+    return weights, usable[kept]
 
 
 def _residuals(
@@ -140,7 +132,7 @@ def _residuals(
 def _deviation(design: Design, place: int, groups: tuple[int, ...]) -> FloatArray:
     """What typical rows deviate by if the features of a sum are these, and which share of it."""
     columns, rows = _usable(design, place, groups)
-    weights, _ = _robust_fit(design, place, groups)
+    weights, _ = _robust_fit(design, place, groups, N_ROUNDS)
     gap = np.abs(_residuals(design, place, columns, rows, weights))
     size = np.abs(design.columns[place, rows])
     share = gap[size > 0] / size[size > 0]
@@ -163,7 +155,7 @@ def _relation(
 ) -> Linear | None:
     """The sum of some features, with short coefficients where that holds."""
     columns, rows = _usable(design, place, groups)
-    weights, _ = _robust_fit(design, place, groups)
+    weights, _ = _robust_fit(design, place, groups, N_ROUNDS)
 
     def deviation(given: FloatArray) -> float:
         return typical(np.abs(_residuals(design, place, columns, rows, given)))
