@@ -29,6 +29,7 @@ from .saving import save
 from .search.config import ExactSearch, Search, SearchName, find_search
 from .search.explain import explain
 from .search.plan import Settings, recomputed
+from .search.relations import check_ignored
 from .tables.columns import Kind
 from .tables.roles import Role, check_roles
 
@@ -210,6 +211,7 @@ class MCCE(Estimator):
                 parameters=learned_parameters(self),
             )
         check_roles(self.roles, fitted.schema.names)
+        check_ignored(fitted, self.ignore_relations)
         self.fitted_ = fitted
         return self
 

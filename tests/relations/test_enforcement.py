@@ -103,8 +103,14 @@ def test_ignoring_something_else_is_an_error(wrong, bank):
         fitted(bank, ignore_relations=wrong)
 
 
-def test_ignoring_a_relation_that_was_not_found_is_an_error(bank, people):
-    explainer = fitted(bank, ignore_relations=["total = 2 * months"])
+@pytest.mark.parametrize("search", [*SEARCHES, "exact"])
+def test_ignoring_a_relation_that_was_not_found_is_an_error_of_fit(search, bank):
+    with pytest.raises(ParameterError, match=r"did not find: .*total = 2"):
+        fitted(bank.head(200), search, ignore_relations=["total = 2 * months"])
+
+
+def test_ignoring_a_relation_after_fit_that_was_not_found_is_an_error(bank, people):
+    explainer = fitted(bank).set_params(ignore_relations=["total = 2 * months"])
 
     with pytest.raises(ParameterError, match=r"did not find: .*total = 2"):
         explainer.explain(people)

@@ -117,10 +117,10 @@ def search(
     Outcome
         Answers, and reasons for everybody else.
     """
+    check_ignored(fitted, settings.ignore_relations)
     if fitted.n_desired == 0:
         return Outcome.empty(factuals, people, NO_DESIRED)
     sampling = _sampling_search(settings)
-    check_ignored(fitted, settings.ignore_relations)
     fitted = replace(fitted, decision=fitted.decision.with_margin(sampling.margin))
     targets = recomputed(fitted, settings, constraints)
     task = Task(
