@@ -81,6 +81,7 @@ WRONG = [
     ("n_jobs", True, "got True"),
     ("verbose", "yes", "True or False, got 'yes'"),
     ("verbose", None, "got None"),
+    ("verbose", -1, "got -1"),
 ]
 
 
@@ -102,6 +103,16 @@ WRONG_OF_SEARCH = [
     ("tolerance", math.nan, "got nan"),
     ("tolerance", math.inf, "got inf"),
     ("tolerance", None, "got None"),
+    ("allow_implausible", 2, "True or False, got 2"),
+    ("allow_implausible", 1, "got 1"),
+    ("keep_unseen", "no", "got 'no'"),
+    ("back_off", 0, "True or False, got 0"),
+    ("back_off", None, "got None"),
+    ("margin", True, "a finite number >= 0, got True"),
+    ("margin", np.bool_(True), "got np.True_"),
+    ("margin", "0.1", "got '0.1'"),
+    ("copies", True, "one of .*'never'.*got True"),
+    ("copies", ["never"], r"got \['never'\]"),
 ]
 
 
@@ -118,9 +129,10 @@ def test_a_parameter_of_a_search_that_cannot_work_is_an_error_that_names_it(name
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "says"), [case for case in WRONG_OF_SEARCH if case[0].startswith("max_")]
+    ("name", "value", "says"),
+    [case for case in WRONG_OF_SEARCH if case[0] in ExactSearch.__dataclass_fields__],
 )
-def test_the_bounds_of_an_exact_search_are_checked_too(name, value, says):
+def test_the_parameters_of_an_exact_search_are_checked_too(name, value, says):
     with pytest.raises(ParameterError, match=rf"{name} must .*{says}"):
         ExactSearch(**{name: value})
 
@@ -178,6 +190,7 @@ def test_parameters_set_between_fit_and_explain_are_checked_too(name, value):
         {"memory": 1e-9},
         {"search": bounded(copies="last")},
         {"search": bounded(margin=np.float32(0.0))},
+        {"search": bounded(keep_unseen=np.True_, back_off=np.False_)},
         {"n_counterfactuals": 2**31 - 1},
         {"n_counterfactuals": 2**31 - 1, "diversity": 1},
         {"diversity": np.float32(0.5)},

@@ -43,7 +43,8 @@ def check_parameters(given: Any) -> None:
         check_whole("random_state", given.random_state, 0, 2**64 - 1)
     check_real("memory", given.memory, "a finite number of megabytes > 0", zero=False)
     _check_n_jobs(given.n_jobs)
-    check_flag("verbose", given.verbose)
+    # scikit-learn counts how verbose an estimator is.
+    check_flag("verbose", given.verbose, counts=True)
     _check_ignored(given.ignore_relations)
     for name in ("generator", "distance"):
         value = getattr(given, name)
@@ -183,8 +184,8 @@ def _check_n_jobs(n_jobs: Any) -> None:
         )
 
 
-def check_flag(name: str, value: Any) -> None:
-    """Raise unless a parameter is True or False."""
-    flag = isinstance(value, (bool, np.bool_, Integral))
-    if not flag or not 0 <= value < 2**31:
+def check_flag(name: str, value: Any, *, counts: bool = False) -> None:
+    """Raise unless a parameter is True or False, or one of the counts that say the same."""
+    count = counts and isinstance(value, Integral) and 0 <= value < 2**31
+    if not count and not isinstance(value, (bool, np.bool_)):
         raise ParameterError(f"{name} must be True or False, got {shorten(value)}.")
