@@ -46,6 +46,13 @@ def test_a_search_with_targets_cannot_rank_draws_another_way(name):
         Search.preset(name, rank_by=["distance"])
 
 
+@pytest.mark.parametrize("name", ["paper", "fast"])
+def test_implausible_rows_are_allowed_only_where_plausibility_is_required(name):
+    with pytest.raises(ParameterError, match=r"allow_implausible=True .* min_plausibility above 0"):
+        Search.preset(name, allow_implausible=True)
+    assert Search.preset(name, allow_implausible=True, min_plausibility=0.1).allow_implausible
+
+
 @pytest.mark.parametrize("rank_by", [["sparsity", "distance"], ("sparsity", "distance")])
 def test_the_usual_ranking_may_be_written_out_with_targets(rank_by):
     assert Search(rank_by=rank_by).n_targets > 0

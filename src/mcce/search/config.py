@@ -79,7 +79,7 @@ class Search:
         more realistic answers with more changes; 0 requires nothing.
     allow_implausible
         Whether people for whom no row is plausible enough get the best of the others. The measure
-        ``plausible`` marks them.
+        ``plausible`` marks them. Needs ``min_plausibility`` above 0.
     extra_changes
         Changes above a person's minimum, allowed in exchange for a better answer by ``prefer``.
     prefer
@@ -173,6 +173,11 @@ class Search:
         _check_choice("consequences", self.consequences, get_args(ConsequenceMode))
         check_rank_by(self.rank_by)
         check_real("tolerance", self.tolerance, "a finite number >= 0")
+        if self.allow_implausible and not self.min_plausibility:
+            raise ParameterError(
+                "allow_implausible=True allows nothing more where min_plausibility is 0, as in the "
+                "search 'paper'. Pass min_plausibility above 0, or leave allow_implausible out."
+            )
         self._check_targets()
 
     def _check_targets(self) -> None:
