@@ -186,6 +186,6 @@ def _check_n_jobs(n_jobs: Any) -> None:
 
 def check_flag(name: str, value: Any, *, counts: bool = False) -> None:
     """Raise unless a parameter is True or False, or one of the counts that say the same."""
-    count = counts and isinstance(value, Integral) and 0 <= value < 2**31
+    count = counts and isinstance(value, Integral) and 0 <= int(value) < 2**31
     if not count and not isinstance(value, (bool, np.bool_)):
         raise ParameterError(f"{name} must be True or False, got {shorten(value)}.")
