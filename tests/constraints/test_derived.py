@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -93,6 +95,11 @@ def test_a_formula_is_undefined_where_a_cell_is_missing_or_it_is_not_finite():
         (lambda: c.derived("total", "total + months"), "reads the column that it computes"),
         (lambda: c.derived("total", "months", tolerance=-1), "tolerance must be a finite number"),
         (lambda: c.derived("total", "months", tolerance="1"), "tolerance must be a finite number"),
+        (
+            lambda: c.derived("total", "months", tolerance=np.complex64(1)),
+            "tolerance must be a fin",
+        ),
+        (lambda: c.derived("total", "months", tolerance=np.float32("inf")), "tolerance must be a"),
         (lambda: c.derived("total", "month * price"), "no column 'month'. Did you mean 'months'"),
         (lambda: c.derived("totals", "months * price"), "no column 'totals'"),
         (lambda: c.derived("plan", "months * price"), "'plan' is categorical"),
@@ -123,6 +130,20 @@ def test_a_column_is_derived_once():
 
     with pytest.raises(ConstraintError, match="two constraints 'derived total'"):
         Constraints.bind(twice, Schema.learn(TRAIN))
+
+
+@pytest.mark.parametrize("tolerance", [np.float16(0.5), np.float32(0.5), np.float64(0.5)])
+def test_a_tolerance_may_be_a_float_of_any_precision(tolerance):
+    constraint = c.derived("total", "months * price", tolerance=tolerance)
+
+    assert constraint == c.derived("total", "months * price", tolerance=0.5)
+
+
+def test_a_tolerance_beside_the_largest_floats_is_infinite():
+    train = pd.DataFrame({"total": [1.0, 8e307], "months": [1.0, 2.0]})
+    (total, _) = Schema.learn(train).features
+
+    assert c.derived("total", "months", tolerance=1.7e308).allowed_deviation(total) == math.inf
 
 
 def test_two_that_say_the_same_are_equal_and_show_what_made_them():

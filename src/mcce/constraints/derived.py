@@ -72,7 +72,7 @@ class Derived(Constraint):
 
     def allowed_deviation(self, target: Feature) -> float:
         """The tolerance and the rounding errors of floats; by default half the resolution."""
-        largest = np.abs(known_numbers(target)).max(initial=0.0)
+        largest = float(np.abs(known_numbers(target)).max(initial=0.0))
         given = resolution(target) / 2 if self.tolerance is None else self.tolerance
         return float(given + ULPS * epsilon(target.table.dtype) * (largest + given))
 

@@ -243,9 +243,12 @@ def step(feature: Hashable, step: Amount) -> Constraint:
 
 def _check_amount(title: str, argument: str, amount: Any) -> float:
     """A finite number of at least 0."""
-    number = isinstance(amount, (int, float, np.number)) and not isinstance(amount, bool)
+    real = (int, float, np.integer, np.floating)
+    number = isinstance(amount, real) and not isinstance(amount, bool)
+    # Compared in half or single precision, the largest float would be infinite.
+    value = float(amount) if isinstance(amount, np.floating) else amount
     # An integer below infinity may still be too large for a float.
-    if not number or not 0 <= amount <= sys.float_info.max:
+    if not number or not 0 <= value <= sys.float_info.max:
         raise ConstraintError(
             f"{title}: the {argument} must be a finite number of at least 0, got {shorten(amount)}."
         )
