@@ -87,6 +87,35 @@ def test_coefficients_are_short_decimals():
     assert "total = months * price" in names
 
 
+@pytest.mark.parametrize("scale", [1e12, 1e15, 1e300])
+def test_a_constant_within_the_noise_of_huge_numbers_is_left_out(scale):
+    random = np.random.default_rng(0)
+    frame = pd.DataFrame(random.uniform(1, 50, (400, 2)) * scale, columns=["net", "tax"])
+    frame["sum"], frame["twice"] = frame["net"] + frame["tax"], 2 * frame["net"]
+
+    names = {item.relation.name for item in found_in(frame)}
+
+    assert {"sum = net + tax", "twice = 2 * net"} <= names
+
+
+def test_a_constant_within_the_noise_of_single_precision_is_left_out():
+    random = np.random.default_rng(0)
+    frame = pd.DataFrame(random.uniform(1, 50, (400, 2)), columns=["net", "tax"])
+    frame = frame.assign(sum=frame["net"] + frame["tax"]) * 1e36
+
+    names = {item.relation.name for item in found_in(frame.astype(np.float32))}
+
+    assert any(name.startswith("sum = net + tax (within") for name in names)
+
+
+def test_a_constant_that_is_small_beside_the_columns_is_kept():
+    paid = np.random.default_rng(0).uniform(1, 9, 400) * 1e9
+
+    (found,) = found_in(pd.DataFrame({"paid": paid, "due": paid + 100}))
+
+    assert found.relation.name == "due = paid + 100"
+
+
 def test_a_rounded_ratio_is_written_as_a_ratio():
     random = np.random.default_rng(0)
     debt, income = random.uniform(100, 1000, 1000), random.uniform(1000, 9000, 1000)

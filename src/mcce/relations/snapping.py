@@ -16,7 +16,10 @@ MAX_LOSS = 1.03
 
 
 def snap(
-    weights: FloatArray, deviation: Callable[[FloatArray], float], accepted: float
+    weights: FloatArray,
+    deviation: Callable[[FloatArray], float],
+    accepted: float,
+    noise: float = 0.0,
 ) -> FloatArray:
     """The shortest numbers that do nearly as well as fitted ones.
 
@@ -28,6 +31,8 @@ def snap(
         How much some numbers deviate.
     accepted
         A deviation that is good enough in any case.
+    noise
+        The largest first number that may stand for 0.
 
     Examples
     --------
@@ -35,7 +40,8 @@ def snap(
     [1.0, 0.25]
     """
     most = max(MAX_LOSS * deviation(weights), accepted)
-    for shorter in _shorter(weights):
+    without = np.concatenate([[0.0], weights[1:]]) if abs(weights[0]) <= noise else weights
+    for shorter in (*_shorter(without), without):
         if deviation(shorter) <= most:
             return shorter
     return weights

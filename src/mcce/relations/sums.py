@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..kernels import FloatArray, IntArray, check_cancellation
+from ..tables.resolution import ULPS, WRITTEN_ULPS, epsilon
 from .dependencies import values_of
 from .equalities import Linear
 from .proposals import Findings, Proposal
@@ -160,8 +161,12 @@ def _relation(
     def deviation(given: FloatArray) -> float:
         return typical(np.abs(_residuals(design, place, columns, rows, given)))
 
-    accepted = ROUNDING * float(np.nanmax(np.abs(design.columns[place])))
-    weights = snap(weights, deviation, accepted)
+    size = float(np.nanmax(np.abs(design.columns[place])))
+    parts = np.abs(weights[1:, None] * design.columns[np.ix_(columns, rows)])
+    precision = _precision(data, (data.numeric[place], *groups))
+    accepted = max(ROUNDING, WRITTEN_ULPS * precision) * size
+    noise = ULPS * precision * float(parts.max(initial=size))
+    weights = snap(weights, deviation, accepted, noise)
     by_column = dict(zip(columns.tolist(), weights[1:].tolist(), strict=True))
     names = data.schema.names
     terms = tuple(
@@ -173,6 +178,11 @@ def _relation(
     if not terms and not amounts:
         return None
     return Linear(names[data.numeric[place]], terms, amounts, float(weights[0]))
+
+
+def _precision(data: TrainingColumns, positions: tuple[int, ...]) -> float:
+    """The relative distance of neighbouring floats in the least precise of some columns."""
+    return max(epsilon(data.schema.features[at].table.dtype) for at in positions)
 
 
 def _amounts(
