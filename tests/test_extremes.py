@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 
 import numpy as np
@@ -135,6 +136,38 @@ def test_numbers_far_outside_a_tiny_range_are_no_overflow(search):
 
     assert result.people["status"].eq("answered").all()
     assert not result.measures["gower"].isna().any()
+
+
+@pytest.mark.parametrize("search", ["balanced", "exact"])
+@pytest.mark.parametrize(
+    ("dtype", "scale"),
+    [
+        (np.float64, 5e-324),
+        (np.float64, 1e-310),
+        (np.float64, 1e-160),
+        (np.float64, 1e150),
+        (np.float64, 1e300),
+        (np.float32, 1e-45),
+        (np.float32, 1 / 7),
+        (np.float32, 1e36),
+    ],
+)
+def test_numbers_of_any_size_are_computed_with_in_silence(search, dtype, scale):
+    chance = np.random.default_rng(0)
+    train = pd.DataFrame({"net": chance.integers(1, 50, 200), "tax": chance.integers(1, 30, 200)})
+    train = (train * scale).astype(dtype)
+    with np.errstate(all="ignore"):
+        for formula in ("net + tax", "net * tax", "net / tax"):
+            train[formula] = train.eval(formula).replace(math.inf, scale).astype(dtype)
+    train["balance"] = chance.normal(size=200)
+    followed = [rules.derived("net * tax", "net * tax", tolerance=dtype(0))]
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", McceWarning)
+        result = explain(train, train.head(5), search=search)
+        explain(train, train.head(5), search=search, constraints=followed)
+
+    assert result.people["status"].ne("no answer").all()
 
 
 @pytest.mark.parametrize("search", ["paper", "balanced", "exact", "fast"])

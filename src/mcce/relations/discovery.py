@@ -55,7 +55,9 @@ def find_relations(rows: EncodedRows) -> tuple[FoundRelation, ...]:
     data = TrainingColumns.of(rows)
     if data.n_rows < MIN_ROWS:
         return ()
-    findings = [find(data) for find in FINDERS]
+    # Deviations of numbers that overflow are infinite or undefined, which confirms nothing.
+    with np.errstate(all="ignore"):
+        findings = [find(data) for find in FINDERS]
     n_tried = sum(finding.n_tried for finding in findings)
     found: list[FoundRelation] = []
     for finding in findings:

@@ -68,6 +68,7 @@ class Linear(Equality):
         """The target and the columns of the formula."""
         return (self.result, *(name for name, _ in (*self.terms, *self.amounts)))
 
+    @np.errstate(over="ignore", invalid="ignore")
     def compute(self, rows: Rows) -> FloatArray:
         """The sum, term by term in the order of the relation."""
         total = np.full(len(rows), self.constant)
@@ -145,6 +146,7 @@ class Product(Equality):
         """The target and both columns."""
         return (self.result, self.first, self.second)
 
+    @np.errstate(over="ignore", invalid="ignore")
     def compute(self, rows: Rows) -> FloatArray:
         """The product."""
         return self.factor * numbers_of(rows, self.first) * numbers_of(rows, self.second)
@@ -194,6 +196,7 @@ class Ratio(Equality):
         """The target and both columns."""
         return (self.result, self.numerator, self.denominator)
 
+    @np.errstate(over="ignore", invalid="ignore")
     def compute(self, rows: Rows) -> FloatArray:
         """The ratio; undefined where the denominator is 0."""
         below = numbers_of(rows, self.denominator)

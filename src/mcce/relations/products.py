@@ -31,8 +31,7 @@ def find_products(data: TrainingColumns) -> Findings:
     if n_columns < 3 or rows.stop < MIN_ROWS:
         return Findings((), 0)
     values = np.array([data.numbers(at, rows) for at in data.numeric])
-    with np.errstate(divide="ignore"):
-        logs = np.log(np.abs(values))
+    logs = np.log(np.abs(values))
     logs[np.isneginf(logs)] = np.nan
     whole = to_integers(logs)[0]
     proposals: list[Proposal] = []
@@ -90,9 +89,8 @@ def _relation(
     data: TrainingColumns, values: FloatArray, place: int, first: int, second: int, sign: int
 ) -> Product | Ratio | None:
     names = [data.schema.names[at] for at in data.numeric]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        formula = values[first] * values[second] if sign == 1 else values[first] / values[second]
-        factors = values[place] / formula
+    formula = values[first] * values[second] if sign == 1 else values[first] / values[second]
+    factors = values[place] / formula
     factors = factors[np.isfinite(factors)]
     if not factors.size:
         return None

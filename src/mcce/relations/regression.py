@@ -37,8 +37,9 @@ def to_integers(columns: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray
     high = np.where(present, columns, -np.inf).max(axis=1, initial=-np.inf)
     empty = low > high
     centre = np.where(empty, 0.0, low / 2 + high / 2)
-    reach = np.where(empty, 0.0, high / 2 - low / 2)
-    unit = np.where(reach > 0, reach / SCALE, 1.0)
+    # 0 for the smallest of floats too: too few of their bits are left to compute with.
+    unit = np.where(empty, 0.0, (high / 2 - low / 2) / SCALE)
+    unit = np.where(unit > 0, unit, 1.0)
     whole = np.rint((columns - centre[:, None]) / unit[:, None])
     return np.where(present, whole, 0.0), centre, unit
 

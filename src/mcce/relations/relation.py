@@ -73,13 +73,17 @@ class Equality(Relation):
     def compute(self, rows: Rows) -> FloatArray:
         """The target by the formula, NaN where that is undefined."""
 
+    @np.errstate(over="ignore", invalid="ignore")
     def deviation(self, rows: Rows) -> FloatArray:
         """The target minus the formula, NaN where either is undefined."""
         return numbers_of(rows, self.target) - self.compute(rows)
 
+    @np.errstate(over="ignore", invalid="ignore")
     def excess(self, rows: Rows) -> FloatArray:
         """How far the target is outside the tolerance; 0 within it."""
         formula = self.compute(rows)
         allowed = self.tolerance * np.abs(formula) if self.relative else self.tolerance
         outside = np.abs(numbers_of(rows, self.target) - formula) - allowed
+        # No number is near an infinite one, whatever the share of it that is allowed.
+        outside = np.where(np.isinf(formula), np.inf, outside)
         return np.where(outside > self.rounding, outside, 0.0)
