@@ -6,8 +6,9 @@ their share is common to all parts. A row's p-value is the share of held-out row
 is at least as large; rows with a rare level are compared with their own kind. Its strangeness is
 the inverse of that share.
 
-Always true: held-out and new rows are treated alike, so p-values of new rows like them are uniform;
-they are above 0 and at most 1; beyond the largest held-out value strangeness still increases.
+Always true: held-out and new rows are treated alike, so p-values of new rows like them are uniform,
+or larger where many rows are equally strange; they are above 0 and at most 1; beyond the largest
+held-out value strangeness still increases.
 """
 
 from __future__ import annotations

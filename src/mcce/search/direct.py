@@ -2,9 +2,9 @@
 
 Beyond the paper. Draws come from leaves of a few rows, so where few features are free, or rules
 leave few values, more draws bring nothing new. Here a person's allowed values are tried themselves:
-all levels, and all numbers, or some quantiles of many. Rows with one change come first, then pairs,
-then triples, each person's until a good row is found or the budget is spent. What does not fit into
-the budget is made of the changes that raised the score most.
+all levels, or the most frequent of many, and all numbers, or some quantiles of many. Rows with one
+change come first, then pairs, then triples, each person's until a good row is found or the budget
+is spent. What does not fit into the budget is made of the changes that raised the score most.
 
 Whoever has an answer is searched for better ones. On a small table, all rows with as many changes
 as the answer are tried, so none that the allowed values can make has fewer. On others, all with
