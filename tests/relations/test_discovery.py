@@ -50,6 +50,18 @@ def test_relations_with_a_relative_error_are_enforced_within_a_tolerance(seed):
     assert all(0.02 < tolerance < 0.08 for tolerance in tolerances)
 
 
+def test_columns_that_are_computed_from_each_other_in_a_circle_come_to_an_end():
+    random = np.random.default_rng(16)
+    base = random.integers(0, 1000, 300).astype(float)
+    columns = {"a": -base, "b": base + 4, "c": -base - 2, "d": 2 * base + 8, "e": base / 2 + 3}
+    frame = pd.DataFrame(columns).mask(random.random((300, 5)) < [0.2, 0.2, 0.2, 0.02, 0.07])
+
+    found = found_in(frame)
+
+    of_two = [item for item in found if item.enforced and len(item.relation.features) == 2]
+    assert {item.relation.target for item in of_two} >= {"d", "e"}
+
+
 def test_a_price_list_is_found_whole_beside_a_smallest_price():
     random = np.random.default_rng(0)
     net, phone = random.choice(["a", "b", "no"], 2000, p=[0.4, 0.4, 0.2]), random.random(2000) < 0.9

@@ -76,16 +76,24 @@ def _within(item: FoundRelation, equalities: Sequence[FoundRelation]) -> bool:
 
 
 def _sources(equalities: Sequence[FoundRelation]) -> dict[Hashable, Hashable]:
-    """For each column that is computed from a single other one, the first column of that chain."""
+    """For each column that is computed from a single other one, one that stands for them all.
+
+    They may be computed from each other in a circle, where cells are missing in some of them.
+    """
     source: dict[Hashable, Hashable] = {}
+
+    def root(name: Hashable) -> Hashable:
+        while name in source:
+            name = source[name]
+        return name
+
     for item in equalities:
         features = item.relation.features
         if item.enforced and _is_exact(item) and len(features) == 2:
-            source[features[0]] = features[1]
-    for name in source:
-        while source[name] in source and source[source[name]] != name:
-            source[name] = source[source[name]]
-    return source
+            first, second = root(features[0]), root(features[1])
+            if first != second:
+                source[first] = second
+    return {name: root(name) for name in source}
 
 
 def _is_exact(item: FoundRelation) -> bool:
