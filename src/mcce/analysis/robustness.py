@@ -29,7 +29,8 @@ from ..execution.progress import ProgressBar
 from ..kernels import BoolArray, Codes, FloatArray, IntArray, draw_keys, person_keys, pick
 from ..postprocess.validation import ROWS_PER_CALL
 from ..predictors.decision import Decision
-from ..search.consequences import Consequences, Target
+from ..search.consequences import Consequences
+from ..search.followers import Target
 from ..search.values import GrowingTables
 from ..tables.columns import differ
 from ..tables.dtypes import cast_like

@@ -9,7 +9,16 @@ import numpy as np
 import pandas as pd
 
 from ..kernels import FloatArray, IntArray
-from ..tables.columns import as_numbers, is_measured, is_missing, is_time, match_levels, unit_of
+from ..tables.columns import (
+    as_numbers,
+    is_measured,
+    is_missing,
+    is_time,
+    match_levels,
+    plain,
+    unit_of,
+)
+from ..tables.features import Feature
 
 
 class Columns(Protocol):
@@ -49,18 +58,14 @@ def numbers_of(rows: Rows, feature: Hashable) -> FloatArray:
 def find_values(rows: Rows, feature: Hashable, values: list[Any]) -> IntArray:
     """Place of each cell's value in a list without repeats, where None is missing; -1 if absent."""
     if isinstance(rows, pd.DataFrame):
-        return _find(rows[feature], values)
+        return match_values(rows[feature], values)
     # 1 and 1.0 are equal, but not alike.
     key = tuple((type(value), value) for value in values)
-    return rows.read(feature, lambda cells: _find(cells, values), key)
+    return rows.read(feature, lambda cells: match_values(cells, values), key)
 
 
-def _numbers(cells: pd.Series[Any]) -> FloatArray:
-    numbers = as_numbers(cells)
-    return numbers * unit_of(cells.dtype) if is_time(cells.dtype) else numbers
-
-
-def _find(cells: pd.Series[Any], values: list[Any]) -> IntArray:
+def match_values(cells: pd.Series[Any], values: list[Any]) -> IntArray:
+    """Place of each cell in a list of values without repeats; see :func:`find_values`."""
     missing = is_missing(cells)
     known = {value: at for at, value in enumerate(values) if value is not None}
     places = np.full(len(cells), -1, dtype=np.int64)
@@ -69,6 +74,19 @@ def _find(cells: pd.Series[Any], values: list[Any]) -> IntArray:
     if None in values:
         places[missing] = values.index(None)
     return places
+
+
+def values_of(feature: Feature) -> list[Any]:
+    """The value of each code as a relation writes it: a float, a level, or None for missing."""
+    if feature.numbers is not None:
+        return [None if np.isnan(number) else float(number) for number in feature.numbers]
+    levels: list[Any] = list(plain(feature.known))
+    return [*levels, None] if feature.has_missing else levels
+
+
+def _numbers(cells: pd.Series[Any]) -> FloatArray:
+    numbers = as_numbers(cells)
+    return numbers * unit_of(cells.dtype) if is_time(cells.dtype) else numbers
 
 
 def _find_known(cells: pd.Series[Any], known: dict[Any, int]) -> np.ndarray:

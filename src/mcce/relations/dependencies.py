@@ -8,12 +8,12 @@ other, where a permuted column is right as often as that value occurs.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
 from ..kernels import Codes, IntArray, check_cancellation
-from ..tables.columns import is_time, plain
+from ..tables.columns import is_time
+from .cells import values_of
 from .patterns import Dependency
 from .proposals import Findings, Proposal
 from .significance import log_chance
@@ -81,8 +81,8 @@ def _confirmed(data: TrainingColumns, left: int, right: int) -> Proposal | None:
     counts = np.bincount(found, minlength=features[right].n_codes)
     chance = log_chance(counts[told], n_broken)
     all_expected = most_frequent(data.codes[left], data.codes[right], n_left)
-    pairs = zip(values_of(data, left), all_expected, strict=True)
-    results = values_of(data, right)
+    pairs = zip(values_of(features[left]), all_expected, strict=True)
+    results = values_of(features[right])
     values = tuple((value, results[code]) for value, code in pairs if code >= 0)
     relation = Dependency(features[left].name, features[right].name, values)
     return Proposal(relation, chance, int(told.size))
@@ -96,12 +96,3 @@ def most_frequent(given: Codes, found: Codes, n_values: int) -> IntArray:
     expected = np.full(n_values, -1, dtype=np.int64)
     expected[left] = (pairs & 0xFFFFFFFF)[order][first]
     return expected
-
-
-def values_of(data: TrainingColumns, position: int) -> list[Any]:
-    """The value of each code as a relation writes it: a float, a level, or None for missing."""
-    feature = data.schema.features[position]
-    if feature.numbers is not None:
-        return [None if np.isnan(number) else float(number) for number in feature.numbers]
-    levels: list[Any] = list(plain(feature.known))
-    return [*levels, None] if feature.has_missing else levels

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..kernels import BoolArray, IntArray, check_cancellation
-from .dependencies import values_of
+from .cells import values_of
 from .patterns import Condition, Equivalence
 from .proposals import Findings, Proposal
 from .significance import log_chance
@@ -117,5 +117,5 @@ def _confirmed(
 
 
 def _condition(data: TrainingColumns, condition: _CodeCondition) -> Condition:
-    value = values_of(data, condition.position)[condition.code]
+    value = values_of(data.schema.features[condition.position])[condition.code]
     return Condition(data.schema.names[condition.position], value)

@@ -1,4 +1,4 @@
-"""Relations that compute nothing: orderings, equivalences and dependencies."""
+"""Relations that compute no numbers: orderings, equivalences and dependencies."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..kernels import BoolArray, FloatArray
+from ..kernels import BoolArray, FloatArray, IntArray
 from .cells import Rows, find_values, numbers_of
 from .naming import quote_column, quote_value
 from .relation import Relation
@@ -154,12 +154,19 @@ class Dependency(Relation):
         """The column that follows."""
         return self.result
 
+    @property
+    def results(self) -> list[Any]:
+        """The values that go with those of the determinant, each once."""
+        return list(dict.fromkeys(value for _, value in self.values))
+
+    def expected(self, rows: Rows) -> IntArray:
+        """Place in ``results`` of the value that goes with the determinant; -1 if that is new."""
+        left = find_values(rows, self.determinant, [value for value, _ in self.values])
+        place = {value: at for at, value in enumerate(self.results)}
+        return np.array([*(place[value] for _, value in self.values), -1])[left]
+
     def excess(self, rows: Rows) -> FloatArray:
         """1 where the value is not the one that goes with the determinant."""
-        left = find_values(rows, self.determinant, [value for value, _ in self.values])
-        results = list(dict.fromkeys(value for _, value in self.values))
-        place = {value: at for at, value in enumerate(results)}
-        expected = np.array([*(place[value] for _, value in self.values), len(results)])[left]
-        found = find_values(rows, self.result, results)
-        # The last place stands for a determinant that training never held.
-        return np.asarray((expected < len(results)) & (found != expected), dtype=np.float64)
+        expected = self.expected(rows)
+        found = find_values(rows, self.result, self.results)
+        return np.asarray((expected >= 0) & (found != expected), dtype=np.float64)

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..kernels import FloatArray, IntArray, check_cancellation
 from ..tables.resolution import ULPS, WRITTEN_ULPS, epsilon
-from .dependencies import values_of
+from .cells import values_of
 from .equalities import Linear
 from .proposals import Findings, Proposal
 from .regression import (
@@ -194,5 +194,5 @@ def _amounts(
             continue
         given = [weights[column] for column in np.flatnonzero(design.groups == group).tolist()]
         if any(given):
-            levels = values_of(data, group)
+            levels = values_of(data.schema.features[group])
             yield data.schema.names[group], tuple(zip(levels, [0.0, *given], strict=True))

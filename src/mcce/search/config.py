@@ -112,10 +112,10 @@ class Search:
         (``"last"``), never, or like any other row (``"allow"``).
     consequences
         What happens to a column that is computed from changed ones, by a formula that you declared
-        (:func:`mcce.constraints.derived`) or a relation found at fit. ``"recompute"``: it follows,
-        keeping the person's own deviation; it never changes by itself. ``"redraw"``: it changes
-        like any other, and rows that break the relation are excluded. ``"none"``: relations found
-        at fit are ignored, and declared ones only exclude rows.
+        (:func:`mcce.constraints.derived`) or a relation found at fit, or is determined by one.
+        ``"recompute"``: it follows, keeping the person's own deviation; it never changes by itself.
+        ``"redraw"``: it changes like any other, and rows that break the relation are excluded.
+        ``"none"``: relations found at fit are ignored, and declared ones only exclude rows.
     rank_by
         How draws are ranked, the decisive key first; only without targets. With targets,
         ``("n_actions", "distance")`` counts actions where answers are compared by their number of

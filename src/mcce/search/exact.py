@@ -136,6 +136,8 @@ class ExactStage:
         rows = CandidateRows(factuals, owner, codes, factuals.tables)
         unstable = [proof.is_unstable(n) for proof, n in zip(proofs, sizes, strict=True)]
         allowed = ~np.concatenate(unstable)
+        if self.task.consequences is not None:
+            allowed &= self.task.consequences.have_actions(codes)
         valid, score = np.zeros(owner.size, dtype=bool), np.full(owner.size, np.nan)
         for start in range(0, owner.size, ROWS_PER_CALL):
             piece = np.arange(start, min(start + ROWS_PER_CALL, owner.size))

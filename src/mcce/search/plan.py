@@ -23,17 +23,18 @@ from ..postprocess.filters import ExcludeTrainingRows, IsPlausible, KeepsRelatio
 from ..postprocess.ranking import Ranking
 from ..postprocess.remembered import RememberedScores
 from ..protocols import Callback, CandidateFilter, Distance, RowFilter
-from ..relations import Equality, Relation
+from ..relations import Relation
 from ..tables.schema import EncodedRows
 from .choices import frequent_codes
 from .config import BY_ACTIONS, RANK_BY, ExactSearch, Search, find_search
-from .consequences import Consequences, Target, plan_targets, positions_of
+from .consequences import Consequences, plan_targets, positions_of
 from .direct import MAX_ROWS, DirectSettings
 from .exact import ExactStage
+from .followers import Target
 from .needs import ENUMERATION_NEEDED, check_needs
 from .outcome import Outcome
 from .proof import ExactSettings
-from .relations import check_ignored, kept_relations
+from .relations import check_ignored, followed_relations, kept_relations
 from .runner import run_search
 from .sampling import SamplingStage, Walk
 from .selection import SelectionSettings
@@ -147,11 +148,11 @@ def search(
 
 
 def recomputed(fitted: Fitted, settings: Settings, constraints: Constraints) -> list[Target]:
-    """The columns that follow when a search changes what they are computed from."""
+    """The columns that follow when a search changes what they follow from."""
     if _sampling_search(settings).consequences != "recompute":
         return []
-    found = _kept(fitted, settings, constraints)
-    return plan_targets(constraints, [r for r in found if isinstance(r, Equality)])
+    given = settings.search, settings.ignore_relations, constraints
+    return plan_targets(constraints, followed_relations(fitted, *given))
 
 
 def _sampling_search(settings: Settings) -> Search:

@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from ..constraints.collection import Constraints
 from ..errors import NotFittedError, ParameterError, shorten
 from ..fitted import Fitted
-from ..relations import Relation
+from ..relations import Dependency, Equality, Equivalence, Relation
+from ..relations.cells import values_of
+from ..tables.schema import Schema
 from .config import ExactSearch, Search
 
 
@@ -48,6 +50,46 @@ def kept_relations(
     relations = [found.relation for found in fitted.relations]
     kept = [relation for relation in relations if relation.name not in (ignored or ())]
     return [relation for relation in kept if relation.target not in declared]
+
+
+def followed_relations(
+    fitted: Fitted,
+    search: Search | ExactSearch,
+    ignored: bool | Sequence[str],
+    constraints: Constraints,
+) -> list[Equality | Dependency]:
+    """Those of :func:`kept_relations` by which a column follows others.
+
+    Not by dependencies that are not enforced: answers may break them. Two columns of two values
+    that are equivalent determine each other.
+    """
+    sure = {found.relation for found in fitted.relations or () if found.enforced}
+    followed: list[Equality | Dependency] = []
+    for relation in kept_relations(fitted, search, ignored, constraints):
+        if isinstance(relation, Equality):
+            followed.append(relation)
+        elif relation not in sure:
+            continue
+        elif isinstance(relation, Dependency):
+            followed.append(relation)
+        elif isinstance(relation, Equivalence):
+            followed += _both_ways(relation, constraints.schema)
+    return followed
+
+
+def _both_ways(relation: Equivalence, schema: Schema) -> list[Dependency]:
+    """An equivalence as dependencies; none unless both columns have two values."""
+    names, columns = relation.features, []
+    for side in (relation.first, relation.second):
+        values = values_of(schema.features[schema.names.index(side.feature)])
+        if len(values) != 2 or side.value not in values:
+            return []
+        columns.append(values if values[0] == side.value else values[::-1])
+    first, second = columns
+    return [
+        Dependency(names[0], names[1], tuple(zip(first, second, strict=True))),
+        Dependency(names[1], names[0], tuple(zip(second, first, strict=True))),
+    ]
 
 
 def check_ignored(fitted: Fitted, ignored: bool | Sequence[str]) -> None:

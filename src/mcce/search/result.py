@@ -17,7 +17,7 @@ from ..postprocess.filters import IsPlausible
 from ..predictors.decision import ScoredRows
 from ..tables.schema import OWN, EncodedRows
 from .config import ExactSearch, Search
-from .consequences import Target
+from .followers import Target
 from .outcome import Outcome
 
 

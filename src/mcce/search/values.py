@@ -1,7 +1,7 @@
-"""The values that candidates of a block may have, and computed ones that are added to them.
+"""The values that candidates of a block may have, and those of consequences that are added to them.
 
-Candidates are codes that index a table of values per mutable feature, mostly that of training. A
-computed value need not occur there, so the table grows. Codes never change their meaning.
+Candidates are codes that index a table of values per mutable feature, mostly that of training. What
+follows from changes need not occur there, so the table grows. Codes never change their meaning.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..tables.schema import EncodedRows
 
 
 class GrowingTables:
-    """Value tables of the mutable features, to which numbers can be added.
+    """Value tables of the mutable features, to which values can be added.
 
     Parameters
     ----------
@@ -76,6 +76,23 @@ class GrowingTables:
             known, codes = self._sorted(row)
             at = np.searchsorted(known, distinct)
         return codes[at][inverse]
+
+    def place_trained(self, row: int, codes: Codes) -> Codes:
+        """The code of each training value of a feature, by its code there; new ones are added."""
+        table, trained = self._tables[row], self.rows.tables[row]
+        if table is trained:
+            return codes
+        exact = self.rows.schema.features[self.rows.schema.mutable[row]].encode(table)[0]
+        known = np.full(len(trained), -1, dtype=np.int32)
+        known[exact[exact >= 0]] = np.flatnonzero(exact >= 0)
+        new = np.setdiff1d(codes, np.flatnonzero(known >= 0))
+        if new.size:
+            known[new] = len(table) + np.arange(new.size)
+            cells = stack(unwrapped(table), unwrapped(trained.take(new)))
+            grown = pd.Series(cells, name=table.name, dtype=table.dtype)
+            self._tables = [grown if at == row else old for at, old in enumerate(self._tables)]
+            self._numbers.pop(row, None)
+        return known[codes]
 
     def _as_cells(self, row: int, numbers: FloatArray) -> FloatArray:
         """Numbers as cells of the column hold them, with one zero."""
