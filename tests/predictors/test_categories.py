@@ -129,6 +129,33 @@ def test_lightgbm_does_not_receive_levels_it_would_all_read_as_missing():
             explain(model, 1, more, more.head(2))
 
 
+def test_lightgbm_takes_an_ordered_category_as_it_was_trained_on_one():
+    lightgbm = pytest.importorskip("lightgbm", reason="lightgbm is not installed")
+    ordered = BOXED.assign(job=BOXED["job"].cat.as_ordered())
+    labels = numbered(BOXED, "binary")
+    model = lightgbm.LGBMClassifier(n_estimators=10, min_child_samples=3, verbose=-1, n_jobs=1)
+    model.fit(ordered, labels)
+    people = ordered[labels == 0].head(5)
+
+    for predictor in (model, model.booster_):
+        result = explain(predictor, 1, ordered, people)
+
+        assert len(result.frame) == len(people)
+        assert result.frame["job"].dtype == ordered["job"].dtype
+        assert (model.predict(result.frame) == 1).all()
+
+
+def test_lightgbm_does_not_take_an_ordered_category_for_a_number():
+    lightgbm = pytest.importorskip("lightgbm", reason="lightgbm is not installed")
+    frame = BOXED.assign(sex=BOXED["sex"].cat.codes)
+    model = lightgbm.LGBMClassifier(n_estimators=10, min_child_samples=3, verbose=-1, n_jobs=1)
+    model.fit(frame, numbered(BOXED, "binary"))
+    moved = frame.assign(salary=frame["job"].cat.as_ordered(), job=frame["job"].cat.codes)
+
+    with pytest.raises(PredictorError, match="trained with column 'salary' as a number"):
+        explain(model, 1, moved, moved.head(2))
+
+
 def test_xgboost_does_not_receive_categories_it_would_read_by_position():
     xgboost = pytest.importorskip("xgboost", reason="xgboost is not installed")
     whole = loans(boxed=True)

@@ -9,7 +9,7 @@ them; category columns are the same ones, and share at least one level with its 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -123,16 +123,25 @@ def _check_categories(booster: Any, rows: pd.DataFrame, names: Sequence[Hashable
     infos = booster.dump_model(num_iteration=1)["feature_infos"]
     for name, levels in zip(names, known, strict=True):
         trained = booster.feature_name()[rows.columns.get_loc(name)]
-        # A column that LightGBM could not split on has no entry; a category has its codes there.
-        if not infos.get(trained, {}).get("values", True):
+        own = rows[name].cat
+        if not _fits(infos.get(trained, {}), bool(own.ordered), len(levels)):
             raise PredictorError(
                 f"LightGBM was trained with column {name!r} as a number, but got a category. "
                 "Fit the explainer on the dtypes that LightGBM was trained on."
             )
-        own = rows[name].cat.categories
-        if len(own) and levels and not own.isin(levels).any():
+        n_own = len(own.categories)
+        if n_own and levels and not own.categories.isin(levels).any():
             raise PredictorError(
-                f"LightGBM knows none of the {len(own)} levels of column {name!r} and would read "
+                f"LightGBM knows none of the {n_own} levels of column {name!r} and would read "
                 f"them all as missing. It was trained with {len(levels)} others. Fit the explainer "
                 "on the columns and levels that LightGBM was trained on."
             )
+
+
+def _fits(info: Mapping[str, Any], ordered: bool, n_levels: int) -> bool:
+    """Whether a category can stand in a column that LightGBM describes like this."""
+    # A column that LightGBM could not split on has no entry; a category has its codes there.
+    if info.get("values", True):
+        return True
+    # Those of an ordered category are numbers to LightGBM.
+    return ordered and 0 <= info["min_value"] <= info["max_value"] < n_levels
