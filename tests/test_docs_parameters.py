@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from mcce import MCCE, ExactSearch, Search, TreeChain
+from mcce.search.config import PRESETS
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "user_guide" / "parameters.md"
+GUIDE = Path(__file__).resolve().parents[1] / "docs" / "user_guide"
+PAGE = GUIDE / "parameters.md"
 REQUIRED = "required"
 
 
@@ -56,3 +58,12 @@ def test_a_wrong_default_is_noticed():
     section = "| `n_samples` | `7` | draws | never |\n"
 
     assert listed(section) == {"n_samples": 7} != {"n_samples": defaults(Search)["n_samples"]}
+
+
+def test_the_page_of_searches_says_which_plausibility_each_requires():
+    text = (GUIDE / "searches.md").read_text(encoding="utf-8")
+
+    rows = re.findall(r'^\| [^|]+ \| `"(\w+)"`[^|]* \| (none|\.\d+) \|', text, flags=re.MULTILINE)
+
+    required = {name: getattr(search, "min_plausibility", 0) for name, search in PRESETS.items()}
+    assert {name: 0 if cell == "none" else float(cell) for name, cell in rows} == required
