@@ -82,7 +82,7 @@ def explain(
     targets = recomputed(fitted, settings, constraints)
     measures = further_measures(fitted, settings.search, outcome, targets)
     result = to_counterfactuals(rows, scored, outcome, seconds, measures, targets)
-    warn_of_gaps(result)
+    warn_of_gaps(result, fitted.schema)
     return result
 
 

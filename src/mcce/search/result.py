@@ -10,12 +10,12 @@ import numpy as np
 
 from ..counterfactuals import UNANSWERED, Counterfactuals, ResultRows, make_counterfactuals
 from ..distances import is_gower, measure_rows
-from ..errors import McceWarning
+from ..errors import McceWarning, shorten
 from ..fitted import Fitted
 from ..postprocess.answers import Answers
 from ..postprocess.filters import IsPlausible
 from ..predictors.decision import ScoredRows
-from ..tables.schema import OWN, EncodedRows
+from ..tables.schema import OWN, EncodedRows, Schema
 from .config import ExactSearch, Search
 from .followers import Target
 from .outcome import Outcome
@@ -93,7 +93,7 @@ def further_measures(
     return measures
 
 
-def warn_of_gaps(result: Counterfactuals[Any]) -> None:
+def warn_of_gaps(result: Counterfactuals[Any], schema: Schema) -> None:
     """One warning per call for what a user must not overlook; from the caller of ``explain``."""
     result = result.to_pandas()
     messages = []
@@ -110,10 +110,11 @@ def warn_of_gaps(result: Counterfactuals[Any]) -> None:
         )
     alone = result.measures.get("no_reference_group")
     if alone is not None and alone.any():
+        immutable = [feature.name for feature in schema.features if feature.immutable]
         messages.append(
-            f"{int(alone.sum())} counterfactuals are for people whose immutable values occur in no "
-            "accepted training row, so nothing is known of what is usual for them "
-            "(no_reference_group in result.measures)."
+            f"{int(alone.sum())} counterfactuals are for people whose values of the immutable "
+            f"columns {shorten(immutable, 200)} occur in no accepted training row together, so "
+            "nothing is known of what is usual for them (no_reference_group in result.measures)."
         )
     if messages:
         warnings.warn(" ".join(messages), McceWarning, stacklevel=3)
