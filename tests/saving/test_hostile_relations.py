@@ -7,8 +7,9 @@ import pytest
 
 from mcce import SavedFileError
 from mcce.relations import Condition, Dependency, Equivalence, FoundRelation, Linear, Ordering
+from mcce.relations.discovery import most_relations
 from mcce.saving.archive import refused
-from mcce.saving.relations import pack_relation, unpack_relation
+from mcce.saving.relations import pack_relation, unpack_relations
 from mcce.tables.schema import Schema
 
 FRAME = pd.DataFrame({"a": [1.0, 2.0], "b": [3.0, 4.0], "c": ["x", "y"]})
@@ -28,7 +29,7 @@ def packed(relation=RELATIONS[0]):
 
 @pytest.mark.parametrize("relation", RELATIONS, ids=lambda relation: relation.kind)
 def test_what_was_packed_comes_back(relation):
-    assert unpack_relation(packed(relation), SCHEMA).relation == relation
+    assert unpack_relations([packed(relation)], SCHEMA)[0].relation == relation
 
 
 @pytest.mark.parametrize(
@@ -49,7 +50,7 @@ def test_what_was_packed_comes_back(relation):
 )
 def test_evidence_or_parts_that_make_no_sense_are_refused(change):
     with pytest.raises(SavedFileError), refused("file"):
-        unpack_relation(packed() | change, SCHEMA)
+        unpack_relations([packed() | change], SCHEMA)
 
 
 @pytest.mark.parametrize(
@@ -75,4 +76,12 @@ def test_a_sum_that_cannot_be_computed_is_refused(change):
     plain = packed()
 
     with pytest.raises(SavedFileError), refused("file"):
-        unpack_relation(plain | {"parts": plain["parts"] | change}, SCHEMA)
+        unpack_relations([plain | {"parts": plain["parts"] | change}], SCHEMA)
+
+
+def test_more_relations_than_there_can_be_are_refused_before_any_is_read():
+    most = most_relations(len(FRAME.columns))
+
+    assert len(unpack_relations([packed()] * most, SCHEMA)) == most
+    with pytest.raises(SavedFileError, match=f"has {most + 1} relations, but fit finds at most"):
+        unpack_relations([None] * (most + 1), SCHEMA)

@@ -19,7 +19,7 @@ from ..errors import McceWarning, shorten
 from ..kernels import check_cancellation
 from ..tables.schema import EncodedRows
 from .dependencies import find_dependencies
-from .equivalences import find_equivalences
+from .equivalences import MAX_LEVELS, find_equivalences
 from .evidence import FoundRelation
 from .implied import without_implied
 from .orderings import find_orderings
@@ -67,6 +67,19 @@ def find_relations(rows: EncodedRows) -> tuple[FoundRelation, ...]:
                 check_cancellation()
                 found.append(_checked(data, proposal, log_chance))
     return without_implied(data, found)
+
+
+def most_relations(n_columns: int) -> int:
+    """How many relations can be found between some columns.
+
+    Examples
+    --------
+    >>> most_relations(2)
+    59
+    """
+    # Of two columns, the conditions of an equivalence exclude each other: each is in one at most.
+    per_pair = 2 + 2 + (MAX_LEVELS + 1)  # orderings and dependencies both ways, and equivalences
+    return 2 * n_columns + per_pair * n_columns * (n_columns - 1) // 2
 
 
 def _checked(data: TrainingColumns, proposal: Proposal, log_chance: float) -> FoundRelation:

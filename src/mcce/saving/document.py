@@ -39,7 +39,7 @@ from .frames import pack_adapter, unpack_adapter
 from .generators import pack_fitted, pack_generator, unpack_fitted, unpack_generator
 from .plausibility import pack_plausibility, unpack_plausibility
 from .probes import check_predictor, check_probes, pack_predictor
-from .relations import pack_relation, unpack_relation
+from .relations import pack_relation, unpack_relations
 from .values import pack, unpack
 from .versions import upgrade_parameters
 
@@ -294,8 +294,7 @@ def _unpack_relations(plain: Any, parameters: Parameters, fields: Fields) -> Fie
     if plain is not None and not (needed and isinstance(plain, list)):
         raise SavedFileError("it has relations that it does not need")
     # Versions that did not know of relations looked for none.
-    found = [unpack_relation(item, fields["schema"]) for item in plain or ()]
-    return {"relations": tuple(found) if needed else None}
+    return {"relations": unpack_relations(plain or [], fields["schema"]) if needed else None}
 
 
 def _needs_relations(parameters: Parameters) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import fields
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from ..errors import SavedFileError
 from ..relations import (
@@ -21,6 +22,7 @@ from ..relations import (
     Ratio,
     Relation,
 )
+from ..relations.discovery import most_relations
 from ..tables.columns import is_time
 from ..tables.schema import EncodedRows, Schema
 from .checks import check_entries, check_integer
@@ -47,16 +49,25 @@ def pack_relation(found: FoundRelation) -> dict[str, Any]:
     }
 
 
-def unpack_relation(plain: Any, schema: Schema) -> FoundRelation:
-    """The relation of what :func:`pack_relation` gave, checked.
+def unpack_relations(plain: list[Any], schema: Schema) -> tuple[FoundRelation, ...]:
+    """The relations of what :func:`pack_relation` gave, checked.
 
     Parameters
     ----------
     plain
-        The plain data.
+        The plain data of each.
     schema
         The columns of the training rows.
     """
+    most = most_relations(len(schema.features))
+    if len(plain) > most:
+        raise SavedFileError(f"it has {len(plain)} relations, but fit finds at most {most}")
+    codes = np.zeros((len(schema.features), 1), dtype=np.int32)
+    row = EncodedRows.from_codes(schema, codes).frame
+    return tuple(_unpack(item, schema, row) for item in plain)
+
+
+def _unpack(plain: Any, schema: Schema, row: pd.DataFrame) -> FoundRelation:
     given = check_entries(plain, EVIDENCE, "a relation")
     kind = KINDS.get(given["kind"]) if isinstance(given["kind"], str) else None
     if kind is None:
@@ -68,6 +79,7 @@ def unpack_relation(plain: Any, schema: Schema) -> FoundRelation:
         values = {name: Condition(*value) for name, value in values.items()}
     relation: Relation = kind(**values)
     _check_parts(relation, schema)
+    relation.excess(row)
     if type(given["enforced"]) is not bool:
         raise SavedFileError("a relation does not say whether it is enforced")
     return FoundRelation(
@@ -104,8 +116,6 @@ def _check_parts(relation: Relation, schema: Schema) -> None:
         _check_dependency(relation)
     if not set(relation.features) <= set(schema.names) or not isinstance(relation.name, str):
         raise SavedFileError("a relation is between other columns")
-    first = EncodedRows.from_codes(schema, np.zeros((len(schema.features), 1), dtype=np.int32))
-    relation.excess(first.frame)
 
 
 def _check_linear(relation: Linear) -> None:
