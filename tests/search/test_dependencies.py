@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 
 from mcce import MCCE, Schema, Search, load
 from mcce import constraints as c
+from mcce.candidates import Draws
 from mcce.constraints.collection import Constraints
+from mcce.protocols import Capabilities
 from mcce.relations import Dependency
 from mcce.search.consequences import Consequences, plan_targets
 from mcce.search.values import GrowingTables
@@ -293,6 +295,28 @@ def test_values_that_a_generator_left_out_are_added():
 
     assert growing.tables[0].iloc[codes].tolist() == ["p", "q", "r", "p"]
     assert growing.tables[0].tolist() == ["z", "q", "p", "r"]
+
+
+class FewPlans:
+    """A generator that draws two codes and one name."""
+
+    capabilities = Capabilities()
+
+    def fit(self, rows, decision, *, seed, n_jobs, verbose):
+        return self
+
+    def sample(self, given, keys, draws):
+        codes = np.zeros((3, keys.size, draws.size), dtype=np.int32)
+        codes[0], codes[2] = draws % 3 == 0, draws % 2
+        return Draws(codes, [pd.Series(["L1", "S2"]), pd.Series(["small"]), pd.Series([3, 17])])
+
+
+def test_what_follows_need_not_be_among_the_values_of_a_generator():
+    result = fit(Search(n_samples=6), generator=FewPlans()).explain(PEOPLE)
+
+    followed = result.frame[moved(result, "name")]
+    assert set(followed["name"]) == {"large"}
+    assert set(followed["code"]) == {"L1"}
 
 
 @pytest.mark.parametrize("search", ["sparse", "near"])
