@@ -20,6 +20,27 @@ def test_a_price_list_adds_amounts_by_level_and_knows_missing():
     assert bill.holds(frame).tolist() == [True, False, True, True]
 
 
+def test_the_name_of_a_price_list_shows_a_few_levels():
+    prices = tuple((level, float(at)) for at, level in enumerate("abcdef"))
+    bill = Linear("bill", amounts=(("plan", prices), ("car", prices[:3]), ("dog", prices[:2])))
+
+    assert bill.name == (
+        "bill = plan {'a': 0, 'b': 1, 'c': 2, ...} + car {'a': 0, 'b': 1, 'c': 2} + dog {...}"
+    )
+    assert bill.compute(pd.DataFrame({"plan": ["f"], "car": ["c"], "dog": ["b"]})).tolist() == [8]
+
+
+def test_what_differs_is_written_differently_however_long_it_is():
+    long = "a name of more than sixty characters, as sometimes in surveys, "
+    values = [f"{long}1", f"{long}2", 1234567.01, 1234567.02, 0.1, 1e-310, "1", 1, True, None]
+
+    names = [Ordering(f"{long}{end}", "b").name for end in "12"]
+    names += [Condition("a", value).name for value in values]
+
+    assert len(set(names)) == len(names)
+    assert max(len(name) for name in names) < 70
+
+
 def test_a_tolerance_is_absolute_or_a_share_of_the_formula():
     frame = pd.DataFrame({"m": [2.0, 20.0], "p": [10.0, 10.0], "t": [23.0, 203.0]})
 

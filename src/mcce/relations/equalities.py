@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -13,6 +13,11 @@ from ..kernels import FloatArray
 from .cells import Rows, find_values, numbers_of
 from .naming import quote_column, quote_number, quote_tolerance, quote_value
 from .relation import Equality
+
+# Categorical columns, each with the amount of every level.
+PriceLists: TypeAlias = tuple[tuple[Hashable, tuple[tuple[Any, float], ...]], ...]
+# Levels that a name shows, in all and of one price list.
+MAX_SHOWN, MAX_SHOWN_OF_ONE = 6, 3
 
 
 @dataclass(frozen=True)
@@ -46,7 +51,7 @@ class Linear(Equality):
 
     result: Hashable
     terms: tuple[tuple[Hashable, float], ...] = ()
-    amounts: tuple[tuple[Hashable, tuple[tuple[Any, float], ...]], ...] = ()
+    amounts: PriceLists = ()
     constant: float = 0.0
     tolerance: float = 0.0
     relative: bool = False
@@ -57,7 +62,7 @@ class Linear(Equality):
     def name(self) -> str:
         """Such as ``total = 2 * net - rebate + price(plan)``."""
         parts = [_term(quote_column(feature), weight) for feature, weight in self.terms]
-        parts += [_price_list(feature, amounts) for feature, amounts in self.amounts]
+        parts += _price_lists(self.amounts)
         if self.constant or not parts:
             parts.append(quote_number(self.constant))
         formula = " + ".join(parts).replace("+ -", "- ")
@@ -210,7 +215,14 @@ def _term(text: str, weight: float) -> str:
     return f"{quote_number(weight)} * {text}"
 
 
-def _price_list(feature: Hashable, amounts: tuple[tuple[Any, float], ...]) -> str:
-    listed = [f"{quote_value(level)}: {quote_number(amount)}" for level, amount in amounts]
-    shown = [*listed[:4], "..."] if len(listed) > 5 else listed
-    return f"{quote_column(feature)} {{{', '.join(shown)}}}"
+def _price_lists(amounts: PriceLists) -> Iterator[str]:
+    """Each price list, as far as a name has room for its levels."""
+    left = MAX_SHOWN
+    for feature, prices in amounts:
+        n_shown = min(len(prices), MAX_SHOWN_OF_ONE, left)
+        shown = [
+            f"{quote_value(level)}: {quote_number(price)}" for level, price in prices[:n_shown]
+        ]
+        more = ["..."] if n_shown < len(prices) else []
+        yield f"{quote_column(feature)} {{{', '.join(shown + more)}}}"
+        left -= n_shown

@@ -1,7 +1,12 @@
-"""How relations write columns, values, numbers and tolerances."""
+"""How relations write columns, values, numbers and tolerances.
+
+Names identify relations, for ``ignore_relations``: columns and values that differ are written
+differently.
+"""
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Hashable
 from typing import Any, Protocol
 
@@ -24,7 +29,7 @@ def quote_column(name: Hashable) -> str:
     ('price', '`price per month`')
     """
     text = str(name)
-    return text if text.isidentifier() else f"`{shorten_text(text)}`"
+    return text if text.isidentifier() else f"`{_bounded(text, 60)}`"
 
 
 def quote_value(value: Any) -> str:
@@ -37,7 +42,10 @@ def quote_value(value: Any) -> str:
     """
     if value is None:
         return "missing"
-    return quote_number(value) if isinstance(value, float) else shorten(value, 40)
+    if isinstance(value, float):
+        short = quote_number(value)
+        return short if float(short) == value else repr(value)
+    return _bounded(repr(value), 40) if isinstance(value, str) else shorten(value, 40)
 
 
 def quote_number(number: float) -> str:
@@ -60,6 +68,9 @@ def quote_tolerance(equality: _Tolerant) -> str:
     return f" (within {quote_number(equality.tolerance)})"
 
 
-def shorten_text(text: str) -> str:
-    """At most 60 characters."""
-    return text if len(text) <= 60 else f"{text[:57]}..."
+def _bounded(text: str, most: int) -> str:
+    """At most so many characters; texts that differ stay different, by a checksum."""
+    if len(text) <= most:
+        return text
+    checksum = zlib.crc32(text.encode(errors="surrogatepass"))
+    return f"{text[: most - 11]}...{checksum:08x}"
