@@ -6,7 +6,8 @@
 predictor are those of :mod:`trials`; local outlier factor, isolation forest and PCA residual
 (:mod:`implausibility`) are fitted on accepted rows that neither version has seen. Differences are
 after minus before on the people whom both explain, averaged per person, with 95 % intervals over
-people. Name a search with its own required plausibility as ``balanced@0.1``.
+people. Name a search with its own required plausibility as ``balanced@0.1``. The column ``p <
+0.01`` is by the plausibility of the installed version, which its own searches require.
 """
 
 from __future__ import annotations
