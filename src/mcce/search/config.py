@@ -75,8 +75,8 @@ class Search:
         few predictor rows; twice as many give slightly fewer changes.
     min_plausibility
         The smallest plausibility of an answer: the share of real accepted people who look at least
-        as strange. An answer may also be as strange as the person already is. A larger share gives
-        more realistic answers with more changes; 0 requires nothing.
+        as strange. It may be less where the answer is no stranger than the person already is. A
+        larger share gives more realistic answers with more changes; 0 requires nothing.
     allow_implausible
         Whether people for whom no row is plausible enough get the best of the others. The measure
         ``plausible`` marks them. Needs ``min_plausibility`` above 0.
