@@ -1,8 +1,8 @@
 // Boosted trees, checked and bound once, and what they predict; see kernels/reference/_boost.py.
 //
-// A tree is not walked. For each input that it splits on, a table says which of its leaves a bin leaves
+// A tree is not walked. For each bin of each input, a table says which leaves of every tree the bin leaves
 // possible, one bit each; the one leaf that all inputs leave possible is the row's (as in Lucchese et al.,
-// "QuickScorer"). So a row takes one look per input and tree, and no branch.
+// "QuickScorer"). So a row takes one look per input, at all trees side by side, and no branch.
 #pragma once
 
 #include <algorithm>
@@ -35,14 +35,16 @@ public:
         require(arrays.cut.size() == n && arrays.left.size() == n && arrays.value.size() == n,
                 "the arrays of nodes differ in size");
         require(!arrays.roots.empty() || !n, "there are nodes without a tree");
+        std::vector<Split> splits;
         for (std::size_t tree = 0; tree < arrays.roots.size(); ++tree) {
             const bool is_last = tree + 1 == arrays.roots.size();
             const std::int64_t begin = arrays.roots[tree];
             const std::int64_t end = is_last ? static_cast<std::int64_t>(n) : arrays.roots[tree + 1];
             require(begin < end && end <= static_cast<std::int64_t>(n) && (tree ? begin > 0 : begin == 0),
                     "the roots do not ascend from 0");
-            add_tree(arrays, static_cast<std::size_t>(begin), static_cast<std::size_t>(end));
+            add_tree(arrays, static_cast<std::size_t>(begin), static_cast<std::size_t>(end), splits);
         }
+        tabulate(splits);
     }
 
     std::size_t n_columns() const { return n_columns_; }
@@ -50,36 +52,28 @@ public:
     // codes   (at least n_columns, n_rows)
     void predict(const std::int32_t* codes, std::size_t n_rows, std::int64_t* out, Pulse& pulse) const {
         std::vector<std::uint8_t> block(kBlock * inputs_.size());
+        std::vector<Leaves> possible(first_value_.size());
         for (std::size_t begin = 0; begin < n_rows; begin += kBlock) {
             const std::size_t n = std::min(kBlock, n_rows - begin);
             read(codes + begin, n_rows, n, block.data(), pulse);
-            std::uint64_t sums[kBlock] = {};
-            for (const Tree& tree : trees_) {
-                pulse.tick((tree.end - tree.begin + 2) * n);
-                add(tree, block.data(), n, sums);
-            }
-            for (std::size_t row = 0; row < n; ++row) out[begin + row] = static_cast<std::int64_t>(sums[row]);
+            for (std::size_t row = 0; row < n; ++row) out[begin + row] = sum(block.data() + row, possible.data());
+            pulse.tick(n * (tables_.size() + 1) * first_value_.size() / kLeavesPerTick);
         }
     }
 
 private:
     using Leaves = std::uint32_t;  // one bit each
     static_assert(kMostLeaves == 32, "a tree has a bit for each leaf");
-    static constexpr std::size_t kBlock = 512;
+    static constexpr std::size_t kBlock = 512, kLeavesPerTick = 8;
 
-    // The leaves that each bin of an input leaves possible.
+    // The leaves that each bin of an input leaves possible: by bin, then tree.
     struct Table {
-        std::size_t input, first;  // of leaves_
-    };
-
-    struct Tree {
-        std::size_t begin, end;  // of tables_
-        std::size_t first;       // of values_, by leaf
-        Leaves all;
+        std::size_t input;
+        std::vector<Leaves> leaves;
     };
 
     struct Split {
-        std::size_t input;
+        std::size_t tree, input;
         std::int32_t cut;
         Leaves left, right;
     };
@@ -99,7 +93,8 @@ private:
     }
 
     // Nodes [begin, end) are a tree: every node but the first is the child of one before it.
-    void add_tree(const EnsembleArrays& arrays, std::size_t begin, std::size_t end) {
+    void add_tree(const EnsembleArrays& arrays, std::size_t begin, std::size_t end,
+                  std::vector<Split>& splits) {
         require(end - begin < 2 * kMostLeaves, "a tree has too many leaves");
         std::vector<bool> is_child(end - begin);
         for (std::size_t node = begin; node < end; ++node) {
@@ -110,12 +105,8 @@ private:
             require(!is_child[left] && !is_child[left + 1], "a node has two parents");
             is_child[left] = is_child[left + 1] = true;
         }
-        Tree tree{tables_.size(), 0, values_.size(), 0};
-        std::vector<Split> splits;
-        tree.all = gather(arrays, begin, tree.first, splits);
-        tabulate(std::move(splits));
-        tree.end = tables_.size();
-        trees_.push_back(tree);
+        first_value_.push_back(values_.size());
+        gather(arrays, begin, splits);
     }
 
     void check_split(const EnsembleArrays& arrays, std::size_t node, std::size_t end) const {
@@ -126,32 +117,32 @@ private:
                 "a child does not come after its parent");
     }
 
-    // The leaves below a node, numbered from left to right, and the splits there.
-    Leaves gather(const EnsembleArrays& arrays, std::size_t node, std::size_t first, std::vector<Split>& splits) {
+    // The leaves below a node of the last tree, numbered from left to right, and the splits there.
+    Leaves gather(const EnsembleArrays& arrays, std::size_t node, std::vector<Split>& splits) {
         if (arrays.feature[node] == -1) {
             values_.push_back(static_cast<std::uint64_t>(arrays.value[node]));
-            return Leaves{1} << (values_.size() - 1 - first);
+            return Leaves{1} << (values_.size() - 1 - first_value_.back());
         }
         const auto child = static_cast<std::size_t>(arrays.left[node]);
-        const Leaves left = gather(arrays, child, first, splits), right = gather(arrays, child + 1, first, splits);
-        splits.push_back({static_cast<std::size_t>(arrays.feature[node]), arrays.cut[node], left, right});
+        const Leaves left = gather(arrays, child, splits), right = gather(arrays, child + 1, splits);
+        splits.push_back({first_value_.size() - 1, static_cast<std::size_t>(arrays.feature[node]), arrays.cut[node],
+                          left, right});
         return left | right;
     }
 
-    void tabulate(std::vector<Split> splits) {
-        std::sort(splits.begin(), splits.end(),
-                  [](const Split& one, const Split& other) { return one.input < other.input; });
-        for (std::size_t first = 0, last = 0; first < splits.size(); first = last) {
-            const std::size_t input = splits[first].input;
-            while (last < splits.size() && splits[last].input == input) ++last;
-            tables_.push_back({input, leaves_.size()});
-            leaves_.resize(leaves_.size() + n_bins_[input], ~Leaves{0});
-            Leaves* possible = leaves_.data() + tables_.back().first;
-            for (std::size_t i = first; i < last; ++i) {
-                const auto n_left = std::min(static_cast<std::size_t>(splits[i].cut) + 1, n_bins_[input]);
-                for (std::size_t bin = 0; bin < n_left; ++bin) possible[bin] &= ~splits[i].right;
-                for (std::size_t bin = n_left; bin < n_bins_[input]; ++bin) possible[bin] &= ~splits[i].left;
+    void tabulate(const std::vector<Split>& splits) {
+        const std::size_t n_trees = first_value_.size();
+        for (std::size_t input = 0; input < inputs_.size(); ++input) {
+            std::vector<Leaves> leaves;
+            for (const Split& split : splits) {
+                if (split.input != input) continue;
+                leaves.resize(n_bins_[input] * n_trees, ~Leaves{0});
+                for (std::size_t bin = 0; bin < n_bins_[input]; ++bin) {
+                    const bool goes_left = bin <= static_cast<std::size_t>(split.cut);
+                    leaves[bin * n_trees + split.tree] &= ~(goes_left ? split.right : split.left);
+                }
             }
+            if (!leaves.empty()) tables_.push_back({input, std::move(leaves)});
         }
     }
 
@@ -173,17 +164,20 @@ private:
         }
     }
 
-    void add(const Tree& tree, const std::uint8_t* block, std::size_t n, std::uint64_t* sums) const {
-        Leaves possible[kBlock];
-        std::fill_n(possible, n, tree.all);
-        for (std::size_t i = tree.begin; i < tree.end; ++i) {
-            const Leaves* leaves = leaves_.data() + tables_[i].first;
-            const std::uint8_t* bins = block + tables_[i].input * kBlock;
-            for (std::size_t row = 0; row < n; ++row) possible[row] &= leaves[bins[row]];
+    // The sum of all trees for a row, given its first bin and room for one entry per tree.
+    std::int64_t sum(const std::uint8_t* bins, Leaves* possible) const {
+        const std::size_t n_trees = first_value_.size();
+        std::fill_n(possible, n_trees, ~Leaves{0});
+        for (const Table& table : tables_) {
+            const Leaves* leaves = table.leaves.data() + bins[table.input * kBlock] * n_trees;
+            for (std::size_t tree = 0; tree < n_trees; ++tree) possible[tree] &= leaves[tree];
         }
-        const std::uint64_t* values = values_.data() + tree.first;
         // Sums of values from an unknown file may wrap, as they do in the reference.
-        for (std::size_t row = 0; row < n; ++row) sums[row] += values[count_trailing_zeros(possible[row])];
+        std::uint64_t total = 0;
+        for (std::size_t tree = 0; tree < n_trees; ++tree) {
+            total += values_[first_value_[tree] + static_cast<std::size_t>(count_trailing_zeros(possible[tree]))];
+        }
+        return static_cast<std::int64_t>(total);
     }
 
     std::vector<std::int32_t> inputs_;
@@ -191,9 +185,8 @@ private:
     std::vector<std::uint8_t> bins_;
     std::vector<std::size_t> n_bins_;
     std::size_t n_columns_ = 0;
-    std::vector<Tree> trees_;
     std::vector<Table> tables_;
-    std::vector<Leaves> leaves_;
+    std::vector<std::size_t> first_value_;  // of each tree, by leaf
     std::vector<std::uint64_t> values_;
 };
 

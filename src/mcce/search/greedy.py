@@ -68,7 +68,7 @@ class GreedyWalk:
     def _start(self, walks: IntArray) -> None:
         targets = self.targets[:, walks]
         start = targets if self._backwards else np.full_like(targets, OWN)
-        self._visit(walks, targets)
+        self.visited.trust(self._visit(walks, targets))
         self.at[walks] = self._visit(walks, start)
         # With an unstable predictor even the person's own row may be a target.
         self.arrived = self.arrived.copy()

@@ -107,26 +107,35 @@ def _select(
 
 
 def _undo(walk: GreedyWalk, numbers: IntArray) -> tuple[IntArray, IntArray]:
-    """Good rows without one or two of the changes of others: whose they are, and their numbers."""
+    """Good rows without some of the changes of others: whose they are, and their numbers."""
     visited, units = walk.visited, walk.settings.units
-    parents, rows = [], []
-    for number in numbers.tolist():
-        cells = visited.cells[number, 1:]
-        changed = np.flatnonzero((units & (cells != OWN)).any(axis=1))
-        most = changed.size if changed.size <= ALL_SUBSETS_OF else MAX_UNDONE + 1
-        for n_undone in range(1, most):
-            for some in combinations(changed, n_undone):
-                rows.append(np.where(units[list(some)].any(axis=0), OWN, cells))
-                parents.append(number)
-    if not rows:
-        return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
-    parent = np.array(parents)
-    codes = np.ascontiguousarray(np.array(rows, dtype=np.int32).T)
+    place, undone = _subsets((visited.cells[numbers, 1:] != OWN) @ units.T)
+    parent = numbers[place]
+    codes = np.where(undone @ units, OWN, visited.cells[parent, 1:]).T
     child = visited.place(visited.cells[parent, 0].astype(np.int64), visited.draw[parent], codes)
     visited.evaluate(child)
     good: BoolArray = visited.good(child) & (child != parent)
     visited.reach(child[good])
     return parent[good], child[good]
+
+
+def _subsets(changed: BoolArray) -> tuple[IntArray, BoolArray]:
+    """Changes to undo at once, smallest sets first: place of the row, and which of its units."""
+    places, undone = [np.empty(0, dtype=np.int64)], [np.empty((0, changed.shape[1]), dtype=bool)]
+    n_changed = changed.sum(axis=1)
+    for n in np.unique(n_changed[n_changed > 1]).tolist():
+        most = n if n <= ALL_SUBSETS_OF else MAX_UNDONE + 1
+        sets = [some for size in range(1, most) for some in combinations(range(n), size)]
+        taken = np.array([np.isin(np.arange(n), some) for some in sets])
+        here = np.flatnonzero(n_changed == n)
+        found = np.zeros((here.size, len(sets), changed.shape[1]), dtype=bool)
+        row, unit = np.nonzero(changed[here])
+        found[row, :, unit] = np.tile(taken.T, (here.size, 1))
+        places.append(np.repeat(here, len(sets)))
+        undone.append(found.reshape(-1, changed.shape[1]))
+    place = np.concatenate(places)
+    order = np.argsort(place, kind="stable")
+    return place[order], np.concatenate(undone)[order]
 
 
 def _replaced(undone: tuple[IntArray, IntArray], may_return: IntArray) -> IntArray:

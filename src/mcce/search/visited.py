@@ -118,15 +118,16 @@ class VisitedRows:
             codes = self.settings.consequences.complete(self.values, owner, codes)
         cells = np.concatenate([person[None].astype(np.int32), codes]).T
         numbers = self._numbers.place(cells)
-        first = np.unique(numbers, return_index=True)[1]
-        new = first[numbers[first] >= n_known]
+        # New rows are numbered in the order in which they first appear.
+        largest = np.maximum.accumulate(np.maximum(numbers, n_known - 1))
+        new = np.flatnonzero(np.diff(largest, prepend=n_known - 1))
         self._add(cells[new], draw[new])
         return numbers
 
     def reach(self, numbers: IntArray) -> None:
         """Note that walks have reached rows, in this order."""
-        first = np.sort(np.unique(numbers, return_index=True)[1])
-        new = numbers[first][self.step[numbers[first]] < 0]
+        new = numbers[self.step[numbers] < 0]
+        new = new[np.sort(np.unique(new, return_index=True)[1])]
         self.step[new] = self.step.max(initial=-1) + 1 + np.arange(new.size)
 
     def rows(self, numbers: IntArray) -> CandidateRows:
@@ -149,7 +150,7 @@ class VisitedRows:
 
     def evaluate(self, numbers: IntArray) -> None:
         """Have the predictor score rows that it has not scored yet."""
-        new = np.unique(numbers[~self.scored[numbers]])
+        new = self._without(self.scored, numbers)
         for start in range(0, new.size, ROWS_PER_CALL):
             piece = new[start : start + ROWS_PER_CALL]
             how = self.settings
@@ -169,7 +170,7 @@ class VisitedRows:
 
     def check(self, numbers: IntArray) -> None:
         """Check rows against the filters, unless that was done."""
-        new = np.unique(numbers[~self.checked[numbers]])
+        new = self._without(self.checked, numbers)
         if not new.size:
             return
         rows = self.rows(new)
@@ -180,16 +181,20 @@ class VisitedRows:
 
     def assess(self, numbers: IntArray) -> None:
         """Look at how plausible rows are, unless that was done."""
-        new = np.unique(numbers[~self.assessed[numbers]])
+        new = self._without(self.assessed, numbers)
         if not new.size:
             return
         keep = self.settings.plausible
         self.plausible[new] = True if keep is None else keep.keeps(self.rows(new))
         self.assessed[new] = True
 
+    def trust(self, numbers: IntArray) -> None:
+        """Take rows for plausible that passed the same check before."""
+        self.assessed[numbers] = self.plausible[numbers] = True
+
     def measure(self, knn_distance: KnnDistance, numbers: IntArray) -> None:
         """Measure how far rows are from accepted ones, unless that was done."""
-        new = np.unique(numbers[np.isnan(self.knn_distance[numbers])])
+        new = self._without(~np.isnan(self.knn_distance), numbers)
         if new.size:
             rows = self.rows(new)
             points = self.lookup.points(rows.owner, rows.codes)
@@ -203,12 +208,29 @@ class VisitedRows:
         self.assess(numbers[good])
         return good & self.plausible[numbers]
 
+    @staticmethod
+    def _without(done: BoolArray, numbers: IntArray) -> IntArray:
+        """Which of the numbers are not done yet, ascending, each once."""
+        asked = np.zeros_like(done)
+        asked[numbers] = True
+        return np.flatnonzero(asked & ~done)
+
     def _add(self, cells: Codes, draw: IntArray | Codes) -> None:
+        self.cells = _append(self.cells, cells)
+        self.draw = _append(self.draw, draw)
+        self.step = _append(self.step, np.full(len(cells), -1))
         no = np.zeros(len(cells), dtype=bool)
-        self.cells = np.concatenate([self.cells, cells])
-        self.draw = np.concatenate([self.draw, draw])
-        self.step = np.concatenate([self.step, np.full(no.size, -1)])
         for name in ("checked", "allowed", "assessed", "plausible", "scored", "valid", "copy"):
-            setattr(self, name, np.concatenate([getattr(self, name), no]))
-        self.score = np.concatenate([self.score, np.zeros(no.size)])
-        self.knn_distance = np.concatenate([self.knn_distance, np.full(no.size, np.nan)])
+            setattr(self, name, _append(getattr(self, name), no))
+        self.score = _append(self.score, np.zeros(len(cells)))
+        self.knn_distance = _append(self.knn_distance, np.full(len(cells), np.nan))
+
+
+def _append(array: np.ndarray, more: np.ndarray) -> np.ndarray:
+    """Both arrays as one, with room for as many entries again, so that few of many are copied."""
+    size, room = len(array) + len(more), array.base
+    if room is None or room.ndim != array.ndim or len(room) < size:
+        room = np.empty((2 * size, *array.shape[1:]), dtype=array.dtype)
+        room[: len(array)] = array
+    room[len(array) : size] = more
+    return room[:size]
