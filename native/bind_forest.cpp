@@ -133,45 +133,36 @@ nb::tuple enumerate_rows(const mcce::Forest& forest, const Codes& given, const C
                           complete);
 }
 
-nb::tuple gather_holdings(const mcce::Forest& forest, const Codes& missing, bool contradictions,
-                          std::int64_t most_levels, const Watch& watch) {
-    mcce::require(missing.size() == forest.n_trees(), "missing needs one entry per tree");
-    mcce::NodeValues built;
+nb::tuple gather_holdings(const mcce::Forest& forest, bool contradictions, std::int64_t most_levels,
+                          const Watch& watch) {
+    mcce::NodeLevels built;
     {
         nb::gil_scoped_release release;
         mcce::Pulse pulse = watch.pulse();
-        built = mcce::NodeValuesBuilder(forest.view(), missing.data(), contradictions, most_levels, pulse)
-                    .build();
+        built = mcce::NodeLevelsBuilder(forest.view(), contradictions, most_levels, pulse).build();
     }
-    return nb::make_tuple(give(std::move(built.size)), give(std::move(built.low)), give(std::move(built.high)),
-                          give(std::move(built.misses)), give(std::move(built.offset)),
+    return nb::make_tuple(give(std::move(built.size)), give(std::move(built.offset)),
                           give(std::move(built.sets)));
 }
 
-std::shared_ptr<mcce::Holdings> make_holdings(std::shared_ptr<mcce::Forest> forest, const Codes& n_codes,
-                                              const Codes& missing, bool contradictions,
-                                              const Codes& size, const Codes& low,
-                                              const Codes& high, const In<std::uint8_t, 1>& misses,
-                                              const In<std::int64_t, 1>& offset,
+std::shared_ptr<mcce::Holdings> make_holdings(std::shared_ptr<mcce::Forest> forest, bool contradictions,
+                                              const Codes& size, const In<std::int64_t, 1>& offset,
                                               const In<std::uint64_t, 1>& sets) {
-    return std::make_shared<mcce::Holdings>(
-        std::move(forest), copy(n_codes), copy(missing), contradictions,
-        mcce::NodeValues{copy(size), copy(low), copy(high), copy(misses), copy(offset), copy(sets)});
+    return std::make_shared<mcce::Holdings>(std::move(forest), contradictions,
+                                            mcce::NodeLevels{copy(size), copy(offset), copy(sets)});
 }
 
-Out<std::int32_t> nonconformity(const mcce::Holdings& held, const CodeTable& codes, const Codes& least,
-                                const Watch& watch) {
+Out<std::int32_t> nonconformity(const mcce::Holdings& held, const CodeTable& codes, const Watch& watch) {
     const mcce::Forest& forest = held.forest();
     const std::size_t n_rows = codes.shape(1);
     mcce::require(codes.shape(0) == forest.n_columns(), "codes need one row per column");
-    mcce::require(least.size() == forest.n_trees(), "least needs one entry per tree");
     std::vector<std::int32_t> out;
     {
         nb::gil_scoped_release release;
         mcce::Pulse pulse = watch.pulse();
         const auto descent = forest.read_codes(codes.data(), n_rows);
         out.resize(n_entries({forest.n_trees(), n_rows}));
-        held.nonconformity(descent.data(), n_rows, least.data(), out.data(), pulse);
+        held.nonconformity(descent.data(), n_rows, out.data(), pulse);
     }
     return give(std::move(out), {forest.n_trees(), n_rows});
 }
@@ -188,9 +179,9 @@ void bind_forest(nb::module_& module) {
         .def("enumerate_rows", &enumerate_rows, nb::arg("given"), nb::arg("own"), nb::arg("stays"),
              nb::arg("limits").none(), nb::arg("costs"), nb::arg("offsets"), nb::arg("n_changes"), nb::arg("n_best"),
              nb::arg("max_nodes"), nb::arg("after_total"), nb::arg("after"), nb::arg("watch"))
-        .def("gather_holdings", &gather_holdings, nb::arg("missing"), nb::arg("contradictions"),
-             nb::arg("most_levels"), nb::arg("watch"));
+        .def("gather_holdings", &gather_holdings, nb::arg("contradictions"), nb::arg("most_levels"),
+             nb::arg("watch"));
     nb::class_<mcce::Holdings>(module, "Holdings")
         .def(nb::new_(&make_holdings))
-        .def("nonconformity", &nonconformity, nb::arg("codes"), nb::arg("least"), nb::arg("watch"));
+        .def("nonconformity", &nonconformity, nb::arg("codes"), nb::arg("watch"));
 }

@@ -70,7 +70,7 @@ public:
         std::size_t n_values = 0;
         for (std::size_t tree = 0; tree < n_trees(); ++tree) check_tree(tree, n_values);
         require(n_values == arrays_.values.size(), "the leaves do not use all values");
-        find_holdings();
+        find_ranges();
         pad_empty_leaves();
     }
 
@@ -199,7 +199,7 @@ private:
     }
 
     // The parent and the values of every node; children come after their parents.
-    void find_holdings() {
+    void find_ranges() {
         above_.assign(n_nodes(), kNoNode);
         first_ = end_ = arrays_.start;
         for (std::size_t node = n_nodes(); node-- > 0;) {

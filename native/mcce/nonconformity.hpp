@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -14,14 +13,18 @@
 
 namespace mcce {
 
-// The values of a node's training rows in the column that its tree predicts; one entry per node.
-struct NodeValues {
+// The levels of a node's training rows in the category that its tree predicts; one entry per node.
+struct NodeLevels {
     std::vector<std::int32_t> size;
-    std::vector<std::int32_t> low, high;  // codes of known numbers, low above high if there are none
-    std::vector<std::uint8_t> misses;     // whether a number is missing
-    std::vector<std::int64_t> offset;     // of the levels of a category in `sets`; -1 if there is no set
+    std::vector<std::int64_t> offset;  // of its levels in `sets`; -1 if there is no set
     std::vector<std::uint64_t> sets;
 };
+
+inline std::size_t n_levels_of(const ForestView& forest, std::size_t tree) {
+    const std::int32_t n_levels = forest.n_levels[forest.responses[tree]];
+    require(n_levels > 0, "a tree predicts no category");
+    return static_cast<std::size_t>(n_levels);
+}
 
 // A node contradicts a level that fewer than one in kContradiction of the expected rows have, given the
 // level's share of all rows. Below kChance expected rows, the lack may be chance.
@@ -39,65 +42,38 @@ struct LevelRule {
     }
 };
 
-class NodeValuesBuilder {
+class NodeLevelsBuilder {
 public:
-    // missing         per tree, the code of a missing number, -1 if there is none
-    // contradictions  whether a node holds every number, and every level that it does not contradict
+    // contradictions  whether a node holds every level that it does not contradict
     // most_levels     of a category up to which nodes have sets of them
-    NodeValuesBuilder(const ForestView& forest, const std::int32_t* missing, bool contradictions,
-                      std::int64_t most_levels, Pulse& pulse)
-        : forest_(forest), missing_(missing), contradictions_(contradictions), most_levels_(most_levels),
-          pulse_(pulse), start_(forest.n_nodes) {
-        const std::size_t n = forest.n_nodes;
-        constexpr std::int32_t most = std::numeric_limits<std::int32_t>::max();
-        built_.size.resize(n);
-        built_.low.assign(n, contradictions ? 0 : most);
-        built_.high.assign(n, contradictions ? most : -1);
-        built_.misses.assign(n, contradictions);
-        built_.offset.assign(n, -1);
+    NodeLevelsBuilder(const ForestView& forest, bool contradictions, std::int64_t most_levels, Pulse& pulse)
+        : forest_(forest), contradictions_(contradictions), most_levels_(most_levels), pulse_(pulse) {
+        for (std::size_t node = 0; node < forest.n_nodes; ++node)
+            built_.size.push_back(static_cast<std::int32_t>(forest.end[node] - forest.first[node]));
+        built_.offset.assign(forest.n_nodes, -1);
     }
 
-    NodeValues build() {
+    NodeLevels build() {
         for (std::size_t tree = 0; tree < forest_.n_trees; ++tree) {
             const auto first = static_cast<std::size_t>(forest_.roots[tree]), last = forest_.end_of(tree);
-            count_rows(first, last);
-            const auto n_levels = static_cast<std::size_t>(forest_.n_levels[forest_.responses[tree]]);
+            const std::size_t n_levels = n_levels_of(forest_, tree);
             if (static_cast<std::int64_t>(n_levels) > most_levels_) continue;
             overall_.assign(n_levels, 0);
             for (std::size_t node = first; node < last; ++node) {
                 pulse_.tick(2 * n_levels + static_cast<std::size_t>(built_.size[node]));
-                if (n_levels) {
-                    add_levels(node, first, n_levels);
-                } else if (!contradictions_) {
-                    add_numbers(node, missing_[tree]);
-                }
+                add_levels(node, first, n_levels);
             }
         }
         return std::move(built_);
     }
 
 private:
-    // The size of each node; the values of its rows are adjacent, from start_ on.
-    void count_rows(std::size_t first, std::size_t last) {
-        for (std::size_t node = last; node-- > first;) {
-            if (forest_.feature[node] == kLeaf) {
-                built_.size[node] = forest_.count[node];
-                start_[node] = forest_.start[node];
-                continue;
-            }
-            const auto left = static_cast<std::size_t>(forest_.left[node]);
-            const auto right = static_cast<std::size_t>(forest_.right[node]);
-            built_.size[node] = built_.size[left] + built_.size[right];
-            start_[node] = built_.size[left] ? start_[left] : start_[right];
-        }
-    }
-
     void add_levels(std::size_t node, std::size_t root, std::size_t n_levels) {
         const std::size_t offset = built_.sets.size();
         built_.offset[node] = static_cast<std::int64_t>(offset);
         built_.sets.resize(offset + (n_levels + 63) / 64, 0);
         count_.assign(n_levels, 0);
-        const std::int32_t *value = forest_.values + start_[node], *end = value + built_.size[node];
+        const std::int32_t *value = forest_.values + forest_.first[node], *end = forest_.values + forest_.end[node];
         for (; value != end; ++value) ++count_[static_cast<std::size_t>(*value)];
         if (node == root) overall_ = count_;
         const LevelRule rule{contradictions_, built_.size[root]};
@@ -107,25 +83,12 @@ private:
         }
     }
 
-    void add_numbers(std::size_t node, std::int32_t missing) {
-        const std::int32_t *value = forest_.values + start_[node], *end = value + built_.size[node];
-        for (; value != end; ++value) {
-            if (*value == missing) {
-                built_.misses[node] = 1;
-            } else {
-                built_.low[node] = std::min(built_.low[node], *value);
-                built_.high[node] = std::max(built_.high[node], *value);
-            }
-        }
-    }
-
     ForestView forest_;
-    const std::int32_t* missing_;
     bool contradictions_;
     std::int64_t most_levels_;
     Pulse& pulse_;
-    std::vector<std::int64_t> start_, overall_, count_;
-    NodeValues built_;
+    std::vector<std::int64_t> overall_, count_;
+    NodeLevels built_;
 };
 
 // Where each level is among the values of a tree, for nodes without sets of levels.
@@ -162,58 +125,45 @@ private:
     std::vector<std::uint32_t> places_;  // among the tree's values, by level, ascending within each
 };
 
-// A forest and the values of its nodes, checked and owned.
+// A forest and the levels of its nodes, checked and owned.
 class Holdings {
 public:
-    // n_codes   per column; higher codes are values that training never held
-    // missing, contradictions   as above
-    Holdings(std::shared_ptr<const Forest> forest, std::vector<std::int32_t> n_codes,
-             std::vector<std::int32_t> missing, bool contradictions, NodeValues values)
-        : forest_(std::move(forest)), n_codes_(std::move(n_codes)), missing_(std::move(missing)),
-          contradictions_(contradictions), values_(std::move(values)), start_(forest_->n_nodes()),
+    // contradictions   as above
+    Holdings(std::shared_ptr<const Forest> forest, bool contradictions, NodeLevels held)
+        : forest_(std::move(forest)), contradictions_(contradictions), held_(std::move(held)),
           places_(forest_->n_trees()) {
-        require(n_codes_.size() == forest_->n_columns(), "n_codes needs one entry per column");
-        require(missing_.size() == forest_->n_trees(), "missing needs one entry per tree");
         const std::size_t n = forest_->n_nodes();
-        require(values_.size.size() == n && values_.low.size() == n && values_.high.size() == n &&
-                    values_.misses.size() == n && values_.offset.size() == n,
-                "the arrays of nodes differ in size");
+        require(held_.size.size() == n && held_.offset.size() == n, "the arrays of nodes differ in size");
         const ForestView view = forest_->view();
-        std::int64_t n_before = 0;
-        for (std::size_t node = 0; node < n; ++node) {
-            start_[node] = n_before;
-            if (view.feature[node] == kLeaf) n_before += view.count[node];
-        }
         for (std::size_t tree = 0; tree < view.n_trees; ++tree)
-            if (!has_sets(view, tree)) place_levels(view, tree);
+            if (!check_sets(view, tree)) place_levels(view, tree);
     }
 
     const Forest& forest() const { return *forest_; }
 
-    // The size of the largest node on a row's path down each tree that does not hold its value; 0 if
-    // all do, and for values that training never held.
+    // The size of the largest node on a row's path down each tree that does not hold its level; 0 if
+    // all do, and for levels that training never held.
     //   codes     (n_columns, n_rows) descent codes
-    //   least     per tree, the size below which nodes are ignored
     //   out       (n_trees, n_rows)
-    void nonconformity(const std::int32_t* codes, std::size_t n_rows, const std::int32_t* least,
-                       std::int32_t* out, Pulse& pulse) const {
+    void nonconformity(const std::int32_t* codes, std::size_t n_rows, std::int32_t* out, Pulse& pulse) const {
         const ForestView forest = forest_->view();
         for (std::size_t tree = 0; tree < forest.n_trees; ++tree) {
             const auto response = static_cast<std::size_t>(forest.responses[tree]);
             const auto score = [&](const auto& holds) {
-                const std::int32_t* values = codes + response * n_rows;
+                const std::int32_t* levels = codes + response * n_rows;
                 for (std::size_t row = 0; row < n_rows; ++row) {
                     if (row % kRows == 0) pulse.tick(kRows * kPerRow);
-                    const bool known = values[row] < n_codes_[response];
-                    *out++ = known ? descend(forest, tree, values[row], codes + row, n_rows, least[tree], holds) : 0;
+                    const bool known = levels[row] < forest.n_levels[response];
+                    *out++ = known ? descend(forest, tree, levels[row], codes + row, n_rows, holds) : 0;
                 }
             };
-            const LevelPlaces& places = places_[tree];
-            const std::int32_t missing = missing_[tree];
-            if (places.size()) {
-                score([&](std::size_t at, std::int32_t level) { return holds_level(at, level, places); });
+            if (has_sets(forest, tree)) {
+                score([this](std::size_t at, std::int32_t level) { return has_level(at, level); });
             } else {
-                score([this, missing](std::size_t at, std::int32_t value) { return holds(at, value, missing); });
+                const LevelPlaces& places = places_[tree];
+                score([&](std::size_t at, std::int32_t level) {
+                    return counts_level(forest.first[at], held_.size[at], level, places);
+                });
             }
         }
     }
@@ -221,69 +171,59 @@ public:
 private:
     static constexpr std::size_t kRows = 1024, kPerRow = 64;  // and the work, roughly, of each
 
-    // Checks a tree; false if it predicts a category of which nodes have no sets of levels.
     bool has_sets(const ForestView& forest, std::size_t tree) const {
-        const auto response = static_cast<std::size_t>(forest.responses[tree]);
-        const std::int32_t n_levels = forest.n_levels[response];
-        require(!n_levels || n_codes_[response] == n_levels,
-                "n_codes of a category is not its number of levels");
-        const std::int64_t n_words = (n_levels + 63) / 64;
-        const auto n_all = static_cast<std::int64_t>(values_.sets.size());
-        const auto root = static_cast<std::size_t>(forest.roots[tree]);
-        const bool sets = n_levels && values_.offset[root] != -1;
-        for (std::size_t node = root; node < forest.end_of(tree); ++node) {
-            const std::int64_t offset = values_.offset[node];
+        return held_.offset[static_cast<std::size_t>(forest.roots[tree])] != -1;
+    }
+
+    // Checks a tree; false if its nodes have no sets of levels.
+    bool check_sets(const ForestView& forest, std::size_t tree) const {
+        const auto n_words = static_cast<std::int64_t>((n_levels_of(forest, tree) + 63) / 64);
+        const auto n_all = static_cast<std::int64_t>(held_.sets.size());
+        const bool sets = has_sets(forest, tree);
+        for (auto node = static_cast<std::size_t>(forest.roots[tree]); node < forest.end_of(tree); ++node) {
+            const std::int64_t offset = held_.offset[node];
             require(sets ? offset >= 0 && offset <= n_all - n_words : offset == -1,
                     "a node has no set of levels, or one too many");
         }
-        return sets || !n_levels;
+        return sets;
     }
 
     void place_levels(const ForestView& forest, std::size_t tree) {
-        const auto first = static_cast<std::size_t>(forest.roots[tree]), last = forest.end_of(tree);
-        std::int64_t n = 0;
-        for (std::size_t node = first; node < last; ++node)
-            if (forest.feature[node] == kLeaf) n += forest.count[node];
-        const auto n_levels = static_cast<std::size_t>(forest.n_levels[forest.responses[tree]]);
-        places_[tree] = {forest.values + start_[first], static_cast<std::size_t>(n), start_[first], n_levels};
+        const auto root = static_cast<std::size_t>(forest.roots[tree]);
+        const std::int64_t first = forest.first[root];
+        const auto n = static_cast<std::size_t>(forest.end[root] - first);
+        places_[tree] = {forest.values + first, n, first, n_levels_of(forest, tree)};
     }
 
     // One row down one tree; its codes are `n_rows` apart.
     template <class Holds>
-    std::int32_t descend(const ForestView& forest, std::size_t tree, std::int32_t value,
-                         const std::int32_t* codes, std::size_t n_rows, std::int32_t least,
-                         const Holds& holds) const {
+    std::int32_t descend(const ForestView& forest, std::size_t tree, std::int32_t level,
+                         const std::int32_t* codes, std::size_t n_rows, const Holds& holds) const {
         auto at = static_cast<std::size_t>(forest.roots[tree]);
-        while (values_.size[at] >= least) {
-            if (!holds(at, value)) return values_.size[at];
+        while (holds(at, level)) {
             const std::int32_t feature = forest.feature[at];
             if (feature == kLeaf) return 0;
             const std::int32_t code = codes[static_cast<std::size_t>(feature) * n_rows];
             const bool left = forest.goes_left(static_cast<std::int32_t>(at), code);
             at = static_cast<std::size_t>(left ? forest.left[at] : forest.right[at]);
         }
-        return 0;
+        return held_.size[at];
     }
 
-    bool holds(std::size_t at, std::int32_t value, std::int32_t missing) const {
-        if (values_.offset[at] >= 0) return has_bit(values_.sets.data() + values_.offset[at], value);
-        if (value == missing) return values_.misses[at] != 0;
-        return values_.low[at] <= value && value <= values_.high[at];
+    bool has_level(std::size_t at, std::int32_t level) const {
+        return has_bit(held_.sets.data() + held_.offset[at], level);
     }
 
-    // The same for a level of which no node of the tree has a set.
-    bool holds_level(std::size_t at, std::int32_t level, const LevelPlaces& places) const {
-        const std::int64_t size = values_.size[at];
+    // The same in a tree whose nodes have no sets, given the first value and the size of a node.
+    bool counts_level(std::int64_t first, std::int64_t size, std::int32_t level, const LevelPlaces& places) const {
         const LevelRule rule{contradictions_, places.size()};
-        return rule.holds(places.count(level, start_[at], size), size, places.count(level));
+        return rule.holds(places.count(level, first, size), size, places.count(level));
     }
 
     std::shared_ptr<const Forest> forest_;
-    std::vector<std::int32_t> n_codes_, missing_;
     bool contradictions_;
-    NodeValues values_;
-    std::vector<std::int64_t> start_;  // of each node's values in the forest
-    std::vector<LevelPlaces> places_;  // of each tree; empty if its nodes have sets, or numbers
+    NodeLevels held_;
+    std::vector<LevelPlaces> places_;  // of each tree; empty if its nodes have sets
 };
 
 }  // namespace mcce

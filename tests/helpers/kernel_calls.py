@@ -44,16 +44,17 @@ class Rows:
         set_("units", fixed_point(chance.normal(size=self.n_rows)))
         set_("points", chance.random((self.n_rows, 3)))
 
-    def forest(self):
+    def forest(self, responses=(1, 2)):
+        """Trees of some columns given those before."""
         columns, growth = self.columns, Growth(min_samples_leaf=max(self.n_rows // 100, 2))
         trees = [
             reference.grow_tree(
                 columns, np.arange(at), Numbers(self.units), columns.codes[at], growth
             )
-            for at in (1, 2)
+            for at in responses
         ]
         n_levels = np.where(columns.by_set, columns.n_codes, 0)
-        return native.Forest(reference.join(trees, columns.by_set), np.array([1, 2]), n_levels)
+        return native.Forest(reference.join(trees, columns.by_set), np.array(responses), n_levels)
 
     def grow(self):
         columns = self.columns
@@ -118,17 +119,16 @@ def kernel_calls(n_rows=5000, n_draws=2000):
     """A call of every kernel by name."""
     rows = Rows(n_rows)
     codes, points, levels = rows.columns.codes, rows.points, np.zeros(3, dtype=np.uint8)
-    forest, missing = rows.forest(), np.array([-1, -1], dtype=np.int32)
-    held = native.gather_holdings(forest, rows.columns.n_codes, missing, contradictions=False)
+    forest, of_levels = rows.forest(), rows.forest([1])
+    held = native.gather_holdings(of_levels, contradictions=False)
     neighbours = native.build_neighbours(points, levels.view(bool))
-    least = np.zeros(2, dtype=np.int32)
     place = lambda cells, watch: _native.RowTable(3).place(cells, watch)
     return {
         "grow_tree": rows.grow(),
         "sample": rows.sample(forest, n_draws),
         "enumerate_rows": rows.enumerate_rows(forest),
-        "gather_holdings": Call(forest.bound.gather_holdings, (missing, False, 1024)),
-        "nonconformity": Call(held.bound.nonconformity, (codes, least)),
+        "gather_holdings": Call(of_levels.bound.gather_holdings, (False, 1024)),
+        "nonconformity": Call(held.bound.nonconformity, (codes,)),
         "build_neighbours": Call(_native.build_neighbours, (points, levels)),
         "boost": rows.boost(),
         "predict": Call(rows.ensemble().bound.predict, (codes,)),

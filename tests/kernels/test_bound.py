@@ -44,8 +44,7 @@ def grown(**growth):
 
 
 def held_by(forest):
-    missing = np.array([-1, -1], dtype=np.int32)
-    return native.gather_holdings(forest, N_CODES, missing, contradictions=False)
+    return native.gather_holdings(forest, contradictions=False)
 
 
 def neighbours():
@@ -56,7 +55,6 @@ def neighbours():
 GIVEN = np.array([[3, 20], [0, 0], [0, 0], [1, 1]], dtype=np.int32)
 KEYS, DRAWS = np.array([5, 6], dtype=np.uint64), np.arange(50)
 ROWS = np.array([[3, 20, 39], [5, 69, 70], [0, 4, 5], [1, 0, 1]], dtype=np.int32)
-LEAST = np.zeros(2, dtype=np.int32)
 FREE = np.full((4, 2), -1, dtype=np.int64)
 LIMITS = Limits(
     np.zeros((4, 2), np.int32),
@@ -87,7 +85,7 @@ def test_copies_leave_the_compiled_half_behind_and_give_the_same(how):
     assert [value.bound for value in (forest, held, near)] == bound
     drawn = [native.sample(value, GIVEN, KEYS, DRAWS) for value in (forest, others[0])]
     assert np.array_equal(*drawn)
-    scores = [native.nonconformity(value, ROWS, LEAST) for value in (held, others[1])]
+    scores = [native.nonconformity(value, ROWS) for value in (held, others[1])]
     assert np.array_equal(*scores)
     distances = [native.nearest(value, near.points[:9] + 0.1, 3) for value in (near, others[2])]
     assert np.array_equal(*distances)
@@ -96,7 +94,7 @@ def test_copies_leave_the_compiled_half_behind_and_give_the_same(how):
 def test_arrays_that_change_after_binding_are_not_read_again():
     forest = grown()
     held = held_by(forest)
-    before = native.sample(forest, GIVEN, KEYS, DRAWS), native.nonconformity(held, ROWS, LEAST)
+    before = native.sample(forest, GIVEN, KEYS, DRAWS), native.nonconformity(held, ROWS)
 
     for value in (forest.trees, held):
         for name in ("feature", "cut", "left", "right", "start", "count", "values", "offset"):
@@ -104,20 +102,20 @@ def test_arrays_that_change_after_binding_are_not_read_again():
                 getattr(value, name)[:] = 2**30
 
     assert np.array_equal(native.sample(forest, GIVEN, KEYS, DRAWS), before[0])
-    assert np.array_equal(native.nonconformity(held, ROWS, LEAST), before[1])
+    assert np.array_equal(native.nonconformity(held, ROWS), before[1])
 
 
 def test_the_compiled_half_outlives_what_it_was_made_of():
     forest, near = grown(), neighbours()
     held, rows = held_by(forest), near.points[:9].copy()
-    expected = native.nonconformity(held, ROWS, LEAST), native.nearest(near, rows, 3)
+    expected = native.nonconformity(held, ROWS), native.nearest(near, rows, 3)
 
     bound = held.bound, near.bound
     del forest, held, near
     gc.collect()
     _ = [np.full(10_000, 2**30, dtype=np.int32) for _ in range(100)]
 
-    assert np.array_equal(bound[0].nonconformity(ROWS, LEAST, watch()), expected[0])
+    assert np.array_equal(bound[0].nonconformity(ROWS, watch()), expected[0])
     assert np.array_equal(bound[1].nearest(rows, 3, watch()), expected[1])
 
 
@@ -188,10 +186,9 @@ def test_nodes_with_two_parents_are_refused():
         values=np.array([0], dtype=np.int32),
     )
     forest = native.Forest(trees, np.array([1]), np.array([0, 0]))
-    missing = np.array([-1], dtype=np.int32)
 
     with pytest.raises(ValueError, match="preorder"):
-        native.gather_holdings(forest, N_CODES[:2], missing, contradictions=False)
+        native.gather_holdings(forest, contradictions=False)
 
 
 def test_trees_that_split_on_what_is_drawn_later_cannot_be_drawn_from():
@@ -274,18 +271,16 @@ def with_code(codes, at, value):
         lambda f: native.enumerate_rows(f, replace(PERSON, costs=np.ones(113)), **LISTED),
         lambda f: native.enumerate_rows(f, replace(PERSON, offsets=PERSON.offsets - 200), **LISTED),
         lambda f: native.enumerate_rows(f, replace(PERSON, limits=LIMITS), **LISTED),
-        lambda f: native.enumerate_rows(f, PERSON, after=(0.0, LEAST[:1]), **LISTED),
+        lambda f: native.enumerate_rows(f, PERSON, after=(0.0, GIVEN[0, :1]), **LISTED),
         lambda f: native.enumerate_rows(f, PERSON, **LISTED | {"n_best": 0}),
         lambda f: native.enumerate_rows(f, PERSON, **LISTED | {"max_nodes": -1}),
         lambda f: native.enumerate_rows(f, replace(PERSON, costs=np.full(117, np.nan)), **LISTED),
-        lambda f: native.gather_holdings(f, N_CODES, LEAST[:1], contradictions=True),
-        lambda f: native.nonconformity(held_by(f), ROWS[:3], LEAST),
-        lambda f: native.nonconformity(held_by(f), ROWS, LEAST[:1]),
-        lambda f: native.nonconformity(held_by(f), with_code(ROWS, (2, 0), 6), LEAST),
-        lambda f: native.nonconformity(replace(held_by(f), n_codes=N_CODES[:3]), ROWS, LEAST),
-        lambda f: native.nonconformity(replace(held_by(f), n_codes=N_CODES + 1), ROWS, LEAST),
-        lambda f: native.nonconformity(replace(held_by(f), size=N_CODES), ROWS, LEAST),
-        lambda f: native.nonconformity(replace(held_by(f), sets=held_by(f).sets[:-1]), ROWS, LEAST),
+        lambda f: held_by(replace(f, n_levels=np.array([0, 70, 0, 0]))),
+        lambda f: replace(held_by(f), forest=replace(f, n_levels=np.array([0, 70, 0, 0]))).bound,
+        lambda f: native.nonconformity(held_by(f), ROWS[:3]),
+        lambda f: native.nonconformity(held_by(f), with_code(ROWS, (2, 0), 6)),
+        lambda f: native.nonconformity(replace(held_by(f), size=N_CODES), ROWS),
+        lambda f: native.nonconformity(replace(held_by(f), sets=held_by(f).sets[:-1]), ROWS),
         lambda f: native.nearest(neighbours(), np.zeros((1, 3)), 1),
         lambda f: native.nearest(neighbours(), np.zeros((1, 2)), 0),
         lambda f: native.build_neighbours(np.full((99, 2), np.nan), np.array([False, False])),

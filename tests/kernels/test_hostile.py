@@ -25,11 +25,9 @@ REAL = 0.0, -1.0, 0.5, np.nan, np.inf, -np.inf, 1e308, 5e-324
 MAX_CODES = 65_536
 ROWS = Rows(300)
 CALLS = kernel_calls(n_rows=300, n_draws=50)
-FOREST = ROWS.forest()
-MISSING, LEAST = np.full(2, -1, dtype=np.int32), np.zeros(2, dtype=np.int32)
-HOLDING = FOREST, ROWS.columns.n_codes, MISSING
-HELD = native.gather_holdings(*HOLDING, contradictions=False)
-COUNTED = native.gather_holdings(*HOLDING, contradictions=True, most_levels=0)
+FOREST, OF_LEVELS = ROWS.forest(), ROWS.forest([1])
+HELD = native.gather_holdings(OF_LEVELS, contradictions=False)
+COUNTED = native.gather_holdings(OF_LEVELS, contradictions=True, most_levels=0)
 NEAR = native.build_neighbours(ROWS.points, np.array([False, True, False]))
 ENSEMBLE = ROWS.ensemble()
 LIMITS = limits_of((3, 20), [4200, 30, 30], [1, 2], np.random.default_rng(0))
@@ -46,24 +44,28 @@ def bound_forest(*arrays):
 
 
 def use_forest(forest, limits=None, guide=None):
-    """Everything that is done with a forest."""
+    """Draw from a forest, and list its rows."""
     keys, draws = np.arange(20, dtype=np.uint64), np.arange(30)
     for least in (None, np.arange(30) * 20):
         attempt(lambda n=least: forest.sample(GIVEN, keys, draws, limits, guide, n, watch()))
     listing = ROWS.enumerate_rows(FOREST).arguments
     attempt(lambda: forest.enumerate_rows(*listing, watch()))
+
+
+def bound_levels(*arrays):
+    forest = _native.Forest(*arrays)
     for rules in product((False, True), (0, 1024)):
         attempt(lambda r=rules: use_holdings(forest, *r))
 
 
 def use_holdings(forest, contradictions, most_levels):
-    values = forest.gather_holdings(MISSING, contradictions, most_levels, watch())
-    held = _native.Holdings(forest, ROWS.columns.n_codes, MISSING, contradictions, *values)
-    held.nonconformity(ROWS.columns.codes, LEAST, watch())
+    values = forest.gather_holdings(contradictions, most_levels, watch())
+    held = _native.Holdings(forest, contradictions, *values)
+    held.nonconformity(ROWS.columns.codes, watch())
 
 
 def bound_holdings(*arrays):
-    _native.Holdings(*arrays).nonconformity(ROWS.columns.codes, LEAST, watch())
+    _native.Holdings(*arrays).nonconformity(ROWS.columns.codes, watch())
 
 
 def bound_neighbours(*arrays):
@@ -99,8 +101,12 @@ def with_classes(n_classes):
     return tuple(arguments)
 
 
-trees = parts(FOREST.trees)
-levels = FOREST.n_levels.astype(np.int32)
+def forest_arrays(forest):
+    """The arguments of a forest."""
+    bound = forest.responses.astype(np.int32), forest.n_levels.astype(np.int32)
+    return (*parts(forest.trees), *bound)
+
+
 single = tuple(np.ascontiguousarray(part[:, :1]) for part in parts(LIMITS)[:3])
 single += (LIMITS.runs, np.ascontiguousarray(LIMITS.near[:, :1]))
 TARGETS = {
@@ -108,9 +114,10 @@ TARGETS = {
        for name, call in CALLS.items()},
     "grow_tree of two classes": Call(grow_classes, with_classes(2)),
     "grow_tree of classes": Call(grow_classes, with_classes(5)),
-    "Forest": Call(bound_forest, (*trees, FOREST.responses.astype(np.int32), levels)),
-    "Holdings": Call(bound_holdings, (FOREST.bound, *parts(HELD)[1:])),
-    "Holdings without sets": Call(bound_holdings, (FOREST.bound, *parts(COUNTED)[1:])),
+    "Forest": Call(bound_forest, forest_arrays(FOREST)),
+    "Forest of levels": Call(bound_levels, forest_arrays(OF_LEVELS)),
+    "Holdings": Call(bound_holdings, (OF_LEVELS.bound, *parts(HELD)[1:])),
+    "Holdings without sets": Call(bound_holdings, (OF_LEVELS.bound, *parts(COUNTED)[1:])),
     "Neighbours": Call(bound_neighbours, (*parts(NEAR)[:-1], NEAR.is_level.view(np.uint8))),
     "Ensemble": Call(bound_ensemble, (*parts(ENSEMBLE.nodes)[:-1], *parts(ENSEMBLE)[1:])),
     "Limits": Call(bound_limits, parts(LIMITS)),

@@ -123,18 +123,13 @@ def test_nodes_without_sets_of_levels_hold_the_same(contradictions):
     ids[(ids < 100) & (category != 3)] = 0
     response = Classes(ids.astype(np.int64), 256)
     tree = grow(native, (columns, inputs, response), Growth(min_samples_leaf=20))
-    n_levels, n_codes = columns.n_codes * columns.by_set, columns.n_codes.astype(np.int32)
-    forest, missing = Forest(tree, np.array([0]), n_levels), np.array([-1], np.int32)
+    forest = Forest(tree, np.array([0]), columns.n_codes * columns.by_set)
     chance = np.random.default_rng(1)
     rows = np.array([chance.permutation(codes) for codes in columns.codes])
 
     scores = [
         nonconformity(
-            gather_holdings(
-                forest, n_codes, missing, contradictions=contradictions, most_levels=most
-            ),
-            rows,
-            np.zeros(1, dtype=np.int32),
+            gather_holdings(forest, contradictions=contradictions, most_levels=most), rows
         )
         for most in (0, 1_024)
     ]
@@ -147,8 +142,7 @@ def test_nodes_store_nothing_per_level_of_many():
     columns, inputs, response = problem_of("response", 16_384)
     tree = grow(native, (columns, inputs, response), Growth(min_samples_leaf=20))
     forest = Forest(tree, np.array([0]), columns.n_codes * columns.by_set)
-    n_codes, missing = columns.n_codes.astype(np.int32), np.array([-1], np.int32)
 
-    held = gather_holdings(forest, n_codes, missing, contradictions=True)
+    held = gather_holdings(forest, contradictions=True)
 
     assert held.sets.size == 0

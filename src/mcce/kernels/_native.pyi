@@ -74,27 +74,20 @@ class Forest:
         watch: Watch,
     ) -> tuple[NDArray[np.int32], NDArray[np.float64], int, bool]: ...
     def gather_holdings(
-        self, missing: NDArray[np.int32], contradictions: bool, most_levels: int, watch: Watch
+        self, contradictions: bool, most_levels: int, watch: Watch
     ) -> tuple[np.ndarray, ...]: ...
 
 class Holdings:
     def __init__(
         self,
         forest: Forest,
-        n_codes: NDArray[np.int32],
-        missing: NDArray[np.int32],
         contradictions: bool,
         size: NDArray[np.int32],
-        low: NDArray[np.int32],
-        high: NDArray[np.int32],
-        misses: NDArray[np.uint8],
         offset: NDArray[np.int64],
         sets: NDArray[np.uint64],
         /,
     ) -> None: ...
-    def nonconformity(
-        self, codes: NDArray[np.int32], least: NDArray[np.int32], watch: Watch
-    ) -> NDArray[np.int32]: ...
+    def nonconformity(self, codes: NDArray[np.int32], watch: Watch) -> NDArray[np.int32]: ...
 
 class Ensemble:
     def __init__(

@@ -179,21 +179,16 @@ def enumerate_rows(
 
 
 def gather_holdings(
-    forest: Forest,
-    n_codes: Codes,
-    missing: Codes,
-    *,
-    contradictions: bool,
-    most_levels: int = reference.MOST_LEVELS,
+    forest: Forest, *, contradictions: bool, most_levels: int = reference.MOST_LEVELS
 ) -> Holdings:
-    """The values that every node holds; see :func:`reference.gather_holdings`."""
-    parts = forest.bound.gather_holdings(missing, contradictions, most_levels, watch())
-    return Holdings(forest, n_codes, missing, contradictions, *parts)
+    """The levels that every node holds; see :func:`reference.gather_holdings`."""
+    parts = forest.bound.gather_holdings(contradictions, most_levels, watch())
+    return Holdings(forest, contradictions, *parts)
 
 
-def nonconformity(held: Holdings, codes: Codes, least: Codes) -> Codes:
-    """Size of the largest node that lacks a row's value; see :func:`reference.nonconformity`."""
-    return held.bound.nonconformity(np.ascontiguousarray(codes), least, watch())
+def nonconformity(held: Holdings, codes: Codes) -> Codes:
+    """Size of the largest node that lacks a row's level; see :func:`reference.nonconformity`."""
+    return held.bound.nonconformity(np.ascontiguousarray(codes), watch())
 
 
 def build_neighbours(points: FloatArray, is_level: BoolArray) -> Neighbours:

@@ -34,7 +34,7 @@ from ..kernels import (
 from ..model.responses import split_columns, tree_response
 from ..tables.schema import EncodedRows, Schema
 
-# Rows in the smallest node that may reject a value.
+# Rows in the smallest node that may reject a level.
 MIN_SAMPLES_LEAF = 20
 # Where fewer rows are to be expected, the lack of a level is chance: 5 % of nodes have none of 3.
 CHANCE = 3
@@ -104,7 +104,6 @@ def level_positions(schema: Schema) -> IntArray:
 class Chain:
     """Trees of some features given those before them, and what their nodes hold."""
 
-    schema: Schema
     held: Holdings
 
     @property
@@ -146,38 +145,26 @@ class Chain:
         cls, schema: Schema, responses: IntArray, trees: Trees, *, contradictions: bool
     ) -> Chain:
         """Trees that were grown before; see :func:`gather_holdings`."""
-        n_levels, n_codes, missing = _codes_of(schema, responses)
+        features = schema.features
+        n_levels = np.array([f.n_codes if f.kind == "categorical" else 0 for f in features])
         forest = Forest(trees, responses, n_levels)
-        held = gather_holdings(forest, n_codes, missing, contradictions=contradictions)
-        return cls(schema, held)
+        return cls(gather_holdings(forest, contradictions=contradictions))
 
     def nonconformity(self, codes: Codes) -> Codes:
-        """Per response, the size of the largest node that rejects the value; 0 for none."""
-        return nonconformity(self.held, codes, np.zeros(self.responses.size, dtype=np.int32))
+        """Per response, the size of the largest node that rejects the level; 0 for none."""
+        return nonconformity(self.held, codes)
 
     def share(self, codes: Codes) -> FloatArray:
-        """Per response, the share of all rows of the tree that have the value."""
+        """Per response, the share of all rows of the tree that have the level."""
         pairs = zip(self._shares, self.responses, strict=True)
         return np.array([shares[codes[at]] for shares, at in pairs])
 
     @cached_property
     def _shares(self) -> list[FloatArray]:
-        """Shares of the codes of each response, 0 for the last: values that training never held."""
-        trees, n_codes = self.trees, self.held.n_codes[self.responses]
+        """Shares of the levels of each response, 0 for the last: those that training never held."""
+        trees, n_levels = self.trees, self.held.forest.n_levels[self.responses]
         # The values of a tree are adjacent, as its leaves are.
         ends = np.cumsum(trees.count)[np.append(trees.roots[1:], trees.feature.size) - 1]
         values = np.split(trees.values, ends[:-1])
-        pairs = zip(values, n_codes.tolist(), strict=True)
+        pairs = zip(values, n_levels.tolist(), strict=True)
         return [np.bincount(of, minlength=n + 1) / max(of.size, 1) for of, n in pairs]
-
-
-def _codes_of(schema: Schema, responses: IntArray) -> tuple[IntArray, Codes, Codes]:
-    """Levels and codes of all columns, and the code of missing in each response, -1 if none."""
-    features = schema.features
-    levels = [f.n_codes if f.kind == "categorical" else 0 for f in features]
-    missing = [
-        features[at].n_codes - 1 if features[at].has_missing and not levels[at] else -1
-        for at in responses
-    ]
-    n_codes = np.array([f.n_codes for f in features], dtype=np.int32)
-    return np.array(levels), n_codes, np.array(missing, dtype=np.int32)

@@ -1,11 +1,8 @@
-"""How unusual rows are to a forest: the nodes on their paths that do not hold their values.
+"""How unusual levels are to a forest: the nodes on their rows' paths that do not hold them.
 
-A node holds a number between the least and the greatest known number of its training rows, a
-missing value if one of them is missing, and a level if one of them has it. With
-``contradictions``, it holds every number, and every level that it does not contradict.
-
-What a node holds of a category is a set of levels, or, where a set per node would take too much
-memory, found by counting the level among the node's values. Both give the same answers.
+A node holds a level if one of its training rows has it; with ``contradictions``, every level that
+it does not contradict. What it holds is a set of levels, or, where a set per node would take too
+much memory, found by counting the level among the node's values. Both give the same answers.
 """
 
 from __future__ import annotations
@@ -26,72 +23,53 @@ MOST_LEVELS = 1024
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Holdings:
-    """A forest and the values that each node holds of the column that its tree predicts.
+    """A forest and the levels that each node holds of the category that its tree predicts.
 
     Parameters
     ----------
     forest
-        The trees.
-    n_codes : (n_columns,)
-        Number of codes of each column; higher codes are values that training never held.
-    missing : (n_trees,)
-        Code of a missing number, -1 if the tree's column has none.
+        The trees, each of a category.
     contradictions
-        Whether nodes hold every number, and every level that they do not contradict.
+        Whether nodes hold every level that they do not contradict.
     size : (n_nodes,)
         Number of training rows.
-    low, high : (n_nodes,)
-        Least and greatest code of a known number; low is above high if there is none.
-    misses : (n_nodes,)
-        1 where a number is missing.
     offset : (n_nodes,)
-        First word, in ``sets``, of the levels of a category; -1 for a number, and in trees of
-        categories whose levels are counted among the node's values.
+        First word, in ``sets``, of the levels; -1 in trees whose levels are counted among the
+        node's values.
     sets : (n_words,)
         Bitsets, 64 levels a word.
     """
 
     forest: Forest
-    n_codes: Codes
-    missing: Codes
     contradictions: bool
     size: Codes
-    low: Codes
-    high: Codes
-    misses: np.ndarray
     offset: IntArray
     sets: WordArray
 
 
 def gather_holdings(
-    forest: Forest,
-    n_codes: Codes,
-    missing: Codes,
-    *,
-    contradictions: bool,
-    most_levels: int = MOST_LEVELS,
+    forest: Forest, *, contradictions: bool, most_levels: int = MOST_LEVELS
 ) -> Holdings:
-    """The values that every node holds.
+    """The levels that every node holds.
 
     Parameters
     ----------
-    forest, n_codes, missing, contradictions
+    forest, contradictions
         As in :class:`Holdings`.
     most_levels
         Levels of a category up to which nodes have sets of them.
+
+    Returns
+    -------
+    Holdings
+        The forest and the levels.
     """
     trees = forest.trees
-    n_nodes, most = trees.feature.size, np.iinfo(np.int32).max
-    low, high = (0, most) if contradictions else (most, -1)
+    n_nodes = trees.feature.size
     held = Holdings(
         forest,
-        n_codes,
-        missing,
         contradictions,
         size=np.zeros(n_nodes, dtype=np.int32),
-        low=np.full(n_nodes, low, dtype=np.int32),
-        high=np.full(n_nodes, high, dtype=np.int32),
-        misses=np.full(n_nodes, contradictions, dtype=np.uint8),
         offset=np.full(n_nodes, -1, dtype=np.int64),
         sets=np.empty(0, dtype=np.uint64),
     )
@@ -101,14 +79,9 @@ def gather_holdings(
         n = int(forest.n_levels[forest.responses[tree]])
         for node in range(first, last):
             held.size[node] = values[node].size
-            if 0 < n <= most_levels:
+            if n <= most_levels:
                 held.offset[node] = sum(map(np.size, words))
                 words.append(pack_set(_levels_of(values[node], values[first], n, contradictions)))
-            elif not n and not contradictions:
-                known = values[node][values[node] != missing[tree]]
-                held.misses[node] = known.size < values[node].size
-                if known.size:
-                    held.low[node], held.high[node] = known.min(), known.max()
     return replace(held, sets=np.concatenate(words))
 
 
@@ -139,8 +112,8 @@ def _fits(
     return (count * CONTRADICTION * total >= expected) | (expected < CHANCE * total)
 
 
-def nonconformity(held: Holdings, codes: Codes, least: Codes) -> Codes:
-    """Nonconformity score of each row per tree: size of the largest node that lacks its value.
+def nonconformity(held: Holdings, codes: Codes) -> Codes:
+    """Nonconformity score of each row per tree: size of the largest node that lacks its level.
 
     Parameters
     ----------
@@ -148,24 +121,20 @@ def nonconformity(held: Holdings, codes: Codes, least: Codes) -> Codes:
         The forest and what its nodes hold.
     codes : (n_columns, n_rows)
         Descent codes.
-    least : (n_trees,)
-        Size below which nodes are ignored.
 
     Returns
     -------
     (n_trees, n_rows)
-        Of the nodes on the row's path, the size of the largest that does not hold its value. 0 if
-        all hold it, and for values that training never held.
+        Of the nodes on the row's path, the size of the largest that does not hold its level. 0 if
+        all hold it, and for levels that training never held.
     """
     trees, responses, n_levels = held.forest.trees, held.forest.responses, held.forest.n_levels
     score = np.zeros((responses.size, codes.shape[1]), dtype=np.int32)
     for tree, column in enumerate(responses):
         value = codes[column]
-        walking = np.flatnonzero(value < held.n_codes[column])
+        walking = np.flatnonzero(value < n_levels[column])
         node = np.full(walking.size, trees.roots[tree])
         while walking.size:
-            large = held.size[node] >= least[tree]
-            walking, node = walking[large], node[large]
             holds = _holds(held, tree, node, value[walking])
             score[tree, walking[~holds]] = held.size[node[~holds]]
             on = holds & (trees.feature[node] != LEAF)
@@ -178,17 +147,14 @@ def nonconformity(held: Holdings, codes: Codes, least: Codes) -> Codes:
 
 
 def _holds(held: Holdings, tree: int, node: IntArray, value: Codes) -> BoolArray:
-    """Whether nodes of a tree hold values, one each."""
-    if not held.forest.n_levels[held.forest.responses[tree]]:
-        inside = (held.low[node] <= value) & (value <= held.high[node])
-        return np.where(value == held.missing[tree], held.misses[node] == 1, inside)
+    """Whether nodes of a tree hold levels, one each."""
     if held.offset[held.forest.trees.roots[tree]] < 0:
         return _counts_level(held, tree, node, value)
     return _has_level(held, node, value)
 
 
 def _has_level(held: Holdings, node: IntArray, value: Codes) -> BoolArray:
-    """Whether values are in the sets of nodes."""
+    """Whether levels are in the sets of nodes."""
     word = held.sets[held.offset[node] + value // WORD_BITS]
     return (word >> (value % WORD_BITS).astype(np.uint64)) & np.uint64(1) == 1
 
