@@ -37,6 +37,9 @@ MAX_ROWS, MAX_ROWS_FEWER = 5_000, 600
 # The most changes at once, and rows that one more change is added to.
 MAX_CHANGES, MAX_STARTS = 3, 256
 
+# Called between predictor calls; returns True to end the search.
+Stop = Callable[[], bool]
+
 
 @dataclass(frozen=True, eq=False)
 class DirectSettings:
@@ -258,9 +261,6 @@ class DirectSearch:
                 theirs.append(choice)
             values.append(theirs)
         return values
-
-
-Stop = Callable[[], bool]
 
 
 def _n_combined(sizes: list[int], n_changes: int) -> int:

@@ -36,10 +36,11 @@ from .outcome import Outcome
 from .proof import ExactSettings
 from .relations import check_ignored, followed_relations, kept_relations
 from .runner import run_search
-from .sampling import SamplingStage, Walk
+from .sampling import SamplingStage
 from .selection import SelectionSettings
 from .stage import Task
 from .visited import WalkSettings, units_of
+from .walking import Walk
 
 NO_DESIRED = "no training row has the desired decision"
 # Draws from which changes are undone, per answer above one: some end in the same row.
@@ -123,7 +124,7 @@ def search(
         return Outcome.empty(factuals, people, NO_DESIRED)
     sampling = _sampling_search(settings)
     fitted = replace(fitted, decision=fitted.decision.with_margin(sampling.margin))
-    targets = recomputed(fitted, settings, constraints)
+    computed = recomputed(fitted, settings, constraints)
     task = Task(
         generator=fitted.generator,
         decision=fitted.decision,
@@ -134,21 +135,35 @@ def search(
             factuals,
             whole=sampling.keep_probability > 0,
             keep_unseen=bool(sampling.keep_unseen),
-            also=positions_of(targets, constraints.schema),
+            also=positions_of(computed, constraints.schema),
         ),
         memory=settings.memory,
         n_jobs=settings.n_jobs,
         callback=callback,
         ends=ends,
         gradual=gradual,
-        consequences=Consequences(targets, factuals, constraints) if targets else None,
+        consequences=Consequences(computed, factuals, constraints) if computed else None,
         remembered=remembered,
     )
-    return run_search(task, list(_all_stages(fitted, settings, sampling, task)), people)
+    plan = _Plan(fitted, settings, sampling, task)
+    return run_search(task, list(plan.all_stages()), people)
 
 
 def recomputed(fitted: Fitted, settings: Settings, constraints: Constraints) -> list[Target]:
-    """The columns that follow when a search changes what they follow from."""
+    """The columns that follow when a search changes what they follow from.
+
+    Parameters
+    ----------
+    fitted
+        What ``fit`` learned.
+    settings, constraints
+        What a call requests.
+
+    Returns
+    -------
+    list of Target
+        Each after those that it follows from; none if the search recomputes nothing.
+    """
     if _sampling_search(settings).consequences != "recompute":
         return []
     given = settings.search, settings.ignore_relations, constraints
@@ -165,120 +180,193 @@ def _sampling_search(settings: Settings) -> Search:
     )
 
 
-def _all_stages(
-    fitted: Fitted, settings: Settings, search: Search, task: Task
-) -> Iterator[SamplingStage | ExactStage]:
-    """The stages, first with all relations found, then only with those that are enforced.
+@dataclass(frozen=True, eq=False)
+class _Plan:
+    """What the stages of one call are made of; ``search`` is the one by sampling."""
 
-    So answers break what few training rows break only where nothing else is found. The exact
-    search knows the enforced ones alone: its proof is about one set of rows.
-    """
-    kept = _kept(fitted, settings, task.constraints)
-    sure = tuple(found for found in fitted.relations or () if found.enforced)
-    if isinstance(settings.search, Search) and not {f.relation for f in sure}.issuperset(kept):
-        for stage in _stages(fitted, settings, search, task):
-            yield replace(stage, final=False)
-    if fitted.relations is not None:
-        fitted = replace(fitted, relations=sure)
-    yield from _stages(fitted, settings, search, task)
+    fitted: Fitted
+    settings: Settings
+    search: Search
+    task: Task
 
+    def all_stages(self) -> Iterator[SamplingStage | ExactStage]:
+        """The stages, first with all relations found, then only with those that are enforced.
 
-def _stages(
-    fitted: Fitted, settings: Settings, search: Search, task: Task
-) -> Iterator[SamplingStage | ExactStage]:
-    """The stages in order, each with more draws for those who have no answer yet."""
-    if search.allow_implausible and search.min_plausibility > 0:
-        strict: dict[str, Any] = {"allow_implausible": False}
-        yield from _twice(fitted, settings, search, task, strict, strict | {"min_plausibility": 0})
-        return
-    if search.copies == "last" and not search.n_targets:
-        yield from _twice(fitted, settings, search, task, {"copies": "never"}, {"copies": "allow"})
-        return
-    ranking = _ranking(fitted, settings, search, task)
-    check_needs(fitted.generator, settings.search, ranking.distance, settings.diversity)
-    if isinstance(settings.search, ExactSearch):
-        # With a time limit, guided draws come first: whoever the proof does not reach has those.
-        draws = _draws(fitted, settings, search, ranking, task)
-        yield ExactStage(
-            task,
-            _exact_settings(fitted, settings, settings.search, task, ranking),
-            draws=replace(draws, final=False) if math.isfinite(task.ends) else None,
+        So answers break what few training rows break only where nothing else is found. The exact
+        search knows the enforced ones alone: its proof is about one set of rows.
+        """
+        found = self.fitted.relations
+        sure = tuple(one for one in found or () if one.enforced)
+        by_sampling = isinstance(self.settings.search, Search)
+        if by_sampling and not {one.relation for one in sure}.issuperset(self._relations()):
+            for stage in self.stages():
+                yield replace(stage, final=False)
+        enforced = self.fitted if found is None else replace(self.fitted, relations=sure)
+        yield from replace(self, fitted=enforced).stages()
+
+    def stages(self) -> Iterator[SamplingStage | ExactStage]:
+        """The stages in order, each with more draws for those who have no answer yet."""
+        search = self.search
+        if search.allow_implausible and search.min_plausibility > 0:
+            strict: dict[str, Any] = {"allow_implausible": False}
+            yield from self._twice(strict, strict | {"min_plausibility": 0})
+            return
+        if search.copies == "last" and not search.n_targets:
+            yield from self._twice({"copies": "never"}, {"copies": "allow"})
+            return
+        settings, ranking = self.settings, self._ranking()
+        check_needs(self.fitted.generator, settings.search, ranking.distance, settings.diversity)
+        stage = self._draws(ranking)
+        if isinstance(settings.search, ExactSearch):
+            # With a time limit, draws come first, for whoever the proof does not reach.
+            draws = replace(stage, final=False) if math.isfinite(self.task.ends) else None
+            yield ExactStage(self.task, self._exact_settings(settings.search, ranking), draws=draws)
+        n_samples, max_samples = search.n_samples, search.max_samples or search.n_samples
+        if search.n_targets:
+            targets, walk = _target_ranking(search.n_targets, ranking), self._walk(ranking)
+            stage = replace(stage, ranking=_unbounded(targets), walk=walk, final=False)
+            most = min(UNBOUNDED_DRAWS * n_samples, max_samples)
+            *earlier, last = [stage, *stage.with_more_draws(most)]
+            yield from earlier
+            # Before many more draws, changes are tried directly.
+            yield replace(last, walk=replace(walk, answers_all=True))
+            stage = replace(stage, ranking=targets, n_samples=most, final=True)
+        yield stage
+        yield from stage.with_more_draws(max_samples)
+
+    def _twice(
+        self, first: dict[str, Any], then: dict[str, Any]
+    ) -> Iterator[SamplingStage | ExactStage]:
+        """The stages of a search, and for those without an answer those of a laxer one."""
+        for changes in (first, then):
+            given = replace(self.settings, search=replace(self.settings.search, **changes))
+            plan = replace(self, settings=given, search=replace(self.search, **changes))
+            for stage in plan.stages():
+                yield replace(stage, final=stage.final and changes is then)
+
+    def _ranking(self) -> Ranking:
+        search, filters = self.search, tuple(self._row_filters())
+        checks: tuple[IsPlausible, ...] = ()
+        if search.min_plausibility > 0:
+            checks = (IsPlausible(self._plausibility(), search.min_plausibility),)
+        most = search.max_samples or search.n_samples
+        n_counterfactuals = min(self.settings.n_counterfactuals, most)
+        return Ranking(
+            n_counterfactuals=n_counterfactuals,
+            rank_by=RANK_BY if search.n_targets else tuple(search.rank_by),
+            distance=_distance(self.fitted, self.task.constraints),
+            tolerance=search.tolerance,
+            max_sparsity=search.max_sparsity,
+            max_distance=search.max_distance,
+            filters=filters,
+            checks=checks,
+            diversity=self.settings.diversity if n_counterfactuals > 1 else None,
         )
-    n_samples, max_samples = search.n_samples, search.max_samples or search.n_samples
-    stage = _draws(fitted, settings, search, ranking, task)
-    if search.n_targets:
-        targets = _target_ranking(search.n_targets, ranking)
-        walk = _walk(fitted, settings, search, ranking, task)
-        stage = replace(stage, ranking=_unbounded(targets), walk=walk, final=False)
-        most = min(UNBOUNDED_DRAWS * n_samples, max_samples)
-        *earlier, last = [stage, *stage.with_more_draws(most)]
-        yield from earlier
-        # Before many more draws, changes are tried directly.
-        yield replace(last, walk=replace(walk, answers_all=True))
-        stage = replace(stage, ranking=targets, n_samples=most, final=True)
-    yield stage
-    yield from stage.with_more_draws(max_samples)
 
+    def _draws(self, ranking: Ranking) -> SamplingStage:
+        """The stage whose answers are draws; from guided ones, needless changes are undone."""
+        search, task = self.search, self.task
+        n_samples, keep = search.n_samples, search.keep_probability
+        stage = SamplingStage(
+            task, ranking, n_samples, keep, n_samples if search.back_off else None
+        )
+        # Searches of files from before change unseen values, and return draws as they are.
+        if not (search.keep_probability and search.keep_unseen) or search.n_targets:
+            return stage
+        n_more = DRAWS_PER_ANSWER * (ranking.n_counterfactuals - 1)
+        by_changes = tuple(search.rank_by)[:1] == RANK_BY[:1]
+        extra_changes = 0 if by_changes else int(task.factuals.schema.mutable.size)
+        walk = Walk(
+            self._walk_settings(ranking),
+            SelectionSettings("distance", extra_changes, None, ranking, copies_last=False),
+            n_targets=1,
+            backwards=True,
+        )
+        return replace(stage, ranking=_target_ranking(1 + n_more, ranking), walk=walk)
 
-def _twice(
-    fitted: Fitted,
-    settings: Settings,
-    search: Search,
-    task: Task,
-    first: dict[str, Any],
-    then: dict[str, Any],
-) -> Iterator[SamplingStage | ExactStage]:
-    """The stages of a search, and for those without an answer those of a laxer one."""
-    for changes in (first, then):
-        given = replace(settings, search=replace(settings.search, **changes))
-        for stage in _stages(fitted, given, replace(search, **changes), task):
-            yield replace(stage, final=stage.final and changes is then)
+    def _walk(self, ranking: Ranking) -> Walk:
+        search, model = self.search, self._plausibility()
+        selection = SelectionSettings(
+            search.prefer,
+            search.extra_changes,
+            model.knn_distance_,
+            ranking,
+            copies_last=search.copies == "last",
+            count_actions=tuple(search.rank_by) == BY_ACTIONS,
+        )
+        direct = DirectSettings(
+            self.task.personal,
+            partial(frequent_codes, self.fitted.schema, model.codes_),
+            max_sparsity=search.max_sparsity,
+            stop_at_first=search.max_distance is None,
+            max_rows=self.settings.max_direct_rows,
+        )
+        walk, fewest = self._walk_settings(ranking), search.extra_changes == 0
+        return Walk(walk, selection, search.n_targets, direct, fewest=fewest)
 
+    def _walk_settings(self, ranking: Ranking) -> WalkSettings:
+        task = self.task
+        return WalkSettings(
+            decision=self.fitted.decision,
+            filters=tuple(self._row_filters()),
+            plausible=next(iter(ranking.checks), None),
+            units=units_of(task.constraints, task.consequences),
+            extra_changes=self.search.extra_changes,
+            consequences=task.consequences,
+            remembered=task.remembered,
+        )
 
-def _ranking(fitted: Fitted, settings: Settings, search: Search, task: Task) -> Ranking:
-    filters: list[CandidateFilter] = list(_row_filters(fitted, settings, task))
-    checks: tuple[IsPlausible, ...] = ()
-    if search.min_plausibility > 0:
-        checks = (IsPlausible(_plausibility(fitted, settings), search.min_plausibility),)
-    n_counterfactuals = min(settings.n_counterfactuals, search.max_samples or search.n_samples)
-    return Ranking(
-        n_counterfactuals=n_counterfactuals,
-        rank_by=RANK_BY if search.n_targets else tuple(search.rank_by),
-        distance=_distance(fitted, task.constraints),
-        tolerance=search.tolerance,
-        max_sparsity=search.max_sparsity,
-        max_distance=search.max_distance,
-        filters=tuple(filters),
-        checks=checks,
-        diversity=settings.diversity if n_counterfactuals > 1 else None,
-    )
+    def _exact_settings(self, search: ExactSearch, ranking: Ranking) -> ExactSettings:
+        constraints = self.task.constraints
+        weights = ranking.distance.weights if isinstance(ranking.distance, Gower) else None
+        # What bounds the changes of all features also says where to end.
+        of_all = [c.n for c in constraints.of_rows if isinstance(c, MaxChanges) and not c.features]
+        bounds = [most for most in (search.max_sparsity, *of_all) if most is not None]
+        return ExactSettings(
+            generator=require(self.fitted.generator, "enumeration", ENUMERATION_NEEDED),
+            decision=self.fitted.decision,
+            filters=tuple(self._row_filters()),
+            n_counterfactuals=self.settings.n_counterfactuals,
+            max_sparsity=min(bounds, default=None),
+            max_distance=search.max_distance,
+            weights=np.ones(constraints.schema.mutable.size) if weights is None else weights,
+            max_rows=search.max_rows,
+            max_nodes=search.max_nodes,
+        )
+
+    def _plausibility(self) -> PlausibilityModel:
+        if self.fitted.plausibility is None:
+            raise NotFittedError(
+                f"The search {self.settings.search!r} needs to know what accepted rows look like, "
+                "which fit did not learn: search was set after fit, or the explainer was saved by "
+                "an earlier version of mcce. Fit again."
+            )
+        return self.fitted.plausibility
+
+    def _row_filters(self) -> list[RowFilter]:
+        constraints, search = self.task.constraints, self.settings.search
+        filters: list[RowFilter] = [
+            ObeysConstraint(constraints, constraint) for constraint in constraints.of_rows
+        ]
+        if search.copies == "never":
+            if self.fitted.training_rows is None:
+                raise NotFittedError(
+                    f"search was set to {search!r} after fit, which did not keep the training "
+                    "rows. Fit again."
+                )
+            filters.append(ExcludeTrainingRows(self.fitted.training_rows))
+        return filters + [KeepsRelation(one, self.task.read) for one in self._relations()]
+
+    def _relations(self) -> list[Relation]:
+        """The relations that answers keep."""
+        given = self.settings.search, self.settings.ignore_relations
+        return kept_relations(self.fitted, *given, self.task.constraints)
 
 
 def _target_ranking(n_targets: int, ranking: Ranking) -> Ranking:
     """How targets of walks are ranked: like answers, but more of them."""
     n_targets = max(n_targets, ranking.n_counterfactuals)
     return replace(ranking, n_counterfactuals=n_targets, diversity=None)
-
-
-def _draws(
-    fitted: Fitted, settings: Settings, search: Search, ranking: Ranking, task: Task
-) -> SamplingStage:
-    """The stage whose answers are draws; from guided ones, needless changes are undone."""
-    n_samples, keep = search.n_samples, search.keep_probability
-    stage = SamplingStage(task, ranking, n_samples, keep, n_samples if search.back_off else None)
-    # Searches of files from before change unseen values, and return draws as they are.
-    if not (search.keep_probability and search.keep_unseen) or search.n_targets:
-        return stage
-    n_more = DRAWS_PER_ANSWER * (ranking.n_counterfactuals - 1)
-    by_changes = tuple(search.rank_by)[:1] == RANK_BY[:1]
-    extra_changes = 0 if by_changes else int(task.factuals.schema.mutable.size)
-    walk = Walk(
-        _walk_settings(fitted, settings, search, ranking, task),
-        SelectionSettings("distance", extra_changes, None, ranking, copies_last=False),
-        n_targets=1,
-        backwards=True,
-    )
-    return replace(stage, ranking=_target_ranking(1 + n_more, ranking), walk=walk)
 
 
 def _unbounded(targets: Ranking) -> Ranking:
@@ -289,98 +377,6 @@ def _unbounded(targets: Ranking) -> Ranking:
 
 def _bounds_changes(keep: CandidateFilter) -> bool:
     return isinstance(keep, ObeysConstraint) and isinstance(keep.constraint, MaxChanges)
-
-
-def _walk(
-    fitted: Fitted,
-    settings: Settings,
-    search: Search,
-    ranking: Ranking,
-    task: Task,
-) -> Walk:
-    model = _plausibility(fitted, settings)
-    walk = _walk_settings(fitted, settings, search, ranking, task)
-    selection = SelectionSettings(
-        search.prefer,
-        search.extra_changes,
-        model.knn_distance_,
-        ranking,
-        copies_last=search.copies == "last",
-        count_actions=tuple(search.rank_by) == BY_ACTIONS,
-    )
-    direct = DirectSettings(
-        task.personal,
-        partial(frequent_codes, fitted.schema, model.codes_),
-        max_sparsity=search.max_sparsity,
-        stop_at_first=search.max_distance is None,
-        max_rows=settings.max_direct_rows,
-    )
-    return Walk(walk, selection, search.n_targets, direct, fewest=search.extra_changes == 0)
-
-
-def _walk_settings(
-    fitted: Fitted, settings: Settings, search: Search, ranking: Ranking, task: Task
-) -> WalkSettings:
-    return WalkSettings(
-        decision=fitted.decision,
-        filters=tuple(_row_filters(fitted, settings, task)),
-        plausible=next(iter(ranking.checks), None),
-        units=units_of(task.constraints, task.consequences),
-        extra_changes=search.extra_changes,
-        consequences=task.consequences,
-        remembered=task.remembered,
-    )
-
-
-def _exact_settings(
-    fitted: Fitted, settings: Settings, search: ExactSearch, task: Task, ranking: Ranking
-) -> ExactSettings:
-    constraints = task.constraints
-    weights = ranking.distance.weights if isinstance(ranking.distance, Gower) else None
-    # What bounds the changes of all features also says where to end.
-    of_all = [c.n for c in constraints.of_rows if isinstance(c, MaxChanges) and not c.features]
-    bounds = [most for most in (search.max_sparsity, *of_all) if most is not None]
-    return ExactSettings(
-        generator=require(fitted.generator, "enumeration", ENUMERATION_NEEDED),
-        decision=fitted.decision,
-        filters=tuple(_row_filters(fitted, settings, task)),
-        n_counterfactuals=settings.n_counterfactuals,
-        max_sparsity=min(bounds, default=None),
-        max_distance=search.max_distance,
-        weights=np.ones(constraints.schema.mutable.size) if weights is None else weights,
-        max_rows=search.max_rows,
-        max_nodes=search.max_nodes,
-    )
-
-
-def _plausibility(fitted: Fitted, settings: Settings) -> PlausibilityModel:
-    if fitted.plausibility is None:
-        raise NotFittedError(
-            f"The search {settings.search!r} needs to know what accepted rows look like, which fit "
-            "did not learn: search was set after fit, or the explainer was saved by an earlier "
-            "version of mcce. Fit again."
-        )
-    return fitted.plausibility
-
-
-def _row_filters(fitted: Fitted, settings: Settings, task: Task) -> list[RowFilter]:
-    constraints = task.constraints
-    filters: list[RowFilter] = [
-        ObeysConstraint(constraints, constraint) for constraint in constraints.of_rows
-    ]
-    if settings.search.copies == "never":
-        if fitted.training_rows is None:
-            raise NotFittedError(
-                f"search was set to {settings.search!r} after fit, which did not keep the training "
-                "rows. Fit again."
-            )
-        filters.append(ExcludeTrainingRows(fitted.training_rows))
-    kept = _kept(fitted, settings, constraints)
-    return filters + [KeepsRelation(relation, task.read) for relation in kept]
-
-
-def _kept(fitted: Fitted, settings: Settings, constraints: Constraints) -> list[Relation]:
-    return kept_relations(fitted, settings.search, settings.ignore_relations, constraints)
 
 
 def _distance(fitted: Fitted, constraints: Constraints) -> Distance:

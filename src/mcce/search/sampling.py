@@ -1,20 +1,18 @@
 """The sampling stage: draw candidates, rank them, validate the best; then walk, if configured.
 
 Paper, sections "Generation" and "Post-processing": without a walk, the best valid draws are the
-answers. With one, they are the targets of :mod:`mcce.search.greedy`.
+answers. With one, they are the targets of :mod:`mcce.search.walking`.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
 
 import numpy as np
 
-from ..candidates import Candidates
 from ..execution.threads import map_ordered
 from ..generate import Block, blocks, generate
 from ..kernels import ExpiredError, IntArray
@@ -23,16 +21,9 @@ from ..postprocess.filters import ExcludeUnstable
 from ..postprocess.misses import explain_misses
 from ..postprocess.ranking import RankedCandidates, Ranking
 from ..postprocess.validation import LazyValidation, PredictionCache, Selection
-from ..tables.schema import OWN
-from .direct import MAX_CHANGES, DirectSearch, DirectSettings, Stop
-from .greedy import GreedyWalk
-from .minimal import select_answers, select_first
 from .outcome import Outcome
-from .selection import SelectedRows, SelectionSettings, copies, returnable
 from .stage import Monitor, Task, no_unstable
-from .visited import WalkSettings
-
-T = TypeVar("T")
+from .walking import Walk, WalkedBlock
 
 STOPPED = "stopped before an answer was found"
 TOO_FAR = "every row on the way to a valid candidate is excluded by max_distance"
@@ -40,36 +31,6 @@ TOO_FAR = "every row on the way to a valid candidate is excluded by max_distance
 DRAWS_PER_WALK = 40
 # With a time limit, this many blocks are smaller; the first has a 64th of a whole one.
 SMALLER_BLOCKS = 6
-
-
-@dataclass(frozen=True, eq=False)
-class Walk:
-    """How to make answers of valid candidates: where walks may go, and which row to return.
-
-    Parameters
-    ----------
-    settings, selection
-        Where walks may go, and which row to return.
-    n_targets
-        Targets for the first answer; further ones are for further answers.
-    direct
-        How to try changes directly; None does not.
-    backwards
-        Whether walks start at their targets, and only undo changes that are not needed.
-    fewest
-        Whether to try directly whether fewer changes than those of the answer would do, and on
-        small tables whether others would be better.
-    answers_all
-        Whether to search directly for everybody who has no answer yet.
-    """
-
-    settings: WalkSettings
-    selection: SelectionSettings
-    n_targets: int
-    direct: DirectSettings | None = None
-    backwards: bool = False
-    fewest: bool = False
-    answers_all: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,101 +165,10 @@ class SamplingStage:
         monitor: Monitor,
     ) -> tuple[Answers, int]:
         """The answers that valid candidates lead to, and how many further rows were scored."""
-        how = self.walk
-        if how is None:
+        if self.walk is None:
             return valid.to_answers(cache), 0
-        walk = self._start_walk(how, ranked, cache, valid)
-
-        def go_on() -> None:
-            while not monitor.stopped and not walk.ended:
-                walk.next_round()
-                monitor.report(0, cache.n_evaluated + walk.visited.n_evaluated)
-
-        def stop() -> bool:
-            return monitor.stopped or monitor.report(0, walk.visited.n_evaluated)
-
-        go_on()
-        candidates, selection = ranked.candidates, how.selection
-        direct = None
-        if how.direct is not None:
-            unstable_rows = self.unstable.person, self.unstable.draw
-            direct = DirectSearch(how.direct, candidates, walk.visited, unstable_rows)
-        if direct is not None and how.answers_all:
-            _answer_directly(how, candidates, walk, direct, stop)
-        first = self._select(select_first, selection, monitor, candidates, walk)
-        if direct is not None and how.fewest:
-            better = _improve(how, walk, direct, first, stop)
-            kept = first.take(~np.isin(walk.visited.cells[first.numbers, 0], better))
-            again = self._select(select_first, selection, monitor, candidates, walk, better)
-            first = SelectedRows.concat([kept, again])
-        if selection.ranking.n_counterfactuals > 1:
-            walk.resume(selection.ranking.n_wanted)
-            go_on()
-            if direct is not None and how.fewest:
-                _improve(how, walk, direct, first, stop, several=True)
-        answers = self._select(select_answers, selection, monitor, candidates, walk, first)
-        return answers, walk.visited.n_evaluated
-
-    def _start_walk(
-        self, how: Walk, ranked: RankedCandidates, cache: PredictionCache, valid: Selection
-    ) -> GreedyWalk:
-        """The walks to valid candidates, before their first move."""
-        # By person and rank, so that of equal rows the one of the better target is kept.
-        order = np.lexsort((valid.rank, valid.person))
-        unstable = ~self.unstable(ranked.candidates)
-        targets, later = (valid.person[order], valid.draw[order]), valid.rank[order] > how.n_targets
-        return GreedyWalk(
-            how.settings,
-            cache,
-            *targets,
-            unstable=unstable,
-            later=later,
-            whole_block=how.answers_all,
-            backwards=how.backwards,
-        )
-
-    def _select(
-        self, select: Callable[..., T], selection: SelectionSettings, monitor: Monitor, *given: Any
-    ) -> T:
-        """Select visited rows; once the time is up, without distances to accepted rows."""
-        try:
-            with self.task.limited():
-                return select(selection, *given)
-        except ExpiredError:
-            monitor.stopped = True
-        return select(replace(selection, knn_distance=None), *given)
-
-
-def _answer_directly(
-    how: Walk, candidates: Candidates, walk: GreedyWalk, direct: DirectSearch, stop: Stop
-) -> None:
-    """Try changes directly for people without any answer."""
-    has_one = walk.visited.cells[returnable(how.selection.ranking, candidates, walk), 0]
-    left = np.setdiff1d(np.arange(candidates.people.size), has_one)
-    most = np.full(left.size, direct.settings.max_sparsity or MAX_CHANGES)
-    direct.search(left, max_rows=direct.settings.max_rows, most=most, stop=stop)
-
-
-def _improve(
-    how: Walk,
-    walk: GreedyWalk,
-    direct: DirectSearch,
-    first: SelectedRows,
-    stop: Stop,
-    *,
-    several: bool = False,
-) -> IntArray:
-    """Try directly what may be better than the first answers; gives the people with new rows."""
-    visited = walk.visited
-    changed = visited.cells[first.numbers, 1:] != OWN
-    if how.selection.count_actions:
-        changed[:, visited.recomputed] = False
-    # Anything that is no copy may be better than one.
-    copied = copies(how.selection, visited, first.numbers)
-    fewest = np.where(copied, changed.shape[1], changed.sum(axis=1))
-    last = visited.step.max(initial=-1)
-    direct.improve(visited.cells[first.numbers, 0].astype(np.int64), fewest, several, stop)
-    return np.unique(visited.cells[visited.step > last, 0])
+        block = WalkedBlock(self.walk, self.task, monitor, ranked, cache, valid, self.unstable)
+        return block.find_answers(), block.visited.n_evaluated
 
 
 def unsettled_reasons(people: IntArray, outcome: Outcome, *, stopped: bool) -> dict[int, str]:

@@ -1,0 +1,170 @@
+"""From the valid candidates of a block to its answers: walks, direct changes, and the selection.
+
+Beyond the paper. Walks go to valid candidates; where these find nothing, or to show that fewer
+changes would not do, changes are tried directly; then the best visited rows are selected.
+
+Always true: the first answer of a person is selected before the walks go on for further ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+import numpy as np
+
+from ..kernels import ExpiredError, IntArray
+from ..postprocess.answers import Answers
+from ..postprocess.filters import ExcludeUnstable
+from ..postprocess.ranking import RankedCandidates
+from ..postprocess.validation import PredictionCache, Selection
+from ..tables.schema import OWN
+from .direct import MAX_CHANGES, DirectSearch, DirectSettings
+from .greedy import GreedyWalk
+from .minimal import select_answers, select_first
+from .selection import SelectedRows, SelectionSettings, copies, returnable
+from .stage import Monitor, Task
+from .visited import WalkSettings
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, eq=False)
+class Walk:
+    """How to make answers of valid candidates: where walks may go, and which row to return.
+
+    Parameters
+    ----------
+    settings, selection
+        Where walks may go, and which row to return.
+    n_targets
+        Targets for the first answer; further ones are for further answers.
+    direct
+        How to try changes directly; None does not.
+    backwards
+        Whether walks start at their targets, and only undo changes that are not needed.
+    fewest
+        Whether to try directly whether fewer changes than those of the answer would do, and on
+        small tables whether others would be better.
+    answers_all
+        Whether to search directly for everybody who has no answer yet.
+    """
+
+    settings: WalkSettings
+    selection: SelectionSettings
+    n_targets: int
+    direct: DirectSettings | None = None
+    backwards: bool = False
+    fewest: bool = False
+    answers_all: bool = False
+
+
+class WalkedBlock:
+    """The walks of a block of people, and the answers that they lead to.
+
+    Parameters
+    ----------
+    how
+        How to make answers of valid candidates.
+    task, monitor
+        What all stages share, and where progress is reported.
+    ranked, cache
+        The candidates of the block, and the scores known of them.
+    valid
+        The best valid ones.
+    unstable
+        Candidates that failed the final call and must not come back.
+    """
+
+    def __init__(
+        self,
+        how: Walk,
+        task: Task,
+        monitor: Monitor,
+        ranked: RankedCandidates,
+        cache: PredictionCache,
+        valid: Selection,
+        unstable: ExcludeUnstable,
+    ) -> None:
+        self.how, self.candidates = how, ranked.candidates
+        self._task, self._monitor, self._cache = task, monitor, cache
+        # By person and rank, so that of equal rows the one of the better target is kept.
+        order = np.lexsort((valid.rank, valid.person))
+        self.walk = GreedyWalk(
+            how.settings,
+            cache,
+            valid.person[order],
+            valid.draw[order],
+            unstable=~unstable(self.candidates),
+            later=valid.rank[order] > how.n_targets,
+            whole_block=how.answers_all,
+            backwards=how.backwards,
+        )
+        self.visited = self.walk.visited
+        self._direct: DirectSearch | None = None
+        if how.direct is not None:
+            failed = unstable.person, unstable.draw
+            self._direct = DirectSearch(how.direct, self.candidates, self.visited, failed)
+
+    def find_answers(self) -> Answers:
+        """Walk, try changes directly, and select."""
+        how, direct = self.how, self._direct
+        self._go_on()
+        if direct is not None and how.answers_all:
+            self._answer_directly(direct)
+        first = self._select(select_first)
+        if direct is not None and how.fewest:
+            better = self._improve(direct, first, several=False)
+            kept = first.take(~np.isin(self.visited.cells[first.numbers, 0], better))
+            first = SelectedRows.concat([kept, self._select(select_first, better)])
+        if how.selection.ranking.n_counterfactuals > 1:
+            self.walk.resume(how.selection.ranking.n_wanted)
+            self._go_on()
+            if direct is not None and how.fewest:
+                self._improve(direct, first, several=True)
+        return self._select(select_answers, first)
+
+    def _go_on(self) -> None:
+        """Walk until all walks have ended."""
+        while not self._monitor.stopped and not self.walk.ended:
+            self.walk.next_round()
+            self._report()
+
+    def _report(self) -> bool:
+        return self._monitor.report(0, self._cache.n_evaluated + self.visited.n_evaluated)
+
+    def _stop(self) -> bool:
+        return self._monitor.stopped or self._report()
+
+    def _answer_directly(self, direct: DirectSearch) -> None:
+        """Try changes directly for people without any answer."""
+        ranking = self.how.selection.ranking
+        has_one = self.visited.cells[returnable(ranking, self.candidates, self.walk), 0]
+        left = np.setdiff1d(np.arange(self.candidates.people.size), has_one)
+        most = np.full(left.size, direct.settings.max_sparsity or MAX_CHANGES)
+        direct.search(left, max_rows=direct.settings.max_rows, most=most, stop=self._stop)
+
+    def _improve(self, direct: DirectSearch, first: SelectedRows, *, several: bool) -> IntArray:
+        """Try directly what may be better than first answers; gives the people with new rows."""
+        visited, selection = self.visited, self.how.selection
+        changed = visited.cells[first.numbers, 1:] != OWN
+        if selection.count_actions:
+            changed[:, visited.recomputed] = False
+        # Anything that is no copy may be better than one.
+        copied = copies(selection, visited, first.numbers)
+        fewest = np.where(copied, changed.shape[1], changed.sum(axis=1))
+        last = visited.step.max(initial=-1)
+        whose = visited.cells[first.numbers, 0].astype(np.int64)
+        direct.improve(whose, fewest, several, self._stop)
+        return np.unique(visited.cells[visited.step > last, 0])
+
+    def _select(self, select: Callable[..., T], *given: Any) -> T:
+        """Select visited rows; once the time is up, without distances to accepted rows."""
+        selection, rows = self.how.selection, (self.candidates, self.walk)
+        try:
+            with self._task.limited():
+                return select(selection, *rows, *given)
+        except ExpiredError:
+            self._monitor.stopped = True
+        return select(replace(selection, knn_distance=None), *rows, *given)
