@@ -23,16 +23,10 @@ from ..kernels import IntArray
 from ..postprocess.remembered import RememberedScores
 from ..search.outcome import Outcome
 from ..search.plan import Settings, search
+from ..search.remedies import lift_bounds
 from ..tables.frames import ArrayAdapter
 from ..tables.schema import OWN, EncodedRows
 
-# Parameters of a search that exclude candidates, and what lifts each.
-BOUNDS: dict[str, Any] = {
-    "max_sparsity": None,
-    "max_distance": None,
-    "margin": 0.0,
-    "copies": "allow",
-}
 COLUMNS = ["factual", "lifted", "kind", "answered", "sparsity", "gower"]
 
 
@@ -146,14 +140,11 @@ def _lifts(
                 search_again, fitted, settings, constraints.without(constraint), factuals, people
             ),
         )
-    for name, free in BOUNDS.items():
-        # Copies that come last keep nobody from an answer.
-        if getattr(settings.search, name) not in (free, "last"):
-            lifted: dict[str, Any] = {name: free}
-            freer = replace(settings, search=replace(settings.search, **lifted))
-            # With another margin, other rows are valid.
-            how = _search if name == "margin" else search_again
-            yield name, "bound", partial(how, fitted, freer, constraints, factuals, people)
+    for name, lifted in lift_bounds(settings.search):
+        freer = replace(settings, search=lifted)
+        # With another margin, other rows are valid.
+        how = _search if name == "margin" else search_again
+        yield name, "bound", partial(how, fitted, freer, constraints, factuals, people)
     if refit is None:
         return
     names, immutable = fitted.schema.names, fitted.schema.immutable.tolist()

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -23,14 +23,14 @@ from ..kernels import IntArray
 from ..postprocess.answers import Answers
 from ..protocols import Callback
 from ..tables.schema import EncodedRows
-from .config import Search
+from .config import ExactSearch, Search
 from .direct import MAX_ROWS_FEWER
 from .outcome import Outcome
 from .plan import Settings, search
 
 # Draws of a short search, and the most constraints that are lifted in turn.
 N_SAMPLES, MAX_LIFTED = 100, 8
-# Bounds of a search that may be in the way, and what lifts each.
+# Parameters of a search that exclude rows, and what lifts each.
 BOUNDS: dict[str, Any] = {
     "max_sparsity": None,
     "max_distance": None,
@@ -39,6 +39,7 @@ BOUNDS: dict[str, Any] = {
 }
 
 ShortSearch = Callable[[Search, Constraints, IntArray], Outcome]
+AnySearch = TypeVar("AnySearch", bound=Search | ExactSearch)
 
 
 def name_remedies(
@@ -129,15 +130,37 @@ def _rounded_down(value: float) -> float:
 
 def _lifts(short: Search, constraints: Constraints) -> Iterator[tuple[str, Search, Constraints]]:
     """What may be in the way, in words, and the search without it."""
-    for name, free in BOUNDS.items():
-        value = getattr(short, name)
-        # Copies that come last keep nobody from an answer.
-        if value not in (free, "last"):
-            lifted: dict[str, Any] = {name: free}
-            yield f"lifting {name}={value!r} gives one", replace(short, **lifted), constraints
+    for name, lifted in lift_bounds(short):
+        words = f"lifting {name}={getattr(short, name)!r} gives one"
+        yield words, lifted, constraints
     for constraint in constraints.limiting[:MAX_LIFTED]:
         words = f"lifting the constraint {constraint.name!r} gives one"
         yield words, short, constraints.without(constraint)
+
+
+def lift_bounds(search: AnySearch) -> Iterator[tuple[str, AnySearch]]:
+    """Each bound of a search that may be in the way, and the search without it.
+
+    Parameters
+    ----------
+    search
+        The search.
+
+    Yields
+    ------
+    tuple
+        Name of the parameter, and the search.
+
+    Examples
+    --------
+    >>> [name for name, _ in lift_bounds(Search(max_sparsity=2, margin=0.1))]
+    ['max_sparsity', 'margin']
+    """
+    for name, free in BOUNDS.items():
+        # Copies that come last keep nobody from an answer.
+        if getattr(search, name) not in (free, "last"):
+            changes: dict[str, Any] = {name: free}
+            yield name, replace(search, **changes)
 
 
 def _say(reasons: dict[int, str], people: IntArray, words: dict[int, str]) -> IntArray:
