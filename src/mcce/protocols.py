@@ -106,8 +106,8 @@ class Capabilities:
     density
         Knows how likely a row is: :class:`DensityGenerator`. Needed by ``MCCE.log_likelihood``.
     visit_order
-        Models the features one after another: :class:`OrderedGenerator`. Without it the support
-        of accepted rows is learned in column order.
+        Models the features one after another: :class:`OrderedGenerator`. Without it,
+        what levels accepted rows have is learned in column order.
     saving
         Turns into arrays and back: :class:`SavableGenerator`. Needed by ``MCCE.save``.
 

@@ -53,11 +53,10 @@ class Counterfactuals(Generic[FrameT]):
         and the distance under its own name if it is not Gower's. If fit learned what accepted rows
         look like, also ``plausibility`` (share of real accepted rows, held out, that look at least
         as strange), ``knn_distance_quantile`` (share with a smaller kNN distance) and
-        ``no_reference_group`` (no accepted training row has the
-        person's immutable values). After an exact search also ``proven``: nothing that the model
-        could draw is better. Where columns can be recomputed, and after all searches with targets,
-        also ``n_actions``: changes that are no consequences of others. After :meth:`from_frame`
-        also ``valid``.
+        ``no_reference_group`` (no accepted training row has the person's immutable values). After
+        all searches but the paper's also ``n_actions``: changes that are no consequences of others.
+        After an exact search also ``proven``: nothing that the model could draw is better. With
+        ``allow_implausible`` also ``plausible``, and after :meth:`from_frame` ``valid``.
     owner : (n_counterfactuals,)
         Position in ``factuals`` of the person each row belongs to.
     people
@@ -257,12 +256,12 @@ class Counterfactuals(Generic[FrameT]):
     def changes(self) -> FrameT:
         """One row per changed cell: factual, rank, feature, before, after, role.
 
-        With roles also ``actor``, who would have to act: "person", "us", "nobody", or "" if the
-        column has no role.
+        ``role`` is what the change is: ``"consequence"`` if the column was recomputed because
+        another one changed (see ``consequences`` of :class:`mcce.Search`), otherwise ``"action"``.
+        With ``roles`` of columns also ``actor``, who would have to act: "person", "us", "nobody",
+        or "" if the column has none.
 
         Cells keep their values where a column may hold several types; otherwise they are strings.
-        The role is ``"consequence"`` for a column that was recomputed because another one changed
-        (see ``consequences`` of :class:`mcce.Search`), and ``"action"`` for all others.
 
         Returns
         -------

@@ -105,7 +105,7 @@ def visit_order_of(generator: Generator, schema: Schema) -> IntArray:
     """Positions of the mutable features as a fitted generator visits them, or in column order."""
     if not generator.capabilities.visit_order:
         return schema.mutable
-    return require(generator, "visit_order", "The support follows the visit order").visit_order_
+    return require(generator, "visit_order", "Plausibility follows the visit order").visit_order_
 
 
 def check_capabilities(generator: Any) -> None:

@@ -172,6 +172,7 @@ class IsPlausible:
         self.model = model
         self.min_plausibility = min_plausibility
         self._lookup: Lookup | None = None
+        self._people: EncodedRows | None = None
         self._own: FloatArray = np.empty(0)
 
     @property
@@ -199,8 +200,8 @@ class IsPlausible:
 
     def _own_strangeness(self, rows: EncodedRows, owner: IntArray) -> FloatArray:
         """How strange people are themselves; each is looked at once."""
-        if self._own.size != len(rows):
-            self._own = np.full(len(rows), np.nan)
+        if self._people is not rows:
+            self._people, self._own = rows, np.full(len(rows), np.nan)
         new = np.unique(owner[np.isnan(self._own[owner])])
         if not new.size:
             return self._own[owner]

@@ -22,7 +22,7 @@ from ..tables.schema import OWN
 from .greedy import GreedyWalk
 from .selection import SelectedRows, SelectionSettings, returnable, select_rows
 
-# Changes of which any may be undone; of more, so many at once.
+# Of up to so many changes any may be undone; of more, so many at once.
 ALL_SUBSETS_OF, MAX_UNDONE = 5, 2
 
 

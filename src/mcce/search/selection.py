@@ -1,8 +1,7 @@
 """Which of a person's visited rows to return.
 
-Beyond the paper. Plausible rows come first, and copies of accepted training rows last, unless they
-are allowed.
-Among them, rows with few enough changes are ordered by what is preferred.
+Beyond the paper. Plausible rows come first, and copies of accepted training rows last unless they
+are allowed. Among equals in that, rows with few enough changes are ordered by what is preferred.
 """
 
 from __future__ import annotations
@@ -177,16 +176,16 @@ def _order(
     later = np.ones(rows.block.shape, dtype=bool)
     later[rows.person, rows.place] = ~is_first
     plausible = rows.allowed & ~rows.implausible
-    first = np.where(plausible.any(axis=1, keepdims=True), plausible, rows.allowed)
+    eligible = np.where(plausible.any(axis=1, keepdims=True), plausible, rows.allowed)
     n_changes = rows.sparsity
     if settings.count_actions and walk.settings.consequences is not None:
         n_changes = n_changes - _n_consequences(rows, walk.settings.consequences)
-    fewest = np.where(first, n_changes, len(rows.block.comparison.codes)).min(axis=1)
+    fewest = np.where(eligible, n_changes, len(rows.block.comparison.codes)).min(axis=1)
     above = n_changes - fewest[:, None]
     excess = np.maximum(above - settings.extra_changes, 0)
     knn_distance, copy = _knn_distances(settings, rows, walk, excess)
     if settings.prefer == "sparsity":
-        best = np.where(first & (above == 0) & ~copy, knn_distance, np.inf).min(axis=1)[:, None]
+        best = np.where(eligible & (above == 0) & ~copy, knn_distance, np.inf).min(axis=1)[:, None]
         worth_it = knn_distance <= WEIGHTS.gain_share * best
         worth_it &= knn_distance <= best - WEIGHTS.min_gain
         excess = np.where(worth_it, excess, above)
