@@ -13,6 +13,17 @@ ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
 SOURCES = sorted((ROOT / "src" / "mcce").rglob("*.py"))
 MAX_FILE, MAX_FUNCTION = 400, 50
+# The rooms of which the page lists every file.
+LISTED = (
+    "tables",
+    "relations",
+    "model",
+    "postprocess",
+    "boosting",
+    "plausibility",
+    "search",
+    "analysis",
+)
 
 
 def test_the_layers_on_the_page_are_those_that_are_checked():
@@ -33,6 +44,15 @@ def test_every_file_that_the_page_names_exists():
 
     assert named
     assert not {n for n in missing if not list((ROOT / "src/mcce/kernels").glob(n))}
+
+
+@pytest.mark.parametrize("room", LISTED)
+def test_the_page_lists_every_file_of_a_room(room):
+    files = {p.name for p in SOURCES if p.parent.name == room and p.name != "__init__.py"}
+    (entry,) = re.findall(rf"^  {room}/ .*(?:\n {{20}}.*)*", PAGE, re.MULTILINE)
+
+    assert files
+    assert not {name for name in files if not re.search(rf"\b{name}\b", entry)}
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
