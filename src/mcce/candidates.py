@@ -224,7 +224,7 @@ def pair_rows(rows: EncodedRows, people: IntArray, frame: pd.DataFrame, n_draws:
     return Candidates(rows, people, comparison, np.arange(n_draws), distinct, tables)
 
 
-# By part, column and function: what was read, and what it was read of.
+# What a function gave for the cells of a column, with the rows or the table that held them.
 ReadColumns: TypeAlias = dict[Any, tuple[Any, np.ndarray]]
 
 

@@ -156,9 +156,9 @@ def generate(
 def least_rows(draws: IntArray, n_from_leaves: int) -> IntArray:
     """How many training rows with an allowed value each value of a draw is drawn from, at least.
 
-    One for the first draws: where a leaf holds nothing that a person may have, they back off. Every
-    second later draw needs the more rows the later it is. The others come from leaves again, since
-    more of these may be all that is missing.
+    One for the first draws: where a leaf holds nothing that a person may have, they back off. After
+    that, every second draw needs more rows the later it comes. The others come from leaves again,
+    since more of these may be all that is missing.
 
     Parameters
     ----------

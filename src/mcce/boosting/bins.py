@@ -19,7 +19,7 @@ from ..kernels import BoolArray, ByteArray, Codes, IntArray
 from ..tables.schema import EncodedRows
 
 MAX_BINS = 255
-# Where there are more codes than that, bins have about so many rows, but are not fewer than this.
+# Columns with more codes get bins of about so many rows each, but at least so many bins.
 ROWS_PER_BIN, MIN_BINS = 20, 64
 N_COARSE = 32
 # Levels with fewer rows are rare.

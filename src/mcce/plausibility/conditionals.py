@@ -162,7 +162,7 @@ def _unseen_errors(
 
 
 def _scale(numbers: FloatArray, centre: float | FloatArray) -> FloatArray:
-    """Signed square roots around a centre, so that a few huge numbers do not rule the errors."""
+    """Signed square roots around a centre, so that a few huge numbers dominate no error."""
     away = numbers / 2 - centre / 2
     return np.sign(away) * np.sqrt(np.abs(away))
 

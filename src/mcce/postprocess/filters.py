@@ -103,7 +103,7 @@ class ObeysConstraint:
 class KeepsRelation:
     """Keeps rows in which a relation holds, or is broken no worse than in the person's own row.
 
-    Several relations may share what they have ``read`` of columns.
+    Several relations may share ``read``, a cache of the columns that they read.
     """
 
     relation: Relation

@@ -20,8 +20,8 @@ class FoundRelation:
     n_rows
         Held-out rows that confirm it.
     p_value
-        Upper bound of the chance that any of the relations tried is confirmed that well if the
-        columns had nothing to do with each other.
+        Upper bound on the probability that any of the relations tried would be confirmed this well
+        if the columns were independent.
     enforced
         Whether it holds in all training rows, so that answers must keep it.
     """

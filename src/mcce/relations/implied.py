@@ -58,8 +58,8 @@ def _equalities(data: TrainingColumns, found: Sequence[FoundRelation]) -> list[F
 def _within(item: FoundRelation, equalities: Sequence[FoundRelation]) -> bool:
     """Whether all columns of a relation are those of an equality that is at least as certain.
 
-    What columns of a formula have to do with each other, its target does not tell, unless they are
-    ordered: the sign of a difference does.
+    A formula says how its target depends on its columns, not how these depend on each other. But
+    it implies orderings: the sign of a difference tells which of two columns is larger.
     """
     source = _sources(equalities)
     features = {source.get(name, name) for name in item.relation.features}

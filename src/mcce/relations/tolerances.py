@@ -1,8 +1,8 @@
 """How closely an equality holds: its tolerance, and how often chance would do as well.
 
 The tolerance is the largest deviation up to three times that of the best 95 % of rows, so it is
-that of all rows unless some are broken. An equality that holds only within a tolerance must say
-something: the tolerance is on average at most a fifth of what targets differ by anyway.
+that of all rows unless some are broken. A tolerance is at most a fifth of the mean deviation of
+targets from their median: an equality that holds within a larger one would say too little.
 """
 
 from __future__ import annotations
@@ -102,12 +102,12 @@ def typical(gap: FloatArray) -> float:
 
 
 def quality(data: TrainingColumns, relation: AnyEquality) -> tuple[float, ...]:
-    """How well an equality says what it says: less is better.
+    """A key by which to choose among the ways to write one equality; the smallest is best.
 
-    Of the ways to write one equality, one that is exact but for rounding. Of the others, a
-    product before a ratio, then that whose target has the most values: what is computed
-    from other columns rarely has fewer than they. Then that which deviates least, with the
-    fewest subtractions and fractions, and with the target of the widest range.
+    First those that are exact but for rounding. Of the others a product before a ratio, then the
+    one whose target has the most values, since a computed column rarely has fewer than those it is
+    computed from. Then the one that deviates least, has the fewest subtractions and fractions, and
+    whose target has the widest range.
     """
     fit = _fit(data, relation, slice(0, data.n_rows)).defined
     passing = fit.n_passing(_allowed(relation, fit.formula)).mean() / max(fit.target.size, 1)

@@ -127,7 +127,7 @@ class DirectSearch:
         fewest : (n_people,)
             Changed cells of the answer.
         several
-            Whether the answer is not enough: then a small table is tried whole.
+            Whether further answers are wanted: then all rows of a small table are tried.
         stop
             Called between predictor calls; returns True to end the search.
         """
