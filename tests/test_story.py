@@ -30,7 +30,7 @@ def test_the_bank_customer_learns_what_would_have_got_her_the_loan(bank):
     assert result.frame.index.names == ["factual", "rank"]
     assert result.frame.dtypes.equals(customer.dtypes)
     changes = result.changes()
-    assert changes.columns.tolist() == ["factual", "rank", "feature", "before", "after", "role"]
+    assert changes.columns.tolist() == ["factual", "rank", "feature", "before", "after", "kind"]
     assert set(changes["feature"]) <= {"salary", "defaulted_last_year"}
     assert set(changes.loc[changes["feature"] == "salary", "before"]) == {68_000}
 

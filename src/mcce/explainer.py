@@ -97,7 +97,7 @@ class MCCE(Estimator):
     >>> explainer = MCCE(lambda frame: frame["salary"] / 100, (0.7, 1.0), immutable=["age"])
     >>> result = explainer.set_params(random_state=0).fit(bank).explain(bank.iloc[[3]])
     >>> result.changes()
-       factual  rank feature before after    role
+       factual  rank feature before after    kind
     0        3     1  salary     56    70  action
     """
 

@@ -109,7 +109,7 @@ def check_cells(case: Case, result: Any, report: Report) -> None:
     )
     known = values_of(case.train)
     changes = as_pandas(result.changes())
-    follow = set(changes.loc[changes["role"] == "consequence", "feature"])
+    follow = set(changes.loc[changes["kind"] == "consequence", "feature"])
     for at, name in enumerate(names):
         fine = np.isin(new_values[:, at], known[:, at]) | same[:, at] | (name in follow)
         report.check(fine.all(), f"column {at} has a value that training never held")

@@ -37,8 +37,8 @@ def test_no_answer_breaks_the_formula(search):
     changes = result.changes()
     assert len(result.frame) > 10
     assert (np.abs(deviation(result.frame)) <= HALF_A_CENT).all()
-    assert set(changes.loc[changes["feature"] == "total", "role"]) == {"consequence"}
-    assert set(changes.loc[changes["feature"] != "total", "role"]) == {"action"}
+    assert set(changes.loc[changes["feature"] == "total", "kind"]) == {"consequence"}
+    assert set(changes.loc[changes["feature"] != "total", "kind"]) == {"action"}
     # Not only totals that training happens to hold.
     assert not result.frame["total"].isin(TRAIN["total"]).all()
 
@@ -47,7 +47,7 @@ def test_a_consequence_never_comes_alone():
     changes = explain("sparse").changes()
 
     for _, cells in changes.groupby(["factual", "rank"]):
-        if (cells["role"] == "consequence").any():
+        if (cells["kind"] == "consequence").any():
             assert cells["feature"].isin(["months", "price"]).any()
 
 
@@ -178,7 +178,7 @@ def test_columns_follow_each_other_in_order():
     assert len(frame) > 10
     assert (np.abs(deviation(frame)) <= HALF_A_CENT).all()
     assert (np.abs(frame["sum"] - frame["total"] - frame["fee"]) <= HALF_A_CENT).all()
-    followed = changes.loc[changes["role"] == "consequence", "feature"]
+    followed = changes.loc[changes["kind"] == "consequence", "feature"]
     assert set(followed) == {"total", "sum"}
 
 
@@ -202,7 +202,7 @@ def test_actions_are_counted_beside_changed_cells():
 
     changes = result.changes()
     cells = changes.groupby(["factual", "rank"]).size()
-    actions = changes[changes["role"] == "action"].groupby(["factual", "rank"]).size()
+    actions = changes[changes["kind"] == "action"].groupby(["factual", "rank"]).size()
     measures = result.measures
     assert (measures["n_actions"] == actions).all()
     assert (measures["sparsity"] == cells).all()
@@ -226,7 +226,7 @@ def test_redrawn_columns_are_actions_and_still_obey_the_formula():
     changes = result.changes()
     assert len(result.frame)
     assert (np.abs(deviation(result.frame)) <= HALF_A_CENT).all()
-    assert set(changes["role"]) == {"action"}
+    assert set(changes["kind"]) == {"action"}
     assert result.frame["total"].isin([*TRAIN["total"], *PEOPLE["total"]]).all()
 
 

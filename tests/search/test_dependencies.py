@@ -63,12 +63,12 @@ def test_a_level_follows_the_column_that_determines_it(search):
 
     result = explainer.explain(PEOPLE)
 
-    roles = result.changes().groupby("feature")["role"].unique()
+    kinds = result.changes().groupby("feature")["kind"].unique()
     assert explainer.relations_["relation"].tolist() == ["code determines name"]
     assert len(result.frame) > 15
     assert (result.frame["name"] == result.frame["code"].map(NAMES)).all()
-    assert roles["name"].tolist() == ["consequence"]
-    assert roles["code"].tolist() == ["action"]
+    assert kinds["name"].tolist() == ["consequence"]
+    assert kinds["code"].tolist() == ["action"]
     followed = moved(result, "name")
     assert followed.any()
     assert (moved(result, "code") | ~followed).all()
@@ -191,8 +191,8 @@ def test_of_two_columns_that_determine_each_other_the_later_one_follows():
     changes = explainer.explain(train.head(20)).changes()
 
     assert {"name determines short", "short determines name"} <= set(names)
-    roles = changes.groupby("feature")["role"].unique()
-    assert roles["short"].tolist() == roles["name"].tolist() == ["consequence"]
+    kinds = changes.groupby("feature")["kind"].unique()
+    assert kinds["short"].tolist() == kinds["name"].tolist() == ["consequence"]
 
 
 def test_chains_follow_in_order():
@@ -235,7 +235,7 @@ def test_a_dependency_that_some_rows_break_moves_nothing():
     assert explainer.relations_.set_index("relation")["enforced"].to_dict() == {
         "code determines name": False
     }
-    assert set(result.changes()["role"]) == {"action"}
+    assert set(result.changes()["kind"]) == {"action"}
 
 
 @pytest.mark.parametrize("search", ["sparse", "fast"])
@@ -250,16 +250,16 @@ def test_two_equivalent_columns_of_two_values_follow(search):
 
     assert explainer.relations_["kind"].tolist() == ["equivalence"]
     assert (result.frame["code"] == (result.frame["name"] == "large")).all()
-    roles = result.changes().groupby("feature")["role"].unique()
-    assert roles["name"].tolist() == ["consequence"]
-    assert roles["code"].tolist() == ["action"]
+    kinds = result.changes().groupby("feature")["kind"].unique()
+    assert kinds["name"].tolist() == ["consequence"]
+    assert kinds["code"].tolist() == ["action"]
 
 
 def test_a_dependency_can_be_let_go_of_or_redrawn():
     free = fit(ignore_relations=["code determines name"]).explain(PEOPLE)
     redrawn = fit(Search.preset("sparse", consequences="redraw")).explain(PEOPLE)
 
-    assert set(free.changes()["role"]) == set(redrawn.changes()["role"]) == {"action"}
+    assert set(free.changes()["kind"]) == set(redrawn.changes()["kind"]) == {"action"}
     assert (free.frame["name"] != free.frame["code"].map(NAMES)).any()
     assert (redrawn.frame["name"] == redrawn.frame["code"].map(NAMES)).all()
 

@@ -31,7 +31,7 @@ def test_a_product_that_was_found_is_recomputed(search):
     changes = result.changes()
     assert explainer.relations_["relation"].tolist() == ["total = months * price"]
     assert (np.abs(deviation(result.frame)) <= 0.005 + 1e-9).all()
-    assert set(changes.loc[changes["feature"] == "total", "role"]) == {"consequence"}
+    assert set(changes.loc[changes["feature"] == "total", "kind"]) == {"consequence"}
     assert not result.frame["total"].isin(TRAIN["total"]).all()
 
 
@@ -68,7 +68,7 @@ def test_a_price_list_follows_the_plan():
     frame, changes = result.frame, result.changes()
     assert "price" in explainer.relations_["target"].tolist()
     assert (changes["feature"] == "plan").any()
-    assert set(changes.loc[changes["feature"] == "price", "role"]) == {"consequence"}
+    assert set(changes.loc[changes["feature"] == "price", "kind"]) == {"consequence"}
     assert (frame["price"] == frame["plan"].map(PRICES) + frame["extra"]).all()
 
 
@@ -85,7 +85,7 @@ def test_ignored_relations_are_neither_kept_nor_recomputed():
 
     result = explainer.explain(PEOPLE)
 
-    assert set(result.changes()["role"]) == {"action"}
+    assert set(result.changes()["kind"]) == {"action"}
     assert (np.abs(deviation(result.frame)) > 1).any()
 
 
@@ -117,8 +117,8 @@ def test_of_two_formulas_for_a_column_the_second_moves_another_one(error):
 
     result = model.set_params(random_state=0).fit(train).explain(people)
 
-    roles = result.changes().set_index("feature")["role"]
+    kinds = result.changes().set_index("feature")["kind"]
     assert len(result.frame) == len(people)
-    assert set(roles["paid"]) == set(roles["total"]) == {"consequence"}
+    assert set(kinds["paid"]) == set(kinds["total"]) == {"consequence"}
     for kind, off in deviations(result.frame).items():
         assert (off <= max(5 * error, 1e-6)).all(), kind

@@ -30,7 +30,7 @@ def test_a_missing_total_follows_once_there_is_something_to_compute(search, rule
 
     assert len(result.frame) == len(NEW)
     assert (result.frame["total"] == result.frame["months"] * result.frame["price"]).all()
-    assert (result.changes().query("feature == 'total'")["role"] == "consequence").all()
+    assert (result.changes().query("feature == 'total'")["kind"] == "consequence").all()
 
 
 @pytest.mark.filterwarnings("ignore::mcce.McceWarning")

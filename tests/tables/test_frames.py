@@ -202,7 +202,7 @@ def test_changes_are_reported_as_texts_where_a_column_has_one_type():
     changes = fitted("polars", "binary").explain(people("polars")).changes()
 
     reference = fitted("pandas in Arrow", "binary").explain(people("pandas in Arrow")).changes()
-    assert changes.columns == ["factual", "rank", "feature", "before", "after", "role"]
+    assert changes.columns == ["factual", "rank", "feature", "before", "after", "kind"]
     assert changes.dtypes[2:] == [pl.String] * 4
     for name in ("before", "after"):
         expected = [None if pd.isna(cell) else str(cell) for cell in reference[name]]

@@ -240,7 +240,7 @@ class Counterfactuals(Generic[FrameT]):
         >>> bank = pd.DataFrame({"age": [25, 36, 47, 52] * 5, "salary": range(50, 90, 2)})
         >>> explainer = MCCE(lambda frame: frame["salary"], (70, 100), random_state=0).fit(bank)
         >>> explainer.explain(bank.iloc[[3]]).with_roles({"salary": "action"}).changes()
-           factual  rank feature before after    role   actor
+           factual  rank feature before after    kind   actor
         0        3     1  salary     56    70  action  person
         """
         names = list(self.to_pandas().frame.columns)
@@ -254,9 +254,9 @@ class Counterfactuals(Generic[FrameT]):
         return native_table(self, people[people["status"] == UNANSWERED])
 
     def changes(self) -> FrameT:
-        """One row per changed cell: factual, rank, feature, before, after, role.
+        """One row per changed cell: factual, rank, feature, before, after, kind.
 
-        ``role`` is what the change is: ``"consequence"`` if the column was recomputed because
+        ``kind`` is what the change is: ``"consequence"`` if the column was recomputed because
         another one changed (see ``consequences`` of :class:`mcce.Search`), otherwise ``"action"``.
         With ``roles`` of columns also ``actor``, who would have to act: "person", "us", "nobody",
         or "" if the column has none.
@@ -274,7 +274,7 @@ class Counterfactuals(Generic[FrameT]):
         >>> bank = pd.DataFrame({"age": [25, 36, 47, 52] * 5, "salary": range(50, 90, 2)})
         >>> explainer = MCCE(lambda frame: frame["salary"], (70, 100), random_state=0).fit(bank)
         >>> explainer.explain(bank.iloc[[3]]).changes()
-           factual  rank feature before after    role
+           factual  rank feature before after    kind
         0        3     1  salary     56    70  action
         """
         return native_table(self, self.to_pandas()._changes())

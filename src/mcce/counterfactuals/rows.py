@@ -105,13 +105,13 @@ def list_changes(
                     "feature": pd.Series([name] * changed.size, dtype=object),
                     "before": old.iloc[changed].astype(object).to_numpy(dtype=object),
                     "after": new.iloc[changed].astype(object).to_numpy(dtype=object),
-                    "role": "consequence" if name in consequences else "action",
+                    "kind": "consequence" if name in consequences else "action",
                 }
             )
         )
     cells = pd.concat(parts, ignore_index=True).sort_values(["row", "place"], kind="stable")
     labelled = labels.iloc[cells["row"]].reset_index(drop=True)
-    columns = ["feature", "before", "after", "role"]
+    columns = ["feature", "before", "after", "kind"]
     return labelled.join(cells[columns].reset_index(drop=True))
 
 
