@@ -50,6 +50,14 @@ def test_relations_with_a_relative_error_are_enforced_within_a_tolerance(seed):
     assert all(0.02 < tolerance < 0.08 for tolerance in tolerances)
 
 
+@pytest.mark.parametrize(
+    ("seed", "variant"), [(6, {}), (8, {}), (9, {"broken": 0.01}), (18, {"error": 0.01})]
+)
+def test_a_product_is_found_beside_columns_that_nearly_equal_it(seed, variant):
+    # "paid" explains "total" nearly as well as "tenure" and "monthly" do.
+    assert described(found_in(services(2000, seed, **variant))) >= SERVICES
+
+
 def test_columns_that_are_computed_from_each_other_in_a_circle_come_to_an_end():
     random = np.random.default_rng(16)
     base = random.integers(0, 1000, 300).astype(float)

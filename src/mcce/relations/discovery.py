@@ -75,11 +75,11 @@ def most_relations(n_columns: int) -> int:
     Examples
     --------
     >>> most_relations(2)
-    59
+    61
     """
     # Of two columns, the conditions of an equivalence exclude each other: each is in one at most.
     per_pair = 2 + 2 + (MAX_LEVELS + 1)  # orderings and dependencies both ways, and equivalences
-    return 2 * n_columns + per_pair * n_columns * (n_columns - 1) // 2
+    return 3 * n_columns + per_pair * n_columns * (n_columns - 1) // 2
 
 
 def _checked(data: TrainingColumns, proposal: Proposal, log_chance: float) -> FoundRelation:

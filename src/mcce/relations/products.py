@@ -7,6 +7,8 @@ are left out of it.
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import numpy as np
 
 from ..kernels import FloatArray, IntArray, check_cancellation
@@ -20,12 +22,17 @@ from .training import TrainingColumns
 MAX_SELECTED = 6
 MIN_EXPLAINED = (0.6, 0.9)
 N_ROUNDS = 3
+# A target, two columns, and the sign of the second one's weight: 1 for a product, -1 for a ratio.
+Pair: TypeAlias = tuple[int, int, int, int]
 # The largest deviation of logarithms, in typical rows, of a pair that may be a product.
 MAX_DEVIATION = 0.5
 
 
 def find_products(data: TrainingColumns) -> Findings:
-    """Products and ratios of two numeric columns, one for each target at most."""
+    """Products and ratios of two numeric columns.
+
+    A ratio is also written as a product: correlated columns may hide a product from its target.
+    """
     rows = slice(0, min(data.half, MAX_ROWS))
     n_columns = len(data.numeric)
     if n_columns < 3 or rows.stop < MIN_ROWS:
@@ -37,15 +44,15 @@ def find_products(data: TrainingColumns) -> Findings:
     proposals: list[Proposal] = []
     for place in range(n_columns):
         check_cancellation()
-        for first, second, sign in _candidates(logs, whole, place):
-            relation = _relation(data, values, place, first, second, sign)
+        for pair in _candidates(logs, whole, place):
+            relation = _relation(data, values, *pair)
             proposal = None if relation is None else propose(data, relation)
             proposals += [] if proposal is None else [proposal]
-    return Findings(tuple(proposals), 2 * n_columns)
+    return Findings(tuple(proposals), 3 * n_columns)
 
 
-def _candidates(logs: FloatArray, whole: FloatArray, place: int) -> list[tuple[int, int, int]]:
-    """Two columns and the sign of the second one's weight: a column may be their product."""
+def _candidates(logs: FloatArray, whole: FloatArray, place: int) -> list[Pair]:
+    """What a column may be the product or ratio of."""
     groups = np.arange(len(logs))
     groups[place] = -1
     rows = np.flatnonzero(~np.isnan(logs[place]))
@@ -68,8 +75,8 @@ def _kept(logs: FloatArray, place: int, columns: IntArray) -> IntArray:
     return rows[kept]
 
 
-def _pairs(logs: FloatArray, place: int, columns: list[int]) -> list[tuple[int, int, int]]:
-    """The best pair of the selected columns, as a product or a ratio."""
+def _pairs(logs: FloatArray, place: int, columns: list[int]) -> list[Pair]:
+    """The best pair of the selected columns, as a product, or as a ratio and the same product."""
     best: tuple[float, int, int, int] | None = None
     for first in columns:
         for second in columns:
@@ -82,7 +89,11 @@ def _pairs(logs: FloatArray, place: int, columns: list[int]) -> list[tuple[int, 
                     size = typical(np.abs(rest - np.median(rest)))
                     if best is None or size < best[0]:
                         best = (size, first, second, sign)
-    return [] if best is None or best[0] > MAX_DEVIATION else [best[1:]]
+    if best is None or best[0] > MAX_DEVIATION:
+        return []
+    _, first, second, sign = best
+    pairs = [(place, first, second, sign)]
+    return pairs if sign == 1 else [*pairs, (first, min(place, second), max(place, second), 1)]
 
 
 def _relation(

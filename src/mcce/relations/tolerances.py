@@ -90,7 +90,8 @@ def with_tolerance(relation: AnyEquality, fit: _Fit, margin: float = 1.0) -> Any
         found.append((passing, option))
     _, best = min(found, key=lambda pair: pair[0])
     spread = np.abs(fit.target - np.median(fit.target)).mean()
-    return best if _allowed(best, fit.formula).mean() <= MAX_TOLERANCE * spread else None
+    most = MAX_TOLERANCE * margin * spread
+    return best if _allowed(best, fit.formula).mean() <= most else None
 
 
 def typical(gap: FloatArray) -> float:
