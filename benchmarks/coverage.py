@@ -2,8 +2,8 @@
 
 For each data set three features that people can act on are mutable, two of them in one direction
 only. A person is solvable if a grid over these features (their own value, and 15 quantiles of the
-training values or all levels) holds a row that is valid, allowed and plausible enough. Every
-solvable person should have an answer.
+training values or all levels) holds a row that is valid, allowed and plausible enough, and keeps
+the relations that hold in all training rows. Every solvable person should have an answer.
 
 Usage: ``python benchmarks/coverage.py [--people 60] [--rows 4000] [names of data sets]``.
 """
@@ -72,6 +72,9 @@ def is_solvable(explainer: MCCE, search: Search, train: pd.DataFrame, person: pd
     keep = explainer.decision_.score(grid).valid
     for broken in explainer._bind(None, explainer.fitted_).broken(own, owner, grid).values():
         keep &= ~broken
+    for found in explainer.fitted_.relations or ():
+        if found.enforced and found.relation.holds(person).all():
+            keep &= found.relation.holds(grid)
     rows = grid[keep]
     if not len(rows) or explainer.plausibility_ is None:
         return False
