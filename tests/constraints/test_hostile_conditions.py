@@ -12,7 +12,7 @@ from bank import bank, score
 from constrained import PEOPLE, TRAIN, explain
 from mcce import MCCE, ConstraintError
 from mcce import constraints as c
-from mcce.constraints import expressions
+from mcce.constraints import expressions, formulas
 from mcce.constraints.bounds import MAX_CONDITION, MAX_CONDITION_NESTING
 from mcce.constraints.builders import build
 from mcce.constraints.expressions import Expression
@@ -180,7 +180,7 @@ def overwrite(values):
 def test_no_function_of_a_condition_can_write_into_cells(dtype, monkeypatch):
     frame = pd.DataFrame({"x": pd.Series(DTYPES[dtype]).astype(dtype)})
     before = frame.copy(deep=True)
-    monkeypatch.setitem(expressions._FUNCTIONS, "abs", overwrite)
+    monkeypatch.setitem(formulas.ON_NUMBERS, "abs", overwrite)
     monkeypatch.setitem(
         expressions._COMPARISONS, "==", lambda cells, other: pd.isna(overwrite(cells))
     )
