@@ -21,7 +21,7 @@ from fuzz_report import Report
 
 FOLDER = Path(__file__).parent
 # Seconds by the wall clock after which a case counts as hung, with sanitizers and a busy machine.
-HANGS_AFTER = 120.0
+HANGS_AFTER = 240.0
 # A crash of one worker costs a second or two, so a build that always crashes is soon given up.
 MOST_FINDINGS = 20
 # Seconds between two lines that say how far a long run is.

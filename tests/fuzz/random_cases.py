@@ -51,7 +51,7 @@ def random_case(seed: int) -> Case:
     settings = _settings(chance)
     # The exact search lists the rows of every person by themselves, which takes longer.
     is_exact = isinstance(settings["search"], ExactSearch)
-    n_people = int(chance.choice([1, 30, 80] if is_exact else [1, 50, 500, 3000]))
+    n_people = int(chance.choice([1, 30, 80] if is_exact else [1, 50, 500, 1000]))
     columns = [random_column(chance, n_train + n_people) for _ in range(chance.integers(1, 8))]
     names = _names(chance, len(columns))
     kinds = {
