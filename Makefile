@@ -61,8 +61,11 @@ format: .venv/dev.stamp
 bench: .venv/dev.stamp  ## how fast, against a vectorised scikit-learn + NumPy implementation
 	$(BIN)/python benchmarks/speed.py
 
-bench-search: .venv/dev.stamp  ## how good the searches are, against NICE
+bench-search: .venv/dev.stamp  ## how good the searches are, against NICE, and what they cost
 	$(BIN)/python benchmarks/search.py
+	$(BIN)/python benchmarks/evaluations.py
+	$(BIN)/python benchmarks/single_changes.py
+	$(BIN)/python benchmarks/widths.py
 	$(BIN)/python benchmarks/plausibility_calibration.py
 
 experiments: .venv/predictors.stamp  ## the paper's experiments, its figures beside ours; DATA=folder

@@ -19,6 +19,7 @@ from typing import Any, cast
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 from mcce import MCCE, McceWarning, Search, datasets
@@ -67,23 +68,30 @@ def is_solvable(explainer: MCCE, search: Search, train: pd.DataFrame, person: pd
     """Whether the grid holds a valid, allowed and plausible row."""
     mutable = [explainer.schema_.names[at] for at in explainer.schema_.mutable]
     grid = grid_of(train, person, mutable)
+    rows = grid[explainer.decision_.score(grid).valid].reset_index(drop=True)
+    return bool(may_return(explainer, search, person, rows).any())
+
+
+def may_return(
+    explainer: MCCE, search: Search, person: pd.DataFrame, rows: pd.DataFrame
+) -> NDArray[np.bool_]:
+    """Which valid rows the search may return to a person: allowed, plausible and changed."""
     own = explainer.schema_.encode(person)
-    owner = np.zeros(len(grid), dtype=np.int64)
-    keep = explainer.decision_.score(grid).valid
-    for broken in explainer._bind(None, explainer.fitted_).broken(own, owner, grid).values():
+    owner = np.zeros(len(rows), dtype=np.int64)
+    keep = np.ones(len(rows), dtype=bool)
+    for broken in explainer._bind(None, explainer.fitted_).broken(own, owner, rows).values():
         keep &= ~broken
     for found in explainer.fitted_.relations or ():
         if found.enforced and found.relation.holds(person).all():
-            keep &= found.relation.holds(grid)
-    rows = grid[keep]
-    if not len(rows) or explainer.plausibility_ is None:
-        return False
-    paired = pair_rows(own, np.array([0]), rows.reset_index(drop=True), len(rows))
-    draws = np.arange(len(rows))
+            keep &= found.relation.holds(rows)
+    if not keep.any() or explainer.plausibility_ is None:
+        return np.zeros(len(rows), dtype=bool)
+    paired = pair_rows(own, np.array([0]), rows[keep].reset_index(drop=True), int(keep.sum()))
+    draws = np.arange(keep.sum())
     selected = paired.select(np.zeros_like(draws), draws)
     check = IsPlausible(explainer.plausibility_, search.min_plausibility)
-    changed = (selected.codes != OWN).any(axis=0)
-    return bool((check.keeps(selected) & changed).any())
+    keep[keep] = check.keeps(selected) & (selected.codes != OWN).any(axis=0)
+    return keep
 
 
 def measure(name: str, n_rows: int, n_people: int, search: Search) -> dict[str, Any]:

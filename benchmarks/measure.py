@@ -64,6 +64,17 @@ def wall(work: Callable[[], Result]) -> tuple[float, Result]:
     return time.perf_counter() - started, result
 
 
+def memory(what: str) -> float:
+    """Megabytes of this process: ``VmRSS`` now, ``VmHWM`` the peak; NaN where not on Linux."""
+    status = Path("/proc/self/status")
+    if not status.exists():
+        return float("nan")
+    # Not ru_maxrss: after fork and exec it starts from the memory of the parent process.
+    lines = status.read_text().splitlines()
+    (found,) = (line for line in lines if line.startswith(f"{what}:"))
+    return int(found.split()[1]) * 1024 / 1e6
+
+
 def interleave(
     title: str, contenders: Mapping[str, Callable[[], Seconds]], repeats: int
 ) -> dict[str, Seconds]:

@@ -22,7 +22,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from cases import declined, gaussian, load, with_distinct_ages
 from mcce import MCCE
 from mcce.experiments.case import Case
-from measure import Table, cpu, exponent, interleave, log, times, wall
+from measure import Table, cpu, exponent, interleave, log, memory, times, wall
 
 MEMORY_AT_MOST = 100.0
 THREADS = (1, 2, 4, 8, 16)
@@ -114,12 +114,12 @@ def explain_many(n_factuals: int) -> dict[str, float]:
     assert case is not None
     explainer = case.explainer().fit(case.train)
     people = declined(case, n_factuals)
-    fitted = _memory("VmHWM")
+    fitted = memory("VmHWM")
     gc.collect()
     _reset_peak()
-    before = _memory("VmRSS")
+    before = memory("VmRSS")
     seconds, result = cpu(partial(explainer.explain, people))
-    peak = _memory("VmHWM")
+    peak = memory("VmHWM")
     frames = (result.frame, result.measures, result.people)
     size = sum(frame.memory_usage(deep=True).sum() for frame in frames) / 1e6
     return {
@@ -170,14 +170,6 @@ def _in_a_process(n_factuals: int) -> dict[str, float]:
         [sys.executable, __file__, str(n_factuals)], stdout=subprocess.PIPE, text=True, check=True
     )
     return dict(json.loads(done.stdout))
-
-
-def _memory(what: str) -> float:
-    """Megabytes of this process: ``VmRSS`` now, ``VmHWM`` the peak since the last reset."""
-    # Not ru_maxrss: after fork and exec it starts from the memory of the parent process.
-    lines = Path("/proc/self/status").read_text().splitlines()
-    (found,) = (line for line in lines if line.startswith(f"{what}:"))
-    return int(found.split()[1]) * 1024 / 1e6
 
 
 def _reset_peak() -> None:
