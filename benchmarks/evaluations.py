@@ -200,7 +200,7 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--cases", nargs="+", choices=ALL_CASES, default=ALL_CASES)
     parser.add_argument("--searches", nargs="+", choices=SEARCHES, default=SEARCHES)
-    parser.add_argument("--people", type=int, default=100, help="people per case (default: 100)")
+    parser.add_argument("--people", type=int, default=200, help="people per case (default: 200)")
     return parser.parse_args()
 
 
