@@ -20,6 +20,7 @@ from .kernels import BoolArray, check_cancellation, rows_as_bytes
 from .model import visit_order_of, warn_of_useless_columns
 from .plausibility.model import PlausibilityModel
 from .predictors.decision import Decision
+from .predictors.labels import LabelRule
 from .predictors.names import decision_on
 from .protocols import Distance, Generator
 from .relations import FoundRelation
@@ -44,6 +45,8 @@ class Fitted:
         Number of training rows with the desired decision.
     seed
         Seed of all draws.
+    label_rule
+        Which labels follow from probabilities; None if ``predict`` must be called for every row.
     plausibility
         What accepted training rows look like; None if the search does not need it.
     relations
@@ -62,6 +65,7 @@ class Fitted:
     distance: Distance
     n_desired: int
     seed: int
+    label_rule: LabelRule | None = None
     plausibility: PlausibilityModel | None = None
     relations: tuple[FoundRelation, ...] | None = None
     training_rows: np.ndarray | None = field(default=None, repr=False)
@@ -131,7 +135,8 @@ def learn(
     _check_columns(rows, constraints)
     _finish(clock, "encode")
     decision = decision_on(schema, predictor, desired, score_class)
-    is_desired = decision.score(rows.frame).valid
+    scored, label_rule = decision.learn_rule(rows.frame)
+    is_desired = scored.valid
     _finish(clock, "decision")
     generator = generator.fit(rows, is_desired, seed=seed, n_jobs=n_jobs, verbose=verbose)
     _finish(clock, "model")
@@ -147,6 +152,7 @@ def learn(
         distance=distance.fit(schema, rows, is_desired),
         n_desired=int(is_desired.sum()),
         seed=seed,
+        label_rule=label_rule,
         plausibility=model,
         relations=found,
         training_rows=np.unique(rows_as_bytes(rows.exact.T)) if training_rows else None,

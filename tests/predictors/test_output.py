@@ -178,7 +178,7 @@ def test_probabilities_of_another_shape_are_an_error_for_margins_too(output):
     decision = make_decision(Probabilities(output), ["b"])
 
     with pytest.raises(PredictorError, match="must return"):
-        decision.margin(X, np.zeros(3))
+        decision.score_margins(X)
 
 
 def test_sums_of_single_precision_keep_their_bits():

@@ -36,7 +36,7 @@ def planned(search, callback=None, **settings):
     plans = []
 
     def keep(task, stages, people):
-        plans.append((list(stages), people))
+        plans.append((list(stages(task)), people))
         return Outcome.empty(task.factuals, people, "not searched for")
 
     with pytest.MonkeyPatch.context() as patch:

@@ -205,12 +205,12 @@ def _measure(settings: RobustnessSettings, answers: _Answers) -> pd.DataFrame:
         np.concatenate([answers.codes, moved_codes, partly_codes], axis=1),
         consequences,
     )
-    scored = settings.decision.score(frame)
+    scored, margins = settings.decision.score_margins(frame)
     valid, of_moved, of_parts = np.split(scored.valid, [n_answers, n_answers + moved.size])
     return pd.DataFrame(
         {
             "valid": valid,
-            "margin": settings.decision.margin(frame.iloc[:n_answers], scored.score[:n_answers]),
+            "margin": margins[:n_answers],
             "stability": _shares(moved, of_moved, n_answers),
             "partial": _shares(partly, of_parts, n_answers),
             "minimal": np.bincount(partly[of_parts], minlength=n_answers) == 0,

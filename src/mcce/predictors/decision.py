@@ -13,18 +13,19 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 import pandas as pd
 
-from ..errors import McceError, ParameterError, PredictorError, shorten
+from ..errors import McceError, ParameterError, shorten
 from ..kernels import BoolArray, FloatArray
 from ..tables.frames import PANDAS_ADAPTER, FrameAdapter
 from .adapters import check_rows
-from .failures import failed, missing_hint
+from .failures import check_complete, failed
 from .interval import Interval
-from .output import count_rows, read_output, to_numbers
+from .labels import LabelRule, Probabilities, has_threshold
+from .output import check_shape, read_output, to_labels, to_numbers
 
 Method = Literal["predict_proba", "decision_function", "predict", "call"]
 
@@ -68,6 +69,8 @@ class Decision:
         How far inside the desired set a row must be to be valid.
     names
         The columns that the predictor gets, in its order; None hands over all of them.
+    rule
+        Which labels follow from probabilities; None calls ``predict`` on every row.
 
     Examples
     --------
@@ -85,6 +88,7 @@ class Decision:
     adapter: FrameAdapter = PANDAS_ADAPTER
     min_margin: float = 0.0
     names: tuple[Hashable, ...] | None = None
+    rule: LabelRule | None = None
 
     def __repr__(self) -> str:
         name, columns = type(self.predictor).__name__, f"[:, {list(self.columns)}]"
@@ -123,15 +127,85 @@ class Decision:
         >>> decision.score(pd.DataFrame({"salary": [30, 60]})).score
         array([0.3, 0.6])
         """
-        if frame.empty:
-            return ScoredRows(np.empty(0), np.empty(0, dtype=bool))
-        if isinstance(self.desired, Interval):
-            scores = self._scores(frame)
-            valid = self.desired.contains(scores)
+        return self._judge(frame)[0]
+
+    def score_margins(self, frame: pd.DataFrame) -> tuple[ScoredRows, FloatArray]:
+        """Score and decision of each row, and how far inside the desired set it is.
+
+        The margin for an interval is the desirability of the score. For labels, it is the largest
+        probability of a desired label minus the largest of another; NaN without probabilities.
+
+        Parameters
+        ----------
+        frame
+            Rows with the columns of the training data, in their order.
+
+        Returns
+        -------
+        scored : ScoredRows
+            As from :meth:`score`.
+        margins : (n_rows,)
+            Negative outside the desired set.
+
+        Examples
+        --------
+        >>> decision = Decision(lambda rows: rows["salary"] / 100, Interval(0.5, 1.0), "call")
+        >>> decision.score_margins(pd.DataFrame({"salary": [25, 75]}))[1]
+        array([-0.25,  0.25])
+        """
+        scored, probabilities = self._judge(frame)
+        if probabilities is not None:
+            return scored, self._margins(frame, probabilities)
+        unknown = np.full(len(frame), np.nan)
+        return scored, self.desirability(scored.score) if self.has_scores else unknown
+
+    def learn_rule(self, frame: pd.DataFrame) -> tuple[ScoredRows, LabelRule | None]:
+        """Score and decision of the training rows, and which labels follow from probabilities.
+
+        Parameters
+        ----------
+        frame
+            The training rows.
+
+        Returns
+        -------
+        scored : ScoredRows
+            As from :meth:`score`.
+        rule : LabelRule or None
+            None if the decision needs no labels, or they do not follow from probabilities.
+        """
+        scored, probabilities = self._judge(frame)
+        own = has_threshold(self.predictor)
+        return scored, LabelRule.learn(probabilities, scored.valid, own_threshold=own)
+
+    def confirm(self, frame: pd.DataFrame, scores: FloatArray) -> tuple[ScoredRows, BoolArray]:
+        """Decision of each row by a fresh call without the rule, and which rows it misjudges.
+
+        Parameters
+        ----------
+        frame
+            Rows with the columns of the training data, in their order.
+        scores : (n_rows,)
+            Their scores, which stay as they are where a label is enough to decide.
+
+        Returns
+        -------
+        scored : ScoredRows
+            Score and decision of each row.
+        misjudged : (n_rows,)
+            Rows that the rule accepts and ``predict`` does not.
+        """
+        if self.rule is None or self.min_margin or frame.empty:
+            fresh = replace(self, rule=None).score(frame)
         else:
-            valid = self._labels(frame).isin(list(self.desired)).to_numpy(dtype=bool)
-            scores = self._scores(frame) if self.columns else valid.astype(np.float64)
-        return ScoredRows(scores, valid & self._is_firm(frame, scores))
+            fresh = ScoredRows(scores, self._has_desired_label(frame))
+        misjudged, refused = np.zeros(len(frame), dtype=bool), np.flatnonzero(~fresh.valid)
+        if self.rule is not None and refused.size:
+            rows = frame.iloc[refused].reset_index(drop=True)
+            probabilities = self._probabilities(rows)
+            accepted, _ = self.rule.divide(probabilities)
+            misjudged[refused] = accepted & self._is_firm(rows, probabilities)
+        return fresh, misjudged
 
     def with_margin(self, min_margin: float) -> Decision:
         """The same decision, but rows must be so far inside the desired set to be valid.
@@ -139,7 +213,7 @@ class Decision:
         Parameters
         ----------
         min_margin
-            The smallest :meth:`margin` of a valid row.
+            The smallest margin (:meth:`score_margins`) of a valid row.
 
         Returns
         -------
@@ -222,44 +296,6 @@ class Decision:
         interval = self.desired if isinstance(self.desired, Interval) else Interval(1.0, math.inf)
         return interval.shortfall(scores)
 
-    def margin(self, frame: pd.DataFrame, scores: FloatArray) -> FloatArray:
-        """How far inside the desired set each row is.
-
-        For an interval, the desirability of the score. For labels, the largest probability of a
-        desired label minus the largest of another; NaN without probabilities.
-
-        Parameters
-        ----------
-        frame
-            Rows with the columns of the training data, in their order.
-        scores : (n_rows,)
-            Their scores.
-
-        Returns
-        -------
-        (n_rows,)
-            Margins; negative outside the desired set.
-
-        Examples
-        --------
-        >>> frame = pd.DataFrame({"salary": [25, 75]})
-        >>> decision = Decision(lambda rows: rows["salary"] / 100, Interval(0.5, 1.0), "call")
-        >>> decision.margin(frame, decision.score(frame).score)
-        array([-0.25,  0.25])
-        """
-        if isinstance(self.desired, Interval):
-            return self.desirability(scores)
-        if not self.columns or frame.empty:
-            return np.full(len(frame), np.nan)
-        # Every desired column, and at least one that is not.
-        output = self._numbers(frame, at_least=max(*self.columns, len(self.columns)) + 1)
-        desired = np.isin(np.arange(output.shape[1]), self.columns)
-        return (output[:, desired].max(axis=1) - output[:, ~desired].max(axis=1)).astype(np.float64)
-
-    def _is_firm(self, frame: pd.DataFrame, scores: FloatArray) -> BoolArray | Literal[True]:
-        """Which rows are far enough inside."""
-        return not self.min_margin or self.margin(frame, scores) >= self.min_margin
-
     def _largest_margin(self) -> float:
         """The largest margin that a row can have."""
         if not isinstance(self.desired, Interval):
@@ -273,73 +309,72 @@ class Decision:
     def _label_method(self) -> Literal["call", "predict"]:
         return "call" if self.method == "call" else "predict"
 
-    def _scores(self, frame: pd.DataFrame) -> FloatArray:
+    def _judge(self, frame: pd.DataFrame) -> tuple[ScoredRows, Probabilities | None]:
+        """Score and decision of each row, and the probabilities of labels if they decide."""
+        if frame.empty:
+            return ScoredRows(np.empty(0), np.empty(0, dtype=bool)), None
+        if isinstance(self.desired, Interval):
+            scores = self._probabilities(frame).score if self.columns else self._numbers(frame)
+            firm = not self.min_margin or self.desirability(scores) >= self.min_margin
+            return ScoredRows(scores, self.desired.contains(scores) & firm), None
         if not self.columns:
-            return self._numbers(frame).astype(np.float64)
-        output = self._numbers(frame, columns=list(self.columns), at_least=max(self.columns) + 1)
-        return output.sum(axis=1).astype(np.float64)
+            valid = self._has_desired_label(frame)
+            return ScoredRows(valid.astype(np.float64), valid), None
+        probabilities = self._probabilities(frame)
+        valid = self._accepts(frame, probabilities)
+        return ScoredRows(probabilities.score, valid), probabilities
 
-    def _numbers(
-        self, frame: pd.DataFrame, *, columns: Any = slice(None), at_least: int | None = None
-    ) -> np.ndarray:
-        """One number per row, or some columns of at least so many numbers; none missing."""
-        name = _named(self.method)
-        entries, missing = self._call_predictor(self.method, frame)
-        if at_least is None and entries.shape == (len(frame), 1):
-            entries, missing = entries.ravel(), missing.ravel()
-        self._check_shape(entries, len(frame), at_least=at_least)
-        if at_least is not None:
-            entries, missing = entries[:, columns], missing[:, columns]
-        self._check_complete(missing, "a number", name, frame)
-        return to_numbers(entries, missing, name)
+    def _accepts(self, frame: pd.DataFrame, probabilities: Probabilities) -> BoolArray:
+        """Which rows are valid; ``predict`` is called where probabilities do not tell."""
+        firm = self._is_firm(frame, probabilities)
+        valid, unclear = np.zeros_like(firm), firm
+        if self.rule is not None:
+            valid, unclear = (rows & firm for rows in self.rule.divide(probabilities))
+        if unclear.all():
+            return self._has_desired_label(frame)
+        if unclear.any():
+            rows = frame.iloc[np.flatnonzero(unclear)].reset_index(drop=True)
+            valid[unclear] = self._has_desired_label(rows)
+        return valid
 
-    def _labels(self, frame: pd.DataFrame) -> pd.Series[Any]:
-        entries, missing = self._call_predictor(self._label_method, frame)
+    def _is_firm(self, frame: pd.DataFrame, probabilities: Probabilities) -> BoolArray:
+        """Which rows are far enough inside."""
+        if not self.min_margin:
+            return np.ones(len(frame), dtype=bool)
+        return self._margins(frame, probabilities) >= self.min_margin
+
+    def _margins(self, frame: pd.DataFrame, probabilities: Probabilities) -> FloatArray:
+        """How far inside each row is, if all probabilities are there."""
+        # Every desired column, and at least one that is not.
+        name, missing = _named(self.method), np.isnan(probabilities.numbers)
+        check_shape(probabilities.numbers, len(frame), name, at_least=len(self.columns) + 1)
+        check_complete(missing, "a number", name, frame)
+        return probabilities.margin
+
+    def _probabilities(self, frame: pd.DataFrame) -> Probabilities:
+        """Probabilities of all labels; none missing in the columns that are summed."""
+        name, (entries, missing) = _named(self.method), self._call_predictor(self.method, frame)
+        check_shape(entries, len(frame), name, at_least=max(self.columns) + 1)
+        check_complete(missing[:, self.columns], "a number", name, frame)
+        return Probabilities(to_numbers(entries, missing, name), self.columns)
+
+    def _numbers(self, frame: pd.DataFrame) -> FloatArray:
+        entries = self._one_entry(self.method, frame, "a number")
+        return to_numbers(entries, name=_named(self.method)).astype(np.float64)
+
+    def _has_desired_label(self, frame: pd.DataFrame) -> BoolArray:
+        entries = self._one_entry(self._label_method, frame, "a label")
+        labels = to_labels(entries, _named(self._label_method), self.desired)
+        return labels.isin(list(cast("tuple[Any]", self.desired))).to_numpy(dtype=bool)
+
+    def _one_entry(self, method: Method, frame: pd.DataFrame, entry: str) -> np.ndarray:
+        """What the predictor returns, one entry per row, none missing."""
+        entries, missing = self._call_predictor(method, frame)
         if entries.shape == (len(frame), 1):
             entries, missing = entries.ravel(), missing.ravel()
-        self._check_shape(entries, len(frame))
-        name = _named(self._label_method)
-        boxed = entries.dtype == object
-        hashable = not boxed or all(isinstance(entry, Hashable) for entry in entries)
-        if not hashable or entries.dtype.kind not in "biufOUSmM":
-            raise PredictorError(
-                f"{name} must return labels such as strings or numbers, got "
-                f"{'objects of another type' if boxed else f'dtype {entries.dtype}'}."
-            )
-        self._check_complete(missing, "a label", name, frame)
-        if entries.dtype.kind == "f" and (fractions := entries != np.floor(entries)).any():
-            raise PredictorError(
-                f"desired names labels, {shorten(self.desired)}, but the predictor returned "
-                f"fractions for {count_rows(fractions)}. For an interval of scores, pass a tuple "
-                "of two numbers."
-            )
-        # As objects, because the strings of pandas 3 hold no lone surrogates.
-        return pd.Series(entries, dtype=object if entries.dtype.kind in "OUS" else entries.dtype)
-
-    def _check_complete(
-        self, missing: BoolArray, entry: str, name: str, frame: pd.DataFrame
-    ) -> None:
-        if missing.any():
-            affected = np.flatnonzero(missing.reshape(len(frame), -1).any(axis=1))
-            rows = frame.iloc[affected]
-            related = bool(rows.isna().any(axis=1).all())
-            raise PredictorError(
-                f"{name} returned NaN, null or masked for {count_rows(missing)}. It must return "
-                f"{entry} for every row.{missing_hint(rows) if related else ''}"
-            )
-
-    def _check_shape(self, output: np.ndarray, n_rows: int, *, at_least: int | None = None) -> None:
-        """Raise unless there is one entry, or a row of enough columns, for each row."""
-        if at_least is None:
-            expected, fits = f"({n_rows},)", output.shape == (n_rows,)
-        else:
-            expected = f"({n_rows}, {at_least} or more)"
-            fits = output.ndim == 2 and len(output) == n_rows and output.shape[1] >= at_least
-        if not fits:
-            raise PredictorError(
-                f"{_named(self.method)} must return an array of shape {expected} for {n_rows} "
-                f"rows, got shape {output.shape}.{_shape_hint(output)}"
-            )
+        check_shape(entries, len(frame), _named(method))
+        check_complete(missing, entry, _named(method), frame)
+        return entries
 
     def _call_predictor(self, method: Method, frame: pd.DataFrame) -> tuple[np.ndarray, BoolArray]:
         """Output of the predictor for a copy of the rows, which it may change; what is missing."""
@@ -363,9 +398,3 @@ class Decision:
 def _named(method: Method) -> str:
     """How a method of the predictor is called in errors."""
     return "The predictor" if method == "call" else f"{method} of the predictor"
-
-
-def _shape_hint(output: np.ndarray) -> str:
-    if output.ndim != 2:
-        return ""
-    return " Select one column, e.g. predictor=lambda frame: black_box.predict_proba(frame)[:, 1]."

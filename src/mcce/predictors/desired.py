@@ -19,6 +19,7 @@ from ..tables.frames import PANDAS_ADAPTER, FrameAdapter
 from .adapters import adapt
 from .decision import Decision, Method
 from .interval import Interval
+from .labels import has_threshold
 
 _METHODS: tuple[Method, ...] = ("predict_proba", "decision_function", "predict")
 
@@ -134,7 +135,7 @@ def _for_classifier(
 ) -> tuple[Interval | tuple[Hashable, ...], Method, tuple[int, ...]]:
     """Desired labels or scores of a classifier, the method to call and the columns to sum."""
     classes = _classes(predictor)
-    if wanted is None and score_class is None and len(classes) == 2 and _has_threshold(predictor):
+    if wanted is None and score_class is None and len(classes) == 2 and has_threshold(predictor):
         wanted = (classes[1],)
     if isinstance(wanted, tuple):
         positions = _label_positions(wanted, classes, score_class)
@@ -163,14 +164,6 @@ def _for_classifier(
             f"Pass one or more of its classes {shorten(classes, 200)} as desired."
         )
     return (classes[1],), "predict", ()
-
-
-def _has_threshold(predictor: Any) -> bool:
-    """Whether a classifier, or the last step of a pipeline, has a threshold of its own."""
-    last = predictor.steps[-1][1] if hasattr(predictor, "steps") else predictor
-    fixed = hasattr(last, "threshold") and hasattr(last, "pos_label")
-    moved = getattr(last, "get_probability_threshold", lambda: 0.5)() != 0.5
-    return fixed or hasattr(last, "best_threshold_") or moved
 
 
 def _label_positions(

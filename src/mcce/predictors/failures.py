@@ -1,4 +1,4 @@
-"""The error for a predictor that raised one, and what to do about it.
+"""The errors for a predictor that raised one or left rows out, and what to do about them.
 
 Always true: what the predictor raised is kept and not quoted, because it may quote cells. A remedy
 is only suggested if the predictor takes rows that way; so it may be called again here.
@@ -10,12 +10,15 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from sklearn.exceptions import NotFittedError as SklearnNotFittedError
 
 from ..errors import PredictorError, shorten
+from ..kernels import BoolArray
 from ..tables.frames import FrameAdapter
 from .adapters import known_columns, written_name
+from .output import count_rows
 
 # Rows of a failed call that are tried once more.
 N_TRIED = 100
@@ -58,6 +61,28 @@ def failed(
         "it is not shown: see the attribute original of this error, e.g. with "
         f"traceback.print_exception(error.original).{hint}"
     ).keeping(failure)
+
+
+def check_complete(missing: BoolArray, entry: str, name: str, frame: pd.DataFrame) -> None:
+    """Raise if entries are missing.
+
+    Parameters
+    ----------
+    missing : (n_rows,) or (n_rows, n_columns)
+        Which entries are missing.
+    entry, name
+        What each row needs, and who should have returned it.
+    frame
+        The rows that the predictor was given.
+    """
+    if missing.any():
+        affected = np.flatnonzero(missing.reshape(len(frame), -1).any(axis=1))
+        rows = frame.iloc[affected]
+        related = bool(rows.isna().any(axis=1).all())
+        raise PredictorError(
+            f"{name} returned NaN, null or masked for {count_rows(missing)}. It must return "
+            f"{entry} for every row.{missing_hint(rows) if related else ''}"
+        )
 
 
 def missing_hint(frame: pd.DataFrame) -> str:

@@ -6,13 +6,14 @@ entry, because a predictor may return cells.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from numbers import Real
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from ..errors import PredictorError
+from ..errors import PredictorError, shorten
 from ..kernels import BoolArray, FloatArray
 
 
@@ -58,7 +59,9 @@ def read_output(output: Any, name: str = "The predictor") -> tuple[np.ndarray, B
     ).keeping(failure)
 
 
-def to_numbers(entries: np.ndarray, missing: BoolArray, name: str = "The predictor") -> FloatArray:
+def to_numbers(
+    entries: np.ndarray, missing: BoolArray | None = None, name: str = "The predictor"
+) -> FloatArray:
     """Entries as floats, NaN for missing ones; the entries themselves if they are that.
 
     Floats stay in their precision, so that sums of them have the bits that the predictor gives.
@@ -66,7 +69,7 @@ def to_numbers(entries: np.ndarray, missing: BoolArray, name: str = "The predict
     Parameters
     ----------
     entries, missing
-        From :func:`read_output`.
+        From :func:`read_output`; None if nothing is missing.
     name
         Who returned them, for errors.
 
@@ -85,6 +88,8 @@ def to_numbers(entries: np.ndarray, missing: BoolArray, name: str = "The predict
     >>> to_numbers(*read_output(pd.Series([1, None], dtype="Int64")))
     array([ 1., nan])
     """
+    if missing is None:
+        missing = np.zeros(entries.shape, dtype=bool)
     if entries.dtype.kind == "f" and not missing.any():
         return entries
     if entries.dtype.kind in "biuf":
@@ -103,6 +108,74 @@ def to_numbers(entries: np.ndarray, missing: BoolArray, name: str = "The predict
         f"{name} must return numbers that float64 can hold, got {_kind(entries, missing)}. "
         "If it returns labels, pass the desired label or list of labels as desired."
     )
+
+
+def to_labels(entries: np.ndarray, name: str, desired: Any) -> pd.Series[Any]:
+    """Entries as labels.
+
+    Parameters
+    ----------
+    entries : (n_rows,)
+        From :func:`read_output`, none of them missing.
+    name, desired
+        Who returned them, and which labels are desired, for errors.
+
+    Returns
+    -------
+    pandas.Series
+        The labels.
+
+    Raises
+    ------
+    PredictorError
+        If an entry is neither hashable nor a whole number.
+
+    Examples
+    --------
+    >>> to_labels(np.array(["yes", "no"]), "The predictor", ("yes",)).tolist()
+    ['yes', 'no']
+    """
+    boxed = entries.dtype == object
+    hashable = not boxed or all(isinstance(entry, Hashable) for entry in entries)
+    if not hashable or entries.dtype.kind not in "biufOUSmM":
+        raise PredictorError(
+            f"{name} must return labels such as strings or numbers, got "
+            f"{'objects of another type' if boxed else f'dtype {entries.dtype}'}."
+        )
+    if entries.dtype.kind == "f" and (fractions := entries != np.floor(entries)).any():
+        raise PredictorError(
+            f"desired names labels, {shorten(desired)}, but the predictor returned "
+            f"fractions for {count_rows(fractions)}. For an interval of scores, pass a tuple "
+            "of two numbers."
+        )
+    # As objects, because the strings of pandas 3 hold no lone surrogates.
+    return pd.Series(entries, dtype=object if entries.dtype.kind in "OUS" else entries.dtype)
+
+
+def check_shape(output: np.ndarray, n_rows: int, name: str, *, at_least: int | None = None) -> None:
+    """Raise unless there is one entry, or a row of enough columns, for each row.
+
+    Parameters
+    ----------
+    output
+        What the predictor returned.
+    n_rows
+        How many rows it was given.
+    name
+        Who returned it.
+    at_least
+        The number of columns needed; None for one entry per row.
+    """
+    if at_least is None:
+        expected, fits = f"({n_rows},)", output.shape == (n_rows,)
+    else:
+        expected = f"({n_rows}, {at_least} or more)"
+        fits = output.ndim == 2 and len(output) == n_rows and output.shape[1] >= at_least
+    if not fits:
+        raise PredictorError(
+            f"{name} must return an array of shape {expected} for {n_rows} rows, got shape "
+            f"{output.shape}.{_shape_hint(output)}"
+        )
 
 
 def count_rows(flagged: BoolArray) -> str:
@@ -145,3 +218,9 @@ def _kind(entries: np.ndarray, missing: BoolArray) -> str:
         return f"an array of dtype {entries.dtype}"
     kinds = sorted({type(entry).__name__ for entry in entries[~missing]})
     return f"objects of type {', '.join(kinds[:5])}"
+
+
+def _shape_hint(output: np.ndarray) -> str:
+    if output.ndim != 2:
+        return ""
+    return " Select one column, e.g. predictor=lambda frame: black_box.predict_proba(frame)[:, 1]."

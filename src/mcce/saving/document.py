@@ -10,9 +10,10 @@ that a fitted one has, and gives the same answers, bit for bit.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,8 @@ from ..errors import NotFittedError, SavedFileError, shorten
 from ..fitted import Fitted
 from ..kernels import DRAWS_VERSION, rows_as_bytes
 from ..model import find_generator, visit_order_of
+from ..predictors.interval import Interval
+from ..predictors.labels import LabelRule
 from ..predictors.names import decision_on
 from ..protocols import Generator
 from ..search.config import find_search
@@ -137,6 +140,11 @@ def restore(
         probes = check_probes(document["predictor"], schema)
     decision = decision_on(schema, predictor, parameters["desired"], parameters["score_class"])
     check_predictor(decision, schema, probes, os.fspath(path), tolerance)
+    with archive.refused(path, "its part 'label_rule'"):
+        if "label_rule" in fields and (
+            not decision.columns or isinstance(decision.desired, Interval)
+        ):
+            raise SavedFileError("it says of labels what its predictor has no probabilities for")
     return parameters, Fitted(decision=decision, **fields)
 
 
@@ -212,6 +220,23 @@ def _unpack_model(plain: Any, parameters: Parameters, fields: Fields) -> Fields:
         # Gower learns nothing that the schema does not know.
         "distance": find_distance(parameters["distance"]),
     }
+
+
+def _pack_label_rule(fitted: Fitted, parameters: Parameters) -> dict[str, Any] | None:
+    return None if fitted.label_rule is None else asdict(fitted.label_rule)
+
+
+def _unpack_label_rule(plain: Any, parameters: Parameters, fields: Fields) -> Fields:
+    # Files up to version 5 have none, so that predict is called for every row.
+    if plain is None:
+        return {}
+    given = check_entries(plain, ("measure", "low", "high"), "what it says of labels")
+    low, high = given["low"], given["high"]
+    if given["measure"] not in ("score", "margin") or {type(low), type(high)} != {float}:
+        raise SavedFileError("what it says of labels is no measure with two numbers")
+    if not -math.inf < low <= high < math.inf:
+        raise SavedFileError("what it says of labels has no finite ends in order")
+    return {"label_rule": LabelRule(**given)}
 
 
 def _pack_draws(fitted: Fitted, parameters: Parameters) -> dict[str, Any]:
@@ -306,6 +331,7 @@ SECTIONS: dict[str, Section] = {
     "schema": Section(_pack_schema, _unpack_schema),
     "model": Section(_pack_model, _unpack_model),
     "draws": Section(_pack_draws, _unpack_draws),
+    "label_rule": Section(_pack_label_rule, _unpack_label_rule, optional=True),
     "training_rows": Section(_pack_training_rows, _unpack_training_rows),
     "relations": Section(_pack_relations, _unpack_relations, optional=True),
     "accepted": Section(_pack_plausibility, _unpack_plausibility, optional=True),

@@ -36,6 +36,9 @@ class Outcome:
         Seconds by step, summed over threads.
     proven
         Factuals whose answers, or lack of any, no further search can improve.
+    misjudged
+        Factuals who had an answer that the label rule accepts and the predictor does not; their
+        answers are left out.
     """
 
     answers: Answers
@@ -46,6 +49,7 @@ class Outcome:
     stopped: bool = False
     seconds: Mapping[str, float] = field(default_factory=dict)
     proven: frozenset[int] = frozenset()
+    misjudged: frozenset[int] = frozenset()
 
     @classmethod
     def empty(cls, factuals: EncodedRows, people: IntArray, reason: str) -> Outcome:
@@ -67,6 +71,7 @@ class Outcome:
             stopped=any(part.stopped for part in parts),
             seconds=_sum_seconds([part.seconds for part in parts]),
             proven=frozenset[int]().union(*(part.proven for part in parts)),
+            misjudged=frozenset[int]().union(*(part.misjudged for part in parts)),
         )
 
     def with_seconds(self, more: Mapping[str, float]) -> Outcome:

@@ -124,10 +124,12 @@ def search(
         return Outcome.empty(factuals, people, NO_DESIRED)
     sampling = _sampling_search(settings)
     fitted = replace(fitted, decision=fitted.decision.with_margin(sampling.margin))
+    by_rule = isinstance(settings.search, Search)
     computed = recomputed(fitted, settings, constraints)
     task = Task(
         generator=fitted.generator,
-        decision=fitted.decision,
+        # A proof needs to know of every row whether its label is a desired one.
+        decision=replace(fitted.decision, rule=fitted.label_rule if by_rule else None),
         seed=fitted.seed,
         constraints=constraints,
         personal=FactualLimits(
@@ -146,7 +148,7 @@ def search(
         remembered=remembered,
     )
     plan = _Plan(fitted, settings, sampling, task)
-    return run_search(task, list(plan.all_stages()), people)
+    return run_search(task, lambda task: replace(plan, task=task).all_stages(), people)
 
 
 def recomputed(fitted: Fitted, settings: Settings, constraints: Constraints) -> list[Target]:
@@ -307,7 +309,7 @@ class _Plan:
     def _walk_settings(self, ranking: Ranking) -> WalkSettings:
         task = self.task
         return WalkSettings(
-            decision=self.fitted.decision,
+            decision=task.decision,
             filters=tuple(self._row_filters()),
             plausible=next(iter(ranking.checks), None),
             units=units_of(task.constraints, task.consequences),
@@ -324,7 +326,7 @@ class _Plan:
         bounds = [most for most in (search.max_sparsity, *of_all) if most is not None]
         return ExactSettings(
             generator=require(self.fitted.generator, "enumeration", ENUMERATION_NEEDED),
-            decision=self.fitted.decision,
+            decision=self.task.decision,
             filters=tuple(self._row_filters()),
             n_counterfactuals=self.settings.n_counterfactuals,
             max_sparsity=min(bounds, default=None),

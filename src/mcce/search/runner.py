@@ -5,12 +5,14 @@ else, a reason and the nearest miss.
 
 Always true: the outcome does not depend on blocks, threads or the order of people; every
 counterfactual was valid in a final, fresh call of the predictor on the rows that are returned.
+Whoever had an answer that the label rule accepts and the predictor does not is searched for again
+without the rule.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 import numpy as np
@@ -20,10 +22,10 @@ from ..kernels import IntArray
 from ..postprocess.answers import Answers
 from ..postprocess.filters import ExcludeUnstable
 from .outcome import Outcome
-from .stage import Stage, Task, no_unstable
+from .stage import ScoreMemory, Stage, Task, no_unstable
 
 
-def run_search(task: Task, stages: Iterable[Stage], people: IntArray) -> Outcome:
+def run_search(task: Task, stages: Callable[[Task], Iterable[Stage]], people: IntArray) -> Outcome:
     """Counterfactuals for factuals; each stage searches for those still without an answer.
 
     Parameters
@@ -31,7 +33,7 @@ def run_search(task: Task, stages: Iterable[Stage], people: IntArray) -> Outcome
     task
         What all stages share.
     stages
-        The stages, in order.
+        Gives the stages of a task, in order.
     people : (n_people,)
         Positions of the factuals to search for.
 
@@ -40,8 +42,20 @@ def run_search(task: Task, stages: Iterable[Stage], people: IntArray) -> Outcome
     Outcome
         Answers, reasons and nearest misses of all these factuals.
     """
+    outcome = _run_stages(task, stages(task), people)
+    if not outcome.misjudged:
+        return outcome
+    decision = replace(task.decision, rule=None)
+    # Nothing is remembered, because scores so far come with what the rule said.
+    certain = replace(task, decision=decision, scores=ScoreMemory(), remembered=None)
+    again = np.array(sorted(outcome.misjudged), dtype=np.int64)
+    return Outcome.merge(task.factuals, [outcome, _run_stages(certain, stages(certain), again)])
+
+
+def _run_stages(task: Task, stages: Iterable[Stage], people: IntArray) -> Outcome:
+    """Run one stage after the other."""
     parts: list[Outcome] = []
-    for stage in stages:
+    for stage in list(stages):
         if parts:
             parts[-1] = parts[-1].without_reasons(people)
         outcome = _run_confirmed(task, stage, people)
@@ -73,7 +87,10 @@ def _run_confirmed(task: Task, stage: Stage, people: IntArray) -> Outcome:
 
 
 def _confirm(task: Task, outcome: Outcome) -> tuple[Outcome, Answers]:
-    """The outcome with fresh scores, and the answers that fail them."""
+    """The outcome with fresh scores, and the answers that fail them.
+
+    People with an answer that the label rule misjudged have none in either.
+    """
     started = time.perf_counter()
     answers = outcome.answers
     broken = task.constraints.broken(task.factuals, answers.owner, answers.frame)
@@ -84,11 +101,14 @@ def _confirm(task: Task, outcome: Outcome) -> tuple[Outcome, Answers]:
                 "although it did when it was first checked. A condition must give the same result "
                 "for a row each time."
             )
-    fresh = task.decision.score(answers.frame)
-    rejected = answers.take(~fresh.valid)
+    fresh, wrong = task.decision.confirm(answers.frame, answers.score)
+    misjudged = np.unique(answers.owner[wrong])
+    rejected = answers.take(~fresh.valid & ~wrong)
     confirmed = replace(
         outcome,
         answers=replace(answers, score=fresh.score),
         n_unstable=outcome.n_unstable + rejected.owner.size,
-    )
+        misjudged=frozenset(misjudged.tolist()),
+    ).without_answers(misjudged)
+    rejected = rejected.take(~np.isin(rejected.owner, misjudged))
     return confirmed.with_seconds({"confirm": time.perf_counter() - started}), rejected
