@@ -17,6 +17,7 @@ struct Neighbours {
     In<double, 2> points;
     std::vector<std::uint8_t> is_level;
     mcce::Neighbours tree;
+    mcce::ShortRows short_rows;
 };
 
 nb::tuple build_neighbours(const In<double, 2>& points, const In<std::uint8_t, 1>& is_level,
@@ -46,7 +47,8 @@ std::shared_ptr<Neighbours> make_neighbours(const In<double, 2>& points, const I
     mcce::Neighbours tree{{}, copy(first), copy(last), copy(left), copy(right), copy(column), copy(left_edge),
                           copy(right_edge)};
     mcce::check_neighbours(tree, points.shape(0), points.shape(1));
-    return std::make_shared<Neighbours>(Neighbours{points, copy(is_level), std::move(tree)});
+    return std::make_shared<Neighbours>(Neighbours{points, copy(is_level), std::move(tree),
+                                                   {points.data(), points.shape(0), points.shape(1)}});
 }
 
 Out<double> nearest(const Neighbours& all, const In<double, 2>& rows, std::size_t k, const Watch& watch) {
@@ -57,7 +59,7 @@ Out<double> nearest(const Neighbours& all, const In<double, 2>& rows, std::size_
     {
         nb::gil_scoped_release release;
         mcce::Pulse pulse = watch.pulse();
-        mcce::Seeker seeker({all.points.data(), n_columns, all.is_level.data(), all.tree}, k);
+        mcce::Seeker seeker({all.points.data(), n_columns, all.is_level.data(), all.tree, all.short_rows}, k);
         for (std::size_t row = 0; row < n_rows; ++row) {
             pulse.tick(k + all.points.shape(0));  // a search sees some of the points, or all
             seeker.seek(rows.data() + row * n_columns, &out[row * k]);

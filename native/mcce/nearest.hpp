@@ -1,10 +1,11 @@
 // Distances to the nearest of many rows: equals kernels/reference/_nearest.py bit for bit.
 //
-// A k-d tree over the rows. It only decides which rows can be skipped. A distance is summed feature by
-// feature in column order, so the shape of the tree cannot change a bit.
+// A k-d tree over the rows, and of many columns a short form of each row. They only decide which rows can
+// be skipped. A distance is summed feature by feature in column order, so they cannot change a bit.
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -142,22 +143,83 @@ inline void check_neighbours(const Neighbours& tree, std::size_t n_rows, std::si
     }
 }
 
+// Rows in single precision, from the least value of each column on: enough for a lower bound of a distance,
+// which many columns at a time can be summed up for. Empty for few columns, where it would not pay.
+class ShortRows {
+public:
+    static constexpr std::size_t kLanes = 16, kMany = 32;
+
+    ShortRows(const double* points, std::size_t n_rows, std::size_t n_columns)
+        : least_(n_columns < kMany ? 0 : n_columns, std::numeric_limits<double>::infinity()),
+          width_((least_.size() + kLanes - 1) / kLanes * kLanes), rows_(n_rows * width_) {
+        for (std::size_t i = 0; i < n_rows; ++i)
+            for (std::size_t j = 0; j < least_.size(); ++j)
+                least_[j] = std::min(least_[j], points[i * n_columns + j]);
+        for (std::size_t i = 0; i < n_rows; ++i) shorten(points + i * n_columns, &rows_[i * width_]);
+        for (std::size_t j = 0; j < least_.size(); ++j) {
+            float most = 0.0F;
+            for (std::size_t i = 0; i < n_rows; ++i)
+                if (rows_[i * width_ + j] < kFar) most = std::max(most, rows_[i * width_ + j]);
+            error_ += kRounding * (2.0 + static_cast<double>(most));
+        }
+        error_ += kRounding * static_cast<double>(width_) * static_cast<double>(width_);
+    }
+
+    std::size_t width() const { return width_; }
+
+    void shorten(const double* row, float* out) const {
+        for (std::size_t j = 0; j < least_.size(); ++j)
+            out[j] = static_cast<float>(std::min(std::max(row[j] - least_[j], -double{kFar}), double{kFar}));
+    }
+
+    // Whether a row is certainly not nearer than a distance to one in this form.
+    bool is_beyond(std::size_t i, const float* row, double distance) const {
+        const float* point = &rows_[i * width_];
+        const double least = distance + error_;
+        float sums[kLanes] = {};
+        for (std::size_t begin = 0; begin < width_; begin += kStretch) {
+            const std::size_t end = std::min(begin + kStretch, width_);
+            for (std::size_t j = begin; j < end; j += kLanes)
+                for (std::size_t lane = 0; lane < kLanes; ++lane) {
+                    const float gap = std::fabs(point[j + lane] - row[j + lane]);
+                    sums[lane] += gap < 1.0F ? gap : 1.0F;
+                }
+            double total = 0.0;
+            for (const float sum : sums) total += static_cast<double>(sum);
+            if (total > least) return true;
+        }
+        return false;
+    }
+
+private:
+    static constexpr std::size_t kStretch = 128;
+    static constexpr float kFar = 1e30F;
+    static constexpr double kRounding = 4e-7;  // of one number, several times over
+
+    std::vector<double> least_;
+    double error_ = 0.0;  // a sum of gaps is off by less: only gaps below 1 are not exact
+    std::size_t width_;
+    std::vector<float> rows_;
+};
+
 // The rows as a search reads them.
 struct NeighboursView {
     const double* points;
     std::size_t n_columns;
     const std::uint8_t* is_level;
     const Neighbours& tree;
+    const ShortRows& short_rows;
 };
 
 class Seeker {
 public:
     Seeker(const NeighboursView& all, std::size_t k)
-        : all_(all), tree_(all.tree), k_(k), offset_(all.n_columns, 0.0) {}
+        : all_(all), tree_(all.tree), k_(k), offset_(all.n_columns, 0.0), short_(all.short_rows.width()) {}
 
     // Distances of a row to the k nearest, ascending; infinite beyond the number of rows.
     void seek(const double* row, double* best) {
         std::fill_n(best, k_, std::numeric_limits<double>::infinity());
+        all_.short_rows.shorten(row, short_.data());
         visit(0, row, 0.0, best);
     }
 
@@ -184,6 +246,8 @@ private:
 
     void look(std::size_t at, const double* row, double* best) const {
         for (std::int64_t i = tree_.first[at]; i < tree_.last[at]; ++i) {
+            if (!short_.empty() && all_.short_rows.is_beyond(static_cast<std::size_t>(i), short_.data(), best[k_ - 1]))
+                continue;
             const double* point = all_.points + static_cast<std::size_t>(i) * all_.n_columns;
             double total = 0.0;
             for (std::size_t j = 0; j < all_.n_columns && total < best[k_ - 1]; ++j)
@@ -199,6 +263,7 @@ private:
     const Neighbours& tree_;
     std::size_t k_;
     std::vector<double> offset_;
+    std::vector<float> short_;
 };
 
 }  // namespace mcce

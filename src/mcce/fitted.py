@@ -17,7 +17,7 @@ from .constraints.derived import warn_of_wrong_formulas
 from .errors import NotFittedError
 from .execution.progress import Clock
 from .kernels import BoolArray, check_cancellation, rows_as_bytes
-from .model import visit_order_of, warn_of_useless_columns
+from .model import limit_inputs, visit_order_of, warn_of_useless_columns
 from .plausibility.model import PlausibilityModel
 from .predictors.decision import Decision
 from .predictors.labels import LabelRule
@@ -138,12 +138,12 @@ def learn(
     scored, label_rule = decision.learn_rule(rows.frame)
     is_desired = scored.valid
     _finish(clock, "decision")
+    generator = limit_inputs(generator, parameters["generator"], schema, plausibility)
     generator = generator.fit(rows, is_desired, seed=seed, n_jobs=n_jobs, verbose=verbose)
     _finish(clock, "model")
     model = _learn_plausibility(rows, is_desired, generator, n_jobs) if plausibility else None
     _finish(clock, "plausibility")
-    found = find_relations(rows) if relations else None
-    warn_of_blocked_actions(found or (), rows, stacklevel=3)
+    found = _find_relations(rows) if relations else None
     _finish(clock, "relations")
     return Fitted(
         schema=schema,
@@ -182,6 +182,13 @@ def _learn_plausibility(
         return None
     order = visit_order_of(generator, rows.schema)
     return PlausibilityModel().fit(rows, is_desired, order, n_jobs)
+
+
+def _find_relations(rows: EncodedRows) -> tuple[FoundRelation, ...]:
+    """Relations between columns, with a warning of those that keep columns from changing."""
+    found = find_relations(rows)
+    warn_of_blocked_actions(found, rows, stacklevel=4)
+    return found
 
 
 def _seed(random_state: int | None) -> int:

@@ -14,11 +14,12 @@ share one table. ``predict`` takes the descent codes of all columns and looks up
 """
 
 from .arrays import pack_boosted, unpack_boosted
-from .bins import BinnedColumns
+from .bins import MAX_BINS, BinnedColumns
 from .screening import screen
 from .trees import BoostedTrees, predict_each
 
 __all__ = [
+    "MAX_BINS",
     "BinnedColumns",
     "BoostedTrees",
     "pack_boosted",

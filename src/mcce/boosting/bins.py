@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..caching import cached_property
-from ..kernels import BoolArray, ByteArray, Codes, IntArray
+from ..kernels import BoolArray, ByteArray, Codes, IntArray, sort_rows
 from ..tables.schema import EncodedRows
 
 MAX_BINS = 255
@@ -53,13 +53,15 @@ class BinnedColumns:
     tables: list[ByteArray]
 
     @classmethod
-    def of(cls, rows: EncodedRows) -> BinnedColumns:
+    def of(cls, rows: EncodedRows, max_bins: int = MAX_BINS) -> BinnedColumns:
         """The bins of encoded training rows.
 
         Parameters
         ----------
         rows
             Training rows, all columns.
+        max_bins
+            Largest number of bins of a column, at most 255.
         """
         features = rows.schema.features
         return cls.learn(
@@ -67,11 +69,17 @@ class BinnedColumns:
             np.array([feature.n_codes for feature in features], dtype=np.int64),
             np.array([feature.ordered for feature in features], dtype=bool),
             np.array([feature.has_missing for feature in features], dtype=bool),
+            max_bins,
         )
 
     @classmethod
     def learn(
-        cls, codes: Codes, n_codes: IntArray, ordered: BoolArray, has_missing: BoolArray
+        cls,
+        codes: Codes,
+        n_codes: IntArray,
+        ordered: BoolArray,
+        has_missing: BoolArray,
+        max_bins: int = MAX_BINS,
     ) -> BinnedColumns:
         """The bins of codes.
 
@@ -85,14 +93,16 @@ class BinnedColumns:
             Columns whose codes ascend with their values.
         has_missing : (n_columns,)
             Columns whose last code means missing.
+        max_bins
+            Largest number of bins of a column.
         """
         tables = []
         for column, own in enumerate(codes):
             counts = np.bincount(own, minlength=int(n_codes[column]))
             if ordered[column]:
-                tables.append(_bin_ordered(counts, has_missing=bool(has_missing[column])))
+                tables.append(_bin_ordered(counts, bool(has_missing[column]), max_bins))
             else:
-                tables.append(_bin_levels(counts))
+                tables.append(_bin_levels(counts, max_bins))
         return cls(codes, ordered, tables)
 
     @cached_property
@@ -127,16 +137,16 @@ class BinnedColumns:
         rank = np.zeros(self.codes.shape[1], dtype=np.int64)
         if not self.codes.size:
             return rank
-        order = np.lexsort(self.codes)
+        order = sort_rows(self.codes)
         differs = (self.codes[:, order[1:]] != self.codes[:, order[:-1]]).any(axis=0)
         rank[order[1:]] = np.cumsum(differs)
         return rank
 
 
-def _bin_ordered(counts: IntArray, *, has_missing: bool) -> ByteArray:
+def _bin_ordered(counts: IntArray, has_missing: bool, max_bins: int) -> ByteArray:
     """Bin of each code of an ordered column, and of an unseen level: that of the median row."""
     known = counts[:-1] if has_missing else counts
-    most = MAX_BINS - has_missing
+    most = max_bins - has_missing
     if known.size <= most:
         bins = np.arange(known.size)
     else:
@@ -158,9 +168,9 @@ def _even_bins(counts: IntArray, most: int) -> IntArray:
     return np.cumsum(np.diff(key, prepend=key[:1]) != 0)
 
 
-def _bin_levels(counts: IntArray) -> ByteArray:
+def _bin_levels(counts: IntArray, max_bins: int) -> ByteArray:
     """Bin of each level: its own for the most frequent, the last for all others."""
-    by_count = np.argsort(-counts, kind="stable")[: MAX_BINS - 1]
+    by_count = np.argsort(-counts, kind="stable")[: max_bins - 1]
     frequent = np.zeros(counts.size, dtype=bool)
     frequent[by_count[counts[by_count] >= RARE]] = True
     bins = np.full(counts.size + 1, frequent.sum())

@@ -62,6 +62,7 @@ from .reference import (
     person_keys,
     pick,
     rows_as_bytes,
+    sort_rows,
 )
 
 __all__ = [
@@ -122,4 +123,5 @@ __all__ = [
     "rank",
     "rows_as_bytes",
     "sample",
+    "sort_rows",
 ]

@@ -10,6 +10,8 @@ from sklearn.base import clone
 
 from ..errors import ParameterError, shorten
 from ..protocols import Generator
+from ..tables.schema import Schema
+from .associations import MAX_INPUTS, is_wide
 from .capabilities import check_capabilities
 from .trees import TreeChain
 
@@ -50,6 +52,26 @@ def find_generator(generator: Any) -> Generator:
     check_capabilities(generator)
     copy: Generator = clone(generator) if hasattr(generator, "get_params") else deepcopy(generator)
     return copy
+
+
+def limit_inputs(generator: Generator, given: Any, schema: Schema, beyond_paper: bool) -> Generator:
+    """The generator for a table: of many columns, trees consider those that matter.
+
+    Parameters
+    ----------
+    generator
+        An unfitted generator, which may be changed.
+    given
+        The parameter that it was made from; only what has a name is changed.
+    schema
+        The columns of the training rows.
+    beyond_paper
+        Whether the search is not the paper's, whose trees consider all columns.
+    """
+    named = isinstance(given, str) and beyond_paper
+    if named and is_wide(schema) and isinstance(generator, TreeChain):
+        generator.set_params(max_inputs=MAX_INPUTS)
+    return generator
 
 
 def _can_generate(generator: Any) -> bool:

@@ -12,14 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
-from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
 from ..candidates import Draws
-from ..errors import ParameterError, shorten
+from ..errors import ParameterError
 from ..execution.progress import ProgressBar
 from ..execution.threads import map_ordered
 from ..kernels import (
@@ -28,7 +27,6 @@ from ..kernels import (
     Enumerated,
     FloatArray,
     Forest,
-    Growth,
     Guide,
     IntArray,
     Limits,
@@ -45,6 +43,8 @@ from ..kernels import (
 from ..protocols import Capabilities
 from ..tables.schema import EncodedRows, Schema
 from .arrays import ChainRules, pack_trees, unpack_order, unpack_trees
+from .associations import Associations
+from .growing import growth_of
 from .responses import split_columns, tree_response, with_decision
 from .visit_order import visit_order
 
@@ -68,6 +68,11 @@ class TreeChain(BaseEstimator):
     decisions
         Decisions that rows can be drawn for. Branches that only an undesired decision reaches are
         grown if False is among them.
+    max_inputs
+        Largest number of features that a tree considers: those most associated with its own, and
+        the decision. None is all of them, as in the paper; see :class:`Associations` for what
+        the screen misses. ``generator="trees"`` sets 16 for tables of more than 32 columns,
+        except for the paper's search.
 
     Attributes
     ----------
@@ -103,6 +108,7 @@ class TreeChain(BaseEstimator):
         visit_order: str | Sequence[Hashable] = "data",
         condition_on_decision: bool = True,
         decisions: tuple[bool, ...] = (True,),
+        max_inputs: int | None = None,
     ) -> None:
         self.min_samples_leaf = min_samples_leaf
         self.min_samples_split = min_samples_split
@@ -110,6 +116,7 @@ class TreeChain(BaseEstimator):
         self.visit_order = visit_order
         self.condition_on_decision = condition_on_decision
         self.decisions = decisions
+        self.max_inputs = max_inputs
 
     def fit(
         self,
@@ -135,19 +142,23 @@ class TreeChain(BaseEstimator):
             Itself.
         """
         schema = rows.schema
-        growth = self._growth(len(schema.features))
+        growth = growth_of(self, len(schema.features))
         order = visit_order(
             self.visit_order, rows, decision if self.condition_on_decision else None
         )
         columns = split_columns(schema, with_decision(rows.descent, decision))
-        given = [*schema.immutable, *([growth.decision_column] * self.condition_on_decision)]
+        last = [len(schema.features)] * self.condition_on_decision
+        most = self.max_inputs
+        screen = None if most is None else Associations.of(rows)
 
         def grow(place: int) -> Trees:
-            inputs = np.sort(np.array([*given, *order[:place]], dtype=np.int64))
             position = int(order[place])
-            return grow_tree(
-                columns, inputs, tree_response(rows, position), rows.descent[position], growth
-            )
+            known = np.sort(np.concatenate([schema.immutable, order[:place]]))
+            if screen is not None and most is not None:
+                known = screen.inputs(position, known, most)
+            inputs = np.concatenate([known, last]).astype(np.int64)
+            response = tree_response(rows, position)
+            return grow_tree(columns, inputs, response, rows.descent[position], growth)
 
         bar = ProgressBar(order.size, "model", verbose)
         trees: list[Trees] = []
@@ -181,7 +192,7 @@ class TreeChain(BaseEstimator):
         TreeChain
             Itself, as if fitted.
         """
-        self._growth(len(schema.features))
+        growth_of(self, len(schema.features))
         order = unpack_order(arrays["visit_order"], self.visit_order, schema)
         rules = ChainRules(
             schema, order, order, self.condition_on_decision, False in self.decisions
@@ -376,25 +387,3 @@ class TreeChain(BaseEstimator):
                 f"The chain was not grown for decision={decision!r}; fit it with "
                 "decisions=(False, True)."
             )
-
-    def _growth(self, n_features: int) -> Growth:
-        for name, least in (("min_samples_leaf", 1), ("min_samples_split", 2), ("max_depth", 1)):
-            value = getattr(self, name)
-            whole = isinstance(value, Integral) and not isinstance(value, bool)
-            if not (whole and value >= least) and not (name == "max_depth" and value is None):
-                got = shorten(value)
-                raise ParameterError(f"{name} must be a whole number >= {least}, got {got}.")
-        if self.decisions not in ((True,), (False, True), (True, False)):
-            raise ParameterError(
-                f"decisions must be (True,) or (False, True), got {shorten(self.decisions)}."
-            )
-        if not isinstance(self.condition_on_decision, bool):
-            got = shorten(self.condition_on_decision)
-            raise ParameterError(f"condition_on_decision must be True or False, got {got}.")
-        return Growth(
-            min_samples_leaf=self.min_samples_leaf,
-            min_samples_split=self.min_samples_split,
-            max_depth=self.max_depth,
-            decision_column=n_features,
-            grow_undesired=False in self.decisions,
-        )

@@ -15,9 +15,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..boosting import BinnedColumns, BoostedTrees, predict_each, screen
+from ..boosting import MAX_BINS, BinnedColumns, BoostedTrees, predict_each, screen
 from ..execution.threads import map_ordered
 from ..kernels import Codes, FloatArray, IntArray
+from ..model.associations import Associations
 from ..tables.schema import EncodedRows
 
 # The expected error is at least this share of the median error, and of the smallest gap between two
@@ -25,6 +26,9 @@ from ..tables.schema import EncodedRows
 LEAST_ERROR, LEAST_GAP, LEAST = 0.1, 0.5, 1e-150
 # Trees that predict a number, and the size of an error or whether a cell is missing.
 N_TREES, N_ERROR_TREES, MAX_ERROR_LEAVES = 60, 30, 8
+# Inputs of a model. Of a wide table: features most associated with a number that are looked at for
+# them, fewer inputs, and bins of a column.
+N_INPUTS, MAX_SCREENED, FEWER_INPUTS, FEWER_BINS = 16, 32, 8, 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,13 +56,21 @@ class Conditional:
 
     @classmethod
     def fit(
-        cls, table: BinnedColumns, numbers: FloatArray, position: int, rows: IntArray
+        cls,
+        table: BinnedColumns,
+        numbers: FloatArray,
+        position: int,
+        rows: IntArray,
+        others: IntArray,
+        n_inputs: int,
     ) -> Conditional:
-        """Learn from the rows of a table at some places, given the feature's numbers of all."""
-        others = np.delete(np.arange(len(table.tables)), position)
+        """Learn from the rows of a table at some places, given the feature's numbers of all.
+
+        A small model chooses at most ``n_inputs`` of the ``others`` to predict it from.
+        """
         there, missing = np.isfinite(numbers), None
         if 0 < there[rows].sum() < rows.size:
-            inputs = screen(table, 1.0 * ~there, others, rows=rows)
+            inputs = screen(table, 1.0 * ~there, others, rows=rows, most=n_inputs)
             missing = _small().fit(table, 1.0 * ~there, inputs=inputs, rows=rows)
         present = rows[there[rows]]
         values = np.unique(numbers[present])
@@ -66,7 +78,7 @@ class Conditional:
             return cls(position, missing=missing)
         centre = float(np.sort(numbers[present])[present.size // 2])
         scaled = _scale(numbers, centre)
-        inputs = screen(table, scaled, others, rows=present)
+        inputs = screen(table, scaled, others, rows=present, most=n_inputs)
         mean = BoostedTrees(n_trees=N_TREES).fit(table, scaled, inputs=inputs, rows=present)
         errors = _unseen_errors(table, scaled, inputs, present)
         error = _small().fit(table, errors, inputs=inputs, rows=present)
@@ -85,7 +97,9 @@ class Conditionals:
         One for each number that is not the same in all rows.
     """
 
-    def fit(self, rows: EncodedRows, n_jobs: int | None = 1) -> Conditionals:
+    def fit(
+        self, rows: EncodedRows, n_jobs: int | None = 1, screen: Associations | None = None
+    ) -> Conditionals:
         """Learn from training rows, accepted or not.
 
         Parameters
@@ -94,17 +108,24 @@ class Conditionals:
             The rows, in an order that depends on their values alone.
         n_jobs
             Threads, one feature each.
+        screen
+            Which other features may matter to each; None for all.
 
         Returns
         -------
         Conditionals
             The fitted models.
         """
-        table, numbers = BinnedColumns.of(rows), rows.all_numbers
+        wide = screen is not None
+        n_inputs, max_bins = (FEWER_INPUTS, FEWER_BINS) if wide else (N_INPUTS, MAX_BINS)
+        table, numbers = BinnedColumns.of(rows, max_bins), rows.all_numbers
         places = np.arange(len(rows))
 
         def fit_one(position: int) -> Conditional:
-            return Conditional.fit(table, numbers[position], position, places)
+            others = np.delete(np.arange(len(numbers)), position)
+            if screen is not None:
+                others = screen.inputs(position, others, MAX_SCREENED)
+            return Conditional.fit(table, numbers[position], position, places, others, n_inputs)
 
         self.models_ = tuple(map_ordered(fit_one, varying(numbers), n_jobs))
         return self

@@ -12,7 +12,8 @@ from __future__ import annotations
 import numpy as np
 
 from ..candidates import CandidateRows, Lookup
-from ..kernels import BoolArray, Codes, FloatArray, IntArray, rows_as_bytes
+from ..kernels import BoolArray, Codes, FloatArray, IntArray, rows_as_bytes, sort_rows
+from ..model.associations import WIDE, Associations, is_wide
 from ..tables.schema import EncodedRows
 from .conditionals import Conditionals
 from .conformal import Calibration, Plausibility
@@ -22,6 +23,8 @@ from .support import Support, level_positions
 # Accepted rows that are held out for calibration: one in three, or more of few rows, but not more
 # than half of them. And the most rows to learn from and to calibrate on.
 HELD_OUT, MIN_HELD_OUT, MAX_HELD_OUT, MAX_SEEN = 3, 200, 5_000, 20_000
+# The more columns a wide table has, the fewer rows each model sees, but not fewer than these.
+MIN_SEEN = 2_000
 # A level with a smaller share of the accepted rows is rare.
 RARE = 0.02
 
@@ -66,18 +69,20 @@ class PlausibilityModel:
         PlausibilityModel
             The fitted model.
         """
-        alike = np.lexsort(rows.exact)
+        alike = sort_rows(rows.exact)
         yes, no = alike[accepted[alike]], alike[~accepted[alike]]
         rng = np.random.default_rng(0)
         mixed = yes[rng.permutation(yes.size)]
         n_held_out = n_calibration(yes.size)
-        held_out, seen = rows.take(mixed[:n_held_out]), mixed[n_held_out:][:MAX_SEEN]
-        others = no[rng.permutation(no.size)[:MAX_SEEN]]
+        most = most_seen(len(rows.schema.features))
+        held_out, seen = rows.take(mixed[:n_held_out]), mixed[n_held_out:][:most]
+        others = no[rng.permutation(no.size)[:most]]
         everybody = np.concatenate([seen, others])
         self._describe(rows.take(np.flatnonzero(accepted)))
-        self.support_: Support = Support().fit(rows, seen, everybody, order, n_jobs)
+        screen = Associations.of(rows) if is_wide(rows.schema) else None
+        self.support_: Support = Support().fit(rows, seen, everybody, order, n_jobs, screen)
         # Relations between numbers are the same for everybody, and more rows show them better.
-        self.conditionals_: Conditionals = Conditionals().fit(rows.take(everybody), n_jobs)
+        self.conditionals_: Conditionals = Conditionals().fit(rows.take(everybody), n_jobs, screen)
         nonconformity = self._nonconformity(held_out.descent, held_out.all_numbers)
         rare = self._has_rare(held_out.descent)
         self.calibration_: Calibration = Calibration.fit(nonconformity, rare)
@@ -158,6 +163,11 @@ class PlausibilityModel:
 def n_calibration(n_accepted: int) -> int:
     """How many of the accepted rows are held out for calibration."""
     return min(max(n_accepted // HELD_OUT, min(n_accepted // 2, MIN_HELD_OUT)), MAX_HELD_OUT)
+
+
+def most_seen(n_features: int) -> int:
+    """How many accepted rows are learned from at most, and as many others."""
+    return max(min(MAX_SEEN, MAX_SEEN * WIDE**2 // n_features**2), MIN_SEEN)
 
 
 def _rare_levels(rows: EncodedRows) -> dict[int, BoolArray]:

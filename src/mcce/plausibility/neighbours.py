@@ -8,12 +8,21 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..kernels import BoolArray, FloatArray, IntArray, Neighbours, build_neighbours, nearest
+from ..kernels import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    Neighbours,
+    build_neighbours,
+    nearest,
+    sort_rows,
+)
+from ..model.associations import is_wide
 from ..tables.schema import EncodedRows
 
 N_NEIGHBOURS = 5
-# Accepted rows whose own knn distances the quantiles are taken from, at most.
-N_TYPICAL = 2_000
+# Accepted rows whose own knn distances the quantiles are taken from, at most; fewer of wide tables.
+N_TYPICAL, N_TYPICAL_WIDE = 2_000, 500
 
 
 class KnnDistance:
@@ -31,8 +40,9 @@ class KnnDistance:
         """Index the accepted rows, and measure how far apart they are themselves."""
         points = rows.points
         self.neighbours_: Neighbours = build_neighbours(points, rows.schema.is_level)
-        order = np.lexsort(rows.exact)
-        some = order[np.random.default_rng(0).permutation(order.size)[:N_TYPICAL]]
+        order = sort_rows(rows.exact)
+        some = order[np.random.default_rng(0).permutation(order.size)]
+        some = some[: N_TYPICAL_WIDE if is_wide(rows.schema) else N_TYPICAL]
         # The nearest of all is the row itself.
         own = nearest(self.neighbours_, points[some], N_NEIGHBOURS + 1)[:, 1:]
         self.typical_: FloatArray = np.sort(_mean(own))

@@ -31,6 +31,7 @@ from ..kernels import (
     join,
     nonconformity,
 )
+from ..model.associations import MAX_INPUTS, Associations
 from ..model.responses import split_columns, tree_response
 from ..tables.schema import EncodedRows, Schema
 
@@ -56,6 +57,7 @@ class Support:
         everybody: IntArray,
         order: IntArray,
         n_jobs: int | None = 1,
+        screen: Associations | None = None,
     ) -> Support:
         """Grow the trees on rows at these places.
 
@@ -69,6 +71,8 @@ class Support:
             Positions of the mutable features in the visit order.
         n_jobs
             Threads, one tree each.
+        screen
+            Which inputs matter to each tree; None for all.
 
         Returns
         -------
@@ -77,7 +81,9 @@ class Support:
         """
         responses = order[np.isin(order, level_positions(rows.schema))]
         self.chains_ = [
-            Chain.grow(rows.take(places), order, responses, n_jobs, contradictions=number > 0)
+            Chain.grow(
+                rows.take(places), order, responses, n_jobs, screen, contradictions=number > 0
+            )
             for number, places in enumerate((accepted, everybody) if responses.size else ())
         ]
         return self
@@ -123,6 +129,7 @@ class Chain:
         order: IntArray,
         responses: IntArray,
         n_jobs: int | None,
+        screen: Associations | None,
         *,
         contradictions: bool = False,
     ) -> Chain:
@@ -134,6 +141,8 @@ class Chain:
         def tree(position: int) -> Trees:
             before = order[: int(np.flatnonzero(order == position)[0])]
             inputs = np.sort(np.concatenate([schema.immutable, before]))
+            if screen is not None:
+                inputs = screen.inputs(position, inputs, MAX_INPUTS)
             response = tree_response(rows, position)
             return grow_tree(columns, inputs, response, rows.descent[position], growth)
 

@@ -24,7 +24,7 @@ from ..distances import find_distance
 from ..errors import NotFittedError, SavedFileError, shorten
 from ..fitted import Fitted
 from ..kernels import DRAWS_VERSION, rows_as_bytes
-from ..model import find_generator, visit_order_of
+from ..model import find_generator, limit_inputs, visit_order_of
 from ..predictors.interval import Interval
 from ..predictors.labels import LabelRule
 from ..predictors.names import decision_on
@@ -212,6 +212,8 @@ def _pack_model(fitted: Fitted, parameters: Parameters) -> dict[str, Any]:
 
 def _unpack_model(plain: Any, parameters: Parameters, fields: Fields) -> Fields:
     blank = find_generator(parameters["generator"])
+    beyond_paper = find_search(parameters["search"]).needs.measures_plausibility
+    blank = limit_inputs(blank, parameters["generator"], fields["schema"], beyond_paper)
     learned = dict(plain)
     n_desired = learned.pop("n_desired")
     return {

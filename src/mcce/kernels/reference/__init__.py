@@ -14,6 +14,7 @@ from ._rank import (
     first_of_each,
     rank,
     rows_as_bytes,
+    sort_rows,
 )
 from ._rows import RowTable
 from ._sample import ANY_LEAF, Guide, Limits, hold, leaf_frequency, sample
@@ -65,4 +66,5 @@ __all__ = [
     "rank",
     "rows_as_bytes",
     "sample",
+    "sort_rows",
 ]

@@ -14,6 +14,9 @@ import numpy as np
 from .._types import BoolArray, Codes, FloatArray, IntArray
 from ._gower import gower_gap
 
+# Columns that rows are sorted by first: the others matter only where these are equal.
+N_FIRST_KEYS = 24
+
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
@@ -195,3 +198,19 @@ def rows_as_bytes(codes: Codes) -> np.ndarray:
     """Each row as one opaque value that can be sorted and looked up, shape (n_rows,)."""
     rows = np.ascontiguousarray(codes)
     return rows.view(np.dtype((np.void, rows.shape[1] * rows.itemsize))).ravel()
+
+
+def sort_rows(codes: Codes) -> IntArray:
+    """Rows by their codes of shape (n_columns, n_rows): by the last column, then the one before.
+
+    As ``np.lexsort(codes)``; most often the last columns tell all rows apart.
+
+    Examples
+    --------
+    >>> sort_rows(np.array([[1, 0, 0], [1, 2, 0]], dtype=np.int32))
+    array([2, 0, 1])
+    """
+    last = codes[-N_FIRST_KEYS:]
+    order: IntArray = np.lexsort(last)
+    differs = (last[:, order[1:]] != last[:, order[:-1]]).any(axis=0)
+    return order if len(last) == len(codes) or differs.all() else np.lexsort(codes)
