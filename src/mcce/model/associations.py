@@ -56,7 +56,10 @@ class Associations:
         return cls(_phi_squared(groups))
 
     def inputs(self, position: int, candidates: IntArray, most: int) -> IntArray:
-        """The candidates most associated with a column, at most so many, ascending.
+        """The candidates to predict a column from, at most so many, ascending.
+
+        One after the other, the one most associated with the column for how much it has to do with
+        those chosen before: columns that repeat one another would crowd out the rest.
 
         Parameters
         ----------
@@ -70,11 +73,19 @@ class Associations:
         Returns
         -------
         IntArray
-            Positions; of equally strong ones the first.
+            Positions; of equals the first is chosen.
         """
         candidates = np.sort(candidates)
-        order = np.argsort(-self.strength[position, candidates], kind="stable")
-        return np.sort(candidates[order[:most]])
+        if candidates.size <= most:
+            return candidates
+        value = np.maximum(self.strength[position, candidates], 0) / UNIT
+        repeated = np.ones(candidates.size)
+        chosen = np.zeros(candidates.size, dtype=bool)
+        for _ in range(most):
+            best = int(np.argmax(np.where(chosen, -1.0, value / repeated)))
+            chosen[best] = True
+            repeated += np.maximum(self.strength[candidates[best], candidates], 0) / UNIT
+        return candidates[chosen]
 
 
 def is_wide(schema: Schema) -> bool:
