@@ -71,7 +71,7 @@ def test_columns_that_repeat_one_another_do_not_crowd_out_the_rest():
     frame = noise()
     rng = np.random.default_rng(1)
     copies = {f"x{at}": frame["x1"] + 0.1 * rng.normal(size=N_ROWS) for at in (5, 9, 13)}
-    frame = frame.assign(**copies, x21=frame["x1"] + 0.5 * frame["x2"])
+    frame = frame.assign(**copies, x21=frame["x1"] + 0.8 * frame["x2"])
 
     inputs = Associations.of(Schema.learn_rows(frame)).inputs(21, np.arange(20), 2)
 
