@@ -178,7 +178,10 @@ def _unseen_errors(
     for half in range(2):
         seen, unseen = rows[half::2], rows[1 - half :: 2]
         part = BoostedTrees(n_trees=N_TREES).fit(table, scaled, inputs=inputs, rows=seen)
-        errors[unseen] = np.abs(scaled[unseen] - part.predict(table.codes[:, unseen]))
+        # Only the inputs are read, and copying all columns for each number would take longer.
+        codes = np.zeros((len(table.codes), unseen.size), dtype=np.int32)
+        codes[inputs] = table.codes[np.ix_(inputs, unseen)]
+        errors[unseen] = np.abs(scaled[unseen] - part.predict(codes))
     return errors
 
 
