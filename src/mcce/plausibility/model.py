@@ -24,7 +24,7 @@ from .support import Support, level_positions
 # than half of them. And the most rows to learn from and to calibrate on.
 HELD_OUT, MIN_HELD_OUT, MAX_HELD_OUT, MAX_SEEN = 3, 200, 5_000, 20_000
 # The more columns a wide table has, the fewer rows each model sees, but not fewer than these.
-MIN_SEEN = 2_000
+MIN_SEEN = 1_500
 # A level with a smaller share of the accepted rows is rare.
 RARE = 0.02
 
