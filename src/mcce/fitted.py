@@ -24,6 +24,7 @@ from .predictors.labels import LabelRule
 from .predictors.names import decision_on
 from .protocols import Distance, Generator
 from .relations import FoundRelation
+from .surrogate import Surrogate
 from .relations.discovery import find_relations, warn_of_blocked_actions
 from .tables.columns import Kind
 from .tables.schema import EncodedRows, Schema
@@ -67,6 +68,7 @@ class Fitted:
     seed: int
     label_rule: LabelRule | None = None
     plausibility: PlausibilityModel | None = None
+    surrogate: Surrogate | None = None
     relations: tuple[FoundRelation, ...] | None = None
     training_rows: np.ndarray | None = field(default=None, repr=False)
     parameters: Mapping[str, Any] = field(default_factory=dict)
@@ -98,6 +100,7 @@ def learn(
     distance: Distance,
     constraints: Any,
     plausibility: bool,
+    surrogate: bool,
     relations: bool,
     training_rows: bool,
     random_state: int | None,
@@ -143,6 +146,8 @@ def learn(
     _finish(clock, "model")
     model = _learn_plausibility(rows, is_desired, generator, n_jobs) if plausibility else None
     _finish(clock, "plausibility")
+    imitation = Surrogate.fit(rows, scored, decision) if surrogate else None
+    _finish(clock, "surrogate")
     found = _find_relations(rows) if relations else None
     _finish(clock, "relations")
     return Fitted(
@@ -154,6 +159,7 @@ def learn(
         seed=seed,
         label_rule=label_rule,
         plausibility=model,
+        surrogate=imitation,
         relations=found,
         training_rows=np.unique(rows_as_bytes(rows.exact.T)) if training_rows else None,
         parameters=parameters,

@@ -15,9 +15,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..candidates import Candidates
+from ..candidates import CandidateRows, Candidates, Lookup
 from ..kernels import BoolArray, Codes, FloatArray, IntArray
-from ..predictors.decision import Decision
+from ..predictors.decision import Decision, ScoredRows
+from ..surrogate import Surrogate
 from .answers import Answers
 from .diversity import Pool, diverse_ranks
 from .ranking import RankedCandidates
@@ -64,17 +65,20 @@ class PredictionCache:
         groups: IntArray,
         earlier: Sequence[CachedScores] = (),
         remembered: RememberedScores | None = None,
+        surrogate: Surrogate | None = None,
     ) -> None:
         shape = candidates.distinct.shape
         self.candidates = candidates
         self.decision = decision
         self.groups = groups
         self.remembered = remembered
+        self.surrogate = surrogate
         self.added: list[CachedScores] = []
         self.known: BoolArray = np.zeros(shape, dtype=bool)
         self.valid: BoolArray = np.zeros(shape, dtype=bool)
         self.score: FloatArray = np.zeros(shape)
         self.n_evaluated = 0
+        self._lookup: Lookup | None = None
 
         for cached in earlier:
             place = np.minimum(np.searchsorted(groups, cached.group), groups.size - 1)
@@ -91,14 +95,23 @@ class PredictionCache:
         for start in range(0, new.size, ROWS_PER_CALL):
             rows = new[start : start + ROWS_PER_CALL]
             selected = self.candidates.select(person[rows], draw[rows])
-            scored = score_rows(self.decision, selected, self.remembered)
+            scored = self._score(selected)
             self._store(group[rows], draw[rows], scored.score, scored.valid)
             drawn = draw[rows].astype(np.int64)
             self.added.append(
                 CachedScores(self.groups[group[rows]], drawn, scored.score, scored.valid)
             )
-        self.n_evaluated += new.size
+        self.n_evaluated += new.size * (self.surrogate is None)
         return self.valid[group, draw]
+
+    def _score(self, selected: CandidateRows) -> ScoredRows:
+        if self.surrogate is None:
+            return score_rows(self.decision, selected, self.remembered)
+        if self._lookup is None:
+            self._lookup = Lookup(selected.rows, selected.tables)
+        response = self.surrogate.predict(self._lookup.descent(selected.owner, selected.codes))
+        margin = self.surrogate.margin(self.decision, response)
+        return ScoredRows(margin, margin >= 0)
 
     def _store(
         self, group: IntArray, draw: IntArray | Codes, score: FloatArray, valid: BoolArray

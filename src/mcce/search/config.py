@@ -151,6 +151,7 @@ class Search:
     consequences: ConsequenceMode = "recompute"
     rank_by: Sequence[RankKey] = RANK_BY
     tolerance: float = 0.0
+    max_evaluations: int | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.n_targets, str):

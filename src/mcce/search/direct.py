@@ -95,6 +95,8 @@ class DirectSearch:
         self.visited = visited
         self.people = candidates.people
         self._unstable = unstable
+        # Whose table is small.
+        self.small: IntArray = np.empty(0, dtype=np.int64)
         self._features = _known_features(candidates)
         self._knows_all = None not in self._features
         for at in visited.recomputed:
@@ -117,7 +119,7 @@ class DirectSearch:
         room = np.full(person.size, max_rows)
         self._search(person, self._values(person), room, np.minimum(most, MAX_CHANGES), False, stop)
 
-    def improve(self, person: IntArray, fewest: IntArray, several: bool, stop: Stop) -> None:
+    def improve(self, person: IntArray, fewest: IntArray, several: bool, stop: Stop) -> IntArray:
         """Score rows that may be better than the answers of people, and reach the good ones.
 
         Parameters
@@ -130,6 +132,11 @@ class DirectSearch:
             Whether further answers are wanted: then all rows of a small table are tried.
         stop
             Called between predictor calls; returns True to end the search.
+
+        Returns
+        -------
+        IntArray
+            The people of whom good rows were found.
         """
         values = self._values(person)
         sizes = [prod(1 + choice.n_allowed for choice in theirs) for theirs in values]
@@ -141,7 +148,8 @@ class DirectSearch:
         all_ = len(self._features)
         most = np.where(small, all_ if several else fewest, 0 if several else fewest - 1)
         room = np.full(person.size, MAX_ROWS_FEWER)
-        self._search(person, values, room, most, True, stop)
+        self.small = np.union1d(self.small, person[small])
+        return person[self._search(person, values, room, most, True, stop)]
 
     def _search(
         self,
@@ -151,8 +159,12 @@ class DirectSearch:
         most: IntArray,
         complete: bool,
         stop: Stop,
-    ) -> None:
-        """Rows with one change, two and so on; ``complete``: only if all of them fit."""
+    ) -> BoolArray:
+        """Rows with one change, two and so on; ``complete``: only if all of them fit.
+
+        Gives for whom good ones were found.
+        """
+        found = np.zeros(person.size, dtype=bool)
         open_ = np.ones(person.size, dtype=bool)
         scored = [np.empty(0, dtype=np.int64) for _ in person]
         for n_changes in range(1, int(most.max(initial=0)) + 1):
@@ -165,14 +177,16 @@ class DirectSearch:
                 parts.append(rows)
             sizes = np.array([part.shape[1] for part in parts])
             if not sizes.any() or stop():
-                return
+                break
             numbers, good = self._score(np.repeat(person, sizes), np.concatenate(parts, axis=1))
             room -= sizes
             ends = np.cumsum(sizes)
             for at, (start, end) in enumerate(zip(ends - sizes, ends, strict=True)):
                 scored[at] = numbers[start:end]
+                found[at] |= good[start:end].any()
                 ends_here = self.settings.stop_at_first and not complete
                 open_[at] &= not (ends_here and good[start:end].any())
+        return found
 
     def _score(self, person: IntArray, codes: Codes) -> tuple[IntArray, BoolArray]:
         """The numbers of rows among those visited, and which are good."""

@@ -68,7 +68,9 @@ def explain(
     ends = math.inf if max_seconds is None else time.monotonic() + max_seconds
     on_progress = ProgressCallback(bar, callback, ends)
     try:
-        outcome = search(fitted, settings, constraints, rows, people, on_progress, ends)
+        outcome = search(
+            fitted, settings, constraints, rows, people, on_progress, ends, scored=scored
+        )
         outcome = name_remedies(fitted, settings, constraints, rows, outcome, on_progress, ends)
     except MemoryError:
         raise ParameterError(

@@ -15,8 +15,10 @@ from __future__ import annotations
 import numpy as np
 
 from ..kernels import BoolArray, Codes, IntArray
+from ..postprocess.filters import ExcludeUnstable
 from ..postprocess.validation import PredictionCache
 from ..tables.schema import OWN
+from .believed import BelievedRows
 from .visited import VisitedRows, WalkSettings
 
 
@@ -45,7 +47,7 @@ class GreedyWalk:
         person: IntArray,
         draw: Codes,
         *,
-        unstable: BoolArray,
+        unstable: ExcludeUnstable,
         later: BoolArray | None = None,
         whole_block: bool = False,
         backwards: bool = False,
@@ -54,15 +56,21 @@ class GreedyWalk:
         self.n_wanted = 1
         # Labels without scores show no direction, so the walk starts at the target.
         self._backwards = backwards or not settings.decision.has_scores
-        self.visited = VisitedRows(settings, cache.candidates)
         self.person, self.draw = person, draw
         self.n_people = cache.candidates.people.size
-        self._store_known_scores(cache, unstable, whole_block=whole_block)
+        if settings.led is None:
+            self.visited = VisitedRows(settings, cache.candidates)
+            self._store_known_scores(cache, ~unstable(cache.candidates), whole_block=whole_block)
+        else:
+            failed = np.unique(unstable.person)
+            self.visited = BelievedRows(settings, settings.led, cache.candidates, failed)
         self.targets: Codes = cache.candidates.select(self.person, self.draw).codes
         self.at: IntArray = np.zeros_like(self.person)
         self.arrived: BoolArray = np.zeros(self.person.size, dtype=bool)
         self.abandoned = self._later = self.arrived if later is None else later
         self._reverting: IntArray | None = None
+        # Which walks move; the others have ended.
+        self._active: BoolArray = ~self._later
         self._start(np.flatnonzero(~self._later))
 
     def _start(self, walks: IntArray) -> None:
@@ -74,11 +82,23 @@ class GreedyWalk:
         self.arrived = self.arrived.copy()
         self.arrived[walks] = (start == targets).all(axis=0)
 
+    def reconsider(self, person: IntArray) -> None:
+        """Go on with the walks of people about whose rows something was learned."""
+        theirs = np.isin(self.person, person) & ~self._later
+        walks = np.flatnonzero(theirs)
+        at_target = (self._codes(walks) == self.targets[:, walks]).all(axis=0)
+        self.arrived = self.arrived.copy()
+        self.arrived[walks] = at_target | self.visited.good(self.at[walks])
+        self.abandoned = self.abandoned & ~theirs
+        self._active, self._reverting = theirs, None
+
     def resume(self, n_wanted: int) -> None:
         """Start the later walks, and go on with abandoned ones until so many answers are found."""
         self.n_wanted = n_wanted
         self._start(np.flatnonzero(self._later))
         self.abandoned = np.zeros_like(self.abandoned)
+        self._later = np.zeros_like(self.abandoned)
+        self._active = ~self._later
         self._reverting = None
 
     def _store_known_scores(
@@ -100,13 +120,13 @@ class GreedyWalk:
 
     def next_round(self) -> None:
         """One move of every walk: forward until all have arrived, then back."""
-        walking = np.flatnonzero(~self.arrived & ~self.abandoned)
+        walking = np.flatnonzero(~self.arrived & ~self.abandoned & self._active)
         if walking.size:
             self._step(walking)
             self._abandon()
             return
         if self._reverting is None:
-            self._reverting = np.flatnonzero(self.arrived)
+            self._reverting = np.flatnonzero(self.arrived & self._active)
         self._reverting = self._revert(self._reverting)
 
     def _step(self, walking: IntArray) -> None:

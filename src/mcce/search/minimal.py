@@ -11,13 +11,13 @@ Always true: the first answer of a person is the one they would get alone.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 from itertools import combinations
 
 import numpy as np
 
 from ..candidates import Candidates
 from ..kernels import BoolArray, IntArray
-from ..postprocess.answers import Answers
 from ..tables.schema import OWN
 from .greedy import GreedyWalk
 from .selection import SelectedRows, SelectionSettings, returnable, select_rows
@@ -53,9 +53,13 @@ def select_first(
     return _select(replace(settings, ranking=one), candidates, walk, nothing, person)
 
 
-def select_answers(
-    settings: SelectionSettings, candidates: Candidates, walk: GreedyWalk, first: SelectedRows
-) -> Answers:
+def select_more(
+    settings: SelectionSettings,
+    candidates: Candidates,
+    walk: GreedyWalk,
+    first: SelectedRows,
+    person: IntArray | None = None,
+) -> SelectedRows:
     """The best rows of everybody, those given first; none has a needless change.
 
     Parameters
@@ -66,16 +70,17 @@ def select_answers(
         The block of people, and their finished walks.
     first
         The first row of everybody who has one.
+    person
+        For whom to select, as numbered in the block; None for everybody.
 
     Returns
     -------
-    Answers
+    SelectedRows
         At most ``n_counterfactuals`` rows per person.
     """
-    selected = first
-    if settings.ranking.n_counterfactuals > 1:
-        selected = _select(settings, candidates, walk, first.numbers)
-    return selected.to_answers(candidates, walk.visited)
+    if settings.ranking.n_counterfactuals == 1:
+        return first
+    return _select(settings, candidates, walk, first.numbers, person)
 
 
 def _select(
@@ -87,15 +92,13 @@ def _select(
 ) -> SelectedRows:
     """Select and undo, again for those whose rows turn out to be needless."""
     visited, parts = walk.visited, list[SelectedRows]()
-    may_return = returnable(settings.ranking, candidates, walk)
-    if person is not None:
-        may_return = may_return[np.isin(visited.cells[may_return, 0], person)]
+    may_return = returnable(settings.ranking, candidates, walk, person)
     needless = np.empty(0, dtype=np.int64)
     while True:
         selected = select_rows(settings, candidates, walk, may_return, first)
         undone = _undo(walk, selected.numbers[~np.isin(selected.numbers, first)])
         if undone[0].size:
-            may_return = returnable(settings.ranking, candidates, walk)
+            may_return = returnable(settings.ranking, candidates, walk, person)
         lesser = _replaced(undone, may_return)
         needless = np.concatenate([needless, lesser])
         whose, again = visited.cells[:, 0], visited.cells[lesser, 0]
@@ -108,15 +111,22 @@ def _select(
 
 def _undo(walk: GreedyWalk, numbers: IntArray) -> tuple[IntArray, IntArray]:
     """Good rows without some of the changes of others: whose they are, and their numbers."""
+    visited = walk.visited
+    parent, child = undone(walk, numbers)
+    visited.evaluate(child)
+    good: BoolArray = visited.good(child) & (child != parent)
+    visited.reach(child[good])
+    return parent[good], child[good]
+
+
+def undone(walk: GreedyWalk, numbers: IntArray) -> tuple[IntArray, IntArray]:
+    """Rows without some of the changes of others: whose they are, and their numbers."""
     visited, units = walk.visited, walk.settings.units
     place, undone = _subsets((visited.cells[numbers, 1:] != OWN) @ units.T)
     parent = numbers[place]
     codes = np.where(undone @ units, OWN, visited.cells[parent, 1:]).T
     child = visited.place(visited.cells[parent, 0].astype(np.int64), visited.draw[parent], codes)
-    visited.evaluate(child)
-    good: BoolArray = visited.good(child) & (child != parent)
-    visited.reach(child[good])
-    return parent[good], child[good]
+    return parent, child
 
 
 def _subsets(changed: BoolArray) -> tuple[IntArray, BoolArray]:
@@ -125,17 +135,23 @@ def _subsets(changed: BoolArray) -> tuple[IntArray, BoolArray]:
     n_changed = changed.sum(axis=1)
     for n in np.unique(n_changed[n_changed > 1]).tolist():
         most = n if n <= ALL_SUBSETS_OF else MAX_UNDONE + 1
-        sets = [some for size in range(1, most) for some in combinations(range(n), size)]
-        taken = np.array([np.isin(np.arange(n), some) for some in sets])
+        taken = _all_subsets(n, most)
         here = np.flatnonzero(n_changed == n)
-        found = np.zeros((here.size, len(sets), changed.shape[1]), dtype=bool)
+        found = np.zeros((here.size, len(taken), changed.shape[1]), dtype=bool)
         row, unit = np.nonzero(changed[here])
         found[row, :, unit] = np.tile(taken.T, (here.size, 1))
-        places.append(np.repeat(here, len(sets)))
+        places.append(np.repeat(here, len(taken)))
         undone.append(found.reshape(-1, changed.shape[1]))
     place = np.concatenate(places)
     order = np.argsort(place, kind="stable")
     return place[order], np.concatenate(undone)[order]
+
+
+@lru_cache
+def _all_subsets(n: int, most: int) -> BoolArray:
+    """The sets of fewer than ``most`` out of n, smallest first, shape (n_sets, n)."""
+    sets = [some for size in range(1, most) for some in combinations(range(n), size)]
+    return np.array([[at in some for at in range(n)] for some in sets])
 
 
 def _replaced(undone: tuple[IntArray, IntArray], may_return: IntArray) -> IntArray:

@@ -22,6 +22,7 @@ from ..plausibility.model import PlausibilityModel
 from ..postprocess.filters import ExcludeTrainingRows, IsPlausible, KeepsRelation, ObeysConstraint
 from ..postprocess.ranking import Ranking
 from ..postprocess.remembered import RememberedScores
+from ..predictors.decision import ScoredRows
 from ..protocols import Callback, CandidateFilter, Distance, RowFilter
 from ..relations import Relation
 from ..tables.schema import EncodedRows
@@ -34,6 +35,7 @@ from .followers import Target
 from .needs import ENUMERATION_NEEDED, check_needs
 from .outcome import Outcome
 from .proof import ExactSettings
+from .replies import Led, Replies
 from .relations import check_ignored, followed_relations, kept_relations
 from .runner import run_search
 from .sampling import SamplingStage
@@ -95,6 +97,7 @@ def search(
     *,
     gradual: bool = True,
     remembered: RememberedScores | None = None,
+    scored: ScoredRows | None = None,
 ) -> Outcome:
     """Steps 2 and 3 of the paper for the factuals at some positions.
 
@@ -146,9 +149,20 @@ def search(
         gradual=gradual,
         consequences=Consequences(computed, factuals, constraints) if computed else None,
         remembered=remembered,
+        led=_led(fitted, sampling, factuals, scored),
     )
     plan = _Plan(fitted, settings, sampling, task)
     return run_search(task, lambda task: replace(plan, task=task).all_stages(), people)
+
+
+def _led(
+    fitted: Fitted, search: Search, factuals: EncodedRows, own: ScoredRows | None
+) -> Led | None:
+    """What a search is led by; None asks the black box about every row."""
+    surrogate, most = fitted.surrogate, search.max_evaluations
+    if not search.n_targets or surrogate is None or not (surrogate.is_good or most is not None):
+        return None
+    return Led(surrogate, Replies(factuals), own, most)
 
 
 def recomputed(fitted: Fitted, settings: Settings, constraints: Constraints) -> list[Target]:
@@ -316,6 +330,7 @@ class _Plan:
             extra_changes=self.search.extra_changes,
             consequences=task.consequences,
             remembered=task.remembered,
+            led=task.led if self.search.n_targets else None,
         )
 
     def _exact_settings(self, search: ExactSearch, ranking: Ranking) -> ExactSettings:

@@ -21,6 +21,7 @@ from ..postprocess.filters import ExcludeUnstable
 from ..postprocess.misses import explain_misses
 from ..postprocess.ranking import RankedCandidates, Ranking
 from ..postprocess.validation import LazyValidation, PredictionCache, Selection
+from .led import LedBlock
 from .outcome import Outcome
 from .stage import Monitor, Task, no_unstable
 from .walking import Walk, WalkedBlock
@@ -135,8 +136,10 @@ class SamplingStage:
         """Validate and walk: what calls the predictor, in the caller's thread."""
         task, started = self.task, time.perf_counter()
         groups = np.unique(block.group)
+        led = None if self.walk is None else self.walk.settings.led
+        surrogate = None if led is None else led.surrogate
         cache = PredictionCache(
-            ranked.candidates, task.decision, groups, task.scores.recall(), task.remembered
+            ranked.candidates, task.decision, groups, task.scores.recall(), task.remembered, surrogate
         )
         validation = LazyValidation(ranked, cache)
         while not monitor.stopped and not validation.settled.all():
@@ -167,7 +170,8 @@ class SamplingStage:
         """The answers that valid candidates lead to, and how many further rows were scored."""
         if self.walk is None:
             return valid.to_answers(cache), 0
-        block = WalkedBlock(self.walk, self.task, monitor, ranked, cache, valid, self.unstable)
+        make = WalkedBlock if self.walk.settings.led is None else LedBlock
+        block = make(self.walk, self.task, monitor, ranked, cache, valid, self.unstable)
         return block.find_answers(), block.visited.n_evaluated
 
 

@@ -200,12 +200,22 @@ def _order(
     return np.lexsort((cost, excess, copy, rows.implausible, later, ~rows.allowed), axis=-1)
 
 
-def returnable(ranking: Ranking, candidates: Candidates, walk: GreedyWalk) -> IntArray:
-    """Numbers of the rows that may be returned: good ones that were reached, and ends of walks."""
+def returnable(
+    ranking: Ranking, candidates: Candidates, walk: GreedyWalk, person: IntArray | None = None
+) -> IntArray:
+    """Numbers of the rows that may be returned: good ones that were reached, and ends of walks.
+
+    Of the people given, as numbered in the block; None for everybody.
+    """
     visited = walk.visited
-    may, reached = np.zeros(len(visited.cells), dtype=bool), np.flatnonzero(visited.step >= 0)
+    theirs = np.ones(candidates.people.size, dtype=bool)
+    if person is not None:
+        theirs = np.isin(np.arange(theirs.size), person)
+    may = np.zeros(len(visited.cells), dtype=bool)
+    reached = np.flatnonzero((visited.step >= 0) & visited.valid & theirs[visited.cells[:, 0]])
     may[reached] = visited.good(reached)
-    may[walk.at[walk.arrived]] |= visited.allowed[walk.at[walk.arrived]]
+    ends = walk.at[walk.arrived & theirs[walk.person]]
+    may[ends] |= visited.allowed[ends] & (visited.valid[ends] | (walk.settings.led is None))
     rows = _as_rows(ranking, candidates, walk, np.flatnonzero(may))
     return rows.numbers[rows.allowed[rows.person, rows.place]]
 
@@ -228,6 +238,16 @@ def _as_rows(
     if ranking.max_distance is not None:
         allowed &= distance <= ranking.max_distance
     return _Rows(block, numbers, person, place, sparsity, gower, distance, allowed, implausible)
+
+
+def row_distances(
+    ranking: Ranking, candidates: Candidates, walk: GreedyWalk, numbers: IntArray
+) -> FloatArray:
+    """The distance of visited rows from their people."""
+    rows = _as_rows(ranking, candidates, walk, numbers)
+    found = np.zeros(len(walk.visited.cells))
+    found[rows.numbers] = rows.distance[rows.person, rows.place]
+    return found[numbers]
 
 
 def _as_block(

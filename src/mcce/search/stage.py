@@ -27,6 +27,7 @@ from ..protocols import Callback, Generator, Progress
 from ..tables.schema import EncodedRows
 from .consequences import Consequences
 from .outcome import Outcome
+from .replies import Led
 
 
 class Stage(Protocol):
@@ -111,6 +112,7 @@ class Task:
     scores: ScoreMemory = field(default_factory=ScoreMemory)
     remembered: RememberedScores | None = None
     read: ReadColumns = field(default_factory=dict)
+    led: Led | None = None
 
     @property
     def factuals(self) -> EncodedRows:

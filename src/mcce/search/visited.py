@@ -20,10 +20,13 @@ from ..postprocess.validation import ROWS_PER_CALL
 from ..predictors.decision import Decision
 from ..protocols import RowFilter
 from .consequences import Consequences
+from .replies import Led
 from .values import GrowingTables
 
 # Scores are compared to so many decimals: the last ones may depend on how many rows a call has.
 DECIMALS = 10
+# One in so many numbers is few: they are sorted instead of marked.
+FEW = 32
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +49,8 @@ class WalkSettings:
         Columns that are recomputed when others change; None if there are none.
     remembered
         Scores from other searches; None if there are none.
+    led
+        What the search is led by; None asks the black box about every row.
     """
 
     decision: Decision
@@ -55,6 +60,7 @@ class WalkSettings:
     extra_changes: int
     consequences: Consequences | None = None
     remembered: RememberedScores | None = None
+    led: Led | None = None
 
 
 def units_of(constraints: Constraints, consequences: Consequences | None) -> BoolArray:
@@ -211,22 +217,24 @@ class VisitedRows:
     @staticmethod
     def _without(done: BoolArray, numbers: IntArray) -> IntArray:
         """Which of the numbers are not done yet, ascending, each once."""
+        if FEW * numbers.size < done.size:
+            return np.unique(numbers[~done[numbers]])
         asked = np.zeros_like(done)
         asked[numbers] = True
         return np.flatnonzero(asked & ~done)
 
     def _add(self, cells: Codes, draw: IntArray | Codes) -> None:
-        self.cells = _append(self.cells, cells)
-        self.draw = _append(self.draw, draw)
-        self.step = _append(self.step, np.full(len(cells), -1))
+        self.cells = append(self.cells, cells)
+        self.draw = append(self.draw, draw)
+        self.step = append(self.step, np.full(len(cells), -1))
         no = np.zeros(len(cells), dtype=bool)
         for name in ("checked", "allowed", "assessed", "plausible", "scored", "valid", "copy"):
-            setattr(self, name, _append(getattr(self, name), no))
-        self.score = _append(self.score, np.zeros(len(cells)))
-        self.knn_distance = _append(self.knn_distance, np.full(len(cells), np.nan))
+            setattr(self, name, append(getattr(self, name), no))
+        self.score = append(self.score, np.zeros(len(cells)))
+        self.knn_distance = append(self.knn_distance, np.full(len(cells), np.nan))
 
 
-def _append(array: np.ndarray, more: np.ndarray) -> np.ndarray:
+def append(array: np.ndarray, more: np.ndarray) -> np.ndarray:
     """Both arrays as one, with room for as many entries again, so that few of many are copied."""
     size, room = len(array) + len(more), array.base
     if room is None or room.ndim != array.ndim or len(room) < size:

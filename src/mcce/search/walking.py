@@ -22,12 +22,13 @@ from ..postprocess.validation import PredictionCache, Selection
 from ..tables.schema import OWN
 from .direct import MAX_CHANGES, DirectSearch, DirectSettings
 from .greedy import GreedyWalk
-from .minimal import select_answers, select_first
+from .minimal import select_first, select_more
 from .selection import SelectedRows, SelectionSettings, copies, returnable
 from .stage import Monitor, Task
 from .visited import WalkSettings
 
 T = TypeVar("T")
+
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +97,7 @@ class WalkedBlock:
             cache,
             valid.person[order],
             valid.draw[order],
-            unstable=~unstable(self.candidates),
+            unstable=unstable,
             later=valid.rank[order] > how.n_targets,
             whole_block=how.answers_all,
             backwards=how.backwards,
@@ -113,17 +114,22 @@ class WalkedBlock:
         self._go_on()
         if direct is not None and how.answers_all:
             self._answer_directly(direct)
-        first = self._select(select_first)
-        if direct is not None and how.fewest:
-            better = self._improve(direct, first, several=False)
-            kept = first.take(~np.isin(self.visited.cells[first.numbers, 0], better))
-            first = SelectedRows.concat([kept, self._select(select_first, better)])
+        first = self._first()
         if how.selection.ranking.n_counterfactuals > 1:
             self.walk.resume(how.selection.ranking.n_wanted)
             self._go_on()
             if direct is not None and how.fewest:
                 self._improve(direct, first, several=True)
-        return self._select(select_answers, first)
+        return self._select(select_more, first).to_answers(self.candidates, self.visited)
+
+    def _first(self, person: IntArray | None = None) -> SelectedRows:
+        """The best row of people, everybody by default; if asked for, with the fewest changes."""
+        first = self._select(select_first, person)
+        if self._direct is None or not self.how.fewest:
+            return first
+        better = self._improve(self._direct, first, several=False)
+        kept = first.take(~np.isin(self.visited.cells[first.numbers, 0], better))
+        return SelectedRows.concat([kept, self._select(select_first, better)])
 
     def _go_on(self) -> None:
         """Walk until all walks have ended."""
@@ -139,11 +145,15 @@ class WalkedBlock:
 
     def _answer_directly(self, direct: DirectSearch) -> None:
         """Try changes directly for people without any answer."""
-        ranking = self.how.selection.ranking
-        has_one = self.visited.cells[returnable(ranking, self.candidates, self.walk), 0]
-        left = np.setdiff1d(np.arange(self.candidates.people.size), has_one)
+        left = np.setdiff1d(np.arange(self.candidates.people.size), self._answered())
         most = np.full(left.size, direct.settings.max_sparsity or MAX_CHANGES)
         direct.search(left, max_rows=direct.settings.max_rows, most=most, stop=self._stop)
+
+    def _answered(self) -> IntArray:
+        """Who has a row that may be returned."""
+        ranking = self.how.selection.ranking
+        whose = self.visited.cells[returnable(ranking, self.candidates, self.walk), 0]
+        return np.unique(whose).astype(np.int64)
 
     def _improve(self, direct: DirectSearch, first: SelectedRows, *, several: bool) -> IntArray:
         """Try directly what may be better than first answers; gives the people with new rows."""
@@ -154,10 +164,8 @@ class WalkedBlock:
         # Anything that is no copy may be better than one.
         copied = copies(selection, visited, first.numbers)
         fewest = np.where(copied, changed.shape[1], changed.sum(axis=1))
-        last = visited.step.max(initial=-1)
         whose = visited.cells[first.numbers, 0].astype(np.int64)
-        direct.improve(whose, fewest, several, self._stop)
-        return np.unique(visited.cells[visited.step > last, 0])
+        return direct.improve(whose, fewest, several, self._stop)
 
     def _select(self, select: Callable[..., T], *given: Any) -> T:
         """Select visited rows; once the time is up, without distances to accepted rows."""

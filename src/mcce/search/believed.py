@@ -1,0 +1,214 @@
+"""Visited rows of which a surrogate says what the black box would, until it is asked.
+
+Beyond the paper. What the surrogate predicts of a row is corrected by what it got wrong for the
+same person: at their own row, whose score is known, and at every row that was asked. Errors at rows
+that share more cells count more. At first a row is taken for valid also if it falls short by
+little; each time that is wrong, more is required of the person's rows.
+
+Always true: nobody's beliefs depend on anybody else; a row is asked at most once; no person has
+more rows asked than allowed.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..candidates import Candidates
+from ..kernels import BoolArray, Codes, FloatArray, IntArray
+from ..postprocess.remembered import score_rows
+from ..postprocess.validation import ROWS_PER_CALL
+from ..predictors.decision import ScoredRows
+from ..tables.schema import OWN
+from .replies import Led
+from .visited import DECIMALS, VisitedRows, WalkSettings, append
+
+# An error counts half as much for each cell that differs, and against this weight of no error.
+NO_ERROR = 0.1
+# By how many typical errors of the surrogate a row may fall short at first, and the number of rows
+# of a person that must turn out wrong until it may not.
+OPTIMISM, PATIENCE = 2.0, 6
+
+
+class BelievedRows(VisitedRows):
+    """Visited rows with beliefs about their scores.
+
+    Parameters
+    ----------
+    settings, led
+        What a row must satisfy, and what imitates the black box.
+    candidates
+        The block of people.
+    failed : (n_failed,)
+        Positions of people of whom an answer failed the final call: nothing is recalled of them.
+
+    Attributes
+    ----------
+    asked : (n_rows,)
+        Whether the black box was asked; then ``valid`` and ``score`` are what it said, otherwise
+        ``valid`` is what is believed.
+    """
+
+    def __init__(
+        self, settings: WalkSettings, led: Led, candidates: Candidates, failed: IntArray
+    ) -> None:
+        super().__init__(settings, candidates)
+        self.led = led
+        self.asked: BoolArray = np.empty(0, dtype=bool)
+        self._response, self._total, self._weight, self._merit = np.empty((4, 0))
+        self._n_wrong: IntArray = np.zeros(self.people.size, dtype=np.int64)
+        # Per wave of replies, at most one for each person: its row, and the error there.
+        self._replies: list[tuple[IntArray, FloatArray]] = []
+        self._closed = False
+        trained = zip(candidates.tables, candidates.rows.tables, strict=True)
+        others = [at for at, (table, first) in enumerate(trained) if table is not first]
+        self._is_trained = set(others) <= set(self.recomputed)
+        self._recall(failed)
+
+    def _recall(self, failed: IntArray) -> None:
+        """Learn from the people themselves, and from what earlier stages asked."""
+        everybody = np.arange(self.people.size)
+        own = self.led.own
+        if own is not None:
+            codes = np.full((self.cells.shape[1] - 1, everybody.size), OWN, dtype=np.int32)
+            theirs = ScoredRows(own.score[self.people], np.zeros(everybody.size, dtype=bool))
+            self._take_over(everybody, codes, theirs)
+        if not self._is_trained:
+            return
+        order = np.argsort(self.people, kind="stable")
+        for owner, codes, said in self.led.replies.recall(np.setdiff1d(self.people, failed)):
+            person = order[np.searchsorted(self.people, owner, sorter=order)]
+            numbers = self._take_over(person, codes, said)
+            self.reach(numbers[said.valid])
+
+    def _take_over(self, person: IntArray, codes: Codes, said: ScoredRows) -> IntArray:
+        numbers = self.place(person, np.full(person.size, -1), codes)
+        self.evaluate(numbers)
+        self._learn(numbers, said)
+        return numbers
+
+    @property
+    def n_asked(self) -> IntArray:
+        """Rows asked for each person."""
+        return self.led.replies.n_asked[self.people]
+
+    def was_wrong(self, person: IntArray) -> BoolArray:
+        """For whom rows that were believed to be valid turned out not to be."""
+        return self._n_wrong[person] > 0
+
+    @property
+    def error(self) -> float:
+        """The typical error of the surrogate."""
+        return self.led.surrogate.error
+
+    def evaluate(self, numbers: IntArray) -> None:
+        """Form beliefs about rows of which there are none yet."""
+        new = self._without(self.scored, numbers)
+        if not new.size:
+            return
+        rows = self.rows(new)
+        descent = self.lookup.descent(rows.owner, rows.codes)
+        self._response[new] = self.led.surrogate.predict(descent)
+        person = self.cells[new, 0]
+        for row, error in self._replies:
+            self._correct(new[row[person] >= 0], row, error)
+        self.scored[new] = True
+        self.reach(new)
+        self._believe(new)
+
+    def ask(self, numbers: IntArray) -> IntArray:
+        """Put rows to the black box, as far as allowed; gives the numbers of those that were."""
+        new = self._without(self.asked, numbers)
+        most, person = self.led.max_evaluations, self.cells[new, 0]
+        if most is not None:
+            new = new[n_before(person) + self.n_asked[person] < most]
+        self.evaluate(new)
+        how = self.settings
+        for start in range(0, new.size, ROWS_PER_CALL):
+            piece = new[start : start + ROWS_PER_CALL]
+            rows = self.rows(piece)
+            said = score_rows(how.decision, rows, how.remembered)
+            self.led.replies.count(rows.owner)
+            if self._is_trained:
+                codes = rows.codes.copy()
+                codes[self.recomputed] = OWN
+                self.led.replies.store(rows.owner, codes, said)
+            np.add.at(self._n_wrong, self.cells[piece, 0], ~said.valid)
+            self._learn(piece, said)
+        self.n_evaluated += new.size
+        return new
+
+    def hope(self, person: IntArray) -> None:
+        """Believe rows of people again that fall short by little, as at first."""
+        self._n_wrong[person] = 0
+        self._believe(np.flatnonzero(self.scored & np.isin(self.cells[:, 0], person)))
+
+    def close(self) -> None:
+        """Believe nothing any more: only rows that the black box has called valid are."""
+        self._closed = True
+        self.valid &= self.asked
+
+    def desirability(self, numbers: IntArray) -> FloatArray:
+        """How good rows are believed to be, larger being better."""
+        return self._merit[numbers]
+
+    def _learn(self, numbers: IntArray, said: ScoredRows) -> None:
+        """Take over what the black box said, and correct beliefs about other rows."""
+        self.store_scores(numbers, said.score, said.valid)
+        self.asked[numbers] = True
+        response = self.led.surrogate.response(said)
+        self._merit[numbers] = self._margin(response)
+        person = self.cells[numbers, 0]
+        wave = n_before(person)
+        for at in range(int(wave.max(initial=-1)) + 1):
+            here = np.flatnonzero(wave == at)
+            row, error = np.full(self.people.size, -1), np.zeros(self.people.size)
+            row[person[here]] = numbers[here]
+            error[person[here]] = response[here] - self._response[numbers[here]]
+            self._replies.append((row, error))
+            self._correct(np.flatnonzero(self.scored & (row[self.cells[:, 0]] >= 0)), row, error)
+        touched = np.zeros(self.people.size, dtype=bool)
+        touched[person] = True
+        self._believe(np.flatnonzero(self.scored & touched[self.cells[:, 0]]))
+
+    def _correct(self, numbers: IntArray, row: IntArray, error: FloatArray) -> None:
+        """Count the error at one row of each person for other rows of theirs."""
+        person = self.cells[numbers, 0]
+        n_other = (self.cells[numbers] != self.cells[row[person]]).sum(axis=1)
+        weight = np.ldexp(1.0, -n_other)
+        self._total[numbers] += weight * error[person]
+        self._weight[numbers] += weight
+
+    def _believe(self, numbers: IntArray) -> None:
+        """What the replies so far say of rows that were not asked."""
+        numbers = numbers[~self.asked[numbers]]
+        person = self.cells[numbers, 0]
+        correction = self._total[numbers] / (self._weight[numbers] + NO_ERROR)
+        merit = self._margin(self._response[numbers] + correction)
+        self._merit[numbers] = merit
+        slack = OPTIMISM * self.error * (1 - self._n_wrong[person] / PATIENCE)
+        self.valid[numbers] = (merit >= -slack) & self._may_ask(person)
+
+    def _may_ask(self, person: IntArray) -> BoolArray:
+        if self._closed:
+            return np.zeros(person.size, dtype=bool)
+        most = self.led.max_evaluations
+        return np.ones(person.size, dtype=bool) if most is None else self.n_asked[person] < most
+
+    def _margin(self, response: FloatArray) -> FloatArray:
+        return self.led.surrogate.margin(self.settings.decision, response).round(DECIMALS)
+
+    def _add(self, cells: Codes, draw: IntArray | Codes) -> None:
+        super()._add(cells, draw)
+        self.asked = append(self.asked, np.zeros(len(cells), dtype=bool))
+        for name in ("_response", "_total", "_weight", "_merit"):
+            setattr(self, name, append(getattr(self, name), np.zeros(len(cells))))
+
+
+def n_before(person: IntArray | Codes) -> IntArray:
+    """How many of the entries before each are the same person's."""
+    order = np.argsort(person, kind="stable")
+    first = np.flatnonzero(np.diff(person[order], prepend=-1))
+    sizes = np.diff(first, append=person.size)
+    place = np.empty(person.size, dtype=np.int64)
+    place[order] = np.arange(person.size) - np.repeat(first, sizes)
+    return place

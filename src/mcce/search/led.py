@@ -1,0 +1,205 @@
+"""A search led by a surrogate: walks and choices are believed, what is returned was asked.
+
+Beyond the paper. Everything that finds answers runs on what the surrogate says of rows. What would
+be selected is put to the black box; its reply corrects the beliefs about the person's other rows,
+walks go on where they were misled, and the selection is made again, until everything selected is
+known to be valid. Then rows are asked that would be better, should the surrogate be wrong about
+them: those that fall short by little, the answers with some changes undone, and the most promising
+rows with fewer changes.
+
+Always true: whatever is selected was called valid by the black box; with fewer of its changes it
+was not, or is not allowed, unless the person's questions were used up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from ..kernels import BoolArray, FloatArray, IntArray
+from ..postprocess.answers import Answers
+from ..tables.schema import OWN
+from .believed import BelievedRows, n_before
+from .minimal import select_first, select_more, undone
+from .selection import SelectedRows, row_distances
+from .walking import WalkedBlock
+
+# Rows asked per person because they would be better: in any case, and at most; and by how many
+# typical errors of the surrogate the others may fall short.
+MIN_HOPES, MAX_HOPES, REACH = 3, 20, 2.0
+# Rows that are looked at directly for a person about whom the surrogate was wrong.
+N_DIRECT = 1_000
+# Rows asked of a person for whom nothing is believed to be valid: at first, and in all.
+N_TRIED, MAX_TRIED = 8, 128
+
+Select = Callable[[IntArray], SelectedRows]
+
+
+class LedBlock(WalkedBlock):
+    """The walks of a block of people in a search that is led by a surrogate."""
+
+    visited: BelievedRows
+
+    def find_answers(self) -> Answers:
+        """Walk, select, ask, and learn from the replies."""
+        n_people = self.candidates.people.size
+        self._n_hopes: IntArray = np.zeros(n_people, dtype=np.int64)
+        self._has_hoped, self._was_direct = np.zeros((2, n_people), dtype=bool)
+        self._go_on()
+        if self._direct is not None and self.how.answers_all:
+            self._answer_directly(self._direct)
+            self._place_draws()
+        first = self._settle(self._first)
+        if self.how.selection.ranking.n_counterfactuals > 1:
+            self.walk.resume(self.how.selection.ranking.n_wanted)
+            self._go_on()
+            if self._direct is not None and self.how.fewest:
+                self._improve(self._direct, first, several=True)
+            first = self._settle(lambda person: self._select(select_more, first, person))
+        return first.to_answers(self.candidates, self.visited)
+
+    def _settle(self, select: Select) -> SelectedRows:
+        """Select, ask, and select again for whoever was asked about, until nothing is asked."""
+        visited, parts = self.visited, [_nothing()]
+        people = np.arange(self.candidates.people.size)
+        while people.size:
+            if self._stop():
+                visited.close()
+            rows = self._hope(select, select(people))
+            asked = visited.ask(self._questions(rows, people))
+            again = np.unique(visited.cells[asked, 0]).astype(np.int64)
+            parts.append(rows.take(~np.isin(visited.cells[rows.numbers, 0], again)))
+            people = again
+            self._reconsider(people)
+        return SelectedRows.concat(parts)
+
+    def _reconsider(self, people: IntArray) -> None:
+        if people.size:
+            self.walk.reconsider(people)
+            self._go_on()
+
+    def _first(self, person: IntArray | None = None) -> SelectedRows:
+        """The best row of people, everybody by default.
+
+        Where the surrogate was wrong and changes are several, others are tried directly, once.
+        """
+        first, visited = super()._first(person), self.visited
+        whose = visited.cells[first.numbers, 0].astype(np.int64)
+        n_changes = (visited.cells[first.numbers, 1:] != OWN).sum(axis=1)
+        more = (n_changes > 1) & visited.was_wrong(whose) & ~self._was_direct[whose]
+        if self._direct is None or not more.any():
+            return first
+        self._was_direct[whose[more]] = True
+        most = n_changes[more]
+        self._direct.search(whose[more], max_rows=N_DIRECT, most=most, stop=self._stop)
+        return SelectedRows.concat([first.take(~more), self._select(select_first, whose[more])])
+
+    def _hope(self, select: Select, rows: SelectedRows) -> SelectedRows:
+        """Where all that is selected is known, what falls short by little is believed once more."""
+        visited = self.visited
+        whose = visited.cells[rows.numbers, 0].astype(np.int64)
+        unknown = whose[~visited.asked[rows.numbers]]
+        again = np.setdiff1d(whose, unknown)
+        again = again[~self._has_hoped[again]]
+        if not again.size:
+            return rows
+        self._has_hoped[again] = True
+        visited.hope(again)
+        self._reconsider(again)
+        return SelectedRows.concat([rows.take(~np.isin(whose, again)), select(again)])
+
+    def _questions(self, rows: SelectedRows, people: IntArray) -> IntArray:
+        """The rows to ask about: what is selected; where that is known, what may be better."""
+        visited = self.visited
+        whose = visited.cells[rows.numbers, 0]
+        unknown = ~visited.asked[rows.numbers]
+        known = rows.take(~np.isin(whose, whose[unknown]))
+        left = np.setdiff1d(people, whose)
+        questions = rows.numbers[unknown], self._undone(known.numbers), self._better(known)
+        return np.concatenate([*questions, self._tries(left)])
+
+    def _undone(self, numbers: IntArray) -> IntArray:
+        """Rows with some of their changes undone."""
+        parent, child = undone(self.walk, numbers)
+        return self._may_be_good(np.unique(child[child != parent]))
+
+    def _may_be_good(self, numbers: IntArray) -> IntArray:
+        """Those rows that were not asked and are allowed and plausible."""
+        visited = self.visited
+        numbers = numbers[~visited.asked[numbers]]
+        visited.check(numbers)
+        numbers = numbers[visited.allowed[numbers]]
+        visited.assess(numbers)
+        return numbers[visited.plausible[numbers]]
+
+    def _better(self, known: SelectedRows) -> IntArray:
+        """The most promising rows that would be better than first answers."""
+        visited, whole = self.visited, self._whole
+        promise, some = self._promising(known.take(known.rank == 1))
+        person = visited.cells[:, 0]
+        some = some[np.lexsort((-promise, person[some]))]
+        some = some[(n_before(person[some]) < 2 * MAX_HOPES) | whole[person[some]]]
+        some = self._may_be_good(some)
+        near = visited.desirability(some) >= -REACH * visited.error
+        most = np.where(near, MAX_HOPES, MIN_HOPES) - self._n_hopes[person[some]]
+        if self.how.selection.prefer == "distance":
+            # The next ones depend on how close these are.
+            most = np.minimum(most, 2)
+        some = some[(n_before(person[some]) < most) | whole[person[some]]]
+        np.add.at(self._n_hopes, person[some], 1)
+        return some
+
+    def _promising(self, first: SelectedRows) -> tuple[FloatArray, IntArray]:
+        """Rows with fewer changes than answers, or as many but closer; how promising, and which."""
+        visited = self.visited
+        person, n_changes = visited.cells[:, 0], (visited.cells[:, 1:] != OWN).sum(axis=1)
+        fewest = np.zeros(visited.people.size, dtype=np.int64)
+        fewest[person[first.numbers]] = n_changes[first.numbers]
+        closer = self.how.selection.prefer == "distance"
+        most = fewest[person] + ((self._whole | closer) & (fewest > 0))[person]
+        some = visited.scored & ~visited.asked & (n_changes < most) & (n_changes > 0)
+        numbers = np.flatnonzero(some)
+        merit = visited.desirability(numbers)
+        if not closer:
+            return merit, numbers
+        distance = np.zeros(visited.people.size)
+        distance[person[first.numbers]] = first.gower
+        gap = row_distances(self.how.selection.ranking, self.candidates, self.walk, numbers)
+        gain = distance[person[numbers]] - gap + (n_changes < fewest[person])[numbers]
+        chance = np.clip(0.5 + merit / (2 * REACH * max(visited.error, 1e-9)), 0.0, 1.0)
+        better = (gain > 0) | self._whole[person[numbers]]
+        return (gain * chance)[better], numbers[better]
+
+    @property
+    def _whole(self) -> BoolArray:
+        """Whose rows are all asked about: of small tables, where the fewest changes count."""
+        bounded = self.visited.led.max_evaluations is not None
+        if bounded or self._direct is None or not self.how.fewest:
+            return np.zeros(self.visited.people.size, dtype=bool)
+        return np.isin(np.arange(self.visited.people.size), self._direct.small)
+
+    def _tries(self, people: IntArray) -> IntArray:
+        """The most promising rows of people for whom nothing is believed to be valid."""
+        visited = self.visited
+        if not self.how.answers_all or not people.size:
+            return np.empty(0, dtype=np.int64)
+        person = visited.cells[:, 0]
+        some = np.flatnonzero(visited.scored & ~visited.asked & np.isin(person, people))
+        some = some[np.lexsort((-visited.desirability(some), person[some]))]
+        n_asked = visited.n_asked
+        most = np.minimum(np.maximum(n_asked, N_TRIED), np.maximum(MAX_TRIED - n_asked, 0))
+        some = self._may_be_good(some[n_before(person[some]) < 4 * most[person[some]]])
+        return some[n_before(person[some]) < most[person[some]]]
+
+    def _place_draws(self) -> None:
+        """Add the draws of people without an answer to their rows."""
+        left = np.setdiff1d(np.arange(self.candidates.people.size), self._answered())
+        who, draw = np.nonzero(self.candidates.distinct[self.candidates.group[left]])
+        codes = self.candidates.select(left[who], draw).codes
+        self.visited.evaluate(self.visited.place(left[who], draw, codes))
+
+
+def _nothing() -> SelectedRows:
+    none = np.empty(0, dtype=np.int64)
+    return SelectedRows(none, none, none, np.empty(0))

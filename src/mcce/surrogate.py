@@ -1,0 +1,202 @@
+"""The surrogate: an imitation of the black box that costs nothing to ask.
+
+Beyond the paper. At fit the predictor has scored every training row. Boosted trees learn these
+scores from the codes of the rows: probabilities by their logit, labels without a threshold as 0
+and 1. A search may look at thousands of rows through the surrogate, and put to the black box only
+those that it would return.
+
+Always true: the surrogate never decides whether a row is valid; neither the order of the training
+rows nor the machine changes a bit of it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from sklearn.base import clone
+
+from .boosting import BinnedColumns, BoostedTrees, predict_each, screen
+from .kernels import BoolArray, Codes, FloatArray, IntArray
+from .predictors.decision import Decision, ScoredRows
+from .predictors.interval import Interval
+from .tables.schema import EncodedRows
+
+Link = Literal["logit", "identity", "label"]
+# Training rows that are enough to learn from, and one in so many of them is held out.
+MAX_ROWS, HELD_OUT = 20_000, 6
+# Inputs of the trees.
+MAX_INPUTS = 64
+# Small trees first: what they say of a value holds for everybody, also where no training row is.
+SMALL = BoostedTrees(n_trees=100, max_leaves=4, shrinkage=4)
+LARGE = BoostedTrees(n_trees=100, max_leaves=32)
+# Probabilities are clipped to here and as much below 1, and numbers rounded to so many bits.
+LEAST, BITS = 2.0**-14, 30
+# A surrogate that explains a smaller share of the variance is not followed.
+MIN_R2 = 0.25
+# The logarithm: terms of its series, and two constants.
+N_TERMS, LOG_2, LOG_THREE_QUARTERS = 14, 0.6931471805599453, -0.2876820724517809
+
+
+@dataclass(frozen=True, eq=False)
+class Surrogate:
+    """What imitates a decision, and how well.
+
+    Parameters
+    ----------
+    trees
+        Predict the response from descent codes, the second what the first leave over.
+    link
+        What the response is: the logit of the score, the score itself, or whether the label is
+        desired.
+    threshold
+        Between refused and accepted scores, where desired labels follow from scores.
+    r2, rank_agreement
+        Share of the variance of held-out responses that is explained, and the rank correlation
+        of predictions with them.
+    error
+        Root of the mean squared error of held-out responses.
+    """
+
+    trees: tuple[BoostedTrees, ...]
+    link: Link
+    threshold: float
+    r2: float
+    rank_agreement: float
+    error: float
+
+    @classmethod
+    def fit(cls, rows: EncodedRows, scored: ScoredRows, decision: Decision) -> Surrogate | None:
+        """Learn from training rows and what the predictor said of them.
+
+        Parameters
+        ----------
+        rows, scored
+            The rows, with their scores and decisions.
+        decision
+            The predictor with the desired decision.
+
+        Returns
+        -------
+        Surrogate
+            None if all rows have one response, or there are too few to hold some out.
+        """
+        link, threshold = _link(scored, decision)
+        response = _response(scored, link)
+        table = BinnedColumns.of(rows)
+        order = np.lexsort((response, table.rank))
+        chosen = order[:: max(-(-order.size // MAX_ROWS), 1)]
+        if chosen.size < 2 * HELD_OUT or np.ptp(response[chosen]) == 0:
+            return None
+        held_out = chosen[HELD_OUT // 2 :: HELD_OUT]
+        inputs = screen(table, response, np.arange(len(table.tables)), rows=chosen, most=MAX_INPUTS)
+        tried = _boost(table, response, inputs, np.setdiff1d(chosen, held_out))
+        predicted = predict_each(tried, table.codes[:, held_out]).sum(axis=0)
+        trees = _boost(table, response, inputs, np.sort(chosen))
+        return cls(trees, link, threshold, *_quality(predicted, response[held_out]))
+
+    @property
+    def is_good(self) -> bool:
+        """Whether it imitates the predictor well enough to be followed."""
+        return self.r2 >= MIN_R2
+
+    def predict(self, descent: Codes) -> FloatArray:
+        """The response to rows, given descent codes of all features."""
+        return predict_each(self.trees, descent).sum(axis=0)
+
+    def response(self, scored: ScoredRows) -> FloatArray:
+        """What the predictor said of rows, on the scale of the surrogate."""
+        return _response(scored, self.link)
+
+    def margin(self, decision: Decision, response: FloatArray) -> FloatArray:
+        """How far inside the desired responses some are; negative outside."""
+        return self._desired(decision).margin(response)
+
+    def _desired(self, decision: Decision) -> Interval:
+        """The desired responses."""
+        if self.link == "label":
+            return Interval(0.5, math.inf)
+        low, high, margin = self.threshold, math.inf, decision.min_margin
+        if isinstance(decision.desired, Interval):
+            # An end that a probability cannot pass does not count.
+            low, high = decision.desired.low, decision.desired.high
+            low = -math.inf if decision.columns and low <= 0 else low + margin
+            high = math.inf if decision.columns and high >= 1 else high - margin
+        elif margin:
+            low = max(low, (1 + margin) / 2)
+        if self.link == "logit":
+            low = -math.inf if low <= 0 else float(_logit(np.array([low]))[0])
+            high = math.inf if high >= 1 else float(_logit(np.array([high]))[0])
+        return Interval(low, max(low, high))
+
+
+def _boost(
+    table: BinnedColumns, response: FloatArray, inputs: IntArray, rows: IntArray
+) -> tuple[BoostedTrees, ...]:
+    """Small trees, then large ones that predict what these leave over."""
+    small = clone(SMALL).fit(table, response, inputs=inputs, rows=rows)
+    left_over = np.zeros_like(response)
+    left_over[rows] = response[rows] - small.predict(table.codes[:, rows])
+    return small, clone(LARGE).fit(table, left_over, inputs=inputs, rows=rows)
+
+
+def _link(scored: ScoredRows, decision: Decision) -> tuple[Link, float]:
+    """What to imitate, and for labels the threshold of the scores."""
+    threshold = math.nan
+    if not isinstance(decision.desired, Interval):
+        accepted, refused = scored.score[scored.valid], scored.score[~scored.valid]
+        if not decision.columns or not accepted.size or not refused.size:
+            return "label", threshold
+        if accepted.min() < refused.max():
+            return "label", threshold
+        threshold = float(accepted.min() / 2 + refused.max() / 2)
+    inside = (scored.score >= 0).all() and (scored.score <= 1).all()
+    return ("logit" if inside else "identity"), threshold
+
+
+def _response(scored: ScoredRows, link: Link) -> FloatArray:
+    if link == "label":
+        return scored.valid.astype(np.float64)
+    return _logit(scored.score) if link == "logit" else scored.score
+
+
+def _logit(shares: FloatArray) -> FloatArray:
+    """Logit of shares, clipped; the same bits on every machine."""
+    clipped = np.minimum(np.maximum(shares, LEAST), 1 - LEAST)
+    return np.rint(np.ldexp(_log(clipped / (1 - clipped)), BITS)) / 2.0**BITS
+
+
+def _log(values: FloatArray) -> FloatArray:
+    """Natural logarithm by its series around 1: libraries differ in the last bit."""
+    mantissa, exponent = np.frexp(values)
+    # From half to one, as the ratio of the values 1 + x and 1 - x.
+    x = (mantissa - 0.75) / (mantissa + 0.75)
+    square, term, total = x * x, x, np.zeros_like(x)
+    for n in range(N_TERMS):
+        total = total + term / (2 * n + 1)
+        term = term * square
+    return 2 * total + exponent * LOG_2 + LOG_THREE_QUARTERS
+
+
+def _quality(predicted: FloatArray, response: FloatArray) -> tuple[float, float, float]:
+    """Share of variance explained, rank correlation, and root mean squared error."""
+    error = _mean((response - predicted) ** 2)
+    variance = _mean((response - _mean(response)) ** 2)
+    ranks = [_ranks(values) for values in (predicted, response)]
+    size = math.sqrt(_mean(ranks[0] ** 2) * _mean(ranks[1] ** 2))
+    r2 = 1 - error / variance if variance else 0.0
+    return r2, _mean(ranks[0] * ranks[1]) / size if size else 0.0, math.sqrt(error)
+
+
+def _mean(values: FloatArray) -> float:
+    """The mean by an exact sum."""
+    return math.fsum(values.tolist()) / values.size
+
+
+def _ranks(values: FloatArray) -> FloatArray:
+    """Mean ranks around 0."""
+    _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
+    last = np.cumsum(counts)
+    return (last - (counts - 1) / 2)[inverse] - (values.size + 1) / 2
