@@ -24,8 +24,8 @@ from .predictors.labels import LabelRule
 from .predictors.names import decision_on
 from .protocols import Distance, Generator
 from .relations import FoundRelation
-from .surrogate import Surrogate
 from .relations.discovery import find_relations, warn_of_blocked_actions
+from .surrogate import Surrogate
 from .tables.columns import Kind
 from .tables.schema import EncodedRows, Schema
 

@@ -19,7 +19,7 @@ import numpy as np
 from sklearn.base import clone
 
 from .boosting import BinnedColumns, BoostedTrees, predict_each, screen
-from .kernels import BoolArray, Codes, FloatArray, IntArray
+from .kernels import Codes, FloatArray, IntArray
 from .predictors.decision import Decision, ScoredRows
 from .predictors.interval import Interval
 from .tables.schema import EncodedRows

@@ -15,6 +15,7 @@ import numpy as np
 
 from ..candidates import Candidates
 from ..kernels import BoolArray, Codes, FloatArray, IntArray
+from ..postprocess.filters import ExcludeUnstable
 from ..postprocess.remembered import score_rows
 from ..postprocess.validation import ROWS_PER_CALL
 from ..predictors.decision import ScoredRows
@@ -38,8 +39,9 @@ class BelievedRows(VisitedRows):
         What a row must satisfy, and what imitates the black box.
     candidates
         The block of people.
-    failed : (n_failed,)
-        Positions of people of whom an answer failed the final call: nothing is recalled of them.
+    unstable
+        Answers that failed the final call and must not come back: nothing is recalled of their
+        people.
 
     Attributes
     ----------
@@ -49,7 +51,7 @@ class BelievedRows(VisitedRows):
     """
 
     def __init__(
-        self, settings: WalkSettings, led: Led, candidates: Candidates, failed: IntArray
+        self, settings: WalkSettings, led: Led, candidates: Candidates, unstable: ExcludeUnstable
     ) -> None:
         super().__init__(settings, candidates)
         self.led = led
@@ -62,9 +64,10 @@ class BelievedRows(VisitedRows):
         trained = zip(candidates.tables, candidates.rows.tables, strict=True)
         others = [at for at, (table, first) in enumerate(trained) if table is not first]
         self._is_trained = set(others) <= set(self.recomputed)
-        self._recall(failed)
+        self._unstable = unstable
+        self._recall()
 
-    def _recall(self, failed: IntArray) -> None:
+    def _recall(self) -> None:
         """Learn from the people themselves, and from what earlier stages asked."""
         everybody = np.arange(self.people.size)
         own = self.led.own
@@ -75,7 +78,9 @@ class BelievedRows(VisitedRows):
         if not self._is_trained:
             return
         order = np.argsort(self.people, kind="stable")
-        for owner, codes, said in self.led.replies.recall(np.setdiff1d(self.people, failed)):
+        for owner, codes, said in self.led.replies.recall(
+            np.setdiff1d(self.people, self._unstable.person)
+        ):
             person = order[np.searchsorted(self.people, owner, sorter=order)]
             numbers = self._take_over(person, codes, said)
             self.reach(numbers[said.valid])
@@ -153,7 +158,7 @@ class BelievedRows(VisitedRows):
 
     def _learn(self, numbers: IntArray, said: ScoredRows) -> None:
         """Take over what the black box said, and correct beliefs about other rows."""
-        self.store_scores(numbers, said.score, said.valid)
+        self.store_scores(numbers, said.score, said.valid & self._is_stable(numbers))
         self.asked[numbers] = True
         response = self.led.surrogate.response(said)
         self._merit[numbers] = self._margin(response)
@@ -187,6 +192,15 @@ class BelievedRows(VisitedRows):
         self._merit[numbers] = merit
         slack = OPTIMISM * self.error * (1 - self._n_wrong[person] / PATIENCE)
         self.valid[numbers] = (merit >= -slack) & self._may_ask(person)
+        self.valid[numbers] &= self._is_stable(numbers)
+
+    def _is_stable(self, numbers: IntArray) -> BoolArray:
+        """Rows that did not fail the final call, by the draws that led to them."""
+        stable = np.ones(numbers.size, dtype=bool)
+        whose, draw = self.people[self.cells[numbers, 0]], self.draw[numbers]
+        for person, failed in zip(self._unstable.person, self._unstable.draw, strict=True):
+            stable &= (whose != person) | (draw != failed)
+        return stable
 
     def _may_ask(self, person: IntArray) -> BoolArray:
         if self._closed:

@@ -62,8 +62,7 @@ class GreedyWalk:
             self.visited = VisitedRows(settings, cache.candidates)
             self._store_known_scores(cache, ~unstable(cache.candidates), whole_block=whole_block)
         else:
-            failed = np.unique(unstable.person)
-            self.visited = BelievedRows(settings, settings.led, cache.candidates, failed)
+            self.visited = BelievedRows(settings, settings.led, cache.candidates, unstable)
         self.targets: Codes = cache.candidates.select(self.person, self.draw).codes
         self.at: IntArray = np.zeros_like(self.person)
         self.arrived: BoolArray = np.zeros(self.person.size, dtype=bool)

@@ -35,8 +35,8 @@ from .followers import Target
 from .needs import ENUMERATION_NEEDED, check_needs
 from .outcome import Outcome
 from .proof import ExactSettings
-from .replies import Led, Replies
 from .relations import check_ignored, followed_relations, kept_relations
+from .replies import Led, Replies
 from .runner import run_search
 from .sampling import SamplingStage
 from .selection import SelectionSettings
@@ -162,7 +162,7 @@ def _led(
     surrogate, most = fitted.surrogate, search.max_evaluations
     if not search.n_targets or surrogate is None or not (surrogate.is_good or most is not None):
         return None
-    return Led(surrogate, Replies(factuals), own, most)
+    return Led(surrogate, Replies(np.zeros(len(factuals), dtype=np.int64)), own, most)
 
 
 def recomputed(fitted: Fitted, settings: Settings, constraints: Constraints) -> list[Target]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ..kernels import Codes, IntArray
 from ..predictors.decision import ScoredRows
 from ..surrogate import Surrogate
-from ..tables.schema import EncodedRows
 
 
 class Replies:
@@ -17,12 +16,12 @@ class Replies:
 
     Parameters
     ----------
-    factuals
-        All factuals.
+    n_asked : (n_factuals,)
+        Rows asked for each person so far.
     """
 
-    def __init__(self, factuals: EncodedRows) -> None:
-        self.n_asked: IntArray = np.zeros(len(factuals), dtype=np.int64)
+    def __init__(self, n_asked: IntArray) -> None:
+        self.n_asked = n_asked
         self._kept: list[tuple[IntArray, Codes, ScoredRows]] = []
 
     def count(self, owner: IntArray) -> None:
@@ -64,3 +63,7 @@ class Led:
     replies: Replies
     own: ScoredRows | None = None
     max_evaluations: int | None = None
+
+    def without_replies(self) -> Led:
+        """The same, but nothing was replied; what was asked still counts."""
+        return replace(self, replies=Replies(self.replies.n_asked))

@@ -47,7 +47,13 @@ def run_search(task: Task, stages: Callable[[Task], Iterable[Stage]], people: In
         return outcome
     decision = replace(task.decision, rule=None)
     # Nothing is remembered, because scores so far come with what the rule said.
-    certain = replace(task, decision=decision, scores=ScoreMemory(), remembered=None)
+    certain = replace(
+        task,
+        decision=decision,
+        scores=ScoreMemory(),
+        remembered=None,
+        led=None if task.led is None else task.led.without_replies(),
+    )
     again = np.array(sorted(outcome.misjudged), dtype=np.int64)
     return Outcome.merge(task.factuals, [outcome, _run_stages(certain, stages(certain), again)])
 

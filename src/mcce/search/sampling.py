@@ -139,7 +139,12 @@ class SamplingStage:
         led = None if self.walk is None else self.walk.settings.led
         surrogate = None if led is None else led.surrogate
         cache = PredictionCache(
-            ranked.candidates, task.decision, groups, task.scores.recall(), task.remembered, surrogate
+            ranked.candidates,
+            task.decision,
+            groups,
+            task.scores.recall(),
+            task.remembered,
+            surrogate,
         )
         validation = LazyValidation(ranked, cache)
         while not monitor.stopped and not validation.settled.all():

@@ -30,7 +30,6 @@ from .visited import WalkSettings
 T = TypeVar("T")
 
 
-
 @dataclass(frozen=True, eq=False)
 class Walk:
     """How to make answers of valid candidates: where walks may go, and which row to return.
