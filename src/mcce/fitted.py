@@ -1,7 +1,8 @@
 """What ``fit`` learned, as one frozen value.
 
 Search, analysis and saving receive this instead of the explainer. :func:`learn` is step 1 of the
-paper: it scores the training rows and fits the model, the distance and the plausibility model.
+paper: it scores the training rows and fits the model, the distance, the plausibility model and the
+surrogate.
 """
 
 from __future__ import annotations
@@ -50,6 +51,8 @@ class Fitted:
         Which labels follow from probabilities; None if ``predict`` must be called for every row.
     plausibility
         What accepted training rows look like; None if the search does not need it.
+    surrogate
+        What imitates the predictor; None if the search does not use it, or it cannot be learned.
     relations
         Relations between columns that the training data suggest; None if nobody looked for them.
     training_rows
@@ -118,9 +121,9 @@ def learn(
         As for :class:`mcce.MCCE`.
     generator, distance
         The model of step 1 and the distance, not fitted yet.
-    plausibility, relations, training_rows
-        Whether to learn what accepted rows look like, to find relations between columns, and to
-        keep the training rows.
+    plausibility, surrogate, relations, training_rows
+        Whether to learn what accepted rows look like, to learn to imitate the predictor, to find
+        relations between columns, and to keep the training rows.
     random_state, n_jobs, verbose
         Seed of all draws, threads, and whether to show progress.
     parameters
@@ -134,28 +137,26 @@ def learn(
     clock, seed = Clock(), _seed(random_state)
     names = {"immutable": immutable, "mutable": mutable, "feature_names": feature_names}
     rows = Schema.learn_rows(X, kinds=kinds, **names)
-    schema = rows.schema
     _check_columns(rows, constraints)
     _finish(clock, "encode")
-    decision = decision_on(schema, predictor, desired, score_class)
+    decision = decision_on(rows.schema, predictor, desired, score_class)
     scored, label_rule = decision.learn_rule(rows.frame)
-    is_desired = scored.valid
     _finish(clock, "decision")
-    generator = limit_inputs(generator, parameters["generator"], schema, plausibility)
-    generator = generator.fit(rows, is_desired, seed=seed, n_jobs=n_jobs, verbose=verbose)
+    generator = limit_inputs(generator, parameters["generator"], rows.schema, plausibility)
+    generator = generator.fit(rows, scored.valid, seed=seed, n_jobs=n_jobs, verbose=verbose)
     _finish(clock, "model")
-    model = _learn_plausibility(rows, is_desired, generator, n_jobs) if plausibility else None
+    model = _learn_plausibility(rows, scored.valid, generator, n_jobs) if plausibility else None
     _finish(clock, "plausibility")
     imitation = Surrogate.fit(rows, scored, decision) if surrogate else None
     _finish(clock, "surrogate")
     found = _find_relations(rows) if relations else None
     _finish(clock, "relations")
     return Fitted(
-        schema=schema,
+        schema=rows.schema,
         decision=decision,
         generator=generator,
-        distance=distance.fit(schema, rows, is_desired),
-        n_desired=int(is_desired.sum()),
+        distance=distance.fit(rows.schema, rows, scored.valid),
+        n_desired=int(scored.valid.sum()),
         seed=seed,
         label_rule=label_rule,
         plausibility=model,

@@ -42,7 +42,7 @@ N_TERMS, LOG_2, LOG_THREE_QUARTERS = 14, 0.6931471805599453, -0.2876820724517809
 
 @dataclass(frozen=True, eq=False)
 class Surrogate:
-    """What imitates a decision, and how well.
+    """What imitates a decision, and how well; ``explainer.surrogate_`` is one.
 
     Parameters
     ----------
@@ -58,6 +58,9 @@ class Surrogate:
         of predictions with them.
     error
         Root of the mean squared error of held-out responses.
+    n_rows, n_held_out
+        Training rows that it was learned from, and those held out to measure it: one in six, by
+        trees learned from the others.
     """
 
     trees: tuple[BoostedTrees, ...]
@@ -66,6 +69,8 @@ class Surrogate:
     r2: float
     rank_agreement: float
     error: float
+    n_rows: int
+    n_held_out: int
 
     @classmethod
     def fit(cls, rows: EncodedRows, scored: ScoredRows, decision: Decision) -> Surrogate | None:
@@ -95,11 +100,19 @@ class Surrogate:
         tried = _boost(table, response, inputs, np.setdiff1d(chosen, held_out))
         predicted = predict_each(tried, table.codes[:, held_out]).sum(axis=0)
         trees = _boost(table, response, inputs, np.sort(chosen))
-        return cls(trees, link, threshold, *_quality(predicted, response[held_out]))
+        quality = _quality(predicted, response[held_out])
+        return cls(trees, link, threshold, *quality, chosen.size, held_out.size)
+
+    def __repr__(self) -> str:
+        verdict = "leads searches" if self.is_good else f"leads no search: r2 is below {MIN_R2}"
+        return (
+            f"<Surrogate: r2 {self.r2:.2f} and rank agreement {self.rank_agreement:.2f} on "
+            f"{self.n_held_out} of {self.n_rows} training rows, {verdict}>"
+        )
 
     @property
     def is_good(self) -> bool:
-        """Whether it imitates the predictor well enough to be followed."""
+        """Whether it imitates the predictor well enough to lead searches."""
         return self.r2 >= MIN_R2
 
     def predict(self, descent: Codes) -> FloatArray:
@@ -182,12 +195,17 @@ def _log(values: FloatArray) -> FloatArray:
 
 def _quality(predicted: FloatArray, response: FloatArray) -> tuple[float, float, float]:
     """Share of variance explained, rank correlation, and root mean squared error."""
+    # By a power of two, which is exact, so that no square overflows or vanishes.
+    exponent = math.frexp(max(np.abs(predicted).max(), np.abs(response).max()))[1]
+    predicted, response = np.ldexp(predicted, -exponent), np.ldexp(response, -exponent)
     error = _mean((response - predicted) ** 2)
     variance = _mean((response - _mean(response)) ** 2)
     ranks = [_ranks(values) for values in (predicted, response)]
     size = math.sqrt(_mean(ranks[0] ** 2) * _mean(ranks[1] ** 2))
-    r2 = 1 - error / variance if variance else 0.0
-    return r2, _mean(ranks[0] * ranks[1]) / size if size else 0.0, math.sqrt(error)
+    # A variance that all but vanishes must not make it infinite.
+    r2 = max(1 - error / variance, -1e9) if variance else 0.0
+    agreement = _mean(ranks[0] * ranks[1]) / size if size else 0.0
+    return r2, min(max(agreement, -1.0), 1.0), math.ldexp(math.sqrt(error), exponent)
 
 
 def _mean(values: FloatArray) -> float:

@@ -43,6 +43,7 @@ from .generators import pack_fitted, pack_generator, unpack_fitted, unpack_gener
 from .plausibility import pack_plausibility, unpack_plausibility
 from .probes import check_predictor, check_probes, pack_predictor
 from .relations import pack_relation, unpack_relations
+from .surrogate import check_imitation, pack_surrogate, unpack_surrogate
 from .values import pack, unpack
 from .versions import upgrade_parameters
 
@@ -145,6 +146,9 @@ def restore(
             not decision.columns or isinstance(decision.desired, Interval)
         ):
             raise SavedFileError("it says of labels what its predictor has no probabilities for")
+    with archive.refused(path, "its part 'surrogate'"):
+        if "surrogate" in fields:
+            check_imitation(fields["surrogate"], decision)
     return parameters, Fitted(decision=decision, **fields)
 
 
@@ -305,6 +309,21 @@ def _unpack_plausibility(plain: Any, parameters: Parameters, fields: Fields) -> 
     return {"plausibility": unpack_plausibility(plain, schema, order, fields["n_desired"])}
 
 
+def _pack_surrogate(fitted: Fitted, parameters: Parameters) -> dict[str, Any] | None:
+    if fitted.surrogate is None or not find_search(parameters["search"]).needs.plausibility:
+        return None
+    return pack_surrogate(fitted.surrogate)
+
+
+def _unpack_surrogate(plain: Any, parameters: Parameters, fields: Fields) -> Fields:
+    # Older files have none, so that a search calls the predictor on every row it looks at.
+    if plain is None:
+        return {}
+    if not find_search(parameters["search"]).needs.plausibility:
+        raise SavedFileError("it imitates its predictor for a search that does not need it")
+    return {"surrogate": unpack_surrogate(plain, fields["schema"])}
+
+
 def _pack_relations(fitted: Fitted, parameters: Parameters) -> list[Any] | None:
     if not _needs_relations(parameters):
         return None
@@ -337,4 +356,5 @@ SECTIONS: dict[str, Section] = {
     "training_rows": Section(_pack_training_rows, _unpack_training_rows),
     "relations": Section(_pack_relations, _unpack_relations, optional=True),
     "accepted": Section(_pack_plausibility, _unpack_plausibility, optional=True),
+    "surrogate": Section(_pack_surrogate, _unpack_surrogate, optional=True),
 }
