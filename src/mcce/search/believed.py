@@ -48,6 +48,8 @@ class BelievedRows(VisitedRows):
     asked : (n_rows,)
         Whether the black box was asked; then ``valid`` and ``score`` are what it said, otherwise
         ``valid`` is what is believed.
+    n_wrong : (n_people,)
+        Rows of each person that were not valid, though they were believed to be.
     """
 
     def __init__(
@@ -57,7 +59,7 @@ class BelievedRows(VisitedRows):
         self.led = led
         self.asked: BoolArray = np.empty(0, dtype=bool)
         self._response, self._total, self._weight, self._merit = np.empty((4, 0))
-        self._n_wrong: IntArray = np.zeros(self.people.size, dtype=np.int64)
+        self.n_wrong: IntArray = np.zeros(self.people.size, dtype=np.int64)
         # Per wave of replies, at most one for each person: its row, and the error there.
         self._replies: list[tuple[IntArray, FloatArray]] = []
         self._closed = False
@@ -96,10 +98,6 @@ class BelievedRows(VisitedRows):
         """Rows asked for each person."""
         return self.led.replies.n_asked[self.people]
 
-    def was_wrong(self, person: IntArray) -> BoolArray:
-        """For whom rows that were believed to be valid turned out not to be."""
-        return self._n_wrong[person] > 0
-
     @property
     def error(self) -> float:
         """The typical error of the surrogate."""
@@ -113,7 +111,7 @@ class BelievedRows(VisitedRows):
         rows = self.rows(new)
         descent = self.lookup.descent(rows.owner, rows.codes)
         self._response[new] = self.led.surrogate.predict(descent)
-        person = self.cells[new, 0]
+        person = self.person[new]
         for row, error in self._replies:
             self._correct(new[row[person] >= 0], row, error)
         self.scored[new] = True
@@ -123,7 +121,7 @@ class BelievedRows(VisitedRows):
     def ask(self, numbers: IntArray) -> IntArray:
         """Put rows to the black box, as far as allowed; gives the numbers of those that were."""
         new = self._without(self.asked, numbers)
-        most, person = self.led.max_evaluations, self.cells[new, 0]
+        most, person = self.led.max_evaluations, self.person[new]
         if most is not None:
             new = new[n_before(person) + self.n_asked[person] < most]
         self.evaluate(new)
@@ -137,15 +135,15 @@ class BelievedRows(VisitedRows):
                 codes = rows.codes.copy()
                 codes[self.recomputed] = OWN
                 self.led.replies.store(rows.owner, codes, said)
-            np.add.at(self._n_wrong, self.cells[piece, 0], ~said.valid)
+            np.add.at(self.n_wrong, self.person[piece], ~said.valid)
             self._learn(piece, said)
         self.n_evaluated += new.size
         return new
 
     def hope(self, person: IntArray) -> None:
         """Believe rows of people again that fall short by little, as at first."""
-        self._n_wrong[person] = 0
-        self._believe(np.flatnonzero(self.scored & np.isin(self.cells[:, 0], person)))
+        self.n_wrong[person] = 0
+        self._believe(np.flatnonzero(self.scored & np.isin(self.person, person)))
 
     def close(self) -> None:
         """Believe nothing any more: only rows that the black box has called valid are."""
@@ -162,7 +160,7 @@ class BelievedRows(VisitedRows):
         self.asked[numbers] = True
         response = self.led.surrogate.response(said)
         self._merit[numbers] = self._margin(response)
-        person = self.cells[numbers, 0]
+        person = self.person[numbers]
         wave = n_before(person)
         for at in range(int(wave.max(initial=-1)) + 1):
             here = np.flatnonzero(wave == at)
@@ -170,14 +168,14 @@ class BelievedRows(VisitedRows):
             row[person[here]] = numbers[here]
             error[person[here]] = response[here] - self._response[numbers[here]]
             self._replies.append((row, error))
-            self._correct(np.flatnonzero(self.scored & (row[self.cells[:, 0]] >= 0)), row, error)
+            self._correct(np.flatnonzero(self.scored & (row[self.person] >= 0)), row, error)
         touched = np.zeros(self.people.size, dtype=bool)
         touched[person] = True
-        self._believe(np.flatnonzero(self.scored & touched[self.cells[:, 0]]))
+        self._believe(np.flatnonzero(self.scored & touched[self.person]))
 
     def _correct(self, numbers: IntArray, row: IntArray, error: FloatArray) -> None:
         """Count the error at one row of each person for other rows of theirs."""
-        person = self.cells[numbers, 0]
+        person = self.person[numbers]
         n_other = (self.cells[numbers] != self.cells[row[person]]).sum(axis=1)
         weight = np.ldexp(1.0, -n_other)
         self._total[numbers] += weight * error[person]
@@ -186,18 +184,18 @@ class BelievedRows(VisitedRows):
     def _believe(self, numbers: IntArray) -> None:
         """What the replies so far say of rows that were not asked."""
         numbers = numbers[~self.asked[numbers]]
-        person = self.cells[numbers, 0]
+        person = self.person[numbers]
         correction = self._total[numbers] / (self._weight[numbers] + NO_ERROR)
         merit = self._margin(self._response[numbers] + correction)
         self._merit[numbers] = merit
-        slack = OPTIMISM * self.error * (1 - self._n_wrong[person] / PATIENCE)
+        slack = OPTIMISM * self.error * (1 - self.n_wrong[person] / PATIENCE)
         self.valid[numbers] = (merit >= -slack) & self._may_ask(person)
         self.valid[numbers] &= self._is_stable(numbers)
 
     def _is_stable(self, numbers: IntArray) -> BoolArray:
         """Rows that did not fail the final call, by the draws that led to them."""
         stable = np.ones(numbers.size, dtype=bool)
-        whose, draw = self.people[self.cells[numbers, 0]], self.draw[numbers]
+        whose, draw = self.people[self.person[numbers]], self.draw[numbers]
         for person, failed in zip(self._unstable.person, self._unstable.draw, strict=True):
             stable &= (whose != person) | (draw != failed)
         return stable

@@ -28,8 +28,8 @@ from .walking import WalkedBlock
 # Rows asked per person because they would be better: in any case, and at most; and by how many
 # typical errors of the surrogate the others may fall short.
 MIN_HOPES, MAX_HOPES, REACH = 3, 20, 2.0
-# Rows that are looked at directly for a person about whom the surrogate was wrong.
-N_DIRECT = 1_000
+# Rows that are looked at directly for a person about whom the surrogate was so often wrong.
+N_DIRECT, OFTEN = 1_000, 3
 # Rows asked of a person for whom nothing is believed to be valid: at first, and in all.
 N_TRIED, MAX_TRIED = 8, 128
 
@@ -66,10 +66,11 @@ class LedBlock(WalkedBlock):
         while people.size:
             if self._stop():
                 visited.close()
-            rows = self._hope(select, select(people))
+            rows = select(people)
             asked = visited.ask(self._questions(rows, people))
-            again = np.unique(visited.cells[asked, 0]).astype(np.int64)
-            parts.append(rows.take(~np.isin(visited.cells[rows.numbers, 0], again)))
+            self._hope(rows)
+            again = np.unique(visited.person[asked])
+            parts.append(rows.take(~np.isin(visited.person[rows.numbers], again)))
             people = again
             self._reconsider(people)
         return SelectedRows.concat(parts)
@@ -82,12 +83,12 @@ class LedBlock(WalkedBlock):
     def _first(self, person: IntArray | None = None) -> SelectedRows:
         """The best row of people, everybody by default.
 
-        Where the surrogate was wrong and changes are several, others are tried directly, once.
+        Where the surrogate was often wrong and changes are several, others are tried directly, once.
         """
         first, visited = super()._first(person), self.visited
-        whose = visited.cells[first.numbers, 0].astype(np.int64)
+        whose = visited.person[first.numbers]
         n_changes = (visited.cells[first.numbers, 1:] != OWN).sum(axis=1)
-        more = (n_changes > 1) & visited.was_wrong(whose) & ~self._was_direct[whose]
+        more = (n_changes > 1) & (visited.n_wrong[whose] >= OFTEN) & ~self._was_direct[whose]
         if self._direct is None or not more.any():
             return first
         self._was_direct[whose[more]] = True
@@ -95,24 +96,19 @@ class LedBlock(WalkedBlock):
         self._direct.search(whose[more], max_rows=N_DIRECT, most=most, stop=self._stop)
         return SelectedRows.concat([first.take(~more), self._select(select_first, whose[more])])
 
-    def _hope(self, select: Select, rows: SelectedRows) -> SelectedRows:
-        """Where all that is selected is known, what falls short by little is believed once more."""
+    def _hope(self, rows: SelectedRows) -> None:
+        """Where all that was selected is valid, believe once more what falls short by little."""
         visited = self.visited
-        whose = visited.cells[rows.numbers, 0].astype(np.int64)
-        unknown = whose[~visited.asked[rows.numbers]]
-        again = np.setdiff1d(whose, unknown)
+        whose = visited.person[rows.numbers]
+        again = np.setdiff1d(whose, whose[~(visited.asked & visited.valid)[rows.numbers]])
         again = again[~self._has_hoped[again]]
-        if not again.size:
-            return rows
         self._has_hoped[again] = True
         visited.hope(again)
-        self._reconsider(again)
-        return SelectedRows.concat([rows.take(~np.isin(whose, again)), select(again)])
 
     def _questions(self, rows: SelectedRows, people: IntArray) -> IntArray:
         """The rows to ask about: what is selected; where that is known, what may be better."""
         visited = self.visited
-        whose = visited.cells[rows.numbers, 0]
+        whose = visited.person[rows.numbers]
         unknown = ~visited.asked[rows.numbers]
         known = rows.take(~np.isin(whose, whose[unknown]))
         left = np.setdiff1d(people, whose)
@@ -137,7 +133,7 @@ class LedBlock(WalkedBlock):
         """The most promising rows that would be better than first answers."""
         visited, whole = self.visited, self._whole
         promise, some = self._promising(known.take(known.rank == 1))
-        person = visited.cells[:, 0]
+        person = visited.person
         some = some[np.lexsort((-promise, person[some]))]
         some = some[(n_before(person[some]) < 2 * MAX_HOPES) | whole[person[some]]]
         some = self._may_be_good(some)
@@ -153,7 +149,7 @@ class LedBlock(WalkedBlock):
     def _promising(self, first: SelectedRows) -> tuple[FloatArray, IntArray]:
         """Rows with fewer changes than answers, or as many but closer; how promising, and which."""
         visited = self.visited
-        person, n_changes = visited.cells[:, 0], (visited.cells[:, 1:] != OWN).sum(axis=1)
+        person, n_changes = visited.person, (visited.cells[:, 1:] != OWN).sum(axis=1)
         fewest = np.zeros(visited.people.size, dtype=np.int64)
         fewest[person[first.numbers]] = n_changes[first.numbers]
         closer = self.how.selection.prefer == "distance"
@@ -184,7 +180,7 @@ class LedBlock(WalkedBlock):
         visited = self.visited
         if not self.how.answers_all or not people.size:
             return np.empty(0, dtype=np.int64)
-        person = visited.cells[:, 0]
+        person = visited.person
         some = np.flatnonzero(visited.scored & ~visited.asked & np.isin(person, people))
         some = some[np.lexsort((-visited.desirability(some), person[some]))]
         n_asked = visited.n_asked

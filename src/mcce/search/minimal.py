@@ -101,7 +101,7 @@ def _select(
             may_return = returnable(settings.ranking, candidates, walk, person)
         lesser = _replaced(undone, may_return)
         needless = np.concatenate([needless, lesser])
-        whose, again = visited.cells[:, 0], visited.cells[lesser, 0]
+        whose, again = visited.person, visited.person[lesser]
         parts.append(selected.take(~np.isin(whose[selected.numbers], again)))
         if not lesser.size:
             return SelectedRows.concat(parts)
@@ -125,7 +125,7 @@ def undone(walk: GreedyWalk, numbers: IntArray) -> tuple[IntArray, IntArray]:
     place, undone = _subsets((visited.cells[numbers, 1:] != OWN) @ units.T)
     parent = numbers[place]
     codes = np.where(undone @ units, OWN, visited.cells[parent, 1:]).T
-    child = visited.place(visited.cells[parent, 0].astype(np.int64), visited.draw[parent], codes)
+    child = visited.place(visited.person[parent], visited.draw[parent], codes)
     return parent, child
 
 

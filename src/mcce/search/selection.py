@@ -212,7 +212,7 @@ def returnable(
     if person is not None:
         theirs = np.isin(np.arange(theirs.size), person)
     may = np.zeros(len(visited.cells), dtype=bool)
-    reached = np.flatnonzero((visited.step >= 0) & visited.valid & theirs[visited.cells[:, 0]])
+    reached = np.flatnonzero((visited.step >= 0) & visited.valid & theirs[visited.person])
     may[reached] = visited.good(reached)
     ends = walk.at[walk.arrived & theirs[walk.person]]
     may[ends] |= visited.allowed[ends] & (visited.valid[ends] | (walk.settings.led is None))
@@ -225,7 +225,7 @@ def _as_rows(
 ) -> _Rows:
     """Visited rows with their costs, and which are within the bounds."""
     visited = walk.visited
-    numbers = numbers[np.lexsort((visited.step[numbers], visited.cells[numbers, 0]))]
+    numbers = numbers[np.lexsort((visited.step[numbers], visited.person[numbers]))]
     block, person, place = _as_block(candidates, visited, numbers)
     sparsity, gower = _costs(block, ranking.tolerance)
     distance = ranking.distance(block)

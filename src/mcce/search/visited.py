@@ -83,6 +83,8 @@ class VisitedRows:
     ----------
     cells : (n_rows, 1 + n_mutable)
         Person, as numbered in the block, and codes, ``OWN`` where a cell is the person's own.
+    person : (n_rows,)
+        The person alone.
     checked, allowed : (n_rows,)
         Whether the row was checked against the filters, and if so whether all of them pass it.
     assessed, plausible : (n_rows,)
@@ -108,6 +110,7 @@ class VisitedRows:
         self._numbers = RowTable(width)
         self._lookup: Lookup | None = None
         self.cells: Codes = np.empty((0, width), dtype=np.int32)
+        self.person: IntArray = np.empty(0, dtype=np.int64)
         self.checked, self.allowed, self.scored, self.valid = np.empty((4, 0), dtype=bool)
         self.assessed, self.plausible = np.empty((2, 0), dtype=bool)
         self.score: FloatArray = np.empty(0)
@@ -225,6 +228,7 @@ class VisitedRows:
 
     def _add(self, cells: Codes, draw: IntArray | Codes) -> None:
         self.cells = append(self.cells, cells)
+        self.person = append(self.person, cells[:, 0].astype(np.int64))
         self.draw = append(self.draw, draw)
         self.step = append(self.step, np.full(len(cells), -1))
         no = np.zeros(len(cells), dtype=bool)

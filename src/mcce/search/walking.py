@@ -127,7 +127,7 @@ class WalkedBlock:
         if self._direct is None or not self.how.fewest:
             return first
         better = self._improve(self._direct, first, several=False)
-        kept = first.take(~np.isin(self.visited.cells[first.numbers, 0], better))
+        kept = first.take(~np.isin(self.visited.person[first.numbers], better))
         return SelectedRows.concat([kept, self._select(select_first, better)])
 
     def _go_on(self) -> None:
@@ -163,7 +163,7 @@ class WalkedBlock:
         # Anything that is no copy may be better than one.
         copied = copies(selection, visited, first.numbers)
         fewest = np.where(copied, changed.shape[1], changed.sum(axis=1))
-        whose = visited.cells[first.numbers, 0].astype(np.int64)
+        whose = visited.person[first.numbers]
         return direct.improve(whose, fewest, several, self._stop)
 
     def _select(self, select: Callable[..., T], *given: Any) -> T:
