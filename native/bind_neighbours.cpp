@@ -17,7 +17,7 @@ struct Neighbours {
     In<double, 2> points;
     std::vector<std::uint8_t> is_level;
     mcce::Neighbours tree;
-    mcce::ShortRows short_rows;
+    mcce::ShortColumns short_columns;
 };
 
 nb::tuple build_neighbours(const In<double, 2>& points, const In<std::uint8_t, 1>& is_level,
@@ -59,7 +59,7 @@ Out<double> nearest(const Neighbours& all, const In<double, 2>& rows, std::size_
     {
         nb::gil_scoped_release release;
         mcce::Pulse pulse = watch.pulse();
-        mcce::Seeker seeker({all.points.data(), n_columns, all.is_level.data(), all.tree, all.short_rows}, k);
+        mcce::Seeker seeker({all.points.data(), n_columns, all.is_level.data(), all.tree, all.short_columns}, k);
         for (std::size_t row = 0; row < n_rows; ++row) {
             pulse.tick(k + all.points.shape(0));  // a search sees some of the points, or all
             seeker.seek(rows.data() + row * n_columns, &out[row * k]);

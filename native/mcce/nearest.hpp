@@ -1,7 +1,7 @@
 // Distances to the nearest of many rows: equals kernels/reference/_nearest.py bit for bit.
 //
-// A k-d tree over the rows, and of many columns a short form of each row. They only decide which rows can
-// be skipped. A distance is summed feature by feature in column order, so they cannot change a bit.
+// A k-d tree over the rows, and of many columns an estimate of every distance. They only decide which rows
+// can be skipped. A distance is summed feature by feature in column order, so they cannot change a bit.
 #pragma once
 
 #include <algorithm>
@@ -143,63 +143,67 @@ inline void check_neighbours(const Neighbours& tree, std::size_t n_rows, std::si
     }
 }
 
-// Rows in single precision, from the least value of each column on: enough for a lower bound of a distance,
-// which many columns at a time can be summed up for. Empty for few columns, where it would not pay.
-class ShortRows {
+// Columns in single precision, from the least value of each on: enough to estimate the distances of a row to
+// all rows, many at a time, and those of the next one from the cells in which it differs. Empty for few
+// columns, where a tree is better.
+class ShortColumns {
 public:
-    static constexpr std::size_t kLanes = 16, kMany = 32;
+    static constexpr std::size_t kMany = 32;
 
-    ShortRows(const double* points, std::size_t n_rows, std::size_t n_columns)
-        : least_(n_columns < kMany ? 0 : n_columns, std::numeric_limits<double>::infinity()),
-          width_((least_.size() + kLanes - 1) / kLanes * kLanes), rows_(n_rows * width_) {
+    ShortColumns(const double* points, std::size_t n_rows, std::size_t n_columns)
+        : n_rows_(n_rows), least_(n_columns < kMany ? 0 : n_columns, std::numeric_limits<double>::infinity()),
+          cells_(n_rows * least_.size()) {
+        std::vector<float> row(least_.size()), most(least_.size());
         for (std::size_t i = 0; i < n_rows; ++i)
             for (std::size_t j = 0; j < least_.size(); ++j)
                 least_[j] = std::min(least_[j], points[i * n_columns + j]);
-        for (std::size_t i = 0; i < n_rows; ++i) shorten(points + i * n_columns, &rows_[i * width_]);
-        for (std::size_t j = 0; j < least_.size(); ++j) {
-            float most = 0.0F;
-            for (std::size_t i = 0; i < n_rows; ++i)
-                if (rows_[i * width_ + j] < kFar) most = std::max(most, rows_[i * width_ + j]);
-            error_ += kRounding * (2.0 + static_cast<double>(most));
+        for (std::size_t i = 0; i < n_rows; ++i) {
+            shorten(points + i * n_columns, row.data());
+            for (std::size_t j = 0; j < row.size(); ++j) {
+                cells_[j * n_rows + i] = row[j];
+                if (row[j] < kFar) most[j] = std::max(most[j], row[j]);
+            }
         }
-        error_ += kRounding * static_cast<double>(width_) * static_cast<double>(width_);
+        for (const float value : most) error_ += kRounding * (2.0 + static_cast<double>(value));
+        error_ += kRounding * static_cast<double>(most.size()) * static_cast<double>(most.size());
     }
 
-    std::size_t width() const { return width_; }
+    std::size_t size() const { return least_.size(); }
+    std::size_t n_rows() const { return n_rows_; }
+    // By how much an estimate may be off.
+    double error() const { return error_; }
 
     void shorten(const double* row, float* out) const {
         for (std::size_t j = 0; j < least_.size(); ++j)
             out[j] = static_cast<float>(std::min(std::max(row[j] - least_[j], -double{kFar}), double{kFar}));
     }
 
-    // Whether a row is certainly not nearer than a distance to one in this form.
-    bool is_beyond(std::size_t i, const float* row, double distance) const {
-        const float* point = &rows_[i * width_];
-        const double least = distance + error_;
-        float sums[kLanes] = {};
-        for (std::size_t begin = 0; begin < width_; begin += kStretch) {
-            const std::size_t end = std::min(begin + kStretch, width_);
-            for (std::size_t j = begin; j < end; j += kLanes)
-                for (std::size_t lane = 0; lane < kLanes; ++lane) {
-                    const float gap = std::fabs(point[j + lane] - row[j + lane]);
-                    sums[lane] += gap < 1.0F ? gap : 1.0F;
-                }
-            double total = 0.0;
-            for (const float sum : sums) total += static_cast<double>(sum);
-            if (total > least) return true;
-        }
-        return false;
+    // Adds the gaps of all rows to a cell in one column.
+    void add(std::size_t j, float cell, float* totals) const {
+        const float* cells = &cells_[j * n_rows_];
+        for (std::size_t i = 0; i < n_rows_; ++i) totals[i] += gap(cells[i], cell);
+    }
+
+    // Replaces the gaps to one cell by those to another.
+    void exchange(std::size_t j, float from, float to, float* totals) const {
+        const float* cells = &cells_[j * n_rows_];
+        for (std::size_t i = 0; i < n_rows_; ++i) totals[i] += gap(cells[i], to) - gap(cells[i], from);
     }
 
 private:
-    static constexpr std::size_t kStretch = 128;
     static constexpr float kFar = 1e30F;
     static constexpr double kRounding = 4e-7;  // of one number, several times over
 
+    // Two levels that differ are at least 1 apart.
+    static float gap(float one, float other) {
+        const float apart = std::fabs(one - other);
+        return apart < 1.0F ? apart : 1.0F;
+    }
+
+    std::size_t n_rows_;
     std::vector<double> least_;
-    double error_ = 0.0;  // a sum of gaps is off by less: only gaps below 1 are not exact
-    std::size_t width_;
-    std::vector<float> rows_;
+    std::vector<float> cells_;  // by column, then row
+    double error_ = 0.0;        // only gaps below 1 are not exact
 };
 
 // The rows as a search reads them.
@@ -208,22 +212,27 @@ struct NeighboursView {
     std::size_t n_columns;
     const std::uint8_t* is_level;
     const Neighbours& tree;
-    const ShortRows& short_rows;
+    const ShortColumns& short_columns;
 };
 
 class Seeker {
 public:
     Seeker(const NeighboursView& all, std::size_t k)
-        : all_(all), tree_(all.tree), k_(k), offset_(all.n_columns, 0.0), short_(all.short_rows.width()) {}
+        : all_(all), tree_(all.tree), k_(k), offset_(all.n_columns, 0.0), short_(all.short_columns.size()) {}
 
     // Distances of a row to the k nearest, ascending; infinite beyond the number of rows.
     void seek(const double* row, double* best) {
         std::fill_n(best, k_, std::numeric_limits<double>::infinity());
-        all_.short_rows.shorten(row, short_.data());
-        visit(0, row, 0.0, best);
+        if (short_.empty()) return visit(0, row, 0.0, best);
+        estimate(row);
+        const double error = all_.short_columns.error();
+        for (std::size_t i = 0; i < totals_.size(); ++i)
+            if (static_cast<double>(totals_[i]) <= best[k_ - 1] + error) measure(i, row, best);
     }
 
 private:
+    // A row with more other cells than one in so many is estimated anew.
+    static constexpr std::size_t kFewOthers = 8;
     static constexpr double kSlack = 1.0 - 1e-9;  // bounds are summed in another order than distances
 
     void visit(std::size_t at, const double* row, double bound, double* best) {
@@ -245,25 +254,45 @@ private:
     }
 
     void look(std::size_t at, const double* row, double* best) const {
-        for (std::int64_t i = tree_.first[at]; i < tree_.last[at]; ++i) {
-            if (!short_.empty() && all_.short_rows.is_beyond(static_cast<std::size_t>(i), short_.data(), best[k_ - 1]))
-                continue;
-            const double* point = all_.points + static_cast<std::size_t>(i) * all_.n_columns;
-            double total = 0.0;
-            for (std::size_t j = 0; j < all_.n_columns && total < best[k_ - 1]; ++j)
-                total += all_.is_level[j] ? level_gap(point[j], row[j]) : scaled_gap(point[j], row[j]);
-            if (total >= best[k_ - 1]) continue;
-            std::size_t place = k_ - 1;
-            for (; place > 0 && best[place - 1] > total; --place) best[place] = best[place - 1];
-            best[place] = total;
+        for (std::int64_t i = tree_.first[at]; i < tree_.last[at]; ++i)
+            measure(static_cast<std::size_t>(i), row, best);
+    }
+
+    // Puts the distance to one of the rows among the best, if it is.
+    void measure(std::size_t i, const double* row, double* best) const {
+        const double* point = all_.points + i * all_.n_columns;
+        double total = 0.0;
+        for (std::size_t j = 0; j < all_.n_columns && total < best[k_ - 1]; ++j)
+            total += all_.is_level[j] ? level_gap(point[j], row[j]) : scaled_gap(point[j], row[j]);
+        if (total >= best[k_ - 1]) return;
+        std::size_t place = k_ - 1;
+        for (; place > 0 && best[place - 1] > total; --place) best[place] = best[place - 1];
+        best[place] = total;
+    }
+
+    // Estimates the distances to all rows, from those of an earlier row that shares most cells.
+    void estimate(const double* row) {
+        const ShortColumns& columns = all_.short_columns;
+        columns.shorten(row, short_.data());
+        std::vector<std::size_t> others;
+        for (std::size_t j = 0; j < earlier_.size(); ++j)
+            if (short_[j] != earlier_[j]) others.push_back(j);
+        if (earlier_.empty() || kFewOthers * others.size() > short_.size()) {
+            earlier_ = short_;
+            others.clear();
+            earlier_totals_.assign(columns.n_rows(), 0.0F);
+            for (std::size_t j = 0; j < short_.size(); ++j) columns.add(j, short_[j], earlier_totals_.data());
         }
+        totals_ = earlier_totals_;
+        for (const std::size_t j : others) columns.exchange(j, earlier_[j], short_[j], totals_.data());
     }
 
     NeighboursView all_;
     const Neighbours& tree_;
     std::size_t k_;
     std::vector<double> offset_;
-    std::vector<float> short_;
+    std::vector<float> short_, totals_;             // the row, and its estimated distances
+    std::vector<float> earlier_, earlier_totals_;  // and those of an earlier one
 };
 
 }  // namespace mcce

@@ -115,6 +115,15 @@ class Surrogate:
         """Whether it imitates the predictor well enough to lead searches."""
         return self.r2 >= MIN_R2
 
+    @property
+    def inputs(self) -> IntArray:
+        """Positions of the features that it looks at."""
+        used: list[IntArray | Codes] = [np.empty(0, dtype=np.int64)]
+        for trees in self.trees:
+            feature = trees.ensemble_.nodes.feature
+            used.append(trees.ensemble_.inputs[np.unique(feature[feature >= 0])])
+        return np.unique(np.concatenate(used))
+
     def predict(self, descent: Codes) -> FloatArray:
         """The response to rows, given descent codes of all features."""
         return predict_each(self.trees, descent).sum(axis=0)

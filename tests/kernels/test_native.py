@@ -367,6 +367,26 @@ def test_distances_to_the_nearest_rows_are_equal(n_rows, is_level, k, seed):
     )
 
 
+@given(st.integers(1, 90), st.integers(32, 70), st.integers(1, 8), st.integers(0, 2**32 - 1))
+def test_distances_of_wide_rows_that_share_cells_are_equal(n_rows, n_columns, k, seed):
+    chance = np.random.default_rng(seed)
+    levels = chance.random(n_columns) < 0.4
+
+    def points(n):
+        numbers = chance.random((n, n_columns)) * 10.0 ** chance.integers(-2, 3)
+        numbers = np.where(chance.random(numbers.shape) < 0.1, reference.MISSING, numbers)
+        return np.where(levels, chance.integers(0, 4, numbers.shape).astype(float), numbers)
+
+    neighbours = native.build_neighbours(points(n_rows), levels)
+    queries = np.repeat(np.concatenate([points(3), neighbours.points[:2]]), 8, axis=0)
+    changed = chance.random(queries.shape) < chance.choice([0.02, 0.2], (len(queries), 1))
+    queries = np.where(changed, points(len(queries)), queries)
+
+    assert np.array_equal(
+        native.nearest(neighbours, queries, k), reference.nearest(neighbours, queries, k)
+    )
+
+
 @given(st.integers(0, 60), st.integers(1, 4), st.integers(1, 4), st.integers(0, 2**32 - 1))
 def test_numbers_of_rows_are_equal_however_they_come(n_rows, width, n_values, seed):
     chance = np.random.default_rng(seed)

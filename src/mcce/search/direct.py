@@ -4,7 +4,8 @@ Beyond the paper. Draws come from leaves of a few rows, so where few features ar
 leave few values, more draws bring nothing new. Here a person's allowed values are tried themselves:
 all levels, or the most frequent of many, and all numbers, or some quantiles of many. Rows with one
 change come first, then pairs, then triples, each person's until a good row is found or the budget
-is spent. What does not fit into the budget is made of the changes that raised the score most.
+is spent. What does not fit into the budget is made of the changes that raised the score most. Led
+by a surrogate, only features of a wide table that it looks at are tried.
 
 Whoever has an answer is searched for better ones. On a small table, all rows with as many changes
 as the answer are tried, so none that the allowed values can make has fewer. On others, all with
@@ -29,7 +30,7 @@ from ..kernels import BoolArray, Codes, IntArray, RowTable
 from ..tables.features import Feature
 from ..tables.schema import OWN
 from .choices import NO_CHOICE, Choice, allowed_runs
-from .visited import VisitedRows
+from .visited import VisitedRows, leading_units
 
 # Rows scored per person by the direct search, and to show that no row is better. A table is small
 # for a person if their allowed values can make no more rows than that.
@@ -98,8 +99,10 @@ class DirectSearch:
         # Whose table is small.
         self.small: IntArray = np.empty(0, dtype=np.int64)
         self._features = _known_features(candidates)
-        self._knows_all = None not in self._features
-        for at in visited.recomputed:
+        units = visited.settings.units
+        leading = units[leading_units(visited.settings, candidates.rows.schema)].any(axis=0)
+        self._knows_all = None not in self._features and leading.sum() == units.sum()
+        for at in np.flatnonzero(~leading).tolist():
             self._features[at] = None
 
     def search(self, person: IntArray, *, max_rows: int, most: IntArray, stop: Stop) -> None:

@@ -19,7 +19,7 @@ from ..postprocess.filters import ExcludeUnstable
 from ..postprocess.validation import PredictionCache
 from ..tables.schema import OWN
 from .believed import BelievedRows
-from .visited import VisitedRows, WalkSettings
+from .visited import VisitedRows, WalkSettings, leading_units
 
 
 class GreedyWalk:
@@ -63,6 +63,7 @@ class GreedyWalk:
             self._store_known_scores(cache, ~unstable(cache.candidates), whole_block=whole_block)
         else:
             self.visited = BelievedRows(settings, settings.led, cache.candidates, unstable)
+        self._leading = leading_units(settings, cache.candidates.rows.schema)
         self.targets: Codes = cache.candidates.select(self.person, self.draw).codes
         self.at: IntArray = np.zeros_like(self.person)
         self.arrived: BoolArray = np.zeros(self.person.size, dtype=bool)
@@ -131,7 +132,7 @@ class GreedyWalk:
     def _step(self, walking: IntArray) -> None:
         """Copy one more unit of features from the target: one that ends the walk, or the best."""
         visited, here, there = self.visited, self._codes(walking), self.targets[:, walking]
-        walk, unit = self._moves(here != there)
+        walk, unit = self._leading_moves(*self._moves(here != there))
         codes = np.where(self.settings.units[unit].T, there[:, walk], here[:, walk])
         row = self._visit(walking[walk], codes)
         visited.evaluate(row)
@@ -187,6 +188,13 @@ class GreedyWalk:
         """All possible moves: which walk, and which unit of features."""
         walk, unit = np.nonzero((self.settings.units @ differs).T)
         return walk, unit
+
+    def _leading_moves(self, walk: IntArray, unit: IntArray) -> tuple[IntArray, IntArray]:
+        """The moves that what leads the search can tell apart; all of a walk that has none."""
+        leading = self._leading[unit]
+        has_leading = np.bincount(walk[leading], minlength=walk.max(initial=0) + 1) > 0
+        kept = leading | ~has_leading[walk]
+        return walk[kept], unit[kept]
 
     def _codes(self, walks: IntArray) -> Codes:
         return np.ascontiguousarray(self.visited.cells[self.at[walks], 1:].T)

@@ -13,12 +13,14 @@ from ..candidates import CandidateRows, Candidates, Lookup
 from ..constraints.collection import Constraints
 from ..constraints.rows import Together
 from ..kernels import BoolArray, Codes, FloatArray, IntArray, RowTable
+from ..model.associations import WIDE
 from ..plausibility.neighbours import KnnDistance
 from ..postprocess.filters import IsPlausible
 from ..postprocess.remembered import RememberedScores, score_rows
 from ..postprocess.validation import ROWS_PER_CALL
 from ..predictors.decision import Decision
 from ..protocols import RowFilter
+from ..tables.schema import Schema
 from .consequences import Consequences
 from .replies import Led
 from .values import GrowingTables
@@ -74,6 +76,19 @@ def units_of(constraints: Constraints, consequences: Consequences | None) -> Boo
     if consequences is not None:
         units[:, consequences.rows] = False
     return units[units.any(axis=1)]
+
+
+def leading_units(settings: WalkSettings, schema: Schema) -> BoolArray:
+    """The units whose changes the surrogate notices; all of them if few features are mutable.
+
+    In a wide table it looks at few columns, and the others cannot make a row valid.
+    """
+    if settings.led is None or schema.mutable.size <= WIDE:
+        return np.ones(len(settings.units), dtype=bool)
+    noticed = np.isin(schema.mutable, settings.led.surrogate.inputs)
+    for target in reversed(() if settings.consequences is None else settings.consequences.targets):
+        noticed[target.actions] |= noticed[target.row]
+    return settings.units @ noticed
 
 
 class VisitedRows:
@@ -205,6 +220,8 @@ class VisitedRows:
         """Measure how far rows are from accepted ones, unless that was done."""
         new = self._without(~np.isnan(self.knn_distance), numbers)
         if new.size:
+            # Rows that share cells come together: they are measured faster.
+            new = new[np.argsort(self.cells[new, 0], kind="stable")]
             rows = self.rows(new)
             points = self.lookup.points(rows.owner, rows.codes)
             self.knn_distance[new], self.copy[new] = knn_distance(points)
