@@ -103,6 +103,11 @@ class Surrogate:
         quality = _quality(predicted, response[held_out])
         return cls(trees, link, threshold, *quality, chosen.size, held_out.size)
 
+    @classmethod
+    def unlearned(cls) -> Surrogate:
+        """One that knows nothing: a row may as well be valid as not."""
+        return cls((), "label", math.nan, 0.0, 0.0, 0.5, 0, 0)
+
     def __repr__(self) -> str:
         verdict = "leads searches" if self.is_good else f"leads no search: r2 is below {MIN_R2}"
         return (
@@ -126,6 +131,8 @@ class Surrogate:
 
     def predict(self, descent: Codes) -> FloatArray:
         """The response to rows, given descent codes of all features."""
+        if not self.trees:
+            return np.full(descent.shape[1], 0.5)
         return predict_each(self.trees, descent).sum(axis=0)
 
     def response(self, scored: ScoredRows) -> FloatArray:

@@ -49,15 +49,36 @@ def explain_misses(validation: LazyValidation) -> tuple[Answers, dict[int, str]]
         listing.sparsity[rows, nearest],
         listing.gower[rows, nearest],
     )
-    reasons = _reasons(ranked, person, listing, valid)
+    reasons = [
+        f"all {n_valid} valid candidates among {drawn} are excluded by {named}"
+        if n_valid
+        else f"no valid candidate among {drawn}"
+        for n_valid, drawn, named in describe_draws(ranked, person, listing, valid)
+    ]
     positions = ranked.candidates.people[person].tolist()
     return selection.to_answers(cache), dict(zip(positions, reasons, strict=True))
 
 
-def _reasons(
+def describe_draws(
     ranked: RankedCandidates, person: IntArray, listing: Listing, valid: BoolArray
-) -> list[str]:
-    """Each person's reason: no candidate is valid, or every valid one is excluded."""
+) -> list[tuple[int, str, str]]:
+    """What became of people's candidates.
+
+    Parameters
+    ----------
+    ranked
+        The candidates of a block.
+    person : (n_people,)
+        People as numbered in it.
+    listing, valid : (n_people, n_draws)
+        All candidates of theirs, and which are valid.
+
+    Returns
+    -------
+    list
+        For each person the number of valid candidates, that of all in words, and what excludes
+        valid ones.
+    """
     ranking = ranked.ranking
     excluded = {
         name: ~np.take_along_axis(kept[person], listing.draw.astype(np.int64), axis=1)
@@ -75,14 +96,11 @@ def _reasons(
     allowed = np.arange(valid.shape[1]) < listing.n_allowed[:, None]
     for out in excluded.values():
         allowed &= ~out
-    reasons = []
+    described = []
     for row, n_valid in enumerate(valid.sum(axis=1)):
         n_distinct, n_allowed = listing.n_allowed[row], int(allowed[row].sum())
         drawn = f"{valid.shape[1]} draws ({n_distinct} distinct, {n_allowed} allowed)"
-        if not n_valid:
-            reasons.append(f"no valid candidate among {drawn}")
-            continue
         counts = {name: int((out[row] & valid[row]).sum()) for name, out in excluded.items()}
         named = ", ".join(f"{name} ({count})" for name, count in counts.items() if count)
-        reasons.append(f"all {n_valid} valid candidates among {drawn} are excluded by {named}")
-    return reasons
+        described.append((int(n_valid), drawn, named))
+    return described

@@ -130,7 +130,7 @@ class BelievedRows(VisitedRows):
             piece = new[start : start + ROWS_PER_CALL]
             rows = self.rows(piece)
             said = score_rows(how.decision, rows, how.remembered)
-            self.led.replies.count(rows.owner)
+            self.led.replies.count(rows.owner, said.valid)
             if self._is_trained:
                 codes = rows.codes.copy()
                 codes[self.recomputed] = OWN
@@ -203,8 +203,7 @@ class BelievedRows(VisitedRows):
     def _may_ask(self, person: IntArray) -> BoolArray:
         if self._closed:
             return np.zeros(person.size, dtype=bool)
-        most = self.led.max_evaluations
-        return np.ones(person.size, dtype=bool) if most is None else self.n_asked[person] < most
+        return self.led.may_ask(self.people[person])
 
     def _margin(self, response: FloatArray) -> FloatArray:
         return self.led.surrogate.margin(self.settings.decision, response).round(DECIMALS)

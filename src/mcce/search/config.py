@@ -12,6 +12,7 @@ from typing import Any, Literal, get_args
 
 from ..errors import ParameterError, shorten
 from ..parameters import check_count, check_flag, check_rank_by, check_real, check_whole
+from .checks import check_below_one, check_bounds, check_choice, check_firmness, check_samples
 
 SearchName = Literal["paper", "sparse", "balanced", "plausible", "near", "fast", "exact"]
 Preference = Literal["sparsity", "knn_distance", "distance", "balanced"]
@@ -65,14 +66,15 @@ class Search:
 
     Without targets, the best draws are the answers: that is the paper's search. With targets, the
     search walks from the person towards several valid draws, changing one feature at a time, undoes
-    what is not needed, and selects among the rows it visited. :meth:`preset` gives the named
-    searches; pass changes to adapt one.
+    what is not needed, and selects among the rows it visited. It is led by what imitates the
+    predictor (``surrogate_``): the predictor scores the rows that would be returned, and some that
+    may be better. :meth:`preset` gives the named searches; pass changes to adapt one.
 
     Parameters
     ----------
     n_targets
-        Valid draws to walk towards, per person; 0 returns the draws themselves. Each target costs a
-        few predictor rows; twice as many give slightly fewer changes.
+        Draws to walk towards, per person; 0 returns the draws themselves. Twice as many take
+        longer and give slightly fewer changes.
     min_plausibility
         The smallest plausibility of an answer: the share of real accepted people who look at least
         as strange. It may be less where the answer is no stranger than the person already is. A
@@ -123,6 +125,10 @@ class Search:
     tolerance
         Numeric differences up to this share of the training range do not count as changes. Only to
         reproduce tables that were counted that way; 0 counts exactly.
+    max_evaluations
+        Rows that the predictor scores for a person at most, the person's own and the final call on
+        what is returned not counted. When they are used up, the person gets the best answers so
+        far, or a reason. None sets no limit. Only with targets.
 
     See Also
     --------
@@ -161,19 +167,21 @@ class Search:
                 f"search={name}, or Search.preset({name}) to adapt it."
             )
         check_whole("n_targets", self.n_targets, 0, 1000)
-        _check_below_one("min_plausibility", self.min_plausibility, "at least 0 and below 1")
+        check_below_one("min_plausibility", self.min_plausibility, "at least 0 and below 1")
         check_flag("allow_implausible", self.allow_implausible)
         check_whole("extra_changes", self.extra_changes, 0, 1000)
-        _check_choice("prefer", self.prefer, get_args(Preference))
-        _check_below_one("keep_probability", self.keep_probability, "at least 0 and below 1")
+        check_choice("prefer", self.prefer, get_args(Preference))
+        check_below_one("keep_probability", self.keep_probability, "at least 0 and below 1")
         check_flag("keep_unseen", self.keep_unseen)
         check_flag("back_off", self.back_off)
-        _check_samples(self.n_samples, self.max_samples)
-        _check_bounds(self.max_sparsity, self.max_distance)
-        _check_firmness(self.margin, self.copies)
-        _check_choice("consequences", self.consequences, get_args(ConsequenceMode))
+        check_samples(self.n_samples, self.max_samples)
+        check_bounds(self.max_sparsity, self.max_distance)
+        check_firmness(self.margin, self.copies, get_args(Copies))
+        check_choice("consequences", self.consequences, get_args(ConsequenceMode))
         check_rank_by(self.rank_by)
         check_real("tolerance", self.tolerance, "a finite number >= 0")
+        if self.max_evaluations is not None:
+            check_count("max_evaluations", self.max_evaluations)
         if self.allow_implausible and not self.min_plausibility:
             raise ParameterError(
                 "allow_implausible=True allows nothing more where min_plausibility is 0, as in the "
@@ -197,6 +205,12 @@ class Search:
                 "A search without targets has nothing to prefer beyond its ranking. Pass "
                 "extra_changes=0 and prefer='distance', or n_targets above 0; got "
                 f"extra_changes={self.extra_changes!r} and prefer={self.prefer!r}."
+            )
+        if not self.n_targets and self.max_evaluations is not None:
+            raise ParameterError(
+                "max_evaluations needs a search with targets, such as 'sparse' or 'balanced'. "
+                "Without targets the predictor scores draws: pass n_samples and max_samples to "
+                f"bound their number; got max_evaluations={self.max_evaluations!r}."
             )
 
     @classmethod
@@ -299,9 +313,9 @@ class ExactSearch:
         check_count("max_rows", self.max_rows)
         check_whole("max_nodes", self.max_nodes, 1, 2**53)
         check_flag("keep_unseen", self.keep_unseen)
-        _check_samples(self.n_samples, self.max_samples)
-        _check_bounds(self.max_sparsity, self.max_distance)
-        _check_firmness(self.margin, self.copies)
+        check_samples(self.n_samples, self.max_samples)
+        check_bounds(self.max_sparsity, self.max_distance)
+        check_firmness(self.margin, self.copies, get_args(Copies))
 
     @property
     def needs(self) -> Needs:
@@ -329,40 +343,6 @@ class ExactSearch:
             margin=self.margin,
             copies=self.copies,
         )
-
-
-def _check_below_one(name: str, value: Any, expected: str) -> None:
-    check_real(name, value, expected, most=1.0)
-    if value == 1:
-        raise ParameterError(f"{name} must be {expected}, got {shorten(value)}.")
-
-
-def _check_samples(n_samples: Any, max_samples: Any) -> None:
-    check_count("n_samples", n_samples)
-    if max_samples is None:
-        return
-    check_count("max_samples", max_samples)
-    if max_samples < n_samples:
-        raise ParameterError(
-            f"max_samples must be at least n_samples, {n_samples}, got {shorten(max_samples)}."
-        )
-
-
-def _check_bounds(max_sparsity: Any, max_distance: Any) -> None:
-    if max_sparsity is not None:
-        check_count("max_sparsity", max_sparsity, least=0)
-    if max_distance is not None:
-        check_real("max_distance", max_distance, "a number >= 0", infinite=True)
-
-
-def _check_firmness(margin: Any, copies: Any) -> None:
-    check_real("margin", margin, "a finite number >= 0")
-    _check_choice("copies", copies, get_args(Copies))
-
-
-def _check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
-    if not isinstance(value, str) or value not in choices:
-        raise ParameterError(f"{name} must be one of {list(choices)!r}, got {shorten(value)}.")
 
 
 def _sampling(*, copies: Copies = "allow", **changes: Any) -> Search:

@@ -22,7 +22,7 @@ from ..postprocess.answers import Answers
 from ..tables.schema import OWN
 from .believed import BelievedRows, n_before
 from .minimal import select_first, select_more, undone
-from .selection import SelectedRows, row_distances
+from .selection import SelectedRows, row_distances, within_bounds
 from .walking import WalkedBlock
 
 # Rows asked per person because they would be better: in any case, and at most; and by how many
@@ -83,7 +83,8 @@ class LedBlock(WalkedBlock):
     def _first(self, person: IntArray | None = None) -> SelectedRows:
         """The best row of people, everybody by default.
 
-        Where the surrogate was often wrong and changes are several, others are tried directly, once.
+        Where the surrogate was often wrong and changes are several, others are tried directly,
+        once.
         """
         first, visited = super()._first(person), self.visited
         whose = visited.person[first.numbers]
@@ -121,9 +122,11 @@ class LedBlock(WalkedBlock):
         return self._may_be_good(np.unique(child[child != parent]))
 
     def _may_be_good(self, numbers: IntArray) -> IntArray:
-        """Those rows that were not asked and are allowed and plausible."""
-        visited = self.visited
+        """Those rows that were not asked and are allowed, plausible and within the bounds."""
+        visited, ranking = self.visited, self.how.selection.ranking
         numbers = numbers[~visited.asked[numbers]]
+        if ranking.max_sparsity is not None or ranking.max_distance is not None:
+            numbers = numbers[within_bounds(ranking, self.candidates, self.walk, numbers)]
         visited.check(numbers)
         numbers = numbers[visited.allowed[numbers]]
         visited.assess(numbers)

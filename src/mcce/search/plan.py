@@ -36,7 +36,7 @@ from .needs import ENUMERATION_NEEDED, check_needs
 from .outcome import Outcome
 from .proof import ExactSettings
 from .relations import check_ignored, followed_relations, kept_relations
-from .replies import Led, Replies
+from .replies import lead
 from .runner import run_search
 from .sampling import SamplingStage
 from .selection import SelectionSettings
@@ -149,20 +149,10 @@ def search(
         gradual=gradual,
         consequences=Consequences(computed, factuals, constraints) if computed else None,
         remembered=remembered,
-        led=_led(fitted, sampling, factuals, scored),
+        led=lead(fitted.surrogate, sampling, len(factuals), scored),
     )
     plan = _Plan(fitted, settings, sampling, task)
     return run_search(task, lambda task: replace(plan, task=task).all_stages(), people)
-
-
-def _led(
-    fitted: Fitted, search: Search, factuals: EncodedRows, own: ScoredRows | None
-) -> Led | None:
-    """What a search is led by; None asks the black box about every row."""
-    surrogate, most = fitted.surrogate, search.max_evaluations
-    if not search.n_targets or surrogate is None or not (surrogate.is_good or most is not None):
-        return None
-    return Led(surrogate, Replies(np.zeros(len(factuals), dtype=np.int64)), own, most)
 
 
 def recomputed(fitted: Fitted, settings: Settings, constraints: Constraints) -> list[Target]:
@@ -247,8 +237,10 @@ class _Plan:
             # Before many more draws, changes are tried directly.
             yield replace(last, walk=replace(walk, answers_all=True))
             stage = replace(stage, ranking=targets, n_samples=most, final=True)
-        yield stage
-        yield from stage.with_more_draws(max_samples)
+        *earlier, last = [stage, *stage.with_more_draws(max_samples)]
+        # In a led search the nearest miss may cost a question, which earlier stages can use better.
+        yield from (replace(one, final=one.final and self.task.led is None) for one in earlier)
+        yield last
 
     def _twice(
         self, first: dict[str, Any], then: dict[str, Any]

@@ -5,7 +5,8 @@ short search is run without one thing at a time: the required plausibility, a bo
 constraint. The first that gives an answer is added to the reason. Where only plausibility is in the
 way, the best such row is the nearest miss.
 
-Always true: nobody's remedy depends on anybody else; a person has few rows scored for it.
+Always true: nobody's remedy depends on anybody else; a person has few rows scored for it, and none
+where ``max_evaluations`` bounds them.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ def name_remedies(
     given = settings.search
     if not isinstance(given, Search) or not given.n_targets or outcome.stopped:
         return outcome
-    if not outcome.reasons or not fitted.n_desired:
+    if not outcome.reasons or not fitted.n_desired or given.max_evaluations is not None:
         return outcome
     n_samples = min(N_SAMPLES, settings.n_samples or given.n_samples)
     short = replace(given, n_samples=n_samples, max_samples=n_samples)

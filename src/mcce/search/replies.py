@@ -6,9 +6,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..kernels import Codes, IntArray
+from ..kernels import BoolArray, Codes, IntArray
 from ..predictors.decision import ScoredRows
 from ..surrogate import Surrogate
+from .config import Search
 
 
 class Replies:
@@ -16,17 +17,18 @@ class Replies:
 
     Parameters
     ----------
-    n_asked : (n_factuals,)
-        Rows asked for each person so far.
+    n_asked, n_valid : (n_factuals,)
+        Rows asked for each person so far, and how many of them are valid.
     """
 
-    def __init__(self, n_asked: IntArray) -> None:
-        self.n_asked = n_asked
+    def __init__(self, n_asked: IntArray, n_valid: IntArray) -> None:
+        self.n_asked, self.n_valid = n_asked, n_valid
         self._kept: list[tuple[IntArray, Codes, ScoredRows]] = []
 
-    def count(self, owner: IntArray) -> None:
+    def count(self, owner: IntArray, valid: BoolArray) -> None:
         """Count rows that were asked, by the position of their people."""
         np.add.at(self.n_asked, owner, 1)
+        np.add.at(self.n_valid, owner, valid)
 
     def store(self, owner: IntArray, codes: Codes, said: ScoredRows) -> None:
         """Keep what was said of rows of training values."""
@@ -64,6 +66,34 @@ class Led:
     own: ScoredRows | None = None
     max_evaluations: int | None = None
 
+    def may_ask(self, people: IntArray) -> BoolArray:
+        """For whom the black box may be asked about one more row, by position."""
+        most = np.inf if self.max_evaluations is None else self.max_evaluations
+        return self.replies.n_asked[people] < most
+
     def without_replies(self) -> Led:
         """The same, but nothing was replied; what was asked still counts."""
-        return replace(self, replies=Replies(self.replies.n_asked))
+        return replace(self, replies=Replies(self.replies.n_asked, self.replies.n_valid))
+
+
+def lead(
+    surrogate: Surrogate | None, search: Search, n_factuals: int, own: ScoredRows | None
+) -> Led | None:
+    """What leads a search by sampling; None asks the black box about every row.
+
+    Parameters
+    ----------
+    surrogate
+        What fit learned, if it did. Where the rows to ask about are bounded, a poor one leads too.
+    search
+        The search.
+    n_factuals, own
+        Number of factuals, and what the black box said of them if it was asked.
+    """
+    most = search.max_evaluations
+    if most is not None and surrogate is None:
+        surrogate = Surrogate.unlearned()
+    if not search.n_targets or surrogate is None or not (surrogate.is_good or most is not None):
+        return None
+    n_asked, n_valid = np.zeros((2, n_factuals), dtype=np.int64)
+    return Led(surrogate, Replies(n_asked, n_valid), own, most)

@@ -24,6 +24,7 @@ from ..postprocess.validation import LazyValidation, PredictionCache, Selection
 from .led import LedBlock
 from .outcome import Outcome
 from .stage import Monitor, Task, no_unstable
+from .unanswered import explain_unanswered
 from .walking import Walk, WalkedBlock
 
 STOPPED = "stopped before an answer was found"
@@ -83,8 +84,10 @@ class SamplingStage:
     def run(self, people: IntArray) -> Outcome:
         """Search for people, block by block."""
         self.task.scores.start_stage()
-        monitor = Monitor(self.task.callback, people.size)
-        outcome = Outcome.merge(self.task.factuals, list(self._run_blocks(people, monitor)))
+        led = self.task.led
+        some = people if led is None or self.final else people[led.may_ask(people)]
+        monitor = Monitor(self.task.callback, some.size)
+        outcome = Outcome.merge(self.task.factuals, list(self._run_blocks(some, monitor)))
         reasons = unsettled_reasons(people, outcome, stopped=monitor.stopped)
         return replace(outcome, reasons=reasons, stopped=monitor.stopped)
 
@@ -151,10 +154,14 @@ class SamplingStage:
             validation.next_batch()
             monitor.report(int(validation.settled.sum()), cache.n_evaluated)
         misses, reasons = Answers.concat(task.factuals, []), dict[int, str]()
-        if self.final and task.gradual:
+        if self.final and task.gradual and led is None:
             misses, reasons = explain_misses(validation)
-        answers, n_walked = self._answers(ranked, cache, validation.selection(), monitor)
-        n_evaluated = cache.n_evaluated + n_walked
+        valid = validation.selection()
+        walked = self._walked(ranked, cache, valid, monitor)
+        answers = valid.to_answers(cache) if walked is None else walked.find_answers()
+        if self.final and task.gradual and isinstance(walked, LedBlock) and not monitor.stopped:
+            misses, reasons = explain_unanswered(walked, validation, answers.owner)
+        n_evaluated = cache.n_evaluated + (0 if walked is None else walked.visited.n_evaluated)
         task.scores.store(cache.added, one_group=block.group[0] == block.group[-1])
         monitor.finish_block(block.people.size, n_evaluated)
         return Outcome(
@@ -165,19 +172,18 @@ class SamplingStage:
             seconds={"validity": time.perf_counter() - started},
         )
 
-    def _answers(
+    def _walked(
         self,
         ranked: RankedCandidates,
         cache: PredictionCache,
         valid: Selection,
         monitor: Monitor,
-    ) -> tuple[Answers, int]:
-        """The answers that valid candidates lead to, and how many further rows were scored."""
+    ) -> WalkedBlock | None:
+        """The walks to valid candidates; None if these are the answers."""
         if self.walk is None:
-            return valid.to_answers(cache), 0
+            return None
         make = WalkedBlock if self.walk.settings.led is None else LedBlock
-        block = make(self.walk, self.task, monitor, ranked, cache, valid, self.unstable)
-        return block.find_answers(), block.visited.n_evaluated
+        return make(self.walk, self.task, monitor, ranked, cache, valid, self.unstable)
 
 
 def unsettled_reasons(people: IntArray, outcome: Outcome, *, stopped: bool) -> dict[int, str]:

@@ -244,10 +244,28 @@ def row_distances(
     ranking: Ranking, candidates: Candidates, walk: GreedyWalk, numbers: IntArray
 ) -> FloatArray:
     """The distance of visited rows from their people."""
+    return row_costs(ranking, candidates, walk, numbers)[2]
+
+
+def within_bounds(
+    ranking: Ranking, candidates: Candidates, walk: GreedyWalk, numbers: IntArray
+) -> BoolArray:
+    """Which visited rows keep the bounds on changes and distance."""
+    sparsity, _, distance = row_costs(ranking, candidates, walk, numbers)
+    most_changes = np.inf if ranking.max_sparsity is None else ranking.max_sparsity
+    most = np.inf if ranking.max_distance is None else ranking.max_distance
+    return (sparsity <= most_changes) & (distance <= most)
+
+
+def row_costs(
+    ranking: Ranking, candidates: Candidates, walk: GreedyWalk, numbers: IntArray
+) -> tuple[IntArray, FloatArray, FloatArray]:
+    """Sparsity, Gower distance and the distance of the ranking of visited rows."""
     rows = _as_rows(ranking, candidates, walk, numbers)
-    found = np.zeros(len(walk.visited.cells))
-    found[rows.numbers] = rows.distance[rows.person, rows.place]
-    return found[numbers]
+    place = np.empty(len(walk.visited.cells), dtype=np.int64)
+    place[rows.numbers] = np.arange(rows.numbers.size)
+    at = rows.person[place[numbers]], rows.place[place[numbers]]
+    return rows.sparsity[at], rows.gower[at], rows.distance[at]
 
 
 def _as_block(
