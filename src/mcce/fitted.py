@@ -7,7 +7,7 @@ surrogate.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,7 +20,7 @@ from .execution.progress import Clock
 from .kernels import BoolArray, check_cancellation, rows_as_bytes
 from .model import limit_inputs, visit_order_of, warn_of_useless_columns
 from .plausibility.model import PlausibilityModel
-from .predictors.decision import Decision
+from .predictors.decision import Decision, ScoredRows
 from .predictors.labels import LabelRule
 from .predictors.names import decision_on
 from .protocols import Distance, Generator
@@ -145,12 +145,8 @@ def learn(
     generator = limit_inputs(generator, parameters["generator"], rows.schema, plausibility)
     generator = generator.fit(rows, scored.valid, seed=seed, n_jobs=n_jobs, verbose=verbose)
     _finish(clock, "model")
-    model = _learn_plausibility(rows, scored.valid, generator, n_jobs) if plausibility else None
-    _finish(clock, "plausibility")
-    imitation = Surrogate.fit(rows, scored, decision) if surrogate else None
-    _finish(clock, "surrogate")
-    found = _find_relations(rows) if relations else None
-    _finish(clock, "relations")
+    wanted = {"plausibility": plausibility, "surrogate": surrogate, "relations": relations}
+    beyond = _learn_beyond_paper(rows, scored, decision, generator, wanted, clock, n_jobs)
     return Fitted(
         schema=rows.schema,
         decision=decision,
@@ -159,9 +155,7 @@ def learn(
         n_desired=int(scored.valid.sum()),
         seed=seed,
         label_rule=label_rule,
-        plausibility=model,
-        surrogate=imitation,
-        relations=found,
+        **beyond,
         training_rows=np.unique(rows_as_bytes(rows.exact.T)) if training_rows else None,
         parameters=parameters,
         seconds=clock.seconds,
@@ -181,6 +175,28 @@ def _finish(clock: Clock, step: str) -> None:
     clock.stop(step)
 
 
+def _learn_beyond_paper(
+    rows: EncodedRows,
+    scored: ScoredRows,
+    decision: Decision,
+    generator: Generator,
+    wanted: Mapping[str, bool],
+    clock: Clock,
+    n_jobs: int | None,
+) -> dict[str, Any]:
+    """Fields of :class:`Fitted` that searches beyond the paper need, as far as they are wanted."""
+    steps: dict[str, Callable[[], Any]] = {
+        "plausibility": lambda: _learn_plausibility(rows, scored.valid, generator, n_jobs),
+        "surrogate": lambda: Surrogate.fit(rows, scored, decision),
+        "relations": lambda: _find_relations(rows),
+    }
+    learned = {}
+    for name, learn_it in steps.items():
+        learned[name] = learn_it() if wanted[name] else None
+        _finish(clock, name)
+    return learned
+
+
 def _learn_plausibility(
     rows: EncodedRows, is_desired: BoolArray, generator: Generator, n_jobs: int | None
 ) -> PlausibilityModel | None:
@@ -194,7 +210,7 @@ def _learn_plausibility(
 def _find_relations(rows: EncodedRows) -> tuple[FoundRelation, ...]:
     """Relations between columns, with a warning of those that keep columns from changing."""
     found = find_relations(rows)
-    warn_of_blocked_actions(found, rows, stacklevel=4)
+    warn_of_blocked_actions(found, rows, stacklevel=6)
     return found
 
 
