@@ -36,6 +36,8 @@ LARGE = BoostedTrees(n_trees=100, max_leaves=32)
 LEAST, BITS = 2.0**-14, 30
 # A surrogate that explains a smaller share of the variance is not followed.
 MIN_R2 = 0.25
+# One measured on fewer rows is not followed either.
+MIN_HELD_OUT = 30
 # The logarithm: terms of its series, and two constants.
 N_TERMS, LOG_2, LOG_THREE_QUARTERS = 14, 0.6931471805599453, -0.2876820724517809
 
@@ -109,7 +111,10 @@ class Surrogate:
         return cls((), "label", math.nan, 0.0, 0.0, 0.5, 0, 0)
 
     def __repr__(self) -> str:
-        verdict = "leads searches" if self.is_good else f"leads no search: r2 is below {MIN_R2}"
+        verdict = "leads searches"
+        if not self.is_good:
+            few = self.n_held_out < MIN_HELD_OUT
+            verdict = f"leads no search: {'these are too few' if few else f'r2 is below {MIN_R2}'}"
         return (
             f"<Surrogate: r2 {self.r2:.2f} and rank agreement {self.rank_agreement:.2f} on "
             f"{self.n_held_out} of {self.n_rows} training rows, {verdict}>"
@@ -118,7 +123,7 @@ class Surrogate:
     @property
     def is_good(self) -> bool:
         """Whether it imitates the predictor well enough to lead searches."""
-        return self.r2 >= MIN_R2
+        return self.r2 >= MIN_R2 and self.n_held_out >= MIN_HELD_OUT
 
     @property
     def inputs(self) -> IntArray:

@@ -31,7 +31,7 @@ MIN_HOPES, MAX_HOPES, REACH = 3, 20, 2.0
 # Rows that are looked at directly for a person about whom the surrogate was so often wrong.
 N_DIRECT, OFTEN = 1_000, 3
 # Rows asked of a person for whom nothing is believed to be valid: at first, and in all.
-N_TRIED, MAX_TRIED = 8, 128
+N_TRIED, MAX_TRIED = 8, 600
 
 Select = Callable[[IntArray], SelectedRows]
 
@@ -49,6 +49,7 @@ class LedBlock(WalkedBlock):
         self._go_on()
         if self._direct is not None and self.how.answers_all:
             self._answer_directly(self._direct)
+        if self.how.tries_draws:
             self._place_draws()
         first = self._settle(self._first)
         if self.how.selection.ranking.n_counterfactuals > 1:
@@ -181,7 +182,7 @@ class LedBlock(WalkedBlock):
     def _tries(self, people: IntArray) -> IntArray:
         """The most promising rows of people for whom nothing is believed to be valid."""
         visited = self.visited
-        if not self.how.answers_all or not people.size:
+        if not self.how.tries_draws or not people.size:
             return np.empty(0, dtype=np.int64)
         person = visited.person
         some = np.flatnonzero(visited.scored & ~visited.asked & np.isin(person, people))

@@ -235,8 +235,9 @@ class _Plan:
             *earlier, last = [stage, *stage.with_more_draws(most)]
             yield from earlier
             # Before many more draws, changes are tried directly.
+            walk = replace(walk, tries_draws=True)
             yield replace(last, walk=replace(walk, answers_all=True))
-            stage = replace(stage, ranking=targets, n_samples=most, final=True)
+            stage = replace(stage, ranking=targets, n_samples=most, walk=walk, final=True)
         *earlier, last = [stage, *stage.with_more_draws(max_samples)]
         # In a led search the nearest miss may cost a question, which earlier stages can use better.
         yield from (replace(one, final=one.final and self.task.led is None) for one in earlier)

@@ -49,6 +49,9 @@ class Walk:
         small tables whether others would be better.
     answers_all
         Whether to search directly for everybody who has no answer yet.
+    tries_draws
+        Whether a search that is led by a surrogate puts draws to the black box, if it is led to
+        nothing.
     """
 
     settings: WalkSettings
@@ -58,6 +61,7 @@ class Walk:
     backwards: bool = False
     fewest: bool = False
     answers_all: bool = False
+    tries_draws: bool = False
 
 
 class WalkedBlock:
