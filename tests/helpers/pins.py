@@ -65,6 +65,8 @@ REASONS = {
     "excluded": "are excluded by",
     "too far": "on the way to a valid candidate",
     "none valid": "no valid candidate",
+    "scored excluded": "every valid row among the",
+    "none scored valid": "no valid row among the",
     "stopped": "stopped",
 }
 ROBUSTNESS = {
