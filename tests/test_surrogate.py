@@ -225,6 +225,7 @@ def test_it_says_whether_it_leads():
 
     assert "leads searches" in repr(good)
     assert "leads no search: r2 is below 0.25" in repr(replace(good, r2=0.1))
+    assert "leads no search: these are too few" in repr(replace(good, n_held_out=20))
 
 
 # When it is not followed.
@@ -239,6 +240,14 @@ def test_a_constant_predictor_has_none():
 def test_a_table_of_few_rows_has_none():
     assert fitted(score, train=TRAIN.head(11)).surrogate_ is None
     assert fitted(score, train=TRAIN.head(40)).surrogate_ is not None
+
+
+def test_one_measured_on_few_rows_leads_no_search():
+    explainer = fitted(score, train=TRAIN.head(100), immutable=["sex"])
+
+    assert explainer.surrogate_.r2 > 0.25
+    assert not explainer.surrogate_.is_good
+    assert_same(explain(explainer, PEOPLE), explain(asking(explainer), PEOPLE))
 
 
 def wild(frame):

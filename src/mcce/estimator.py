@@ -87,7 +87,8 @@ class Estimator(BaseEstimator):
         n_rows, n_held_out
             Training rows that it was learned from, and those that were held out to measure it.
         is_good
-            Whether it leads searches: ``r2`` is at least 0.25.
+            Whether it leads searches: ``r2`` is at least 0.25, and at least 30 rows were held out.
+            With ``max_evaluations`` it does in any case.
 
         Examples
         --------
