@@ -56,6 +56,9 @@ class PredictionCache:
         Scores from other blocks or stages, of these groups or others.
     remembered
         Scores from other searches.
+    surrogate
+        What imitates the predictor, which is then not called: scores are margins that the
+        surrogate expects. None calls the predictor.
     """
 
     def __init__(

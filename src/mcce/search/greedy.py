@@ -3,8 +3,8 @@
 Beyond the paper. A person's targets are valid candidates. A walk goes from the person towards each
 of them, changing one feature at a time, the one that raises the score most, until the row is good:
 valid, plausible and allowed. It also ends at the target itself. Then single changes are
-reverted while the row stays as good. All walks of a block move together, one predictor call per
-round.
+reverted while the row stays as good. All walks of a block move together, one call per round: of
+the predictor, or of the surrogate in a search that is led.
 
 Always true: no row is scored twice; nobody's walk depends on anybody else's; every row where a walk
 ends is valid, and allowed and plausible if its target is.

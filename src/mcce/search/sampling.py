@@ -1,7 +1,8 @@
 """The sampling stage: draw candidates, rank them, validate the best; then walk, if configured.
 
 Paper, sections "Generation" and "Post-processing": without a walk, the best valid draws are the
-answers. With one, they are the targets of :mod:`mcce.search.walking`.
+answers. With one, they are the targets of :mod:`mcce.search.walking`; in a search that is led, the
+best that the surrogate calls valid.
 """
 
 from __future__ import annotations
