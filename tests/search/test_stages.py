@@ -18,11 +18,12 @@ from searches import bounded, explain
 TRAIN, PEOPLE = bank(300), bank(30, seed=1)
 # Bounds that leave some people without an answer, and few draws, so that stages are many.
 BOUNDS = {"max_sparsity": 2, "max_distance": 0.15}
+TIGHT = {"max_sparsity": 2, "max_distance": 0.05}
 SEARCHES = {
     "paper": bounded("paper", n_samples=20, max_samples=80, **BOUNDS),
     "fast": bounded("fast", n_samples=20, max_samples=80, **BOUNDS),
-    "balanced": bounded("balanced", n_samples=10, max_samples=200, **BOUNDS),
-    "near": bounded("near", n_samples=10, max_samples=20, **BOUNDS),
+    "balanced": bounded("balanced", n_samples=10, max_samples=200, **TIGHT),
+    "near": bounded("near", n_samples=10, max_samples=20, **TIGHT),
     "exact": ExactSearch(**BOUNDS),
     "exact with few rows": ExactSearch(max_rows=4, n_samples=20, max_samples=40, **BOUNDS),
     "exact with few nodes": ExactSearch(max_nodes=30, n_samples=20, max_samples=40, **BOUNDS),
@@ -42,7 +43,8 @@ def planned(search, callback=None, **settings):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(plan, "run_search", keep)
         explain(explainer, PEOPLE, callback=callback)
-    return plans.pop()
+    # Those that follow look for remedies.
+    return plans[0]
 
 
 def pairs(answers):
@@ -112,8 +114,10 @@ def test_what_failed_the_final_call_is_not_returned_again(search):
         again = stage.excluding(ExcludeUnstable(first.owner, first.draw)).run(people)
         assert_everybody_is_settled(again, people)
         assert not pairs(first) & pairs(again.answers)
-        # The stage itself is as it was.
-        assert pairs(stage.run(people).answers) == pairs(first)
+        # The stage itself is as it was, but a search that is led remembers what it was told.
+        once_more = stage.run(people).answers
+        assert set(once_more.owner) >= set(first.owner)
+        assert stage.task.led is not None or pairs(once_more) == pairs(first)
 
 
 def test_an_outcome_does_not_change():
