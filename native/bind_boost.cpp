@@ -69,16 +69,20 @@ std::shared_ptr<mcce::Ensemble> make_ensemble(const Codes& roots, const Codes& f
         copy(roots), copy(feature), copy(cut), copy(left), copy(value), copy(inputs), copy(first), copy(bins)});
 }
 
-Out<std::int64_t> predict(const mcce::Ensemble& ensemble, const In<std::int32_t, 2>& codes, const Watch& watch) {
-    const std::size_t n_rows = codes.shape(1);
+Out<std::int64_t> predict(const mcce::Ensemble& ensemble, const In<std::int32_t, 2>& codes,
+                          const In<std::int64_t, 1>& rows, const Watch& watch) {
+    const std::size_t n_rows = rows.size(), n_all = codes.shape(1);
     mcce::require(codes.shape(0) >= ensemble.n_columns(), "codes need one row per column");
+    for (std::size_t i = 0; i < n_rows; ++i)
+        mcce::require(rows.data()[i] >= 0 && static_cast<std::size_t>(rows.data()[i]) < n_all,
+                      "there is no such row");
     std::vector<std::int64_t> out;
     {
         nb::gil_scoped_release release;
         mcce::Pulse pulse = watch.pulse();
         pulse.tick(1);
         out.resize(n_rows);
-        ensemble.predict(codes.data(), n_rows, out.data(), pulse);
+        ensemble.predict(codes.data(), n_all, rows.data(), n_rows, out.data(), pulse);
     }
     return give(std::move(out));
 }
@@ -89,5 +93,5 @@ void bind_boost(nb::module_& module) {
     module.def("boost", &boost);
     nb::class_<mcce::Ensemble>(module, "Ensemble")
         .def(nb::new_(&make_ensemble))
-        .def("predict", &predict, nb::arg("codes"), nb::arg("watch"));
+        .def("predict", &predict, nb::arg("codes"), nb::arg("rows"), nb::arg("watch"));
 }

@@ -49,13 +49,15 @@ public:
 
     std::size_t n_columns() const { return n_columns_; }
 
-    // codes   (at least n_columns, n_rows)
-    void predict(const std::int32_t* codes, std::size_t n_rows, std::int64_t* out, Pulse& pulse) const {
+    // codes   (at least n_columns, n_all)
+    // rows    (n_rows,), which of them
+    void predict(const std::int32_t* codes, std::size_t n_all, const std::int64_t* rows, std::size_t n_rows,
+                 std::int64_t* out, Pulse& pulse) const {
         std::vector<std::uint8_t> block(kBlock * inputs_.size());
         std::vector<Leaves> possible(first_value_.size());
         for (std::size_t begin = 0; begin < n_rows; begin += kBlock) {
             const std::size_t n = std::min(kBlock, n_rows - begin);
-            read(codes + begin, n_rows, n, block.data(), pulse);
+            read(codes, n_all, rows + begin, n, block.data(), pulse);
             for (std::size_t row = 0; row < n; ++row) out[begin + row] = sum(block.data() + row, possible.data());
             pulse.tick(n * (tables_.size() + 1) * first_value_.size() / kLeavesPerTick);
         }
@@ -147,15 +149,15 @@ private:
     }
 
     // Bins of a block of rows, by input, then row.
-    void read(const std::int32_t* codes, std::size_t stride, std::size_t n, std::uint8_t* block,
-              Pulse& pulse) const {
+    void read(const std::int32_t* codes, std::size_t stride, const std::int64_t* rows, std::size_t n,
+              std::uint8_t* block, Pulse& pulse) const {
         for (std::size_t k = 0; k < inputs_.size(); ++k) {
             const std::int32_t* own = codes + static_cast<std::size_t>(inputs_[k]) * stride;
             const std::uint8_t* bins = bins_.data() + first_[k];
             const auto n_codes = static_cast<std::uint64_t>(first_[k + 1] - first_[k]);
             bool known = true;
             for (std::size_t row = 0; row < n; ++row) {
-                const auto code = static_cast<std::uint32_t>(own[row]);
+                const auto code = static_cast<std::uint32_t>(own[rows[row]]);
                 known &= code < n_codes;
                 block[k * kBlock + row] = code < n_codes ? bins[code] : std::uint8_t{0};
             }

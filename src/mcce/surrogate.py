@@ -125,14 +125,14 @@ class Surrogate:
         """Whether it imitates the predictor well enough to lead searches."""
         return self.r2 >= MIN_R2 and self.n_held_out >= MIN_HELD_OUT
 
-    @property
-    def inputs(self) -> IntArray:
-        """Positions of the features that it looks at."""
+    def inputs(self, most: int) -> IntArray:
+        """Positions of the features that its trees split most often, at most so many."""
         used: list[IntArray | Codes] = [np.empty(0, dtype=np.int64)]
         for trees in self.trees:
             feature = trees.ensemble_.nodes.feature
-            used.append(trees.ensemble_.inputs[np.unique(feature[feature >= 0])])
-        return np.unique(np.concatenate(used))
+            used.append(trees.ensemble_.inputs[feature[feature >= 0]])
+        positions, n_splits = np.unique(np.concatenate(used), return_counts=True)
+        return positions[np.argsort(-n_splits, kind="stable")[:most]].astype(np.int64)
 
     def predict(self, descent: Codes) -> FloatArray:
         """The response to rows, given descent codes of all features."""

@@ -131,7 +131,7 @@ def kernel_calls(n_rows=5000, n_draws=2000):
         "nonconformity": Call(held.bound.nonconformity, (codes,)),
         "build_neighbours": Call(_native.build_neighbours, (points, levels)),
         "boost": rows.boost(),
-        "predict": Call(rows.ensemble().bound.predict, (codes,)),
+        "predict": Call(rows.ensemble().bound.predict, (codes, np.arange(codes.shape[1]))),
         "nearest": Call(neighbours.bound.nearest, (points[: n_rows // 15].copy(), 5)),
         "place": Call(place, (np.ascontiguousarray(codes.T),)),
         "first_of_each": Call(_native.first_of_each, (codes[:2].reshape(2, 1, n_rows),)),

@@ -72,6 +72,9 @@ def test_predictions_are_equal(problem, n_rows, seed):
     predicted = native.predict_units(ensemble, codes)
 
     assert np.array_equal(predicted, reference.predict_units(ensemble, codes))
+    some = np.arange(codes.shape[1])[::-2].copy()
+    assert np.array_equal(native.predict_units(ensemble, codes, some), predicted[some])
+    assert np.array_equal(reference.predict_units(ensemble, codes, some), predicted[some])
 
 
 @pytest.mark.parametrize("kernels", [native, reference])

@@ -73,7 +73,9 @@ def bound_neighbours(*arrays):
 
 
 def bound_ensemble(*arrays):
-    _native.Ensemble(*arrays).predict(ROWS.columns.codes, watch())
+    _native.Ensemble(*arrays).predict(
+        ROWS.columns.codes, np.arange(ROWS.columns.codes.shape[1]), watch()
+    )
 
 
 def bound_limits(*arrays):
@@ -159,7 +161,7 @@ def corrupt(value, chance):
 
 def entry_for(array, chance):
     """Any value that fits in the array."""
-    if array.dtype.kind == "f":
+    if array.dtype.kind not in "iu":
         return chance.choice(REAL)
     info = np.iinfo(array.dtype)
     near = [len(array), array.size, *(array.max(initial=0) + np.array([-1, 1])).tolist()]

@@ -9,14 +9,15 @@ Bin the columns once per table, then fit any number of models on it::
 
 ``response`` has one float per row of the table; ``rows`` are the positions to fit on, so that folds
 share one table. ``predict`` takes the descent codes of all columns and looks up its own inputs;
-``predict_each`` gives what several models predict, in less time than one after the other.
+``predict_each`` gives what several models predict, in less time than one after the other, and
+``predict_some`` what each predicts of some rows.
 ``pack_boosted`` and ``unpack_boosted`` turn a model into plain arrays and back, for saved files.
 """
 
 from .arrays import pack_boosted, unpack_boosted
 from .bins import MAX_BINS, BinnedColumns
 from .screening import screen
-from .trees import BoostedTrees, predict_each
+from .trees import BoostedTrees, predict_each, predict_some
 
 __all__ = [
     "MAX_BINS",
@@ -24,6 +25,7 @@ __all__ = [
     "BoostedTrees",
     "pack_boosted",
     "predict_each",
+    "predict_some",
     "screen",
     "unpack_boosted",
 ]

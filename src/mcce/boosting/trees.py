@@ -157,9 +157,27 @@ def predict_each(models: Sequence[BoostedTrees], codes: Codes) -> FloatArray:
     units = np.empty((len(models), codes.shape[1]), dtype=np.int64)
     for at, model in enumerate(models):
         units[at] = predict_units(model.ensemble_, codes) + model.base_
-    low = np.array([[model.low_] for model in models])
-    high = np.array([[model.high_] for model in models])
-    exponent = np.array([[model.exponent_] for model in models], dtype=np.int32)
+    return _as_responses(models, np.arange(len(models))[:, None], units)
+
+
+def predict_some(
+    models: Sequence[BoostedTrees], codes: Codes, rows: Sequence[IntArray]
+) -> FloatArray:
+    """Predict the responses of several models to some rows each, one model after the other."""
+    codes = np.ascontiguousarray(codes)
+    units = [
+        predict_units(model.ensemble_, codes, some) + model.base_
+        for model, some in zip(models, rows, strict=True)
+    ]
+    which = np.repeat(np.arange(len(models)), [some.size for some in rows])
+    return _as_responses(models, which, np.concatenate([which[:0], *units]))
+
+
+def _as_responses(models: Sequence[BoostedTrees], which: IntArray, units: IntArray) -> FloatArray:
+    """Responses for sums of the trees of models, the base included; which model each is of."""
+    low = np.array([model.low_ for model in models])[which]
+    high = np.array([model.high_ for model in models])[which]
+    exponent = np.array([model.exponent_ for model in models], dtype=np.int32)[which]
     with np.errstate(over="ignore"):
         predicted = np.ldexp(units.astype(np.float64), -exponent) + (low / 2 + high / 2)
     return np.minimum(np.maximum(predicted, low), high)

@@ -72,7 +72,7 @@ class Gower:
     def __call__(self, candidates: Candidates) -> FloatArray:
         """Distances in [0, 1] for values inside the training range."""
         total = np.zeros(candidates.shape)
-        for feature in range(candidates.rows.schema.mutable.size):
+        for feature in candidates.comparison.changed_features:
             gap = differences(candidates.comparison, feature)[1]
             total += gap if self.weights is None else self.weights[feature] * gap
         return total / len(candidates.rows.schema.features)

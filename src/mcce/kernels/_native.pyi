@@ -102,7 +102,9 @@ class Ensemble:
         bins: NDArray[np.uint8],
         /,
     ) -> None: ...
-    def predict(self, codes: NDArray[np.int32], watch: Watch) -> NDArray[np.int64]: ...
+    def predict(
+        self, codes: NDArray[np.int32], rows: NDArray[np.int64], watch: Watch
+    ) -> NDArray[np.int64]: ...
 
 class Neighbours:
     def __init__(

@@ -126,9 +126,11 @@ def boost(bins: ByteArray, n_bins: Codes, units: IntArray, boosting: Boosting) -
     return BoostedNodes(*_native.boost(bins, n_bins, units, *settings, watch()))
 
 
-def predict_units(ensemble: Ensemble, codes: Codes) -> IntArray:
+def predict_units(ensemble: Ensemble, codes: Codes, rows: IntArray | None = None) -> IntArray:
     """Sum of all trees for each row; see :func:`reference.predict_units`."""
-    return ensemble.bound.predict(np.ascontiguousarray(codes), watch())
+    if rows is None:
+        rows = np.arange(codes.shape[1])
+    return ensemble.bound.predict(np.ascontiguousarray(codes), rows, watch())
 
 
 def sample(

@@ -11,13 +11,14 @@ changed value may contradict them; a number that is the same in all rows is left
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from ..boosting import MAX_BINS, BinnedColumns, BoostedTrees, predict_each, screen
+from ..boosting import MAX_BINS, BinnedColumns, BoostedTrees, predict_each, predict_some, screen
 from ..execution.threads import map_ordered
-from ..kernels import Codes, FloatArray, IntArray
+from ..kernels import BoolArray, Codes, FloatArray, IntArray
 from ..model.associations import Associations
 from ..tables.schema import EncodedRows
 
@@ -145,6 +146,34 @@ class Conditionals:
             found[absent, 1] = _surprises([self.models_[at] for at in absent], descent, numbers)
         return found.reshape(2 * len(found), descent.shape[1])
 
+    def some(
+        self, rows: Sequence[IntArray], descent: Codes, numbers: FloatArray
+    ) -> list[FloatArray]:
+        """The entries of :meth:`nonconformity` at the given rows of each model.
+
+        Two arrays for each model.
+        """
+        found = [np.zeros(some.size) for some in rows for _ in range(2)]
+        known = [at for at, one in enumerate(self.models_) if one.mean and rows[at].size]
+        models, some = [self.models_[at] for at in known], [rows[at] for at in known]
+        for at, errors in zip(known, _some_errors(models, some, descent, numbers), strict=True):
+            found[2 * at] = errors
+        for at, one in enumerate(self.models_):
+            if one.missing and rows[at].size:
+                places = rows[at]
+                found[2 * at + 1] = _surprises([one], descent[:, places], numbers[:, places])[0]
+        return found
+
+    def depends(self, n_features: int) -> BoolArray:
+        """Which features each model looks at, its own number included; (n_models, n_features)."""
+        looks = np.zeros((len(self.models_), n_features), dtype=bool)
+        for at, one in enumerate(self.models_):
+            looks[at, one.position] = True
+            for trees in (one.mean, one.error, one.missing):
+                if trees is not None:
+                    looks[at, trees.ensemble_.inputs] = True
+        return looks
+
 
 def _errors(models: list[Conditional], descent: Codes, numbers: FloatArray) -> FloatArray:
     """Errors over expected errors, 0 for missing cells."""
@@ -153,6 +182,30 @@ def _errors(models: list[Conditional], descent: Codes, numbers: FloatArray) -> F
     least = np.array([[one.least] for one in models])
     mean = predict_each([one.mean for one in models if one.mean], descent)
     expected = predict_each([one.error for one in models if one.error], descent)
+    return _error(own, centre, least, mean, expected)
+
+
+def _some_errors(
+    models: list[Conditional], rows: list[IntArray], descent: Codes, numbers: FloatArray
+) -> list[FloatArray]:
+    """The same for some rows of each model."""
+    if not models:
+        return []
+    sizes = [some.size for some in rows]
+    pairs = zip(models, rows, strict=True)
+    errors = _error(
+        np.concatenate([numbers[one.position, some] for one, some in pairs]),
+        np.repeat([one.centre for one in models], sizes),
+        np.repeat([one.least for one in models], sizes),
+        predict_some([one.mean for one in models if one.mean], descent, rows),
+        predict_some([one.error for one in models if one.error], descent, rows),
+    )
+    return np.split(errors, np.cumsum(sizes)[:-1])
+
+
+def _error(
+    own: FloatArray, centre: FloatArray, least: FloatArray, mean: FloatArray, expected: FloatArray
+) -> FloatArray:
     error = np.abs(_scale(own, centre) - mean) / np.maximum(expected, least)
     return np.where(np.isfinite(own), error, 0.0)
 

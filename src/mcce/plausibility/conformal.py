@@ -132,7 +132,10 @@ class Calibration:
 
     def __call__(self, nonconformity: FloatArray, rare: BoolArray) -> Plausibility:
         """How plausible rows are; parameters as in :meth:`fit`."""
-        largest = self._largest(nonconformity)
+        return self.compare(self.inverse(nonconformity).max(axis=0, initial=1.0), rare)
+
+    def compare(self, largest: FloatArray, rare: BoolArray) -> Plausibility:
+        """How plausible rows are, given the largest inverse over all parts, at least 1."""
         found = Plausibility(self.usual.share(largest), self.usual.inverse(largest))
         if self.rare is not None:
             # A row that is stranger than all of its own kind is compared with the others too.
@@ -144,11 +147,11 @@ class Calibration:
             found.strangeness[strange] = np.maximum(found.strangeness, strangeness)[strange]
         return found
 
-    def _largest(self, nonconformity: FloatArray) -> FloatArray:
-        """The largest inverse over all parts; all rows are at least as strange as 0."""
-        some = np.flatnonzero(nonconformity.any(axis=1))
-        inverse = _inverse_of_each([self.parts[at] for at in some], nonconformity[some])
-        return inverse.max(axis=0, initial=1.0)
+    def inverse(self, nonconformity: FloatArray) -> FloatArray:
+        """One over the share of held-out rows, by part and row; 1 for 0."""
+        found, some = np.ones(nonconformity.shape), np.flatnonzero(nonconformity.any(axis=1))
+        found[some] = _inverse_of_each([self.parts[at] for at in some], nonconformity[some])
+        return found
 
 
 def _inverse_of_each(tails: list[Tail], values: FloatArray) -> FloatArray:

@@ -84,7 +84,7 @@ class PlausibilityModel:
         # Relations between numbers are the same for everybody, and more rows show them better.
         self.conditionals_: Conditionals = Conditionals().fit(rows.take(everybody), n_jobs, screen)
         nonconformity = self._nonconformity(held_out.descent, held_out.all_numbers)
-        rare = self._has_rare(held_out.descent)
+        rare = self.has_rare(held_out.descent)
         self.calibration_: Calibration = Calibration.fit(nonconformity, rare)
         return self
 
@@ -126,7 +126,7 @@ class PlausibilityModel:
             P-values, and strangeness: at least 1, larger for stranger rows.
         """
         nonconformity = self._nonconformity(descent, numbers)
-        return self.calibration_(nonconformity, self._has_rare(descent))
+        return self.calibration_(nonconformity, self.has_rare(descent))
 
     def measures(self, selected: CandidateRows) -> dict[str, np.ndarray]:
         """How plausible rows are, by name of the measure.
@@ -152,7 +152,7 @@ class PlausibilityModel:
         of_levels = self.support_.nonconformity(descent)
         return np.concatenate([of_levels, self.conditionals_.nonconformity(descent, numbers)])
 
-    def _has_rare(self, descent: Codes) -> BoolArray:
+    def has_rare(self, descent: Codes) -> BoolArray:
         """Whether rows have a rare level."""
         found = np.zeros(descent.shape[1], dtype=bool)
         for position, rare in self.rare_.items():

@@ -18,6 +18,9 @@ from ..constraints.derived import Derived
 from ..constraints.rows import MaxChanges, Together
 from ..constraints.rows import Relation as DeclaredRelation
 from ..kernels import BoolArray, Codes, FloatArray, IntArray, rows_as_bytes
+from ..model.associations import is_wide
+from ..plausibility.changed import ChangedRows
+from ..plausibility.conformal import Plausibility
 from ..plausibility.model import PlausibilityModel
 from ..relations import Equality, Relation
 from ..tables.resolution import resolution
@@ -174,6 +177,7 @@ class IsPlausible:
         self._lookup: Lookup | None = None
         self._people: EncodedRows | None = None
         self._own: FloatArray = np.empty(0)
+        self._changed: ChangedRows | None = None
 
     @property
     def name(self) -> str:
@@ -182,15 +186,23 @@ class IsPlausible:
 
     def keeps(self, selected: CandidateRows) -> BoolArray:
         """Rows that are plausible enough."""
-        lookup = self._lookup_of(selected)
-        cells = selected.owner, selected.codes
-        assessed = self.model.assess(lookup.descent(*cells), lookup.numbers(*cells))
+        assessed = self._assess(selected)
         plausible: BoolArray = assessed.p_value >= self.min_plausibility
         odd = np.flatnonzero(~plausible)
         if odd.size:
             own = self._own_strangeness(selected.rows, selected.owner[odd])
             plausible[odd] = assessed.strangeness[odd] <= own
         return plausible
+
+    def _assess(self, selected: CandidateRows) -> Plausibility:
+        lookup, rows = self._lookup_of(selected), selected.rows
+        cells = selected.owner, selected.codes
+        given = lookup.descent(*cells), lookup.numbers(*cells)
+        if not is_wide(rows.schema):
+            return self.model.assess(*given)
+        if self._changed is None or self._changed.people is not rows:
+            self._changed = ChangedRows(self.model, rows)
+        return self._changed.assess(selected.owner, selected.codes != OWN, *given)
 
     def _lookup_of(self, selected: CandidateRows) -> Lookup:
         known = self._lookup

@@ -380,7 +380,8 @@ def _n_consequences(rows: _Rows, consequences: Consequences) -> IntArray:
 def _costs(block: Candidates, tolerance: float) -> tuple[IntArray, FloatArray]:
     """Sparsity and Gower distance of each candidate."""
     sparsity, total = np.zeros(block.shape, dtype=np.int64), np.zeros(block.shape)
-    for feature, numbers in enumerate(block.comparison.numbers):
+    for feature in block.comparison.changed_features:
+        numbers = block.comparison.numbers[feature]
         changed, gap = differences(block.comparison, feature)
         sparsity += changed & (gap > tolerance) if tolerance and numbers is not None else changed
         total += gap

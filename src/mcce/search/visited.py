@@ -79,13 +79,14 @@ def units_of(constraints: Constraints, consequences: Consequences | None) -> Boo
 
 
 def leading_units(settings: WalkSettings, schema: Schema) -> BoolArray:
-    """The units whose changes the surrogate notices; all of them if few features are mutable.
+    """The units whose changes the surrogate notices most; all of them if few features are mutable.
 
     In a wide table it looks at few columns, and the others cannot make a row valid.
     """
-    if settings.led is None or schema.mutable.size <= WIDE:
+    surrogate = None if settings.led is None else settings.led.surrogate
+    if surrogate is None or not surrogate.is_good or schema.mutable.size <= WIDE:
         return np.ones(len(settings.units), dtype=bool)
-    noticed = np.isin(schema.mutable, settings.led.surrogate.inputs)
+    noticed = np.isin(schema.mutable, surrogate.inputs(WIDE))
     for target in reversed(() if settings.consequences is None else settings.consequences.targets):
         noticed[target.actions] |= noticed[target.row]
     return settings.units @ noticed

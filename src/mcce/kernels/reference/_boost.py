@@ -117,19 +117,24 @@ def boost(bins: ByteArray, n_bins: Codes, units: IntArray, boosting: Boosting) -
     return draft.finish()
 
 
-def predict_units(ensemble: Ensemble, codes: Codes) -> IntArray:
-    """Sum of all trees for each row, given codes of shape (n_columns, n_rows)."""
+def predict_units(ensemble: Ensemble, codes: Codes, rows: IntArray | None = None) -> IntArray:
+    """Sum of all trees for each row, given codes of shape (n_columns, n_rows).
+
+    With ``rows``, for those at these places alone.
+    """
     nodes = ensemble.nodes
+    if rows is not None:
+        codes = codes[:, rows]
     bins = np.empty((ensemble.inputs.size, codes.shape[1]), dtype=np.uint8)
     for place, column in enumerate(ensemble.inputs):
         own = ensemble.bins[ensemble.first[place] : ensemble.first[place + 1]]
         bins[place] = own[codes[column]]
-    rows = np.arange(codes.shape[1])
+    every = np.arange(codes.shape[1])
     total = np.zeros(codes.shape[1], dtype=np.int64)
     for root in nodes.roots:
         at = np.full(codes.shape[1], root)
         while (nodes.feature[at] != LEAF).any():
-            goes_left = bins[nodes.feature[at], rows] <= nodes.cut[at]
+            goes_left = bins[nodes.feature[at], every] <= nodes.cut[at]
             child = nodes.left[at] + ~goes_left
             at = np.where(nodes.feature[at] == LEAF, at, child)
         total += nodes.value[at]

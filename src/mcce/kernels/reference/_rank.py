@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ...caching import cached_property
 from .._types import BoolArray, Codes, FloatArray, IntArray
 from ._gower import gower_gap
 
@@ -48,6 +49,13 @@ class Comparison:
     spreads: FloatArray
     group: IntArray
     n_features: int
+
+    @cached_property
+    def changed_features(self) -> list[int]:
+        """The features in which some candidate differs from the person."""
+        pairs = zip(self.codes, self.own_codes[:, :, None], strict=True)
+        changed = [bool((codes[self.group] != own).any()) for codes, own in pairs]
+        return np.flatnonzero(changed).tolist()
 
     def of(self, people: IntArray) -> Comparison:
         """The same for some of the people."""
