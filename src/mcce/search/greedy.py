@@ -88,8 +88,11 @@ class GreedyWalk:
         walks = np.flatnonzero(theirs)
         at_target = (self._codes(walks) == self.targets[:, walks]).all(axis=0)
         self.arrived = self.arrived.copy()
-        self.arrived[walks] = at_target | self.visited.good(self.at[walks])
-        self.abandoned = self.abandoned & ~theirs
+        good = self.visited.good(self.at[walks])
+        self.arrived[walks] = at_target | good
+        # Longer walks go on only for whom no other has arrived.
+        has_one = np.isin(self.person, self.person[walks[good]])
+        self.abandoned = self.abandoned & (has_one | ~theirs)
         self._active, self._reverting = theirs, None
 
     def resume(self, n_wanted: int) -> None:
