@@ -189,7 +189,9 @@ class GreedyWalk:
 
     def _moves(self, differs: BoolArray) -> tuple[IntArray, IntArray]:
         """All possible moves: which walk, and which unit of features."""
-        walk, unit = np.nonzero((self.settings.units @ differs).T)
+        of, feature = np.nonzero(self.settings.units)
+        moves = np.logical_or.reduceat(differs[feature], _starts(of), axis=0)
+        walk, unit = np.nonzero(moves.T)
         return walk, unit
 
     def _leading_moves(self, walk: IntArray, unit: IntArray) -> tuple[IntArray, IntArray]:
