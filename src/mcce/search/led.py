@@ -31,7 +31,7 @@ MIN_HOPES, MAX_HOPES, REACH = 3, 20, 2.0
 # Rows that are looked at directly for a person about whom the surrogate was so often wrong.
 N_DIRECT, OFTEN = 1_000, 3
 # Rows asked of a person for whom nothing is believed to be valid: at first, and in all.
-N_TRIED, MAX_TRIED = 8, 600
+N_TRIED, MAX_TRIED = 8, 5_000
 
 Select = Callable[[IntArray], SelectedRows]
 
@@ -46,6 +46,7 @@ class LedBlock(WalkedBlock):
         n_people = self.candidates.people.size
         self._n_hopes: IntArray = np.zeros(n_people, dtype=np.int64)
         self._has_hoped, self._was_direct = np.zeros((2, n_people), dtype=bool)
+        self._several = False
         self._go_on()
         if self._direct is not None and self.how.answers_all:
             self._answer_directly(self._direct)
@@ -57,6 +58,7 @@ class LedBlock(WalkedBlock):
             self._go_on()
             if self._direct is not None and self.how.fewest:
                 self._improve(self._direct, first, several=True)
+            self._several = True
             first = self._settle(lambda person: self._select(select_more, first, person))
         return first.to_answers(self.candidates, self.visited)
 
@@ -157,6 +159,7 @@ class LedBlock(WalkedBlock):
         fewest = np.zeros(visited.people.size, dtype=np.int64)
         fewest[person[first.numbers]] = n_changes[first.numbers]
         closer = self.how.selection.prefer == "distance"
+        fewest = np.where(self._whole & self._several & (fewest > 0), n_changes.max(), fewest)
         most = fewest[person] + ((self._whole | closer) & (fewest > 0))[person]
         some = visited.scored & ~visited.asked & (n_changes < most) & (n_changes > 0)
         numbers = np.flatnonzero(some)

@@ -307,7 +307,7 @@ class _Plan:
             self.task.personal,
             partial(frequent_codes, self.fitted.schema, model.codes_),
             max_sparsity=search.max_sparsity,
-            stop_at_first=search.max_distance is None,
+            stop_at_first=search.max_distance is None and self.task.led is None,
             max_rows=self.settings.max_direct_rows,
         )
         walk, fewest = self._walk_settings(ranking), search.extra_changes == 0
