@@ -31,7 +31,7 @@ def test_more_draws_than_the_machine_has_memory_for_are_refused_at_once(
 
 
 def test_memory_that_runs_out_is_an_error_that_says_what_to_lower(people, monkeypatch):
-    def run_out(*args):
+    def run_out(*args, **options):
         raise MemoryError
 
     monkeypatch.setattr(explain, "search", run_out)

@@ -28,6 +28,10 @@ NO_ERROR = 0.1
 # By how many typical errors of the surrogate a row may fall short at first, and the number of rows
 # of a person that must turn out wrong until it may not.
 OPTIMISM, PATIENCE = 2.0, 6
+# A surrogate that was so often wrong about a person is not believed about them any more.
+MAX_WRONG = 24
+# Replies of a person that correct beliefs, about: those of one batch are all counted.
+MAX_LEARNED = 64
 
 
 class BelievedRows(VisitedRows):
@@ -60,6 +64,7 @@ class BelievedRows(VisitedRows):
         self.asked: BoolArray = np.empty(0, dtype=bool)
         self._response, self._total, self._weight, self._merit = np.empty((4, 0))
         self.n_wrong: IntArray = np.zeros(self.people.size, dtype=np.int64)
+        self._n_learned: IntArray = np.zeros(self.people.size, dtype=np.int64)
         # Per wave of replies, at most one for each person: its row, and the error there.
         self._replies: list[tuple[IntArray, FloatArray]] = []
         self._closed = False
@@ -80,18 +85,17 @@ class BelievedRows(VisitedRows):
         if not self._is_trained:
             return
         order = np.argsort(self.people, kind="stable")
-        for owner, codes, said in self.led.replies.recall(
-            np.setdiff1d(self.people, self._unstable.person)
-        ):
+        found = self.led.replies.recall(np.setdiff1d(self.people, self._unstable.person))
+        if found is not None:
+            owner, codes, said = found
             person = order[np.searchsorted(self.people, owner, sorter=order)]
-            numbers = self._take_over(person, codes, said)
-            self.reach(numbers[said.valid])
+            np.add.at(self.n_wrong, person, ~said.valid)
+            self._take_over(person, codes, said)
 
-    def _take_over(self, person: IntArray, codes: Codes, said: ScoredRows) -> IntArray:
+    def _take_over(self, person: IntArray, codes: Codes, said: ScoredRows) -> None:
         numbers = self.place(person, np.full(person.size, -1), codes)
         self.evaluate(numbers)
         self._learn(numbers, said)
-        return numbers
 
     @property
     def n_asked(self) -> IntArray:
@@ -161,13 +165,15 @@ class BelievedRows(VisitedRows):
         response = self.led.surrogate.response(said)
         self._merit[numbers] = self._margin(response)
         person = self.person[numbers]
-        wave = n_before(person)
-        for at in range(int(wave.max(initial=-1)) + 1):
+        # Each person's first replies teach the most.
+        wave = np.where(self._n_learned[person] < MAX_LEARNED, n_before(person), MAX_LEARNED)
+        for at in range(min(int(wave.max(initial=-1)) + 1, MAX_LEARNED)):
             here = np.flatnonzero(wave == at)
             row, error = np.full(self.people.size, -1), np.zeros(self.people.size)
             row[person[here]] = numbers[here]
             error[person[here]] = response[here] - self._response[numbers[here]]
             self._replies.append((row, error))
+            self._n_learned[person[here]] += 1
             self._correct(np.flatnonzero(self.scored & (row[self.person] >= 0)), row, error)
         touched = np.zeros(self.people.size, dtype=bool)
         touched[person] = True
@@ -189,7 +195,8 @@ class BelievedRows(VisitedRows):
         merit = self._margin(self._response[numbers] + correction)
         self._merit[numbers] = merit
         slack = OPTIMISM * self.error * (1 - self.n_wrong[person] / PATIENCE)
-        self.valid[numbers] = (merit >= -slack) & self._may_ask(person)
+        trusted = self.n_wrong[person] < MAX_WRONG
+        self.valid[numbers] = (merit >= -slack) & trusted & self._may_ask(person)
         self.valid[numbers] &= self._is_stable(numbers)
 
     def _is_stable(self, numbers: IntArray) -> BoolArray:

@@ -30,8 +30,8 @@ from .walking import WalkedBlock
 MIN_HOPES, MAX_HOPES, REACH = 3, 20, 2.0
 # Rows that are looked at directly for a person about whom the surrogate was so often wrong.
 N_DIRECT, OFTEN = 1_000, 3
-# Rows asked of a person for whom nothing is believed to be valid: at first, and in all.
-N_TRIED, MAX_TRIED = 8, 5_000
+# Rows asked of a person for whom nothing is believed to be valid, at first; then twice as many.
+N_TRIED = 8
 
 Select = Callable[[IntArray], SelectedRows]
 
@@ -44,13 +44,13 @@ class LedBlock(WalkedBlock):
     def find_answers(self) -> Answers:
         """Walk, select, ask, and learn from the replies."""
         n_people = self.candidates.people.size
-        self._n_hopes: IntArray = np.zeros(n_people, dtype=np.int64)
+        self._n_hopes, self._n_tried = np.zeros((2, n_people), dtype=np.int64)
         self._has_hoped, self._was_direct = np.zeros((2, n_people), dtype=bool)
         self._several = False
         self._go_on()
         if self._direct is not None and self.how.answers_all:
             self._answer_directly(self._direct)
-        if self.how.tries_draws:
+        if self.how.max_tries:
             self._place_draws()
         first = self._settle(self._first)
         if self.how.selection.ranking.n_counterfactuals > 1:
@@ -159,7 +159,9 @@ class LedBlock(WalkedBlock):
         fewest = np.zeros(visited.people.size, dtype=np.int64)
         fewest[person[first.numbers]] = n_changes[first.numbers]
         closer = self.how.selection.prefer == "distance"
-        fewest = np.where(self._whole & self._several & (fewest > 0), n_changes.max(), fewest)
+        fewest = np.where(
+            self._whole & self._several & (fewest > 0), n_changes.max(initial=0), fewest
+        )
         most = fewest[person] + ((self._whole | closer) & (fewest > 0))[person]
         some = visited.scored & ~visited.asked & (n_changes < most) & (n_changes > 0)
         numbers = np.flatnonzero(some)
@@ -185,15 +187,17 @@ class LedBlock(WalkedBlock):
     def _tries(self, people: IntArray) -> IntArray:
         """The most promising rows of people for whom nothing is believed to be valid."""
         visited = self.visited
-        if not self.how.tries_draws or not people.size:
+        if not self.how.max_tries or not people.size:
             return np.empty(0, dtype=np.int64)
         person = visited.person
         some = np.flatnonzero(visited.scored & ~visited.asked & np.isin(person, people))
         some = some[np.lexsort((-visited.desirability(some), person[some]))]
-        n_asked = visited.n_asked
-        most = np.minimum(np.maximum(n_asked, N_TRIED), np.maximum(MAX_TRIED - n_asked, 0))
-        some = self._may_be_good(some[n_before(person[some]) < 4 * most[person[some]]])
-        return some[n_before(person[some]) < most[person[some]]]
+        n_tried, most = self._n_tried, self.how.max_tries
+        more = np.minimum(np.maximum(n_tried, N_TRIED), np.maximum(most - n_tried, 0))
+        some = self._may_be_good(some)
+        some = some[n_before(person[some]) < more[person[some]]]
+        np.add.at(n_tried, person[some], 1)
+        return some
 
     def _place_draws(self) -> None:
         """Add the draws of people without an answer to their rows."""

@@ -50,6 +50,8 @@ DRAWS_PER_ANSWER = 4
 # Up to this many times the first draws, targets may exceed the bounds on changes and distance: a
 # walk to them may make fewer changes. After that, they must keep them.
 UNBOUNDED_DRAWS = 10
+# Rows that a led search tries before it draws more, see Walk.
+MAX_TRIES = 64
 
 
 @dataclass(frozen=True)
@@ -235,13 +237,13 @@ class _Plan:
             *earlier, last = [stage, *stage.with_more_draws(most)]
             yield from earlier
             # Before many more draws, changes are tried directly.
-            walk = replace(walk, tries_draws=True)
+            walk = replace(walk, max_tries=MAX_TRIES)
             yield replace(last, walk=replace(walk, answers_all=True))
             stage = replace(stage, ranking=targets, n_samples=most, walk=walk, final=True)
         *earlier, last = [stage, *stage.with_more_draws(max_samples)]
         # In a led search the nearest miss may cost a question, which earlier stages can use better.
         yield from (replace(one, final=one.final and self.task.led is None) for one in earlier)
-        yield last
+        yield last.with_tries(settings.max_direct_rows)
 
     def _twice(
         self, first: dict[str, Any], then: dict[str, Any]

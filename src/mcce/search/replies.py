@@ -34,15 +34,19 @@ class Replies:
         """Keep what was said of rows of training values."""
         self._kept.append((owner, codes, said))
 
-    def recall(self, people: IntArray) -> list[tuple[IntArray, Codes, ScoredRows]]:
-        """Replies about rows of people: whose they are, codes, and what was said, in order."""
-        found = []
-        for owner, codes, said in self._kept:
-            here = np.flatnonzero(np.isin(owner, people))
-            if here.size:
-                theirs = ScoredRows(said.score[here], said.valid[here])
-                found.append((owner[here], codes[:, here], theirs))
-        return found
+    def recall(self, people: IntArray) -> tuple[IntArray, Codes, ScoredRows] | None:
+        """Replies about rows of people: whose they are, codes, and what was said, in order.
+
+        None if there are none.
+        """
+        if not self._kept:
+            return None
+        owner = np.concatenate([owner for owner, _, _ in self._kept])
+        here = np.flatnonzero(np.isin(owner, people))
+        codes = np.concatenate([codes for _, codes, _ in self._kept], axis=1)
+        score = np.concatenate([said.score for _, _, said in self._kept])
+        valid = np.concatenate([said.valid for _, _, said in self._kept])
+        return owner[here], codes[:, here], ScoredRows(score[here], valid[here])
 
 
 @dataclass(frozen=True, eq=False)

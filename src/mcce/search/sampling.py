@@ -82,6 +82,12 @@ class SamplingStage:
             stage = replace(stage, n_samples=doubled if self.task.gradual else max_samples)
             yield stage
 
+    def with_tries(self, max_tries: int) -> SamplingStage:
+        """The stage that tries all it can before a led search gives up; others stay as they are."""
+        if self.walk is None or self.walk.settings.led is None:
+            return self
+        return replace(self, walk=replace(self.walk, answers_all=True, max_tries=max_tries))
+
     def run(self, people: IntArray) -> Outcome:
         """Search for people, block by block."""
         self.task.scores.start_stage()

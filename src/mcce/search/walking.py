@@ -49,9 +49,8 @@ class Walk:
         small tables whether others would be better.
     answers_all
         Whether to search directly for everybody who has no answer yet.
-    tries_draws
-        Whether a search that is led by a surrogate puts draws to the black box, if it is led to
-        nothing.
+    max_tries
+        Rows that a search led by a surrogate puts to the black box where it is led to nothing.
     """
 
     settings: WalkSettings
@@ -61,7 +60,7 @@ class Walk:
     backwards: bool = False
     fewest: bool = False
     answers_all: bool = False
-    tries_draws: bool = False
+    max_tries: int = 0
 
 
 class WalkedBlock:
