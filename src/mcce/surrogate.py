@@ -34,6 +34,8 @@ SMALL = BoostedTrees(n_trees=100, max_leaves=4, shrinkage=4)
 LARGE = BoostedTrees(n_trees=100, max_leaves=32)
 # Probabilities are clipped to here and as much below 1, and numbers rounded to so many bits.
 LEAST, BITS = 2.0**-14, 30
+# Scores are taken for no larger than this.
+LARGEST = 2.0**1000
 # A surrogate that explains a smaller share of the variance is not followed.
 MIN_R2 = 0.25
 # One measured on fewer rows is not followed either.
@@ -179,6 +181,8 @@ def _boost(
 def _link(scored: ScoredRows, decision: Decision) -> tuple[Link, float]:
     """What to imitate, and for labels the threshold of the scores."""
     threshold = math.nan
+    if not np.isfinite(scored.score).all():
+        return "label", threshold
     if not isinstance(decision.desired, Interval):
         accepted, refused = scored.score[scored.valid], scored.score[~scored.valid]
         if not decision.columns or not accepted.size or not refused.size:
@@ -193,7 +197,9 @@ def _link(scored: ScoredRows, decision: Decision) -> tuple[Link, float]:
 def _response(scored: ScoredRows, link: Link) -> FloatArray:
     if link == "label":
         return scored.valid.astype(np.float64)
-    return _logit(scored.score) if link == "logit" else scored.score
+    if link == "logit":
+        return _logit(scored.score)
+    return np.minimum(np.maximum(scored.score, -LARGEST), LARGEST)
 
 
 def _logit(shares: FloatArray) -> FloatArray:

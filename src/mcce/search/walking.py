@@ -173,8 +173,9 @@ class WalkedBlock:
         """Select visited rows; once the time is up, without distances to accepted rows."""
         selection, rows = self.how.selection, (self.candidates, self.walk)
         try:
-            with self._task.limited():
-                return select(selection, *rows, *given)
+            if not self._monitor.stopped:
+                with self._task.limited():
+                    return select(selection, *rows, *given)
         except ExpiredError:
             self._monitor.stopped = True
         return select(replace(selection, knn_distance=None), *rows, *given)
