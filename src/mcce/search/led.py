@@ -27,7 +27,7 @@ from .walking import WalkedBlock
 
 # Rows asked per person because they would be better: in any case, and at most; and by how many
 # typical errors of the surrogate the others may fall short.
-MIN_HOPES, MAX_HOPES, REACH = 3, 20, 2.0
+MIN_HOPES, MAX_HOPES, REACH = 3, 10, 2.0
 # Rows that are looked at directly for a person about whom the surrogate was so often wrong.
 N_DIRECT, OFTEN = 1_000, 3
 # Rows asked of a person for whom nothing is believed to be valid, at first; then twice as many.

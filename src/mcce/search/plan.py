@@ -51,7 +51,7 @@ DRAWS_PER_ANSWER = 4
 # walk to them may make fewer changes. After that, they must keep them.
 UNBOUNDED_DRAWS = 10
 # Rows that a led search tries before it draws more, see Walk.
-MAX_TRIES = 64
+MAX_TRIES = 24
 
 
 @dataclass(frozen=True)
