@@ -16,6 +16,7 @@ from bank import bank, score
 from mcce import MCCE, McceWarning, SavedFileError, Search
 from mcce.predictors.labels import LabelRule
 from mcce.saving import archive
+from mcce.search import believed
 from searches import assert_same, bounded, explain
 
 SEARCHES = ["paper", "sparse", "balanced", "plausible", "near", "fast"]
@@ -149,6 +150,20 @@ def test_an_outcome_with_misjudged_rows_does_not_depend_on_who_else_is_there(nam
 
     theirs = together.frame[together.frame.index.isin(alone.frame.index)]
     pd.testing.assert_frame_equal(theirs.sort_index(), alone.frame.sort_index())
+
+
+def test_where_calls_are_cut_does_not_change_what_is_learned(monkeypatch):
+    train = pd.concat([TRAIN, bank(100, seed=2)], ignore_index=True)
+    explainer = fitted(Contrary(train), bounded("balanced", copies="allow"), train)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        whole = explainer.explain(PEOPLE.head(3))
+        monkeypatch.setattr(believed, "ROWS_PER_CALL", 7)
+        cut = explainer.explain(PEOPLE.head(3))
+
+    assert whole.n_evaluated == cut.n_evaluated > 3 * believed.MAX_LEARNED
+    pd.testing.assert_frame_equal(whole.frame, cut.frame)
 
 
 class Dicing(Counted):

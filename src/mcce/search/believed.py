@@ -128,21 +128,28 @@ class BelievedRows(VisitedRows):
         most, person = self.led.max_evaluations, self.person[new]
         if most is not None:
             new = new[n_before(person) + self.n_asked[person] < most]
+        if not new.size:
+            return new
         self.evaluate(new)
-        how = self.settings
-        for start in range(0, new.size, ROWS_PER_CALL):
-            piece = new[start : start + ROWS_PER_CALL]
-            rows = self.rows(piece)
-            said = score_rows(how.decision, rows, how.remembered)
-            self.led.replies.count(rows.owner, said.valid)
-            if self._is_trained:
-                codes = rows.codes.copy()
-                codes[self.recomputed] = OWN
-                self.led.replies.store(rows.owner, codes, said)
-            np.add.at(self.n_wrong, self.person[piece], ~said.valid)
-            self._learn(piece, said)
+        rows, said = self.rows(new), self._replies_to(new)
+        self.led.replies.count(rows.owner, said.valid)
+        if self._is_trained:
+            rows.codes[self.recomputed] = OWN
+            self.led.replies.store(rows.owner, rows.codes, said)
+        np.add.at(self.n_wrong, self.person[new], ~said.valid)
+        # All at once: what a person's replies teach must not depend on where calls are cut.
+        self._learn(new, said)
         self.n_evaluated += new.size
         return new
+
+    def _replies_to(self, numbers: IntArray) -> ScoredRows:
+        """What the black box says of rows, in calls of bounded size."""
+        how, parts = self.settings, list[ScoredRows]()
+        for start in range(0, numbers.size, ROWS_PER_CALL):
+            rows = self.rows(numbers[start : start + ROWS_PER_CALL])
+            parts.append(score_rows(how.decision, rows, how.remembered))
+        score = np.concatenate([part.score for part in parts])
+        return ScoredRows(score, np.concatenate([part.valid for part in parts]))
 
     def hope(self, person: IntArray) -> None:
         """Believe rows of people again that fall short by little, as at first."""
