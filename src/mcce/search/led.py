@@ -22,7 +22,7 @@ from ..postprocess.answers import Answers
 from ..tables.schema import OWN
 from .believed import BelievedRows, n_before
 from .minimal import select_first, select_more, undone
-from .selection import SelectedRows, row_distances, within_bounds
+from .selection import SelectedRows, within_bounds
 from .walking import WalkedBlock
 
 # Rows asked per person because they would be better: in any case, and at most; and by how many
@@ -129,7 +129,7 @@ class LedBlock(WalkedBlock):
         visited, ranking = self.visited, self.how.selection.ranking
         numbers = numbers[~visited.asked[numbers]]
         if ranking.max_sparsity is not None or ranking.max_distance is not None:
-            numbers = numbers[within_bounds(ranking, self.candidates, self.walk, numbers)]
+            numbers = numbers[within_bounds(ranking, visited, numbers)]
         visited.check(numbers)
         numbers = numbers[visited.allowed[numbers]]
         visited.assess(numbers)
@@ -170,8 +170,12 @@ class LedBlock(WalkedBlock):
             return merit, numbers
         distance = np.zeros(visited.people.size)
         distance[person[first.numbers]] = first.gower
-        gap = row_distances(self.how.selection.ranking, self.candidates, self.walk, numbers)
-        gain = distance[person[numbers]] - gap + (n_changes < fewest[person])[numbers]
+        visited.price(self.how.selection.ranking, numbers)
+        gain = (
+            distance[person[numbers]]
+            - visited.distance[numbers]
+            + (n_changes < fewest[person])[numbers]
+        )
         chance = np.clip(0.5 + merit / (2 * REACH * max(visited.error, 1e-9)), 0.0, 1.0)
         better = (gain > 0) | self._whole[person[numbers]]
         return (gain * chance)[better], numbers[better]

@@ -16,7 +16,6 @@ from itertools import combinations
 
 import numpy as np
 
-from ..candidates import Candidates
 from ..kernels import BoolArray, IntArray
 from ..tables.schema import OWN
 from .greedy import GreedyWalk
@@ -28,7 +27,6 @@ ALL_SUBSETS_OF, MAX_UNDONE = 5, 2
 
 def select_first(
     settings: SelectionSettings,
-    candidates: Candidates,
     walk: GreedyWalk,
     person: IntArray | None = None,
 ) -> SelectedRows:
@@ -38,8 +36,8 @@ def select_first(
     ----------
     settings
         How to select.
-    candidates, walk
-        The block of people, and their finished walks.
+    walk
+        The finished walks of a block of people.
     person
         For whom to select, as numbered in the block; None for everybody.
 
@@ -50,12 +48,11 @@ def select_first(
     """
     one = replace(settings.ranking, n_counterfactuals=1, diversity=None)
     nothing = np.empty(0, dtype=np.int64)
-    return _select(replace(settings, ranking=one), candidates, walk, nothing, person)
+    return _select(replace(settings, ranking=one), walk, nothing, person)
 
 
 def select_more(
     settings: SelectionSettings,
-    candidates: Candidates,
     walk: GreedyWalk,
     first: SelectedRows,
     person: IntArray | None = None,
@@ -66,8 +63,8 @@ def select_more(
     ----------
     settings
         How to select.
-    candidates, walk
-        The block of people, and their finished walks.
+    walk
+        The finished walks of a block of people.
     first
         The first row of everybody who has one.
     person
@@ -80,25 +77,24 @@ def select_more(
     """
     if settings.ranking.n_counterfactuals == 1:
         return first
-    return _select(settings, candidates, walk, first.numbers, person)
+    return _select(settings, walk, first.numbers, person)
 
 
 def _select(
     settings: SelectionSettings,
-    candidates: Candidates,
     walk: GreedyWalk,
     first: IntArray,
     person: IntArray | None = None,
 ) -> SelectedRows:
     """Select and undo, again for those whose rows turn out to be needless."""
     visited, parts = walk.visited, list[SelectedRows]()
-    may_return = returnable(settings.ranking, candidates, walk, person)
+    may_return = returnable(settings.ranking, walk, person)
     needless = np.empty(0, dtype=np.int64)
     while True:
-        selected = select_rows(settings, candidates, walk, may_return, first)
+        selected = select_rows(settings, walk, may_return, first)
         undone = _undo(walk, selected.numbers[~np.isin(selected.numbers, first)])
         if undone[0].size:
-            may_return = returnable(settings.ranking, candidates, walk, person)
+            may_return = returnable(settings.ranking, walk, person)
         lesser = _replaced(undone, may_return)
         needless = np.concatenate([needless, lesser])
         whose, again = visited.person, visited.person[lesser]

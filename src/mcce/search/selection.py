@@ -7,20 +7,18 @@ are allowed. Among equals in that, rows with few enough changes are ordered by w
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
-from typing import Any
+from dataclasses import dataclass, fields
 
 import numpy as np
 
 from ..candidates import Candidates
-from ..kernels import BoolArray, FloatArray, IntArray, differences
+from ..kernels import BoolArray, FloatArray, IntArray
 from ..plausibility.neighbours import KnnDistance
 from ..postprocess.answers import Answers
 from ..postprocess.diversity import Pool, diverse_ranks
 from ..postprocess.ranking import Ranking
-from ..tables.schema import OWN
 from .config import Preference
-from .consequences import Consequences
+from .costs import as_block
 from .greedy import GreedyWalk
 from .visited import VisitedRows
 
@@ -78,25 +76,6 @@ class SelectionSettings:
 
 
 @dataclass(frozen=True, eq=False)
-class _Rows:
-    """Rows that may be returned, by person and place, shape (n_people, n_places) each.
-
-    ``numbers``, ``person`` and ``place`` (n_rows,) say which visited row is where; the other places
-    are not ``allowed`` and hold nothing.
-    """
-
-    block: Candidates
-    numbers: IntArray
-    person: IntArray
-    place: IntArray
-    sparsity: IntArray
-    gower: FloatArray
-    distance: FloatArray
-    allowed: BoolArray
-    implausible: BoolArray
-
-
-@dataclass(frozen=True, eq=False)
 class SelectedRows:
     """Visited rows that were selected, by number, with their ranks and costs."""
 
@@ -134,11 +113,7 @@ class SelectedRows:
 
 
 def select_rows(
-    settings: SelectionSettings,
-    candidates: Candidates,
-    walk: GreedyWalk,
-    may_return: IntArray,
-    first: IntArray,
+    settings: SelectionSettings, walk: GreedyWalk, may_return: IntArray, first: IntArray
 ) -> SelectedRows:
     """The best visited rows of everybody, among those that may be returned.
 
@@ -146,8 +121,8 @@ def select_rows(
     ----------
     settings
         How to select.
-    candidates, walk
-        The block of people, and their finished walks.
+    walk
+        The finished walks of a block of people.
     may_return : (n_rows,)
         Numbers of the rows that may be returned, see :func:`returnable`.
     first : (n_first,)
@@ -158,57 +133,55 @@ def select_rows(
     SelectedRows
         At most ``n_counterfactuals`` rows per person.
     """
-    ranking, rows = settings.ranking, _as_rows(settings.ranking, candidates, walk, may_return)
-    order = _order(settings, rows, walk, np.isin(rows.numbers, first))
-    ranks = np.argsort(order, axis=-1) + 1
+    ranking, visited = settings.ranking, walk.visited
+    numbers = may_return[np.lexsort((visited.step[may_return], visited.person[may_return]))]
+    numbers = numbers[_order(settings, walk, numbers, np.isin(numbers, first))]
+    person = Groups(visited.person[numbers])
+    rank = person.place + 1
     if ranking.diversity is not None:
-        ranks = _diverse_ranks(ranking, rows, order)
-    rank = np.where(rows.allowed, ranks, 0)[rows.person, rows.place]
-    taken = np.flatnonzero((rank > 0) & (rank <= ranking.n_counterfactuals))
-    at = rows.person[taken], rows.place[taken]
-    return SelectedRows(rows.numbers[taken], rank[taken], rows.sparsity[at], rows.gower[at])
+        rank = _diverse_ranks(ranking, walk, numbers, person)
+    taken = (rank > 0) & (rank <= ranking.n_counterfactuals)
+    rows = numbers[taken]
+    return SelectedRows(rows, rank[taken], visited.sparsity[rows], visited.gower[rows])
 
 
 def _order(
-    settings: SelectionSettings, rows: _Rows, walk: GreedyWalk, is_first: BoolArray
+    settings: SelectionSettings, walk: GreedyWalk, numbers: IntArray, is_first: BoolArray
 ) -> IntArray:
-    """Places of each person's rows, the best first."""
-    later = np.ones(rows.block.shape, dtype=bool)
-    later[rows.person, rows.place] = ~is_first
-    plausible = rows.allowed & ~rows.implausible
-    eligible = np.where(plausible.any(axis=1, keepdims=True), plausible, rows.allowed)
-    n_changes = rows.sparsity
-    if settings.count_actions and walk.settings.consequences is not None:
-        n_changes = n_changes - _n_consequences(rows, walk.settings.consequences)
-    fewest = np.where(eligible, n_changes, len(rows.block.comparison.codes)).min(axis=1)
-    above = n_changes - fewest[:, None]
+    """By person, the best row first."""
+    visited = walk.visited
+    person = Groups(visited.person[numbers])
+    visited.assess(numbers)
+    implausible = ~visited.plausible[numbers]
+    eligible = ~implausible | person.all(implausible)
+    n_changes = (visited.n_actions if settings.count_actions else visited.sparsity)[numbers]
+    above = n_changes - person.min(np.where(eligible, n_changes, visited.cells.shape[1]))
     excess = np.maximum(above - settings.extra_changes, 0)
-    knn_distance, copy = _knn_distances(settings, rows, walk, excess)
+    knn_distance, copy = _knn_distances(settings, visited, numbers, person, excess)
     if settings.prefer == "sparsity":
-        best = np.where(eligible & (above == 0) & ~copy, knn_distance, np.inf).min(axis=1)[:, None]
+        best = person.min(np.where(eligible & (above == 0) & ~copy, knn_distance, np.inf))
         worth_it = knn_distance <= WEIGHTS.gain_share * best
         worth_it &= knn_distance <= best - WEIGHTS.min_gain
         excess = np.where(worth_it, excess, above)
-    cost = {"sparsity": knn_distance, "knn_distance": knn_distance, "distance": rows.distance}.get(
+    distance = visited.distance[numbers]
+    cost = {"sparsity": knn_distance, "knn_distance": knn_distance, "distance": distance}.get(
         settings.prefer
     )
     if cost is None:
-        n_features = rows.block.comparison.n_features
+        n_features = visited.candidates.comparison.n_features
         typical = settings.knn_distance.median if settings.knn_distance is not None else 0.0
         price = WEIGHTS.change + WEIGHTS.typical_change * typical
-        cost = knn_distance + WEIGHTS.l1 * rows.distance * n_features + price * above
-    return np.lexsort((cost, excess, copy, rows.implausible, later, ~rows.allowed), axis=-1)
+        cost = knn_distance + WEIGHTS.l1 * distance * n_features + price * above
+    return np.lexsort((cost, excess, copy, implausible, ~is_first, person.of))
 
 
-def returnable(
-    ranking: Ranking, candidates: Candidates, walk: GreedyWalk, person: IntArray | None = None
-) -> IntArray:
+def returnable(ranking: Ranking, walk: GreedyWalk, person: IntArray | None = None) -> IntArray:
     """Numbers of the rows that may be returned: good ones that were reached, and ends of walks.
 
     Of the people given, as numbered in the block; None for everybody.
     """
     visited = walk.visited
-    theirs = np.ones(candidates.people.size, dtype=bool)
+    theirs = np.ones(visited.people.size, dtype=bool)
     if person is not None:
         theirs = np.isin(np.arange(theirs.size), person)
     may = np.zeros(len(visited.cells), dtype=bool)
@@ -216,130 +189,45 @@ def returnable(
     may[reached] = visited.good(reached)
     ends = walk.at[walk.arrived & theirs[walk.person]]
     may[ends] |= visited.allowed[ends] & (visited.valid[ends] | (walk.settings.led is None))
-    rows = _as_rows(ranking, candidates, walk, np.flatnonzero(may))
-    return rows.numbers[rows.allowed[rows.person, rows.place]]
+    numbers = np.flatnonzero(may)
+    return numbers[within_bounds(ranking, visited, numbers)]
 
 
-def _as_rows(
-    ranking: Ranking, candidates: Candidates, walk: GreedyWalk, numbers: IntArray
-) -> _Rows:
-    """Visited rows with their costs, and which are within the bounds."""
-    visited = walk.visited
-    numbers = numbers[np.lexsort((visited.step[numbers], visited.person[numbers]))]
-    block, person, place = _as_block(candidates, visited, numbers)
-    sparsity, gower = _costs(block, ranking.tolerance)
-    distance = ranking.distance(block)
-    allowed, implausible = np.zeros((2, *block.shape), dtype=bool)
-    allowed[person, place] = True
-    visited.assess(numbers)
-    implausible[person, place] = ~visited.plausible[numbers]
-    if ranking.max_sparsity is not None:
-        allowed &= sparsity <= ranking.max_sparsity
-    if ranking.max_distance is not None:
-        allowed &= distance <= ranking.max_distance
-    return _Rows(block, numbers, person, place, sparsity, gower, distance, allowed, implausible)
-
-
-def row_distances(
-    ranking: Ranking, candidates: Candidates, walk: GreedyWalk, numbers: IntArray
-) -> FloatArray:
-    """The distance of visited rows from their people."""
-    return row_costs(ranking, candidates, walk, numbers)[2]
-
-
-def within_bounds(
-    ranking: Ranking, candidates: Candidates, walk: GreedyWalk, numbers: IntArray
-) -> BoolArray:
+def within_bounds(ranking: Ranking, visited: VisitedRows, numbers: IntArray) -> BoolArray:
     """Which visited rows keep the bounds on changes and distance."""
-    sparsity, _, distance = row_costs(ranking, candidates, walk, numbers)
+    visited.price(ranking, numbers)
     most_changes = np.inf if ranking.max_sparsity is None else ranking.max_sparsity
     most = np.inf if ranking.max_distance is None else ranking.max_distance
-    return (sparsity <= most_changes) & (distance <= most)
-
-
-def row_costs(
-    ranking: Ranking, candidates: Candidates, walk: GreedyWalk, numbers: IntArray
-) -> tuple[IntArray, FloatArray, FloatArray]:
-    """Sparsity, Gower distance and the distance of the ranking of visited rows."""
-    rows = _as_rows(ranking, candidates, walk, numbers)
-    place = np.empty(len(walk.visited.cells), dtype=np.int64)
-    place[rows.numbers] = np.arange(rows.numbers.size)
-    at = rows.person[place[numbers]], rows.place[place[numbers]]
-    return rows.sparsity[at], rows.gower[at], rows.distance[at]
-
-
-def _as_block(
-    candidates: Candidates, visited: VisitedRows, rows: IntArray
-) -> tuple[Candidates, IntArray, IntArray]:
-    """Visited rows as candidates of their people, and the person and place of each."""
-    cells: Any = visited.cells[rows]
-    people, first, person, count = np.unique(
-        cells[:, 0], return_index=True, return_inverse=True, return_counts=True
-    )
-    place = np.arange(len(cells)) - first[person]
-    own = candidates.comparison.own_codes[:, people]
-    codes = np.repeat(own[:, :, None], max(int(count.max(initial=0)), 1), axis=2)
-    changed = cells[:, 1:].T
-    codes[:, person, place] = np.where(changed == OWN, own[:, person], changed)
-    known = candidates.comparison.numbers
-    numbers = [None if own is None else visited.values.numbers(at) for at, own in enumerate(known)]
-    comparison = replace(
-        candidates.comparison.of(people),
-        codes=codes,
-        numbers=numbers,
-        group=np.arange(people.size),
-    )
-    block = replace(
-        candidates,
-        tables=visited.values.tables,
-        people=candidates.people[people],
-        comparison=comparison,
-        draws=np.arange(codes.shape[2]),
-        distinct=np.ones(codes.shape[1:], dtype=bool),
-    )
-    return block, person, place
+    return (visited.sparsity[numbers] <= most_changes) & (visited.distance[numbers] <= most)
 
 
 def _knn_distances(
-    settings: SelectionSettings, rows: _Rows, walk: GreedyWalk, excess: IntArray
+    settings: SelectionSettings,
+    visited: VisitedRows,
+    numbers: IntArray,
+    person: Groups,
+    excess: IntArray,
 ) -> tuple[FloatArray, BoolArray]:
     """Distance to accepted training rows, and whether a row copies one; 0 if not in question.
 
     In question are rows with few enough changes, then with one more, until enough are no copies.
     """
-    knn_distance, copy = np.zeros(rows.block.shape), np.zeros(rows.block.shape, dtype=bool)
+    knn_distance, copy = np.zeros(numbers.size), np.zeros(numbers.size, dtype=bool)
     if settings.knn_distance is None:
         return knn_distance, copy
-    level = np.zeros(len(excess), dtype=np.int64)
-    looked_at = ~rows.allowed
+    looked_at, plausible = np.zeros(numbers.size, dtype=bool), visited.plausible[numbers]
+    level: IntArray = np.zeros(numbers.size, dtype=np.int64)
     while True:
-        here = ~looked_at & (excess <= level[:, None])
-        if here.any():
-            _look_at(settings, rows, walk, here, knn_distance, copy)
-            looked_at |= here
-        n_better = (rows.allowed & looked_at & ~copy & ~rows.implausible).sum(axis=1)
-        left = np.where(looked_at, np.iinfo(np.int64).max, excess).min(axis=1)
-        more = (n_better < settings.ranking.n_wanted) & ~looked_at.all(axis=1)
-        if not more.any():
+        here = np.flatnonzero(~looked_at & (excess <= level))
+        visited.measure(settings.knn_distance, numbers[here])
+        knn_distance[here] = visited.knn_distance[numbers[here]]
+        copy[here] = settings.copies_last & visited.copy[numbers[here]]
+        looked_at[here] = True
+        n_better = person.sum(looked_at & ~copy & plausible)
+        if (looked_at | (n_better >= settings.ranking.n_wanted)).all():
             return knn_distance, copy
-        level = np.where(more, left, level)
-
-
-def _look_at(
-    settings: SelectionSettings,
-    rows: _Rows,
-    walk: GreedyWalk,
-    here: BoolArray,
-    knn_distance: FloatArray,
-    copy: BoolArray,
-) -> None:
-    """Put in the distances of some places, and which are copies."""
-    assert settings.knn_distance is not None
-    visited, some = walk.visited, np.flatnonzero(here[rows.person, rows.place])
-    at = rows.person[some], rows.place[some]
-    visited.measure(settings.knn_distance, rows.numbers[some])
-    knn_distance[at] = visited.knn_distance[rows.numbers[some]]
-    copy[at] = settings.copies_last & visited.copy[rows.numbers[some]]
+        left = person.min(np.where(looked_at, np.iinfo(np.int64).max, excess))
+        level = np.where(n_better < settings.ranking.n_wanted, left, level)
 
 
 def copies(settings: SelectionSettings, visited: VisitedRows, numbers: IntArray) -> BoolArray:
@@ -350,39 +238,73 @@ def copies(settings: SelectionSettings, visited: VisitedRows, numbers: IntArray)
     return visited.copy[numbers]
 
 
-def _diverse_ranks(ranking: Ranking, rows: _Rows, order: IntArray) -> IntArray:
-    """Ranks of answers that differ, 0 if not selected; see :mod:`mcce.postprocess.diversity`."""
-    comparison, people = rows.block.comparison, np.arange(len(order))
-    pool = Pool(comparison, min(ranking.n_wanted, order.shape[1]))
-    listed = np.take_along_axis(rows.allowed, order, axis=1)
-    person, at = np.nonzero(pool.keep(people, order.astype(np.int32), listed))
-    draw, first = order[person, at], np.searchsorted(person, people)
-    ranks = np.zeros_like(order)
-    ranks[person, draw] = diverse_ranks(
-        rows.block,
-        person,
-        draw.astype(np.int32),
-        np.arange(person.size) - first[person],
-        rows.gower[person, draw],
+def _diverse_ranks(
+    ranking: Ranking, walk: GreedyWalk, numbers: IntArray, person: Groups
+) -> IntArray:
+    """Ranks of answers that differ, 0 if not selected; see :mod:`mcce.postprocess.diversity`.
+
+    Takes rows by person, the best first.
+    """
+    visited = walk.visited
+    block = as_block(
+        visited.candidates, visited.values, visited.cells[numbers], person.number, person.place
+    )
+    listed = np.zeros(block.shape, dtype=bool)
+    listed[person.number, person.place] = True
+    people, places = block.shape
+    pool = Pool(block.comparison, min(ranking.n_wanted, places))
+    draw = np.tile(np.arange(places, dtype=np.int32), (people, 1))
+    pooled = pool.keep(np.arange(people), draw, listed)[person.number, person.place]
+    some = Groups(person.number[pooled])
+    rank = np.zeros(numbers.size, dtype=np.int64)
+    rank[pooled] = diverse_ranks(
+        block,
+        some.of,
+        person.place[pooled].astype(np.int32),
+        some.place,
+        visited.gower[numbers[pooled]],
         distance=ranking.distance,
         n_counterfactuals=ranking.n_counterfactuals,
         diversity=ranking.diversity or 0.0,
     )
-    return ranks
+    return rank
 
 
-def _n_consequences(rows: _Rows, consequences: Consequences) -> IntArray:
-    """Recomputed columns that change in each row."""
-    changed = [differences(rows.block.comparison, at)[0] for at in consequences.rows]
-    return np.sum(changed, axis=0, dtype=np.int64)
+class Groups:
+    """Neighbouring entries that are equal, as groups.
 
+    Attributes
+    ----------
+    of : (n_entries,)
+        The entries, ascending.
+    number, place : (n_entries,)
+        The group of each entry, and its place there, both from 0.
 
-def _costs(block: Candidates, tolerance: float) -> tuple[IntArray, FloatArray]:
-    """Sparsity and Gower distance of each candidate."""
-    sparsity, total = np.zeros(block.shape, dtype=np.int64), np.zeros(block.shape)
-    for feature in block.comparison.changed_features:
-        numbers = block.comparison.numbers[feature]
-        changed, gap = differences(block.comparison, feature)
-        sparsity += changed & (gap > tolerance) if tolerance and numbers is not None else changed
-        total += gap
-    return sparsity, total / block.comparison.n_features
+    Examples
+    --------
+    >>> groups = Groups(np.array([3, 3, 7]))
+    >>> groups.number, groups.place, groups.min(np.array([5, 4, 9]))
+    (array([0, 0, 1]), array([0, 1, 0]), array([4, 4, 9]))
+    """
+
+    def __init__(self, of: IntArray) -> None:
+        self.of = of
+        starts = np.diff(of, prepend=-1) != 0
+        self._first = np.flatnonzero(starts)
+        self.number: IntArray = np.cumsum(starts) - 1
+        self.place: IntArray = np.arange(of.size) - self._first[self.number]
+
+    def min(self, values: np.ndarray) -> np.ndarray:
+        """The smallest value of each entry's group."""
+        return self._each(np.minimum, values)
+
+    def sum(self, values: np.ndarray) -> np.ndarray:
+        """The sum of the values of each entry's group."""
+        return self._each(np.add, values.astype(np.int64))
+
+    def all(self, values: BoolArray) -> BoolArray:
+        """Whether all values of each entry's group are true."""
+        return self._each(np.logical_and, values)
+
+    def _each(self, reduce: np.ufunc, values: np.ndarray) -> np.ndarray:
+        return reduce.reduceat(values, self._first)[self.number] if values.size else values

@@ -19,7 +19,7 @@ from ..postprocess.validation import LazyValidation
 from ..protocols import RowFilter
 from ..tables.schema import OWN
 from .led import LedBlock
-from .selection import SelectedRows, row_costs
+from .selection import SelectedRows
 from .visited import DECIMALS
 
 
@@ -114,7 +114,8 @@ def _exclusions(block: LedBlock, person: int) -> list[str]:
     checks: list[RowFilter | IsPlausible] = list(how.filters)
     checks += [] if how.plausible is None else [how.plausible]
     named = [check.name for check in checks if numbers.size and not check.keeps(rows).all()]
-    sparsity, _, distance = row_costs(ranking, block.candidates, block.walk, numbers)
+    visited.price(ranking, numbers)
+    sparsity, distance = visited.sparsity[numbers], visited.distance[numbers]
     if ranking.max_sparsity is not None and (sparsity > ranking.max_sparsity).any():
         named.append(f"max_sparsity={ranking.max_sparsity}")
     if ranking.max_distance is not None and (distance > ranking.max_distance).any():
@@ -130,7 +131,6 @@ def _nearest(block: LedBlock, person: IntArray) -> Answers:
     shortfall = visited.settings.decision.shortfall(visited.score[numbers]).round(DECIMALS)
     order = np.lexsort((visited.step[numbers], shortfall, ~visited.valid[numbers], whose))
     best = numbers[order[np.unique(whose[order], return_index=True)[1]]]
-    sparsity, gower, _ = row_costs(block.how.selection.ranking, block.candidates, block.walk, best)
-    return SelectedRows(best, np.zeros_like(best), sparsity, gower).to_answers(
-        block.candidates, visited
-    )
+    visited.price(block.how.selection.ranking, best)
+    nearest = SelectedRows(best, np.zeros_like(best), visited.sparsity[best], visited.gower[best])
+    return nearest.to_answers(block.candidates, visited)

@@ -16,12 +16,14 @@ from ..kernels import BoolArray, Codes, FloatArray, IntArray, RowTable
 from ..model.associations import WIDE
 from ..plausibility.neighbours import KnnDistance
 from ..postprocess.filters import IsPlausible
+from ..postprocess.ranking import Ranking
 from ..postprocess.remembered import RememberedScores, score_rows
 from ..postprocess.validation import ROWS_PER_CALL
 from ..predictors.decision import Decision
 from ..protocols import RowFilter
 from ..tables.schema import Schema
 from .consequences import Consequences
+from .costs import as_block, row_costs
 from .replies import Led
 from .values import GrowingTables
 
@@ -107,6 +109,8 @@ class VisitedRows:
         Whether the plausibility of the row was looked at, and if so whether it is enough.
     scored, valid, score : (n_rows,)
         Whether the predictor scored the row, and if so the result.
+    priced, sparsity, n_actions, gower, distance : (n_rows,)
+        Whether it is known what the row costs, and if so see :class:`~mcce.search.costs.RowCosts`.
     knn_distance, copy : (n_rows,)
         Distance to accepted training rows, NaN if it was not measured, and if it was whether the
         row equals one of them.
@@ -119,7 +123,7 @@ class VisitedRows:
     """
 
     def __init__(self, settings: WalkSettings, candidates: Candidates) -> None:
-        self.settings = settings
+        self.settings, self.candidates = settings, candidates
         self.factuals, self.people = candidates.rows, candidates.people
         self.values = GrowingTables(candidates.rows, candidates.tables)
         width = 1 + self.factuals.schema.mutable.size
@@ -129,7 +133,9 @@ class VisitedRows:
         self.person: IntArray = np.empty(0, dtype=np.int64)
         self.checked, self.allowed, self.scored, self.valid = np.empty((4, 0), dtype=bool)
         self.assessed, self.plausible = np.empty((2, 0), dtype=bool)
-        self.score: FloatArray = np.empty(0)
+        self.priced: BoolArray = np.empty(0, dtype=bool)
+        self.sparsity, self.n_actions = np.empty((2, 0), dtype=np.int64)
+        self.score, self.gower, self.distance = np.empty((3, 0))
         self.knn_distance: FloatArray = np.empty(0)
         self.copy: BoolArray = np.empty(0, dtype=bool)
         self.draw, self.step = np.empty((2, 0), dtype=np.int64)
@@ -217,6 +223,18 @@ class VisitedRows:
         """Take rows for plausible that passed the same check before."""
         self.assessed[numbers] = self.plausible[numbers] = True
 
+    def price(self, ranking: Ranking, numbers: IntArray) -> None:
+        """Compute what rows cost, unless that was done; always by the same ranking."""
+        new = self._without(self.priced, numbers)
+        if not new.size:
+            return
+        alone = np.arange(new.size), np.zeros_like(new)
+        block = as_block(self.candidates, self.values, self.cells[new], *alone)
+        costs = row_costs(block, ranking, self.recomputed)
+        self.sparsity[new], self.n_actions[new] = costs.sparsity, costs.n_actions
+        self.gower[new], self.distance[new] = costs.gower, costs.distance
+        self.priced[new] = True
+
     def measure(self, knn_distance: KnnDistance, numbers: IntArray) -> None:
         """Measure how far rows are from accepted ones, unless that was done."""
         new = self._without(~np.isnan(self.knn_distance), numbers)
@@ -252,7 +270,11 @@ class VisitedRows:
         no = np.zeros(len(cells), dtype=bool)
         for name in ("checked", "allowed", "assessed", "plausible", "scored", "valid", "copy"):
             setattr(self, name, append(getattr(self, name), no))
-        self.score = append(self.score, np.zeros(len(cells)))
+        self.priced = append(self.priced, no)
+        for name in ("score", "gower", "distance"):
+            setattr(self, name, append(getattr(self, name), np.zeros(len(cells))))
+        for name in ("sparsity", "n_actions"):
+            setattr(self, name, append(getattr(self, name), np.zeros(len(cells), dtype=np.int64)))
         self.knn_distance = append(self.knn_distance, np.full(len(cells), np.nan))
 
 

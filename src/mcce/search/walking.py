@@ -154,7 +154,7 @@ class WalkedBlock:
     def _answered(self) -> IntArray:
         """Who has a row that may be returned."""
         ranking = self.how.selection.ranking
-        whose = self.visited.cells[returnable(ranking, self.candidates, self.walk), 0]
+        whose = self.visited.cells[returnable(ranking, self.walk), 0]
         return np.unique(whose).astype(np.int64)
 
     def _improve(self, direct: DirectSearch, first: SelectedRows, *, several: bool) -> IntArray:
@@ -171,11 +171,11 @@ class WalkedBlock:
 
     def _select(self, select: Callable[..., T], *given: Any) -> T:
         """Select visited rows; once the time is up, without distances to accepted rows."""
-        selection, rows = self.how.selection, (self.candidates, self.walk)
+        selection = self.how.selection
         try:
             if not self._monitor.stopped:
                 with self._task.limited():
-                    return select(selection, *rows, *given)
+                    return select(selection, self.walk, *given)
         except ExpiredError:
             self._monitor.stopped = True
-        return select(replace(selection, knn_distance=None), *rows, *given)
+        return select(replace(selection, knn_distance=None), self.walk, *given)
