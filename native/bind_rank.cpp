@@ -1,4 +1,4 @@
-// Step 3: duplicates among candidates, the best of them, and numbers for visited rows.
+// Step 3: duplicates among candidates, the best of them, numbers for visited rows, and what is known of these.
 #include <cstdint>
 #include <limits>
 #include <mutex>
@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "arrays.hpp"
+#include "mcce/errors.hpp"
 #include "mcce/rank.hpp"
 #include "mcce/forest.hpp"
 #include "mcce/row_table.hpp"
@@ -138,10 +139,41 @@ nb::tuple rank(const In<std::int32_t, 3>& codes, const nb::list& numbers,
                           give(std::move(listing.n_allowed)));
 }
 
+void check_rows(const std::vector<std::int64_t>& rows, std::size_t n_all) {
+    for (const std::int64_t row : rows)
+        mcce::require(row >= 0 && static_cast<std::size_t>(row) < n_all, "there is no such row");
+}
+
+// What errors at known rows say of rows; `total` and `weight` are the sums so far.
+nb::tuple weigh_errors(const In<std::int32_t, 2>& cells, const In<std::int64_t, 1>& rows,
+                       const In<std::int64_t, 1>& first, const In<std::int64_t, 1>& last,
+                       const In<std::int64_t, 1>& known, const In<double, 1>& error,
+                       const In<double, 1>& total, const In<double, 1>& weight, const Watch& watch) {
+    const std::size_t n_rows = rows.size(), n_errors = known.size();
+    mcce::require(first.size() == n_rows && last.size() == n_rows && total.size() == n_rows &&
+                      weight.size() == n_rows && error.size() == n_errors,
+                  "the arrays of errors differ in size");
+    auto new_total = copy(total), new_weight = copy(weight);
+    const auto own_rows = copy(rows), own_first = copy(first), own_last = copy(last), own_known = copy(known);
+    {
+        nb::gil_scoped_release release;
+        mcce::Pulse pulse = watch.quiet_pulse();
+        check_rows(own_rows, cells.shape(0));
+        check_rows(own_known, cells.shape(0));
+        for (std::size_t i = 0; i < n_rows; ++i)
+            mcce::require(own_first[i] >= 0 && own_last[i] <= static_cast<std::int64_t>(n_errors),
+                          "there is no such error");
+        mcce::weigh_errors(cells.data(), cells.shape(1), own_rows.data(), own_first.data(), own_last.data(), n_rows,
+                           {own_known.data(), error.data()}, new_total.data(), new_weight.data(), pulse);
+    }
+    return nb::make_tuple(give(std::move(new_total)), give(std::move(new_weight)));
+}
+
 }  // namespace
 
 void bind_rank(nb::module_& module) {
     nb::class_<LockedRowTable>(module, "RowTable").def(nb::init<std::size_t>()).def("place", &LockedRowTable::place);
     module.def("first_of_each", &first_of_each);
     module.def("rank", &rank);
+    module.def("weigh_errors", &weigh_errors);
 }

@@ -32,6 +32,7 @@ from .native import (
     predict_units,
     rank,
     sample,
+    weigh_errors,
 )
 from .reference import (
     ANY_LEAF,
@@ -124,4 +125,5 @@ __all__ = [
     "rows_as_bytes",
     "sample",
     "sort_rows",
+    "weigh_errors",
 ]

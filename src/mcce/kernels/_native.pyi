@@ -163,6 +163,18 @@ class RowTable:
     def __init__(self, width: int, /) -> None: ...
     def place(self, rows: NDArray[np.int32], watch: Watch, /) -> NDArray[np.int64]: ...
 
+def weigh_errors(
+    cells: NDArray[np.int32],
+    rows: NDArray[np.int64],
+    first: NDArray[np.int64],
+    last: NDArray[np.int64],
+    known: NDArray[np.int64],
+    error: NDArray[np.float64],
+    total: NDArray[np.float64],
+    weight: NDArray[np.float64],
+    watch: Watch,
+    /,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
 def first_of_each(codes: NDArray[np.int32], watch: Watch, /) -> NDArray[np.uint8]: ...
 def rank(
     codes: NDArray[np.int32],

@@ -221,6 +221,20 @@ class RowTable:
         return self._table.place(np.ascontiguousarray(rows), watch())
 
 
+def weigh_errors(
+    cells: Codes,
+    rows: IntArray,
+    between: tuple[IntArray, IntArray],
+    known: IntArray,
+    error: FloatArray,
+    sums: tuple[FloatArray, FloatArray],
+) -> tuple[FloatArray, FloatArray]:
+    """Weighted errors at known rows; see :func:`reference.weigh_errors`."""
+    return _native.weigh_errors(
+        np.ascontiguousarray(cells), rows, *between, known, error, *sums, watch()
+    )
+
+
 def rank(
     comparison: Comparison,
     allowed: BoolArray,

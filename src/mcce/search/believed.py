@@ -11,10 +11,12 @@ more rows asked than allowed.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from ..candidates import Candidates
-from ..kernels import BoolArray, Codes, FloatArray, IntArray
+from ..kernels import BoolArray, Codes, FloatArray, IntArray, weigh_errors
 from ..postprocess.filters import ExcludeUnstable
 from ..postprocess.remembered import score_rows
 from ..postprocess.validation import ROWS_PER_CALL
@@ -32,6 +34,26 @@ OPTIMISM, PATIENCE = 2.0, 6
 MAX_WRONG = 24
 # Replies of a person that correct beliefs, about: those of one batch are all counted.
 MAX_LEARNED = 64
+
+
+@dataclass(frozen=True, eq=False)
+class Errors:
+    """By how much the surrogate was wrong about rows of people, in the order of the replies."""
+
+    person: IntArray
+    row: IntArray
+    error: FloatArray
+
+    @classmethod
+    def none(cls) -> Errors:
+        """Before any reply."""
+        nobody = np.empty(0, dtype=np.int64)
+        return cls(nobody, nobody, np.empty(0))
+
+    def and_also(self, more: Errors) -> Errors:
+        """These, then others."""
+        pairs = zip(vars(self).values(), vars(more).values(), strict=True)
+        return Errors(*(np.concatenate(pair) for pair in pairs))
 
 
 class BelievedRows(VisitedRows):
@@ -65,8 +87,7 @@ class BelievedRows(VisitedRows):
         self._response, self._total, self._weight, self._merit = np.empty((4, 0))
         self.n_wrong: IntArray = np.zeros(self.people.size, dtype=np.int64)
         self._n_learned: IntArray = np.zeros(self.people.size, dtype=np.int64)
-        # Per wave of replies, at most one for each person: its row, and the error there.
-        self._replies: list[tuple[IntArray, FloatArray]] = []
+        self._errors = Errors.none()
         self._closed = False
         trained = zip(candidates.tables, candidates.rows.tables, strict=True)
         others = [at for at, (table, first) in enumerate(trained) if table is not first]
@@ -115,9 +136,7 @@ class BelievedRows(VisitedRows):
         rows = self.rows(new)
         descent = self.lookup.descent(rows.owner, rows.codes)
         self._response[new] = self.led.surrogate.predict(descent)
-        person = self.person[new]
-        for row, error in self._replies:
-            self._correct(new[row[person] >= 0], row, error)
+        self._correct(new, self._errors)
         self.scored[new] = True
         self.reach(new)
         self._believe(new)
@@ -173,26 +192,27 @@ class BelievedRows(VisitedRows):
         self._merit[numbers] = self._margin(response)
         person = self.person[numbers]
         # Each person's first replies teach the most.
-        wave = np.where(self._n_learned[person] < MAX_LEARNED, n_before(person), MAX_LEARNED)
-        for at in range(min(int(wave.max(initial=-1)) + 1, MAX_LEARNED)):
-            here = np.flatnonzero(wave == at)
-            row, error = np.full(self.people.size, -1), np.zeros(self.people.size)
-            row[person[here]] = numbers[here]
-            error[person[here]] = response[here] - self._response[numbers[here]]
-            self._replies.append((row, error))
-            self._n_learned[person[here]] += 1
-            self._correct(np.flatnonzero(self.scored & (row[self.person] >= 0)), row, error)
+        taught = (self._n_learned[person] < MAX_LEARNED) & (n_before(person) < MAX_LEARNED)
+        np.add.at(self._n_learned, person[taught], 1)
+        error = response - self._response[numbers]
+        new = Errors(person[taught], numbers[taught], error[taught])
+        self._errors = self._errors.and_also(new)
         touched = np.zeros(self.people.size, dtype=bool)
         touched[person] = True
-        self._believe(np.flatnonzero(self.scored & touched[self.person]))
+        theirs = np.flatnonzero(self.scored & touched[self.person])
+        self._correct(theirs, new)
+        self._believe(theirs)
 
-    def _correct(self, numbers: IntArray, row: IntArray, error: FloatArray) -> None:
-        """Count the error at one row of each person for other rows of theirs."""
-        person = self.person[numbers]
-        n_other = (self.cells[numbers] != self.cells[row[person]]).sum(axis=1)
-        weight = np.ldexp(1.0, -n_other)
-        self._total[numbers] += weight * error[person]
-        self._weight[numbers] += weight
+    def _correct(self, numbers: IntArray, errors: Errors) -> None:
+        """Count errors at rows of people for other rows of theirs."""
+        order = np.argsort(errors.person, kind="stable")
+        person, theirs = errors.person[order], self.person[numbers]
+        between = np.searchsorted(person, theirs), np.searchsorted(person, theirs, side="right")
+        sums = self._total[numbers], self._weight[numbers]
+        found = weigh_errors(
+            self.cells, numbers, between, errors.row[order], errors.error[order], sums
+        )
+        self._total[numbers], self._weight[numbers] = found
 
     def _believe(self, numbers: IntArray) -> None:
         """What the replies so far say of rows that were not asked."""

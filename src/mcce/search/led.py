@@ -21,15 +21,13 @@ from ..kernels import BoolArray, FloatArray, IntArray
 from ..postprocess.answers import Answers
 from ..tables.schema import OWN
 from .believed import BelievedRows, n_before
-from .minimal import select_first, select_more, undone
+from .minimal import select_more, undone
 from .selection import SelectedRows, within_bounds
 from .walking import WalkedBlock
 
 # Rows asked per person because they would be better: in any case, and at most; and by how many
 # typical errors of the surrogate the others may fall short.
 MIN_HOPES, MAX_HOPES, REACH = 3, 10, 2.0
-# Rows that are looked at directly for a person about whom the surrogate was so often wrong.
-N_DIRECT, OFTEN = 1_000, 3
 # Rows asked of a person for whom nothing is believed to be valid, at first; then twice as many.
 N_TRIED = 8
 
@@ -45,7 +43,7 @@ class LedBlock(WalkedBlock):
         """Walk, select, ask, and learn from the replies."""
         n_people = self.candidates.people.size
         self._n_hopes, self._n_tried = np.zeros((2, n_people), dtype=np.int64)
-        self._has_hoped, self._was_direct = np.zeros((2, n_people), dtype=bool)
+        self._has_hoped = np.zeros(n_people, dtype=bool)
         self._several = False
         self._go_on()
         if self._direct is not None and self.how.answers_all:
@@ -82,23 +80,6 @@ class LedBlock(WalkedBlock):
         if people.size:
             self.walk.reconsider(people)
             self._go_on()
-
-    def _first(self, person: IntArray | None = None) -> SelectedRows:
-        """The best row of people, everybody by default.
-
-        Where the surrogate was often wrong and changes are several, others are tried directly,
-        once.
-        """
-        first, visited = super()._first(person), self.visited
-        whose = visited.person[first.numbers]
-        n_changes = (visited.cells[first.numbers, 1:] != OWN).sum(axis=1)
-        more = (n_changes > 1) & (visited.n_wrong[whose] >= OFTEN) & ~self._was_direct[whose]
-        if self._direct is None or not more.any():
-            return first
-        self._was_direct[whose[more]] = True
-        most = n_changes[more]
-        self._direct.search(whose[more], max_rows=N_DIRECT, most=most, stop=self._stop)
-        return SelectedRows.concat([first.take(~more), self._select(select_first, whose[more])])
 
     def _hope(self, rows: SelectedRows) -> None:
         """Where all that was selected is valid, believe once more what falls short by little."""
@@ -142,15 +123,34 @@ class LedBlock(WalkedBlock):
         person = visited.person
         some = some[np.lexsort((-promise, person[some]))]
         some = some[(n_before(person[some]) < 2 * MAX_HOPES) | whole[person[some]]]
-        some = self._may_be_good(some)
         near = visited.desirability(some) >= -REACH * visited.error
         most = np.where(near, MAX_HOPES, MIN_HOPES) - self._n_hopes[person[some]]
         if self.how.selection.prefer == "distance":
             # The next ones depend on how close these are.
             most = np.minimum(most, 2)
-        some = some[(n_before(person[some]) < most) | whole[person[some]]]
+        some = self._first_good(some, np.where(whole[person[some]], some.size, most))
         np.add.at(self._n_hopes, person[some], 1)
         return some
+
+    def _first_good(self, numbers: IntArray, most: IntArray) -> IntArray:
+        """Of rows by person, those that may be good, as long as fewer than ``most`` come before.
+
+        Twice as many are looked at each time, until there are enough.
+        """
+        person = self.visited.person[numbers]
+        good = np.zeros(numbers.size, dtype=bool)
+        n_good: IntArray = np.zeros(self.visited.people.size, dtype=np.int64)
+        left, size = np.arange(numbers.size), 1
+        while left.size:
+            place = n_before(person[left])
+            here = (n_good[person[left]] + place < most[left]) | (place < size)
+            some = left[here]
+            good[some] = np.isin(numbers[some], self._may_be_good(numbers[some]))
+            np.add.at(n_good, person[some], good[some])
+            left, size = left[~here], 2 * size
+            left = left[n_good[person[left]] < most[left]]
+        found = np.flatnonzero(good)
+        return numbers[found[n_before(person[found]) < most[found]]]
 
     def _promising(self, first: SelectedRows) -> tuple[FloatArray, IntArray]:
         """Rows with fewer changes than answers, or as many but closer; how promising, and which."""
@@ -198,8 +198,7 @@ class LedBlock(WalkedBlock):
         some = some[np.lexsort((-visited.desirability(some), person[some]))]
         n_tried, most = self._n_tried, self.how.max_tries
         more = np.minimum(np.maximum(n_tried, N_TRIED), np.maximum(most - n_tried, 0))
-        some = self._may_be_good(some)
-        some = some[n_before(person[some]) < more[person[some]]]
+        some = self._first_good(some, more[person[some]])
         np.add.at(n_tried, person[some], 1)
         return some
 

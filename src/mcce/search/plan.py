@@ -240,10 +240,12 @@ class _Plan:
             walk = replace(walk, max_tries=MAX_TRIES)
             yield replace(last, walk=replace(walk, answers_all=True))
             stage = replace(stage, ranking=targets, n_samples=most, walk=walk, final=True)
-        *earlier, last = [stage, *stage.with_more_draws(max_samples)]
-        # In a led search the nearest miss may cost a question, which earlier stages can use better.
-        yield from (replace(one, final=one.final and self.task.led is None) for one in earlier)
-        yield last.with_tries(settings.max_direct_rows)
+        if stage.is_led:
+            # What few draws and direct changes do not show, a few more seldom do.
+            yield replace(stage, n_samples=max_samples).with_tries(settings.max_direct_rows)
+            return
+        yield stage
+        yield from stage.with_more_draws(max_samples)
 
     def _twice(
         self, first: dict[str, Any], then: dict[str, Any]

@@ -82,10 +82,14 @@ class SamplingStage:
             stage = replace(stage, n_samples=doubled if self.task.gradual else max_samples)
             yield stage
 
+    @property
+    def is_led(self) -> bool:
+        """Whether a surrogate says which candidates are valid."""
+        return self.walk is not None and self.walk.settings.led is not None
+
     def with_tries(self, max_tries: int) -> SamplingStage:
-        """The stage that tries all it can before a led search gives up; others stay as they are."""
-        if self.walk is None or self.walk.settings.led is None:
-            return self
+        """The stage that tries all it can before the search gives up."""
+        assert self.walk is not None
         return replace(self, walk=replace(self.walk, answers_all=True, max_tries=max_tries))
 
     def run(self, people: IntArray) -> Outcome:

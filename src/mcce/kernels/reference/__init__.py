@@ -1,6 +1,7 @@
 """The inner loops as readable NumPy: the specification that the compiled ones equal bit for bit."""
 
 from ._boost import BoostedNodes, Boosting, Ensemble, boost, predict_units
+from ._errors import weigh_errors
 from ._exact import Enumerated, Person, enumerate_rows
 from ._gower import MISSING, gower_gap
 from ._grow import Classes, Columns, Growth, Numbers, Response, fixed_point, grow_tree
@@ -67,4 +68,5 @@ __all__ = [
     "rows_as_bytes",
     "sample",
     "sort_rows",
+    "weigh_errors",
 ]
