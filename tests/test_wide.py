@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mcce import MCCE, load
+from mcce import MCCE, NotFittedError, load
 from wide import wide_case
 
 # Nobody in the training rows has the same immutable numbers, which is worth a warning.
@@ -37,6 +37,13 @@ def test_neither_the_order_of_rows_nor_threads_change_the_answers():
 
     pd.testing.assert_frame_equal(result.frame, expected.frame)
     pd.testing.assert_frame_equal(result.measures, expected.measures)
+
+
+def test_the_paper_s_search_needs_trees_that_consider_all_columns():
+    explainer = explainer_of("balanced").fit(CASE.train).set_params(search="paper")
+
+    with pytest.raises(NotFittedError, match=r"table with 60 columns considers 16 .* Fit again"):
+        explainer.explain(CASE.factuals)
 
 
 def test_a_loaded_explainer_is_the_same(tmp_path):

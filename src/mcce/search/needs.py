@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from ..distances import is_gower
-from ..errors import ParameterError, shorten
+from ..constraints.collection import Constraints
+from ..distances import Gower, is_gower
+from ..errors import ConstraintError, NotFittedError, ParameterError, shorten
+from ..fitted import Fitted
 from ..generate import GUIDANCE_NEEDED
 from ..model import require
 from ..protocols import Distance, Generator
@@ -35,6 +37,47 @@ def check_needs(
         raise _not_for_exact("distance", "gower", distance.name)
     if not needs.diversity and diversity is not None:
         raise _not_for_exact("diversity", None, diversity)
+
+
+def check_inputs(fitted: Fitted, search: Search | ExactSearch) -> None:
+    """Raise if trees consider some inputs only, and the search is the paper's.
+
+    Parameters
+    ----------
+    fitted
+        What ``fit`` learned, for this search or another one.
+    search
+        Which search to run.
+    """
+    most = getattr(fitted.generator, "max_inputs", None)
+    if (
+        most is not None
+        and fitted.plausibility is not None
+        and not search.needs.measures_plausibility
+    ):
+        raise NotFittedError(
+            f"This search draws from trees that consider all columns, but fit had another search, "
+            f"for which each tree of a table with {len(fitted.schema.features)} columns considers "
+            f"{most} of them. Fit again with this search."
+        )
+
+
+def weighted(distance: Distance, constraints: Constraints) -> Distance:
+    """The distance with the weights of constraints.
+
+    Raises
+    ------
+    ConstraintError
+        If there are weights and it is not the plain Gower distance.
+    """
+    if constraints.weights is None:
+        return distance
+    if not is_gower(distance) or getattr(distance, "weights", None) is not None:
+        raise ConstraintError(
+            "Constraints with weights apply to the plain Gower distance, but distance is "
+            f"{distance!r}. Leave out the weights or the distance."
+        )
+    return Gower(constraints.weights)
 
 
 def _not_for_exact(name: str, supported: str | None, given: str | float) -> ParameterError:

@@ -13,8 +13,8 @@ import numpy as np
 from ..constraints.collection import Constraints
 from ..constraints.limits import FactualLimits
 from ..constraints.rows import MaxChanges
-from ..distances import Gower, is_gower
-from ..errors import ConstraintError, NotFittedError
+from ..distances import Gower
+from ..errors import NotFittedError
 from ..fitted import Fitted
 from ..kernels import IntArray
 from ..model import require
@@ -23,7 +23,7 @@ from ..postprocess.filters import ExcludeTrainingRows, IsPlausible, KeepsRelatio
 from ..postprocess.ranking import Ranking
 from ..postprocess.remembered import RememberedScores
 from ..predictors.decision import ScoredRows
-from ..protocols import Callback, CandidateFilter, Distance, RowFilter
+from ..protocols import Callback, CandidateFilter, RowFilter
 from ..relations import Relation
 from ..tables.schema import EncodedRows
 from .choices import frequent_codes
@@ -32,7 +32,7 @@ from .consequences import Consequences, plan_targets, positions_of
 from .direct import MAX_ROWS, DirectSettings
 from .exact import ExactStage
 from .followers import Target
-from .needs import ENUMERATION_NEEDED, check_needs
+from .needs import ENUMERATION_NEEDED, check_inputs, check_needs, weighted
 from .outcome import Outcome
 from .proof import ExactSettings
 from .relations import check_ignored, followed_relations, kept_relations
@@ -224,6 +224,7 @@ class _Plan:
             return
         settings, ranking = self.settings, self._ranking()
         check_needs(self.fitted.generator, settings.search, ranking.distance, settings.diversity)
+        check_inputs(self.fitted, settings.search)
         stage = self._draws(ranking)
         if isinstance(settings.search, ExactSearch):
             # With a time limit, draws come first, for whoever the proof does not reach.
@@ -267,7 +268,7 @@ class _Plan:
         return Ranking(
             n_counterfactuals=n_counterfactuals,
             rank_by=RANK_BY if search.n_targets else tuple(search.rank_by),
-            distance=_distance(self.fitted, self.task.constraints),
+            distance=weighted(self.fitted.distance, self.task.constraints),
             tolerance=search.tolerance,
             max_sparsity=search.max_sparsity,
             max_distance=search.max_distance,
@@ -391,14 +392,3 @@ def _unbounded(targets: Ranking) -> Ranking:
 
 def _bounds_changes(keep: CandidateFilter) -> bool:
     return isinstance(keep, ObeysConstraint) and isinstance(keep.constraint, MaxChanges)
-
-
-def _distance(fitted: Fitted, constraints: Constraints) -> Distance:
-    if constraints.weights is None:
-        return fitted.distance
-    if not is_gower(fitted.distance) or getattr(fitted.distance, "weights", None) is not None:
-        raise ConstraintError(
-            "Constraints with weights apply to the plain Gower distance, but distance is "
-            f"{fitted.distance!r}. Leave out the weights or the distance."
-        )
-    return Gower(constraints.weights)
