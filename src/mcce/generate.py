@@ -62,6 +62,7 @@ def blocks(
     n_samples: int,
     memory: float,
     n_smaller: int = 0,
+    n_least: int = 1,
 ) -> Iterator[Block]:
     """People in blocks whose candidates take about ``memory`` megabytes.
 
@@ -77,6 +78,8 @@ def blocks(
         Megabytes per block.
     n_smaller
         How many blocks come before the first whole one, each half as large as the next.
+    n_least
+        How many whole blocks there are at least, roughly.
 
     Yields
     ------
@@ -89,6 +92,7 @@ def blocks(
     codes = BYTES_PER_CODE * personal.rows.schema.mutable.size * opens_group
     room = max(memory * 1e6, 1.0)
     taken = np.cumsum(BYTES_PER_CANDIDATE + codes) * (n_samples / room)
+    taken *= max(n_least / max(float(taken.max(initial=0.0)), 1e-9), 1.0) if n_least > 1 else 1.0
     # Three smaller ones end at 1/8, 3/8 and 7/8 of a whole block.
     ends = (2.0 ** np.arange(1, n_smaller + 1) - 1) / 2.0**n_smaller
     n_before = np.searchsorted(ends, taken, side="right")

@@ -10,7 +10,9 @@ import pandas as pd
 import pytest
 
 from mcce import MCCE, MissingExtraError
-from mcce.execution.threads import map_ordered
+from mcce.execution.threads import in_caller, is_caller, map_ordered
+from mcce.kernels import CancelledError
+from mcce.search import sampling
 
 
 def test_results_come_in_the_order_of_the_items():
@@ -42,6 +44,87 @@ def test_an_error_in_a_thread_reaches_the_caller():
 
     with pytest.raises(RuntimeError, match="item 0"):
         list(map_ordered(fail, range(4), 2))
+
+
+def test_a_task_has_functions_called_where_its_result_is_taken():
+    def task(item):
+        return item, is_caller(), in_caller(lambda: (item, threading.get_ident(), is_caller()))
+
+    for n_jobs in (1, 3):
+        for item, own, called in map_ordered(task, range(10), n_jobs):
+            assert own == (n_jobs == 1)
+            assert called == (item, threading.get_ident(), True)
+
+
+def test_tasks_within_tasks_have_functions_called_by_the_first_caller():
+    def task(_):
+        return set(map_ordered(lambda _: in_caller(threading.get_ident), range(4), 2))
+
+    assert list(map_ordered(task, range(3), 2)) == [{threading.get_ident()}] * 3
+
+
+def test_an_error_of_a_called_function_reaches_its_task_and_then_the_caller():
+    caught = []
+
+    def task(item):
+        try:
+            in_caller(lambda: 1 // item)
+        except ZeroDivisionError as error:
+            caught.append(error)
+            raise
+
+    with pytest.raises(ZeroDivisionError):
+        list(map_ordered(task, range(4), 2))
+    assert len(caught) == 1
+
+
+@pytest.mark.parametrize("ends", ["interrupt", "close"])
+def test_nobody_waits_for_a_call_once_results_are_not_taken(ends):
+    ended = []
+
+    def interrupt():
+        raise KeyboardInterrupt
+
+    def task(item):
+        try:
+            return in_caller(interrupt if ends == "interrupt" and item == 2 else lambda: item)
+        except CancelledError:
+            ended.append(item)
+            raise
+
+    results = map_ordered(task, range(50), 4)
+    if ends == "interrupt":
+        with pytest.raises(KeyboardInterrupt):
+            list(results)
+        assert 2 in ended
+    else:
+        next(results)
+        results.close()
+    assert not any(one.name.startswith("ThreadPool") for one in threading.enumerate())
+
+
+def test_blocks_of_a_led_search_in_threads_change_nothing(bank, monkeypatch):
+    monkeypatch.setattr(sampling, "MIN_DRAWS", 300)
+    threads, outcomes = set(), []
+
+    def score(frame):
+        threads.add(threading.get_ident())
+        return frame["salary"] - 0.01 * frame["salary"] * (frame["age"] % 7)
+
+    people = bank[score(bank) < 50_000]
+    for n_jobs in (1, 4):
+        explainer = MCCE(score, (70_000, 1e9), immutable=["age"], n_jobs=n_jobs, random_state=0)
+        reports = []
+        explainer.set_params(search="balanced").fit(bank)
+        outcomes.append(explainer.explain(people, callback=lambda p, to=reports: to.append(p)))
+        assert threads == {threading.get_ident()}
+        assert [p.n_evaluated for p in reports] == sorted(p.n_evaluated for p in reports)
+
+    one, four = outcomes
+    assert one.n_evaluated == four.n_evaluated > 0
+    pd.testing.assert_frame_equal(one.frame, four.frame)
+    pd.testing.assert_frame_equal(one.measures, four.measures)
+    assert one.missing.equals(four.missing)
 
 
 def test_the_predictor_is_called_from_the_caller_s_thread_only(bank):

@@ -387,6 +387,48 @@ def test_distances_of_wide_rows_that_share_cells_are_equal(n_rows, n_columns, k,
     )
 
 
+@given(st.integers(0, 30), st.integers(1, 9), st.integers(0, 12), st.integers(0, 2**32 - 1))
+def test_weighted_errors_are_equal(n_rows, width, n_errors, seed):
+    chance = np.random.default_rng(seed)
+    cells = chance.integers(-1, 3, (n_rows + 1, width)).astype(np.int32)
+    rows, known = chance.integers(0, n_rows + 1, n_rows), chance.integers(0, n_rows + 1, n_errors)
+    between = np.sort(chance.integers(0, n_errors + 1, (2, n_rows)), axis=0)
+    error, sums = chance.normal(size=n_errors), tuple(chance.normal(size=(2, n_rows)))
+
+    given_ = cells, rows, (between[0], between[1]), known, error, sums
+    for compiled, readable in zip(
+        native.weigh_errors(*given_), reference.weigh_errors(*given_), strict=True
+    ):
+        assert compiled.tobytes() == readable.tobytes()
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"rows": [3]}, "no such row"),
+        ({"known": [-1]}, "no such row"),
+        ({"last": [2]}, "no such error"),
+        ({"first": [-1]}, "no such error"),
+        ({"total": [0.0, 0.0]}, "differ in size"),
+    ],
+)
+def test_errors_that_do_not_go_together_are_refused(changed, message):
+    given_ = {"rows": [0], "first": [0], "last": [1], "known": [1], "error": [1.0]}
+    given_ |= {"total": [0.0], "weight": [0.0]} | changed
+    arrays = {name: np.array(values) for name, values in given_.items()}
+    cells = np.zeros((3, 2), dtype=np.int32)
+
+    with pytest.raises(ValueError, match=message):
+        native.weigh_errors(
+            cells,
+            arrays["rows"],
+            (arrays["first"], arrays["last"]),
+            arrays["known"],
+            arrays["error"],
+            (arrays["total"], arrays["weight"]),
+        )
+
+
 @given(st.integers(0, 60), st.integers(1, 4), st.integers(1, 4), st.integers(0, 2**32 - 1))
 def test_numbers_of_rows_are_equal_however_they_come(n_rows, width, n_values, seed):
     chance = np.random.default_rng(seed)

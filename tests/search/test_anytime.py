@@ -34,7 +34,7 @@ def stop_after(n_blocks):
     def short(stage, proofs, monitor):
         left[0] -= 1
         if left[0] < 0:
-            monitor.stopped = True
+            monitor.stop()
         else:
             prove(stage, proofs, monitor)
 

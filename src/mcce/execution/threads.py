@@ -1,5 +1,8 @@
 """Independent tasks in threads.
 
+What must not run in any thread, such as a predictor, a task has called in the thread that takes the
+results, by :func:`in_caller`.
+
 Always true: results come in the order of the items and never depend on the number of threads; at
 most ``n_jobs`` results wait at a time, so memory stays flat; whoever stops taking results, by an
 error or Ctrl-C, leaves nothing running.
@@ -7,12 +10,15 @@ error or Ctrl-C, leaves nothing running.
 
 from __future__ import annotations
 
+import queue
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor, wait
-from typing import TypeVar
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import ContextVar
+from typing import Any, TypeVar
 
-from ..kernels import context_with, inner_cancellation
+from ..kernels import CancelledError, context_with, inner_cancellation
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -46,31 +52,118 @@ def map_ordered(
     >>> list(map_ordered(abs, [-1, 2, -3], n_jobs=2))
     [1, 2, 3]
     """
-    # Imported here, since joblib is slow to load.
-    from joblib import effective_n_jobs
-
-    n_threads = effective_n_jobs(n_jobs)
-    if n_threads == 1:
+    n_workers = n_threads(n_jobs)
+    if n_workers == 1:
         yield from map(task, items)
         return
-    cancellation = inner_cancellation()
-    with ThreadPoolExecutor(n_threads) as pool:
+    cancellation, calls = inner_cancellation(), _Calls()
+    with ThreadPoolExecutor(n_workers) as pool:
         waiting: deque[Future[Result]] = deque()
         try:
             for item in items:
-                waiting.append(pool.submit(context_with(cancellation).run, task, item))
-                if len(waiting) >= n_threads:
-                    yield _first(waiting)
+                context = context_with(cancellation)
+                context.run(_current.set, calls)
+                waiting.append(pool.submit(context.run, task, item))
+                waiting[-1].add_done_callback(calls.wake)
+                if len(waiting) >= n_workers:
+                    yield calls.serve_until(waiting.popleft())
             while waiting:
-                yield _first(waiting)
+                yield calls.serve_until(waiting.popleft())
         finally:
             cancellation.cancel()
+            calls.close()
             for future in waiting:
                 future.cancel()
 
 
-def _first(waiting: deque[Future[Result]]) -> Result:
-    """The result of the first task, which leaves the queue."""
-    while not waiting[0].done():
-        wait([waiting[0]], timeout=WAIT)
-    return waiting.popleft().result()
+def n_threads(n_jobs: int | None) -> int:
+    """Number of threads, see :func:`map_ordered`."""
+    # Imported here, since joblib is slow to load.
+    from joblib import effective_n_jobs
+
+    return int(effective_n_jobs(n_jobs))
+
+
+def in_caller(function: Callable[[], Result]) -> Result:
+    """What a function gives when the thread that takes the results of this task calls it.
+
+    Parameters
+    ----------
+    function
+        Called at once if no other thread takes the results.
+
+    Raises
+    ------
+    CancelledError
+        If nobody takes the results any more. What the function raises is raised here.
+
+    Examples
+    --------
+    >>> def thread(_):
+    ...     return in_caller(threading.get_ident)
+    >>> set(map_ordered(thread, range(3), n_jobs=2)) == {threading.get_ident()}
+    True
+    """
+    calls = _current.get()
+    return function() if calls is None else calls.call(function)
+
+
+def is_caller() -> bool:
+    """Whether this is the thread in which :func:`in_caller` calls functions."""
+    return _current.get() is None
+
+
+class _Calls:
+    """Functions that tasks have called in the thread that takes their results."""
+
+    def __init__(self) -> None:
+        self._waiting: queue.SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None]
+        self._waiting = queue.SimpleQueue()
+        self._lock, self._closed = threading.Lock(), False
+
+    def call(self, function: Callable[[], Result]) -> Result:
+        """Have a function called, and wait for what it gives."""
+        result: Future[Result] = Future()
+        with self._lock:
+            if self._closed:
+                raise CancelledError
+            self._waiting.put((result, function))
+        return result.result()
+
+    def wake(self, _: Future[Any]) -> None:
+        """Tell the thread that takes results that there may be one."""
+        self._waiting.put(None)
+
+    def serve_until(self, future: Future[Result]) -> Result:
+        """Call functions until a task has ended, and give its result."""
+        while not future.done():
+            try:
+                waiting = self._waiting.get(timeout=WAIT)
+            except queue.Empty:
+                continue
+            if waiting is not None:
+                self._serve(*waiting)
+        return future.result()
+
+    @staticmethod
+    def _serve(result: Future[Any], function: Callable[[], Any]) -> None:
+        try:
+            result.set_result(in_caller(function))
+        except Exception as error:
+            result.set_exception(error)
+        except BaseException:
+            result.set_exception(CancelledError())
+            raise
+
+    def close(self) -> None:
+        """Call nothing any more."""
+        with self._lock:
+            self._closed = True
+            while not self._waiting.empty():
+                waiting = self._waiting.get()
+                if waiting is not None:
+                    waiting[0].set_exception(CancelledError())
+
+
+# Where the current task has functions called; None: in its own thread.
+_current: ContextVar[_Calls | None] = ContextVar("mcce_calls", default=None)

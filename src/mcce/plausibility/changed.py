@@ -8,6 +8,8 @@ Always true: the result equals that of :meth:`PlausibilityModel.assess`, bit for
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 
 from ..kernels import BoolArray, Codes, FloatArray, IntArray
@@ -33,6 +35,7 @@ class ChangedRows:
         # By place of the people so far: how unusual each number is in their own rows.
         self._place: IntArray = np.full(len(people), -1)
         self._own: FloatArray = np.empty((2 * len(self._depends), 0))
+        self._lock = threading.Lock()
 
     def assess(
         self, owner: IntArray, changed: BoolArray, descent: Codes, numbers: FloatArray
@@ -71,6 +74,11 @@ class ChangedRows:
 
     def _inverse_of_own(self, owner: IntArray) -> FloatArray:
         """Inverses of the numbers of people's own rows, each person's computed once."""
+        with self._lock:
+            self._look_at(owner)
+            return self._own[:, self._place[owner]]
+
+    def _look_at(self, owner: IntArray) -> None:
         new = np.unique(owner[self._place[owner] < 0])
         if new.size:
             model, rows = self.model, self.people
@@ -82,4 +90,3 @@ class ChangedRows:
             self._place[new] = self._own.shape[1] + np.arange(new.size)
             inverse = model.calibration_.inverse(full)[n_before:]
             self._own = np.concatenate([self._own, inverse], axis=1)
-        return self._own[:, self._place[owner]]

@@ -175,8 +175,7 @@ class IsPlausible:
         self.model = model
         self.min_plausibility = min_plausibility
         self._lookup: Lookup | None = None
-        self._people: EncodedRows | None = None
-        self._own: FloatArray = np.empty(0)
+        self._own: tuple[EncodedRows, FloatArray] | None = None
         self._changed: ChangedRows | None = None
 
     @property
@@ -200,9 +199,10 @@ class IsPlausible:
         given = lookup.descent(*cells), lookup.numbers(*cells)
         if not is_wide(rows.schema):
             return self.model.assess(*given)
-        if self._changed is None or self._changed.people is not rows:
-            self._changed = ChangedRows(self.model, rows)
-        return self._changed.assess(selected.owner, selected.codes != OWN, *given)
+        changed = self._changed
+        if changed is None or changed.people is not rows:
+            changed = self._changed = ChangedRows(self.model, rows)
+        return changed.assess(selected.owner, selected.codes != OWN, *given)
 
     def _lookup_of(self, selected: CandidateRows) -> Lookup:
         known = self._lookup
@@ -212,14 +212,15 @@ class IsPlausible:
 
     def _own_strangeness(self, rows: EncodedRows, owner: IntArray) -> FloatArray:
         """How strange people are themselves; each is looked at once."""
-        if self._people is not rows:
-            self._people, self._own = rows, np.full(len(rows), np.nan)
-        new = np.unique(owner[np.isnan(self._own[owner])])
-        if not new.size:
-            return self._own[owner]
-        own = self.model.assess(rows.descent[:, new], rows.all_numbers[:, new])
-        self._own[new] = own.strangeness
-        return self._own[owner]
+        known = self._own
+        if known is None or known[0] is not rows:
+            known = self._own = rows, np.full(len(rows), np.nan)
+        own = known[1]
+        new = np.unique(owner[np.isnan(own[owner])])
+        if new.size:
+            found = self.model.assess(rows.descent[:, new], rows.all_numbers[:, new])
+            own[new] = found.strangeness
+        return own[owner]
 
 
 @dataclass(frozen=True, eq=False)

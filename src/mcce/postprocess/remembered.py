@@ -6,6 +6,8 @@ are not remembered.
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 
 from ..candidates import CandidateRows
@@ -34,6 +36,7 @@ class RememberedScores:
         self._known: BoolArray = np.zeros(0, dtype=bool)
         self._valid: BoolArray = np.zeros(0, dtype=bool)
         self._score: FloatArray = np.zeros(0)
+        self._lock = threading.Lock()
 
     def score(self, decision: Decision, selected: CandidateRows) -> ScoredRows:
         """Score and decision of each row, by the predictor only where they are not known.
@@ -53,6 +56,10 @@ class RememberedScores:
         n_rows = selected.owner.size
         if selected.tables is not selected.rows.tables or self._n + n_rows > self._most:
             return decision.score(selected.frame)
+        with self._lock:
+            return self._look_up(decision, selected)
+
+    def _look_up(self, decision: Decision, selected: CandidateRows) -> ScoredRows:
         numbers = self._place(selected)
         unknown = np.flatnonzero(~self._known[numbers])
         new = unknown[np.unique(numbers[unknown], return_index=True)[1]]

@@ -19,6 +19,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import McceError, ParameterError, shorten
+from ..execution.threads import in_caller
 from ..kernels import BoolArray, FloatArray
 from ..tables.frames import PANDAS_ADAPTER, FrameAdapter
 from .adapters import check_rows
@@ -321,8 +322,7 @@ class Decision:
             valid = self._has_desired_label(frame)
             return ScoredRows(valid.astype(np.float64), valid), None
         probabilities = self._probabilities(frame)
-        valid = self._accepts(frame, probabilities)
-        return ScoredRows(probabilities.score, valid), probabilities
+        return ScoredRows(probabilities.score, self._accepts(frame, probabilities)), probabilities
 
     def _accepts(self, frame: pd.DataFrame, probabilities: Probabilities) -> BoolArray:
         """Which rows are valid; ``predict`` is called where probabilities do not tell."""
@@ -384,7 +384,7 @@ class Decision:
         rows = self.adapter.rows_for_predictor(frame)
         try:
             check_rows(self.predictor, rows)
-            output = function(rows)
+            output = in_caller(lambda: function(rows))
         except McceError:
             raise
         except Exception as error:

@@ -27,7 +27,7 @@ from ..tables.schema import OWN
 from .outcome import Outcome
 from .proof import MAX_LISTED, ExactSettings, Proof, change_costs
 from .sampling import SamplingStage, unsettled_reasons
-from .stage import Monitor, Task, no_unstable
+from .stage import BlockMonitor, Monitor, Task, no_unstable
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,14 +95,15 @@ class ExactStage:
                 Proof(self.settings, task.personal, int(person), self.unstable)
                 for person in block.people
             ]
-            self._prove(proofs, monitor)
+            progress = monitor.block()
+            self._prove(proofs, progress)
             outcome = self._conclude(proofs)
-            monitor.finish_block(len(proofs), outcome.n_evaluated)
+            progress.finish(len(proofs), outcome.n_evaluated)
             yield outcome.with_seconds({"exact": time.perf_counter() - started})
             if monitor.stopped:
                 return
 
-    def _prove(self, proofs: Sequence[Proof], monitor: Monitor) -> None:
+    def _prove(self, proofs: Sequence[Proof], monitor: BlockMonitor) -> None:
         """Go on until every proof is closed, or the search is stopped."""
         n_closed = n_evaluated = 0
         while not monitor.stopped and any(proof.is_open for proof in proofs):
@@ -112,7 +113,7 @@ class ExactStage:
                     if monitor.report(n_closed, n_evaluated):
                         return
             except ExpiredError:
-                monitor.stopped = True
+                monitor.stop()
                 return
             self._evaluate([proof for proof in proofs if proof.n_left])
             n_closed = sum(not proof.is_open for proof in proofs)

@@ -39,13 +39,15 @@ class Replies:
 
         None if there are none.
         """
-        if not self._kept:
+        # Other threads may add to it.
+        kept = self._kept.copy()
+        if not kept:
             return None
-        owner = np.concatenate([owner for owner, _, _ in self._kept])
+        owner = np.concatenate([owner for owner, _, _ in kept])
         here = np.flatnonzero(np.isin(owner, people))
-        codes = np.concatenate([codes for _, codes, _ in self._kept], axis=1)
-        score = np.concatenate([said.score for _, _, said in self._kept])
-        valid = np.concatenate([said.valid for _, _, said in self._kept])
+        codes = np.concatenate([codes for _, codes, _ in kept], axis=1)
+        score = np.concatenate([said.score for _, _, said in kept])
+        valid = np.concatenate([said.valid for _, _, said in kept])
         return owner[here], codes[:, here], ScoredRows(score[here], valid[here])
 
 

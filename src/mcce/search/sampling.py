@@ -11,10 +11,12 @@ import math
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import takewhile
 
 import numpy as np
 
-from ..execution.threads import map_ordered
+from ..execution.threads import map_ordered, n_threads
 from ..generate import Block, blocks, generate
 from ..kernels import ExpiredError, IntArray
 from ..postprocess.answers import Answers
@@ -24,7 +26,7 @@ from ..postprocess.ranking import RankedCandidates, Ranking
 from ..postprocess.validation import LazyValidation, PredictionCache, Selection
 from .led import LedBlock
 from .outcome import Outcome
-from .stage import Monitor, Task, no_unstable
+from .stage import BlockMonitor, Monitor, Task, no_unstable
 from .unanswered import explain_unanswered
 from .walking import Walk, WalkedBlock
 
@@ -34,6 +36,8 @@ TOO_FAR = "every row on the way to a valid candidate is excluded by max_distance
 DRAWS_PER_WALK = 40
 # With a time limit, this many blocks are smaller; the first has a 64th of a whole one.
 SMALLER_BLOCKS = 6
+# Blocks of a led search for each thread, but of no fewer draws than these.
+BLOCKS_PER_THREAD, MIN_DRAWS = 2, 100_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,6 +107,21 @@ class SamplingStage:
         return replace(outcome, reasons=reasons, stopped=monitor.stopped)
 
     def _run_blocks(self, people: IntArray, monitor: Monitor) -> Iterator[Outcome]:
+        in_blocks = takewhile(lambda _: not monitor.stopped, self._blocks(people))
+        if self.is_led:
+            # The predictor is asked little, so whole blocks run in threads.
+            run = partial(self._run_block, monitor=monitor)
+            yield from filter(None, map_ordered(run, in_blocks, self.task.n_jobs))
+            return
+        try:
+            for block, ranked, seconds in map_ordered(self._prepare, in_blocks, self.task.n_jobs):
+                if monitor.stopped:
+                    return
+                yield self._settle(block, ranked, monitor.block()).with_seconds(seconds)
+        except ExpiredError:
+            monitor.stopped = True
+
+    def _blocks(self, people: IntArray) -> Iterator[Block]:
         task, n_draws = self.task, self.n_samples
         if self.walk is not None:
             n_draws += DRAWS_PER_WALK * self.ranking.n_counterfactuals
@@ -110,14 +129,18 @@ class SamplingStage:
                 n_draws += self.walk.direct.max_rows * self.walk.answers_all
         # With a time limit the first blocks are small, so that it does not pass without answers.
         n_smaller = SMALLER_BLOCKS if math.isfinite(task.ends) else 0
-        in_blocks = blocks(task.personal, people, n_draws, task.memory, n_smaller)
+        n_least = BLOCKS_PER_THREAD * n_threads(task.n_jobs) if self.is_led else 1
+        n_least = min(n_least, people.size * n_draws // MIN_DRAWS)
+        return blocks(task.personal, people, n_draws, task.memory, n_smaller, n_least)
+
+    def _run_block(self, block: Block, monitor: Monitor) -> Outcome | None:
+        """The outcome of a block, in any thread; None if the time is up."""
         try:
-            for block, ranked, seconds in map_ordered(self._prepare, in_blocks, task.n_jobs):
-                yield self._settle(block, ranked, monitor).with_seconds(seconds)
-                if monitor.stopped:
-                    return
+            _, ranked, seconds = self._prepare(block)
+            return self._settle(block, ranked, monitor.block()).with_seconds(seconds)
         except ExpiredError:
             monitor.stopped = True
+            return None
 
     def _prepare(self, block: Block) -> tuple[Block, RankedCandidates, dict[str, float]]:
         """Draw and rank: what needs no predictor, in any thread."""
@@ -146,8 +169,8 @@ class SamplingStage:
         done = time.perf_counter()
         return block, ranked, {"generate": generated - started, "rank": done - generated}
 
-    def _settle(self, block: Block, ranked: RankedCandidates, monitor: Monitor) -> Outcome:
-        """Validate and walk: what calls the predictor, in the caller's thread."""
+    def _settle(self, block: Block, ranked: RankedCandidates, monitor: BlockMonitor) -> Outcome:
+        """Validate and walk: what needs the predictor."""
         task, started = self.task, time.perf_counter()
         groups = np.unique(block.group)
         led = None if self.walk is None else self.walk.settings.led
@@ -174,7 +197,7 @@ class SamplingStage:
             misses, reasons = explain_unanswered(walked, validation, answers.owner)
         n_evaluated = cache.n_evaluated + (0 if walked is None else walked.visited.n_evaluated)
         task.scores.store(cache.added, one_group=block.group[0] == block.group[-1])
-        monitor.finish_block(block.people.size, n_evaluated)
+        monitor.finish(block.people.size, n_evaluated)
         return Outcome(
             answers=answers,
             misses=misses,
@@ -188,7 +211,7 @@ class SamplingStage:
         ranked: RankedCandidates,
         cache: PredictionCache,
         valid: Selection,
-        monitor: Monitor,
+        monitor: BlockMonitor,
     ) -> WalkedBlock | None:
         """The walks to valid candidates; None if these are the answers."""
         if self.walk is None:

@@ -18,6 +18,7 @@ import numpy as np
 from ..candidates import ReadColumns
 from ..constraints.collection import Constraints
 from ..constraints.limits import FactualLimits
+from ..execution.threads import in_caller, is_caller
 from ..kernels import Cancellation, IntArray, cancellable
 from ..postprocess.filters import ExcludeUnstable
 from ..postprocess.remembered import RememberedScores
@@ -28,6 +29,9 @@ from ..tables.schema import EncodedRows
 from .consequences import Consequences
 from .outcome import Outcome
 from .replies import Led
+
+# Between two reports of a block that runs in another thread.
+SECONDS_BETWEEN = 0.1
 
 
 class Stage(Protocol):
@@ -81,7 +85,7 @@ class Task:
     memory
         Megabytes that one block may take.
     n_jobs
-        Threads over blocks; the predictor is called from the caller's thread only.
+        Threads over blocks; predictor and callback are called from the caller's thread only.
     callback
         Called with the progress; returns True to stop the search.
     ends
@@ -131,20 +135,49 @@ class Monitor:
         self.stopped = False
         self._callback = callback
         self._n_people = n_people
-        self._n_settled = self._n_evaluated = 0
+        self._blocks: list[BlockMonitor] = []
+
+    def block(self) -> BlockMonitor:
+        """The monitor of one more block, which may be in another thread."""
+        self._blocks.append(BlockMonitor(self))
+        return self._blocks[-1]
+
+    def report(self) -> None:
+        """Report the progress of all blocks."""
+        n_settled = sum(block.n_settled for block in self._blocks)
+        n_evaluated = sum(block.n_evaluated for block in self._blocks)
+        progress = Progress(self._n_people, n_settled, n_evaluated)
+        self.stopped = bool(self._callback(progress)) or self.stopped
+
+
+class BlockMonitor:
+    """The progress of one block of people."""
+
+    def __init__(self, stage: Monitor) -> None:
+        self._stage = stage
+        self._reported = -math.inf
+        self.n_settled = self.n_evaluated = 0
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the stage is to stop."""
+        return self._stage.stopped
+
+    def stop(self) -> None:
+        """Stop the stage, because its time is up."""
+        self._stage.stopped = True
 
     def report(self, n_settled: int, n_evaluated: int) -> bool:
-        """Report what the current block adds to the blocks before; returns ``stopped``."""
-        progress = Progress(
-            self._n_people, self._n_settled + n_settled, self._n_evaluated + n_evaluated
-        )
-        self.stopped = bool(self._callback(progress))
+        """Report what the block has come to, in threads not too often; returns ``stopped``."""
+        self.finish(n_settled, n_evaluated)
+        if is_caller() or time.monotonic() - self._reported > SECONDS_BETWEEN:
+            in_caller(self._stage.report)
+            self._reported = time.monotonic()
         return self.stopped
 
-    def finish_block(self, n_settled: int, n_evaluated: int) -> None:
-        """Count a block that has ended."""
-        self._n_settled += n_settled
-        self._n_evaluated += n_evaluated
+    def finish(self, n_settled: int, n_evaluated: int) -> None:
+        """Count what the block has come to."""
+        self.n_settled, self.n_evaluated = n_settled, n_evaluated
 
 
 def no_unstable() -> ExcludeUnstable:

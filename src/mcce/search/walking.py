@@ -24,7 +24,7 @@ from .direct import MAX_CHANGES, DirectSearch, DirectSettings
 from .greedy import GreedyWalk
 from .minimal import select_first, select_more
 from .selection import SelectedRows, SelectionSettings, copies, returnable
-from .stage import Monitor, Task
+from .stage import BlockMonitor, Task
 from .visited import WalkSettings
 
 T = TypeVar("T")
@@ -84,7 +84,7 @@ class WalkedBlock:
         self,
         how: Walk,
         task: Task,
-        monitor: Monitor,
+        monitor: BlockMonitor,
         ranked: RankedCandidates,
         cache: PredictionCache,
         valid: Selection,
@@ -177,5 +177,5 @@ class WalkedBlock:
                 with self._task.limited():
                     return select(selection, self.walk, *given)
         except ExpiredError:
-            self._monitor.stopped = True
+            self._monitor.stop()
         return select(replace(selection, knn_distance=None), self.walk, *given)
