@@ -36,6 +36,8 @@ TOO_FAR = "every row on the way to a valid candidate is excluded by max_distance
 DRAWS_PER_WALK = 40
 # With a time limit, this many blocks are smaller; the first has a 64th of a whole one.
 SMALLER_BLOCKS = 6
+# Threads of a led search at most: more of them wait for one another, since much of it is Python.
+MAX_THREADS = 4
 # Blocks of a led search for each thread, but of no fewer draws than these.
 BLOCKS_PER_THREAD, MIN_DRAWS = 2, 100_000
 
@@ -111,7 +113,7 @@ class SamplingStage:
         if self.is_led:
             # The predictor is asked little, so whole blocks run in threads.
             run = partial(self._run_block, monitor=monitor)
-            yield from filter(None, map_ordered(run, in_blocks, self.task.n_jobs))
+            yield from filter(None, map_ordered(run, in_blocks, self._n_threads))
             return
         try:
             for block, ranked, seconds in map_ordered(self._prepare, in_blocks, self.task.n_jobs):
@@ -129,9 +131,14 @@ class SamplingStage:
                 n_draws += self.walk.direct.max_rows * self.walk.answers_all
         # With a time limit the first blocks are small, so that it does not pass without answers.
         n_smaller = SMALLER_BLOCKS if math.isfinite(task.ends) else 0
-        n_least = BLOCKS_PER_THREAD * n_threads(task.n_jobs) if self.is_led else 1
+        n_least = BLOCKS_PER_THREAD * self._n_threads if self.is_led else 1
         n_least = min(n_least, people.size * n_draws // MIN_DRAWS)
         return blocks(task.personal, people, n_draws, task.memory, n_smaller, n_least)
+
+    @property
+    def _n_threads(self) -> int:
+        """Threads of a led search."""
+        return min(n_threads(self.task.n_jobs), MAX_THREADS)
 
     def _run_block(self, block: Block, monitor: Monitor) -> Outcome | None:
         """The outcome of a block, in any thread; None if the time is up."""
