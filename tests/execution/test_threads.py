@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from mcce import MCCE, MissingExtraError
+from mcce.execution import threads
 from mcce.execution.threads import in_caller, is_caller, map_ordered
 from mcce.kernels import CancelledError
 from mcce.search import sampling
@@ -103,12 +104,22 @@ def test_nobody_waits_for_a_call_once_results_are_not_taken(ends):
     assert not any(one.name.startswith("ThreadPool") for one in threading.enumerate())
 
 
+def test_nobody_waits_for_a_call_that_an_interrupt_took_from_the_queue(monkeypatch):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(threads._Calls, "_serve", staticmethod(interrupt))
+
+    with pytest.raises(KeyboardInterrupt):
+        list(map_ordered(lambda item: in_caller(lambda: item), range(8), 4))
+
+
 def test_blocks_of_a_led_search_in_threads_change_nothing(bank, monkeypatch):
     monkeypatch.setattr(sampling, "MIN_DRAWS", 300)
-    threads, outcomes = set(), []
+    idents, outcomes = set(), []
 
     def score(frame):
-        threads.add(threading.get_ident())
+        idents.add(threading.get_ident())
         return frame["salary"] - 0.01 * frame["salary"] * (frame["age"] % 7)
 
     people = bank[score(bank) < 50_000]
@@ -117,7 +128,7 @@ def test_blocks_of_a_led_search_in_threads_change_nothing(bank, monkeypatch):
         reports = []
         explainer.set_params(search="balanced").fit(bank)
         outcomes.append(explainer.explain(people, callback=lambda p, to=reports: to.append(p)))
-        assert threads == {threading.get_ident()}
+        assert idents == {threading.get_ident()}
         assert [p.n_evaluated for p in reports] == sorted(p.n_evaluated for p in reports)
 
     one, four = outcomes
@@ -128,16 +139,16 @@ def test_blocks_of_a_led_search_in_threads_change_nothing(bank, monkeypatch):
 
 
 def test_the_predictor_is_called_from_the_caller_s_thread_only(bank):
-    threads = set()
+    idents = set()
 
     def score(frame):
-        threads.add(threading.get_ident())
+        idents.add(threading.get_ident())
         return frame["salary"]
 
     explainer = MCCE(score, (70_000, 1e9), immutable=["age"], n_jobs=4, memory=1.0, random_state=0)
     explainer.fit(bank).explain(bank[bank["salary"] < 50_000])
 
-    assert threads == {threading.get_ident()}
+    assert idents == {threading.get_ident()}
 
 
 def explain_some(bank, verbose):

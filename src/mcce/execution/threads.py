@@ -11,12 +11,11 @@ error or Ctrl-C, leaves nothing running.
 from __future__ import annotations
 
 import queue
-import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import ContextVar
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar, cast
 
 from ..kernels import CancelledError, context_with, inner_cancellation
 
@@ -24,6 +23,8 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 # Where waiting for a thread cannot be interrupted, Ctrl-C takes effect after so many seconds.
 WAIT = 0.1
+# What a function gave, and what it raised.
+_Reply: TypeAlias = "queue.SimpleQueue[tuple[Any, Exception | None]]"
 
 
 def map_ordered(
@@ -70,8 +71,8 @@ def map_ordered(
             while waiting:
                 yield calls.serve_until(waiting.popleft())
         finally:
-            cancellation.cancel()
             calls.close()
+            cancellation.cancel()
             for future in waiting:
                 future.cancel()
 
@@ -99,6 +100,7 @@ def in_caller(function: Callable[[], Result]) -> Result:
 
     Examples
     --------
+    >>> import threading
     >>> def thread(_):
     ...     return in_caller(threading.get_ident)
     >>> set(map_ordered(thread, range(3), n_jobs=2)) == {threading.get_ident()}
@@ -117,18 +119,30 @@ class _Calls:
     """Functions that tasks have called in the thread that takes their results."""
 
     def __init__(self) -> None:
-        self._waiting: queue.SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None]
+        self._waiting: queue.SimpleQueue[tuple[_Reply, Callable[[], Any]] | None]
         self._waiting = queue.SimpleQueue()
-        self._lock, self._closed = threading.Lock(), False
+        self._closed = False
 
     def call(self, function: Callable[[], Result]) -> Result:
         """Have a function called, and wait for what it gives."""
-        result: Future[Result] = Future()
-        with self._lock:
-            if self._closed:
-                raise CancelledError
-            self._waiting.put((result, function))
-        return result.result()
+        reply: _Reply = queue.SimpleQueue()
+        self._waiting.put((reply, function))
+        while True:
+            try:
+                given, error = reply.get(timeout=WAIT)
+            except queue.Empty:
+                # Ctrl-C may have come when the function was taken and not yet called, so only
+                # looking whether anybody is left to call it is safe.
+                if self._closed:
+                    raise CancelledError from None
+                continue
+            if error is None:
+                return cast("Result", given)
+            try:
+                raise error
+            finally:
+                # Its traceback holds this frame.
+                del error
 
     def wake(self, _: Future[Any]) -> None:
         """Tell the thread that takes results that there may be one."""
@@ -146,23 +160,17 @@ class _Calls:
         return future.result()
 
     @staticmethod
-    def _serve(result: Future[Any], function: Callable[[], Any]) -> None:
+    def _serve(reply: _Reply, function: Callable[[], Any]) -> None:
         try:
-            result.set_result(in_caller(function))
+            given = in_caller(function)
         except Exception as error:
-            result.set_exception(error)
-        except BaseException:
-            result.set_exception(CancelledError())
-            raise
+            reply.put((None, error))
+        else:
+            reply.put((given, None))
 
     def close(self) -> None:
         """Call nothing any more."""
-        with self._lock:
-            self._closed = True
-            while not self._waiting.empty():
-                waiting = self._waiting.get()
-                if waiting is not None:
-                    waiting[0].set_exception(CancelledError())
+        self._closed = True
 
 
 # Where the current task has functions called; None: in its own thread.
