@@ -6,10 +6,11 @@ import sys
 import threading
 import time
 
+import numpy as np
 import pandas as pd
 import pytest
 
-from mcce import MCCE, MissingExtraError
+from mcce import MCCE, MissingExtraError, PredictorError
 from mcce.execution import threads
 from mcce.execution.threads import in_caller, is_caller, map_ordered
 from mcce.kernels import CancelledError
@@ -149,6 +150,27 @@ def test_the_predictor_is_called_from_the_caller_s_thread_only(bank):
     explainer.fit(bank).explain(bank[bank["salary"] < 50_000])
 
     assert idents == {threading.get_ident()}
+
+
+@pytest.mark.parametrize("failure", [ValueError, KeyboardInterrupt])
+def test_a_predictor_that_fails_is_called_from_the_caller_s_thread_only(bank, monkeypatch, failure):
+    monkeypatch.setattr(sampling, "MIN_DRAWS", 300)
+    calls, fails = [], []
+
+    def score(frame):
+        calls.append(threading.get_ident())
+        if fails:
+            raise failure
+        return frame["salary"]
+
+    # Of strings it is tried whether the predictor takes them as categories.
+    bank = bank.assign(town=np.where(bank["age"] % 2, "east", "west").astype(object))
+    explainer = MCCE(score, (70_000, 1e9), immutable=["age"], n_jobs=4, random_state=0)
+    explainer.set_params(search="balanced").fit(bank)
+
+    with pytest.raises((PredictorError, KeyboardInterrupt)):
+        explainer.explain(bank[bank["salary"] < 50_000], callback=fails.append)
+    assert set(calls) == {threading.get_ident()}
 
 
 def explain_some(bank, verbose):

@@ -20,7 +20,7 @@ import pandas as pd
 
 from ..errors import McceError, ParameterError, shorten
 from ..execution.threads import in_caller
-from ..kernels import BoolArray, FloatArray
+from ..kernels import BoolArray, CancelledError, FloatArray
 from ..tables.frames import PANDAS_ADAPTER, FrameAdapter
 from .adapters import check_rows
 from .failures import check_complete, failed
@@ -385,7 +385,7 @@ class Decision:
         try:
             check_rows(self.predictor, rows)
             output = in_caller(lambda: function(rows))
-        except McceError:
+        except (McceError, CancelledError):
             raise
         except Exception as error:
             failure = error

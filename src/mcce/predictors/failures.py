@@ -15,6 +15,7 @@ import pandas as pd
 from sklearn.exceptions import NotFittedError as SklearnNotFittedError
 
 from ..errors import PredictorError, shorten
+from ..execution.threads import in_caller
 from ..kernels import BoolArray
 from ..tables.frames import FrameAdapter
 from .adapters import known_columns, written_name
@@ -141,7 +142,7 @@ def _input_hint(
 def _succeeds(function: Callable[[Any], Any], rows: Any) -> bool:
     """Whether the predictor takes rows at all."""
     try:
-        function(rows)
+        in_caller(lambda: function(rows))
     except Exception:
         return False
     return True
