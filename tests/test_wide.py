@@ -46,6 +46,15 @@ def test_the_paper_s_search_needs_trees_that_consider_all_columns():
         explainer.explain(CASE.factuals)
 
 
+def test_trees_that_consider_some_columns_are_not_saved_for_the_paper_s_search(tmp_path):
+    explainer = explainer_of("balanced").fit(CASE.train).set_params(search="paper")
+
+    with pytest.raises(NotFittedError, match=r"table with 60 columns considers 16 .* Fit again"):
+        explainer.save(tmp_path / "wide.mcce")
+
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_loaded_explainer_is_the_same(tmp_path):
     explainer = explainer_of("balanced").fit(CASE.train)
     explainer.save(tmp_path / "wide.mcce")

@@ -30,6 +30,7 @@ from ..predictors.labels import LabelRule
 from ..predictors.names import decision_on
 from ..protocols import Generator
 from ..search.config import find_search
+from ..search.needs import check_inputs
 from ..tables.columns import check_kinds
 from ..tables.features import Feature
 from ..tables.names import check_text
@@ -211,6 +212,7 @@ def _unpack_feature(plain: Any) -> Feature:
 
 
 def _pack_model(fitted: Fitted, parameters: Parameters) -> dict[str, Any]:
+    check_inputs(fitted, find_search(parameters["search"]))
     return {"n_desired": fitted.n_desired} | pack_fitted(fitted.generator)
 
 
