@@ -203,7 +203,7 @@ class MCCE(Estimator):
                 distance=find_distance(self.distance),
                 constraints=self.constraints,
                 plausibility=needs.measures_plausibility,
-                surrogate=needs.plausibility,
+                surrogate=needs.surrogate,
                 relations=needs.relations and self.ignore_relations is not True,
                 training_rows=needs.training_rows,
                 random_state=self.random_state,

@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 
 import mcce
 from bank import bank, score
-from mcce import MCCE, SavedFileError
+from mcce import MCCE, SavedFileError, Search
 from mcce.saving import archive
 from mcce.saving.archive import refused
 from mcce.saving.surrogate import check_imitation, pack_surrogate, unpack_surrogate
@@ -21,6 +21,8 @@ from searches import assert_same, explain
 
 TRAIN, PEOPLE = bank(300, seed=1), bank(30, seed=2)
 DESIRED = (0.8, 9.0)
+# A search without targets.
+PLAUSIBLE_DRAWS = Search.preset("paper", min_plausibility=0.05)
 
 
 class Counted:
@@ -80,7 +82,7 @@ def test_a_search_changed_after_fit_asks_where_there_is_no_surrogate():
     assert len(result.frame)
 
 
-@pytest.mark.parametrize("search", ["paper", "fast", "exact"])
+@pytest.mark.parametrize("search", ["paper", "fast", "exact", PLAUSIBLE_DRAWS])
 def test_searches_without_a_surrogate_save_none(search, tmp_path):
     explainer = MCCE(score, DESIRED, immutable=["sex"], search=search, random_state=0).fit(TRAIN)
     explainer.save(tmp_path / "a.mcce")

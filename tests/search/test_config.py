@@ -115,7 +115,7 @@ def test_a_preset_of_no_such_name_is_an_error_that_lists_them(name):
 
 @pytest.mark.parametrize("name", WALKS)
 def test_a_walk_needs_to_know_what_accepted_rows_look_like(name):
-    assert Search.preset(name).needs == Needs(plausibility=True, relations=True)
+    assert Search.preset(name).needs == Needs(plausibility=True, surrogate=True, relations=True)
     assert Search.preset(name, min_plausibility=0).needs.plausibility
 
 

@@ -312,7 +312,7 @@ def _unpack_plausibility(plain: Any, parameters: Parameters, fields: Fields) -> 
 
 
 def _pack_surrogate(fitted: Fitted, parameters: Parameters) -> dict[str, Any] | None:
-    if fitted.surrogate is None or not find_search(parameters["search"]).needs.plausibility:
+    if fitted.surrogate is None or not find_search(parameters["search"]).needs.surrogate:
         return None
     return pack_surrogate(fitted.surrogate)
 
@@ -321,7 +321,7 @@ def _unpack_surrogate(plain: Any, parameters: Parameters, fields: Fields) -> Fie
     # Older files have none, so that a search calls the predictor on every row it looks at.
     if plain is None:
         return {}
-    if not find_search(parameters["search"]).needs.plausibility:
+    if not find_search(parameters["search"]).needs.surrogate:
         raise SavedFileError("it imitates its predictor for a search that does not need it")
     return {"surrogate": unpack_surrogate(plain, fields["schema"])}
 

@@ -34,6 +34,8 @@ class Needs:
     ----------
     plausibility
         Whether ``fit`` must learn what accepted rows look like.
+    surrogate
+        Whether ``fit`` learns to imitate the predictor, if it can, to lead the search.
     relations
         Whether ``fit`` must look for relations between columns, which answers keep.
     training_rows
@@ -47,6 +49,7 @@ class Needs:
     """
 
     plausibility: bool = False
+    surrogate: bool = False
     relations: bool = False
     training_rows: bool = False
     guidance: bool = False
@@ -258,6 +261,7 @@ class Search:
         """What this search needs from the explainer."""
         return Needs(
             plausibility=self.n_targets > 0 or self.min_plausibility > 0,
+            surrogate=self.n_targets > 0,
             relations=self.consequences != "none",
             # With targets, the accepted rows are there, and only they can be copied.
             training_rows=self.copies == "never" or (self.copies == "last" and not self.n_targets),
