@@ -333,11 +333,11 @@ class MCCE(Estimator):
         -------
         frame
             One row per counterfactual, with its index: ``valid`` (in a fresh predictor call),
-            ``margin`` (how far inside the desired set, see :meth:`Decision.margin`), ``stability``
-            (share of small perturbations of the changed numbers that stay valid), ``partial``
-            (share of proper subsets of the changes that are valid already), ``minimal`` (whether
-            none is) and ``n_evaluated`` (rows scored). Undefined values are NaN. Columns that
-            follow from others follow here too, and are no changes of their own.
+            ``margin`` (how far inside the desired set, see :meth:`Decision.score_margins`),
+            ``stability`` (share of small perturbations of the changed numbers that stay valid),
+            ``partial`` (share of proper subsets of the changes that are valid already),
+            ``minimal`` (whether none is) and ``n_evaluated`` (rows scored). Undefined values are
+            NaN. Columns that follow from others follow here too, and are no changes of their own.
 
         Raises
         ------

@@ -110,8 +110,8 @@ class Search:
     max_sparsity, max_distance
         Upper bounds on the number of changes and on the distance of an answer.
     margin
-        How far inside the desired set the score must be, see :meth:`Decision.margin`. People whose
-        score is inside already have the desired decision, whatever the margin.
+        How far inside the desired set the score must be, see :meth:`Decision.score_margins`. People
+        whose score is inside already have the desired decision, whatever the margin.
     copies
         What to do with exact copies of training rows: return them only where there is nothing else
         (``"last"``), never, or like any other row (``"allow"``).
