@@ -240,3 +240,10 @@ class ExcludeUnstable:
         place = order[np.searchsorted(candidates.people, self.person[known], sorter=order)]
         keep[place, np.searchsorted(candidates.draws, self.draw[known])] = False
         return keep
+
+    def has_failed(self, person: IntArray, draw: IntArray) -> BoolArray:
+        """Which draws have failed for people, pair by pair."""
+        failed = np.zeros(person.size, dtype=bool)
+        for whom, which in zip(self.person, self.draw, strict=True):
+            failed |= (person == whom) & (draw == which)
+        return failed

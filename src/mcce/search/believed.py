@@ -228,11 +228,8 @@ class BelievedRows(VisitedRows):
 
     def _is_stable(self, numbers: IntArray) -> BoolArray:
         """Rows that did not fail the final call, by the draws that led to them."""
-        stable = np.ones(numbers.size, dtype=bool)
-        whose, draw = self.people[self.person[numbers]], self.draw[numbers]
-        for person, failed in zip(self._unstable.person, self._unstable.draw, strict=True):
-            stable &= (whose != person) | (draw != failed)
-        return stable
+        whose = self.people[self.person[numbers]]
+        return ~self._unstable.has_failed(whose, self.draw[numbers])
 
     def _may_ask(self, person: IntArray) -> BoolArray:
         if self._closed:

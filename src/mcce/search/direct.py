@@ -27,6 +27,7 @@ from ..caching import cached_property
 from ..candidates import Candidates
 from ..constraints.limits import FactualLimits
 from ..kernels import BoolArray, Codes, IntArray, RowTable
+from ..postprocess.filters import ExcludeUnstable
 from ..tables.features import Feature
 from ..tables.schema import OWN
 from .choices import NO_CHOICE, Choice, allowed_runs
@@ -82,7 +83,7 @@ class DirectSearch:
     candidates, visited
         The block of people, and the rows visited so far.
     unstable
-        Which rows, by ``visited.draw``, failed the final call for a person: (person, draw) pairs.
+        Rows that failed the final call and must not come back, by ``visited.draw``.
     """
 
     def __init__(
@@ -90,7 +91,7 @@ class DirectSearch:
         settings: DirectSettings,
         candidates: Candidates,
         visited: VisitedRows,
-        unstable: tuple[IntArray, IntArray],
+        unstable: ExcludeUnstable,
     ) -> None:
         self.settings = settings
         self.visited = visited
@@ -197,8 +198,7 @@ class DirectSearch:
         numbers = visited.place(person, _row_draws(codes), codes)
         visited.evaluate(numbers)
         good = visited.good(numbers)
-        for whom, draw in zip(*self._unstable, strict=True):
-            good &= ~((self.people[person] == whom) & (visited.draw[numbers] == draw))
+        good &= ~self._unstable.has_failed(self.people[person], visited.draw[numbers])
         visited.reach(numbers[good])
         return numbers, good
 

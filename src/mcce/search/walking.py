@@ -107,8 +107,7 @@ class WalkedBlock:
         self.visited = self.walk.visited
         self._direct: DirectSearch | None = None
         if how.direct is not None:
-            failed = unstable.person, unstable.draw
-            self._direct = DirectSearch(how.direct, self.candidates, self.visited, failed)
+            self._direct = DirectSearch(how.direct, self.candidates, self.visited, unstable)
 
     def find_answers(self) -> Answers:
         """Walk, try changes directly, and select."""
