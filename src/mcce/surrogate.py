@@ -147,7 +147,20 @@ class Surrogate:
         return _response(scored, self.link)
 
     def margin(self, decision: Decision, response: FloatArray) -> FloatArray:
-        """How far inside the desired responses some are; negative outside."""
+        """How far inside the desired responses some are; negative outside.
+
+        Parameters
+        ----------
+        decision
+            The decision that is imitated; it may require a margin.
+        response : (n_rows,)
+            Responses, predicted or of scores.
+
+        Returns
+        -------
+        (n_rows,)
+            Distances to the nearer end.
+        """
         return self._desired(decision).margin(response)
 
     def _desired(self, decision: Decision) -> Interval:

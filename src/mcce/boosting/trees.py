@@ -163,7 +163,22 @@ def predict_each(models: Sequence[BoostedTrees], codes: Codes) -> FloatArray:
 def predict_some(
     models: Sequence[BoostedTrees], codes: Codes, rows: Sequence[IntArray]
 ) -> FloatArray:
-    """Predict the responses of several models to some rows each, one model after the other."""
+    """Predict the responses of several models to some rows each.
+
+    Parameters
+    ----------
+    models
+        Fitted models.
+    codes : (n_columns, n_rows)
+        Descent codes of all columns of the table.
+    rows
+        For each model, which rows.
+
+    Returns
+    -------
+    FloatArray
+        The predictions of the first model, then those of the next.
+    """
     codes = np.ascontiguousarray(codes)
     units = [
         predict_units(model.ensemble_, codes, some) + model.base_

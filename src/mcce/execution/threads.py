@@ -93,6 +93,11 @@ def in_caller(function: Callable[[], Result]) -> Result:
     function
         Called at once if no other thread takes the results.
 
+    Returns
+    -------
+    Result
+        What the function returned.
+
     Raises
     ------
     CancelledError

@@ -13,7 +13,25 @@ NO_LIMIT = ("max_depth", "max_inputs")
 
 
 def growth_of(chain: Any, n_features: int) -> Growth:
-    """When the trees of a chain stop, or an error for the first parameter that cannot work."""
+    """When the trees of a chain stop.
+
+    Parameters
+    ----------
+    chain
+        A ``TreeChain``.
+    n_features
+        Number of columns; the decision comes after them.
+
+    Returns
+    -------
+    Growth
+        The rules for growing.
+
+    Raises
+    ------
+    ParameterError
+        For the first parameter that cannot work.
+    """
     for name, least in WHOLE.items():
         value = getattr(chain, name)
         whole = isinstance(value, Integral) and not isinstance(value, bool)

@@ -67,6 +67,11 @@ def limit_inputs(generator: Generator, given: Any, schema: Schema, beyond_paper:
         The columns of the training rows.
     beyond_paper
         Whether the search is not the paper's, whose trees consider all columns.
+
+    Returns
+    -------
+    Generator
+        The same object.
     """
     named = isinstance(given, str) and beyond_paper
     if named and is_wide(schema) and isinstance(generator, TreeChain):

@@ -50,6 +50,11 @@ class ChangedRows:
             Which mutable cells are not the person's own.
         descent, numbers
             As for :meth:`PlausibilityModel.assess`.
+
+        Returns
+        -------
+        Plausibility
+            What :meth:`PlausibilityModel.assess` gives.
         """
         model, inverse = self.model, self._inverse_of_own(owner)
         affected = self._affected(changed)

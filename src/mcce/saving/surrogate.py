@@ -39,6 +39,11 @@ def unpack_surrogate(plain: Any, schema: Schema) -> Surrogate:
         The plain data.
     schema
         The columns of the training rows.
+
+    Returns
+    -------
+    Surrogate
+        As it was packed.
     """
     names = ("trees", "link", "threshold", *QUALITY, *COUNTS)
     given = check_entries(plain, names, "what imitates the predictor")

@@ -1,6 +1,7 @@
 """Files of older versions, read as if this version had written them.
 
-Up to version 5 nothing was known of labels, so ``predict`` is called on every row of a search.
+Up to version 5 nothing was known of labels, and nothing imitated the predictor: a search calls it,
+and for labels ``predict``, on every row that it looks at.
 Up to version 4 a search named the share of real rows inside its support, and what accepted rows
 look like was learned in another way: such a search has to be fitted again. The explainer had a
 parameter that excluded copies of training rows; no search kept numbers that training never held,

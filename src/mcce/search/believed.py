@@ -32,7 +32,7 @@ NO_ERROR = 0.1
 OPTIMISM, PATIENCE = 2.0, 6
 # A surrogate that was so often wrong about a person is not believed about them any more.
 MAX_WRONG = 24
-# Replies of a person that correct beliefs, about: those of one batch are all counted.
+# Replies of a person that correct beliefs; up to as many again in the batch that reaches it.
 MAX_LEARNED = 64
 
 
@@ -71,6 +71,8 @@ class BelievedRows(VisitedRows):
 
     Attributes
     ----------
+    scored : (n_rows,)
+        Whether there is a belief about the row; here it does not mean that the predictor scored it.
     asked : (n_rows,)
         Whether the black box was asked; then ``valid`` and ``score`` are what it said, otherwise
         ``valid`` is what is believed.

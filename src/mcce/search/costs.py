@@ -45,6 +45,11 @@ def row_costs(block: Candidates, ranking: Ranking, recomputed: list[int]) -> Row
         What counts as a change, and the distance.
     recomputed
         Places of the mutable features that only follow from others.
+
+    Returns
+    -------
+    RowCosts
+        One entry per person.
     """
     n_people = block.people.size
     sparsity, n_consequences = np.zeros((2, n_people), dtype=np.int64)

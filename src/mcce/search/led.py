@@ -26,9 +26,10 @@ from .selection import SelectedRows, within_bounds
 from .walking import WalkedBlock
 
 # Rows asked per person because they would be better: in any case, and at most; and by how many
-# typical errors of the surrogate the others may fall short.
+# typical errors of the surrogate those beyond the first may fall short.
 MIN_HOPES, MAX_HOPES, REACH = 3, 10, 2.0
-# Rows asked of a person for whom nothing is believed to be valid, at first; then twice as many.
+# Rows asked of a person for whom nothing is believed to be valid, at first; then each time as many
+# as so far.
 N_TRIED = 8
 
 Select = Callable[[IntArray], SelectedRows]

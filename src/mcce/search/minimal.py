@@ -106,7 +106,7 @@ def _select(
 
 
 def _undo(walk: GreedyWalk, numbers: IntArray) -> tuple[IntArray, IntArray]:
-    """Good rows without some of the changes of others: whose they are, and their numbers."""
+    """The same, as far as the rows are good."""
     visited = walk.visited
     parent, child = undone(walk, numbers)
     visited.evaluate(child)
@@ -116,7 +116,21 @@ def _undo(walk: GreedyWalk, numbers: IntArray) -> tuple[IntArray, IntArray]:
 
 
 def undone(walk: GreedyWalk, numbers: IntArray) -> tuple[IntArray, IntArray]:
-    """Rows without some of the changes of others: whose they are, and their numbers."""
+    """Rows without some of the changes of others, which are placed among the visited ones.
+
+    Parameters
+    ----------
+    walk
+        The walks of a block of people.
+    numbers
+        Rows to undo changes of.
+
+    Returns
+    -------
+    parent, child : (n_made,)
+        Number of the row that changes are undone of, and of the row without them; both are the
+        same where what follows from other changes makes them so.
+    """
     visited, units = walk.visited, walk.settings.units
     place, undone = _subsets((visited.cells[numbers, 1:] != OWN) @ units.T)
     parent = numbers[place]

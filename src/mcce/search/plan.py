@@ -118,6 +118,8 @@ def search(
         otherwise all draws at once and no reason, which is faster.
     remembered
         Scores of rows from other searches for the same factuals by the same decision.
+    scored
+        What the predictor said of all factuals, if it is known; a led search learns from it.
 
     Returns
     -------

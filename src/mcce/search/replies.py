@@ -85,7 +85,7 @@ class Led:
 def lead(
     surrogate: Surrogate | None, search: Search, n_factuals: int, own: ScoredRows | None
 ) -> Led | None:
-    """What leads a search by sampling; None asks the black box about every row.
+    """What leads a search by sampling; None has the black box score every row.
 
     Parameters
     ----------
@@ -95,6 +95,11 @@ def lead(
         The search.
     n_factuals, own
         Number of factuals, and what the black box said of them if it was asked.
+
+    Returns
+    -------
+    Led or None
+        None for a search without targets, or a surrogate that is missing or not good.
     """
     most = search.max_evaluations
     if most is not None and surrogate is None:

@@ -178,7 +178,19 @@ def _order(
 def returnable(ranking: Ranking, walk: GreedyWalk, person: IntArray | None = None) -> IntArray:
     """Numbers of the rows that may be returned: good ones that were reached, and ends of walks.
 
-    Of the people given, as numbered in the block; None for everybody.
+    Parameters
+    ----------
+    ranking
+        The bounds on changes and distance.
+    walk
+        The walks of a block of people.
+    person
+        Whose rows, as numbered in the block; None for everybody's.
+
+    Returns
+    -------
+    IntArray
+        Numbers among the visited rows, ascending.
     """
     visited = walk.visited
     theirs = np.ones(visited.people.size, dtype=bool)

@@ -100,6 +100,8 @@ class Task:
         Scores of rows from other searches; None if there are none.
     read
         What relations have read of columns so far.
+    led
+        What the search is led by; None has the predictor score every row.
     """
 
     generator: Generator

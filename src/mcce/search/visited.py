@@ -13,7 +13,6 @@ from ..candidates import CandidateRows, Candidates, Lookup
 from ..constraints.collection import Constraints
 from ..constraints.rows import Together
 from ..kernels import BoolArray, Codes, FloatArray, IntArray, RowTable
-from ..model.associations import WIDE
 from ..plausibility.neighbours import KnnDistance
 from ..postprocess.filters import IsPlausible
 from ..postprocess.ranking import Ranking
@@ -31,6 +30,8 @@ from .values import GrowingTables
 DECIMALS = 10
 # One in so many numbers is few: they are sorted instead of marked.
 FEW = 32
+# Of more mutable features, those that the surrogate splits most often lead the search.
+MAX_LEADING = 32
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +55,7 @@ class WalkSettings:
     remembered
         Scores from other searches; None if there are none.
     led
-        What the search is led by; None asks the black box about every row.
+        What the search is led by; None has the predictor score every row.
     """
 
     decision: Decision
@@ -83,12 +84,12 @@ def units_of(constraints: Constraints, consequences: Consequences | None) -> Boo
 def leading_units(settings: WalkSettings, schema: Schema) -> BoolArray:
     """The units whose changes the surrogate notices most; all of them if few features are mutable.
 
-    In a wide table it looks at few columns, and the others cannot make a row valid.
+    Among many features it looks at few, and the others cannot make a row valid.
     """
     surrogate = None if settings.led is None else settings.led.surrogate
-    if surrogate is None or not surrogate.is_good or schema.mutable.size <= WIDE:
+    if surrogate is None or not surrogate.is_good or schema.mutable.size <= MAX_LEADING:
         return np.ones(len(settings.units), dtype=bool)
-    noticed = np.isin(schema.mutable, surrogate.inputs(WIDE))
+    noticed = np.isin(schema.mutable, surrogate.inputs(MAX_LEADING))
     for target in reversed(() if settings.consequences is None else settings.consequences.targets):
         noticed[target.actions] |= noticed[target.row]
     return settings.units @ noticed
