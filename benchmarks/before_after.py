@@ -81,29 +81,29 @@ def compare(
     """By trial and search one row per person: measures of both versions, side by side."""
     for trial in trials:
         unseen = trial.case.train.drop(index=trial.train.index)
-        judge = _fitted(trial, unseen)
+        evaluator = _fitted(trial, unseen)
         for name in searches:
             old, _, _ = name.partition("@")
-            first = _measured(trial, judge, _path(before, trial, old)).add_suffix(" before")
-            second = _measured(trial, judge, _path(after, trial, name)).add_suffix(" after")
+            first = _measured(trial, evaluator, _path(before, trial, old)).add_suffix(" before")
+            second = _measured(trial, evaluator, _path(after, trial, name)).add_suffix(" after")
             joined = first.join(second, how="outer")
             named = joined.reindex(trial.factuals.index)
             yield named.assign(case=trial.case.name, search=name)
 
 
-def _measured(trial: Trial, judge: MCCE, path: Path) -> pd.DataFrame:
+def _measured(trial: Trial, evaluator: MCCE, path: Path) -> pd.DataFrame:
     """Measures of written answers, by factual."""
     table = pd.read_parquet(path)
     owner, each = table.pop("owner").to_numpy(), table.pop("rows_per_person").to_numpy()
     frame = table.astype(trial.factuals.dtypes.to_dict())
     measured = assess(trial, ContenderResult(frame, owner)).rows
     broken = np.zeros(len(frame), dtype=bool)
-    for found in judge.fitted_.relations or ():
+    for found in evaluator.fitted_.relations or ():
         if found.relation.holds(trial.case.train).all():
             broken |= ~found.relation.holds(frame)
     return measured.assign(
         gower=measured["l1"] / frame.shape[1],
-        plausibility=judge.plausibility(frame).to_numpy(),
+        plausibility=evaluator.plausibility(frame).to_numpy(),
         broken=broken,
         rows_per_person=each,
     )

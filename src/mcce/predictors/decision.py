@@ -128,7 +128,7 @@ class Decision:
         >>> decision.score(pd.DataFrame({"salary": [30, 60]})).score
         array([0.3, 0.6])
         """
-        return self._judge(frame)[0]
+        return self._evaluate(frame)[0]
 
     def score_margins(self, frame: pd.DataFrame) -> tuple[ScoredRows, FloatArray]:
         """Score and decision of each row, and how far inside the desired set it is.
@@ -154,7 +154,7 @@ class Decision:
         >>> decision.score_margins(pd.DataFrame({"salary": [25, 75]}))[1]
         array([-0.25,  0.25])
         """
-        scored, probabilities = self._judge(frame)
+        scored, probabilities = self._evaluate(frame)
         if probabilities is not None:
             return scored, self._margins(frame, probabilities)
         unknown = np.full(len(frame), np.nan)
@@ -175,7 +175,7 @@ class Decision:
         rule : LabelRule or None
             None if the decision needs no labels, or they do not follow from probabilities.
         """
-        scored, probabilities = self._judge(frame)
+        scored, probabilities = self._evaluate(frame)
         own = has_threshold(self.predictor)
         return scored, LabelRule.learn(probabilities, scored.valid, own_threshold=own)
 
@@ -310,7 +310,7 @@ class Decision:
     def _label_method(self) -> Literal["call", "predict"]:
         return "call" if self.method == "call" else "predict"
 
-    def _judge(self, frame: pd.DataFrame) -> tuple[ScoredRows, Probabilities | None]:
+    def _evaluate(self, frame: pd.DataFrame) -> tuple[ScoredRows, Probabilities | None]:
         """Score and decision of each row, and the probabilities of labels if they decide."""
         if frame.empty:
             return ScoredRows(np.empty(0), np.empty(0, dtype=bool)), None

@@ -51,7 +51,7 @@ def explain_unanswered(
     who, at = np.nonzero(listed)
     believed = np.zeros_like(listed)
     believed[who, at] = cache.validate(person[who], listing.draw[who, at])
-    _ask_somebody(block, validation, person, listing, believed)
+    _score_best_draws(block, validation, person, listing, believed)
     described = describe_draws(ranked, person, listing, believed)
     reasons = {}
     for one, (n_valid, drawn, named) in zip(person.tolist(), described, strict=True):
@@ -61,7 +61,7 @@ def explain_unanswered(
     return _nearest(block, person), reasons
 
 
-def _ask_somebody(
+def _score_best_draws(
     block: LedBlock,
     validation: LazyValidation,
     person: IntArray,
