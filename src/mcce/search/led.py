@@ -123,6 +123,7 @@ class LedBlock(WalkedBlock):
         promise, some = self._promising(known.take(known.rank == 1))
         person = visited.person
         some = some[np.lexsort((-promise, person[some]))]
+        # The others are hardly ever reached, and many of them would be looked at for nothing.
         some = some[(n_before(person[some]) < 2 * MAX_HOPES) | whole[person[some]]]
         near = visited.desirability(some) >= -REACH * visited.error
         most = np.where(near, MAX_HOPES, MIN_HOPES) - self._n_hopes[person[some]]

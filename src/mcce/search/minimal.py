@@ -84,7 +84,7 @@ def _select(
     settings: SelectionSettings,
     walk: GreedyWalk,
     first: IntArray,
-    person: IntArray | None = None,
+    person: IntArray | None,
 ) -> SelectedRows:
     """Select and undo, again for those whose rows turn out to be needless."""
     visited, parts = walk.visited, list[SelectedRows]()
