@@ -73,16 +73,16 @@ Out<std::int64_t> predict(const mcce::Ensemble& ensemble, const In<std::int32_t,
                           const In<std::int64_t, 1>& rows, const Watch& watch) {
     const std::size_t n_rows = rows.size(), n_all = codes.shape(1);
     mcce::require(codes.shape(0) >= ensemble.n_columns(), "codes need one row per column");
-    for (std::size_t i = 0; i < n_rows; ++i)
-        mcce::require(rows.data()[i] >= 0 && static_cast<std::size_t>(rows.data()[i]) < n_all,
-                      "there is no such row");
+    // A copy, because another thread could change the array after the check.
+    const auto own_rows = copy(rows);
     std::vector<std::int64_t> out;
     {
         nb::gil_scoped_release release;
         mcce::Pulse pulse = watch.pulse();
         pulse.tick(1);
+        mcce::check_rows(own_rows, n_all);
         out.resize(n_rows);
-        ensemble.predict(codes.data(), n_all, rows.data(), n_rows, out.data(), pulse);
+        ensemble.predict(codes.data(), n_all, own_rows.data(), n_rows, out.data(), pulse);
     }
     return give(std::move(out));
 }

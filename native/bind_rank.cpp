@@ -139,11 +139,6 @@ nb::tuple rank(const In<std::int32_t, 3>& codes, const nb::list& numbers,
                           give(std::move(listing.n_allowed)));
 }
 
-void check_rows(const std::vector<std::int64_t>& rows, std::size_t n_all) {
-    for (const std::int64_t row : rows)
-        mcce::require(row >= 0 && static_cast<std::size_t>(row) < n_all, "there is no such row");
-}
-
 // What errors at known rows say of rows; `total` and `weight` are the sums so far.
 nb::tuple weigh_errors(const In<std::int32_t, 2>& cells, const In<std::int64_t, 1>& rows,
                        const In<std::int64_t, 1>& first, const In<std::int64_t, 1>& last,
@@ -157,9 +152,9 @@ nb::tuple weigh_errors(const In<std::int32_t, 2>& cells, const In<std::int64_t, 
     const auto own_rows = copy(rows), own_first = copy(first), own_last = copy(last), own_known = copy(known);
     {
         nb::gil_scoped_release release;
-        mcce::Pulse pulse = watch.quiet_pulse();
-        check_rows(own_rows, cells.shape(0));
-        check_rows(own_known, cells.shape(0));
+        mcce::Pulse pulse = watch.pulse();
+        mcce::check_rows(own_rows, cells.shape(0));
+        mcce::check_rows(own_known, cells.shape(0));
         for (std::size_t i = 0; i < n_rows; ++i)
             mcce::require(own_first[i] >= 0 && own_last[i] <= static_cast<std::int64_t>(n_errors),
                           "there is no such error");

@@ -22,6 +22,12 @@ inline void require(bool holds, const char* message) {
     if (!holds) refuse(message);
 }
 
+// Numbers of rows must be those of some of so many.
+inline void check_rows(const std::vector<std::int64_t>& rows, std::size_t n_all) {
+    for (const std::int64_t row : rows)
+        require(row >= 0 && static_cast<std::size_t>(row) < n_all, "there is no such row");
+}
+
 // So many training rows keep every product of two counts, times a hundred, within 64 bits.
 constexpr std::size_t kMostRows = std::size_t{1} << 28;
 constexpr std::int32_t kNoNode = -1;

@@ -114,6 +114,14 @@ class Rows:
         arguments = candidates, numbers, *people, allowed, np.empty((0, 0)), *rules
         return Call(_native.rank, arguments)
 
+    def weigh_errors(self, n_errors=20):
+        cells, rows = np.ascontiguousarray(self.columns.codes.T), np.arange(self.n_rows)
+        between = np.zeros(rows.size, dtype=np.int64), np.full(rows.size, n_errors)
+        errors, sums = np.linspace(-1.0, 1.0, n_errors), np.zeros((2, rows.size))
+        return Call(
+            _native.weigh_errors, (cells, rows, *between, rows[:n_errors].copy(), errors, *sums)
+        )
+
 
 def kernel_calls(n_rows=5000, n_draws=2000):
     """A call of every kernel by name."""
@@ -136,4 +144,5 @@ def kernel_calls(n_rows=5000, n_draws=2000):
         "place": Call(place, (np.ascontiguousarray(codes.T),)),
         "first_of_each": Call(_native.first_of_each, (codes[:2].reshape(2, 1, n_rows),)),
         "rank": rows.rank(100 if n_rows > 100 else 10),
+        "weigh_errors": rows.weigh_errors(),
     }
