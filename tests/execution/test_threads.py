@@ -48,6 +48,12 @@ def test_an_error_in_a_thread_reaches_the_caller():
         list(map_ordered(fail, range(4), 2))
 
 
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_a_task_that_uses_up_an_iterator_does_not_end_the_results(n_jobs):
+    with pytest.raises(RuntimeError, match="StopIteration"):
+        list(map_ordered(lambda _: next(iter([])), range(4), n_jobs))
+
+
 def test_a_task_has_functions_called_where_its_result_is_taken():
     def task(item):
         return item, is_caller(), in_caller(lambda: (item, threading.get_ident(), is_caller()))

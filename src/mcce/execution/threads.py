@@ -55,7 +55,9 @@ def map_ordered(
     """
     n_workers = n_threads(n_jobs)
     if n_workers == 1:
-        yield from map(task, items)
+        # Not from map, which takes a StopIteration of the task for the end of the items.
+        for item in items:
+            yield task(item)
         return
     cancellation, calls = inner_cancellation(), _Calls()
     with ThreadPoolExecutor(n_workers) as pool:
