@@ -17,7 +17,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..kernels import BoolArray, FloatArray, IntArray
+from ..kernels import BoolArray, FloatArray, IntArray, RowTable
 from ..postprocess.answers import Answers
 from ..tables.schema import OWN
 from .believed import BelievedRows, n_before
@@ -122,7 +122,7 @@ class LedBlock(WalkedBlock):
         visited, whole = self.visited, self._whole
         promise, some = self._promising(known.take(known.rank == 1))
         person = visited.person
-        some = some[np.lexsort((-promise, person[some]))]
+        some = self._by_features(some[np.lexsort((-promise, person[some]))])
         # The others are hardly ever reached, and many of them would be looked at for nothing.
         some = some[(n_before(person[some]) < 2 * MAX_HOPES) | whole[person[some]]]
         near = visited.desirability(some) >= -REACH * visited.error
@@ -133,6 +133,14 @@ class LedBlock(WalkedBlock):
         some = self._first_good(some, np.where(whole[person[some]], some.size, most))
         np.add.at(self._n_hopes, person[some], 1)
         return some
+
+    def _by_features(self, numbers: IntArray) -> IntArray:
+        """Rows by person, the first that changes each set of features before the second."""
+        changed = self.visited.cells[numbers] != OWN
+        changed = changed.astype(np.int32)
+        changed[:, 0] = self.visited.person[numbers]
+        place = n_before(RowTable(changed.shape[1]).place(changed))
+        return numbers[np.lexsort((place, self.visited.person[numbers]))]
 
     def _first_good(self, numbers: IntArray, most: IntArray) -> IntArray:
         """Of rows by person, those that may be good, as long as fewer than ``most`` come before.
@@ -199,7 +207,8 @@ class LedBlock(WalkedBlock):
         some = np.flatnonzero(visited.scored & ~visited.asked & np.isin(person, people))
         some = some[np.lexsort((-visited.desirability(some), person[some]))]
         n_tried, most = self._n_tried, self.how.max_tries
-        more = np.minimum(np.maximum(n_tried, N_TRIED), np.maximum(most - n_tried, 0))
+        left = np.maximum(most - visited.n_asked, 0)
+        more = np.minimum(np.maximum(n_tried, N_TRIED), left)
         some = self._first_good(some, more[person[some]])
         np.add.at(n_tried, person[some], 1)
         return some

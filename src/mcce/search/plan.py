@@ -50,8 +50,8 @@ DRAWS_PER_ANSWER = 4
 # Up to this many times the first draws, targets may exceed the bounds on changes and distance: a
 # walk to them may make fewer changes. After that, they must keep them.
 UNBOUNDED_DRAWS = 10
-# Rows that a led search tries before it draws more, see Walk.
-MAX_TRIES = 24
+# Rows scored for a person until a led search tries no more: before it draws more, and at last.
+MAX_TRIES, MAX_LAST_TRIES = 24, 600
 
 
 @dataclass(frozen=True)
@@ -245,7 +245,8 @@ class _Plan:
             stage = replace(stage, ranking=targets, n_samples=most, walk=walk, final=True)
         if stage.is_led:
             # What few draws and direct changes do not show, a few more seldom do.
-            yield replace(stage, n_samples=max_samples).with_tries(settings.max_direct_rows)
+            most = min(settings.max_direct_rows, MAX_LAST_TRIES)
+            yield replace(stage, n_samples=max_samples).with_tries(most)
             return
         yield stage
         yield from stage.with_more_draws(max_samples)

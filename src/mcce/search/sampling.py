@@ -36,6 +36,8 @@ TOO_FAR = "every row on the way to a valid candidate is excluded by max_distance
 DRAWS_PER_WALK = 40
 # With a time limit, this many blocks are smaller; the first has a 64th of a whole one.
 SMALLER_BLOCKS = 6
+# Draws of people for whom the predictor may not be called any more.
+FEW_DRAWS = 100
 # Threads of a led search at most: more of them wait for one another, since much of it is Python.
 MAX_THREADS = 4
 # Blocks of a led search for each thread, but of no fewer draws than these.
@@ -102,9 +104,12 @@ class SamplingStage:
         """Search for people, block by block."""
         self.task.scores.start_stage()
         led = self.task.led
-        some = people if led is None or self.final else people[led.may_ask(people)]
-        monitor = Monitor(self.task.callback, some.size)
-        outcome = Outcome.merge(self.task.factuals, list(self._run_blocks(some, monitor)))
+        may_ask = np.ones(people.size, dtype=bool) if led is None else led.may_ask(people)
+        # For whom the predictor is not called any more, only a reason is left to find.
+        some, last = people[may_ask], people[~may_ask & self.final]
+        monitor = Monitor(self.task.callback, some.size + last.size)
+        parts = [*self._run_blocks(some, monitor), *self._briefly()._run_blocks(last, monitor)]
+        outcome = Outcome.merge(self.task.factuals, parts)
         reasons = unsettled_reasons(people, outcome, stopped=monitor.stopped)
         return replace(outcome, reasons=reasons, stopped=monitor.stopped)
 
@@ -122,6 +127,13 @@ class SamplingStage:
                 yield self._settle(block, ranked, monitor.block()).with_seconds(seconds)
         except ExpiredError:
             monitor.stopped = True
+
+    def _briefly(self) -> SamplingStage:
+        """The stage with few draws, and nothing tried."""
+        if self.walk is None:
+            return self
+        walk = replace(self.walk, answers_all=False, max_tries=0)
+        return replace(self, n_samples=min(self.n_samples, FEW_DRAWS), walk=walk)
 
     def _blocks(self, people: IntArray) -> Iterator[Block]:
         task, n_draws = self.task, self.n_samples

@@ -20,7 +20,7 @@ from ..postprocess.remembered import RememberedScores, score_rows
 from ..postprocess.validation import ROWS_PER_CALL
 from ..predictors.decision import Decision
 from ..protocols import RowFilter
-from ..tables.schema import Schema
+from ..tables.schema import OWN, Schema
 from .consequences import Consequences
 from .costs import as_block, row_costs
 from .replies import Led
@@ -129,6 +129,9 @@ class VisitedRows:
         self.values = GrowingTables(candidates.rows, candidates.tables)
         width = 1 + self.factuals.schema.mutable.size
         self._numbers = RowTable(width)
+        # Numbers of rows by those of their actions alone.
+        self._actions = RowTable(width)
+        self._completed: IntArray = np.empty(0, dtype=np.int64)
         self._lookup: Lookup | None = None
         self.cells: Codes = np.empty((0, width), dtype=np.int32)
         self.person: IntArray = np.empty(0, dtype=np.int64)
@@ -144,15 +147,23 @@ class VisitedRows:
 
     def place(self, person: IntArray, draw: IntArray | Codes, codes: Codes) -> IntArray:
         """The number of each row, with what follows from its changes; new rows are added."""
-        n_known = len(self.cells)
-        if self.settings.consequences is not None:
-            owner = self.people[person]
-            codes = self.settings.consequences.complete(self.values, owner, codes)
         cells = np.concatenate([person[None].astype(np.int32), codes]).T
-        numbers = self._numbers.place(cells)
-        # New rows are numbered in the order in which they first appear.
-        largest = np.maximum.accumulate(np.maximum(numbers, n_known - 1))
-        new = np.flatnonzero(np.diff(largest, prepend=n_known - 1))
+        consequences = self.settings.consequences
+        if consequences is None:
+            return self._place(cells, draw)
+        # What follows is computed once for each set of changes.
+        cells[:, [1 + at for at in consequences.rows]] = OWN
+        actions = self._actions.place(cells)
+        new = _new(actions, self._completed.size)
+        if new.size:
+            whose, changes = self.people[person[new]], np.ascontiguousarray(cells[new, 1:].T)
+            cells[new, 1:] = consequences.complete(self.values, whose, changes).T
+            self._completed = append(self._completed, self._place(cells[new], draw[new]))
+        return self._completed[actions]
+
+    def _place(self, cells: Codes, draw: IntArray | Codes) -> IntArray:
+        n_known, numbers = len(self.cells), self._numbers.place(cells)
+        new = _new(numbers, n_known)
         self._add(cells[new], draw[new])
         return numbers
 
@@ -277,6 +288,12 @@ class VisitedRows:
         for name in ("sparsity", "n_actions"):
             setattr(self, name, append(getattr(self, name), np.zeros(len(cells), dtype=np.int64)))
         self.knn_distance = append(self.knn_distance, np.full(len(cells), np.nan))
+
+
+def _new(numbers: IntArray, n_known: int) -> IntArray:
+    """Where numbers beyond the known ones first appear, which they do in ascending order."""
+    largest = np.maximum.accumulate(np.maximum(numbers, n_known - 1))
+    return np.flatnonzero(np.diff(largest, prepend=n_known - 1))
 
 
 def append(array: np.ndarray, more: np.ndarray) -> np.ndarray:

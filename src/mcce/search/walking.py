@@ -50,7 +50,7 @@ class Walk:
     answers_all
         Whether to search directly for everybody who has no answer yet.
     max_tries
-        Rows that a search led by a surrogate puts to the black box where it is led to nothing.
+        Where a surrogate leads to nothing, rows are tried until so many of the person are scored.
     """
 
     settings: WalkSettings
