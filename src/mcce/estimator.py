@@ -83,7 +83,7 @@ class Estimator(BaseEstimator):
             Share of the variance that it explains on rows held out, and the rank correlation with
             what the predictor says of them. Probabilities are compared by their logit.
         error
-            Root of its mean squared error there.
+            Typical error there, robust to a few huge ones.
         n_rows, n_held_out
             Training rows that it was learned from, and those that were held out to measure it.
         is_good

@@ -29,6 +29,8 @@ Link = Literal["logit", "identity", "label"]
 MAX_ROWS, HELD_OUT = 20_000, 6
 # Inputs of the trees.
 MAX_INPUTS = 64
+# Standard deviation of normal errors over the median of their size.
+NORMAL = 1.4826
 # Small trees first: what they say of a value holds for everybody, also where no training row is.
 SMALL = BoostedTrees(n_trees=100, max_leaves=4, shrinkage=4)
 LARGE = BoostedTrees(n_trees=100, max_leaves=32)
@@ -61,7 +63,8 @@ class Surrogate:
         Share of the variance of held-out responses that is explained, and the rank correlation
         of predictions with them.
     error
-        Root of the mean squared error of held-out responses.
+        Typical error of held-out responses: the standard deviation that normal errors with the same
+        median size would have.
     n_rows, n_held_out
         Training rows that it was learned from, and those held out to measure it: one in six, by
         trees learned from the others.
@@ -234,7 +237,7 @@ def _log(values: FloatArray) -> FloatArray:
 
 
 def _quality(predicted: FloatArray, response: FloatArray) -> tuple[float, float, float]:
-    """Share of variance explained, rank correlation, and root mean squared error."""
+    """Share of variance explained, rank correlation, and typical error."""
     # By a power of two, which is exact, so that no square overflows or vanishes.
     exponent = math.frexp(max(np.abs(predicted).max(), np.abs(response).max()))[1]
     predicted, response = np.ldexp(predicted, -exponent), np.ldexp(response, -exponent)
@@ -245,7 +248,9 @@ def _quality(predicted: FloatArray, response: FloatArray) -> tuple[float, float,
     # A variance that all but vanishes must not make it infinite.
     r2 = max(1 - error / variance, -1e9) if variance else 0.0
     agreement = _mean(ranks[0] * ranks[1]) / size if size else 0.0
-    return r2, min(max(agreement, -1.0), 1.0), math.ldexp(math.sqrt(error), exponent)
+    # The median, since a few huge errors say little of the others.
+    typical = NORMAL * float(np.median(np.abs(response - predicted)))
+    return r2, min(max(agreement, -1.0), 1.0), math.ldexp(typical, exponent)
 
 
 def _mean(values: FloatArray) -> float:

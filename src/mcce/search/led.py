@@ -124,7 +124,7 @@ class LedBlock(WalkedBlock):
         person = visited.person
         some = self._by_features(some[np.lexsort((-promise, person[some]))])
         # The others are hardly ever reached, and many of them would be looked at for nothing.
-        some = some[(n_before(person[some]) < 2 * MAX_HOPES) | whole[person[some]]]
+        some = some[(n_before(person[some]) < 20 * MAX_HOPES) | whole[person[some]]]
         near = visited.desirability(some) >= -REACH * visited.error
         most = np.where(near, MAX_HOPES, MIN_HOPES) - self._n_hopes[person[some]]
         if self.how.selection.prefer == "distance":
