@@ -29,7 +29,7 @@ from .visited import DECIMALS, VisitedRows, WalkSettings, append
 NO_ERROR = 0.1
 # By how many typical errors of the surrogate a row may fall short at first, and the number of rows
 # of a person that must turn out wrong until it may not.
-OPTIMISM, PATIENCE = 2.0, 6
+OPTIMISM, PATIENCE = 3.0, 6
 # A surrogate that was so often wrong about a person is not believed about them any more.
 MAX_WRONG = 24
 # Replies of a person that correct beliefs; up to as many again in the batch that reaches it.
