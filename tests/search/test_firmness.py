@@ -119,6 +119,25 @@ def test_copies_come_last_where_there_is_nothing_else(name):
     assert answers("allow").frame.to_numpy().tolist() == [[2, 2]]
 
 
+@pytest.mark.parametrize("name", ["sparse", "near"])
+def test_a_small_table_gives_a_copy_only_where_nothing_else_is_valid(name):
+    grid = pd.DataFrame(np.indices((5, 5, 5)).reshape(3, -1).T, columns=["a", "b", "c"])
+    # One accepted row is known from training; the surrogate expects the other to be refused.
+    known, other = (np.flatnonzero((grid == row).all(axis=1))[0] for row in ([4, 0, 0], [0, 3, 3]))
+    train = pd.concat([grid.drop(index=other)] * 4, ignore_index=True)
+
+    def points(frame):
+        number = 25 * frame["a"] + 5 * frame["b"] + frame["c"]
+        return frame.sum(axis=1) + 100 * number.isin([known, other])
+
+    search = bounded(name, min_plausibility=0.0)
+    model = MCCE(points, (50, 200), search=search, random_state=0).fit(train)
+    result = explain(model, grid.head(1))
+
+    assert model.surrogate_.is_good
+    assert result.frame.to_numpy().tolist() == [[0, 3, 3]]
+
+
 def test_copies_can_be_allowed_after_they_came_last():
     train = pd.DataFrame({"x": np.tile(np.arange(4), 10), "y": np.repeat(np.arange(4), 10)})
     points = lambda frame: frame["x"] + frame["y"] / 10

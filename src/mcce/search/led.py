@@ -22,7 +22,7 @@ from ..postprocess.answers import Answers
 from ..tables.schema import OWN
 from .believed import BelievedRows, n_before
 from .minimal import select_more, undone
-from .selection import SelectedRows, within_bounds
+from .selection import SelectedRows, copies, within_bounds
 from .walking import WalkedBlock
 
 # Rows asked per person because they would be better: in any case, and at most; and by how many
@@ -169,9 +169,10 @@ class LedBlock(WalkedBlock):
         fewest = np.zeros(visited.people.size, dtype=np.int64)
         fewest[person[first.numbers]] = n_changes[first.numbers]
         closer = self.how.selection.prefer == "distance"
-        fewest = np.where(
-            self._whole & self._several & (fewest > 0), n_changes.max(initial=0), fewest
-        )
+        # Of a small table, all rows: for further answers, and since copies come last.
+        copied = first.numbers[copies(self.how.selection, visited, first.numbers)]
+        any_ = np.isin(np.arange(fewest.size), person[copied]) | self._several
+        fewest = np.where(self._whole & any_ & (fewest > 0), n_changes.max(initial=0), fewest)
         most = fewest[person] + ((self._whole | closer) & (fewest > 0))[person]
         some = visited.scored & ~visited.asked & (n_changes < most) & (n_changes > 0)
         numbers = np.flatnonzero(some)
