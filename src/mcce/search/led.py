@@ -7,8 +7,9 @@ known to be valid. Then rows are asked that would be better, should the surrogat
 them: those that fall short by little, the answers with some changes undone, and the most promising
 rows with fewer changes.
 
-Always true: whatever is selected was called valid by the black box; with fewer of its changes it
-was not, or is not allowed, unless the person's questions were used up.
+Always true: whatever is selected was called valid by the black box; with some of its changes
+undone (any of up to five, otherwise one or two) it was not, or is not allowed or not plausible
+enough, unless the person's questions or the time were used up.
 """
 
 from __future__ import annotations
