@@ -108,11 +108,13 @@ class BelievedRows(VisitedRows):
         if not self._is_trained:
             return
         order = np.argsort(self.people, kind="stable")
-        found = self.led.replies.recall(np.setdiff1d(self.people, self._unstable.person))
+        stable = np.setdiff1d(self.people, self._unstable.person)
+        known = np.isin(self.people, stable)
+        self.n_wrong[known] = self.led.replies.n_refused[self.people[known]]
+        found = self.led.replies.recall(stable)
         if found is not None:
             owner, codes, said = found
             person = order[np.searchsorted(self.people, owner, sorter=order)]
-            np.add.at(self.n_wrong, person, ~said.valid)
             self._take_over(person, codes, said)
 
     def _take_over(self, person: IntArray, codes: Codes, said: ScoredRows) -> None:

@@ -209,7 +209,7 @@ class LedBlock(WalkedBlock):
         some = np.flatnonzero(visited.scored & ~visited.asked & np.isin(person, people))
         some = some[np.lexsort((-visited.desirability(some), person[some]))]
         n_tried, most = self._n_tried, self.how.max_tries
-        left = np.maximum(most - visited.n_asked, 0)
+        left = np.maximum(most - visited.led.replies.n_here[visited.people], 0)
         more = np.minimum(np.maximum(n_tried, N_TRIED), left)
         some = self._first_good(some, more[person[some]])
         np.add.at(n_tried, person[some], 1)

@@ -205,14 +205,15 @@ class _Plan:
         So answers break what few training rows break only where nothing else is found. The exact
         search knows the enforced ones alone: its proof is about one set of rows.
         """
-        found = self.fitted.relations
+        found, plan = self.fitted.relations, self
         sure = tuple(one for one in found or () if one.enforced)
         by_sampling = isinstance(self.settings.search, Search)
         if by_sampling and not {one.relation for one in sure}.issuperset(self._relations()):
             for stage in self.stages():
                 yield replace(stage, final=False)
+            plan = replace(self, task=self.task.laxer())
         enforced = self.fitted if found is None else replace(self.fitted, relations=sure)
-        yield from replace(self, fitted=enforced).stages()
+        yield from replace(plan, fitted=enforced).stages()
 
     def stages(self) -> Iterator[SamplingStage | ExactStage]:
         """The stages in order, each with more draws for those who have no answer yet."""
@@ -255,9 +256,9 @@ class _Plan:
         self, first: dict[str, Any], then: dict[str, Any]
     ) -> Iterator[SamplingStage | ExactStage]:
         """The stages of a search, and for those without an answer those of a laxer one."""
-        for changes in (first, then):
+        for changes, of in ((first, self), (then, replace(self, task=self.task.laxer()))):
             given = replace(self.settings, search=replace(self.settings.search, **changes))
-            plan = replace(self, settings=given, search=replace(self.search, **changes))
+            plan = replace(of, settings=given, search=replace(self.search, **changes))
             for stage in plan.stages():
                 yield replace(stage, final=stage.final and changes is then)
 

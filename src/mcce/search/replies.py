@@ -19,16 +19,31 @@ class Replies:
     ----------
     n_asked, n_valid : (n_factuals,)
         Rows asked for each person so far, and how many of them are valid.
+
+    Attributes
+    ----------
+    n_here, n_refused : (n_factuals,)
+        Rows asked for each person since the search began or became laxer, and how many of them are
+        not valid.
     """
 
     def __init__(self, n_asked: IntArray, n_valid: IntArray) -> None:
         self.n_asked, self.n_valid = n_asked, n_valid
+        self.n_here, self.n_refused = np.zeros_like(n_asked), np.zeros_like(n_asked)
         self._kept: list[tuple[IntArray, Codes, ScoredRows]] = []
 
     def count(self, owner: IntArray, valid: BoolArray) -> None:
         """Count rows that were asked, by the position of their people."""
         np.add.at(self.n_asked, owner, 1)
         np.add.at(self.n_valid, owner, valid)
+        np.add.at(self.n_here, owner, 1)
+        np.add.at(self.n_refused, owner, ~valid)
+
+    def laxer(self) -> Replies:
+        """The same replies for stages that allow more rows, about which nobody was wrong yet."""
+        same = Replies(self.n_asked, self.n_valid)
+        same._kept = self._kept
+        return same
 
     def store(self, owner: IntArray, codes: Codes, said: ScoredRows) -> None:
         """Keep what was said of rows of training values."""
@@ -76,6 +91,10 @@ class Led:
         """For whom the black box may be asked about one more row, by position."""
         most = np.inf if self.max_evaluations is None else self.max_evaluations
         return self.replies.n_asked[people] < most
+
+    def laxer(self) -> Led:
+        """The same for stages that allow more rows."""
+        return replace(self, replies=self.replies.laxer())
 
     def without_replies(self) -> Led:
         """The same, but nothing was replied; what was asked still counts."""

@@ -10,7 +10,7 @@ import math
 import time
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol, Self
 
 import numpy as np
@@ -124,6 +124,10 @@ class Task:
     def factuals(self) -> EncodedRows:
         """All factuals of the call."""
         return self.personal.rows
+
+    def laxer(self) -> Task:
+        """The same for stages that allow more rows: those tried in vain before do not count."""
+        return replace(self, led=None if self.led is None else self.led.laxer())
 
     def limited(self) -> AbstractContextManager[Cancellation]:
         """A block in which kernels raise ``ExpiredError`` once the time is up."""
