@@ -166,7 +166,10 @@ class LedBlock(WalkedBlock):
     def _promising(self, first: SelectedRows) -> tuple[FloatArray, IntArray]:
         """Rows with fewer changes than answers, or as many but closer; how promising, and which."""
         visited = self.visited
-        person, n_changes = visited.person, (visited.cells[:, 1:] != OWN).sum(axis=1)
+        changed = visited.cells[:, 1:] != OWN
+        if self.how.selection.count_actions:
+            changed[:, visited.recomputed] = False
+        person, n_changes = visited.person, changed.sum(axis=1)
         fewest = np.zeros(visited.people.size, dtype=np.int64)
         fewest[person[first.numbers]] = n_changes[first.numbers]
         closer = self.how.selection.prefer == "distance"
