@@ -67,10 +67,11 @@ class LedBlock(WalkedBlock):
         visited, parts = self.visited, [_nothing()]
         people = np.arange(self.candidates.people.size)
         while people.size:
-            if self._stop():
+            stopped = self._stop()
+            if stopped:
                 visited.close()
             rows = select(people)
-            asked = visited.ask(self._questions(rows, people))
+            asked = visited.ask(people[:0] if stopped else self._questions(rows, people))
             self._hope(rows)
             again = np.unique(visited.person[asked])
             parts.append(rows.take(~np.isin(visited.person[rows.numbers], again)))
