@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+import pytest
 
 from mcce import Schema
 from mcce.constraints.collection import Constraints
@@ -36,6 +37,18 @@ def test_blocks_grow_to_their_size_where_the_first_are_smaller():
     sizes = [part.people.size for part in parts]
     expected = [whole / 8, whole / 4, whole / 2, whole, whole]
     assert np.abs(np.array(sizes[:5]) - expected).max() <= 1
+
+
+@pytest.mark.parametrize("n_least", [2, 3, 8])
+def test_there_are_as_many_blocks_as_asked_for_of_like_size(n_least):
+    people, everybody = rows([7] * 400), np.arange(400)
+
+    parts = list(blocks(people, everybody, 1000, 1e6, n_least=n_least))
+
+    assert np.concatenate([part.people for part in parts]).tolist() == everybody.tolist()
+    sizes = [part.people.size for part in parts]
+    assert len(sizes) == n_least
+    assert max(sizes) - min(sizes) <= 2
 
 
 def test_people_who_share_their_candidates_take_less_memory():

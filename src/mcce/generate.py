@@ -90,9 +90,11 @@ def blocks(
     people, group = people[order], personal.group[people[order]]
     opens_group = np.diff(group, prepend=-1) > 0
     codes = BYTES_PER_CODE * personal.rows.schema.mutable.size * opens_group
-    room = max(memory * 1e6, 1.0)
-    taken = np.cumsum(BYTES_PER_CANDIDATE + codes) * (n_samples / room)
-    taken *= max(n_least / max(float(taken.max(initial=0.0)), 1e-9), 1.0) if n_least > 1 else 1.0
+    room, size = max(memory * 1e6, 1.0), np.cumsum(BYTES_PER_CANDIDATE + codes)
+    if n_least > 1:
+        # One more, so that the last person is in the last of them.
+        room = min(room, (size.max(initial=0) + 1) * n_samples / n_least)
+    taken = size * (n_samples / room)
     # Three smaller ones end at 1/8, 3/8 and 7/8 of a whole block.
     ends = (2.0 ** np.arange(1, n_smaller + 1) - 1) / 2.0**n_smaller
     n_before = np.searchsorted(ends, taken, side="right")
