@@ -35,7 +35,7 @@ from rivals import ContenderResult
 from trials import Trial, assess, load_trial
 
 SEARCHES = ("sparse", "balanced", "plausible", "near")
-N_FACTUALS, N_SEEDS = 100, 3
+N_FACTUALS, SEEDS = 100, (0, 1, 2)
 FOLDER = OUT / "answers"
 
 
@@ -128,7 +128,7 @@ def _path(folder: Path, trial: Trial, search: str) -> Path:
 
 def _answer_in_processes(checkout: Path, options: argparse.Namespace) -> None:
     """Answers of the named searches of another checkout and of those given, each by its Python."""
-    given = ["--cases", *options.cases, "--seeds", str(options.seeds)]
+    given = ["--cases", *options.cases, "--seeds", *map(str, options.seeds)]
     given += ["--people", str(options.people), "--searches"]
     named = list(dict.fromkeys(name.partition("@")[0] for name in options.searches))
     theirs, ours = str(checkout / ".venv/bin/python"), sys.executable
@@ -141,7 +141,7 @@ def _answer_in_processes(checkout: Path, options: argparse.Namespace) -> None:
 
 def _trials(options: argparse.Namespace) -> Iterator[Trial]:
     for name in options.cases:
-        for seed in range(options.seeds):
+        for seed in options.seeds:
             trial = load_trial(name, seed, options.people)
             if trial is not None:
                 yield trial
@@ -153,7 +153,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("names", nargs="+", help="versions by names of your choice, or a checkout")
     parser.add_argument("--cases", nargs="+", default=[*CASES])
     parser.add_argument("--searches", nargs="+", default=[*SEARCHES])
-    parser.add_argument("--seeds", type=int, default=N_SEEDS)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[*SEEDS])
     parser.add_argument("--people", type=int, default=N_FACTUALS)
     return parser.parse_args()
 

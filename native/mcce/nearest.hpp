@@ -148,7 +148,7 @@ inline void check_neighbours(const Neighbours& tree, std::size_t n_rows, std::si
 // columns, where a tree is better.
 class ShortColumns {
 public:
-    static constexpr std::size_t kMany = 32;
+    static constexpr std::size_t kMany = 16;
 
     ShortColumns(const double* points, std::size_t n_rows, std::size_t n_columns)
         : n_rows_(n_rows), least_(n_columns < kMany ? 0 : n_columns, std::numeric_limits<double>::infinity()),

@@ -21,6 +21,7 @@ from ..execution.progress import ProgressBar
 from ..fitted import Fitted
 from ..kernels import IntArray
 from ..postprocess.remembered import RememberedScores
+from ..predictors.decision import ScoredRows
 from ..search.outcome import Outcome
 from ..search.plan import Settings, search
 from ..search.remedies import lift_bounds
@@ -76,15 +77,17 @@ def relaxations(
         The rows, in the kind of frame of the people.
     """
     factuals = fitted.schema.encode(X)
-    declined = np.flatnonzero(~fitted.decision.score(factuals.frame).valid)
+    scored = fitted.decision.score(factuals.frame)
+    declined = np.flatnonzero(~scored.valid)
     remembered = RememberedScores(fitted.schema.mutable.size, settings.memory)
     # No time limit: a search that was stopped would blame what is not in the way.
-    outcome = _search(fitted, settings, constraints, factuals, declined, remembered)
+    outcome = _search(fitted, settings, constraints, factuals, declined, scored, remembered)
     people = np.array(sorted(outcome.reasons), np.int64)
     parts: list[pd.DataFrame] = []
     if people.size:
         again = partial(_search, remembered=remembered)
-        lifts = list(_lifts(again, fitted, settings, X, constraints, factuals, people, refit))
+        given = factuals, people, scored
+        lifts = list(_lifts(again, fitted, settings, X, constraints, *given, refit))
         bar = ProgressBar(len(lifts), "relax", verbose)
         for n_done, (lifted, kind, lift) in enumerate(lifts, 1):
             parts.append(_rows(factuals, people, lift()).assign(lifted=lifted, kind=kind))
@@ -106,6 +109,7 @@ def _search(
     constraints: Constraints,
     factuals: EncodedRows,
     people: IntArray,
+    scored: ScoredRows,
     remembered: RememberedScores | None = None,
 ) -> Outcome:
     # Most of these searches find nothing, and draw as often as they may.
@@ -118,6 +122,7 @@ def _search(
         lambda progress: None,
         gradual=False,
         remembered=remembered,
+        scored=scored,
     )
 
 
@@ -129,30 +134,30 @@ def _lifts(
     constraints: Constraints,
     factuals: EncodedRows,
     people: IntArray,
+    scored: ScoredRows,
     refit: Refit | None,
 ) -> Iterator[tuple[str, str, Callable[[], Outcome]]]:
     """What can be lifted, of which kind, and the search without it."""
+    given = factuals, people, scored
     for constraint in constraints.limiting:
         yield (
             constraint.name,
             "constraint",
-            partial(
-                search_again, fitted, settings, constraints.without(constraint), factuals, people
-            ),
+            partial(search_again, fitted, settings, constraints.without(constraint), *given),
         )
     for name, lifted in lift_bounds(settings.search):
         freer = replace(settings, search=lifted)
         # With another margin, other rows are valid.
         how = _search if name == "margin" else search_again
-        yield name, "bound", partial(how, fitted, freer, constraints, factuals, people)
+        yield name, "bound", partial(how, fitted, freer, constraints, *given)
     if refit is None:
         return
     names, immutable = fitted.schema.names, fitted.schema.immutable.tolist()
     known = names if fitted.decision.names is None else fitted.decision.names
     for position in (at for at in immutable if names[at] in known):
         left = [names[at] for at in immutable if at != position]
-        again = partial(refit, left)
-        lift = partial(_search_with_mutable, again, position, settings, X, constraints, people)
+        new = partial(refit, left), position
+        lift = partial(_search_with_mutable, *new, settings, X, constraints, people, scored)
         yield str(names[position]), "immutable", lift
 
 
@@ -163,11 +168,12 @@ def _search_with_mutable(
     X: Any,
     constraints: Constraints,
     people: IntArray,
+    scored: ScoredRows,
 ) -> Outcome:
     """The search by an explainer for which the feature at this position is mutable."""
     fitted = refit()
     bound = Constraints.bind(constraints.listed, fitted.schema)
-    outcome = _search(fitted, settings, bound, fitted.schema.encode(X), people)
+    outcome = _search(fitted, settings, bound, fitted.schema.encode(X), people, scored)
     # Only an answer that changes the feature shows that it was in the way.
     place = int(np.searchsorted(fitted.schema.mutable, position))
     changes_it = outcome.answers.rows.codes[place] != OWN

@@ -20,6 +20,7 @@ from .adapters import adapt
 from .decision import Decision, Method
 from .interval import Interval
 from .labels import has_threshold
+from .output import list_labels
 
 _METHODS: tuple[Method, ...] = ("predict_proba", "decision_function", "predict")
 
@@ -199,7 +200,7 @@ def _classes(predictor: Any) -> list[Hashable]:
             f"{shorten(classes, 200)}. Wrap one of them in a callable that returns one score per "
             "row."
         )
-    return list(np.asarray(classes).tolist())
+    return list_labels(np.asarray(classes))
 
 
 def _check_labels(labels: tuple[Hashable, ...], type_of: str | None) -> None:

@@ -16,6 +16,9 @@ import pandas as pd
 from ..errors import PredictorError, shorten
 from ..kernels import BoolArray, FloatArray
 
+# Units of times that pandas has.
+UNITS = ("s", "ms", "us", "ns")
+
 
 def read_output(output: Any, name: str = "The predictor") -> tuple[np.ndarray, BoolArray]:
     """The entries of an output, and which of them are missing.
@@ -148,8 +151,34 @@ def to_labels(entries: np.ndarray, name: str, desired: Any) -> pd.Series[Any]:
             f"fractions for {count_rows(fractions)}. For an interval of scores, pass a tuple "
             "of two numbers."
         )
+    if entries.dtype.kind in "mM" and np.datetime_data(entries.dtype)[0] not in UNITS:
+        return pd.Series(list_labels(entries), dtype=object)
     # As objects, because the strings of pandas 3 hold no lone surrogates.
     return pd.Series(entries, dtype=object if entries.dtype.kind in "OUS" else entries.dtype)
+
+
+def list_labels(entries: np.ndarray) -> list[Any]:
+    """Labels as plain objects, equal for equal times of one unit.
+
+    Parameters
+    ----------
+    entries : (n_labels,)
+        Labels of any dtype.
+
+    Returns
+    -------
+    list
+        Times in nanoseconds as those of pandas, everything else as NumPy lists it.
+
+    Examples
+    --------
+    >>> list_labels(np.array(["2020", "2021"], dtype="datetime64[Y]"))
+    [datetime.date(2020, 1, 1), datetime.date(2021, 1, 1)]
+    """
+    if entries.dtype.kind in "mM" and np.datetime_data(entries.dtype)[0] == "ns":
+        # NumPy lists them as integers, which equal no time.
+        return list(pd.Series(entries))
+    return list(entries.tolist())
 
 
 def check_shape(output: np.ndarray, n_rows: int, name: str, *, at_least: int | None = None) -> None:

@@ -46,7 +46,7 @@ from .probes import check_predictor, check_probes, pack_predictor
 from .relations import pack_relation, unpack_relations
 from .surrogate import check_imitation, pack_surrogate, unpack_surrogate
 from .values import pack, unpack
-from .versions import upgrade_parameters
+from .versions import upgrade_generator, upgrade_parameters
 
 Parameters = Mapping[str, Any]
 # Fields of Fitted by name, as far as they are read.
@@ -131,6 +131,8 @@ def restore(
     with archive.refused(path, "its parameters"):
         packed = {name: unpack(value) for name, value in document["parameters"].items()}
         parameters = check(upgrade_parameters(packed | {"generator": blank}))
+        if "label_rule" not in document:
+            parameters = upgrade_generator(parameters, len(document["schema"]["features"]))
     fields: Fields = {}
     for name, section in SECTIONS.items():
         with archive.refused(path, f"its part {name!r}"):

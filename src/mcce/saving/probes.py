@@ -91,8 +91,9 @@ def check_probes(plain: Any, schema: Schema) -> dict[str, Any]:
         raise SavedFileError("the scores of the probe rows are no numbers")
     if not 1 <= scores.size <= N_PROBES or scores.size != codes.shape[1]:
         raise SavedFileError("there is not one score for each probe row")
-    if not np.isfinite(scores).all():
-        raise SavedFileError("the scores of the probe rows are not finite")
+    # A score may be infinite, like the odds of what is certain; the decision lets no NaN pass.
+    if np.isnan(scores).any():
+        raise SavedFileError("a probe row has no score")
     return given
 
 

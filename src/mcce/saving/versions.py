@@ -1,7 +1,8 @@
 """Files of older versions, read as if this version had written them.
 
 Up to version 5 nothing was known of labels, and nothing imitated the predictor: a search calls it,
-and for labels ``predict``, on every row that it looks at.
+and for labels ``predict``, on every row that it looks at. Trees considered all columns, however
+many there are.
 Up to version 4 a search named the share of real rows inside its support, and what accepted rows
 look like was learned in another way: such a search has to be fitted again. The explainer had a
 parameter that excluded copies of training rows; no search kept numbers that training never held,
@@ -15,6 +16,8 @@ from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any
 
+from ..model import TreeChain
+from ..model.associations import WIDE
 from ..search.config import RANK_BY, ExactSearch, Search, find_search
 
 # Parameters of the explainer that belong to its search now, and the values they had by default.
@@ -47,6 +50,28 @@ def upgrade_search(parameters: Mapping[str, Any]) -> dict[str, Any]:
 def upgrade_parameters(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """The parameters of an explainer, with those that moved in its search."""
     return _without_copies(_with_bounds(parameters))
+
+
+def upgrade_generator(parameters: Mapping[str, Any], n_features: int) -> dict[str, Any]:
+    """The parameters of an explainer up to version 5, with trees that consider all columns.
+
+    By its name alone, the generator of a wide table would seem to consider some of them.
+
+    Parameters
+    ----------
+    parameters
+        The parameters, by their names of today.
+    n_features
+        Number of columns.
+
+    Returns
+    -------
+    dict
+        The same, except for the generator.
+    """
+    limited = find_search(parameters["search"]).needs.measures_plausibility and n_features > WIDE
+    named = isinstance(parameters["generator"], str)
+    return {**parameters} | ({"generator": TreeChain()} if limited and named else {})
 
 
 def _without_copies(parameters: dict[str, Any]) -> dict[str, Any]:

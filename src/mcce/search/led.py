@@ -28,10 +28,13 @@ from .walking import WalkedBlock
 
 # Rows asked per person because they would be better: in any case, and at most; and by how many
 # typical errors of the surrogate those beyond the first may fall short.
-MIN_HOPES, MAX_HOPES, REACH = 3, 10, 2.0
+MIN_HOPES, MAX_HOPES, REACH = 5, 16, 3.0
 # Rows asked of a person for whom nothing is believed to be valid, at first; then each time as many
 # as so far.
 N_TRIED = 8
+# And at most, of a person with more rows than may be asked about: what the most promising ones do
+# not show, the others hardly ever do.
+TRIED_OF_MANY = 150
 
 Select = Callable[[IntArray], SelectedRows]
 
@@ -212,7 +215,9 @@ class LedBlock(WalkedBlock):
         person = visited.person
         some = np.flatnonzero(visited.scored & ~visited.asked & np.isin(person, people))
         some = some[np.lexsort((-visited.desirability(some), person[some]))]
-        n_tried, most = self._n_tried, self.how.max_tries
+        n_rows = np.bincount(person[visited.scored], minlength=visited.people.size)
+        n_tried, few = self._n_tried, min(self.how.max_tries, TRIED_OF_MANY)
+        most = np.where(n_rows > self.how.max_tries, few, self.how.max_tries)
         left = np.maximum(most - visited.led.replies.n_here[visited.people], 0)
         more = np.minimum(np.maximum(n_tried, N_TRIED), left)
         some = self._first_good(some, more[person[some]])

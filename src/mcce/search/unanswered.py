@@ -1,7 +1,7 @@
 """Why people have no answer after a search led by a surrogate, and which row came nearest.
 
-Takes a block of walks that has ended. A reason counts what the black box has replied, and says of
-everything else that it is the surrogate's view.
+Takes a block of walks that has ended. A reason begins with what the black box has replied; what the
+surrogate had expected follows, as an estimate.
 
 Always true: a nearest miss carries a score of the black box; it is one of the rows that were asked.
 Where none was, one is asked, which counts like any other.
@@ -55,9 +55,9 @@ def explain_unanswered(
     described = describe_draws(ranked, person, listing, believed)
     reasons = {}
     for one, (n_valid, drawn, named) in zip(person.tolist(), described, strict=True):
-        view = f"by the surrogate, {n_valid or 'none'} of {drawn} would be valid"
-        view += f", excluded by {named}" if named else ""
-        reasons[int(people[one])] = f"{_replied(block, one)}; {view}"
+        accepted = bool(block.visited.led.replies.n_valid[people[one]])
+        expected = _expected(n_valid, drawn, named, accepted=accepted)
+        reasons[int(people[one])] = f"{_replied(block, one)}; {expected}"
     return _nearest(block, person), reasons
 
 
@@ -93,16 +93,28 @@ def _replied(block: LedBlock, person: int) -> str:
     """What the black box has said of a person's rows."""
     led, position = block.visited.led, int(block.candidates.people[person])
     n_asked = int(led.replies.n_asked[position])
-    n_valid = int(led.replies.n_valid[position])
-    most = led.max_evaluations
-    scored = f"{n_asked} scored"
-    if most is not None and n_asked >= most:
-        scored = f"{n_asked} that max_evaluations={most} allows"
+    if not n_asked:
+        return "there was no row for the predictor to score"
+    rows = "1 row" if n_asked == 1 else f"{n_asked} rows"
+    if led.max_evaluations is not None and n_asked >= led.max_evaluations:
+        rows = f"the {rows} that max_evaluations={led.max_evaluations} allows"
+    if not led.replies.n_valid[position]:
+        if block.visited.settings.decision.min_margin:
+            return f"the predictor scored {rows}, and no score has the required margin"
+        return f"the predictor scored {rows} and refused {'it' if n_asked == 1 else 'all of them'}"
+    named = ", ".join(_exclusions(block, person))
+    if not named:
+        return f"the predictor scored {rows}, and accepted none in the final call"
+    return f"the predictor scored {rows}, and what it accepted is excluded by {named}"
+
+
+def _expected(n_valid: int, drawn: str, named: str, *, accepted: bool) -> str:
+    """What the surrogate had expected of a person's draws, and what excludes those."""
     if not n_valid:
-        return f"no valid row among the {scored}"
-    named = _exclusions(block, person)
-    why = f"is excluded by {', '.join(named)}" if named else "holds in the final call"
-    return f"{'no' if not named else 'every'} valid row among the {scored} {why}"
+        return f"the surrogate expected none of {drawn} to be valid"
+    status = " only" if accepted else " that the predictor did not confirm"
+    expected = f"the surrogate had expected {n_valid} of {drawn} to be valid, an estimate{status}"
+    return f"{expected}; excluded among these by {named}" if named else expected
 
 
 def _exclusions(block: LedBlock, person: int) -> list[str]:
