@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from .version import __version__
 
 if TYPE_CHECKING:
-    from . import constraints, datasets, metrics, predictors, protocols, testing
+    from . import baselines, constraints, datasets, metrics, predictors, protocols, testing
     from .counterfactuals import Counterfactuals
     from .distances import Gower
     from .errors import (
@@ -58,6 +58,7 @@ __all__ = [
     "TimeLimitError",
     "TreeChain",
     "__version__",
+    "baselines",
     "constraints",
     "datasets",
     "load",
@@ -91,7 +92,15 @@ _MODULES = {
     "TreeChain": "model",
     "load": "loading",
 }
-_SUBMODULES = ("constraints", "datasets", "metrics", "predictors", "protocols", "testing")
+_SUBMODULES = (
+    "baselines",
+    "constraints",
+    "datasets",
+    "metrics",
+    "predictors",
+    "protocols",
+    "testing",
+)
 
 
 def __getattr__(name: str) -> Any:

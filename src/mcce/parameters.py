@@ -7,7 +7,7 @@ Parameters whose meaning depends on the data, the predictor or a generator are c
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from numbers import Integral, Real
 from typing import Any
 
@@ -189,3 +189,10 @@ def check_flag(name: str, value: Any, *, counts: bool = False) -> None:
     count = counts and isinstance(value, Integral) and 0 <= int(value) < 2**31
     if not count and not isinstance(value, (bool, np.bool_)):
         raise ParameterError(f"{name} must be True or False, got {shorten(value)}.")
+
+
+def check_choice(name: str, value: Any, choices: Collection[str]) -> None:
+    """Raise unless a parameter is one of some words."""
+    if not isinstance(value, str) or value not in choices:
+        listed = ", ".join(f'"{choice}"' for choice in choices)
+        raise ParameterError(f"{name} must be one of {listed}, got {shorten(value)}.")

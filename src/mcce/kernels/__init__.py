@@ -63,6 +63,7 @@ from .reference import (
     person_keys,
     pick,
     rows_as_bytes,
+    scaled_gap,
     sort_rows,
 )
 
@@ -124,6 +125,7 @@ __all__ = [
     "rank",
     "rows_as_bytes",
     "sample",
+    "scaled_gap",
     "sort_rows",
     "weigh_errors",
 ]

@@ -3,7 +3,7 @@
 from ._boost import BoostedNodes, Boosting, Ensemble, boost, predict_units
 from ._errors import weigh_errors
 from ._exact import Enumerated, Person, enumerate_rows
-from ._gower import MISSING, gower_gap
+from ._gower import MISSING, gower_gap, scaled_gap
 from ._grow import Classes, Columns, Growth, Numbers, Response, fixed_point, grow_tree
 from ._nearest import Neighbours, nearest
 from ._nonconformity import MOST_LEVELS, Holdings, gather_holdings, nonconformity
@@ -67,6 +67,7 @@ __all__ = [
     "rank",
     "rows_as_bytes",
     "sample",
+    "scaled_gap",
     "sort_rows",
     "weigh_errors",
 ]

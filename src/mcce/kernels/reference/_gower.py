@@ -57,7 +57,7 @@ def gower_gap(
     return np.where(differs, np.where(np.isnan(gap), 1.0, gap), 0.0)
 
 
-def scaled_gap(numbers: FloatArray, own_number: float) -> FloatArray:
+def scaled_gap(numbers: FloatArray, own_number: FloatArray | float) -> FloatArray:
     """The same for numbers divided by the training range, where a missing one is ``MISSING``."""
     gap = np.abs(numbers - own_number)
     return np.where(gap > APART, 1.0, gap)
