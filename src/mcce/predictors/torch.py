@@ -2,8 +2,8 @@
 
 A module says neither what its output means nor which classes there are; the user does.
 
-Always true: the module runs in evaluation mode, without gradients and on its own device; afterwards
-it is in the mode it was in before.
+Always true: the module runs in evaluation mode and on its own device, and its weights get no
+gradients; afterwards it is in the mode it was in before.
 """
 
 from __future__ import annotations
@@ -72,26 +72,81 @@ class Torch(Wrapper):
     def _labels(self) -> Sequence[Hashable] | None:
         return self.classes
 
+    @property
+    def offers_gradients(self) -> bool:
+        """True: every module can be differentiated."""
+        return True
+
+    def encode_inputs(self, rows: FrameLike) -> np.ndarray:
+        """The matrix that the module gets.
+
+        Parameters
+        ----------
+        rows
+            A frame or an array with the columns that the module was trained on.
+
+        Returns
+        -------
+        (n_rows, n_inputs)
+            Numbers in float64.
+        """
+        return _matrix(rows if self.encode is None else self.encode(rows))
+
+    def differentiate(self, inputs: Any) -> Any:
+        """The output for a matrix, as a differentiable function of it.
+
+        Parameters
+        ----------
+        inputs : torch.Tensor of shape (n_rows, n_inputs)
+            The matrix, which is given to the module in its own precision and on its own device.
+
+        Returns
+        -------
+        torch.Tensor
+            In float64: probabilities of shape (n_rows, n_classes), or a score per row. The weights
+            of the module get no gradients.
+        """
+        import torch
+
+        output = self._forward(inputs).to(device=inputs.device, dtype=torch.float64)
+        if self.output == "score":
+            return output.reshape(len(inputs))
+        output = output.reshape(len(inputs), -1)
+        assert self.classes is not None
+        one_column = output.shape[1] == 1 and len(self.classes) == 2
+        if self.output == "probabilities":
+            return torch.cat([1 - output, output], dim=1) if one_column else output
+        if one_column:
+            output = torch.cat([torch.zeros_like(output), output], dim=1)
+        return torch.softmax(output, dim=1)
+
     def _query(self, rows: FrameLike) -> np.ndarray:
         import torch
 
-        matrix = _matrix(rows if self.encode is None else self.encode(rows))
+        with torch.no_grad():
+            output = self._forward(torch.tensor(self.encode_inputs(rows)))
+        return np.asarray(output.to(device="cpu", dtype=torch.float64).numpy())
+
+    def _forward(self, inputs: Any) -> Any:
+        """Output of the module for a matrix, with gradients for the matrix only."""
+        import torch
+
         weights = [p for p in self.module.parameters() if p.is_floating_point()]
         dtype = weights[0].dtype if weights else torch.float32
         device = weights[0].device if weights else None
-        given = torch.tensor(matrix, dtype=dtype, device=device)
+        given = inputs.to(dtype=dtype, device=device)
         if given.isinf().any():
             raise PredictorError(
                 f"A number in the rows is too large for the module's {dtype}. Rescale the column."
             )
-        with _evaluating(self.module), torch.no_grad():
+        with _evaluating(self.module):
             output = self.module(given)
         if not isinstance(output, torch.Tensor):
             raise PredictorError(
                 f"The torch module must return one tensor, got {type(output).__name__}. "
                 "Wrap it in a module whose forward returns only the tensor to use."
             )
-        return np.asarray(output.to(device="cpu", dtype=torch.float64).numpy())
+        return output
 
 
 def adapt(predictor: Any) -> Any:
@@ -107,14 +162,19 @@ def adapt(predictor: Any) -> Any:
 
 @contextmanager
 def _evaluating(module: Any) -> Iterator[None]:
-    """Evaluation mode inside; afterwards every submodule is in its own mode again."""
+    """Evaluation mode with frozen weights; afterwards every part is in its own mode again."""
     modes = [(part, part.training) for part in module.modules()]
+    weights = [weight for weight in module.parameters() if weight.requires_grad]
     module.eval()
     try:
+        for weight in weights:
+            weight.requires_grad_(False)
         yield
     finally:
         for part, training in modes:
             part.training = training
+        for weight in weights:
+            weight.requires_grad_(True)
 
 
 def _matrix(rows: Any) -> np.ndarray:
