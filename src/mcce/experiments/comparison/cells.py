@@ -1,0 +1,205 @@
+"""One cell: every method explains the same people, and every answer is measured alike.
+
+Gives two tables: one row per person and method, and one per method. They are saved, so that a run
+that was interrupted goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import pandas as pd
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+from ... import metrics
+from ...counterfactuals import Counterfactuals
+from ...explainer import MCCE
+from ...metrics import Evaluator
+from ...metrics.judges import JUDGES, Judges, detectability
+from ...predictors.gradients import offers_gradients
+from ...search.config import Search
+from ..case import TOLERANCE
+from ..experiment import Options
+from .cases import Cell, Draw, draw_cell
+from .methods import METHODS, SETTINGS, Method
+
+PEOPLE, BY_METHOD = "people", "methods"
+KEYS = ["dataset", "box", "network", "seed", "method"]
+COLUMNS = (
+    *("sparsity", "l1", "violation", "valid", "copy", "redundancy"),
+    *("contradictions", "plausibility"),
+)
+# Significant digits of measures in files.
+DIGITS = 4
+
+Result = TypeVar("Result")
+
+
+def run_cell(cell: Cell, options: Options, step: Callable[[str], None]) -> None:
+    """Compute a cell and save its two tables, unless that was done.
+
+    Parameters
+    ----------
+    cell
+        The cell.
+    options
+        Folder of the data and of the results, and whether to be quick.
+    step
+        Called with what comes next.
+    """
+    paths = [cell_path(options.out, cell, kind) for kind in (PEOPLE, BY_METHOD)]
+    if all(path.exists() for path in paths):
+        return
+    with threadpool_limits(1):
+        people, by_method = compare_methods(cell, draw_cell(cell, options), step)
+    for path, table in zip(paths, (people, by_method), strict=True):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = path.with_suffix(".part")
+        table.to_csv(unfinished, index=False, float_format=f"%.{DIGITS}g", compression=None)
+        unfinished.replace(path)
+
+
+def cell_path(out: Path, cell: Cell, kind: str) -> Path:
+    """Where a table of a cell is saved."""
+    return out / "cells" / f"{cell.name}-{kind}.csv"
+
+
+def compare_methods(
+    cell: Cell, draw: Draw, step: Callable[[str], None]
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """All methods on the people of a cell: measures by person and method, and by method."""
+    measures = Measures.of(draw, cell.seed)
+    keys: dict[str, Any] = {
+        "dataset": cell.dataset,
+        "box": cell.box,
+        "network": cell.network,
+        "seed": cell.seed,
+    }
+    people, by_method = [], []
+    for method, fit_seconds, explainer in _fitted(cell, draw):
+        step(f"{cell.name}: {method.name}")
+        seconds, result = _cpu(partial(explainer.explain, draw.people))
+        named = {**keys, "method": method.name}
+        people.append(measures.by_person(result).assign(**named))
+        by_method.append(
+            {
+                **named,
+                "n_people": len(draw.people),
+                "n_answered": int((result.people["status"] == "answered").sum()),
+                "fit_cpu": fit_seconds,
+                "search_cpu": seconds,
+                "rows_per_person": result.n_evaluated / max(len(draw.people), 1),
+                "detectability": measures.detectability(result),
+                "machine": platform.machine(),
+            }
+        )
+    found = pd.concat(people, ignore_index=True)
+    return found[[*KEYS, *found.columns.difference(KEYS, sort=False)]], pd.DataFrame(by_method)
+
+
+def _fitted(cell: Cell, draw: Draw) -> Iterator[tuple[Method, float, Any]]:
+    """Each method that can run here, with its CPU seconds of fitting, fitted."""
+    shared: tuple[float, Any] | None = None
+    for method in METHODS:
+        can_run = offers_gradients(draw.case.predictor) or not method.gradients
+        if not method.is_there or not can_run:
+            continue
+        name = method.name.removeprefix("MCCE ")
+        if not method.is_ours or name in ("paper", "fast"):
+            seconds, explainer = _cpu(partial(method.fit, draw.case, draw.train, cell.seed))
+            yield method, seconds, explainer
+            continue
+        if shared is None:
+            shared = _cpu(partial(method.fit, draw.case, draw.train, cell.seed))
+        search, share = SETTINGS.get(name, (name, None))
+        given = {} if share is None else {"min_plausibility": share}
+        shared[1].set_params(search=Search.preset(search, **given))  # type: ignore[arg-type]
+        yield method, shared[0], shared[1]
+
+
+@dataclass(frozen=True, eq=False)
+class Measures:
+    """What answers in a cell are measured by: the same for every method."""
+
+    draw: Draw
+    evaluator: Evaluator
+    judges: Judges
+    plausibility: MCCE
+    seed: int
+
+    @classmethod
+    def of(cls, draw: Draw, seed: int) -> Measures:
+        """What the answers to the people of a draw are measured by."""
+        case = draw.case
+        given: dict[str, Any] = {
+            "immutable": case.immutable,
+            "predictor": case.predictor,
+            "desired": case.desired,
+        }
+        evaluator = Evaluator.fit(draw.train, **given)
+        # Its plausibility model sees what no method does.
+        declined = draw.train[~case.decide(draw.train)]
+        model = MCCE(
+            case.predictor,
+            case.desired,
+            immutable=case.immutable,
+            search="balanced",
+            n_jobs=1,
+            random_state=seed,
+        ).fit(pd.concat([declined, draw.unseen]))
+        return cls(
+            draw, evaluator, Judges.fit(draw.unseen, evaluator, random_state=seed), model, seed
+        )
+
+    def by_person(self, result: Counterfactuals[pd.DataFrame]) -> pd.DataFrame:
+        """The measures of each person's answer, missing where there is none."""
+        first = result.measures.index.get_level_values("rank") == 1
+        owner, frame = result.owner[first], result.frame[first].reset_index(drop=True)
+        people = pd.DataFrame({"person": self.draw.people.index})
+        if frame.empty:
+            return people.assign(**dict.fromkeys([*COLUMNS, *JUDGES], np.nan))
+        before = self.draw.people.iloc[owner].reset_index(drop=True)
+        pairs = before, frame, self.evaluator
+        measured = (
+            metrics.sparsity(*pairs, tolerance=TOLERANCE),
+            metrics.l1(*pairs),
+            metrics.violation(*pairs),
+            metrics.success(frame, self.evaluator),
+            metrics.copies(frame, self.evaluator),
+            metrics.redundancy(*pairs),
+            self._contradictions(frame),
+            self.plausibility.plausibility(frame)["plausibility"],
+        )
+        table = pd.DataFrame(dict(zip(COLUMNS, map(np.asarray, measured), strict=True)))
+        judged = self.judges(frame).reset_index(drop=True)
+        table = pd.concat([table, judged], axis=1).set_axis(owner, axis=0)
+        return people.join(table.astype(float), how="left")
+
+    def detectability(self, result: Counterfactuals[pd.DataFrame]) -> float:
+        """How well a classifier tells the answers from accepted rows that no method has seen."""
+        first = result.measures.index.get_level_values("rank") == 1
+        if not first.any():
+            return float("nan")
+        return detectability(
+            result.frame[first], self.draw.unseen, self.evaluator, random_state=self.seed
+        )
+
+    def _contradictions(self, frame: pd.DataFrame) -> np.ndarray:
+        levels = [f for f in self.evaluator.schema.features if f.kind == "categorical"]
+        if len(levels) < 2:
+            return np.zeros(len(frame))
+        return metrics.contradictory_pairs(frame, self.evaluator).to_numpy()
+
+
+def _cpu(work: Callable[[], Result]) -> tuple[float, Result]:
+    """CPU seconds of some work, and its result."""
+    started = time.process_time()
+    result = work()
+    return time.process_time() - started, result

@@ -1,0 +1,174 @@
+"""The page of the comparison, from its tables alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+
+from ...errors import ParameterError
+from ...metrics.judges import JUDGES
+from ..report.files import to_markdown
+from ..report.page import shrink
+
+NAME = "methods"
+TABLES = ("measures", "common", "dominance")
+INTRODUCTION = """# Comparison with other methods
+
+Every method behind one protocol: the same people, predictors, training rows and judges. The command
+
+    mcce experiments methods --data FOLDER
+
+runs it, cell by cell, and goes on where it stopped; `mcce experiments page` writes this page from
+its tables, which stand in the folder `comparison` beside it. [Baselines](user_guide/baselines.md)
+says what each method guarantees.
+
+Half of the accepted rows of a data set are seen by the methods, the other half by the judges alone.
+People are drawn at random from the declined rows, not from those on which our searches were tuned,
+if there are enough others. No constant was set on the data set `mortgage`; the searches were tuned
+on other people of the other four. Every answer of every method is valid by a fresh call of the
+predictor and keeps immutable features: rows that do not are not returned, and count as missing."""
+HEADINGS = {
+    "costs": """## Costs
+
+Means over the people whom a method answers, so a method that answers only easy people looks better;
+the next table compares on common people. Brackets hold 95 % intervals.""",
+    "common": """## The same people
+
+Means over the people whom every method answers that answers at least half of them.""",
+    "judges": """## Judges
+
+Larger is stranger; detectability 0.5 is best. Each judge on its own, on the people whom a method
+answers.""",
+    "dominance": """## Who dominates whom
+
+A setting of ours dominates a rival if, on the people whom both answer, neither its changes nor its
+judge are worse and one is better, by 95 % intervals.""",
+}
+
+
+def write_comparison(reports: Path, page: Path) -> Path:
+    """Write the page, and the tables and figures that it shows into a folder beside it.
+
+    Parameters
+    ----------
+    reports : Path
+        Folder with the reports of ``mcce experiments methods``.
+    page : Path
+        The page.
+
+    Returns
+    -------
+    Path
+        The page.
+
+    Raises
+    ------
+    ParameterError
+        If the comparison was not run.
+    """
+    folder = page.with_suffix("")
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in TABLES:
+        source = reports / f"{NAME}-{name}.csv"
+        if not source.is_file():
+            raise ParameterError(
+                f"The comparison has no table {source.name} in {str(reports)!r}. Run mcce "
+                "experiments methods with the same --out first."
+            )
+        (folder / f"{name}.csv").write_bytes(source.read_bytes())
+    people = reports / f"{NAME}-people.csv.gz"
+    if people.is_file():
+        (folder / "people.csv.gz").write_bytes(people.read_bytes())
+    if (reports / f"{NAME}-fronts.png").is_file():
+        shrink(reports / f"{NAME}-fronts.png", folder / "fronts.png")
+    page.write_text(render(folder), encoding="utf-8")
+    return page
+
+
+def render(folder: Path) -> str:
+    """The text of the page, given the folder of its tables."""
+    tables = {name: pd.read_csv(folder / f"{name}.csv", keep_default_na=True) for name in TABLES}
+    parts = [INTRODUCTION, _promises(tables["measures"])]
+    parts += [f"![Fronts of all methods]({folder.name}/fronts.png)"]
+    for name, table in (
+        ("costs", _costs(tables["measures"])),
+        ("common", _common(tables["common"])),
+        ("judges", _judged(tables["measures"])),
+        ("dominance", _dominance(tables["dominance"])),
+    ):
+        parts += [HEADINGS[name], *_by_case(table)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _promises(table: pd.DataFrame) -> str:
+    """How many returned rows break a promise, and how large the comparison is."""
+    broken = int(((table["valid"] < 1) | (table["violation"] > 0)).sum())
+    cells = table.groupby(["dataset", "box"])["cells"].max()
+    return (
+        f"{int(cells.sum())} cells of {len(cells)} data sets and kinds of predictor, "
+        f"{table['method'].nunique()} methods and settings. {broken} of {len(table)} of their "
+        "combinations returned a row that is not valid or changes an immutable feature."
+    )
+
+
+def _costs(table: pd.DataFrame) -> pd.DataFrame:
+    shown = _named(table)
+    shown["coverage"] = table["coverage"].map("{:.3f}".format)
+    for measure in ("sparsity", "l1", "redundancy"):
+        shown[measure] = _with_interval(table, measure)
+    shown["copies"] = table["copy"].map("{:.3f}".format)
+    shown["fit s"] = table["fit_cpu"].map("{:.2f}".format)
+    shown["search s"] = table["search_cpu"].map("{:.2f}".format)
+    shown["rows per person"] = table["rows_per_person"].map("{:.1f}".format)
+    return shown
+
+
+def _common(table: pd.DataFrame) -> pd.DataFrame:
+    shown = _named(table)
+    shown["people"] = table["common_people"]
+    for measure in ("sparsity", "l1", "plausibility", "outlier_factor", "density"):
+        shown[measure.replace("_", " ")] = _with_interval(table, measure)
+    return shown
+
+
+def _judged(table: pd.DataFrame) -> pd.DataFrame:
+    shown = _named(table)
+    for measure in JUDGES:
+        shown[measure.replace("_", " ")] = _with_interval(table, measure)
+    shown["detectability"] = table["detectability"].map("{:.2f}".format)
+    shown["contradictory"] = table["contradictions"].map("{:.3f}".format)
+    shown["plausibility"] = _with_interval(table, "plausibility")
+    return shown
+
+
+def _dominance(table: pd.DataFrame) -> pd.DataFrame:
+    shown = _named(table.rename(columns={"rival": "method"}))
+    shown["judge"] = table["judge"].str.replace("_", " ")
+    for name, title in (("dominated_by", "dominated by"), ("dominates", "dominates")):
+        count = table[name].fillna("").map(lambda names: len([n for n in names.split(", ") if n]))
+        shown[title] = count.map(lambda n: f"{n} of ours" if n else "")
+    return shown[(shown["dominated by"] != "") | (shown["dominates"] != "")]
+
+
+def _named(table: pd.DataFrame) -> pd.DataFrame:
+    case = table["dataset"] + ", " + table["box"]
+    return pd.DataFrame({"case": case, "method": table["method"]})
+
+
+def _with_interval(table: pd.DataFrame, measure: str) -> pd.Series[str]:
+    """A mean with its interval in brackets."""
+    columns = (table[measure], table[f"{measure}_low"], table[f"{measure}_high"])
+    lines = (
+        f"{mean:.2f} [{low:.2f}, {high:.2f}]" for mean, low, high in zip(*columns, strict=True)
+    )
+    return pd.Series(list(lines), index=table.index)
+
+
+def _by_case(table: pd.DataFrame) -> list[str]:
+    """A collapsed table for each data set and kind of predictor."""
+    parts = []
+    for case, rows in table.groupby("case", sort=False):
+        shown = to_markdown(rows.drop(columns="case"))
+        parts.append(f"<details><summary>{case}</summary>\n\n{shown}\n\n</details>")
+    return parts

@@ -1,0 +1,217 @@
+"""Tables of the comparison, from the saved cells.
+
+Intervals are 95 % percentile intervals of a bootstrap over networks, seeds and people: networks and
+seeds are drawn with replacement, each crossed with the other, then people within each cell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ...kernels import FloatArray
+from ...metrics.judges import JUDGES
+
+N_BOOTSTRAP = 1000
+MEASURES = (
+    *("sparsity", "l1", "redundancy", "plausibility", "copy", "contradictions"),
+    *JUDGES,
+)
+CASE = ["dataset", "box"]
+CELL = [*CASE, "network", "seed"]
+
+
+def by_method(people: pd.DataFrame, methods: pd.DataFrame) -> pd.DataFrame:
+    """Every measure of every method on every data set, with intervals.
+
+    Parameters
+    ----------
+    people, methods
+        The tables of all cells: by person and method, and by method.
+
+    Returns
+    -------
+    DataFrame
+        One row per data set, kind of predictor and method: number of cells and people, coverage,
+        validity and violation of the returned rows, CPU seconds and rows per person, detectability,
+        and the mean of each measure over the people whom the method answers with ``_low`` and
+        ``_high``.
+    """
+    lines = []
+    for keys, rows in people.groupby([*CASE, "method"], sort=False):
+        named = dict(zip([*CASE, "method"], keys, strict=True))
+        runs = methods
+        for name, key in named.items():
+            runs = runs[runs[name] == key]
+        answered = rows[rows["sparsity"].notna()]
+        line: dict[str, Any] = {
+            **named,
+            "cells": len(runs),
+            "people": len(rows),
+            "coverage": len(answered) / len(rows),
+            "valid": answered["valid"].mean(),
+            "violation": answered["violation"].mean(),
+            "fit_cpu": runs["fit_cpu"].mean(),
+            "search_cpu": runs["search_cpu"].mean(),
+            "rows_per_person": runs["rows_per_person"].mean(),
+            "detectability": runs["detectability"].mean(),
+        }
+        for measure in MEASURES:
+            mean, low, high = interval(answered, answered[measure])
+            line |= {measure: mean, f"{measure}_low": low, f"{measure}_high": high}
+        lines.append(line)
+    return pd.DataFrame(lines)
+
+
+def on_common_people(people: pd.DataFrame, least: float = 0.5) -> pd.DataFrame:
+    """Means over the people whom all methods answer, leaving out methods that answer few.
+
+    Parameters
+    ----------
+    people
+        The table of all cells by person and method.
+    least
+        Share of people that a method must answer to take part.
+
+    Returns
+    -------
+    DataFrame
+        One row per data set, kind of predictor and method, with the number of common people, the
+        methods left out, and the mean of each measure with its interval.
+    """
+    lines = []
+    for keys, rows in people.groupby(CASE, sort=False):
+        answers = rows["sparsity"].notna().groupby(rows["method"], sort=False).mean()
+        taking_part = answers.index[answers >= least]
+        rows = rows[rows["method"].isin(taking_part)]
+        answered = rows[rows["sparsity"].notna()]
+        n_methods = answered.groupby([*CELL, "person"])["method"].transform("size")
+        common = answered[n_methods == len(taking_part)]
+        left_out = ", ".join(answers.index[answers < least])
+        for method, part in common.groupby("method", sort=False):
+            line: dict[str, Any] = dict(zip(CASE, keys, strict=True))
+            line |= {"method": method, "common_people": len(part), "left_out": left_out}
+            for measure in MEASURES:
+                mean, low, high = interval(part, part[measure])
+                line |= {measure: mean, f"{measure}_low": low, f"{measure}_high": high}
+            lines.append(line)
+    return pd.DataFrame(lines)
+
+
+def dominance(people: pd.DataFrame, ours: Sequence[str], rivals: Sequence[str]) -> pd.DataFrame:
+    """Which rivals a setting of ours dominates, by each judge and by l1.
+
+    Both are compared on the people whom both answer. Ours dominates if neither the difference in
+    changes nor that in the judge is wholly above 0, and one of them is wholly below, by 95 %
+    intervals; so does a rival.
+
+    Parameters
+    ----------
+    people
+        The table of all cells by person and method.
+    ours, rivals
+        Names of methods.
+
+    Returns
+    -------
+    DataFrame
+        One row per data set, kind of predictor, rival and judge: the settings of ours that dominate
+        it, and those that it dominates.
+    """
+    lines = []
+    for keys, rows in people.groupby(CASE, sort=False):
+        at = [*CELL, "person"]
+        tables = {
+            measure: rows.pivot_table(measure, at, "method", dropna=False)
+            for measure in ("sparsity", "l1", *JUDGES)
+        }
+        there = set(rows["method"])
+        for rival in (name for name in rivals if name in there):
+            found: dict[str, tuple[list[str], list[str]]] = {}
+            for setting in (name for name in ours if name in there):
+                for judge in ("l1", *JUDGES):
+                    verdict = _verdict(tables, judge, setting, rival)
+                    wins, losses = found.setdefault(judge, ([], []))
+                    if verdict:
+                        (wins if verdict < 0 else losses).append(setting)
+            for judge, (wins, losses) in found.items():
+                named = dict(zip(CASE, keys, strict=True))
+                lines.append(
+                    {
+                        **named,
+                        "rival": rival,
+                        "judge": judge,
+                        "dominated_by": ", ".join(wins),
+                        "dominates": ", ".join(losses),
+                    }
+                )
+    return pd.DataFrame(lines)
+
+
+def _verdict(tables: dict[str, pd.DataFrame], judge: str, ours: str, rival: str) -> int:
+    """-1 if ours dominates, 1 if the rival does, otherwise 0."""
+    gaps = []
+    for measure in ("sparsity", judge):
+        table = tables[measure]
+        both = table[[ours, rival]].dropna()
+        gaps.append((both[ours] - both[rival]).rename("gap"))
+    if len(gaps[0]) < 20:
+        return 0
+    bounds = [interval(gap.reset_index(), gap.to_numpy())[1:] for gap in gaps]
+    for sign, ends in ((-1, bounds), (1, [(-high, -low) for low, high in bounds])):
+        if all(low <= 0 for low, _ in ends) and any(high < 0 for _, high in ends):
+            return sign
+    return 0
+
+
+def interval(rows: pd.DataFrame, values: Any) -> tuple[float, float, float]:
+    """Mean of values over people, and its 95 % interval over networks, seeds and people.
+
+    Parameters
+    ----------
+    rows
+        Whose values they are: the columns ``network`` and ``seed``.
+    values : (n_rows,)
+        The values; missing ones do not count.
+
+    Returns
+    -------
+    mean, low, high
+        NaN without values; an interval of NaN for a single one.
+    """
+    numbers = np.asarray(values, dtype=np.float64)
+    there = ~np.isnan(numbers)
+    if not there.any():
+        return np.nan, np.nan, np.nan
+    numbers, rows = numbers[there], rows[there]
+    mean = float(numbers.mean())
+    if numbers.size < 2:
+        return mean, np.nan, np.nan
+    networks, seeds = (pd.factorize(rows[name])[0] for name in ("network", "seed"))
+    chance = np.random.default_rng(0)
+    total, count = np.zeros((2, N_BOOTSTRAP))
+    times = [_times(chance, codes.max() + 1) for codes in (networks, seeds)]
+    for network, seed in sorted(set(zip(networks.tolist(), seeds.tolist(), strict=True))):
+        cell = numbers[(networks == network) & (seeds == seed)]
+        drawn = cell[chance.integers(0, cell.size, (N_BOOTSTRAP, cell.size))].sum(axis=1)
+        often = times[0][:, network] * times[1][:, seed]
+        total, count = total + often * drawn, count + often * cell.size
+    means = np.divide(total, count, out=np.full(N_BOOTSTRAP, mean), where=count > 0)
+    low, high = np.quantile(means, [0.025, 0.975])
+    return mean, float(low), float(high)
+
+
+def _times(chance: np.random.Generator, n: int) -> FloatArray:
+    """How often each of some things is drawn, shape (n_bootstrap, n)."""
+    return chance.multinomial(n, np.full(n, 1 / n), N_BOOTSTRAP).astype(np.float64)
+
+
+def front(table: pd.DataFrame, x: str, y: str) -> pd.Series[bool]:
+    """Which rows no other row beats in both columns, where less is better."""
+    points = table[[x, y]].to_numpy()
+    no_worse = (points[:, None] <= points).all(axis=2)
+    better = (points[:, None] < points).any(axis=2)
+    return pd.Series(~(no_worse & better).any(axis=0), index=table.index)
