@@ -29,14 +29,10 @@ from sklearn.neighbors import LocalOutlierFactor, NearestNeighbors
 
 from baseline import Column, encode, learn
 from mcce.experiments.predictors import Floats
+from mcce.metrics.contradictions import LEAST_EXPECTED, SHARE
 
 SCORES = ("range", "ranks", "lof", "forest", "pca")
 N_NEIGHBOURS = 5
-# A pair of levels is contradictory if it occurs in less than a hundredth of the rows expected under
-# independence. With fewer expected rows than this, its absence may be chance. At most 0.0006 of the
-# training rows themselves have such a pair, and 0.003 of held-out rows.
-CONTRADICTORY_SHARE = 0.01
-LEAST_EXPECTED = 5.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,7 +138,10 @@ class ImplausibilityScores:
 
 @dataclass(frozen=True, eq=False)
 class Contradictions:
-    """Contradictory pairs of levels, by the positions of the two features."""
+    """Contradictory pairs of levels, by the positions of the two features.
+
+    As :func:`mcce.metrics.contradictory_pairs` counts them, for rows that are encoded already.
+    """
 
     tables: dict[tuple[int, int], NDArray[np.bool_]]
 
@@ -157,7 +156,7 @@ class Contradictions:
             seen = np.zeros(shape)
             np.add.at(seen, (values[:, one], values[:, other]), 1)
             expected = np.outer(seen.sum(axis=1), seen.sum(axis=0)) / len(values)
-            rare = seen < CONTRADICTORY_SHARE * expected
+            rare = seen < SHARE * expected
             tables[one, other] = rare & (expected >= LEAST_EXPECTED)
         return cls(tables)
 

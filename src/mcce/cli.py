@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,7 +25,7 @@ EXAMPLES = """\
 examples:
   mcce experiments --list
   mcce experiments compare --dataset german --quick
-  mcce experiments all --data FOLDER --page docs/reproduction.md
+  mcce experiments all --data FOLDER --reference FOLDER --page docs/reproduction.md
 """
 
 
@@ -96,6 +96,12 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add("--list", action="store_true", help="list the experiments and exit")
     add("--data", type=Path, metavar="DIR", help="folder that holds the data files")
+    add(
+        "--reference",
+        type=Path,
+        metavar="DIR",
+        help="folder that holds the answers of the authors' code, for the experiment 'authors'",
+    )
     add("--dataset", nargs="+", metavar="NAME", help="data sets (default: the experiment's own)")
     add("--seeds", type=_seeds, default=5, metavar="N", help="repetitions (default: 5)")
     add(
@@ -129,7 +135,7 @@ def _seeds(text: str) -> int:
 
 def _experiments(parsed: argparse.Namespace) -> int:
     from .datasets import NAMES
-    from .experiments import EXPERIMENTS, ensure_folder, require_matplotlib, write_page
+    from .experiments import EXPERIMENTS, ensure_folder, require_matplotlib
 
     if parsed.list or not parsed.names:
         width = max(map(len, EXPERIMENTS))
@@ -142,13 +148,29 @@ def _experiments(parsed: argparse.Namespace) -> int:
         _check_known("data set", name, NAMES)
     require_matplotlib()
     ensure_folder(parsed.out)
-    for name in EXPERIMENTS if ALL in parsed.names else dict.fromkeys(parsed.names):
-        if name != PAGE:
-            sys.stdout.write(f"{_run(EXPERIMENTS[name], parsed)}\n")
+    of_paper = [name for name, experiment in EXPERIMENTS.items() if experiment.in_paper]
+    for name in of_paper if ALL in parsed.names else dict.fromkeys(parsed.names):
+        if name == PAGE:
+            continue
+        if EXPERIMENTS[name].needs_reference and parsed.reference is None and ALL in parsed.names:
+            sys.stderr.write(f"mcce: {name} is skipped, it needs --reference.\n")
+            continue
+        sys.stdout.write(f"{_run(EXPERIMENTS[name], parsed)}\n")
     if {ALL, PAGE} & set(parsed.names):
-        page = parsed.page or parsed.out / "reproduction.md"
-        sys.stdout.write(f"{write_page(parsed.out, page, list(EXPERIMENTS))}\n")
+        for page in _write_pages(parsed.out, parsed.page or parsed.out / "reproduction.md"):
+            sys.stdout.write(f"{page}\n")
     return 0
+
+
+def _write_pages(reports: Path, page: Path) -> Iterator[Path]:
+    """The page of the paper's experiments and, beside it, that of the comparison if it was run."""
+    from .experiments import EXPERIMENTS, write_comparison, write_page
+
+    everything = list(EXPERIMENTS.values())
+    if any(one.in_paper and (reports / f"{one.name}.json").is_file() for one in everything):
+        yield write_page(reports, page, [one for one in everything if one.in_paper])
+    if any(not one.in_paper and (reports / f"{one.name}.json").is_file() for one in everything):
+        yield write_comparison(reports, page.with_name("comparison.md"))
 
 
 def _run(experiment: Experiment, parsed: argparse.Namespace) -> Path:
@@ -164,6 +186,7 @@ def _run(experiment: Experiment, parsed: argparse.Namespace) -> Path:
         out=parsed.out,
         quick=parsed.quick,
         factuals=parsed.factuals,
+        reference=parsed.reference,
     )
     progress = ProgressLine(experiment.name)
     try:

@@ -1,7 +1,9 @@
-"""The paper's experiments, one command each: ``mcce experiments --list``."""
+"""The paper's experiments and the comparison of methods: ``mcce experiments --list``."""
 
 from . import (
+    authors,
     compare,
+    comparison,
     example,
     forest,
     levels,
@@ -14,17 +16,19 @@ from . import (
     visit_order,
 )
 from .case import Case
+from .comparison import write_comparison
 from .experiment import Experiment, Options, ProgressLine, PublishedTable, Report
 from .report.figures import require_matplotlib
 from .report.files import ensure_folder, write_report
 from .report.page import write_page
 
-_IN_PAPER_ORDER = (
-    *(compare, example, samples, manifold, scaling, privacy),
+_IN_ORDER = (
+    *(compare, authors, example, samples, manifold, scaling, privacy),
     *(levels, forest, unconditioned, mimic, visit_order),
+    comparison,
 )
 EXPERIMENTS: dict[str, Experiment] = {
-    module.EXPERIMENT.name: module.EXPERIMENT for module in _IN_PAPER_ORDER
+    module.EXPERIMENT.name: module.EXPERIMENT for module in _IN_ORDER
 }
 
 __all__ = [
@@ -37,6 +41,7 @@ __all__ = [
     "Report",
     "ensure_folder",
     "require_matplotlib",
+    "write_comparison",
     "write_page",
     "write_report",
 ]

@@ -6,7 +6,6 @@ share :class:`Case`; :func:`prepare_case` builds those of the paper.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
@@ -28,6 +27,7 @@ from ..model import TreeChain
 from ..predictors.interval import Interval
 from .experiment import Options
 from .predictors import BlackBoxKind, Predictor, black_box
+from .timing import cpu_seconds, split_seconds
 
 AT_LEAST_HALF = Interval(0.5, 1.0)
 # Differences up to this share of the range do not count in the paper's tables.
@@ -124,7 +124,7 @@ class MethodResult:
     seconds : float
         CPU seconds of fitting and explaining together.
     steps : mapping
-        Seconds by step, if the method has steps.
+        CPU seconds by step, if the method has steps.
     """
 
     counterfactuals: Counterfactuals[pd.DataFrame] | pd.DataFrame
@@ -143,6 +143,7 @@ def prepare_case(
     kind: BlackBoxKind = "network",
     rows: str | None = None,
     n_levels: int | None = None,
+    box_seed: int = 0,
 ) -> Case:
     """Build the case of a data set as in the paper.
 
@@ -158,6 +159,8 @@ def prepare_case(
         As for :func:`mcce.experiments.predictors.black_box`.
     n_levels : int, optional
         Number of most frequent levels to keep in each category; the rest become one level.
+    box_seed : int
+        Seed that the predictor is trained from.
 
     Returns
     -------
@@ -172,7 +175,7 @@ def prepare_case(
     data = datasets.load(name, form=form, rows=rows, folder=options.folder)
     if n_levels is not None:
         data = replace(data, features=_merge_rare_levels(data.features, n_levels))
-    box = black_box(data, kind)
+    box = black_box(data, kind, box_seed)
     pool = data.features
     if options.factuals == "heldout":
         pool = pool.loc[pool.index.isin(box.heldout)]
@@ -237,17 +240,10 @@ def run_mcce(
     )
     # BLAS threads spin while they wait, which would count as CPU time.
     with threadpool_limits(1):
-        started = time.process_time()
-        explainer.fit(case.train)
-        result = explainer.explain(case.factuals)
-        seconds = time.process_time() - started
-    fitting, explaining = explainer.timings_, result.timings
-    steps = {
-        "model": sum(fitting.values()),
-        "generate": explaining.get("generate", 0.0),
-        "postprocess": explaining["total"] - explaining.get("generate", 0.0),
-    }
-    return MethodResult(result, seconds, steps)
+        fit, _ = cpu_seconds(lambda: explainer.fit(case.train))
+        explain, result = cpu_seconds(lambda: explainer.explain(case.factuals))
+    steps = split_seconds(fit, explain, explainer.timings_, result.timings)
+    return MethodResult(result, fit + explain, steps)
 
 
 def authors_visit_order(case: Case) -> list[str]:
@@ -269,7 +265,8 @@ def measure_result(case: Case, result: MethodResult) -> dict[str, float]:
     -------
     dict
         Means over the counterfactuals, with ``_sd`` for standard deviations; ``n_ce`` is the
-        number of counterfactuals, ``copies`` that of copied training rows.
+        number of counterfactuals, ``copies`` that of copied training rows, ``copies_%`` their
+        share, and ``value_copies_%`` that of the changed numbers that exactly one training row has.
     """
     pairs = case.factuals, result.counterfactuals, case.evaluator
     by_row = {
@@ -285,7 +282,15 @@ def measure_result(case: Case, result: MethodResult) -> dict[str, float]:
     values["n_ce"] = float(by_row["l1"].notna().sum())
     values["coverage"] = metrics.coverage(case.factuals, result.counterfactuals)
     values["copies"] = float(metrics.copies(result.counterfactuals, case.evaluator).sum())
+    n_ce = values["n_ce"]
+    values["copies_%"] = 100 * values["copies"] / n_ce if n_ce else np.nan
+    values["value_copies_%"] = 100 * _value_copies(case, result) if n_ce else np.nan
     return {**values, "seconds": result.seconds, **result.steps}
+
+
+def _value_copies(case: Case, result: MethodResult) -> float:
+    rows = result.counterfactuals
+    return metrics.value_copies(rows, case.evaluator, factuals=case.factuals)
 
 
 def average_over_seeds(runs: Sequence[Mapping[str, float]]) -> dict[str, float]:
@@ -297,10 +302,15 @@ def average_over_seeds(runs: Sequence[Mapping[str, float]]) -> dict[str, float]:
     return means
 
 
-def describe_case(case: Case, options: Options) -> str:
-    """One sentence on who is explained."""
-    who = "people explained" if options.factuals == "paper" else "held-out people explained"
-    return (
-        f"{case.title}: {len(case.factuals):,} {who}, {len(case.train):,} "
-        f"training rows, test AUC of the predictor {case.auc:.3f}."
-    )
+def describe_case(case: Case, options: Options, **labels: Any) -> dict[str, Any]:
+    """A row on who is explained, and by which predictor."""
+    who = "first of the file" if options.factuals == "paper" else "held-out"
+    return {
+        "dataset": case.name,
+        **labels,
+        "people": who,
+        "n_explained": len(case.factuals),
+        "n_declined": int((~case.decide(case.train)).sum()),
+        "n_train": len(case.train),
+        "auc": case.auc,
+    }

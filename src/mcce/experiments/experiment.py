@@ -2,17 +2,19 @@
 
 Takes options from the command line; gives a :class:`Report`, which ``write_report`` saves in a
 folder as CSV, PNG, SVG and one Markdown page.
+
+Always true: remarks are computed from the tables, so that every figure on a page is in a file.
 """
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Protocol, TypeAlias
 
 import pandas as pd
 
@@ -20,10 +22,13 @@ from ..datasets.cards import DatasetName
 from ..execution.progress import ProgressBar
 
 Factuals = Literal["paper", "heldout"]
+# Frames by name, as written to files.
+Tables: TypeAlias = Mapping[str, pd.DataFrame]
 # Published figures have two decimals.
 ROUNDING = 0.005
-# Means this many standard errors apart count as reproduced.
+# Means at most this many standard errors apart count as reproduced.
 MOST_STANDARD_ERRORS = 2.0
+REPRODUCED, NOT_REPRODUCED, NOT_COMPARABLE = "reproduced", "not reproduced", "not comparable"
 
 
 @dataclass(frozen=True)
@@ -45,6 +50,8 @@ class Options:
     factuals : {"paper", "heldout"}
         ``"paper"``: the first rows of the file that the predictor declines. ``"heldout"``: the
         first of those that it was not trained on.
+    reference : Path or None
+        Folder with the answers of the authors' code.
     """
 
     datasets: tuple[DatasetName, ...]
@@ -53,6 +60,7 @@ class Options:
     out: Path
     quick: bool
     factuals: Factuals = "paper"
+    reference: Path | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,23 +112,64 @@ class Estimate:
 def agreement(published: Estimate, ours: Estimate) -> str:
     """Say by how much two means differ, and whether that reproduces the published one.
 
-    A mean counts as reproduced if it differs by at most two standard errors of the difference,
-    beyond the rounding of the published figure.
+    A mean counts as reproduced if it differs, up or down, by at most two standard errors of the
+    difference beyond the rounding of the published figure: if the interval, which is printed,
+    holds 0.
 
     Examples
     --------
     >>> agreement(Estimate(2.70, 0.73, 1000), Estimate(2.70, 0.75, 1000))
-    'reproduced: +0.00, 0.0 standard errors'
+    'reproduced: +0.00 [-0.07, +0.07], 0.0 standard errors'
     >>> agreement(Estimate(12.67, 1.91, 1000), Estimate(12.11, 1.48, 1000))
-    'not reproduced: -0.56, 7.3 standard errors'
+    'not reproduced: -0.56 [-0.72, -0.40], 7.3 standard errors'
     """
-    difference = ours.mean - published.mean
     error = (published.sd**2 / published.n + ours.sd**2 / ours.n) ** 0.5
+    return verdict(ours.mean - published.mean, error, rounding=ROUNDING)
+
+
+def verdict(difference: float, error: float, *, rounding: float = 0.0) -> str:
+    """Say whether a difference with this standard error is none, with its interval.
+
+    Examples
+    --------
+    >>> verdict(-0.01, 0.02)
+    'reproduced: -0.01 [-0.05, +0.03], 0.5 standard errors'
+    """
+    margin = MOST_STANDARD_ERRORS * error + rounding
+    word = REPRODUCED if abs(difference) <= margin else NOT_REPRODUCED
     n_errors = abs(difference) / error if error else 0.0
-    same = abs(difference) <= MOST_STANDARD_ERRORS * error + ROUNDING
-    verdict = "reproduced" if same else "not reproduced"
     # Adding 0.0 turns a rounded -0.0 into +0.00.
-    return f"{verdict}: {round(difference, 2) + 0.0:+.2f}, {n_errors:.1f} standard errors"
+    shown = (round(x, 2) + 0.0 for x in (difference, difference - margin, difference + margin))
+    return "{}: {:+.2f} [{:+.2f}, {:+.2f}], {:.1f} standard errors".format(word, *shown, n_errors)
+
+
+def no_remarks(tables: Tables) -> list[str]:
+    """No sentence, whatever the tables."""
+    return []
+
+
+class Described(Protocol):
+    """What the page of a report needs besides its files."""
+
+    @property
+    def name(self) -> str:
+        """The name of its files."""
+        ...
+
+    @property
+    def title(self) -> str:
+        """One line."""
+        ...
+
+    @property
+    def about(self) -> str:
+        """One paragraph."""
+        ...
+
+    @property
+    def remarks(self) -> Callable[[Tables], Sequence[str]]:
+        """From the tables to sentences about them."""
+        ...
 
 
 @dataclass(eq=False)
@@ -131,13 +180,14 @@ class Report:
     ----------
     name, title, about : str
         Those of the experiment; ``name`` is also that of its files.
+    remarks : callable
+        From the tables to sentences about them. The tables are those read from the files, with
+        the comparison as ``published``.
     tables : dict
         Frames by name. Numbers stay numbers; the page shows a column ``x_sd`` in brackets after
-        ``x``.
-    figures : dict
-        Matplotlib figures by name.
-    remarks : list of str
-        Sentences about the results.
+        ``x``, and columns ``x_low`` and ``x_high`` as an interval.
+    figures, captions : dict
+        Matplotlib figures by name, and what to know when looking at them.
     published : dict
         What is printed in the paper, by the name of its table.
     """
@@ -145,9 +195,10 @@ class Report:
     name: str
     title: str
     about: str = ""
+    remarks: Callable[[Tables], Sequence[str]] = no_remarks
     tables: dict[str, pd.DataFrame] = field(default_factory=dict)
     figures: dict[str, Any] = field(default_factory=dict)
-    remarks: list[str] = field(default_factory=list)
+    captions: dict[str, str] = field(default_factory=dict)
     published: dict[str, PublishedTable] = field(default_factory=dict)
     _comparisons: list[dict[str, Any]] = field(default_factory=list, repr=False)
 
@@ -159,8 +210,8 @@ class Report:
     def add_means(self, what: str, published: pd.Series[Any], ours: pd.Series[Any]) -> None:
         """Add the mean costs of two rows of results, and whether ours reproduce the published."""
         for measure in ("l0", "l1"):
-            verdict = agreement(Estimate.of(published, measure), Estimate.of(ours, measure))
-            self.add_comparison(f"{what} {measure}", published[measure], ours[measure], verdict)
+            remark = agreement(Estimate.of(published, measure), Estimate.of(ours, measure))
+            self.add_comparison(f"{what} {measure}", published[measure], ours[measure], remark)
 
     @property
     def comparison(self) -> pd.DataFrame:
@@ -231,6 +282,12 @@ class Experiment:
         From options and a progress line to a report.
     datasets : tuple of str
         Default data sets; empty if rows are simulated.
+    remarks : callable
+        From the tables of a report to sentences about them.
+    needs_reference : bool
+        Whether it needs the answers of the authors' code.
+    in_paper : bool
+        Whether it is one of the paper's: these are what ``all`` runs.
     """
 
     name: str
@@ -238,7 +295,10 @@ class Experiment:
     about: str
     run: Callable[[Options, ProgressLine], Report]
     datasets: tuple[DatasetName, ...]
+    remarks: Callable[[Tables], Sequence[str]] = no_remarks
+    needs_reference: bool = False
+    in_paper: bool = True
 
     def report(self) -> Report:
         """An empty report with the name of the experiment."""
-        return Report(self.name, self.title, self.about)
+        return Report(self.name, self.title, self.about, self.remarks)

@@ -19,6 +19,7 @@ from ..predictors.interval import Interval
 from .predictors import Predictor
 
 Result = TypeVar("Result")
+CPU_AND_WALL_CLOCK = "wall clock of another machine there, CPU seconds here"
 STEPS = ("model", "generate", "postprocess", "total")
 
 
@@ -34,8 +35,7 @@ def time_steps(
 ) -> dict[str, float]:
     """CPU seconds of ``STEPS`` for fitting and explaining some factuals.
 
-    The CPU seconds of a call are split among its steps in proportion to wall-clock time. As in the
-    paper, the model step leaves out the predictor calls on the training rows.
+    See :func:`split_seconds` for what the steps are.
     """
     gc.collect()
     explainer = MCCE(
@@ -50,8 +50,24 @@ def time_steps(
     with threadpool_limits(1):
         fit, _ = cpu_seconds(lambda: explainer.fit(train))
         explain, result = cpu_seconds(lambda: explainer.explain(factuals))
-    model = fit * (1.0 - _share(explainer.timings_, "decision"))
-    generate = explain * _share(result.timings, "generate")
+    return split_seconds(fit, explain, explainer.timings_, result.timings)
+
+
+def split_seconds(
+    fit: float, explain: float, fitting: Mapping[str, float], explaining: Mapping[str, float]
+) -> dict[str, float]:
+    """CPU seconds of ``STEPS`` from those of both calls and the wall-clock times of their parts.
+
+    The CPU seconds of a call are split in proportion to wall-clock time. As in the paper, the model
+    step leaves out the predictor calls on the training rows.
+
+    Examples
+    --------
+    >>> split_seconds(3.0, 2.0, {"decision": 1.0, "trees": 2.0}, {"generate": 1.0, "search": 3.0})
+    {'model': 2.0, 'generate': 0.5, 'postprocess': 1.5, 'total': 4.0}
+    """
+    model = fit * (1.0 - _share(fitting, "decision"))
+    generate = explain * _share(explaining, "generate")
     seconds = model, generate, explain - generate, model + explain
     return dict(zip(STEPS, seconds, strict=True))
 

@@ -20,13 +20,16 @@ from ..parameters import check_real
 from ..tables.schema import EncodedRows
 from .evaluator import Evaluator, FrameLike, ResultLike, as_evaluator, read_rows
 
+# Share of the expected rows below which a pair is contradictory, and the least rows expected.
+SHARE, LEAST_EXPECTED = 0.01, 20.0
+
 
 def contradictory_pairs(
     rows: ResultLike,
     training: FrameLike | Evaluator,
     *,
-    share: float = 0.01,
-    least_expected: float = 20.0,
+    share: float = SHARE,
+    least_expected: float = LEAST_EXPECTED,
 ) -> pd.Series[float]:
     """Count the contradictory pairs of levels in each row.
 

@@ -3,8 +3,9 @@
 Paper, Experiment 3, after Borisov et al.: a random forest learns from one half of the rows which
 are real and is tested on the other half. Accuracy 0.5 means that it cannot tell them apart.
 
-Without a holdout, as the paper's text describes it, the real test rows are ones that the generator
-was fitted on. With a holdout they are rows that it has not seen, which is the stricter test.
+Without a holdout, as the paper's text describes it, the real rows are ones that the generator was
+fitted on. With a holdout they are rows that it has not seen, in training and test of the
+classifiers alike: copies of training rows are then as hard to tell as new real rows.
 
 Always true: real and generated rows are equally many in training and test; a control run puts
 real rows in place of the generated ones.
@@ -50,7 +51,7 @@ def discriminator(
     training : frame or Evaluator
         The rows that the generator was fitted on.
     holdout : frame, optional
-        Real rows that the generator has not seen, to test on instead of training rows.
+        Real rows that the generator has not seen, to use instead of training rows. Prefer it.
     n_repeats : int
         Number of random splits.
     n_trees : int
@@ -66,8 +67,8 @@ def discriminator(
     DataFrame
         Indexed by ``classifier`` (forest, logistic) and ``rows`` (generated, control). Columns
         ``accuracy``, ``auc``, their standard deviations over the splits, and the rows of each
-        class in training and test. An accuracy far below 0.5 means that rows were copied: the
-        copy of a test row was learned under the other label.
+        class in training and test. Without a holdout, an accuracy far below 0.5 means that rows
+        were copied: the copy of a test row was learned under the other label.
 
     Raises
     ------
@@ -86,11 +87,10 @@ def discriminator(
     check_count("random_state", random_state, least=0)
     evaluator = as_evaluator(training)
     new = read_sample(generated, evaluator, "generated")
-    unseen = None if holdout is None else read_sample(holdout, evaluator, "holdout")
+    real = evaluator.rows if holdout is None else read_sample(holdout, evaluator, "holdout")
     summaries: dict[tuple[str, str], list[float]] = {}
     for classifier, encode in _ENCODINGS.items():
-        rest = None if unseen is None else encode(evaluator, unseen)
-        tables = _Tables(encode(evaluator, new), encode(evaluator, evaluator.rows), rest)
+        tables = _Tables(encode(evaluator, new), encode(evaluator, real))
         for part in ("generated", "control"):
             results = [
                 _test(
@@ -109,40 +109,30 @@ def discriminator(
 
 @dataclass(frozen=True, eq=False)
 class _Tables:
-    """Encoded rows: generated, real ones of the generator, and ones it has not seen or None."""
+    """Encoded rows, generated and real."""
 
     generated: FloatArray
     real: FloatArray
-    unseen: FloatArray | None
 
     def control(self, rng: np.random.Generator) -> _Tables:
-        """The same with half of the real test rows in place of the generated ones."""
-        pool = self.real if self.unseen is None else self.unseen
-        order = rng.permutation(len(pool))
-        half, rest = pool[order[: len(pool) // 2]], pool[order[len(pool) // 2 :]]
-        if self.unseen is None:
-            return _Tables(half, rest, None)
-        return _Tables(half, self.real, rest)
+        """The same with half of the real rows in place of the generated ones."""
+        order = rng.permutation(len(self.real))
+        half = len(order) // 2
+        return _Tables(self.real[order[:half]], self.real[order[half:]])
 
     def split(self, rng: np.random.Generator) -> tuple[FloatArray, FloatArray, int, int]:
         """Training and test rows, in each the real ones followed by as many generated ones."""
-        new = self.generated[rng.permutation(len(self.generated))]
-        real = self.real[rng.permutation(len(self.real))]
-        if self.unseen is None:
-            n_each = min(len(new), len(real))
-            n_train, n_test = n_each // 2, n_each - n_each // 2
-            tested = real[n_train : n_train + n_test]
-        else:
-            n_train = min(len(real), len(new) // 2)
-            n_test = min(len(self.unseen), len(new) - n_train)
-            tested = self.unseen[rng.permutation(len(self.unseen))[:n_test]]
-        if min(n_train, n_test) < 1:
+        n_each = min(len(self.generated), len(self.real))
+        n_train, n_test = n_each // 2, n_each - n_each // 2
+        if n_train < 1:
             raise SchemaError(
                 f"discriminator needs at least 4 generated and 4 real rows to split, got "
                 f"{len(self.generated)} and {len(self.real)}."
             )
+        new = self.generated[rng.permutation(len(self.generated))[:n_each]]
+        real = self.real[rng.permutation(len(self.real))[:n_each]]
         learned = np.concatenate([real[:n_train], new[:n_train]])
-        tested = np.concatenate([tested, new[n_train : n_train + n_test]])
+        tested = np.concatenate([real[n_train:], new[n_train:]])
         return learned, tested, n_train, n_test
 
 

@@ -46,14 +46,19 @@ def panels(n_rows: int, n_columns: int, *, size: tuple[float, float]) -> tuple[A
     return figure, axes
 
 
-def legend_below(figure: Any, axes: Any, *, n_columns: int = 4) -> None:
-    """One legend below all panels; equal labels appear once."""
+def legend_below(figure: Any, axes: Any, *, n_columns: int = 4, note: str | None = None) -> None:
+    """One legend below all panels, under a note; equal labels appear once."""
     entries: dict[str, Any] = {}
     for panel in axes.ravel():
         handles, labels = panel.get_legend_handles_labels()
         entries |= {label: entries.get(label, h) for label, h in zip(labels, handles, strict=True)}
     figure.legend(
-        entries.values(), entries.keys(), loc="outside lower center", ncols=n_columns, frameon=False
+        entries.values(),
+        entries.keys(),
+        title=note,
+        loc="outside lower center",
+        ncols=n_columns,
+        frameon=False,
     )
 
 

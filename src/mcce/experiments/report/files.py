@@ -1,21 +1,27 @@
-"""Reports as files: CSV for tables, PNG and SVG for figures, and one Markdown page."""
+"""Reports as files: CSV for tables, PNG and SVG for figures, and one Markdown page.
+
+Always true: the page is written from the files alone, so :func:`markdown` gives it again.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import tempfile
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from ...errors import ParameterError
 from ...version import __version__
-from ..experiment import Report
+from ..experiment import Described, Report, Tables
 from .figures import save
 
+PUBLISHED = "published"  # the table of published figures and ours
 LIBRARIES = ("numpy", "pandas", "scikit-learn")
 
 
@@ -41,13 +47,21 @@ def write_report(report: Report, out: Path) -> Path:
     ensure_folder(out)
     tables = dict(report.tables)
     if len(report.comparison):
-        tables["published"] = report.comparison
-    page = out / f"{report.name}.md"
+        tables[PUBLISHED] = report.comparison
     for name, table in tables.items():
         table.to_csv(out / f"{report.name}-{name}.csv", index=False)
     for name, figure in report.figures.items():
         save(figure, out / f"{report.name}-{name}")
-    page.write_text(markdown(report), encoding="utf-8")
+    manifest = {
+        "machine": machine(),
+        "tables": list(tables),
+        "figures": {name: report.captions.get(name, "") for name in report.figures},
+        "published": _places(report),
+    }
+    text = json.dumps(manifest, indent=2, ensure_ascii=False)
+    (out / f"{report.name}.json").write_text(f"{text}\n", encoding="utf-8")
+    page = out / f"{report.name}.md"
+    page.write_text(markdown(report, out), encoding="utf-8")
     return page
 
 
@@ -72,43 +86,84 @@ def machine() -> str:
     return f"{_processor()}, {cores}; {python}, {libraries}, mcce {__version__}"
 
 
-def markdown(report: Report) -> str:
-    """The Markdown page of a report."""
-    parts = [f"# {report.title}", report.about, f"Machine: {machine()}."]
-    if len(report.comparison):
-        parts += ["## Published and ours", to_markdown(report.comparison)]
-        parts += [f"Published: {where}." for where in _places(report)]
-    if report.remarks:
-        parts += ["## Remarks", "\n".join(f"- {remark}" for remark in report.remarks)]
-    for name in report.figures:
+def read_manifest(name: str, folder: Path) -> dict[str, Any]:
+    """The names of the tables and figures of a report, and on which machine it was made."""
+    manifest: dict[str, Any] = json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
+    return manifest
+
+
+def read_tables(name: str, folder: Path) -> Tables:
+    """The tables of a report, read from its files."""
+    names = read_manifest(name, folder)["tables"]
+    return {table: _read_table(folder / f"{name}-{table}.csv") for table in names}
+
+
+def _read_table(path: Path) -> pd.DataFrame:
+    """A table; whole numbers stay whole where other cells are empty."""
+    table, texts = pd.read_csv(path), pd.read_csv(path, dtype=str)
+    for name in table.select_dtypes("float").columns:
+        written = texts[name].dropna()
+        if len(written) and not written.str.contains(r"[^\d-]").any():
+            table[name] = table[name].astype("Int64")
+    return table
+
+
+def markdown(report: Described, folder: Path) -> str:
+    """The Markdown page of a report, from its files in a folder."""
+    manifest, tables = read_manifest(report.name, folder), read_tables(report.name, folder)
+    parts = [f"# {report.title}", report.about, f"Machine: {manifest['machine']}."]
+    if PUBLISHED in tables:
+        parts += ["## Published and ours", to_markdown(tables[PUBLISHED])]
+        parts += [f"Published: {where}." for where in manifest["published"]]
+    remarks = report.remarks(tables)
+    if remarks:
+        parts += ["## Remarks", "\n".join(f"- {remark}" for remark in remarks)]
+    for name, caption in manifest["figures"].items():
         file = f"{report.name}-{name}"
-        parts += [f"![{name}]({file}.png)", f"[as SVG]({file}.svg)"]
-    for name, table in report.tables.items():
+        parts += [f"![{name}]({file}.png)", caption, f"[as SVG]({file}.svg)"]
+    for name in (name for name in tables if name != PUBLISHED):
         heading = name.replace("_", " ").replace("-", " ")
-        parts += [f"## {heading[0].upper()}{heading[1:]}", to_markdown(table)]
+        parts += [f"## {heading[0].upper()}{heading[1:]}", to_markdown(tables[name])]
         parts.append(f"[as CSV]({report.name}-{name}.csv)")
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
 def to_markdown(table: pd.DataFrame) -> str:
-    """A frame as a Markdown table; ``x_sd`` follows ``x`` in brackets."""
+    """A frame as a Markdown table; ``x_sd`` follows ``x`` in brackets, then its interval.
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"x": [0.5], "x_sd": [0.1], "x_low": [0.4], "x_high": [0.6]})
+    >>> print(to_markdown(table))
+    | x |
+    | --: |
+    | 0.50 (0.10) [0.40, 0.60] |
+    """
     names = [str(name) for name in table.columns]
-    shown = [name for name in names if not (name.endswith("_sd") and name[:-3] in names)]
+    shown = [name for name in names if not _belongs_to_another(name, names)]
     columns = {name: _cells(table, name) for name in shown}
     marks = ["--:" if pd.api.types.is_numeric_dtype(table[name].dtype) else ":--" for name in shown]
     lines = [shown, marks, *zip(*columns.values(), strict=True)]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
+def _belongs_to_another(name: str, names: list[str]) -> bool:
+    stem, _, ending = name.rpartition("_")
+    return ending in ("sd", "low", "high") and stem in names
+
+
 def _cells(table: pd.DataFrame, name: str) -> list[str]:
-    """A column as text, with its standard deviations."""
+    """A column as text, with its standard deviations and intervals."""
     cells = [_cell(value) for value in table[name]]
-    sd_name = f"{name}_sd"
-    if sd_name not in table.columns:
-        return cells
-    spreads = [_cell(value) for value in table[sd_name]]
-    both = zip(cells, spreads, strict=True)
-    return [f"{cell} ({spread})" if spread else cell for cell, spread in both]
+    if f"{name}_sd" in table.columns:
+        spreads = [_cell(value) for value in table[f"{name}_sd"]]
+        both = zip(cells, spreads, strict=True)
+        cells = [f"{cell} ({spread})" if spread else cell for cell, spread in both]
+    if f"{name}_low" in table.columns:
+        ends = ([_cell(value) for value in table[f"{name}_{end}"]] for end in ("low", "high"))
+        every = zip(cells, *ends, strict=True)
+        cells = [f"{cell} [{low}, {high}]" if low else cell for cell, low, high in every]
+    return cells
 
 
 def _cell(value: object) -> str:

@@ -1,12 +1,15 @@
 """One page of all reports: every table of the paper, with published and our figures.
 
 Takes a folder of reports written by ``write_report``; gives a Markdown page and, in a folder next
-to it, its figures in few colours. This module adds which experiment covers which part of the
-paper, and where the paper's text and code disagree.
+to it, the tables as CSV and the figures in few colours. This module adds which figures are
+reproduced, which experiment covers which part of the paper, and where its text and code disagree.
+
+Always true: :func:`page_text` gives the page again from the folder next to it.
 """
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,12 +17,13 @@ from typing import Any
 import pandas as pd
 
 from ...errors import ParameterError
-from .files import to_markdown
+from ..experiment import NOT_COMPARABLE, NOT_REPRODUCED, REPRODUCED, Described
+from .files import PUBLISHED, markdown, read_manifest, read_tables, to_markdown
 
 # Longer tables are collapsed.
-LONG = 24
+LONG = 32
 WIDTH, N_COLOURS = 1200, 64
-_MACHINE, _LINKS = "Machine: ", ("[as SVG](", "[as CSV](")
+_MACHINE, _PICTURE = "Machine: ", "[as SVG]("
 
 INTRODUCTION = """# Reproduction of the paper's experiments
 
@@ -27,18 +31,19 @@ Every table and figure of *MCCE: Monte Carlo sampling of valid and realistic cou
 explanations for tabular data* (Redelmeier, Jullum, Aas and Løland): the published figures next to
 those of this package. The command
 
-    mcce experiments all --data FOLDER --page docs/reproduction.md
+    mcce experiments all --data FOLDER --reference FOLDER --page docs/reproduction.md
 
-writes this page. Timings are machine-specific; everything random is a mean over seeds.
+writes this page and, in a folder next to it, every table as a CSV file; a test compares the two.
+Timings are machine-specific; everything random is a mean over seeds.
 
-A published mean counts as reproduced if ours differs by at most two standard errors of the
-difference. The costs of Experiment 1 are reproduced on Adult, and not on German Credit and FICO;
-for Give Me Some Credit the rows behind the published figures are not known for certain. The
-accuracies of Experiment 3 were measured differently from ours and are not compared."""
+A published mean counts as reproduced if ours differs, up or down, by at most two standard errors of
+the difference beyond the rounding of the published figure: if the interval in square brackets after
+the difference holds 0."""
 
 PARTS = [
     ("table: predictive model settings", "compare", "black boxes"),
     ("table of Experiment 1, all methods", "compare", ""),
+    ("the authors' code on the same rows and people", "authors", "not in the paper"),
     ("table: one random factual of Adult", "example", ""),
     ("table of Experiment 2, K varies", "samples", ""),
     ("Experiment 3: histograms, correlation matrices, discriminator", "manifold", ""),
@@ -83,7 +88,7 @@ DISAGREEMENTS = [
         "not binarized",
         "all levels, 41 countries",
         "the published script keeps the three most frequent levels and the rest: four in all",
-        "all levels, 42 countries with the unknown one",
+        "all levels, the unknown country as one more",
     ),
     (
         "scaling",
@@ -96,20 +101,20 @@ DISAGREEMENTS = [
         "test observations",
         "the first declined rows of the whole file, of which most trained the network and all "
         "trained the trees",
-        "the same; `--factuals heldout` explains people on whom the network was not trained",
+        "the same, and next to them people on whom the network was not trained",
     ),
     (
         "Give Me Some Credit",
         "150,000 rows, those with missing cells dropped",
-        "the script reads a file without outliers too, about 115,500 rows",
-        "the 120,269 complete rows, and those without outliers next to them; a quarter of the "
-        "latter where generated rows are tested",
+        "the script reads a file without outliers too",
+        "the complete rows, and those without outliers next to them; a quarter of the latter where "
+        "generated rows are tested",
     ),
     (
         "FICO",
         "10,459 rows; 1 is Bad",
-        "588 records are -9 in every cell, and what is explained is Bad, so Good is desired",
-        "without the 588, and with them next to it; Good is desired",
+        "some records are -9 in every cell, and what is explained is Bad, so Good is desired",
+        "without those records, and with them next to it; Good is desired",
     ),
     (
         "visit sequence",
@@ -142,7 +147,7 @@ DISAGREEMENTS = [
 ]
 
 
-def write_page(reports: Path, page: Path, names: Sequence[str]) -> Path:
+def write_page(reports: Path, page: Path, experiments: Sequence[Described]) -> Path:
     """Join the reports in a folder into one page.
 
     Parameters
@@ -150,8 +155,8 @@ def write_page(reports: Path, page: Path, names: Sequence[str]) -> Path:
     reports : Path
         Folder with the reports.
     page : Path
-        File for the page; figures go into a folder of the same name without the suffix.
-    names : list of str
+        File for the page; tables and figures go into a folder of the same name without the suffix.
+    experiments : list of Experiment
         Experiments in the order of the page; those without a report are listed as not run.
 
     Returns
@@ -164,33 +169,65 @@ def write_page(reports: Path, page: Path, names: Sequence[str]) -> Path:
     ParameterError
         If the folder has no report.
     """
-    available = [name for name in names if (reports / f"{name}.md").is_file()]
+    available = _available(reports, experiments)
     if not available:
+        names = ", ".join(experiment.name for experiment in experiments)
         raise ParameterError(
-            f"The page needs reports, but {str(reports)!r} has none of {', '.join(names)}. "
+            f"The page needs reports, but {str(reports)!r} has none of {names}. "
             "Run experiments with the same --out first."
         )
-    texts = {name: (reports / f"{name}.md").read_text(encoding="utf-8") for name in available}
-    figures = page.with_suffix("")
-    figures.mkdir(parents=True, exist_ok=True)
-    parts = [INTRODUCTION, *_machines(texts), "## Contents", to_markdown(_contents(available))]
-    parts += ["## Where text and code disagree", to_markdown(_disagreements())]
-    for name in available:
-        parts.append(_section(texts[name], name, figures.name))
-        for picture in sorted(reports.glob(f"{name}-*.png")):
-            if f"({picture.name})" in texts[name]:
-                _shrink(picture, figures / picture.name)
-    page.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+    folder = page.with_suffix("")
+    folder.mkdir(parents=True, exist_ok=True)
+    for experiment in available:
+        manifest = read_manifest(experiment.name, reports)
+        files = [f"{experiment.name}.json"]
+        files += [f"{experiment.name}-{table}.csv" for table in manifest["tables"]]
+        for file in files:
+            if not (folder / file).exists() or not (folder / file).samefile(reports / file):
+                shutil.copyfile(reports / file, folder / file)
+        for figure in manifest["figures"]:
+            picture = f"{experiment.name}-{figure}.png"
+            shrink(reports / picture, folder / picture)
+    page.write_text(page_text(folder, experiments), encoding="utf-8")
     return page
 
 
-def _machines(texts: dict[str, str]) -> list[str]:
+def page_text(folder: Path, experiments: Sequence[Described]) -> str:
+    """The page of the reports whose tables are in a folder."""
+    available = _available(folder, experiments)
+    names = [experiment.name for experiment in available]
+    parts = [INTRODUCTION, to_markdown(_verdicts(folder, names)), *_machines(folder, names)]
+    parts += ["## Contents", to_markdown(_contents(names))]
+    parts += ["## Where text and code disagree", to_markdown(_disagreements())]
+    parts += [_section(markdown(one, folder), one.name, folder.name) for one in available]
+    return "\n\n".join(parts) + "\n"
+
+
+def _available(folder: Path, experiments: Sequence[Described]) -> list[Described]:
+    return [one for one in experiments if (folder / f"{one.name}.json").is_file()]
+
+
+def _verdicts(folder: Path, names: Sequence[str]) -> pd.DataFrame:
+    """How many published means are reproduced, by experiment, and which are not."""
+    words = (REPRODUCED, NOT_REPRODUCED, NOT_COMPARABLE)
+    rows = []
+    for name in names:
+        table = read_tables(name, folder).get(PUBLISHED)
+        if table is None:
+            continue
+        found = table["remark"].astype("str").str.partition(":")[0]
+        if found.isin(words).any():
+            counts = {word: int((found == word).sum()) for word in words}
+            those = "; ".join(table.loc[found == NOT_REPRODUCED, "what"])
+            rows.append({"experiment": name} | counts | {"which are not": those})
+    return pd.DataFrame(rows, columns=["experiment", *words, "which are not"])
+
+
+def _machines(folder: Path, names: Sequence[str]) -> list[str]:
     """The line on the machine; if there are several, with their experiments."""
     ran: dict[str, list[str]] = {}
-    for name, text in texts.items():
-        for line in text.splitlines():
-            if line.startswith(_MACHINE):
-                ran.setdefault(line, []).append(name)
+    for name in names:
+        ran.setdefault(f"{_MACHINE}{read_manifest(name, folder)['machine']}.", []).append(name)
     if len(ran) == 1:
         return list(ran)
     return [f"{line} ({', '.join(names)})" for line, names in ran.items()]
@@ -214,13 +251,13 @@ def _section(text: str, name: str, folder: str) -> str:
     """A report as a section: headings one level down, figures from the page's folder."""
     blocks = []
     for block in text.strip().split("\n\n"):
-        if block.startswith((_MACHINE, *_LINKS)):
+        if block.startswith((_MACHINE, _PICTURE)):
             continue
         if block.startswith("# "):
             blocks.append(f'<a id="{name}"></a>\n\n## {block[2:]}')
         elif block.startswith("## "):
             blocks.append(f"#{block}")
-        elif block.startswith("!["):
+        elif block.startswith(("![", "[as CSV](")):
             blocks.append(block.replace("](", f"]({folder}/"))
         elif block.startswith("| "):
             blocks.append(_folded(block))
@@ -237,7 +274,7 @@ def _folded(table: str) -> str:
     return f"<details><summary>{n_rows} rows</summary>\n\n{table}\n\n</details>"
 
 
-def _shrink(source: Path, target: Path) -> None:
+def shrink(source: Path, target: Path) -> None:
     """A picture, no wider than the page and in few colours."""
     from PIL import Image  # comes with matplotlib, which drew the figure
 
