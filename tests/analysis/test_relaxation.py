@@ -155,3 +155,19 @@ def test_searches_without_one_rule_score_only_rows_that_are_new():
 
     pd.testing.assert_frame_equal(table, again)
     assert remembered < sum(rows)
+
+
+@pytest.mark.parametrize("search", ["paper", "balanced"])
+def test_people_themselves_are_scored_once(search):
+    own, rows = set(PEOPLE.itertuples(index=False, name=None)), []
+
+    def count(frame):
+        rows.extend(row for row in frame.itertuples(index=False, name=None) if row in own)
+        return score(frame)
+
+    rules = [c.frozen("salary"), c.max_changes(1)]
+    fitted = explainer(rules, search=search).set_params(predictor=count).fit(TRAIN)
+    rows.clear()
+    fitted.relax(PEOPLE)
+
+    assert len(rows) == len(set(rows))

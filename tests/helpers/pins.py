@@ -65,8 +65,9 @@ REASONS = {
     "excluded": "are excluded by",
     "too far": "on the way to a valid candidate",
     "none valid": "no valid candidate",
-    "scored excluded": "every valid row among the",
-    "none scored valid": "no valid row among the",
+    "scored excluded": "what it accepted is excluded by",
+    "none scored valid": "the predictor scored",
+    "none scored": "no row for the predictor to score",
     "stopped": "stopped",
 }
 ROBUSTNESS = {

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from mcce.predictors.desired import make_decision
 from mcce.predictors.labels import LabelRule, Probabilities
+from mcce.predictors.output import list_labels
 
 
 class Scorer:
@@ -180,3 +181,16 @@ def test_decisions_without_probabilities_of_labels_have_no_rule(desired):
     decision = make_decision(function, desired if isinstance(desired, tuple) else [0])
 
     assert decision.learn_rule(rows(50, 0))[1] is None
+
+
+@pytest.mark.parametrize("unit", ["Y", "M", "D", "h", "s", "ns"])
+def test_labels_may_be_times_of_any_unit(unit):
+    class Dated(Scorer):
+        classes_ = np.array(["2020", "2021", "2022"], dtype=f"datetime64[{unit}]")
+
+    frame = rows(50, 3)
+    desired = list_labels(Dated.classes_)[0]
+
+    scored = make_decision(Dated(by_largest), [desired]).score(frame)
+
+    assert np.array_equal(scored.valid, frame.to_numpy().argmax(axis=1) == 0)

@@ -379,6 +379,19 @@ class YesOrNo(DecisionTreeClassifier):
     classes_ = np.array([False, True])
 
 
+def test_scores_of_probe_rows_may_be_infinite(bank, path):
+    def odds(rows):
+        return np.where(rows["salary"] > 60_000, np.inf, rows["salary"] / 60_000)
+
+    data = bank[["age", "salary"]]
+    explainer = MCCE(odds, (1, np.inf), immutable=["age"], random_state=0).fit(data)
+
+    loaded = reload(explainer, path)
+
+    assert np.isinf(odds(data)).any()
+    assert_same_answers(answers(loaded, data), answers(explainer, data))
+
+
 def test_probe_rows_that_the_predictor_cannot_score_are_left_out(path):
     prices = {("f", "x"): 1.0, ("m", "y"): 2.0}
     frame = pd.DataFrame({"sex": ["f", "m"] * 9, "plan": ["x", "y"] * 9, "n": range(18)})

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from mcce import ExactSearch, Search
-from mcce.saving.versions import upgrade_parameters, upgrade_search
+from mcce import ExactSearch, Search, TreeChain
+from mcce.saving.versions import upgrade_generator, upgrade_parameters, upgrade_search
 from searches import bounded
 
 # What an explainer of version 2 wrote by default.
@@ -121,3 +121,21 @@ def test_an_exact_search_drops_what_it_never_used():
     upgraded = upgrade_parameters(DEFAULTS | {"search": "exact", "tolerance": 0.1})
 
     assert upgraded == {"search": ExactSearch()}
+
+
+@pytest.mark.parametrize(
+    ("search", "generator", "n_features", "expected"),
+    [
+        ("balanced", "trees", 33, TreeChain()),
+        ("balanced", "trees", 32, "trees"),
+        ("paper", "trees", 33, "trees"),
+        ("sparse", TreeChain(max_inputs=4), 33, TreeChain(max_inputs=4)),
+    ],
+)
+def test_trees_of_a_wide_table_considered_all_columns(search, generator, n_features, expected):
+    old = {"search": search, "generator": generator}
+
+    new = upgrade_generator(old, n_features)["generator"]
+
+    assert new == expected if isinstance(expected, str) else vars(new) == vars(expected)
+    assert old["generator"] is generator

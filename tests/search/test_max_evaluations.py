@@ -17,6 +17,7 @@ from mcce import constraints as c
 from searches import assert_same, explain
 
 LED = ["sparse", "balanced", "plausible", "near"]
+USED_UP = "the predictor scored the 1 row that max_evaluations=1 allows and refused it; the surr"
 
 
 class Recorder:
@@ -135,7 +136,35 @@ def test_a_reason_names_what_was_used_up():
     reasons = result.missing["reason"]
     assert len(reasons)
     assert len(result.frame) == 0
-    assert reasons.str.contains("no valid row among the 1 that max_evaluations=1 allows").all()
+    assert reasons.str.startswith(USED_UP).all()
+
+
+def test_a_reason_says_of_a_margin_that_no_score_has_it():
+    train, people = table(300, 1), table(60, 2, first=1000)
+    search = Search.preset("sparse", margin=0.9, max_samples=200)
+
+    reasons = explain(fitted(Recorder(score), search, train), people).missing["reason"]
+
+    assert len(reasons)
+    assert reasons.str.contains(r"scored \d+ rows?, and no score has the required margin").all()
+
+
+def test_few_of_very_many_rows_are_tried(monkeypatch):
+    train, people = table(300, 1), table(20, 2, first=1000)
+    recorder = Recorder(lambda frame: np.where(frame["person"] < 1000, score(frame), 0.1))
+    explainer = fitted(recorder, Search.preset("sparse", max_samples=3000), train)
+    n_tried = {}
+    for of_many in (10, 40):
+        recorder.n_rows.clear()
+        monkeypatch.setattr("mcce.search.led.TRIED_OF_MANY", of_many)
+        for name in ("MAX_TRIES", "MAX_LAST_TRIES"):
+            monkeypatch.setattr(f"mcce.search.plan.{name}", 100)
+        result = explain(explainer, people)
+        n_tried[of_many] = np.median([*n_asked(recorder, result, people).values()])
+
+    assert len(result.missing) == len(people)
+    # Plausible rows are tried first, then implausible ones.
+    assert n_tried == {10: 2 * 10, 40: 2 * 40}
 
 
 def test_a_nearest_miss_carries_the_score_of_the_predictor():
@@ -160,7 +189,7 @@ def test_rows_beyond_the_bounds_are_not_put_to_the_predictor():
     result = explain(explainer, people)
 
     assert max(n_asked(recorder, result, people).values()) <= 1
-    scored = "every valid row among the 1 scored is excluded by max_distance=0.001"
+    scored = "the predictor scored 1 row, and what it accepted is excluded by max_distance=0.001"
     assert result.missing["reason"].str.startswith(scored).any()
 
 
