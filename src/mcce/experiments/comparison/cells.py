@@ -6,7 +6,6 @@ that was interrupted goes on where it stopped.
 
 from __future__ import annotations
 
-import platform
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -97,7 +96,6 @@ def compare_methods(
                 "search_cpu": seconds,
                 "rows_per_person": result.n_evaluated / max(len(draw.people), 1),
                 "detectability": measures.detectability(result),
-                "machine": platform.machine(),
             }
         )
     found = pd.concat(people, ignore_index=True)

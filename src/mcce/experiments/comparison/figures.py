@@ -7,17 +7,21 @@ from typing import Any
 
 import pandas as pd
 
-from ..report.figures import COLOURS, GREY, OURS, legend_below, panels
-from .methods import METHODS
+from ..report.figures import COLOURS, OURS, legend_below, panels
+from .methods import METHODS, SEARCHES
 from .summary import front
 
-AXES = ("l1", "outlier_factor", "density")
+AXES = ("l1", "outlier_factor", "isolation", "density")
 TITLES = {
-    "l1": "l1: sum of range-scaled changes",
+    "l1": "l1, range-scaled",
     "outlier_factor": "local outlier factor",
-    "density": "minus log density",
+    "isolation": "isolation forest",
+    "density": "minus log density, compressed",
 }
-MARKERS = {"MCCE": "o", "MCCE settings": ".", "rows": "s", "sampling": "^", "gradients": "D"}
+# One marker for each of our searches; rivals of a family share a marker and differ in colour.
+SEARCH_MARKERS = dict(zip(SEARCHES, "*vosP^", strict=True))
+MARKERS = {"rows": "s", "sampling": "^", "gradients": "D"}
+TICKS = [1, 2, 3, 5, 10, 20]
 
 
 def draw_fronts(table: pd.DataFrame) -> Any:
@@ -34,50 +38,49 @@ def draw_fronts(table: pd.DataFrame) -> Any:
         Lines join the settings of ours that none of ours beats; bars are 95 % intervals.
     """
     cases = list(table.groupby(["dataset", "box"], sort=False))
-    figure, axes = panels(len(cases), len(AXES), size=(4.4, 3.2))
-    family = {method.name: method.family for method in METHODS}
-    colour = _colours(table)
+    figure, axes = panels(len(cases), len(AXES), size=(3.6, 3.0))
+    looks = _looks()
+    ours = [method.name for method in METHODS if method.is_ours]
     for line, ((name, box), rows) in zip(axes, cases, strict=True):
         for panel, axis in zip(line, AXES, strict=True):
-            _draw_points(panel, rows, axis, family, colour)
-            ours = rows[rows["method"].map(family).isin(["MCCE", "MCCE settings"])]
-            best = ours[front(ours, "sparsity", axis)].sort_values("sparsity")
+            for _, row in rows.iterrows():
+                _draw_point(panel, row, axis, looks[row["method"]])
+            some = rows[rows["method"].isin(ours)]
+            best = some[front(some, "sparsity", axis)].sort_values("sparsity")
             panel.plot(best["sparsity"], best[axis], color=OURS, linewidth=1, zorder=1)
+            panel.set_xscale("log")
+            panel.set_xticks(TICKS, [str(tick) for tick in TICKS])
+            panel.minorticks_off()
             panel.set_xlabel("changes per answer")
             panel.set_ylabel(TITLES[axis])
             panel.set_title(f"{name}, {box}")
-    legend_below(figure, axes, n_columns=5)
+        line[0].set_yscale("log")
+        line[0].yaxis.set_major_formatter("{x:g}")
+        line[0].yaxis.set_minor_formatter("{x:g}")
+    legend_below(figure, axes, n_columns=6)
     return figure
 
 
-def _draw_points(
-    panel: Any, rows: pd.DataFrame, axis: str, family: Mapping[str, str], colour: dict[str, str]
-) -> None:
-    for _, row in rows.iterrows():
-        kind = family.get(row["method"], "rows")
-        settings = kind == "MCCE settings"
-        panel.errorbar(
-            row["sparsity"],
-            row[axis],
-            xerr=[
-                [row["sparsity"] - row["sparsity_low"]],
-                [row["sparsity_high"] - row["sparsity"]],
-            ],
-            yerr=[[row[axis] - row[f"{axis}_low"]], [row[f"{axis}_high"] - row[axis]]],
-            fmt=MARKERS[kind],
-            color=OURS if settings else colour[row["method"]],
-            elinewidth=0.6,
-            alpha=0.6 if settings else 1.0,
-            label="MCCE, other settings" if settings else row["method"],
-        )
+def _draw_point(panel: Any, row: pd.Series[Any], axis: str, look: Mapping[str, Any]) -> None:
+    ends = [
+        [[row[name] - row[f"{name}_low"]], [row[f"{name}_high"] - row[name]]]
+        for name in ("sparsity", axis)
+    ]
+    panel.errorbar(row["sparsity"], row[axis], xerr=ends[0], yerr=ends[1], elinewidth=0.6, **look)
 
 
-def _colours(table: pd.DataFrame) -> dict[str, str]:
-    """A colour for each method; ours share one hue."""
-    names = list(dict.fromkeys(table["method"]))
-    ours = [name for name in names if name.startswith("MCCE ")]
-    others = [name for name in names if name not in ours]
-    palette = [shade for shade in COLOURS if shade not in (OURS,)]
-    colours = dict.fromkeys(ours, OURS)
-    colours |= {name: palette[at % len(palette)] for at, name in enumerate(others)}
-    return colours | dict.fromkeys([n for n in names if n not in colours], GREY)
+def _looks() -> dict[str, dict[str, Any]]:
+    """Colour, marker and label of each method."""
+    others = [shade for shade in COLOURS if shade != OURS]
+    looks: dict[str, dict[str, Any]] = {}
+    for family in dict.fromkeys(method.family for method in METHODS):
+        for at, method in enumerate(m for m in METHODS if m.family == family):
+            look: dict[str, Any] = {"color": OURS, "label": method.name}
+            if family == "MCCE":
+                look |= {"fmt": SEARCH_MARKERS[method.name.removeprefix("MCCE ")], "zorder": 3}  # type: ignore[index]
+            elif method.is_ours:
+                look |= {"fmt": ".", "alpha": 0.5, "label": "MCCE, other settings"}
+            else:
+                look |= {"fmt": MARKERS[family], "color": others[at % len(others)]}
+            looks[method.name] = look
+    return looks

@@ -10,6 +10,7 @@ from ...errors import ParameterError
 from ...metrics.judges import JUDGES
 from ..report.files import to_markdown
 from ..report.page import shrink
+from .methods import SEARCHES
 
 NAME = "methods"
 TABLES = ("measures", "common", "dominance")
@@ -29,21 +30,43 @@ if there are enough others. No constant was set on the data set `mortgage`; the 
 on other people of the other four. Every answer of every method is valid by a fresh call of the
 predictor and keeps immutable features: rows that do not are not returned, and count as missing."""
 HEADINGS = {
+    "losses": """## Where we lose
+
+Rivals that dominate one of our named searches: on the people whom both answer, neither changes nor
+the judge are worse and one is better, by 95 % intervals. Intervals are not corrected for the number
+of comparisons.""",
+    "fronts": """## Fronts
+
+Changes per answer against distance and realism. Lines join the settings of ours that no other one
+of ours beats; bars are 95 % intervals. Points are means over the people whom a method answers, and
+coverage differs: the verdicts below compare on common people.""",
+    "verdicts": """## Who dominates whom
+
+Rivals by judge: how many of our settings dominate it, and how many it dominates. A point that none
+of ours dominates is a choice of its own.""",
     "costs": """## Costs
 
 Means over the people whom a method answers, so a method that answers only easy people looks better;
-the next table compares on common people. Brackets hold 95 % intervals.""",
+the next table compares on common people. Brackets hold 95 % intervals over people, seeds and
+networks. CPU seconds of one thread, for all people of a cell; those of the first seed, which one
+machine ran.""",
     "common": """## The same people
 
-Means over the people whom every method answers that answers at least half of them.""",
+Means over the people whom every method answers that answers at least half of them; the others are
+left out.""",
     "judges": """## Judges
 
 Larger is stranger; detectability 0.5 is best. Each judge on its own, on the people whom a method
-answers.""",
-    "dominance": """## Who dominates whom
-
-A setting of ours dominates a rival if, on the people whom both answer, neither its changes nor its
-judge are worse and one is better, by 95 % intervals.""",
+answers. Of the density, minus its logarithm is shown as sign(x) log(1 + |x|), since few rows with
+values far from all others would outweigh everybody else. Plausibility, where larger is better, is
+that of our own model, which our searches ask for; it counts as no judge.""",
+}
+JUDGED = {
+    "l1": "l1",
+    "outlier_factor": "outlier factor",
+    "isolation": "isolation",
+    "pca_residual": "PCA residual",
+    "density": "density",
 }
 
 
@@ -88,16 +111,20 @@ def write_comparison(reports: Path, page: Path) -> Path:
 
 def render(folder: Path) -> str:
     """The text of the page, given the folder of its tables."""
-    tables = {name: pd.read_csv(folder / f"{name}.csv", keep_default_na=True) for name in TABLES}
-    parts = [INTRODUCTION, _promises(tables["measures"])]
+    tables = {name: pd.read_csv(folder / f"{name}.csv") for name in ("measures", "common")}
+    verdicts = pd.read_csv(folder / "dominance.csv", keep_default_na=False)
+    parts = [INTRODUCTION, _promises(tables["measures"]), HEADINGS["losses"]]
+    parts += [to_markdown(losses(verdicts)), HEADINGS["fronts"]]
     parts += [f"![Fronts of all methods]({folder.name}/fronts.png)"]
+    parts += [HEADINGS["verdicts"], to_markdown(points(verdicts))]
     for name, table in (
+        ("", _verdicts(verdicts)),
         ("costs", _costs(tables["measures"])),
         ("common", _common(tables["common"])),
         ("judges", _judged(tables["measures"])),
-        ("dominance", _dominance(tables["dominance"])),
     ):
-        parts += [HEADINGS[name], *_by_case(table)]
+        parts += [HEADINGS[name]] if name else []
+        parts += _by_case(table)
     return "\n\n".join(parts) + "\n"
 
 
@@ -127,28 +154,79 @@ def _costs(table: pd.DataFrame) -> pd.DataFrame:
 def _common(table: pd.DataFrame) -> pd.DataFrame:
     shown = _named(table)
     shown["people"] = table["common_people"]
-    for measure in ("sparsity", "l1", "plausibility", "outlier_factor", "density"):
-        shown[measure.replace("_", " ")] = _with_interval(table, measure)
+    for measure in ("sparsity", *JUDGED):
+        shown[JUDGED.get(measure, measure)] = _with_interval(table, measure)
     return shown
 
 
 def _judged(table: pd.DataFrame) -> pd.DataFrame:
     shown = _named(table)
     for measure in JUDGES:
-        shown[measure.replace("_", " ")] = _with_interval(table, measure)
-    shown["detectability"] = table["detectability"].map("{:.2f}".format)
+        shown[JUDGED[measure]] = _with_interval(table, measure)
+    shown["detectability"] = _with_interval(table, "detectability")
     shown["contradictory"] = table["contradictions"].map("{:.3f}".format)
     shown["plausibility"] = _with_interval(table, "plausibility")
     return shown
 
 
-def _dominance(table: pd.DataFrame) -> pd.DataFrame:
-    shown = _named(table.rename(columns={"rival": "method"}))
-    shown["judge"] = table["judge"].str.replace("_", " ")
-    for name, title in (("dominated_by", "dominated by"), ("dominates", "dominates")):
-        count = table[name].fillna("").map(lambda names: len([n for n in names.split(", ") if n]))
-        shown[title] = count.map(lambda n: f"{n} of ours" if n else "")
-    return shown[(shown["dominated by"] != "") | (shown["dominates"] != "")]
+def losses(verdicts: pd.DataFrame) -> pd.DataFrame:
+    """Named searches of ours that a rival dominates, by data set and judge.
+
+    Parameters
+    ----------
+    verdicts
+        The table of who dominates whom.
+
+    Returns
+    -------
+    DataFrame
+        One row per data set, kind of predictor and rival that dominates one; a column per judge.
+    """
+    named = {f"MCCE {name}" for name in SEARCHES}
+    lost = verdicts["dominates"].map(
+        lambda names: ", ".join(n.removeprefix("MCCE ") for n in names.split(", ") if n in named)
+    )
+    return _crossed(verdicts.assign(shown=lost)[lost != ""])
+
+
+def points(verdicts: pd.DataFrame) -> pd.DataFrame:
+    """How many rivals a setting of ours dominates, and which none does, by data set and judge."""
+    lines = []
+    for (dataset, box, judge), rows in verdicts.groupby(["dataset", "box", "judge"], sort=False):
+        free = rows.loc[rows["dominated_by"] == "", "rival"]
+        lines.append(
+            {
+                "case": f"{dataset}, {box}",
+                "judge": JUDGED[judge],
+                "dominated": f"{len(rows) - len(free)} of {len(rows)}",
+                "not dominated": "; ".join(free),
+            }
+        )
+    return pd.DataFrame(lines)
+
+
+def _verdicts(verdicts: pd.DataFrame) -> pd.DataFrame:
+    won, lost = (
+        verdicts[name].map(lambda names: len(names.split(", ")) if names else 0)
+        for name in ("dominated_by", "dominates")
+    )
+    shown = [
+        ", ".join([f"dominated by {w}"] * bool(w) + [f"dominates {n}"] * bool(n)) or "neither"
+        for w, n in zip(won, lost, strict=True)
+    ]
+    return _crossed(verdicts.assign(shown=shown))
+
+
+def _crossed(verdicts: pd.DataFrame) -> pd.DataFrame:
+    """What is shown of each verdict, a row per rival and a column per judge."""
+    table = _named(verdicts.rename(columns={"rival": "method"})).assign(
+        judge=verdicts["judge"].map(JUDGED), shown=verdicts["shown"]
+    )
+    order = table[["case", "method"]].drop_duplicates()
+    for judge in JUDGED.values():
+        of_judge = table.loc[table["judge"] == judge, ["case", "method", "shown"]]
+        order = order.merge(of_judge.rename(columns={"shown": judge}), how="left")
+    return order.astype(object).where(order.notna(), "")
 
 
 def _named(table: pd.DataFrame) -> pd.DataFrame:

@@ -7,6 +7,7 @@ seeds are drawn with replacement, each crossed with the other, then people withi
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,9 @@ MEASURES = (
     *("sparsity", "l1", "redundancy", "plausibility", "copy", "contradictions"),
     *JUDGES,
 )
+# What changes are weighed against, and the least people for a verdict.
+AGAINST = ("l1", *JUDGES)
+LEAST_IN_COMMON = 20
 CASE = ["dataset", "box"]
 CELL = [*CASE, "network", "seed"]
 
@@ -41,6 +45,7 @@ def by_method(people: pd.DataFrame, methods: pd.DataFrame) -> pd.DataFrame:
         ``_high``.
     """
     lines = []
+    people = compress(people)
     for keys, rows in people.groupby([*CASE, "method"], sort=False):
         named = dict(zip([*CASE, "method"], keys, strict=True))
         runs = methods
@@ -54,16 +59,28 @@ def by_method(people: pd.DataFrame, methods: pd.DataFrame) -> pd.DataFrame:
             "coverage": len(answered) / len(rows),
             "valid": answered["valid"].mean(),
             "violation": answered["violation"].mean(),
-            "fit_cpu": runs["fit_cpu"].mean(),
-            "search_cpu": runs["search_cpu"].mean(),
+            "fit_cpu": _of_first_seed(runs, "fit_cpu"),
+            "search_cpu": _of_first_seed(runs, "search_cpu"),
             "rows_per_person": runs["rows_per_person"].mean(),
-            "detectability": runs["detectability"].mean(),
         }
+        mean, low, high = interval(runs, runs["detectability"])
+        line |= {"detectability": mean, "detectability_low": low, "detectability_high": high}
         for measure in MEASURES:
             mean, low, high = interval(answered, answered[measure])
             line |= {measure: mean, f"{measure}_low": low, f"{measure}_high": high}
         lines.append(line)
     return pd.DataFrame(lines)
+
+
+def compress(people: pd.DataFrame) -> pd.DataFrame:
+    """The same with densities as sign(x) log(1 + |x|): few huge ones would outweigh the others."""
+    raw = people["density"]
+    return people.assign(density=np.sign(raw) * np.log1p(raw.abs()))
+
+
+def _of_first_seed(runs: pd.DataFrame, column: str) -> float:
+    """The mean of CPU seconds over the cells of one seed, which one machine ran without a break."""
+    return float(runs.loc[runs["seed"] == runs["seed"].min(), column].mean())
 
 
 def on_common_people(people: pd.DataFrame, least: float = 0.5) -> pd.DataFrame:
@@ -83,6 +100,7 @@ def on_common_people(people: pd.DataFrame, least: float = 0.5) -> pd.DataFrame:
         methods left out, and the mean of each measure with its interval.
     """
     lines = []
+    people = compress(people)
     for keys, rows in people.groupby(CASE, sort=False):
         answers = rows["sparsity"].notna().groupby(rows["method"], sort=False).mean()
         taking_part = answers.index[answers >= least]
@@ -122,47 +140,44 @@ def dominance(people: pd.DataFrame, ours: Sequence[str], rivals: Sequence[str]) 
         it, and those that it dominates.
     """
     lines = []
+    people = compress(people)
     for keys, rows in people.groupby(CASE, sort=False):
-        at = [*CELL, "person"]
         tables = {
-            measure: rows.pivot_table(measure, at, "method", dropna=False)
-            for measure in ("sparsity", "l1", *JUDGES)
+            measure: rows.pivot_table(measure, [*CELL, "person"], "method", dropna=False)
+            for measure in ("sparsity", *AGAINST)
         }
         there = set(rows["method"])
         for rival in (name for name in rivals if name in there):
-            found: dict[str, tuple[list[str], list[str]]] = {}
-            for setting in (name for name in ours if name in there):
-                for judge in ("l1", *JUDGES):
-                    verdict = _verdict(tables, judge, setting, rival)
-                    wins, losses = found.setdefault(judge, ([], []))
-                    if verdict:
-                        (wins if verdict < 0 else losses).append(setting)
-            for judge, (wins, losses) in found.items():
-                named = dict(zip(CASE, keys, strict=True))
+            verdicts = {name: _verdicts(tables, name, rival) for name in ours if name in there}
+            for judge in AGAINST:
                 lines.append(
                     {
-                        **named,
+                        **dict(zip(CASE, keys, strict=True)),
                         "rival": rival,
                         "judge": judge,
-                        "dominated_by": ", ".join(wins),
-                        "dominates": ", ".join(losses),
+                        "dominated_by": ", ".join(n for n, v in verdicts.items() if v[judge] < 0),
+                        "dominates": ", ".join(n for n, v in verdicts.items() if v[judge] > 0),
                     }
                 )
     return pd.DataFrame(lines)
 
 
-def _verdict(tables: dict[str, pd.DataFrame], judge: str, ours: str, rival: str) -> int:
-    """-1 if ours dominates, 1 if the rival does, otherwise 0."""
-    gaps = []
-    for measure in ("sparsity", judge):
-        table = tables[measure]
-        both = table[[ours, rival]].dropna()
-        gaps.append((both[ours] - both[rival]).rename("gap"))
-    if len(gaps[0]) < 20:
-        return 0
-    bounds = [interval(gap.reset_index(), gap.to_numpy())[1:] for gap in gaps]
-    for sign, ends in ((-1, bounds), (1, [(-high, -low) for low, high in bounds])):
-        if all(low <= 0 for low, _ in ends) and any(high < 0 for _, high in ends):
+def _verdicts(tables: dict[str, pd.DataFrame], ours: str, rival: str) -> dict[str, int]:
+    """By judge: -1 if ours dominates, 1 if the rival does, otherwise 0."""
+    ends = {}
+    for measure, table in tables.items():
+        gap = (table[ours] - table[rival]).dropna()
+        if len(gap) < LEAST_IN_COMMON:
+            return dict.fromkeys(AGAINST, 0)
+        ends[measure] = interval(gap.index.to_frame(), gap.to_numpy())[1:]
+    return {judge: _dominates(ends["sparsity"], ends[judge]) for judge in AGAINST}
+
+
+def _dominates(*ends: tuple[float, float]) -> int:
+    """-1 if no difference is wholly above 0 and one is wholly below, 1 the other way, else 0."""
+    for sign in (-1, 1):
+        turned = ends if sign < 0 else [(-high, -low) for low, high in ends]
+        if all(low <= 0 for low, _ in turned) and any(high < 0 for _, high in turned):
             return sign
     return 0
 
@@ -190,22 +205,25 @@ def interval(rows: pd.DataFrame, values: Any) -> tuple[float, float, float]:
     mean = float(numbers.mean())
     if numbers.size < 2:
         return mean, np.nan, np.nan
-    networks, seeds = (pd.factorize(rows[name])[0] for name in ("network", "seed"))
-    chance = np.random.default_rng(0)
+    networks, seeds = (pd.factorize(rows[name], sort=True)[0] for name in ("network", "seed"))
     total, count = np.zeros((2, N_BOOTSTRAP))
-    times = [_times(chance, codes.max() + 1) for codes in (networks, seeds)]
+    of_network, of_seed = (
+        _times(0, at, int(c.max()) + 1) for at, c in enumerate((networks, seeds))
+    )
     for network, seed in sorted(set(zip(networks.tolist(), seeds.tolist(), strict=True))):
         cell = numbers[(networks == network) & (seeds == seed)]
-        drawn = cell[chance.integers(0, cell.size, (N_BOOTSTRAP, cell.size))].sum(axis=1)
-        often = times[0][:, network] * times[1][:, seed]
-        total, count = total + often * drawn, count + often * cell.size
+        often = of_network[:, network] * of_seed[:, seed]
+        total = total + often * (_times(1 + network, seed, cell.size) @ cell)
+        count = count + often * cell.size
     means = np.divide(total, count, out=np.full(N_BOOTSTRAP, mean), where=count > 0)
     low, high = np.quantile(means, [0.025, 0.975])
     return mean, float(low), float(high)
 
 
-def _times(chance: np.random.Generator, n: int) -> FloatArray:
-    """How often each of some things is drawn, shape (n_bootstrap, n)."""
+@lru_cache(maxsize=512)
+def _times(one: int, other: int, n: int) -> FloatArray:
+    """How often each of n things is drawn, shape (n_bootstrap, n); always the same draws."""
+    chance = np.random.default_rng([one, other])
     return chance.multinomial(n, np.full(n, 1 / n), N_BOOTSTRAP).astype(np.float64)
 
 
