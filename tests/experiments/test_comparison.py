@@ -254,7 +254,7 @@ def test_the_page_is_a_function_of_its_files(run, tmp_path):
     assert text == render(tmp_path / "comparison")
     assert "1 cells of 1 data sets" in text
     assert "Where we lose" in text
-    assert len(report.remarks()) == 1 + len(AGAINST)
+    assert len(EXPERIMENTS["methods"].remarks(report.tables)) == 1 + len(AGAINST)
 
 
 def test_a_page_without_a_run_says_what_to_do(tmp_path):

@@ -68,14 +68,18 @@ def summarise(report: Report, cells: list[Cell], options: Options) -> Report:
 
 def remarks(tables: Tables) -> list[str]:
     """What the tables say of promises and of who wins."""
-    table, verdicts = tables["measures"], tables["dominance"].fillna("")
+    table, verdicts = tables["measures"], tables["dominance"]
     broken = table[(table["valid"] < 1) | (table["violation"] > 0)]
     said = [
         f"Of {len(table)} combinations of data set, predictor and method, {len(broken)} returned a "
         "row that is not valid or changes an immutable feature."
     ]
     for judge, part in verdicts.groupby("judge", sort=False):
-        won, lost = (part["dominated_by"] != "").sum(), (part["dominates"] != "").sum()
+        # In a file, what is empty is missing.
+        won, lost = (
+            (part[name].notna() & (part[name] != "")).sum()
+            for name in ("dominated_by", "dominates")
+        )
         said.append(
             f"By sparsity and {judge}: of {len(part)} points of rivals, {won} are dominated by a "
             f"setting of ours, and {lost} dominate one."

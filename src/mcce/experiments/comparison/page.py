@@ -197,7 +197,7 @@ def points(verdicts: pd.DataFrame) -> pd.DataFrame:
         lines.append(
             {
                 "case": f"{dataset}, {box}",
-                "judge": JUDGED[judge],
+                "judge": JUDGED[str(judge)],
                 "dominated": f"{len(rows) - len(free)} of {len(rows)}",
                 "not dominated": "; ".join(free),
             }
