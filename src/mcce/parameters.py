@@ -85,9 +85,7 @@ def learned_parameters(given: Any, names: Iterable[str] = LEARNED) -> dict[str, 
     return {name: _frozen(value) for name, value in values.items()}
 
 
-def check_unchanged(
-    given: Any, learned: Mapping[str, Any], names: Iterable[str] = LEARNED
-) -> None:
+def check_unchanged(given: Any, learned: Mapping[str, Any], names: Iterable[str] = LEARNED) -> None:
     """Raise if a parameter that fit uses was changed after fit."""
     now = learned_parameters(given, names)
     for name in dict.fromkeys([*learned, *now]):

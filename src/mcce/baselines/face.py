@@ -230,9 +230,9 @@ class FACE(Baseline):
 
     def _density(self, near: Pairs, counted: IntArray, n_rows: int) -> FloatArray:
         """Density around rows, given their nearest ones and how many rows each of these counts."""
-        close: FloatArray = counted * np.exp(-near.distance / self.bandwidth_)
-        total = np.bincount(near.owner, weights=close, minlength=n_rows).astype(np.float64)
-        return (1.0 + total) / (1.0 + self.n_neighbors)
+        close: FloatArray = np.exp(-near.distance / self.bandwidth_)
+        total = np.bincount(near.owner, weights=counted * close, minlength=n_rows)
+        return (1.0 + total.astype(np.float64)) / (1.0 + self.n_neighbors)
 
     def _step_costs(self, pairs: Pairs, own: FloatArray, density: FloatArray) -> FloatArray:
         """Cost of each step, given the densities of both sides."""
