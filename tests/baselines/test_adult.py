@@ -1,6 +1,6 @@
 """Acceptance bands on Adult with a logistic regression, for the first 1000 declined people.
 
-The means come from another logistic regression, so they are met to 15 %.
+The means come from another logistic regression without a penalty, so they are met roughly.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Adult:
         data = load("adult", form="paper", folder=folder)
         self.features, self.immutable = data.features, data.immutable
         encoded = self.numbers(self.features)
-        self.model = make_pipeline(MinMaxScaler(), LogisticRegression(max_iter=1000))
+        self.model = make_pipeline(MinMaxScaler(), LogisticRegression(C=1e6, max_iter=5000))
         self.model.fit(encoded, np.asarray(data.target == data.desired))
         self.people = self.features[self.score(self.features) < 0.5].head(1000)
 
@@ -73,16 +73,16 @@ def test_the_nearest_unlike_row_is_near_and_found_for_nine_in_ten(adult, nearest
 
     assert_valid_and_unchanged(adult, nearest)
     assert 900 <= len(nearest.frame) <= 960
-    assert means(nearest) == pytest.approx([3.70, 0.95], rel=0.15)
+    assert means(nearest) == pytest.approx([3.70, 0.95], rel=0.05)
     assert len(free.frame) == 1000
-    assert means(free) == pytest.approx([3.78, 0.34], rel=0.15)
+    assert means(free) == pytest.approx([3.78, 0.34], rel=0.2)
 
 
 def test_face_answers_the_same_people_a_little_farther_away(adult, nearest):
     result = adult.explain(FACE)
 
     assert_valid_and_unchanged(adult, result)
-    assert means(result) == pytest.approx([3.80, 1.00], rel=0.15)
+    assert means(result) == pytest.approx([3.80, 1.00], rel=0.1)
     assert result.owner.tolist() == nearest.owner.tolist()
     near = nearest.measures["l1"].to_numpy()
     assert (result.measures["l1"].to_numpy() >= near - 1e-9).all()
