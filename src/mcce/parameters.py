@@ -7,7 +7,7 @@ Parameters whose meaning depends on the data, the predictor or a generator are c
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from numbers import Integral, Real
 from typing import Any
 
@@ -78,16 +78,16 @@ def check_robustness(n_perturbations: Any, scale: Any, random_state: Any) -> Non
         check_whole("random_state", random_state, 0, 2**64 - 1)
 
 
-def learned_parameters(given: Any) -> dict[str, Any]:
+def learned_parameters(given: Any, names: Iterable[str] = LEARNED) -> dict[str, Any]:
     """Current values of the parameters that fit uses, including those of the generator."""
-    values = {name: getattr(given, name) for name in LEARNED}
+    values = {name: getattr(given, name) for name in names}
     values |= {k: v for k, v in given.get_params().items() if k.startswith("generator__")}
     return {name: _frozen(value) for name, value in values.items()}
 
 
-def check_unchanged(given: Any, learned: Mapping[str, Any]) -> None:
+def check_unchanged(given: Any, learned: Mapping[str, Any], names: Iterable[str] = LEARNED) -> None:
     """Raise if a parameter that fit uses was changed after fit."""
-    now = learned_parameters(given)
+    now = learned_parameters(given, names)
     for name in dict.fromkeys([*learned, *now]):
         if name not in now or name not in learned or not _same(now[name], learned[name]):
             raise NotFittedError(

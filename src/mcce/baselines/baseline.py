@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -24,6 +24,7 @@ from sklearn.base import BaseEstimator
 from ..counterfactuals import Counterfactuals, FrameT
 from ..errors import NotFittedError
 from ..kernels import BoolArray, IntArray
+from ..parameters import check_unchanged, learned_parameters
 from ..predictors import make_decision
 from ..predictors.decision import Decision, ScoredRows
 from ..tables.columns import Kind
@@ -31,6 +32,8 @@ from ..tables.schema import EncodedRows, Schema
 
 REFUSED = "the predictor refuses the row that was found when it is called again"
 NOBODY = "the predictor declines all training rows"
+# Rows that the predictor sees in one call, or those of one person if they are more.
+ROWS_PER_CALL = 50_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,6 +169,7 @@ class Baseline(BaseEstimator, ABC):
         training = Training(rows, decision.score(rows.frame), decision)
         self._learn(training, y)
         self.training_ = training
+        self.learned_ = learned_parameters(self, self.get_params(deep=False))
         self.timings_ = {"fit": time.perf_counter() - started}
         return self
 
@@ -185,13 +189,14 @@ class Baseline(BaseEstimator, ABC):
         Raises
         ------
         NotFittedError
-            Before ``fit``.
+            Before ``fit``, and if a parameter was changed after it.
         ParameterError, SchemaError, PredictorError
             If a parameter, a column or the predictor cannot be used.
         """
         if not hasattr(self, "training_"):
             raise NotFittedError(f"This {type(self).__name__} is not fitted. Call fit first.")
         self._check()
+        check_unchanged(self, self.learned_, self.get_params(deep=False))
         started = time.perf_counter()
         schema, decision = self.training_.rows.schema, self.training_.decision
         everybody = schema.encode(X)
@@ -227,3 +232,10 @@ class Baseline(BaseEstimator, ABC):
     @abstractmethod
     def _search(self, declined: Declined) -> Found:
         """Look for answers; somebody of the training rows is accepted."""
+
+
+def blocks(n_items: int, rows_of_each: int) -> Iterator[slice]:
+    """Items in their order, as many at a time as the predictor sees in one call."""
+    size = max(1, ROWS_PER_CALL // max(1, rows_of_each))
+    for start in range(0, n_items, size):
+        yield slice(start, start + size)

@@ -24,7 +24,7 @@ from ..parameters import check_choice, check_count, check_real
 from ..tables.columns import Kind
 from ..tables.schema import EncodedRows
 from .baseline import Baseline, Declined, Found, Training
-from .nearest import Pairs, nearest_rows, put_in
+from .nearest import Pairs, nearest_rows, positions_by_key, put_in
 
 COSTS = ("unit", "distance", "density")
 ALONE = "no training row to go to has the same immutable values"
@@ -38,10 +38,10 @@ class FACE(Baseline):
     """Feasible and actionable counterfactual explanations.
 
     Training rows with equal immutable values are joined if one of them is among the nearest of the
-    other. The answer is the accepted row at the end of the cheapest path from the person, which
-    :meth:`paths` returns. Distances are those of :class:`NearestUnlike`; missing values, dates and
-    unseen levels may occur. The number of distances to compute grows with the square of the largest
-    group of equal immutable values.
+    other; equal rows count as one. The answer is the accepted row at the end of the cheapest path
+    from the person, which :meth:`paths` returns. Distances are those of :class:`NearestUnlike`;
+    missing values, dates and unseen levels may occur. The number of distances to compute grows with
+    the square of the largest group of equal immutable values.
 
     Guaranteed: every answer and every step towards it is a training row with the person's
     immutable values. Not guaranteed: an answer, where no path leads to an accepted row; the nearest
@@ -58,7 +58,7 @@ class FACE(Baseline):
     kinds
         ``"numeric"`` or ``"categorical"`` by column name, if the dtype is misleading.
     n_neighbors
-        Number of nearest rows that a row is joined to.
+        Number of nearest rows that a row is joined to; equal rows count once.
     radius
         Joins all rows up to this distance instead, a sum of range-scaled differences.
     cost : {"distance", "unit", "density"}
@@ -77,6 +77,8 @@ class FACE(Baseline):
         Positions of the row where that path ends and of its next row; -1 if there is none.
     density_ : (n_train,)
         Density around each training row, from 0 to 1.
+    distinct_ : (n_distinct,)
+        Positions of the rows that are joined: of equal ones the first.
 
     Notes
     -----
@@ -170,21 +172,36 @@ class FACE(Baseline):
 
     def _learn(self, training: Training, y: Any) -> None:
         rows = training.rows
-        near = _without_self(nearest_rows(rows, rows, _all(rows), k=self.n_neighbors + 1))
-        near = near.take(near.rank < self.n_neighbors)
-        spread = near.distance[near.distance > 0]
-        self.bandwidth_ = float(np.median(spread)) if spread.size else 1.0
-        self.density_: FloatArray = self._density(near, len(rows))
-        joined = near
-        if self.radius is not None:
-            joined = _without_self(nearest_rows(rows, rows, _all(rows), radius=self.radius))
+        self.distinct_, first, self.copies_ = _distinct(rows)
+        near = self._near_rows(rows, k=self.n_neighbors + 1)
+        counted = _count(near, self._n_others(near), self.n_neighbors)
+        spread = np.repeat(near.distance, counted * self.copies_[near.owner])
+        self.bandwidth_ = float(np.median(spread[spread > 0])) if (spread > 0).any() else 1.0
+        self.density_: FloatArray = self._density(near, counted, len(rows))[first]
+        joined = near if self.radius is None else self._near_rows(rows, radius=self.radius)
+        joined = joined.take(joined.row != joined.owner)
+        if self.radius is None:
+            joined = joined.take(joined.rank < self.n_neighbors)
         graph = _symmetric(
             joined, self._step_costs(joined, self.density_, self.density_), len(rows)
         )
         target = training.scored.valid & (self.density_ >= self.min_density)
         if self.min_score is not None:
             target &= training.scored.score >= self.min_score
-        self.cost_, self.next_, self.target_ = cheapest_paths(graph, np.flatnonzero(target))
+        cost, following, end = cheapest_paths(graph, np.flatnonzero(target))
+        self.cost_, self.next_, self.target_ = cost[first], following[first], end[first]
+
+    def _near_rows(
+        self, rows: EncodedRows, *, k: int | None = None, radius: float = np.inf
+    ) -> Pairs:
+        """Distinct training rows and those near them, themselves included."""
+        some = rows.take(self.distinct_)
+        near = nearest_rows(some, rows, self.distinct_, k=k, radius=radius)
+        return Pairs(self.distinct_[near.owner], near.row, near.distance)
+
+    def _n_others(self, pairs: Pairs) -> IntArray:
+        """How many training rows each pair stands for, without the owner itself."""
+        return self.copies_[pairs.row] - (pairs.row == pairs.owner)
 
     def _search(self, declined: Declined) -> Found:
         rows, people = self.training_.rows, declined.rows
@@ -199,22 +216,23 @@ class FACE(Baseline):
 
     def _attach(self, people: EncodedRows) -> Pairs:
         """Where each person's cheapest path begins; the distance is the cost of the whole path."""
-        rows, density = self.training_.rows, np.zeros(len(people))
+        rows, among, density = self.training_.rows, self.distinct_, np.zeros(len(people))
         k, radius = (self.n_neighbors, np.inf) if self.radius is None else (None, self.radius)
-        pairs = nearest_rows(people, rows, _all(rows), k=k, radius=radius)
+        pairs = nearest_rows(people, rows, among, k=k, radius=radius)
         if self.cost == "density":
-            near = nearest_rows(people, rows, _all(rows), k=self.n_neighbors)
-            density = self._density(near, len(people))
+            near = nearest_rows(people, rows, among, k=self.n_neighbors)
+            counted = _count(near, self.copies_[near.row], self.n_neighbors)
+            density = self._density(near, counted, len(people))
         total = self._step_costs(pairs, density, self.density_) + self.cost_[pairs.row]
         order = np.lexsort((pairs.row, total, pairs.owner))
         best = order[np.unique(pairs.owner[order], return_index=True)[1]]
         return Pairs(pairs.owner[best], pairs.row[best], total[best])
 
-    def _density(self, near: Pairs, n_rows: int) -> FloatArray:
-        """Density around rows, given their nearest ones."""
+    def _density(self, near: Pairs, counted: IntArray, n_rows: int) -> FloatArray:
+        """Density around rows, given their nearest ones and how many rows each of these counts."""
         close: FloatArray = np.exp(-near.distance / self.bandwidth_)
-        total = np.bincount(near.owner, weights=close, minlength=n_rows).astype(np.float64)
-        return (1.0 + total) / (1.0 + self.n_neighbors)
+        total = np.bincount(near.owner, weights=counted * close, minlength=n_rows)
+        return (1.0 + total.astype(np.float64)) / (1.0 + self.n_neighbors)
 
     def _step_costs(self, pairs: Pairs, own: FloatArray, density: FloatArray) -> FloatArray:
         """Cost of each step, given the densities of both sides."""
@@ -282,10 +300,17 @@ def _symmetric(pairs: Pairs, cost: FloatArray, n_rows: int) -> csr_array:
     return csr_array((np.concatenate([cost, cost]), places), shape=(n_rows, n_rows))
 
 
-def _all(rows: EncodedRows) -> IntArray:
-    return np.arange(len(rows))
+def _distinct(rows: EncodedRows) -> tuple[IntArray, IntArray, IntArray]:
+    """Positions of rows that differ, the first one equal to each row, and how many equal it."""
+    first, copies = np.empty(len(rows), dtype=np.int64), np.empty(len(rows), dtype=np.int64)
+    for equal in positions_by_key(rows.exact.T).values():
+        first[equal], copies[equal] = equal[0], equal.size
+    return np.unique(first), first, copies
 
 
-def _without_self(pairs: Pairs) -> Pairs:
-    """Pairs of different rows."""
-    return pairs.take(pairs.owner != pairs.row)
+def _count(pairs: Pairs, n_each: IntArray, most: int) -> IntArray:
+    """How many of the ``n_each`` rows that a pair stands for are among the ``most`` nearest."""
+    starts = np.flatnonzero(pairs.rank == 0)
+    total = np.cumsum(n_each)
+    before_owner = np.repeat(total[starts] - n_each[starts], np.diff(starts, append=len(pairs)))
+    return np.clip(most - (total - n_each - before_owner), 0, n_each)

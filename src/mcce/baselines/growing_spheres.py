@@ -3,13 +3,13 @@
 Takes training rows, whose ranges make the space, and people; gives each person a point of it as a
 row. All people search at once, with random numbers of their own.
 
-Always true: a number that changes stays within the training range; changes that
-:func:`~.sparsity.undo_needless` finds needless are undone.
+Always true: a number that changes lies in the training range, or between it and the person's own;
+changes that :func:`~.sparsity.undo_needless` finds needless are undone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,14 +17,12 @@ import numpy as np
 from ..kernels import BoolArray, FloatArray, IntArray
 from ..parameters import check_count, check_real, check_whole
 from ..tables.columns import Kind
-from .baseline import Baseline, Declined, Found, Training
+from .baseline import Baseline, Declined, Found, Training, blocks
 from .space import Space
 from .sparsity import undo_needless
 
 INCOMPLETE = "a number is missing, and random points need complete numbers"
 NOTHING = "no random point was accepted up to the largest shell"
-# Rows that the predictor sees in one call.
-ROWS_PER_CALL = 50_000
 # Halvings of the first ball: a decision any nearer is not worth the calls.
 MAX_HALVINGS = 20
 # The largest probability with which a level changes.
@@ -133,8 +131,8 @@ class GrowingSpheres(Baseline):
         for shell in range(1, self.max_shells + 1):
             found, points = search.draw(todo, shell * width, width)
             best[todo[found]] = points[found]
-            # Beyond the diagonal of the cube, points are only clipped more.
-            todo = todo[~found & (shell * width[todo] <= search.reach)]
+            # Farther out, points are only clipped more.
+            todo = todo[~found & (shell * width[todo] <= search.reach[todo])]
         owner = np.flatnonzero(~np.isnan(best).any(axis=1))
         lost = np.setdiff1d(np.arange(len(declined)), owner)
         points = undo_needless(self.space_, declined, owner, best[owner])
@@ -163,9 +161,14 @@ class _Search:
         self.levels = [axes for axes in space.groups if space.is_mutable[axes[0]]]
 
     @property
-    def reach(self) -> float:
-        """Radius up to which shells differ: the diagonal of the cube, and every level flips."""
-        return max(float(np.sqrt(self.numbers.size)), 2 * MOST_FLIPS)
+    def reach(self) -> FloatArray:
+        """Radius up to which each person's shells differ, shape (n_people,).
+
+        The diagonal of the cube, stretched to hold the person, and where levels flip most.
+        """
+        own = self.own[:, self.numbers]
+        sides = np.maximum(own, 1.0) - np.minimum(own, 0.0)
+        return np.maximum(np.sqrt((sides**2).sum(axis=1)), 2 * MOST_FLIPS)
 
     def draw(
         self, who: IntArray, inner: FloatArray, width: FloatArray
@@ -175,7 +178,7 @@ class _Search:
         ``inner`` and ``width`` are those of everybody's shell.
         """
         found, best = np.zeros(who.size, dtype=bool), np.full((who.size, self.own.shape[1]), np.nan)
-        for part in self._parts(who.size):
+        for part in blocks(who.size, self.n_samples):
             people = who[part]
             drawn = [self._around(person, inner[person], width[person]) for person in people]
             points, owner = np.concatenate(drawn), np.repeat(people, self.n_samples)
@@ -195,11 +198,6 @@ class _Search:
     def _weights(self) -> FloatArray:
         """Another level is a difference of 1, on two axes."""
         return np.where(self.space.is_number, 1.0, 0.5)
-
-    def _parts(self, n_people: int) -> Iterator[slice]:
-        size = max(1, ROWS_PER_CALL // self.n_samples)
-        for start in range(0, n_people, size):
-            yield slice(start, start + size)
 
     def _around(self, person: int, inner: float, width: float) -> FloatArray:
         """Random points in the shell of a person."""

@@ -46,7 +46,7 @@ class Pairs:
     def __len__(self) -> int:
         return self.owner.size
 
-    def take(self, places: IntArray | BoolArray) -> Pairs:
+    def take(self, places: IntArray | BoolArray | slice) -> Pairs:
         """Some of the pairs."""
         return Pairs(self.owner[places], self.row[places], self.distance[places])
 

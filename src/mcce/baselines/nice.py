@@ -1,7 +1,7 @@
 """NICE: from a person towards the nearest accepted row, one cell at a time.
 
 Takes training rows and people; gives each person a row whose cells are their own or those of one
-training row. All people walk at once, with one predictor call per round.
+training row. People walk together, with one predictor call per round and block of them.
 
 Always true: no answer changes more than the row it walks to; with ``starts="same"``, whoever shares
 the immutable values of an accepted training row has an answer.
@@ -19,7 +19,7 @@ from ..parameters import check_choice, check_count, check_flag, check_whole
 from ..predictors.decision import Decision
 from ..predictors.interval import Interval
 from ..tables.columns import Kind
-from .baseline import Baseline, Declined, Found, Training
+from .baseline import Baseline, Declined, Found, Training, blocks
 from .nearest import Pairs, cell_gaps, nearest_rows, put_in, usable_rows
 from .nearest_unlike import NO_JUSTIFIED, NO_ROW
 from .reconstruction import Reconstruction
@@ -50,7 +50,7 @@ class NICE(Baseline):
     ----------
     predictor
         The black box: anything that :class:`mcce.MCCE` takes. It should have scores: by labels
-        alone, cells are copied in column order.
+        alone, cells are copied in column order until one suffices.
     desired
         The desired decision, as for :class:`mcce.MCCE`.
     immutable
@@ -135,12 +135,21 @@ class NICE(Baseline):
         lost = np.setdiff1d(np.arange(len(people)), pairs.owner)
         reasons = dict.fromkeys(lost.tolist(), NO_JUSTIFIED if self.justified else NO_ROW)
         gaps = cell_gaps(people, rows, pairs)
-        copied, valid = self._walk(declined, pairs, gaps)
+        copied, valid = self._walk_all(declined, pairs, gaps)
         failed = np.setdiff1d(pairs.owner, pairs.owner[valid])
         reasons |= dict.fromkeys(failed.tolist(), DECLINED)
         best = _best(pairs.owner, valid, copied.sum(axis=1), (gaps * copied).sum(axis=1))
         owner, row = pairs.owner[best], pairs.row[best]
         return Found(owner, put_in(people, rows, owner, row, copied[best]), reasons)
+
+    def _walk_all(
+        self, declined: Declined, pairs: Pairs, gaps: FloatArray
+    ) -> tuple[BoolArray, BoolArray]:
+        """As :meth:`_walk`, in blocks of bounded memory."""
+        copied, valid = np.zeros(gaps.shape, dtype=bool), np.zeros(len(pairs), dtype=bool)
+        for part in blocks(len(pairs), gaps.shape[1]):
+            copied[part], valid[part] = self._walk(declined, pairs.take(part), gaps[part])
+        return copied, valid
 
     def _walk(
         self, declined: Declined, pairs: Pairs, gaps: FloatArray
@@ -167,7 +176,7 @@ class NICE(Baseline):
             tried[np.arange(walk.size), cell] = True
             scored = declined.ask(put_in(people, rows, pairs.owner[walk], pairs.row[walk], tried))
             after = progress(declined.decision, own[walk], scored.score)
-            gain = np.round(after - now[walk], DECIMALS)
+            gain = _difference(after, now[walk])
             if self.reward == "proximity":
                 gain = gain / (gaps[walk, cell] + TINY)
             elif points is not None:
@@ -242,10 +251,17 @@ def progress(decision: Decision, own: FloatArray, scores: FloatArray) -> FloatAr
     return np.where(short > 0, -short, inside)
 
 
+def _difference(after: FloatArray, before: FloatArray) -> FloatArray:
+    """By how much progress grows; nothing between two infinities of one sign."""
+    with np.errstate(invalid="ignore"):
+        return np.where(after == before, 0.0, np.round(after - before, DECIMALS))
+
+
 def _weigh(gain: FloatArray, drop: FloatArray) -> FloatArray:
     """Gain in score times drop of the error; a loss in both must not count as a gain."""
-    both = (gain < 0) & (drop < 0)
-    return np.where(both, -gain * drop, gain * drop)
+    with np.errstate(invalid="ignore"):
+        product = np.where(drop == 0, 0.0, gain * drop)
+    return np.where((gain < 0) & (drop < 0), -product, product)
 
 
 def _best(owner: IntArray, valid: BoolArray, n_changes: IntArray, distance: FloatArray) -> IntArray:

@@ -16,8 +16,9 @@ from sklearn.neural_network import MLPRegressor
 from ..kernels import FloatArray, IntArray
 from ..tables.schema import EncodedRows
 
-N_EPOCHS = 20
-BATCH = 256
+N_EPOCHS, BATCH = 20, 256
+# Small tables take more passes: few steps leave the auto-encoder about as it began.
+MIN_STEPS = 1_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,17 +49,19 @@ class Reconstruction:
         )
         moments = [_moments(numbers) for numbers in rows.all_numbers]
         mean, deviation = (np.array(column) for column in zip(*moments, strict=True))
-        middle = max(2, feature.size // 4)
+        middle, batch = max(2, feature.size // 4), min(BATCH, len(rows))
         coder = MLPRegressor(
             hidden_layer_sizes=(feature.size, middle, feature.size),
-            batch_size=min(BATCH, len(rows)),
-            max_iter=N_EPOCHS,
+            # Of so few rectified units all can die.
+            activation="tanh",
+            batch_size=batch,
+            max_iter=max(N_EPOCHS, MIN_STEPS * batch // len(rows)),
             random_state=seed,
         )
         learned = cls(feature, mean, deviation, coder)
         points = learned.points(rows)
         with warnings.catch_warnings():
-            # The number of passes is fixed; convergence is not needed.
+            # The number of passes is bounded; convergence is not needed.
             warnings.simplefilter("ignore", ConvergenceWarning)
             # One axis alone is a vector to scikit-learn.
             coder.fit(points, points if feature.size > 1 else points.ravel())

@@ -91,8 +91,9 @@ class Space:
 
     @property
     def is_mutable(self) -> BoolArray:
-        """Whether points may move along an axis, shape (n_axes,)."""
-        return np.isin(self.feature, self.schema.mutable)
+        """Whether points may move along an axis, shape (n_axes,); numbers need a range."""
+        ranged = ~self.is_number | ~self.schema.is_level[self.feature]
+        return np.isin(self.feature, self.schema.mutable) & ranged
 
     @property
     def groups(self) -> list[IntArray]:
@@ -134,7 +135,8 @@ class Space:
         Returns
         -------
         (n_points, n_axes)
-            Points that are rows. A number outside of the training range may stay where it was.
+            Points that are rows. A number outside of the training range may stay where it was, or
+            on the way to the range.
         """
         numbers = self.is_number
         placed = np.clip(points, np.minimum(own, 0.0), np.maximum(own, 1.0))

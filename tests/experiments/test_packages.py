@@ -1,0 +1,250 @@
+"""Adapters of published packages: with stand-ins for them, and with the packages if installed."""
+
+from __future__ import annotations
+
+import random
+import sys
+from importlib.util import find_spec
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fake_packages import FakeDice, fake_dice, fake_nice
+from mcce import ParameterError, PredictorError, SchemaError
+from mcce.baselines import NICE
+from mcce.errors import MissingExtraError
+from mcce.experiments.packages import DiCEPackage, NICExPackage
+from mcce.testing import check_explainer
+from row_methods import answers, explain
+
+DESIRED = (0.6, 10.0)
+
+
+def table(n_rows=80, seed=0):
+    chance = np.random.default_rng(seed)
+    return pd.DataFrame(
+        {
+            "sex": chance.choice(["f", "m"], n_rows),
+            "pay": chance.random(n_rows).round(3),
+            "years": chance.integers(0, 20, n_rows),
+            "job": pd.Categorical(chance.choice(["a", "b", "c"], n_rows)),
+        }
+    )
+
+
+def score(frame):
+    good = np.asarray(frame["job"] == "a")
+    return np.asarray(0.5 * frame["pay"] + frame["years"] / 50 + 0.2 * good)
+
+
+@pytest.fixture
+def packages(monkeypatch):
+    """Both stand-ins, installed."""
+    monkeypatch.setitem(sys.modules, "nice", fake_nice())
+    monkeypatch.setitem(sys.modules, "dice_ml", fake_dice())
+    monkeypatch.setattr(FakeDice, "calls", [])
+
+
+KINDS = [NICExPackage, DiCEPackage]
+
+
+@pytest.mark.parametrize(
+    ("kind", "module", "package"),
+    [(NICExPackage, "nice", "NICEx"), (DiCEPackage, "dice_ml", "dice-ml")],
+)
+def test_a_missing_package_is_named_with_how_to_install_it(monkeypatch, kind, module, package):
+    monkeypatch.setitem(sys.modules, module, None)
+
+    with pytest.raises(MissingExtraError, match=f"needs the package {package}: pip install"):
+        kind(score, DESIRED).fit(table())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_adapter_is_an_explainer(packages, kind):
+    check_explainer(lambda f, desired, fixed: kind(f, desired, immutable=fixed))
+
+
+@pytest.mark.parametrize("immutable", [[], ["sex"], ["sex", "job"]])
+def test_the_adapter_of_nice_gives_what_our_nice_does(packages, immutable):
+    train, people = table(), table(30, seed=1)
+
+    found = NICExPackage(score, DESIRED, immutable=immutable).fit(train).explain(people)
+
+    ours = NICE(score, DESIRED, immutable=immutable).fit(train).explain(people)
+    assert len(found.frame) > 10
+    assert answers(found) == answers(ours)
+    pd.testing.assert_series_equal(found.frame.dtypes, people.dtypes)
+
+
+def test_the_adapter_of_nice_uses_justified_rows_alone(packages):
+    train, people = table(), table(30, seed=1)
+    outcome = (np.arange(len(train)) % 2).astype(bool)
+    both = {"immutable": ["sex"], "justified": True}
+
+    found = NICExPackage(score, DESIRED, **both).fit(train, outcome).explain(people)
+
+    ours = NICE(score, DESIRED, **both).fit(train, outcome).explain(people)
+    assert answers(found) == answers(ours)
+
+
+def test_an_interval_from_above_is_reached_too(packages):
+    train, people = table(), table(30, seed=1)
+    low = (-1.0, 0.3)
+
+    found = NICExPackage(score, low, immutable=["sex"]).fit(train).explain(people)
+
+    assert (score(found.frame) <= 0.3).all()
+    assert answers(found) == answers(NICE(score, low, immutable=["sex"]).fit(train).explain(people))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_immutable_cells_are_the_persons_own_and_answers_are_valid(packages, kind):
+    train, people = table(), table(12, seed=1)
+
+    result = explain(kind(score, DESIRED, immutable=["sex", "years"]).fit(train), people)
+
+    own = people.iloc[result.owner]
+    assert len(result.frame)
+    assert (score(result.frame) >= DESIRED[0]).all()
+    for name in ("sex", "years"):
+        assert result.frame[name].tolist() == own[name].tolist()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_global_random_states_stay_as_they_were(packages, kind):
+    train, people = table(), table(8, seed=1)
+    np.random.seed(5)  # noqa: NPY002
+    random.seed(5)
+    expected = np.random.random(), random.random()  # noqa: NPY002
+    np.random.seed(5)  # noqa: NPY002
+    random.seed(5)
+
+    explain(kind(score, DESIRED).fit(train), people)
+
+    assert (np.random.random(), random.random()) == expected  # noqa: NPY002
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_with_missing_numbers_are_left_out_and_such_people_get_a_reason(packages, kind):
+    train, people = table(), table(6, seed=1)
+    train.loc[::7, "pay"] = np.nan
+    people.loc[0, "pay"] = np.nan
+    filled = lambda frame: score(frame.fillna({"pay": 0.0}))
+
+    method = kind(filled, DESIRED).fit(train)
+    result = explain(method, people)
+
+    assert len(method.box_.rows) == int(train["pay"].notna().sum())
+    reason = "a number is missing, and the package needs complete rows"
+    assert result.people["reason"].tolist()[0] == reason
+    assert result.frame["pay"].notna().all()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_date_must_be_immutable(packages, kind):
+    train = table().assign(since=pd.date_range("2024-01-01", periods=80))
+
+    with pytest.raises(SchemaError, match="cannot change the date or duration 'since'"):
+        kind(score, DESIRED).fit(train)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_error_of_the_predictor_is_not_taken_for_a_failed_search(packages, kind):
+    n_calls = []
+
+    def broken(frame):
+        n_calls.append(len(frame))
+        # Training rows and people pass; the search does not.
+        if len(n_calls) > 2:
+            raise RuntimeError("out of service")
+        return score(frame)
+
+    method = kind(broken, DESIRED).fit(table())
+
+    with pytest.raises(PredictorError):
+        method.explain(table(5, seed=1))
+
+
+def test_without_an_alike_row_nice_gives_the_reason(packages):
+    train = table().assign(sex=np.where(score(table()) >= 0.6, "m", "f"))
+
+    result = explain(NICExPackage(score, DESIRED, immutable=["sex"]).fit(train), train)
+
+    declined = int((score(train) < 0.6).sum())
+    reason = "no accepted training row has the same immutable values"
+    assert result.missing["reason"].tolist() == [reason] * declined
+
+
+def test_dice_gets_names_of_its_own_levels_as_words_and_a_seed(packages):
+    method = DiCEPackage(score, DESIRED, immutable=["sex"], n_counterfactuals=3, random_state=7)
+    method.fit(table())
+
+    result = explain(method, table(10, seed=1))
+
+    frame = method.dice_.data.dataframe
+    assert list(frame) == ["c0", "c1", "c2", "c3", "outcome"]
+    assert method.dice_.data.continuous_features == ["c1", "c2"]
+    assert set(frame["c0"]) == {"0", "1"}
+    assert frame["c2"].dtype == np.int64
+    expected = {"features_to_vary": ["c1", "c2", "c3"], "random_seed": 7}
+    assert FakeDice.calls
+    assert all(call == expected for call in FakeDice.calls)
+    assert np.bincount(result.owner).max() == 3
+
+
+@pytest.mark.parametrize("method", ["genetic", "kdtree"])
+def test_only_the_random_search_of_dice_takes_a_seed(packages, method):
+    explain(DiCEPackage(score, DESIRED, method=method).fit(table()), table(5, seed=1))
+
+    assert all("random_seed" not in call for call in FakeDice.calls)
+
+
+def test_what_dice_raises_is_a_reason(packages):
+    people = table(4, seed=1).assign(sex="x")
+
+    result = explain(DiCEPackage(score, DESIRED, immutable=["sex"]).fit(table()), people)
+
+    reasons = set(result.missing["reason"])
+    assert reasons == {"the package found no counterfactual (ValueError)"}
+
+
+def test_dice_that_finds_nothing_is_a_reason(packages):
+    rare = lambda frame: np.asarray((frame["pay"] == table()["pay"][0]) & (frame["years"] == 99))
+    train = pd.concat([table(), table().head(1).assign(years=99)], ignore_index=True)
+
+    result = explain(DiCEPackage(rare, (1, 1)).fit(train), table(3, seed=1))
+
+    assert set(result.missing["reason"]) == {"the package found no counterfactual"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings", "says"),
+    [
+        (NICExPackage, {"justified": "no"}, "justified must be True or False"),
+        (DiCEPackage, {"method": "gradient"}, 'method must be one of "random", "genetic"'),
+        (DiCEPackage, {"n_counterfactuals": 0}, "n_counterfactuals must be a whole number"),
+        (DiCEPackage, {"random_state": None}, "random_state must be a whole number"),
+    ],
+)
+def test_a_parameter_that_cannot_work_is_named(packages, kind, settings, says):
+    with pytest.raises(ParameterError, match=says):
+        kind(score, DESIRED, **settings).fit(table())
+
+
+@pytest.mark.skipif(find_spec("nice") is None, reason="NICEx is not installed")
+def test_the_published_nice_walks_as_ours():
+    train, people = table(), table(30, seed=1)
+
+    found = NICExPackage(score, DESIRED, immutable=["sex"]).fit(train).explain(people)
+
+    ours = NICE(score, DESIRED, immutable=["sex"]).fit(train).explain(people)
+    assert answers(found) == answers(ours)
+
+
+@pytest.mark.skipif(find_spec("dice_ml") is None, reason="dice-ml is not installed")
+@pytest.mark.filterwarnings("ignore")
+def test_the_published_dice_gives_valid_rows():
+    result = explain(DiCEPackage(score, DESIRED, immutable=["sex"]).fit(table()), table(3, seed=1))
+
+    assert (score(result.frame) >= DESIRED[0]).all()
