@@ -124,7 +124,7 @@ def test_answers_are_valid_by_a_fresh_call_and_keep_immutable_cells(name, weight
     assert (predictor(got) >= 0.5).all()
     pd.testing.assert_frame_equal(got[sorted(immutable)], own[sorted(immutable)])
     assert got["salary"].between(frame["salary"].min(), frame["salary"].max()).all()
-    assert ((got["salary"] * 4) % 1 == 0).all()
+    assert (got["salary"] == got["salary"].round(2)).all()  # as the column is written
     assert got["job"].isin(frame["job"]).all()
 
 

@@ -91,8 +91,8 @@ def learned(kind, settings, immutable):
 
 
 CASES = {
-    "C-CHVAE": (ConditionalVAE, VAESettings((32,), 4, 0.1, TrainingPlan(25, 32))),
-    "CLUE": (ResidualVAE, ResidualSettings(32, 2, 4, TrainingPlan(25, 32))),
+    "C-CHVAE": (ConditionalVAE, VAESettings((32,), 4, 0.1, TrainingPlan(15, 32))),
+    "CLUE": (ResidualVAE, ResidualSettings(32, 2, 4, TrainingPlan(15, 32))),
 }
 
 

@@ -65,11 +65,11 @@ def import_torch(method: str, device: str) -> Any:
 
 @contextmanager
 def isolated(seed: int) -> Iterator[Any]:
-    """One thread and seeded random numbers inside; afterwards all is as before."""
+    """One thread, seeded random numbers and gradients inside; afterwards all is as before."""
     import torch
 
     n_threads = torch.get_num_threads()
-    with torch.random.fork_rng(devices=[]):
+    with torch.random.fork_rng(devices=[]), torch.enable_grad():
         # Not torch.manual_seed, which would also seed the GPUs of the caller.
         torch.default_generator.manual_seed(seed)
         torch.set_num_threads(1)
