@@ -5,7 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 
-
 WITHOUT_TORCH = """
 import sys
 class Absent:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -76,8 +78,7 @@ def test_wachter_gives_the_same_whatever_the_order_of_columns():
     own=st.floats(-0.5, 1.5), move=st.floats(-1, 1), rate=st.floats(0, 0.2), positive=st.booleans()
 )
 def test_shrinking_is_the_minimum_of_distance_and_step(own, move, rate, positive):
-    explainer = _cem()
-    block = block_of(explainer, pd.DataFrame({"x": [own]}))
+    block = block_of(cem(), pd.DataFrame({"x": [own]}))
     proximal = Proximal(None, 0.9, 0.0, 0.01, 1, positive=positive)
 
     got = float(proximal.prox(block, torch.tensor([[move]], dtype=torch.float64), rate))
@@ -89,7 +90,7 @@ def test_shrinking_is_the_minimum_of_distance_and_step(own, move, rate, positive
 
 
 def test_shrinking_by_hand():
-    block = block_of(_cem(), pd.DataFrame({"x": [0.5]}))
+    block = block_of(cem(), pd.DataFrame({"x": [0.5]}))
     shrunk = Proximal(None, 1.0, 0.0, 0.01, 1, positive=False).prox
 
     moves = [
@@ -99,19 +100,15 @@ def test_shrinking_by_hand():
     assert moves == pytest.approx([0.03, -0.03, 0.0])
 
 
-_FITTED = []
-
-
-def _cem():
-    if not _FITTED:
-        settings = {"hidden": (4, 2), "n_epochs": 1, "realism": 0.0, "sparsity": 0.1, "n_rounds": 5}
-        _FITTED.append(CEM(step_at(0.6), (0.5, 1.0), margin=0.2, **settings).fit(line(101)))
-    return _FITTED[0]
+@cache
+def cem():
+    settings = {"hidden": (4, 2), "n_epochs": 1, "realism": 0.0, "sparsity": 0.1, "n_rounds": 5}
+    return CEM(step_at(0.6), (0.5, 1.0), margin=0.2, **settings).fit(line(101))
 
 
 def test_cem_ends_where_the_margin_is_reached():
     # f - (1 - f) >= m from e = b + log((1 + m) / (1 - m)) / k on.
-    (answer,) = _cem().explain(pd.DataFrame({"x": [0.3]})).frame["x"]
+    (answer,) = cem().explain(pd.DataFrame({"x": [0.3]})).frame["x"]
 
     least = 0.6 + np.log(1.2 / 0.8) / 10
     assert least <= answer < least + 0.02
