@@ -18,7 +18,7 @@ from mcce.baselines.deep.projection import Projection
 # Enough for an answer, and no more.
 QUICK: dict[str, dict[str, Any]] = {
     "Wachter": {"weights": (0.1, 0.5), "n_steps": 60},
-    "CCHVAE": {"hidden": (16,), "n_latent": 4, "n_epochs": 4, "n_rings": 60, "n_samples": 30},
+    "CCHVAE": {"hidden": (16,), "n_latent": 4, "n_epochs": 4, "n_rings": 60, "n_samples": 20},
     "REViSE": {"hidden": (16,), "n_latent": 4, "n_epochs": 8, "n_steps": 60},
     "CLUE": {"width": 16, "n_latent": 4, "n_epochs": 4, "n_steps": 60, "desired_weight": 3.0},
     "CRUDS": {"hidden": 16, "n_latent": 4, "n_epochs": 4, "n_steps": 60, "n_starts": 2},

@@ -53,7 +53,7 @@ def test_a_method_keeps_the_promises_of_every_explainer(name):
 def test_other_seeds_give_other_rows(name):
     other = quick(name, credit(), immutable=IMMUTABLE, random_state=1).fit(loans())
 
-    frames = [explain(explainer, people(40)).frame for explainer in (fitted(name), other)]
+    frames = [explain(explainer, people(20)).frame for explainer in (fitted(name), other)]
 
     assert len(frames[0])
     assert not frames[0].equals(frames[1])

@@ -70,7 +70,7 @@ class ResidualVAE:
         """Train on points of shape (n_train, n_axes)."""
         layout = Layout.of(space, settings.plan.device)
         with isolated(seed) as torch:
-            untrained = cls(layout, _network(layout, settings))
+            untrained = cls(layout, _network(layout, settings).to(layout.device))
 
             def loss(batch: Sequence[Any], _: int) -> Any:
                 return untrained.loss(batch[0]).sum()

@@ -96,7 +96,7 @@ class SubspaceVAE:
         """
         layout = Layout.of(space, settings.plan.device)
         with isolated(seed) as torch:
-            untrained = cls(layout, _network(layout, settings))
+            untrained = cls(layout, _network(layout, settings).to(layout.device))
             network = untrained.network
             others = list(network.adversary.parameters())
             mine = [p for p in network.parameters() if all(p is not other for other in others)]

@@ -68,12 +68,12 @@ class Goal:
 
 
 def train(model: Any, tensors: Sequence[Any], goals: Sequence[Goal], plan: TrainingPlan) -> Any:
-    """A trained model, in evaluation mode and float64, on the device of the plan.
+    """A trained model, in evaluation mode and float64.
 
     Parameters
     ----------
     model
-        A torch module, which is trained in float32.
+        A torch module on the device of the plan, which is trained in float32.
     tensors
         What it learns from, with a row each.
     goals
@@ -93,7 +93,6 @@ def train(model: Any, tensors: Sequence[Any], goals: Sequence[Goal], plan: Train
     tensors = [tensor.float().to(plan.device) for tensor in tensors]
     heldout = [tensor[order[:n_heldout]] for tensor in tensors]
     kept = [tensor[order[n_heldout:]] for tensor in tensors]
-    model.to(plan.device)
     optimizers = [_Optimizer(goal.parameters, plan.learning_rate) for goal in goals]
     lowest, best, idle = float("inf"), None, 0
     for epoch in range(plan.n_epochs):

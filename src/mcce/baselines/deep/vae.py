@@ -92,7 +92,7 @@ class ConditionalVAE:
         """
         layout = Layout.of(space, settings.plan.device)
         with isolated(seed) as torch:
-            untrained = cls(layout, _network(layout, settings))
+            untrained = cls(layout, _network(layout, settings).to(layout.device))
 
             def loss(batch: Sequence[Any], epoch: int) -> Any:
                 weight = settings.kl_weight * min(1.0, epoch / max(settings.n_warmup, 1))
