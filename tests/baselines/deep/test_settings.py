@@ -73,7 +73,12 @@ WRONG = {
     },
     "CCHVAE": {
         **{"n_samples": COUNT, "step": [*NUMBER, *POSITIVE], "n_rings": COUNT},
-        **{"norm": [0, 3, "1", None], "hidden": WIDTHS, "n_latent": COUNT, "kl_weight": NUMBER},
+        **{
+            "norm": [0, 3, "1", None, True, np.ones(2)],
+            "hidden": WIDTHS,
+            "n_latent": COUNT,
+            "kl_weight": NUMBER,
+        },
         **TRAINED,
         **SEED,
     },
@@ -99,7 +104,11 @@ WRONG = {
     "CEM": {
         **{"sparsity": NUMBER, "realism": NUMBER, "margin": NUMBER},
         **{"constant": [*NUMBER, *POSITIVE], "n_rounds": COUNT, "n_steps": COUNT},
-        **{"learning_rate": [*NUMBER, *POSITIVE], "sign": ["up", None, 1], "hidden": WIDTHS},
+        **{
+            "learning_rate": [*NUMBER, *POSITIVE],
+            "sign": ["up", None, 1, np.ones(2)],
+            "hidden": WIDTHS,
+        },
         **TRAINED,
         **SEED,
     },
@@ -110,9 +119,8 @@ DEVICES = ["gpu", "CUDA", "cuda:", "cuda:-1", "mps", "", None, 0, torch.device("
 @pytest.mark.parametrize("name", METHODS)
 def test_a_parameter_that_cannot_work_is_an_error_that_names_it(name):
     kind = getattr(baselines, name)
-    assert {*WRONG[name], "device"} == inspect.signature(kind).parameters.keys() - (
-        SHARED - {"random_state", "device"}
-    ) | ({"random_state"} & WRONG[name].keys())
+    of_all = {"predictor", "desired", "immutable", "kinds"}
+    assert {*WRONG[name], "device"} == inspect.signature(kind).parameters.keys() - of_all
 
     for parameter, values in {**WRONG[name], "device": DEVICES}.items():
         for value in values:

@@ -11,7 +11,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ...errors import ParameterError, shorten
 from ...kernels import BoolArray, FloatArray, IntArray
 from ...parameters import check_count, check_real, check_whole
 from ...tables.columns import Kind
@@ -127,8 +126,7 @@ class CCHVAE(PaperPreset, Baseline):
         check_count("n_samples", self.n_samples)
         check_real("step", self.step, "a number > 0", zero=False)
         check_count("n_rings", self.n_rings)
-        if self.norm not in (1, 2):
-            raise ParameterError(f"norm must be 1 or 2, got {shorten(self.norm)}.")
+        check_whole("norm", self.norm, 1, 2)
         check_whole("random_state", self.random_state, 0, 2**63 - 1)
         self._settings().check()
 

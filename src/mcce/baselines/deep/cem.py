@@ -10,10 +10,9 @@ bisection of their own.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, get_args
 
-from ...errors import ParameterError, shorten
-from ...parameters import check_count, check_real, check_whole
+from ...parameters import check_choice, check_count, check_real, check_whole
 from ...tables.columns import Kind
 from ..baseline import Baseline, Declined, Found, Training
 from ..complete import complete_rows, search_complete
@@ -143,8 +142,7 @@ class CEM(PaperPreset, Baseline):
         check_real("learning_rate", self.learning_rate, "a number > 0", zero=False)
         check_count("n_rounds", self.n_rounds)
         check_count("n_steps", self.n_steps)
-        if self.sign not in ("free", "positive"):
-            raise ParameterError(f'sign must be "free" or "positive", got {shorten(self.sign)}.')
+        check_choice("sign", self.sign, get_args(Sign))
         check_whole("random_state", self.random_state, 0, 2**63 - 1)
         self._settings().check()
 
