@@ -22,7 +22,7 @@ QUICK: dict[str, dict[str, Any]] = {
     "REViSE": {"hidden": (16,), "n_latent": 4, "n_epochs": 8, "n_steps": 60},
     "CLUE": {"width": 16, "n_latent": 4, "n_epochs": 4, "n_steps": 60, "desired_weight": 3.0},
     "CRUDS": {"hidden": 16, "n_latent": 4, "n_epochs": 4, "n_steps": 60, "n_starts": 2},
-    "CEM": {"hidden": (8, 4), "n_epochs": 2, "n_rounds": 3, "n_steps": 40},
+    "CEM": {"hidden": (8, 4), "n_epochs": 2, "n_rounds": 2, "n_steps": 40},
 }
 METHODS = list(QUICK)
 NEEDS_GRADIENTS = [name for name in METHODS if name != "CCHVAE"]

@@ -126,7 +126,7 @@ def test_cem_moves_along_the_steepest_axis():
 
 
 def test_cem_can_be_kept_from_lowering_numbers():
-    settings = {"hidden": (4, 2), "n_epochs": 1, "n_rounds": 3}
+    settings = {"hidden": (4, 2), "n_epochs": 1, "n_rounds": 2, "n_steps": 60}
     falling = step_at(0.4, slope=-10.0)
     free, positive = (
         CEM(falling, (0.5, 1.0), sign=sign, **settings).fit(line(101))
