@@ -6,7 +6,7 @@ SOURCES := pyproject.toml CMakeLists.txt $(wildcard native/*.cpp native/*.hpp na
 
 SANITIZED := .venv-sanitized/bin
 
-.PHONY: demo test test-slow test-oldest test-predictors check check-workflows check-native fuzz docs format
+.PHONY: demo test test-slow test-oldest test-predictors test-deep check check-workflows check-native fuzz docs format
 .PHONY: bench bench-search experiments clean
 
 demo: .venv/demo.stamp  ## explain declined applicants of the bundled data
@@ -23,6 +23,9 @@ test-oldest: .venv-oldest/dev.stamp  ## all tests but the slow ones, oldest supp
 
 test-predictors: .venv/predictors.stamp  ## the tests of black boxes, with every library they are for
 	$(BIN)/python -m pytest -n 2 -q tests/predictors
+
+test-deep: .venv/deep.stamp  ## the tests of the baselines that need torch
+	$(BIN)/python -m pytest -n 2 -q tests/baselines/deep tests/predictors/test_gradients.py tests/test_docs_baselines.py
 
 check: .venv/dev.stamp check-workflows  ## format, lint, types, layers, workflows
 	$(BIN)/ruff format --check .
@@ -86,6 +89,10 @@ experiments: .venv/predictors.stamp  ## the paper's experiments, its figures bes
 	  $(BIN)/python -m pip install --quiet -c constraints.txt $$library || missing="$$missing $$library"; \
 	done; \
 	if test -n "$$missing"; then echo "not installed, so what needs it is skipped:$$missing"; else touch $@; fi
+
+.venv/deep.stamp: .venv/dev.stamp
+	if $(BIN)/python -m pip install --quiet -c constraints.txt torch; then touch $@; \
+	else echo "not installed, so what needs it is skipped: torch"; fi
 
 .venv/docs.stamp: .venv/dev.stamp
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[dev,docs]"

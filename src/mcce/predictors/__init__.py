@@ -2,9 +2,9 @@
 
 MCCE takes scikit-learn estimators, callables and native boosters as they are. These wrappers say
 what MCCE cannot know: the names of a booster's classes, what the numbers of a torch module or an
-ONNX session mean, and where a remote model is. ``Differentiable`` is
-what a predictor with gradients offers. ``make_decision`` joins a predictor with the desired
-decision, for explainers of your own.
+ONNX session mean, and where a remote model is. ``Differentiable`` is what a predictor with
+gradients offers. ``make_decision`` joins a predictor with the desired decision, for explainers of
+your own.
 """
 
 from .desired import make_decision

@@ -65,13 +65,14 @@ class Differentiable(Protocol):
         Parameters
         ----------
         inputs : torch.Tensor of shape (n_rows, n_inputs)
-            In float64, as :meth:`encode_inputs` gives them.
+            In float64, as :meth:`encode_inputs` gives them, on the device of the method.
 
         Returns
         -------
         torch.Tensor
             What ``predict_proba`` returns for these rows, or ``predict`` or the call of the
-            predictor if it has none, in float64. Only ``inputs`` gets gradients.
+            predictor if it has none, in float64 and on the device of ``inputs``. Only ``inputs``
+            gets gradients.
         """
 
 

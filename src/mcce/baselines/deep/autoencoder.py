@@ -55,7 +55,7 @@ class AutoEncoder:
         with isolated(seed) as torch:
             hidden, n_axes = list(settings.hidden), space.n_axes
             inner = layers([n_axes, *hidden, *hidden[:-1], n_axes])
-            network = torch.nn.Sequential(inner, torch.nn.Sigmoid())
+            network = torch.nn.Sequential(inner, torch.nn.Sigmoid()).to(settings.plan.device)
 
             def loss(batch: Sequence[Any], _: int) -> Any:
                 return (network(batch[0]) - batch[0]).square().sum()

@@ -11,15 +11,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ...errors import ParameterError, shorten
 from ...kernels import BoolArray, FloatArray, IntArray
 from ...parameters import check_count, check_real, check_whole
 from ...tables.columns import Kind
 from ..baseline import Baseline, Declined, Found, Training
+from ..complete import complete_rows, search_complete
 from ..space import Space
 from .preset import PaperPreset
 from .projection import Projection
-from .tools import import_torch, in_blocks, isolated
+from .tools import INCOMPLETE, import_torch, in_blocks, isolated
 from .training import TrainingPlan
 from .vae import ConditionalVAE, VAESettings
 
@@ -59,6 +59,10 @@ class CCHVAE(PaperPreset, Baseline):
         How the auto-encoder is trained, with Adam at 0.001; early stopping looks at held-out rows.
     random_state
         Seed of the auto-encoder and of the codes.
+    device
+        Where networks are trained and rows are moved: ``"cpu"``, ``"cuda"`` or e.g. ``"cuda:0"``.
+        Every answer is confirmed by the predictor all the same, but answers of different devices
+        need not be equal.
 
     References
     ----------
@@ -102,6 +106,7 @@ class CCHVAE(PaperPreset, Baseline):
         batch_size: int = 512,
         early_stopping: bool = True,
         random_state: int = 0,
+        device: str = "cpu",
     ) -> None:
         super().__init__(predictor, desired, immutable=immutable, kinds=kinds)
         self.n_samples = n_samples
@@ -115,32 +120,35 @@ class CCHVAE(PaperPreset, Baseline):
         self.batch_size = batch_size
         self.early_stopping = early_stopping
         self.random_state = random_state
+        self.device = device
 
     def _check(self) -> None:
         check_count("n_samples", self.n_samples)
         check_real("step", self.step, "a number > 0", zero=False)
         check_count("n_rings", self.n_rings)
-        if self.norm not in (1, 2):
-            raise ParameterError(f"norm must be 1 or 2, got {shorten(self.norm)}.")
+        check_whole("norm", self.norm, 1, 2)
         check_whole("random_state", self.random_state, 0, 2**63 - 1)
         self._settings().check()
 
     def _settings(self) -> VAESettings:
-        plan = TrainingPlan(self.n_epochs, self.batch_size, self.early_stopping)
+        plan = TrainingPlan(self.n_epochs, self.batch_size, self.early_stopping, device=self.device)
         return VAESettings(self.hidden, self.n_latent, self.kl_weight, plan)
 
     def _learn(self, training: Training, y: Any) -> None:
-        import_torch("CCHVAE")
+        import_torch("CCHVAE", self.device)
         self.space_ = Space.learn(training.rows)
-        points = self.space_.encode(training.rows)
+        points = self.space_.encode(complete_rows(training, self.space_).rows)
         self.vae_ = ConditionalVAE.fit(self.space_, points, self._settings(), self.random_state)
 
     def _search(self, declined: Declined) -> Found:
+        return search_complete(declined, self.space_, self._search_rings, INCOMPLETE)
+
+    def _search_rings(self, declined: Declined) -> Found:
         own, random = self.space_.encode(declined.rows), declined.generators(self.random_state)
         answers, left = own.copy(), np.arange(len(declined))
         with isolated(0) as torch:
-            start = in_blocks(lambda points: self.vae_.encode(points)[0], torch.from_numpy(own))
-            codes = start.numpy()
+            points = torch.as_tensor(own, device=self.vae_.layout.device)
+            codes = in_blocks(lambda some: self.vae_.encode(some)[0], points).cpu().numpy()
             n_people = max(1, MAX_ROWS // self.n_samples)
             for ring in range(self.n_rings):
                 if not left.size:
@@ -171,8 +179,11 @@ class CCHVAE(PaperPreset, Baseline):
 
         owner = np.repeat(people, self.n_samples)
         given = torch.from_numpy(own[owner])
-        decoded = in_blocks(self.vae_.decode, torch.from_numpy(codes), given)
-        points = Projection.of(self.space_)(decoded, given).numpy()
+        device = self.vae_.layout.device
+        decoded = in_blocks(
+            self.vae_.decode, torch.from_numpy(codes).to(device), given.to(device)
+        ).cpu()
+        points = Projection.of(self.space_, "cpu")(decoded, given).numpy()
         valid = declined.ask(self.space_.compose(declined.rows, owner, points)).valid
         gap = np.abs(points - own[owner]) ** self.norm
         cost = np.where(self.space_.is_number, gap, gap / 2).sum(axis=1)

@@ -10,19 +10,19 @@ bisection of their own.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, get_args
 
-from ...errors import ParameterError, shorten
-from ...parameters import check_count, check_real, check_whole
+from ...parameters import check_choice, check_count, check_real, check_whole
 from ...tables.columns import Kind
 from ..baseline import Baseline, Declined, Found, Training
+from ..complete import complete_rows, search_complete
 from ..space import Space
 from .autoencoder import AutoEncoder, AutoEncoderSettings
 from .descent import Block, search
 from .preset import PaperPreset
 from .proximal import Bisection, Proximal
 from .scoring import Scorer
-from .tools import import_torch
+from .tools import INCOMPLETE, import_torch
 from .training import TrainingPlan
 
 NOTHING = "no step of the search reached the desired decision with the margin"
@@ -66,6 +66,10 @@ class CEM(PaperPreset, Baseline):
         How the auto-encoder is trained, with Adam at 0.001; early stopping looks at held-out rows.
     random_state
         Seed of the auto-encoder.
+    device
+        Where networks are trained and rows are moved: ``"cpu"``, ``"cuda"`` or e.g. ``"cuda:0"``.
+        Every answer is confirmed by the predictor all the same, but answers of different devices
+        need not be equal.
 
     References
     ----------
@@ -113,6 +117,7 @@ class CEM(PaperPreset, Baseline):
         batch_size: int = 512,
         early_stopping: bool = True,
         random_state: int = 0,
+        device: str = "cpu",
     ) -> None:
         super().__init__(predictor, desired, immutable=immutable, kinds=kinds)
         self.sparsity = sparsity
@@ -128,6 +133,7 @@ class CEM(PaperPreset, Baseline):
         self.batch_size = batch_size
         self.early_stopping = early_stopping
         self.random_state = random_state
+        self.device = device
 
     def _check(self) -> None:
         for name in ("sparsity", "realism", "margin"):
@@ -136,23 +142,26 @@ class CEM(PaperPreset, Baseline):
         check_real("learning_rate", self.learning_rate, "a number > 0", zero=False)
         check_count("n_rounds", self.n_rounds)
         check_count("n_steps", self.n_steps)
-        if self.sign not in ("free", "positive"):
-            raise ParameterError(f'sign must be "free" or "positive", got {shorten(self.sign)}.')
+        check_choice("sign", self.sign, get_args(Sign))
         check_whole("random_state", self.random_state, 0, 2**63 - 1)
         self._settings().check()
 
     def _settings(self) -> AutoEncoderSettings:
-        plan = TrainingPlan(self.n_epochs, self.batch_size, self.early_stopping)
+        plan = TrainingPlan(self.n_epochs, self.batch_size, self.early_stopping, device=self.device)
         return AutoEncoderSettings(self.hidden, plan)
 
     def _learn(self, training: Training, y: Any) -> None:
-        import_torch("CEM")
+        import_torch("CEM", self.device)
         space = Space.learn(training.rows)
-        self.scorer_ = Scorer.learn(training, space, "CEM")
+        training = complete_rows(training, space)
+        self.scorer_ = Scorer.learn(training, space, "CEM", self.device)
         points = space.encode(training.rows)
         self.autoencoder_ = AutoEncoder.fit(space, points, self._settings(), self.random_state)
 
     def _search(self, declined: Declined) -> Found:
+        return search_complete(declined, self.scorer_.space, self._descend, INCOMPLETE)
+
+    def _descend(self, declined: Declined) -> Found:
         return search(declined, self.scorer_, self._find, NOTHING)
 
     def _find(self, block: Block) -> Any:
@@ -164,7 +173,8 @@ class CEM(PaperPreset, Baseline):
             self.n_steps,
             positive=self.sign == "positive",
         )
-        return proximal.run(block, Bisection(len(block.own), self.constant), self.n_rounds)
+        bisection = Bisection(len(block.own), self.constant, block.own.device)
+        return proximal.run(block, bisection, self.n_rounds)
 
     def _smooth(self, block: Block, rows: Any) -> Any:
         """The squared distance and the auto-encoder's error, by row."""

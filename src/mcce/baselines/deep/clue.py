@@ -15,13 +15,14 @@ from typing import Any, ClassVar
 from ...parameters import check_count, check_real, check_whole
 from ...tables.columns import Kind
 from ..baseline import Baseline, Declined, Found, Training
+from ..complete import complete_rows, search_complete
 from ..space import Space
 from .clue_model import ResidualSettings, ResidualVAE
 from .descent import Best, Block, Descent, Step, search
 from .preset import PaperPreset
 from .scoring import LEAST_PROBABILITY, Scorer
 from .steppers import Adam
-from .tools import import_torch, in_blocks
+from .tools import INCOMPLETE, import_torch, in_blocks
 from .training import TrainingPlan
 
 NOTHING = "the decision never changed while the predictor became more certain"
@@ -64,6 +65,10 @@ class CLUE(PaperPreset, Baseline):
         How the auto-encoder is trained, with Adam at 0.001; early stopping looks at held-out rows.
     random_state
         Seed of the auto-encoder.
+    device
+        Where networks are trained and rows are moved: ``"cpu"``, ``"cuda"`` or e.g. ``"cuda:0"``.
+        Every answer is confirmed by the predictor all the same, but answers of different devices
+        need not be equal.
 
     References
     ----------
@@ -107,6 +112,7 @@ class CLUE(PaperPreset, Baseline):
         batch_size: int = 512,
         early_stopping: bool = True,
         random_state: int = 0,
+        device: str = "cpu",
     ) -> None:
         super().__init__(predictor, desired, immutable=immutable, kinds=kinds)
         self.weight = weight
@@ -120,6 +126,7 @@ class CLUE(PaperPreset, Baseline):
         self.batch_size = batch_size
         self.early_stopping = early_stopping
         self.random_state = random_state
+        self.device = device
 
     def _check(self) -> None:
         check_real("weight", self.weight, "a number of at least 0")
@@ -130,17 +137,21 @@ class CLUE(PaperPreset, Baseline):
         self._settings().check()
 
     def _settings(self) -> ResidualSettings:
-        plan = TrainingPlan(self.n_epochs, self.batch_size, self.early_stopping)
+        plan = TrainingPlan(self.n_epochs, self.batch_size, self.early_stopping, device=self.device)
         return ResidualSettings(self.width, self.depth, self.n_latent, plan)
 
     def _learn(self, training: Training, y: Any) -> None:
-        import_torch("CLUE")
+        import_torch("CLUE", self.device)
         space = Space.learn(training.rows)
-        self.scorer_ = Scorer.learn(training, space, "CLUE")
+        training = complete_rows(training, space)
+        self.scorer_ = Scorer.learn(training, space, "CLUE", self.device)
         points = space.encode(training.rows)
         self.vae_ = ResidualVAE.fit(space, points, self._settings(), self.random_state)
 
     def _search(self, declined: Declined) -> Found:
+        return search_complete(declined, self.scorer_.space, self._descend, INCOMPLETE)
+
+    def _descend(self, declined: Declined) -> Found:
         return search(declined, self.scorer_, self._find, NOTHING)
 
     def _find(self, block: Block) -> Best:
@@ -172,9 +183,9 @@ class Converging(Best):
 
         super().__init__(own)
         # The first objective, then the last ones, the oldest first.
-        self.history = torch.full((len(own), WINDOW + 2), torch.nan, dtype=torch.float64)
-        self.converged = torch.zeros(len(own), dtype=torch.bool)
-        self.time = torch.zeros(len(own), dtype=torch.int64)
+        self.history = torch.full_like(self.cost, torch.nan)[:, None].repeat(1, WINDOW + 2)
+        self.converged = torch.zeros_like(self.cost, dtype=torch.bool)
+        self.time = torch.zeros_like(self.cost, dtype=torch.int64)
 
     @property
     def stopped(self) -> Any:

@@ -13,7 +13,7 @@ from typing import Any
 from ...kernels import FloatArray
 from ...parameters import check_count
 from ..space import Space
-from .layout import Layout, gaussian_kl
+from .layout import Layout, gaussian_kl, noise_like
 from .tools import isolated
 from .training import Goal, TrainingPlan, train
 
@@ -68,9 +68,9 @@ class ResidualVAE:
         cls, space: Space, points: FloatArray, settings: ResidualSettings, seed: int
     ) -> ResidualVAE:
         """Train on points of shape (n_train, n_axes)."""
-        layout = Layout.of(space)
+        layout = Layout.of(space, settings.plan.device)
         with isolated(seed) as torch:
-            untrained = cls(layout, _network(layout, settings))
+            untrained = cls(layout, _network(layout, settings).to(layout.device))
 
             def loss(batch: Sequence[Any], _: int) -> Any:
                 return untrained.loss(batch[0]).sum()
@@ -93,10 +93,8 @@ class ResidualVAE:
 
     def loss(self, points: Any) -> Any:
         """Minus the evidence lower bound of each point."""
-        import torch
-
         mean, scale = self.encode(points)
-        raw = self._raw(mean + torch.randn_like(mean) * scale, points)
+        raw = self._raw(mean + noise_like(mean) * scale, points)
         target = points[:, self.layout.mutable]
         surprise = self.layout.surprise(raw, target, self.network.scales)
         return surprise + gaussian_kl(mean, 2 * scale.log())
@@ -112,12 +110,12 @@ def _network(layout: Layout, settings: ResidualSettings) -> Any:
     """The parts, untrained, and the log-scales of numbers."""
     import torch
 
-    width, n_mutable, n_latent = settings.width, layout.mutable.size, settings.n_latent
+    width, n_mutable, n_latent = settings.width, len(layout.mutable), settings.n_latent
     n_blocks = settings.depth - 1
     network: Any = torch.nn.Module()
     last = torch.nn.Sequential(*_normalised(width), torch.nn.Linear(width, 2 * n_latent))
     network.encoder = _parts(torch.nn.Linear(n_mutable, width), n_blocks, width, last)
-    linear = torch.nn.Linear(n_latent + layout.immutable.size, width)
+    linear = torch.nn.Linear(n_latent + len(layout.immutable), width)
     first = torch.nn.Sequential(linear, *_normalised(width))
     network.decoder = _parts(first, n_blocks, width, torch.nn.Linear(width, n_mutable))
     network.scales = torch.nn.Parameter(torch.full((n_mutable,), -2.0))

@@ -14,16 +14,18 @@ import numpy as np
 from ...parameters import check_count, check_real, check_whole
 from ...tables.columns import Kind
 from ..baseline import Baseline, Declined, Found, Training
+from ..complete import complete_rows, search_complete
 from ..space import Space
 from .csvae import SubspaceSettings, SubspaceVAE
 from .descent import Best, Block, Descent, Patient, Step, search
 from .preset import PaperPreset
 from .scoring import Scorer
 from .steppers import RMSprop
-from .tools import import_torch, in_blocks
+from .tools import INCOMPLETE, import_torch, in_blocks
 from .training import TrainingPlan
 
 NOTHING = "no step of the search in the decision's latent space was valid"
+LEARNING_RATE = 5e-4
 
 
 class CRUDS(PaperPreset, Baseline):
@@ -63,6 +65,10 @@ class CRUDS(PaperPreset, Baseline):
         It learns the predictor's decisions.
     random_state
         Seed of the auto-encoder and of the starts.
+    device
+        Where networks are trained and rows are moved: ``"cpu"``, ``"cuda"`` or e.g. ``"cuda:0"``.
+        Every answer is confirmed by the predictor all the same, but answers of different devices
+        need not be equal.
 
     References
     ----------
@@ -108,6 +114,7 @@ class CRUDS(PaperPreset, Baseline):
         batch_size: int = 256,
         early_stopping: bool = True,
         random_state: int = 0,
+        device: str = "cpu",
     ) -> None:
         super().__init__(predictor, desired, immutable=immutable, kinds=kinds)
         self.weight = weight
@@ -122,6 +129,7 @@ class CRUDS(PaperPreset, Baseline):
         self.batch_size = batch_size
         self.early_stopping = early_stopping
         self.random_state = random_state
+        self.device = device
 
     def _check(self) -> None:
         check_real("weight", self.weight, "a number of at least 0")
@@ -132,13 +140,16 @@ class CRUDS(PaperPreset, Baseline):
         self._settings().check()
 
     def _settings(self) -> SubspaceSettings:
-        plan = TrainingPlan(self.n_epochs, self.batch_size, self.early_stopping, 5e-4)
+        plan = TrainingPlan(
+            self.n_epochs, self.batch_size, self.early_stopping, LEARNING_RATE, self.device
+        )
         return SubspaceSettings(self.hidden, self.n_latent, self.n_decision, plan)
 
     def _learn(self, training: Training, y: Any) -> None:
-        import_torch("CRUDS")
+        import_torch("CRUDS", self.device)
         space = Space.learn(training.rows)
-        self.scorer_ = Scorer.learn(training, space, "CRUDS")
+        training = complete_rows(training, space)
+        self.scorer_ = Scorer.learn(training, space, "CRUDS", self.device)
         self.vae_ = SubspaceVAE.fit(
             space,
             space.encode(training.rows),
@@ -148,6 +159,9 @@ class CRUDS(PaperPreset, Baseline):
         )
 
     def _search(self, declined: Declined) -> Found:
+        return search_complete(declined, self.scorer_.space, self._descend, INCOMPLETE)
+
+    def _descend(self, declined: Declined) -> Found:
         shape = self.n_starts, self.n_decision
         noise = [random.standard_normal(shape) for random in declined.generators(self.random_state)]
         for starts in noise:
@@ -165,7 +179,8 @@ class CRUDS(PaperPreset, Baseline):
         import torch
 
         codes = in_blocks(lambda own: self.vae_.encode(own)[0], block.own)
-        mean, log_variance = self.vae_.prior(torch.tensor([[0.0, 1.0]], dtype=torch.float64))
+        desired = torch.tensor([[0.0, 1.0]], dtype=torch.float64, device=block.own.device)
+        mean, log_variance = self.vae_.prior(desired)
         start = mean + block.extra["noise"] * (0.5 * log_variance).exp()
         descent = Descent(self._objective, RMSprop(self.learning_rate), self.n_steps)
         return descent.run(block.adding(z=codes), start, Patient(block.own, self.patience))

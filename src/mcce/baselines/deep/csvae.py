@@ -94,9 +94,9 @@ class SubspaceVAE:
         -------
         SubspaceVAE
         """
-        layout = Layout.of(space)
+        layout = Layout.of(space, settings.plan.device)
         with isolated(seed) as torch:
-            untrained = cls(layout, _network(layout, settings))
+            untrained = cls(layout, _network(layout, settings).to(layout.device))
             network = untrained.network
             others = list(network.adversary.parameters())
             mine = [p for p in network.parameters() if all(p is not other for other in others)]
@@ -166,7 +166,7 @@ def _network(layout: Layout, settings: SubspaceSettings) -> Any:
     """The parts, untrained, each with one hidden layer."""
     import torch
 
-    n_mutable, n_given = layout.mutable.size, layout.immutable.size
+    n_mutable, n_given = len(layout.mutable), len(layout.immutable)
     hidden, n_z, n_w = settings.hidden, settings.n_latent, settings.n_decision
     network: Any = torch.nn.Module()
     network.z = layers([n_mutable, hidden, 2 * n_z])

@@ -13,6 +13,7 @@ import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -110,7 +111,7 @@ class Best(ABC):
         import torch
 
         self.points = own.clone()
-        self.cost = torch.full((len(own),), torch.inf, dtype=torch.float64)
+        self.cost = torch.full((len(own),), torch.inf, dtype=torch.float64, device=own.device)
         self.n_scored = 0
 
     @property
@@ -159,7 +160,7 @@ class Patient(Best):
 
         super().__init__(own)
         self.lowest = self.cost.clone()
-        self.idle = torch.zeros(len(own), dtype=torch.int64)
+        self.idle = torch.zeros(len(own), dtype=torch.int64, device=own.device)
         self.patience = patience
 
     @property
@@ -287,12 +288,14 @@ def search(
         One row for everybody with an answer.
     """
     with isolated(0) as torch:
+        put = partial(torch.as_tensor, device=scorer.device)
         rows = np.repeat(np.arange(len(declined)), n_copies)
-        own = torch.from_numpy(scorer.space.encode(declined.rows)[rows])
-        anchors = scorer.anchors(own, torch.from_numpy(scorer.inputs(declined.rows)[rows]))
-        tensors = {name: torch.from_numpy(numbers) for name, numbers in (extra or {}).items()}
-        best = find(Block(own, anchors, Projection.of(scorer.space), scorer, tensors))
-        points, cost = best.points.numpy(), best.cost.numpy()
+        own = put(scorer.space.encode(declined.rows)[rows])
+        anchors = scorer.anchors(own, put(scorer.inputs(declined.rows)[rows]))
+        tensors = {name: put(numbers) for name, numbers in (extra or {}).items()}
+        projection = Projection.of(scorer.space, scorer.device)
+        best = find(Block(own, anchors, projection, scorer, tensors))
+        points, cost = best.points.cpu().numpy(), best.cost.cpu().numpy()
     declined.n_evaluated += best.n_scored
     by_person = cost.reshape(len(declined), n_copies)
     found = np.isfinite(by_person).any(axis=1)

@@ -31,8 +31,8 @@ class Groups:
     slots: Any
 
     @classmethod
-    def of(cls, groups: Sequence[IntArray], n_axes: int) -> Groups:
-        """The groups of some axes."""
+    def of(cls, groups: Sequence[IntArray], n_axes: int, device: Any) -> Groups:
+        """The groups of some axes, on a device."""
         import torch
 
         n_levels = max((group.size for group in groups), default=1)
@@ -41,14 +41,15 @@ class Groups:
         for row, group in enumerate(groups):
             axes[row, : group.size] = group
             slots[group] = row * n_levels + np.arange(group.size)
-        return cls(torch.from_numpy(axes), torch.from_numpy(slots))
+        return cls(torch.as_tensor(axes, device=device), torch.as_tensor(slots, device=device))
 
     def largest(self, points: Any) -> Any:
         """1 for the largest level of each feature, the first of several; 0 for all others."""
         import torch
 
         best = self._gather(points).argmax(dim=2, keepdim=True)
-        return self._scatter((best == torch.arange(self.axes.shape[1])).to(points.dtype))
+        levels = torch.arange(self.axes.shape[1], device=points.device)
+        return self._scatter((best == levels).to(points.dtype))
 
     def softmax(self, points: Any) -> Any:
         """Shares of the levels of each feature; 0 for numbers."""

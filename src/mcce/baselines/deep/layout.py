@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from ...kernels import IntArray
 from ..space import Space
 from .groups import Groups
 
@@ -28,7 +27,7 @@ class Layout:
 
     Parameters
     ----------
-    mutable, immutable : (n_mutable,) and (n_immutable,)
+    mutable, immutable : torch.Tensor of shape (n_mutable,) and (n_immutable,)
         The axes that are written, and those that are given.
     number : torch.Tensor of shape (n_mutable,)
         Whether a mutable axis is that of a number.
@@ -36,23 +35,28 @@ class Layout:
         The mutable features with levels.
     """
 
-    mutable: IntArray
-    immutable: IntArray
+    mutable: Any
+    immutable: Any
     number: Any
     levels: Groups
 
     @classmethod
-    def of(cls, space: Space) -> Layout:
-        """The layout of a cube."""
+    def of(cls, space: Space, device: str) -> Layout:
+        """The layout of a cube, on a device."""
         import torch
 
         mutable = np.flatnonzero(space.is_mutable)
         place = {int(axis): at for at, axis in enumerate(mutable)}
         groups = [axes for axes in space.groups if int(axes[0]) in place]
         places = [np.array([place[int(axis)] for axis in axes]) for axes in groups]
-        number = torch.from_numpy(space.is_number[mutable])
-        immutable = np.flatnonzero(~space.is_mutable)
-        return cls(mutable, immutable, number, Groups.of(places, mutable.size))
+        columns = mutable, np.flatnonzero(~space.is_mutable), space.is_number[mutable]
+        written, given, number = (torch.as_tensor(column, device=device) for column in columns)
+        return cls(written, given, number, Groups.of(places, mutable.size, device))
+
+    @property
+    def device(self) -> Any:
+        """Where points are read and written."""
+        return self.number.device
 
     def given(self, points: Any) -> Any:
         """The immutable axes of points, in [0, 1] as in training."""
@@ -66,9 +70,7 @@ class Layout:
 
     def place(self, written: Any, own: Any) -> Any:
         """Points with written mutable axes and the immutable ones of their people."""
-        import torch
-
-        return own.index_copy(1, torch.from_numpy(self.mutable), written)
+        return own.index_copy(1, self.mutable, written)
 
     def surprise(self, raw: Any, target: Any, log_scale: Any) -> Any:
         """Minus the log-likelihood of rows, up to a constant.
@@ -118,6 +120,11 @@ def gaussian_kl_between(mean: Any, log_variance: Any, to_mean: Any, to_log_varia
 
 def draw(mean: Any, log_variance: Any) -> Any:
     """A draw of each Gaussian, differentiable in its parameters."""
+    return mean + noise_like(mean) * (0.5 * log_variance).exp()
+
+
+def noise_like(values: Any) -> Any:
+    """Standard normal numbers of the shape of others, drawn alike for every device."""
     import torch
 
-    return mean + torch.randn_like(mean) * (0.5 * log_variance).exp()
+    return torch.randn(values.shape, dtype=values.dtype).to(values.device)

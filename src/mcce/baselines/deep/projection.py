@@ -48,8 +48,8 @@ class Projection:
     weight: Any
 
     @classmethod
-    def of(cls, space: Space) -> Projection:
-        """The projection of a cube."""
+    def of(cls, space: Space, device: Any) -> Projection:
+        """The projection of a cube, on a device."""
         import torch
 
         rounded = space.is_number & (space.unit > 0)
@@ -62,8 +62,8 @@ class Projection:
             np.where(rounded, space.unit, 1.0),
             np.where(space.is_number, 1.0, 0.5),
         )
-        tensors: list[Any] = [torch.from_numpy(column) for column in columns]
-        return cls(Groups.of(space.groups, space.n_axes), *tensors)
+        tensors: list[Any] = [torch.as_tensor(column, device=device) for column in columns]
+        return cls(Groups.of(space.groups, space.n_axes, device), *tensors)
 
     def __call__(self, points: Any, own: Any) -> Any:
         """Points as rows; the gradient passes straight through to mutable axes.

@@ -25,12 +25,15 @@ class Bisection:
         Number of rows.
     constant
         The first constant.
+    device
+        Where the constants are.
     """
 
-    def __init__(self, n_rows: int, constant: float) -> None:
+    def __init__(self, n_rows: int, constant: float, device: Any) -> None:
         import torch
 
-        self.constant = torch.full((n_rows,), float(constant), dtype=torch.float64)
+        first = float(constant)
+        self.constant = torch.full((n_rows,), first, dtype=torch.float64, device=device)
         self.lower = torch.zeros_like(self.constant)
         self.upper = torch.full_like(self.constant, torch.inf)
 
@@ -58,7 +61,7 @@ class Kept(Best):
         """No row."""
         import torch
 
-        return torch.zeros(len(self.cost), dtype=torch.bool)
+        return torch.zeros_like(self.cost, dtype=torch.bool)
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,9 +110,9 @@ class Proximal:
         import torch
 
         best = Kept(block.own)
-        everybody = torch.arange(len(block.own))
+        everybody = torch.arange(len(block.own), device=block.own.device)
         for _ in range(n_rounds):
-            enough = torch.zeros(len(block.own), dtype=torch.bool)
+            enough = torch.zeros_like(everybody, dtype=torch.bool)
             for places, filled in blocks(everybody):
                 part = best.take(filled)
                 hit = self._round(block.take(filled), bisection.constant[filled], part)
@@ -126,7 +129,7 @@ class Proximal:
 
         # What moves is the way from the person, which is exactly 0 at first.
         moves = torch.zeros_like(block.own)
-        ahead, hit = moves, torch.zeros(len(moves), dtype=torch.bool)
+        ahead, hit = moves, torch.zeros_like(constant, dtype=torch.bool)
         for time in range(self.n_steps):
             rate = self.rate * (1 - time / self.n_steps) ** 0.5
             before, gradient = moves, self._gradient(block, constant, ahead)

@@ -12,12 +12,13 @@ from typing import Any, ClassVar
 from ...parameters import check_count, check_real, check_whole
 from ...tables.columns import Kind
 from ..baseline import Baseline, Declined, Found, Training
+from ..complete import complete_rows, search_complete
 from ..space import Space
 from .descent import Best, Block, Descent, Patient, Step, search
 from .preset import PaperPreset
 from .scoring import Scorer
 from .steppers import Adam
-from .tools import import_torch, in_blocks
+from .tools import INCOMPLETE, import_torch, in_blocks
 from .training import TrainingPlan
 from .vae import ConditionalVAE, VAESettings
 
@@ -57,6 +58,10 @@ class REViSE(PaperPreset, Baseline):
         How the auto-encoder is trained, with Adam at 0.001; early stopping looks at held-out rows.
     random_state
         Seed of the auto-encoder.
+    device
+        Where networks are trained and rows are moved: ``"cpu"``, ``"cuda"`` or e.g. ``"cuda:0"``.
+        Every answer is confirmed by the predictor all the same, but answers of different devices
+        need not be equal.
 
     References
     ----------
@@ -100,6 +105,7 @@ class REViSE(PaperPreset, Baseline):
         batch_size: int = 512,
         early_stopping: bool = True,
         random_state: int = 0,
+        device: str = "cpu",
     ) -> None:
         super().__init__(predictor, desired, immutable=immutable, kinds=kinds)
         self.weight = weight
@@ -113,6 +119,7 @@ class REViSE(PaperPreset, Baseline):
         self.batch_size = batch_size
         self.early_stopping = early_stopping
         self.random_state = random_state
+        self.device = device
 
     def _check(self) -> None:
         check_real("weight", self.weight, "a number of at least 0")
@@ -123,17 +130,21 @@ class REViSE(PaperPreset, Baseline):
         self._settings().check()
 
     def _settings(self) -> VAESettings:
-        plan = TrainingPlan(self.n_epochs, self.batch_size, self.early_stopping)
+        plan = TrainingPlan(self.n_epochs, self.batch_size, self.early_stopping, device=self.device)
         return VAESettings(self.hidden, self.n_latent, self.kl_weight, plan)
 
     def _learn(self, training: Training, y: Any) -> None:
-        import_torch("REViSE")
+        import_torch("REViSE", self.device)
         space = Space.learn(training.rows)
-        self.scorer_ = Scorer.learn(training, space, "REViSE")
+        training = complete_rows(training, space)
+        self.scorer_ = Scorer.learn(training, space, "REViSE", self.device)
         points = space.encode(training.rows)
         self.vae_ = ConditionalVAE.fit(space, points, self._settings(), self.random_state)
 
     def _search(self, declined: Declined) -> Found:
+        return search_complete(declined, self.scorer_.space, self._descend, INCOMPLETE)
+
+    def _descend(self, declined: Declined) -> Found:
         return search(declined, self.scorer_, self._find, NOTHING)
 
     def _find(self, block: Block) -> Best:

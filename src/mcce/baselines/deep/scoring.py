@@ -43,7 +43,7 @@ class Scorer:
         The cube.
     decision
         The predictor and what is desired of it.
-    slopes : (n_axes, n_inputs)
+    slopes : torch.Tensor of shape (n_axes, n_inputs)
         How the inputs of the network change along each axis.
     high
         Whether high scores are desired.
@@ -53,12 +53,12 @@ class Scorer:
 
     space: Space
     decision: Decision
-    slopes: FloatArray
+    slopes: Any
     high: bool
     threshold: float
 
     @classmethod
-    def learn(cls, training: Training, space: Space, method: str) -> Scorer:
+    def learn(cls, training: Training, space: Space, method: str, device: str) -> Scorer:
         """The function for training data.
 
         Parameters
@@ -69,6 +69,8 @@ class Scorer:
             Their cube.
         method
             The method that needs gradients, for errors.
+        device
+            Where points are scored.
 
         Returns
         -------
@@ -81,10 +83,17 @@ class Scorer:
         ParameterError
             If what is desired is not a high or low probability.
         """
+        import torch
+
         predictor = require_gradients(training.decision.predictor, method)
         high, threshold = _desired_end(training, method)
-        slopes = _learn_slopes(predictor, training, space)
+        slopes = torch.as_tensor(_learn_slopes(predictor, training, space), device=device)
         return cls(space, training.decision, slopes, high, threshold)
+
+    @property
+    def device(self) -> Any:
+        """Where points are scored."""
+        return self.slopes.device
 
     def inputs(self, people: EncodedRows) -> FloatArray:
         """Inputs of the network for people, shape (n_people, n_inputs)."""
@@ -92,10 +101,7 @@ class Scorer:
 
     def anchors(self, own: Any, inputs: Any) -> Any:
         """What the inputs of people are less what their points explain, as tensors."""
-        import torch
-
-        slopes = torch.from_numpy(self.slopes)
-        return inputs - in_blocks(lambda points: points @ slopes, own)
+        return inputs - in_blocks(lambda points: points @ self.slopes, own)
 
     def outputs(self, points: Any, anchors: Any) -> Any:
         """Output of the predictor for points.
@@ -114,7 +120,7 @@ class Scorer:
         """
         import torch
 
-        inputs = anchors + points @ torch.from_numpy(self.slopes)
+        inputs = anchors + points @ self.slopes
         output = self.decision.predictor.differentiate(inputs)
         if output.ndim == 2 and output.shape[1] > 1:
             return output
@@ -148,10 +154,10 @@ class Scorer:
 
         desired = self.decision.desired
         if not isinstance(desired, Interval):
-            columns = torch.tensor(self.decision.columns)
+            columns = torch.tensor(self.decision.columns, device=outputs.device)
             return torch.isin(outputs.argmax(dim=1), columns)
         score = self.desired(outputs) if self.high else 1 - self.desired(outputs)
-        return torch.from_numpy(desired.contains(score.detach().numpy()))
+        return desired.contains(score.detach())
 
 
 def _desired_end(training: Training, method: str) -> tuple[bool, float]:

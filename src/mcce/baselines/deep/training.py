@@ -13,6 +13,7 @@ from typing import Any
 
 from ...parameters import check_count, check_flag
 from .steppers import Adam
+from .tools import check_device
 
 HELDOUT_SHARE, PATIENCE = 0.1, 5
 WEIGHT_DECAY = 1e-6
@@ -36,18 +37,22 @@ class TrainingPlan:
         them and to keep the best weights; otherwise the last weights are kept.
     learning_rate
         Of Adam.
+    device
+        Where to train.
     """
 
     n_epochs: int
     batch_size: int
     early_stopping: bool = True
     learning_rate: float = 1e-3
+    device: str = "cpu"
 
     def check(self) -> None:
         """Raise for a value that cannot work."""
         check_count("n_epochs", self.n_epochs)
         check_count("batch_size", self.batch_size, least=2)
         check_flag("early_stopping", self.early_stopping)
+        check_device(self.device)
 
 
 # From a batch of tensors and the number of the epoch to a loss, summed over rows.
@@ -68,7 +73,7 @@ def train(model: Any, tensors: Sequence[Any], goals: Sequence[Goal], plan: Train
     Parameters
     ----------
     model
-        A torch module, which is trained in float32.
+        A torch module on the device of the plan, which is trained in float32.
     tensors
         What it learns from, with a row each.
     goals
@@ -85,8 +90,9 @@ def train(model: Any, tensors: Sequence[Any], goals: Sequence[Goal], plan: Train
 
     order = torch.randperm(len(tensors[0]))
     n_heldout = int(len(order) * HELDOUT_SHARE) if plan.early_stopping else 0
-    heldout = [tensor[order[:n_heldout]].float() for tensor in tensors]
-    kept = [tensor[order[n_heldout:]].float() for tensor in tensors]
+    tensors = [tensor.float().to(plan.device) for tensor in tensors]
+    heldout = [tensor[order[:n_heldout]] for tensor in tensors]
+    kept = [tensor[order[n_heldout:]] for tensor in tensors]
     optimizers = [_Optimizer(goal.parameters, plan.learning_rate) for goal in goals]
     lowest, best, idle = float("inf"), None, 0
     for epoch in range(plan.n_epochs):

@@ -90,9 +90,9 @@ class ConditionalVAE:
         -------
         ConditionalVAE
         """
-        layout = Layout.of(space)
+        layout = Layout.of(space, settings.plan.device)
         with isolated(seed) as torch:
-            untrained = cls(layout, _network(layout, settings))
+            untrained = cls(layout, _network(layout, settings).to(layout.device))
 
             def loss(batch: Sequence[Any], epoch: int) -> Any:
                 weight = settings.kl_weight * min(1.0, epoch / max(settings.n_warmup, 1))
@@ -140,10 +140,10 @@ def _network(layout: Layout, settings: VAESettings) -> Any:
 
     hidden, n_latent = list(settings.hidden), settings.n_latent
     network: Any = torch.nn.Module()
-    network.trunk = torch.nn.Sequential(layers([layout.mutable.size, *hidden]), torch.nn.ReLU())
+    network.trunk = torch.nn.Sequential(layers([len(layout.mutable), *hidden]), torch.nn.ReLU())
     network.mean = torch.nn.Linear(hidden[-1], n_latent)
     network.log_variance = torch.nn.Linear(hidden[-1], n_latent)
-    sizes = [n_latent + layout.immutable.size, *hidden[::-1], layout.mutable.size]
+    sizes = [n_latent + len(layout.immutable), *hidden[::-1], len(layout.mutable)]
     network.decoder = layers(sizes)
-    network.scales = torch.nn.Parameter(torch.full((layout.mutable.size,), -2.0))
+    network.scales = torch.nn.Parameter(torch.full((len(layout.mutable),), -2.0))
     return network

@@ -16,13 +16,14 @@ from ...kernels import FloatArray, IntArray
 from ...parameters import check_count, check_real
 from ...tables.columns import Kind
 from ..baseline import Baseline, Declined, Found, Training
+from ..complete import complete_rows, search_complete
 from ..space import Space
 from ..sparsity import undo_needless
 from .descent import Best, Block, Descent, Patient, Step, search
 from .preset import PaperPreset
 from .scoring import Scorer
 from .steppers import Adam
-from .tools import import_torch
+from .tools import INCOMPLETE, check_device, import_torch
 
 HALVES = tuple(2.0**-power for power in range(10))
 NOTHING = "no step of the gradient descent was valid"
@@ -55,6 +56,10 @@ class Wachter(PaperPreset, Baseline):
         The largest number of steps.
     patience
         A search stops after so many steps without progress.
+    device
+        Where networks are trained and rows are moved: ``"cpu"``, ``"cuda"`` or e.g. ``"cuda:0"``.
+        Every answer is confirmed by the predictor all the same, but answers of different devices
+        need not be equal.
 
     References
     ----------
@@ -85,12 +90,14 @@ class Wachter(PaperPreset, Baseline):
         learning_rate: float = 0.03,
         n_steps: int = 1000,
         patience: int = 50,
+        device: str = "cpu",
     ) -> None:
         super().__init__(predictor, desired, immutable=immutable, kinds=kinds)
         self.weights = weights
         self.learning_rate = learning_rate
         self.n_steps = n_steps
         self.patience = patience
+        self.device = device
 
     def _check(self) -> None:
         if not isinstance(self.weights, (list, tuple)) or not self.weights:
@@ -102,12 +109,17 @@ class Wachter(PaperPreset, Baseline):
         check_real("learning_rate", self.learning_rate, "a number > 0", zero=False)
         check_count("n_steps", self.n_steps)
         check_count("patience", self.patience)
+        check_device(self.device)
 
     def _learn(self, training: Training, y: Any) -> None:
-        import_torch("Wachter")
-        self.scorer_ = Scorer.learn(training, Space.learn(training.rows), "Wachter")
+        import_torch("Wachter", self.device)
+        space = Space.learn(training.rows)
+        self.scorer_ = Scorer.learn(complete_rows(training, space), space, "Wachter", self.device)
 
     def _search(self, declined: Declined) -> Found:
+        return search_complete(declined, self.scorer_.space, self._descend, INCOMPLETE)
+
+    def _descend(self, declined: Declined) -> Found:
         weights = np.tile(np.array(self.weights, dtype=np.float64), len(declined))
 
         def finish(owner: IntArray, points: FloatArray) -> FloatArray:
