@@ -239,8 +239,28 @@ def test_a_cell_is_saved_whole_and_not_run_again(run, monkeypatch):
     assert (answered["violation"] == 0).all()
     # Neither cells of the data nor values.
     assert set(people.columns) - set(KEYS) - {"person"} <= {*MEASURES, "valid", "violation"}
-    monkeypatch.setattr(cells_module, "compare_methods", None)
+    some = [method for method in METHODS if method.name in named]
+    monkeypatch.setattr(cells_module, "METHODS", some)
+    monkeypatch.setattr(cells_module, "draw_cell", None)
     run_cell(cell, options, lambda text: None)
+
+
+def test_a_method_that_is_missing_is_run_alone(run, monkeypatch):
+    cell, options = run
+    paths = [cells_module.cell_path(options.out, cell, kind) for kind in ("people", "methods")]
+    before = [pd.read_csv(path) for path in paths]
+    some = [method for method in METHODS if method.name in set(before[1]["method"])]
+    for path, table in zip(paths, before, strict=True):
+        table[table["method"] != "NICE"].to_csv(path, index=False)
+    monkeypatch.setattr(cells_module, "METHODS", some)
+    steps: list[str] = []
+
+    run_cell(cell, options, steps.append)
+
+    assert steps == [f"{cell.name}: NICE"]
+    people, methods = (pd.read_csv(path) for path in paths)
+    pd.testing.assert_frame_equal(people, before[0])
+    assert methods["method"].tolist() == before[1]["method"].tolist()
 
 
 def test_the_page_is_a_function_of_its_files(run, tmp_path):

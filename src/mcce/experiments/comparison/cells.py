@@ -7,7 +7,7 @@ that was interrupted goes on where it stopped.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -22,7 +22,6 @@ from ...counterfactuals import Counterfactuals
 from ...explainer import MCCE
 from ...metrics import Evaluator
 from ...metrics.judges import JUDGES, Judges, detectability
-from ...predictors.gradients import offers_gradients
 from ...search.config import Search
 from ..case import TOLERANCE
 from ..experiment import Options
@@ -42,7 +41,7 @@ Result = TypeVar("Result")
 
 
 def run_cell(cell: Cell, options: Options, step: Callable[[str], None]) -> None:
-    """Compute a cell and save its two tables, unless that was done.
+    """Run the methods of a cell that were not run before, and save its two tables.
 
     Parameters
     ----------
@@ -53,16 +52,29 @@ def run_cell(cell: Cell, options: Options, step: Callable[[str], None]) -> None:
     step
         Called with what comes next.
     """
-    paths = [cell_path(options.out, cell, kind) for kind in (PEOPLE, BY_METHOD)]
-    if all(path.exists() for path in paths):
+    saved = [_read(cell_path(options.out, cell, kind)) for kind in (PEOPLE, BY_METHOD)]
+    done = set(saved[1]["method"])
+    todo = [method for method in METHODS if method.can_run(cell) and method.name not in done]
+    if not todo:
         return
     with threadpool_limits(1):
-        people, by_method = compare_methods(cell, draw_cell(cell, options), step)
-    for path, table in zip(paths, (people, by_method), strict=True):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = path.with_suffix(".part")
-        table.to_csv(unfinished, index=False, float_format=f"%.{DIGITS}g", compression=None)
-        unfinished.replace(path)
+        new = compare_methods(cell, draw_cell(cell, options), todo, step)
+    order = {method.name: at for at, method in enumerate(METHODS)}
+    for kind, before, found in zip((PEOPLE, BY_METHOD), saved, new, strict=True):
+        table = pd.concat([before[before["method"].isin(done)], found], ignore_index=True)
+        table = table.sort_values("method", key=lambda names: names.map(order), kind="stable")
+        _write(cell_path(options.out, cell, kind), table)
+
+
+def _read(path: Path) -> pd.DataFrame:
+    return pd.read_csv(path) if path.exists() else pd.DataFrame(columns=KEYS)
+
+
+def _write(path: Path, table: pd.DataFrame) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_suffix(".part")
+    table.to_csv(unfinished, index=False, float_format=f"%.{DIGITS}g", compression=None)
+    unfinished.replace(path)
 
 
 def cell_path(out: Path, cell: Cell, kind: str) -> Path:
@@ -71,9 +83,9 @@ def cell_path(out: Path, cell: Cell, kind: str) -> Path:
 
 
 def compare_methods(
-    cell: Cell, draw: Draw, step: Callable[[str], None]
+    cell: Cell, draw: Draw, methods: Sequence[Method], step: Callable[[str], None]
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """All methods on the people of a cell: measures by person and method, and by method."""
+    """Methods on the people of a cell: measures by person and method, and by method."""
     measures = Measures.of(draw, cell.seed)
     keys: dict[str, Any] = {
         "dataset": cell.dataset,
@@ -82,7 +94,7 @@ def compare_methods(
         "seed": cell.seed,
     }
     people, by_method = [], []
-    for method, fit_seconds, explainer in _fitted(cell, draw):
+    for method, fit_seconds, explainer in _fitted(cell, draw, methods):
         step(f"{cell.name}: {method.name}")
         seconds, result = _cpu(partial(explainer.explain, draw.people))
         named = {**keys, "method": method.name}
@@ -102,13 +114,12 @@ def compare_methods(
     return found[[*KEYS, *found.columns.difference(KEYS, sort=False)]], pd.DataFrame(by_method)
 
 
-def _fitted(cell: Cell, draw: Draw) -> Iterator[tuple[Method, float, Any]]:
-    """Each method that can run here, with its CPU seconds of fitting, fitted."""
+def _fitted(
+    cell: Cell, draw: Draw, methods: Sequence[Method]
+) -> Iterator[tuple[Method, float, Any]]:
+    """Each method with its CPU seconds of fitting, fitted."""
     shared: tuple[float, Any] | None = None
-    for method in METHODS:
-        can_run = offers_gradients(draw.case.predictor) or not method.gradients
-        if not method.is_there or not can_run:
-            continue
+    for method in methods:
         name = method.name.removeprefix("MCCE ")
         if not method.is_ours or name in ("paper", "fast"):
             seconds, explainer = _cpu(partial(method.fit, draw.case, draw.train, cell.seed))

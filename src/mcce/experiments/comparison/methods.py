@@ -19,6 +19,7 @@ from ...explainer import MCCE
 from ...protocols import Explainer
 from ...search.config import Search, SearchName
 from ..case import Case
+from .cases import Cell
 
 Family = Literal["MCCE", "MCCE settings", "rows", "sampling", "gradients", "packages"]
 
@@ -52,10 +53,10 @@ class Method:
         """Whether it is a search of MCCE."""
         return self.family in ("MCCE", "MCCE settings")
 
-    @property
-    def is_there(self) -> bool:
-        """Whether its library is installed."""
-        return not self.needs or find_spec(self.needs) is not None
+    def can_run(self, cell: Cell) -> bool:
+        """Whether its library is installed, and the predictor of a cell offers what it needs."""
+        is_there = not self.needs or find_spec(self.needs) is not None
+        return is_there and (cell.box == "network" or not self.gradients)
 
 
 def _mcce(case: Case, train: pd.DataFrame, seed: int, *, search: Any) -> MCCE:
