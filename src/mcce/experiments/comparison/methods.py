@@ -19,6 +19,7 @@ from ...explainer import MCCE
 from ...protocols import Explainer
 from ...search.config import Search, SearchName
 from ..case import Case
+from ..packages import DiCEPackage
 from .cases import Cell
 
 Family = Literal["MCCE", "MCCE settings", "rows", "sampling", "gradients", "packages"]
@@ -148,4 +149,8 @@ METHODS: tuple[Method, ...] = (
     ),
     _method("CRUDS", "gradients", baselines.CRUDS, seeded=True, needs="torch"),
     _method("CEM", "gradients", baselines.CEM, seeded=True, needs="torch"),
+    _method("DiCE, random", "packages", DiCEPackage, seeded=True, needs="dice_ml", method="random"),
+    _method(
+        "DiCE, genetic", "packages", DiCEPackage, seeded=True, needs="dice_ml", method="genetic"
+    ),
 )

@@ -48,8 +48,8 @@ of ours dominates is a choice of its own.""",
 
 Means over the people whom a method answers, so a method that answers only easy people looks better;
 the next table compares on common people. Brackets hold 95 % intervals over people, seeds and
-networks. CPU seconds of one thread, for all people of a cell; those of the first seed, which one
-machine ran.""",
+networks; a method that ran in fewer cells has wider ones. CPU seconds of one thread, for all people
+of a cell; those of the first seed.""",
     "common": """## The same people
 
 Means over the people whom every method answers that answers at least half of them; the others are
@@ -141,6 +141,7 @@ def _promises(table: pd.DataFrame) -> str:
 
 def _costs(table: pd.DataFrame) -> pd.DataFrame:
     shown = _named(table)
+    shown["cells"] = table["cells"]
     shown["coverage"] = table["coverage"].map("{:.3f}".format)
     for measure in ("sparsity", "l1", "redundancy"):
         shown[measure] = _with_interval(table, measure)

@@ -102,7 +102,9 @@ def on_common_people(people: pd.DataFrame, least: float = 0.5) -> pd.DataFrame:
     lines = []
     people = compress(people)
     for keys, rows in people.groupby(CASE, sort=False):
-        answers = rows["sparsity"].notna().groupby(rows["method"], sort=False).mean()
+        # A method that was not run in some cells answers nobody there.
+        n_people = len(rows[[*CELL, "person"]].drop_duplicates())
+        answers = rows["sparsity"].notna().groupby(rows["method"], sort=False).sum() / n_people
         taking_part = answers.index[answers >= least]
         rows = rows[rows["method"].isin(taking_part)]
         answered = rows[rows["sparsity"].notna()]
