@@ -87,7 +87,10 @@ def test_without_the_decision_fewer_people_have_a_counterfactual(bench_cache, tm
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "variants"),
-    [("forest", ["network", "forest"]), ("levels", ["two levels", "four levels", "all levels"])],
+    [
+        ("forest", ["network", "forest", "forest, without copies"]),
+        ("levels", ["two levels", "four levels", "all levels"]),
+    ],
 )
 def test_another_predictor_or_form_is_run_next_to_the_usual_one(
     name, variants, bench_cache, tmp_path

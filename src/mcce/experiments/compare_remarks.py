@@ -116,8 +116,8 @@ def _heldout_remark(tables: Tables) -> str:
         )
     return (
         "Most people whom the paper's script explains, the first of the file, were training rows "
-        "of the network; its text says test observations. People on whom the network was not "
-        f"trained change l0 and l1 as follows: {'; '.join(parts)}."
+        "of the network; its text says test observations. The l0 and l1 of people on whom the "
+        f"network was not trained: {'; '.join(parts)}."
     )
 
 
