@@ -196,7 +196,9 @@ def _run(experiment: Experiment, parsed: argparse.Namespace) -> Path:
         with warnings.catch_warnings():
             # The tables count people without a counterfactual.
             warnings.simplefilter("ignore", McceWarning)
-            return write_report(experiment.run(options, progress), parsed.out)
+            report = experiment.run(options, progress)
+        report.seeds = options.seeds
+        return write_report(report, parsed.out)
     finally:
         progress.close()
 

@@ -63,9 +63,11 @@ def test_the_page_is_a_function_of_the_files_beside_it(tmp_path):
 
     shutil.rmtree(tmp_path / "reports")
     described = [Report(one.name, one.title, one.about, one.remarks) for one in made]
+    before = {path.name: path.read_bytes() for path in (tmp_path / "all").iterdir()}
 
     assert page_text(tmp_path / "all", described) == text
     assert write_page(tmp_path / "all", page, described).read_text() == text
+    assert {path.name: path.read_bytes() for path in (tmp_path / "all").iterdir()} == before
 
 
 def test_another_number_in_a_file_is_another_page_and_another_remark(tmp_path):
@@ -91,6 +93,7 @@ def test_a_manifest_names_what_the_files_hold(tmp_path):
     manifest = read_manifest("samples", tmp_path)
     assert manifest["tables"] == ["numbers", "published"]
     assert manifest["figures"] == {"line": "Two points."}
+    assert manifest["seeds"] is None
     assert json.loads((tmp_path / "samples.json").read_text()) == manifest
     tables = read_tables("samples", tmp_path)
     pd.testing.assert_frame_equal(tables["numbers"], made.tables["numbers"])
@@ -98,6 +101,14 @@ def test_a_manifest_names_what_the_files_hold(tmp_path):
         tables["published"], made.comparison, check_dtype=False, check_column_type=False
     )
     assert markdown(made, tmp_path) == written.read_text()
+
+
+def test_the_number_of_seeds_is_on_the_page(tmp_path):
+    made = report("samples")
+    made.seeds = 3
+    write_report(made, tmp_path)
+
+    assert "Seeds: 3, unless" in write_page(tmp_path, tmp_path / "all.md", [made]).read_text()
 
 
 def test_whole_numbers_stay_whole_beside_empty_cells(tmp_path):

@@ -195,6 +195,8 @@ class Report:
         Matplotlib figures by name, and what to know when looking at them.
     published : dict
         What is printed in the paper, by the name of its table.
+    seeds : int, optional
+        Number of repetitions of everything random.
     """
 
     name: str
@@ -205,6 +207,7 @@ class Report:
     figures: dict[str, Any] = field(default_factory=dict)
     captions: dict[str, str] = field(default_factory=dict)
     published: dict[str, PublishedTable] = field(default_factory=dict)
+    seeds: int | None = None
     _comparisons: list[dict[str, Any]] = field(default_factory=list, repr=False)
 
     def add_comparison(self, what: str, published: float, ours: float, remark: str = "") -> None:

@@ -54,6 +54,7 @@ def write_report(report: Report, out: Path) -> Path:
         save(figure, out / f"{report.name}-{name}")
     manifest = {
         "machine": machine(),
+        "seeds": report.seeds,
         "tables": list(tables),
         "figures": {name: report.captions.get(name, "") for name in report.figures},
         "published": _places(report),
@@ -87,7 +88,7 @@ def machine() -> str:
 
 
 def read_manifest(name: str, folder: Path) -> dict[str, Any]:
-    """The names of the tables and figures of a report, and on which machine it was made."""
+    """The tables and figures of a report, the machine it was made on and the number of seeds."""
     manifest: dict[str, Any] = json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
     return manifest
 
@@ -112,6 +113,8 @@ def markdown(report: Described, folder: Path) -> str:
     """The Markdown page of a report, from its files in a folder."""
     manifest, tables = read_manifest(report.name, folder), read_tables(report.name, folder)
     parts = [f"# {report.title}", report.about, f"Machine: {manifest['machine']}."]
+    if manifest.get("seeds"):
+        parts.append(f"Seeds: {manifest['seeds']}, unless a table says otherwise.")
     if PUBLISHED in tables:
         parts += ["## Published and ours", to_markdown(tables[PUBLISHED])]
         parts += [f"Published: {where}." for where in manifest["published"]]

@@ -153,7 +153,7 @@ def write_page(reports: Path, page: Path, experiments: Sequence[Described]) -> P
     Parameters
     ----------
     reports : Path
-        Folder with the reports.
+        Folder with the reports; it may be that of the page, to write the page again.
     page : Path
         File for the page; tables and figures go into a folder of the same name without the suffix.
     experiments : list of Experiment
@@ -182,9 +182,10 @@ def write_page(reports: Path, page: Path, experiments: Sequence[Described]) -> P
         manifest = read_manifest(experiment.name, reports)
         files = [f"{experiment.name}.json"]
         files += [f"{experiment.name}-{table}.csv" for table in manifest["tables"]]
+        if folder.samefile(reports):
+            continue
         for file in files:
-            if not (folder / file).exists() or not (folder / file).samefile(reports / file):
-                shutil.copyfile(reports / file, folder / file)
+            shutil.copyfile(reports / file, folder / file)
         for figure in manifest["figures"]:
             picture = f"{experiment.name}-{figure}.png"
             shrink(reports / picture, folder / picture)
