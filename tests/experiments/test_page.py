@@ -136,6 +136,25 @@ def test_verdicts_are_counted_by_experiment_and_failures_named(tmp_path):
     assert "| levels | 0 |" not in text, "seconds are no verdict"
 
 
+def test_heldout_people_are_counted_apart(tmp_path):
+    made = report("compare", remark="not reproduced: -0.10 [-0.17, -0.03]")
+    made.add_comparison("held-out people, l0", 2.7, 2.7, "reproduced: +0.00 [-0.07, +0.07]")
+    write_report(made, tmp_path)
+
+    text = write_page(tmp_path, tmp_path / "all.md", [made]).read_text()
+
+    assert "| compare | 0 | 1 | 0 | l0 |" in text
+    assert "| compare, held-out people | 1 | 0 | 0 |  |" in text
+
+
+def test_figures_that_are_not_published_are_not_called_so(tmp_path):
+    made = report("authors")
+    text = write_report(made, tmp_path).read_text()
+
+    assert "## Theirs and ours\n\n| what | theirs | ours | remark |" in text
+    assert "ublished" not in text
+
+
 def test_reports_of_two_machines_name_both(tmp_path):
     made = [report("samples"), report("manifold")]
     for one in made:

@@ -208,8 +208,8 @@ def remarks(tables: Tables) -> list[str]:
     if not (costs == NOT_REPRODUCED).any():
         lines.append(
             "With the same rows, network and people the costs of both codes agree. Where ours "
-            "differ from those printed in the paper, the cause lies in the network or the people, "
-            "neither of which the paper hands down."
+            "differ from those printed in the paper for these data sets, the cause lies in the "
+            "rows, the network or the people, which the paper does not hand down exactly."
         )
     return lines
 

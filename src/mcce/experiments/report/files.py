@@ -116,7 +116,9 @@ def markdown(report: Described, folder: Path) -> str:
     if manifest.get("seeds"):
         parts.append(f"Seeds: {manifest['seeds']}, unless a table says otherwise.")
     if PUBLISHED in tables:
-        parts += ["## Published and ours", to_markdown(tables[PUBLISHED])]
+        theirs = "published" if manifest["published"] else "theirs"
+        shown = tables[PUBLISHED].rename(columns={PUBLISHED: theirs})
+        parts += [f"## {theirs.capitalize()} and ours", to_markdown(shown)]
         parts += [f"Published: {where}." for where in manifest["published"]]
     remarks = report.remarks(tables)
     if remarks:
