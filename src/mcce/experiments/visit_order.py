@@ -225,6 +225,7 @@ def _draw(table: pd.DataFrame) -> Any:
                 axis.plot(values, [place] * len(values), ".", color=colour, alpha=0.6)
                 axis.plot(values.mean(), place, "D", color=colour, label=label)
             axis.set_yticks([])
+            axis.margins(y=0.1)
             axis.set_ylabel("orders")
             axis.locator_params(axis="x", nbins=5)
             axis.set(title=name, xlabel=MEASURES[measure])

@@ -62,7 +62,7 @@ def draw_histograms(generated: pd.DataFrame, real: pd.DataFrame) -> Any:
     for axis in axes.ravel()[len(real.columns) :]:
         axis.set_axis_off()
     figure.supylabel("share of rows", fontsize=9)
-    note = "across: value of the feature; the last bin of a number collects all larger values"
+    note = "horizontal: value of the feature; the last bin of a number holds all larger values"
     legend_below(figure, axes, note=note)
     return figure
 
