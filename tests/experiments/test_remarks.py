@@ -146,6 +146,34 @@ def test_everybody_has_a_counterfactual_from_the_k_after_the_last_gap(coverage, 
     assert "with the decision 98.0 % of the draws are valid and 86.0 % valid and unique" in text
 
 
+def test_the_costs_of_more_levels_are_those_of_the_table():
+    variants = ["two levels", "four levels", "all levels"]
+    table = pd.DataFrame({"variant": variants, "l0": [2.6, 2.9, 3.3], "l1": [0.5, 0.8, 1.1]})
+
+    text = remarks("levels", {"results": table.assign(dataset="adult", source="ours")})
+
+    assert "l0 and l1 are 2.60 and 0.50 with two levels, 2.90 and 0.80 with four levels" in text
+
+
+def test_times_of_simulated_and_real_rows_are_those_of_the_table():
+    table = pd.DataFrame({"rows": ["simulated", "real"], "total": [3.0, 1.5]})
+
+    text = remarks("mimic", {"seconds": table.assign(dataset="adult")})
+
+    assert "adult: 3.00 CPU seconds for simulated rows, 1.50 for the data set itself" in text
+    assert "a ratio of 2.0" in text
+
+
+def test_orders_are_stated_with_what_chance_does():
+    row = {"dataset": "adult", "measure": "l0", "data": 2.5, "authors' code": 2.6}
+    row |= {"correlation": 2.7, "random": 2.8, "random_sd": 0.04, "sd_over_seeds": 0.09}
+
+    text = remarks("visit-order", {"summary": pd.DataFrame([row, row | {"measure": "l1"}])})
+
+    assert text.count("adult: l0 is 2.50 in the order of the data") == 1
+    assert "of 0.04 over these orders and of 0.09 over seeds" in text
+
+
 def test_every_experiment_says_something_about_its_tables():
     for experiment in EXPERIMENTS.values():
         assert experiment.remarks is not no_remarks, f"{experiment.name} says nothing"
