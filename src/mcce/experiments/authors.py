@@ -147,7 +147,7 @@ def run(options: Options, progress: ProgressLine) -> Report:
         rows += [theirs, ours]
         for cost in COSTS:
             gaps = by_person[cost] - work.answers[cost.upper()]
-            remark = verdict(float(gaps.mean()), float(gaps.sem()))
+            remark = verdict(float(gaps.mean()), float(gaps.std() / gaps.count() ** 0.5))
             what = f"{name} {cost}, authors' code"
             report.add_comparison(what, theirs[cost], ours[cost], remark)
         what = f"{name} CPU seconds, authors' code"
