@@ -93,8 +93,8 @@ def _fico(tables: Tables) -> list[str]:
     return [
         f"FICO: {n_empty} records without any value are left out. With them (rows all) the AUC is "
         f"{rows.iloc[0]['auc']:.2f}, and {n_explained - int(everybody['n_ce']):,} of the first "
-        f"{n_explained:,} people have no counterfactual: those are such records, and no accepted "
-        "row has their immutable value."
+        f"{n_explained:,} people have no counterfactual: ExternalRiskEstimate, which is immutable, "
+        "is missing for them, as for no accepted row."
     ]
 
 
