@@ -111,6 +111,9 @@ def test_excluded_copies_are_gone(bench_cache, tmp_path):
     assert without["copies"] == 0
     assert without["l0"] >= drawn["l0"]
     assert "german: excluding copies" in text
+    (line,) = pd.read_csv(tmp_path / "privacy-published.csv").to_dict("records")
+    assert (line["published"], line["ours"]) == (1.0, drawn["copies_%"])
+    assert line["remark"].startswith("reproduced"), "2 of 200, and none of 40"
 
 
 def test_published_tables_are_whole():

@@ -67,13 +67,21 @@ def test_one_network_says_nothing_about_its_spread():
     [
         ({}, True),
         ({"l0_of_networks": (3.0, 3.7)}, False),
-        ({"unseen": "reproduced: -0.10 [-0.30, +0.10]"}, False),
+        ({"unseen": "reproduced: -0.10 [-0.30, +0.10], 1.0 standard errors"}, False),
     ],
 )
 def test_the_cause_is_unknown_only_where_nothing_gives_the_published_cost(settings, unknown):
     text = remarks("compare", compared(**settings))
 
     assert ("The cause of the difference is not known" in text) == unknown
+
+
+def test_few_heldout_people_are_no_cause():
+    text = remarks(
+        "compare", compared(unseen="reproduced: -0.10 [-0.30, +0.10], 1.0 standard errors")
+    )
+
+    assert "counts as reproduced: -0.10 [-0.30, +0.10], but they are only 60" in text
 
 
 def test_heldout_people_are_stated_next_to_the_first_of_the_file():

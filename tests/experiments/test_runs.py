@@ -78,6 +78,11 @@ def test_a_page_shows_standard_deviations_in_brackets_and_leaves_missing_cells_e
     ]
 
 
+def test_counts_that_are_whole_have_no_decimals():
+    table = pd.DataFrame({"n_ce": [42.0, 687.6666], "x": [42.0, 1.0]})
+    assert to_markdown(table).splitlines()[2:] == ["| 42 | 42.00 |", "| 687.67 | 1.00 |"]
+
+
 def test_large_whole_numbers_have_no_decimals():
     assert to_markdown(pd.DataFrame({"x": [1000.0]})).endswith("| 1,000 |")
     assert to_markdown(pd.DataFrame({"x": [10017.76]})).endswith("| 10,017.76 |")

@@ -159,7 +159,7 @@ def _belongs_to_another(name: str, names: list[str]) -> bool:
 
 def _cells(table: pd.DataFrame, name: str) -> list[str]:
     """A column as text, with its standard deviations and intervals."""
-    cells = [_cell(value) for value in table[name]]
+    cells = [_count(value) if name.startswith("n_") else _cell(value) for value in table[name]]
     if f"{name}_sd" in table.columns:
         spreads = [_cell(value) for value in table[f"{name}_sd"]]
         both = zip(cells, spreads, strict=True)
@@ -169,6 +169,12 @@ def _cells(table: pd.DataFrame, name: str) -> list[str]:
         every = zip(cells, *ends, strict=True)
         cells = [f"{cell} [{low}, {high}]" if low else cell for cell, low, high in every]
     return cells
+
+
+def _count(value: object) -> str:
+    """A count as text: whole if it is, although it may be a mean over seeds."""
+    whole = isinstance(value, float | np.floating) and float(value).is_integer()
+    return f"{value:,.0f}" if whole else _cell(value)
 
 
 def _cell(value: object) -> str:
