@@ -30,7 +30,7 @@ def remarks(tables: Tables) -> list[str]:
         "of the codes, see the experiment authors."
     )
     lines.append(
-        "The rows of the other methods are copied from the paper; those methods were not run here."
+        "The rows of the other methods are copied from the paper. The experiment methods runs them."
     )
     return lines
 
