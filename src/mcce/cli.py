@@ -197,7 +197,7 @@ def _run(experiment: Experiment, parsed: argparse.Namespace) -> Path:
             # The tables count people without a counterfactual.
             warnings.simplefilter("ignore", McceWarning)
             report = experiment.run(options, progress)
-        report.seeds = options.seeds
+        report.seeds = report.seeds or options.seeds
         return write_report(report, parsed.out)
     finally:
         progress.close()

@@ -82,11 +82,13 @@ def test_the_same_rows_are_those_of_the_trees(rows, case):
 
 
 def accuracies(**changes):
-    row = {"dataset": "adult", "protocol": "other half", "classifier": "forest"}
-    row |= {"accuracy": 52.3, "accuracy_low": 51.2, "accuracy_high": 53.4}
-    copies = row | {"protocol": "other half, copies", "accuracy": 49.9}
-    copies |= {"accuracy_low": 49.1, "accuracy_high": 50.8}
-    table = pd.DataFrame([row | changes, copies])
+    """A table with one row per protocol, that of the other half changed."""
+    lines = []
+    for place, protocol in enumerate(PROTOCOLS):
+        row = {"dataset": "adult", "protocol": protocol, "classifier": "forest"}
+        row |= {"accuracy": 52.3 - place, "accuracy_low": 51.2 - place}
+        lines.append(row | {"accuracy_high": 53.4 - place})
+    table = pd.DataFrame([lines[0] | changes, *lines[1:]])
     return {"discriminator": table, "paper": published.DISCRIMINATOR.table.head(1)}
 
 
@@ -95,8 +97,13 @@ def test_remarks_state_what_the_table_holds():
 
     assert "52.3 [51.2, 53.4] (adult)" in first
     assert "62.8 (adult)" in text
-    assert "49.9 [49.1, 50.8] (adult)" in text, "of the copies too"
+    assert "they have 51.3 [50.2, 52.4] (adult)" in text, "the copies"
     assert "60.1 [51.2, 53.4] (adult)" in remarks(accuracies(accuracy=60.1))[0]
+
+
+def test_rows_are_told_from_real_ones_if_the_interval_lies_above_one_half():
+    assert "better than by chance in adult" in remarks(accuracies())[0]
+    assert "no better than by chance" in remarks(accuracies(accuracy_low=49.8))[0]
 
 
 @pytest.mark.slow

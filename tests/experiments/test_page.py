@@ -204,7 +204,7 @@ def test_a_folder_without_reports_is_an_error_that_says_what_to_do(tmp_path):
 
 
 def test_the_command_writes_the_page_to_the_given_file(tmp_path, capsys):
-    write_report(EXPERIMENTS["levels"].report(), tmp_path)
+    write_report(EXPERIMENTS["example"].report(), tmp_path)
 
     assert (
         main(["experiments", "page", "--out", str(tmp_path), "--page", str(tmp_path / "p.md")]) == 0

@@ -36,7 +36,8 @@ those of this package. The command
     mcce experiments all --data FOLDER --reference FOLDER --page docs/reproduction.md
 
 writes this page and, in a folder next to it, every table as a CSV file; a test compares the two.
-Timings are machine-specific; everything random is a mean over seeds.
+Timings are machine-specific and vary with what else the machine does; everything random is a mean
+over seeds.
 
 A published mean counts as reproduced if ours differs, up or down, by at most two standard errors of
 the difference beyond the rounding of the published figure: if the interval in square brackets after
