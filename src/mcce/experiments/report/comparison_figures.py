@@ -99,7 +99,7 @@ def draw_correlations(generated: pd.DataFrame, real: pd.DataFrame) -> Any:
     The area of a circle is the absolute correlation, as in the paper.
     """
     ours, theirs = (correlations(rows, real, method="pearson") for rows in (generated, real))
-    figure, axes = panels(1, 3, size=(4.2, 6.3))
+    figure, axes = panels(1, 3, size=(4.2, 5.9))
     heads = "real", "generated", "generated - real"
     for axis, head, matrix in zip(axes[0], heads, (theirs, ours, ours - theirs), strict=True):
         _circles(axis, matrix.to_numpy())
