@@ -71,8 +71,8 @@ bench-search: .venv/dev.stamp  ## how good the searches are, against NICE, and w
 	$(BIN)/python benchmarks/widths.py
 	$(BIN)/python benchmarks/plausibility_calibration.py
 
-experiments: .venv/predictors.stamp  ## the paper's experiments, its figures beside ours; DATA=folder
-	$(BIN)/mcce experiments all $(if $(DATA),--data $(DATA))
+experiments: .venv/predictors.stamp  ## the paper's experiments, its figures beside ours; DATA=folder, REFERENCE=folder
+	$(BIN)/mcce experiments all $(if $(DATA),--data $(DATA)) $(if $(REFERENCE),--reference $(REFERENCE))
 
 .venv/demo.stamp: $(SOURCES) constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv

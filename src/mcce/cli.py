@@ -166,10 +166,13 @@ def _write_pages(reports: Path, page: Path) -> Iterator[Path]:
     """The page of the paper's experiments and, beside it, that of the comparison if it was run."""
     from .experiments import EXPERIMENTS, write_comparison, write_page
 
-    everything = list(EXPERIMENTS.values())
-    if any(one.in_paper and (reports / f"{one.name}.json").is_file() for one in everything):
-        yield write_page(reports, page, [one for one in everything if one.in_paper])
-    if any(not one.in_paper and (reports / f"{one.name}.json").is_file() for one in everything):
+    of_paper = [one for one in EXPERIMENTS.values() if one.in_paper]
+    others = [one for one in EXPERIMENTS.values() if not one.in_paper]
+    compared = any((reports / f"{one.name}.json").is_file() for one in others)
+    # Without any report this raises an error that says what to do.
+    if not compared or any((reports / f"{one.name}.json").is_file() for one in of_paper):
+        yield write_page(reports, page, of_paper)
+    if compared:
         yield write_comparison(reports, page.with_name("comparison.md"))
 
 
@@ -193,7 +196,9 @@ def _run(experiment: Experiment, parsed: argparse.Namespace) -> Path:
         with warnings.catch_warnings():
             # The tables count people without a counterfactual.
             warnings.simplefilter("ignore", McceWarning)
-            return write_report(experiment.run(options, progress), parsed.out)
+            report = experiment.run(options, progress)
+        report.seeds = report.seeds or options.seeds
+        return write_report(report, parsed.out)
     finally:
         progress.close()
 

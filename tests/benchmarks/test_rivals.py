@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from implausibility import SCORES, Contradictions, ImplausibilityScores, Space
-from mcce import MCCE
+from mcce import MCCE, metrics
 from mcce.experiments.case import Case
 from requirements import CASES, check_requirements
 from rivals import CONTENDERS, RealRows
@@ -178,6 +178,26 @@ def test_a_pair_is_contradictory_only_if_chance_cannot_explain_its_absence():
         contradictions = Contradictions.learn(space, train)
         assert contradictions(space.encode(odd)).tolist() == held
         assert not contradictions(space.encode(train)).any()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_benchmark_and_the_metric_count_pairs_by_one_threshold(seed):
+    rng = np.random.default_rng(seed)
+    # Pairs of 0 to 40 expected rows; z goes with neither q nor r.
+    train = pd.DataFrame(
+        {
+            "a": rng.choice(list("xyz"), 400),
+            "b": rng.choice(list("pqrs"), 400, p=[0.4, 0.4, 0.1, 0.1]),
+        }
+    )
+    train.loc[train["a"] == "z", "b"] = train.loc[train["a"] == "z", "b"].replace(["r", "q"], "p")
+    rows = pd.DataFrame([(a, b) for a in "xyz" for b in "pqrs"], columns=["a", "b"])
+    space = Space.learn(train)
+
+    held = Contradictions.learn(space, train)(space.encode(rows))
+
+    assert held.tolist() == (metrics.contradictory_pairs(rows, train) > 0).tolist()
+    assert held.sum() == 1, "z and q; z and r are too rare to tell"
 
 
 def assessment(values, sparsity, labels):

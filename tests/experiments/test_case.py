@@ -127,16 +127,19 @@ def test_numbers_are_visited_before_categories_and_those_by_name(case):
 
 
 @pytest.mark.parametrize(
-    ("name", "l0", "l1", "auc"), [("adult", 2.70, 0.56, 0.90), ("gmc", 4.52, 0.61, 0.82)]
+    ("name", "rows", "l0", "l1", "auc"),
+    [("adult", None, 2.70, 0.56, 0.90), ("gmc", "filtered", 4.52, 0.61, 0.82)],
 )
-def test_costs_are_at_most_what_the_paper_prints(name, l0, l1, auc, data_folder, tmp_path, cache):
+def test_costs_are_near_what_the_paper_prints_and_not_only_below(
+    name, rows, l0, l1, auc, data_folder, tmp_path, cache
+):
     pytest.importorskip("torch")
-    case = prepare_case(name, Options((name,), data_folder, 1, tmp_path, False))
+    case = prepare_case(name, Options((name,), data_folder, 1, tmp_path, False), rows=rows)
     values = measure_result(case, run_mcce(case, 0))
     assert (values["coverage"], values["success"], values["violation"]) == (1, 1, 0)
     assert values["n_ce"] == 1000
-    assert values["l0"] <= l0 + 0.05
-    assert values["l1"] <= l1 + 0.05
+    assert values["l0"] == pytest.approx(l0, abs=0.4)
+    assert values["l1"] == pytest.approx(l1, abs=0.1)
     assert case.auc == pytest.approx(auc, abs=0.025)
 
 

@@ -38,7 +38,7 @@ def test_own_values_are_dots_and_changes_are_counted():
 
     assert marked["a"].tolist() == [1, "·"]
     assert marked["b"].tolist() == ["x", "y"]
-    assert marked["changes"].tolist() == ["", 1]
+    assert marked["changes"].tolist() == [0, 1]
 
 
 def test_other_data_sets_show_their_first_declined_person(tmp_path, bench_cache):
@@ -48,7 +48,9 @@ def test_other_data_sets_show_their_first_declined_person(tmp_path, bench_cache)
 
     table = pd.read_csv(tmp_path / "example-german.csv")
     assert table["method"].tolist() == ["person", *(f"MCCE {s}" for s in SEARCHES)]
-    assert (table["score"].dropna() >= 0.5).all()
+    assert table.loc[0, ["score", "changes"]].tolist() == [0.23, 0], "declined, and unchanged"
+    assert (table.loc[1:, "score"] >= 0.5).all()
+    assert (table.loc[1:, "changes"] >= 1).all()
     assert table.loc[1:, ["Purpose", "Age", "PersonalStatusSex"]].eq("·").all(axis=None)
 
 

@@ -87,7 +87,10 @@ def test_without_the_decision_fewer_people_have_a_counterfactual(bench_cache, tm
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "variants"),
-    [("forest", ["network", "forest"]), ("levels", ["two levels", "four levels", "all levels"])],
+    [
+        ("forest", ["network", "forest", "forest, without copies"]),
+        ("levels", ["two levels", "four levels", "all levels"]),
+    ],
 )
 def test_another_predictor_or_form_is_run_next_to_the_usual_one(
     name, variants, bench_cache, tmp_path
@@ -108,6 +111,9 @@ def test_excluded_copies_are_gone(bench_cache, tmp_path):
     assert without["copies"] == 0
     assert without["l0"] >= drawn["l0"]
     assert "german: excluding copies" in text
+    (line,) = pd.read_csv(tmp_path / "privacy-published.csv").to_dict("records")
+    assert (line["published"], line["ours"]) == (1.0, drawn["copies_%"])
+    assert line["remark"].startswith("reproduced"), "2 of 200, and none of 40"
 
 
 def test_published_tables_are_whole():

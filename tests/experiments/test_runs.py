@@ -12,13 +12,14 @@ from mcce.cli import main
 from mcce.errors import MissingExtraError, ParameterError
 from mcce.experiments import (
     EXPERIMENTS,
+    Experiment,
     ProgressLine,
     PublishedTable,
     Report,
     ensure_folder,
     write_report,
 )
-from mcce.experiments.experiment import Estimate, agreement, first_row
+from mcce.experiments.experiment import first_row
 from mcce.experiments.report.files import machine, to_markdown
 
 pytest.importorskip("matplotlib")
@@ -32,7 +33,7 @@ def tiny():
     )
     made.add_comparison("german l0", 3.62, 3.19, "fewer")
     made.tables["costs"] = pd.DataFrame({"method": ["a|b", "c"], "l0": [3.5, 4], "l0_sd": [1, 2.0]})
-    made.remarks.append("It went well.")
+    made.remarks = lambda tables: [f"The largest l0 is {tables['costs']['l0'].max()}."]
     figure, axes = panels(1, 1, size=(2, 2))
     axes[0, 0].plot([1, 2], [3, 4])
     made.figures["line"] = figure
@@ -48,13 +49,14 @@ def test_a_report_becomes_a_page_with_tables_and_figures_beside_it(report, tmp_p
     page = write_report(report, tmp_path / "deep" / "er")
     names = {path.name for path in page.parent.iterdir()}
     assert names == {
-        *("tiny.md", "tiny-costs.csv", "tiny-published.csv", "tiny-line.png", "tiny-line.svg")
+        *("tiny.md", "tiny.json", "tiny-costs.csv", "tiny-published.csv"),
+        *("tiny-line.png", "tiny-line.svg"),
     }
     text = page.read_text()
     assert text.startswith("# A tiny one\n\nNothing much.\n\nMachine: ")
     assert "| german l0 | 3.62 | 3.19 | fewer |" in text
     assert "Published: page 1." in text
-    assert "- It went well." in text
+    assert "- The largest l0 is 4.0." in text
     for file in re.findall(r"\]\(([^)]+)\)", text):
         assert (page.parent / file).is_file(), "every link of the page leads somewhere"
 
@@ -76,24 +78,14 @@ def test_a_page_shows_standard_deviations_in_brackets_and_leaves_missing_cells_e
     ]
 
 
+def test_counts_that_are_whole_have_no_decimals():
+    table = pd.DataFrame({"n_ce": [42.0, 687.6666], "x": [42.0, 1.0]})
+    assert to_markdown(table).splitlines()[2:] == ["| 42 | 42.00 |", "| 687.67 | 1.00 |"]
+
+
 def test_large_whole_numbers_have_no_decimals():
     assert to_markdown(pd.DataFrame({"x": [1000.0]})).endswith("| 1,000 |")
     assert to_markdown(pd.DataFrame({"x": [10017.76]})).endswith("| 10,017.76 |")
-
-
-@pytest.mark.parametrize(
-    ("ours", "remark"),
-    [
-        (2.70, "reproduced: +0.00, 0.0 standard errors"),
-        (2.66, "reproduced: -0.04, 1.2 standard errors"),
-        (2.77, "reproduced: +0.07, 2.1 standard errors"),
-        (2.60, "not reproduced: -0.10, 3.0 standard errors"),
-    ],
-)
-def test_a_mean_is_reproduced_within_two_standard_errors_and_rounding(ours, remark):
-    published = Estimate(2.70, 0.73, 1000)
-
-    assert agreement(published, Estimate(ours, 0.75, 1000)) == remark
 
 
 def test_small_numbers_are_not_rounded_to_nothing():
@@ -167,6 +159,53 @@ def test_the_command_lists_the_experiments(capsys):
 def test_an_unknown_name_is_an_error_that_suggests_a_similar_one(arguments, message, capsys):
     assert main(["experiments", *arguments]) == 2
     assert message in capsys.readouterr().err
+
+
+def stub(name, **settings):
+    """An experiment without work, which reports the options it was given."""
+
+    def run(options, progress):
+        made = Report(name, f"The title of {name}", "About it.")
+        made.tables["options"] = pd.DataFrame({"reference": [str(options.reference)]})
+        return made
+
+    return Experiment(name, f"The title of {name}", "About it.", run, (), **settings)
+
+
+@pytest.fixture
+def stubs(monkeypatch):
+    """Three experiments in place of all: one of the paper, one with a reference, one more."""
+    stand_ins = [stub("compare"), stub("authors", needs_reference=True)]
+    stand_ins.append(stub("more", in_paper=False))
+    for name in list(EXPERIMENTS):
+        monkeypatch.delitem(EXPERIMENTS, name)
+    for one in stand_ins:
+        monkeypatch.setitem(EXPERIMENTS, one.name, one)
+
+
+def test_all_are_those_of_the_paper_without_those_that_lack_a_reference(stubs, tmp_path, capsys):
+    assert main(["experiments", "all", "--out", str(tmp_path)]) == 0
+
+    said = capsys.readouterr()
+    assert "mcce: authors is skipped, it needs --reference." in said.err
+    assert sorted(path.name for path in tmp_path.glob("*.json")) == ["compare.json"]
+    assert said.out.splitlines()[-1] == str(tmp_path / "reproduction.md")
+
+
+def test_the_reference_reaches_the_experiments(stubs, tmp_path, capsys):
+    arguments = ["all", "--reference", str(tmp_path), "--out", str(tmp_path / "out")]
+
+    assert main(["experiments", *arguments]) == 0
+
+    assert "skipped" not in capsys.readouterr().err
+    options = pd.read_csv(tmp_path / "out/authors-options.csv")
+    assert options["reference"].tolist() == [str(tmp_path)]
+
+
+def test_an_experiment_is_run_once_however_often_it_is_named(stubs, tmp_path, capsys):
+    assert main(["experiments", "compare", "compare", "--out", str(tmp_path)]) == 0
+
+    assert capsys.readouterr().out == f"{tmp_path / 'compare.md'}\n"
 
 
 @pytest.mark.parametrize("seeds", ["0", "-1", "two", "1.5"])

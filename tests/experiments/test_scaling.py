@@ -66,7 +66,7 @@ def test_the_experiment_leaves_its_tables_and_figures(tmp_path):
     assert main(["experiments", "scaling", "--quick", "--seeds", "1", "--out", str(tmp_path)]) == 0
 
     combinations = pd.read_csv(tmp_path / "scaling-combinations.csv")
-    assert list(combinations) == [*scaling.SIZES, *STEPS]
+    assert list(combinations) == [*scaling.SIZES, "runs", *STEPS]
     exponents = pd.read_csv(tmp_path / "scaling-growth.csv").set_index(["varied", "step"])["ours"]
     assert exponents["n_test, one immutable", "generate"] > exponents["n_test", "generate"]
     assert exponents["p", "model"] > 0.3
@@ -81,6 +81,6 @@ def test_mimicked_sizes_are_timed_beside_the_real_data(tmp_path, bench_cache):
     assert main(["experiments", "mimic", "--quick", "--seeds", "1", "--out", str(tmp_path)]) == 0
 
     seconds = pd.read_csv(tmp_path / "mimic-seconds.csv")
-    assert list(seconds) == ["dataset", "rows", "n_test", *STEPS]
+    assert list(seconds) == ["dataset", "rows", "runs", "n_test", *STEPS]
     assert seconds["rows"].tolist() == ["simulated", "real"]
     assert pd.read_csv(tmp_path / "mimic-published.csv")["published"].tolist() == [7.4, 3.71]

@@ -240,6 +240,18 @@ def test_contradictory_pairs_by_hand():
     assert metrics.contradictory_pairs(rows, training, least_expected=1).tolist()[1] == 2
 
 
+def test_twenty_rows_must_be_expected_unless_told_otherwise():
+    row = pd.DataFrame({"a": ["p"], "b": ["v"]})
+    counts = []
+    for n_each in (19, 20):
+        # n_each * 2 n_each / 2 n_each rows are expected of p with v, and there is none
+        training = pd.DataFrame({"a": ["p", "q"] * n_each, "b": ["u", "v"] * n_each})
+        training = pd.concat([training, training])
+        counts.append(metrics.contradictory_pairs(row, training).tolist())
+
+    assert counts == [[0], [1]]
+
+
 def test_rare_levels_are_not_contradictory_together():
     # 50 levels of one row each; together they never go with v, each by itself says nothing
     training = pd.DataFrame(

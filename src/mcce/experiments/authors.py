@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from .. import metrics
-from ..errors import DatasetError
+from ..errors import ParameterError
 from .case import TOLERANCE, Case, average_over_seeds, measure_result, run_mcce
 from .experiment import (
     NOT_REPRODUCED,
@@ -33,6 +33,7 @@ from .timing import STEPS
 
 TABLES = ("train", "factuals", "reference_cfs")
 COSTS = ("l0", "l1")
+MOST_ERROR = 1e-6  # of a score, stated and computed
 COLUMNS = [
     *("dataset", "code", "l0", "l0_sd", "l1", "l1_sd", "n_ce", "copies_%", "seeds"),
     *("l0_seeds", "l1_seeds", *STEPS),
@@ -73,7 +74,6 @@ class Reference:
     case: Case
     answers: pd.DataFrame
     meta: dict[str, Any]
-    stated_scores: Floats
 
 
 def read_reference(folder: Path) -> Reference:
@@ -81,16 +81,10 @@ def read_reference(folder: Path) -> Reference:
 
     Raises
     ------
-    DatasetError
-        If a file is missing.
+    ParameterError
+        If a file is missing, or the network scores the people otherwise than stated.
     """
-    files = [folder / f"{name}.csv.gz" for name in TABLES]
-    missing = [path.name for path in (*files, folder / "meta.json") if not path.is_file()]
-    if missing:
-        raise DatasetError(
-            f"The answers of the authors' code need {', '.join(missing)} in {str(folder)!r}. "
-            "Use --reference to name the folder that holds a folder for each data set."
-        )
+    files = _files(folder)
     meta = json.loads((folder / "meta.json").read_text(encoding="utf-8"))
     train, people, answers = (pd.read_csv(path, index_col="row") for path in files)
     with np.load(folder / "model.npz") as arrays:
@@ -109,13 +103,37 @@ def read_reference(folder: Path) -> Reference:
         outcome=train[meta["target"]] == 1,
         auc=meta["auc"],
     )
-    return Reference(case, answers, meta, people["pred_prob"].to_numpy())
+    _check_scores(case, people["pred_prob"], folder)
+    return Reference(case, answers, meta)
+
+
+def _files(folder: Path) -> list[Path]:
+    """The tables of a folder, if all of its files are there."""
+    files = [folder / f"{name}.csv.gz" for name in TABLES]
+    wanted = (*files, folder / "meta.json", folder / "model.npz")
+    missing = [path.name for path in wanted if not path.is_file()]
+    if missing:
+        raise ParameterError(
+            f"The answers of the authors' code need {', '.join(missing)} in {str(folder)!r}. "
+            "Use --reference to name the folder that holds a folder for each data set."
+        )
+    return files
+
+
+def _check_scores(case: Case, stated: pd.Series[float], folder: Path) -> None:
+    error = float(np.abs(case.predictor(case.factuals) - stated).max())
+    if error > MOST_ERROR:
+        raise ParameterError(
+            f"The network in {str(folder)!r} must score the people as stated in factuals.csv.gz, "
+            f"but differs by up to {error:.2g}. The files may be of different runs: copy them "
+            "again, or use --reference to name another folder."
+        )
 
 
 def run(options: Options, progress: ProgressLine) -> Report:
     """Run our code on the authors' cases, next to their answers."""
     if options.reference is None:
-        raise DatasetError(
+        raise ParameterError(
             "The experiment 'authors' needs the answers of the authors' code. Use --reference to "
             "name the folder that holds a folder for each data set."
         )
@@ -129,7 +147,7 @@ def run(options: Options, progress: ProgressLine) -> Report:
         rows += [theirs, ours]
         for cost in COSTS:
             gaps = by_person[cost] - work.answers[cost.upper()]
-            remark = verdict(float(gaps.mean()), float(gaps.std() / len(gaps) ** 0.5))
+            remark = verdict(float(gaps.mean()), float(gaps.std() / gaps.count() ** 0.5))
             what = f"{name} {cost}, authors' code"
             report.add_comparison(what, theirs[cost], ours[cost], remark)
         what = f"{name} CPU seconds, authors' code"
@@ -153,7 +171,7 @@ def _ours(
     means = average_over_seeds(runs)
     by_person = sum(costs[1:], costs[0]) / len(costs)
     labels = {"dataset": case.name, "code": "ours", "seeds": len(runs)}
-    return labels | means, by_person.set_axis(work.answers.index)
+    return labels | means, by_person.set_axis(case.factuals.index)
 
 
 def _theirs(work: Reference) -> dict[str, Any]:
@@ -179,8 +197,8 @@ def remarks(tables: Tables) -> list[str]:
         )
         lines.append(
             f"{name}: {theirs:.1f} CPU seconds of the authors' code, {ours:.2f} of ours, both of "
-            "one thread. Theirs were recorded with their answers, on a machine with aarch64 cores; "
-            "ours on the machine that this page names."
+            "one thread. Theirs were recorded with their answers, on another machine than the one "
+            "that this page names."
         )
     lines.append(
         "Differences are those of pairs: the same person, explained by both; ours is the mean over "
@@ -190,8 +208,8 @@ def remarks(tables: Tables) -> list[str]:
     if not (costs == NOT_REPRODUCED).any():
         lines.append(
             "With the same rows, network and people the costs of both codes agree. Where ours "
-            "differ from those printed in the paper, the cause lies in the network or the people, "
-            "neither of which the paper hands down."
+            "differ from those printed in the paper for these data sets, the cause lies in the "
+            "rows, the network or the people, which the paper does not hand down exactly."
         )
     return lines
 

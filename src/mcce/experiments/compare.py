@@ -88,10 +88,10 @@ def run(options: Options, progress: ProgressLine) -> Report:
     table["verdict"] = _verdicts(table)
     report.tables = {"results": table} | {k: pd.DataFrame(lines) for k, lines in tables.items()}
     _compare_with_published(report, options.datasets)
-    report.figures["costs"] = _draw(table[table["rows"] == "paper"], options.datasets)
+    report.figures["costs"] = _draw(table, options.datasets)
     report.captions["costs"] = (
-        "Bars are standard deviations over people. The published rows of Give Me Some Credit seem "
-        "to be based on other rows than ours, see the table."
+        "Bars are standard deviations over people. The published costs of Give Me Some Credit seem "
+        "to be those of the rows called filtered."
     )
     return report
 
@@ -189,8 +189,9 @@ def _draw(table: pd.DataFrame, names: Sequence[str]) -> Any:
     """Both costs of every method, a row of panels per data set."""
     figure, axes = panels(len(names), 2, size=(4.2, 2.6))
     for line, name in zip(axes, names, strict=True):
-        rows = table[table["dataset"] == name].iloc[::-1]
-        labels = rows["method"].where(rows["source"] == "ours", rows["method"] + " (paper)")
+        shown = table["rows"].isin(["paper", LIKE_FOR_LIKE.get(name)])
+        rows = table[shown & (table["dataset"] == name)].iloc[::-1]
+        labels = [_label(row) for _, row in rows.iterrows()]
         for panel, cost, title in zip(line, ("l0", "l1"), ("L0", "L1"), strict=True):
             for place, (_, row) in enumerate(rows.iterrows()):
                 colour, label = _style(row)
@@ -203,6 +204,12 @@ def _draw(table: pd.DataFrame, names: Sequence[str]) -> Any:
             panel.set_title(name)
     legend_below(figure, axes)
     return figure
+
+
+def _label(row: pd.Series[Any]) -> str:
+    if row["source"] == "published":
+        return f"{row['method']} (paper)"
+    return str(row["method"]) if row["rows"] == "paper" else f"{row['method']}, {row['rows']}"
 
 
 def _style(row: pd.Series[Any]) -> tuple[str, str]:

@@ -30,7 +30,7 @@ def remarks(tables: Tables) -> list[str]:
         "of the codes, see the experiment authors."
     )
     lines.append(
-        "The rows of the other methods are copied from the paper; those methods were not run here."
+        "The rows of the other methods are copied from the paper. The experiment methods runs them."
     )
     return lines
 
@@ -52,8 +52,10 @@ def _network_remark(tables: Tables, name: str) -> str:
         )
     nobody = len(trained) - len(rows)
     besides = f" ({nobody} more declined nobody)" if nobody else ""
+    which = rows["rows"].iloc[0]
+    of_rows = "" if which == "paper" else f", rows {which}"
     return (
-        f"{name}, rows {rows['rows'].iloc[0]}: over {len(rows)} networks trained from different "
+        f"{name}{of_rows}: over {len(rows)} networks trained from different "
         f"seeds{besides} the test AUC is {rows['auc'].min():.2f} to {rows['auc'].max():.2f}, they "
         f"decline {rows['n_declined'].min():,} to {rows['n_declined'].max():,} people, "
         f"{'; '.join(parts)}."
@@ -93,8 +95,8 @@ def _fico(tables: Tables) -> list[str]:
     return [
         f"FICO: {n_empty} records without any value are left out. With them (rows all) the AUC is "
         f"{rows.iloc[0]['auc']:.2f}, and {n_explained - int(everybody['n_ce']):,} of the first "
-        f"{n_explained:,} people have no counterfactual: those are such records, and no accepted "
-        "row has their immutable value."
+        f"{n_explained:,} people have no counterfactual: ExternalRiskEstimate, which is immutable, "
+        "is missing for them, as for no accepted row."
     ]
 
 
@@ -116,24 +118,32 @@ def _heldout_remark(tables: Tables) -> str:
         )
     return (
         "Most people whom the paper's script explains, the first of the file, were training rows "
-        "of the network; its text says test observations. People on whom the network was not "
-        f"trained change l0 and l1 as follows: {'; '.join(parts)}."
+        "of the network; its text says test observations. The l0 and l1 of people on whom the "
+        f"network was not trained: {'; '.join(parts)}."
     )
 
 
 def _unexplained_remark(tables: Tables) -> list[str]:
-    """The data sets whose published l0 comes out with no network and not for held-out people."""
+    """The data sets whose published l0 no network gives, and what held-out people say."""
     compared = tables["published"].set_index("what")["remark"]
-    names = []
+    names, lines = [], []
     for name, rows in tables["networks"].groupby("dataset", sort=False):
         theirs = first_row(tables["results"], dataset=name, source="published", method="MCCE")
+        if rows["l0"].min() <= theirs["l0"] <= rows["l0"].max():
+            continue
         unseen = str(compared.get(f"{name!s}, held-out people, l0", NOT_REPRODUCED))
-        inside = rows["l0"].min() <= theirs["l0"] <= rows["l0"].max()
-        if not inside and unseen.startswith(NOT_REPRODUCED):
+        if unseen.startswith(NOT_REPRODUCED):
             names.append(str(name))
-    if not names:
-        return []
-    return [
-        f"For {' and '.join(names)} neither other networks nor, where compared, held-out people "
-        "give the published l0. The cause of the difference is not known."
-    ]
+            continue
+        n_unseen = first_row(tables["heldout"], dataset=name)["n_ce"]
+        lines.append(
+            f"For {name!s} no network gives the published l0. That of held-out people counts as "
+            f"{unseen.rpartition(', ')[0]}, but they are only {n_unseen:,.0f}: too few to say that "
+            "this is the cause."
+        )
+    if names:
+        lines.append(
+            f"For {' and '.join(names)} neither other networks nor, where compared, held-out "
+            "people give the published l0. The cause of the difference is not known."
+        )
+    return lines

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
+from math import inf, isfinite, nan
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias
 
@@ -123,6 +124,8 @@ def agreement(published: Estimate, ours: Estimate) -> str:
     >>> agreement(Estimate(12.67, 1.91, 1000), Estimate(12.11, 1.48, 1000))
     'not reproduced: -0.56 [-0.72, -0.40], 7.3 standard errors'
     """
+    if not (published.n and ours.n):
+        return verdict(nan, nan)
     error = (published.sd**2 / published.n + ours.sd**2 / ours.n) ** 0.5
     return verdict(ours.mean - published.mean, error, rounding=ROUNDING)
 
@@ -135,9 +138,11 @@ def verdict(difference: float, error: float, *, rounding: float = 0.0) -> str:
     >>> verdict(-0.01, 0.02)
     'reproduced: -0.01 [-0.05, +0.03], 0.5 standard errors'
     """
+    if not (isfinite(difference) and isfinite(error)):
+        return f"{NOT_COMPARABLE}: too few counterfactuals"
     margin = MOST_STANDARD_ERRORS * error + rounding
     word = REPRODUCED if abs(difference) <= margin else NOT_REPRODUCED
-    n_errors = abs(difference) / error if error else 0.0
+    n_errors = abs(difference) / error if error else inf if difference else 0.0
     # Adding 0.0 turns a rounded -0.0 into +0.00.
     shown = (round(x, 2) + 0.0 for x in (difference, difference - margin, difference + margin))
     return "{}: {:+.2f} [{:+.2f}, {:+.2f}], {:.1f} standard errors".format(word, *shown, n_errors)
@@ -190,6 +195,8 @@ class Report:
         Matplotlib figures by name, and what to know when looking at them.
     published : dict
         What is printed in the paper, by the name of its table.
+    seeds : int, optional
+        Number of repetitions of everything random.
     """
 
     name: str
@@ -200,6 +207,7 @@ class Report:
     figures: dict[str, Any] = field(default_factory=dict)
     captions: dict[str, str] = field(default_factory=dict)
     published: dict[str, PublishedTable] = field(default_factory=dict)
+    seeds: int | None = None
     _comparisons: list[dict[str, Any]] = field(default_factory=list, repr=False)
 
     def add_comparison(self, what: str, published: float, ours: float, remark: str = "") -> None:

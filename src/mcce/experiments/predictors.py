@@ -9,11 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import pickle
-import tempfile
-import zipfile
-import zlib
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from importlib import import_module
@@ -22,7 +17,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-import joblib
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
@@ -31,6 +25,7 @@ from sklearn.metrics import roc_auc_score
 
 from ..datasets import Dataset
 from ..errors import MissingExtraError, ParameterError
+from .cache import CacheEntry, cache_folder
 from .design import Design
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -193,7 +188,7 @@ def black_box(
     design = Design.learn(data.features)
     good = (data.target == data.desired).to_numpy()
     train, test = split_rows(len(good))
-    cached = _CacheEntry(_folder(cache) / f"{kind}-{_digest(data, kind, settings, seed)}")
+    cached = CacheEntry(cache_folder(cache) / f"{kind}-{_digest(data, kind, settings, seed)}")
     split = _TrainingData(design(data.features), good, train, test)
     heldout = data.features.index[np.sort(test)]
     if kind == "forest":
@@ -345,57 +340,3 @@ def _layers(arrays: dict[str, NDArray[Any]]) -> list[tuple[Floats, Floats]]:
     """Weight and bias of each layer."""
     n_layers = sum(name.startswith("weight_") for name in arrays)
     return [(arrays[f"weight_{i}"], arrays[f"bias_{i}"]) for i in range(n_layers)]
-
-
-def _folder(cache: Path | None) -> Path:
-    """The cache folder, created if needed."""
-    default = os.environ.get("MCCE_CACHE") or Path("~/.cache/mcce").expanduser()
-    folder = Path(default if cache is None else cache)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ParameterError(
-            f"The cache of trained models, {str(folder)!r}, cannot be created "
-            f"({error.strerror}). Set the environment variable MCCE_CACHE to another folder."
-        ) from error
-    return folder
-
-
-@dataclass(frozen=True)
-class _CacheEntry:
-    """An entry of the cache, made on first use."""
-
-    path: Path
-
-    def arrays(self, make: Callable[[], dict[str, NDArray[Any]]]) -> dict[str, NDArray[Any]]:
-        """Arrays, as a NumPy file."""
-        path = self.path.with_suffix(".npz")
-        try:
-            with path.open("rb") as file, np.load(file) as saved:
-                return {name: saved[name] for name in saved.files}
-        except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error):
-            arrays = make()
-            self._put(path, lambda file: np.savez(file, allow_pickle=False, **arrays))
-            return arrays
-
-    def pickled(self, make: Callable[[], Any]) -> Any:
-        """Any object, as a joblib file."""
-        path = self.path.with_suffix(".joblib")
-        try:
-            return joblib.load(path)
-        except (OSError, ValueError, EOFError, KeyError, pickle.UnpicklingError, zlib.error):
-            made = make()
-            self._put(path, lambda file: joblib.dump(made, file, compress=1))
-            return made
-
-    def _put(self, path: Path, dump: Callable[[Any], Any]) -> None:
-        """Write a file atomically."""
-        try:
-            with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
-                dump(file)
-            os.replace(file.name, path)
-        except OSError as error:
-            raise ParameterError(
-                f"The cache of trained models, {str(path.parent)!r}, cannot be written to "
-                f"({error.strerror}). Set the environment variable MCCE_CACHE to another folder."
-            ) from error

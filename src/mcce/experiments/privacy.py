@@ -10,7 +10,17 @@ import pandas as pd
 from ..search.config import Copies, Search
 from . import published
 from .case import Case, average_over_seeds, describe_case, measure_result, prepare_case, run_mcce
-from .experiment import Experiment, Options, ProgressLine, Report, Tables, first_row
+from .compare import LIKE_FOR_LIKE, OTHERS_PUBLISHED
+from .experiment import (
+    Estimate,
+    Experiment,
+    Options,
+    ProgressLine,
+    Report,
+    Tables,
+    agreement,
+    first_row,
+)
 from .report.figures import OTHER, OURS, PUBLISHED, legend_below, panels
 
 VARIANTS: dict[str, Copies] = {"as drawn": "allow", "without copies": "never"}
@@ -59,9 +69,18 @@ def _compare_with_published(report: Report, names: Sequence[str]) -> None:
     """Shares of copies next to the paper's."""
     table = report.tables["copies"]
     for name in names:
-        theirs = first_row(table, dataset=name, source="published")
-        ours = first_row(table, dataset=name, source="ours")
-        report.add_comparison(f"{name}: % copies", theirs["copies_%"], ours["copies_%"])
+        theirs, ours = (
+            _share(first_row(table, dataset=name, source=source, variant="as drawn"))
+            for source in ("published", "ours")
+        )
+        remark = OTHERS_PUBLISHED if name in LIKE_FOR_LIKE else agreement(theirs, ours)
+        report.add_comparison(f"{name}: % copies", theirs.mean, ours.mean, remark)
+
+
+def _share(row: pd.Series[Any]) -> Estimate:
+    """The share of copies in %, with the standard deviation of copy or not."""
+    share = row["copies"] / row["n_ce"]
+    return Estimate(100 * share, 100 * (share * (1 - share)) ** 0.5, row["n_ce"])
 
 
 def remarks(tables: Tables) -> list[str]:

@@ -190,7 +190,7 @@ def _draw(sweeps: pd.DataFrame) -> Any:
             axis.loglog(alone[quantity], alone["generate"], "s--", color=COLOURS[1], label=label)
         sizes = rows[quantity].to_list()
         axis.set_xticks(sizes, [_brief(size) for size in sizes])
-        axis.minorticks_off()
+        axis.set_xticks([], minor=True)
         axis.set(xlabel=head, ylabel="CPU seconds")
     legend_below(figure, axes)
     return figure

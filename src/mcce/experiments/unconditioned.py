@@ -9,11 +9,20 @@ import pandas as pd
 from . import published
 from .case import prepare_case
 from .draws import share_of_valid_draws
-from .experiment import Experiment, Options, ProgressLine, Report, Tables, first_row
+from .experiment import (
+    NOT_COMPARABLE,
+    Experiment,
+    Options,
+    ProgressLine,
+    Report,
+    Tables,
+    first_row,
+)
 from .report.figures import legend_below, panels
 from .samples import SEED_BARS, draw_lines, run_by_samples
 
 N_SAMPLES, N_SAMPLES_QUICK = 1000, 100
+WITHOUT_K = f"{NOT_COMPARABLE}: printed as a rounded share, without its K"
 CONDITIONED = {True: "with the decision", False: "without the decision"}
 
 
@@ -30,7 +39,7 @@ def run(options: Options, progress: ProgressLine) -> Report:
         theirs = first_row(published.DRAWS.table, model=model)["valid_and_unique_%"]
         ours = first_row(draws, dataset="adult", model=model)["valid_and_unique_%"]
         what = f"adult, {model}: % of draws valid and unique"
-        report.add_comparison(what, theirs, ours, "about, as printed")
+        report.add_comparison(what, theirs, ours, WITHOUT_K)
     return report
 
 
@@ -67,8 +76,9 @@ def remarks(tables: Tables) -> list[str]:
     samples = tables["samples"]
     ours = samples[samples["source"] == "ours"]
     for name, rows in ours.groupby("dataset", sort=False):
-        covered = rows.loc[rows["coverage"] == 1, "k"]
-        since = f"from K = {covered.min():,} on" if len(covered) else "at no K tried"
+        lacking = rows.loc[rows["coverage"] < 1, "k"].max()
+        covered = rows.loc[~(rows["k"] <= lacking), "k"]
+        since = f"from K = {covered.min():,} on" if len(covered) else "not even at the largest K"
         lines.append(f"{name!s}: without the decision everybody has a counterfactual {since}.")
     return lines
 

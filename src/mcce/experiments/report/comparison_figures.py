@@ -62,7 +62,7 @@ def draw_histograms(generated: pd.DataFrame, real: pd.DataFrame) -> Any:
     for axis in axes.ravel()[len(real.columns) :]:
         axis.set_axis_off()
     figure.supylabel("share of rows", fontsize=9)
-    note = "across: value of the feature; the last bin of a number collects all larger values"
+    note = "horizontal: value of the feature; the last bin of a number holds all larger values"
     legend_below(figure, axes, note=note)
     return figure
 
@@ -99,7 +99,7 @@ def draw_correlations(generated: pd.DataFrame, real: pd.DataFrame) -> Any:
     The area of a circle is the absolute correlation, as in the paper.
     """
     ours, theirs = (correlations(rows, real, method="pearson") for rows in (generated, real))
-    figure, axes = panels(1, 3, size=(4.2, 5.4))
+    figure, axes = panels(1, 3, size=(4.2, 5.9))
     heads = "real", "generated", "generated - real"
     for axis, head, matrix in zip(axes[0], heads, (theirs, ours, ours - theirs), strict=True):
         _circles(axis, matrix.to_numpy())

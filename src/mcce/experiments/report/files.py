@@ -54,6 +54,7 @@ def write_report(report: Report, out: Path) -> Path:
         save(figure, out / f"{report.name}-{name}")
     manifest = {
         "machine": machine(),
+        "seeds": report.seeds,
         "tables": list(tables),
         "figures": {name: report.captions.get(name, "") for name in report.figures},
         "published": _places(report),
@@ -87,7 +88,7 @@ def machine() -> str:
 
 
 def read_manifest(name: str, folder: Path) -> dict[str, Any]:
-    """The names of the tables and figures of a report, and on which machine it was made."""
+    """The tables and figures of a report, the machine it was made on and the number of seeds."""
     manifest: dict[str, Any] = json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
     return manifest
 
@@ -112,8 +113,12 @@ def markdown(report: Described, folder: Path) -> str:
     """The Markdown page of a report, from its files in a folder."""
     manifest, tables = read_manifest(report.name, folder), read_tables(report.name, folder)
     parts = [f"# {report.title}", report.about, f"Machine: {manifest['machine']}."]
+    if manifest.get("seeds"):
+        parts.append(f"Seeds: {manifest['seeds']}, unless a table says otherwise.")
     if PUBLISHED in tables:
-        parts += ["## Published and ours", to_markdown(tables[PUBLISHED])]
+        theirs = "published" if manifest["published"] else "theirs"
+        shown = tables[PUBLISHED].rename(columns={PUBLISHED: theirs})
+        parts += [f"## {theirs.capitalize()} and ours", to_markdown(shown)]
         parts += [f"Published: {where}." for where in manifest["published"]]
     remarks = report.remarks(tables)
     if remarks:
@@ -154,7 +159,7 @@ def _belongs_to_another(name: str, names: list[str]) -> bool:
 
 def _cells(table: pd.DataFrame, name: str) -> list[str]:
     """A column as text, with its standard deviations and intervals."""
-    cells = [_cell(value) for value in table[name]]
+    cells = [_count(value) if name.startswith("n_") else _cell(value) for value in table[name]]
     if f"{name}_sd" in table.columns:
         spreads = [_cell(value) for value in table[f"{name}_sd"]]
         both = zip(cells, spreads, strict=True)
@@ -164,6 +169,12 @@ def _cells(table: pd.DataFrame, name: str) -> list[str]:
         every = zip(cells, *ends, strict=True)
         cells = [f"{cell} [{low}, {high}]" if low else cell for cell, low, high in every]
     return cells
+
+
+def _count(value: object) -> str:
+    """A count as text: whole if it is, although it may be a mean over seeds."""
+    whole = isinstance(value, float | np.floating) and float(value).is_integer()
+    return f"{value:,.0f}" if whole else _cell(value)
 
 
 def _cell(value: object) -> str:

@@ -24,6 +24,8 @@ from .files import PUBLISHED, markdown, read_manifest, read_tables, to_markdown
 LONG = 32
 WIDTH, N_COLOURS = 1200, 64
 _MACHINE, _PICTURE = "Machine: ", "[as SVG]("
+# In the name of a figure: of people on whom the network was not trained. They are counted apart.
+HELDOUT = "held-out people"
 
 INTRODUCTION = """# Reproduction of the paper's experiments
 
@@ -34,11 +36,13 @@ those of this package. The command
     mcce experiments all --data FOLDER --reference FOLDER --page docs/reproduction.md
 
 writes this page and, in a folder next to it, every table as a CSV file; a test compares the two.
-Timings are machine-specific; everything random is a mean over seeds.
+Timings are machine-specific and vary with what else the machine does; everything random is a mean
+over seeds.
 
 A published mean counts as reproduced if ours differs, up or down, by at most two standard errors of
 the difference beyond the rounding of the published figure: if the interval in square brackets after
-the difference holds 0."""
+the difference holds 0. Few people make wide intervals, so a reproduced mean may still differ by as
+much as its interval says. `authors` has means of the authors' code in place of published ones."""
 
 PARTS = [
     ("table: predictive model settings", "compare", "black boxes"),
@@ -153,7 +157,7 @@ def write_page(reports: Path, page: Path, experiments: Sequence[Described]) -> P
     Parameters
     ----------
     reports : Path
-        Folder with the reports.
+        Folder with the reports; it may be that of the page, to write the page again.
     page : Path
         File for the page; tables and figures go into a folder of the same name without the suffix.
     experiments : list of Experiment
@@ -182,9 +186,10 @@ def write_page(reports: Path, page: Path, experiments: Sequence[Described]) -> P
         manifest = read_manifest(experiment.name, reports)
         files = [f"{experiment.name}.json"]
         files += [f"{experiment.name}-{table}.csv" for table in manifest["tables"]]
+        if folder.samefile(reports):
+            continue
         for file in files:
-            if not (folder / file).exists() or not (folder / file).samefile(reports / file):
-                shutil.copyfile(reports / file, folder / file)
+            shutil.copyfile(reports / file, folder / file)
         for figure in manifest["figures"]:
             picture = f"{experiment.name}-{figure}.png"
             shrink(reports / picture, folder / picture)
@@ -215,11 +220,13 @@ def _verdicts(folder: Path, names: Sequence[str]) -> pd.DataFrame:
         table = read_tables(name, folder).get(PUBLISHED)
         if table is None:
             continue
-        found = table["remark"].astype("str").str.partition(":")[0]
-        if found.isin(words).any():
-            counts = {word: int((found == word).sum()) for word in words}
-            those = "; ".join(table.loc[found == NOT_REPRODUCED, "what"])
-            rows.append({"experiment": name} | counts | {"which are not": those})
+        unseen = table["what"].str.contains(HELDOUT)
+        for label, part in ((name, table[~unseen]), (f"{name}, {HELDOUT}", table[unseen])):
+            found = part["remark"].astype("str").str.split(":").str[0]
+            if found.isin(words).any():
+                counts = {word: int((found == word).sum()) for word in words}
+                those = "; ".join(part.loc[found == NOT_REPRODUCED, "what"])
+                rows.append({"experiment": label} | counts | {"which are not": those})
     return pd.DataFrame(rows, columns=["experiment", *words, "which are not"])
 
 
