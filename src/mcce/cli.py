@@ -1,6 +1,6 @@
 """The command ``mcce``: run and report the paper's experiments.
 
-``mcce experiments --list`` lists them; ``mcce experiments compare --data FOLDER`` runs one.
+``mcce experiments --list`` lists them; ``mcce experiments costs --data FOLDER`` runs one.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ USAGE_ERROR, INTERRUPTED = 2, 130
 EXAMPLES = """\
 examples:
   mcce experiments --list
-  mcce experiments compare --dataset german --quick
+  mcce experiments costs --dataset german --quick
   mcce experiments all --data FOLDER --reference FOLDER --page docs/reproduction.md
 """
 
@@ -45,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Examples
     --------
     >>> main(["experiments", "--list"])  # doctest: +ELLIPSIS
-    compare ...
+    costs ...
     0
     """
     parsed = _parser().parse_args(arguments)

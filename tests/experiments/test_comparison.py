@@ -265,7 +265,7 @@ def test_a_method_that_is_missing_is_run_alone(run, monkeypatch):
 
 def test_the_page_is_a_function_of_its_files(run, tmp_path):
     cell, options = run
-    report = summarise(EXPERIMENTS["methods"].report(), [cell], options)
+    report = summarise(EXPERIMENTS["compare"].report(), [cell], options)
     write_report(report, options.out)
 
     page = write_comparison(options.out, tmp_path / "comparison.md")
@@ -274,11 +274,11 @@ def test_the_page_is_a_function_of_its_files(run, tmp_path):
     assert text == render(tmp_path / "comparison")
     assert "1 cells of 1 data sets" in text
     assert "Where we lose" in text
-    assert len(EXPERIMENTS["methods"].remarks(report.tables)) == 1 + len(AGAINST)
+    assert len(EXPERIMENTS["compare"].remarks(report.tables)) == 1 + len(AGAINST)
 
 
 def test_a_page_without_a_run_says_what_to_do(tmp_path):
-    with pytest.raises(ParameterError, match="experiments methods with the same --out first"):
+    with pytest.raises(ParameterError, match="experiments compare with the same --out first"):
         write_comparison(tmp_path, tmp_path / "comparison.md")
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from mcce.cli import main
 from mcce.experiments import published
-from mcce.experiments.compare import METHODS
+from mcce.experiments.costs import METHODS
 
 pytest.importorskip("matplotlib")
 
@@ -21,10 +21,10 @@ def quick(name, folder, *more):
 
 
 @pytest.mark.slow
-def test_compare_has_all_published_rows_and_ours(bench_cache, tmp_path, capsys):
-    text = quick("compare", tmp_path)
-    assert capsys.readouterr().out == f"{tmp_path / 'compare.md'}\n"
-    table = pd.read_csv(tmp_path / "compare-results.csv")
+def test_costs_have_all_published_rows_and_ours(bench_cache, tmp_path, capsys):
+    text = quick("costs", tmp_path)
+    assert capsys.readouterr().out == f"{tmp_path / 'costs.md'}\n"
+    table = pd.read_csv(tmp_path / "costs-results.csv")
     printed = table[table["source"] == "published"].set_index("method")
     assert len(printed) == 7
     assert printed.loc["REViSE", ["l0", "l1", "n_ce", "coverage"]].tolist() == [
@@ -44,7 +44,7 @@ def test_compare_has_all_published_rows_and_ours(bench_cache, tmp_path, capsys):
     assert re.search(r"\| german l0 \| 3.62 \| .* standard errors \|", text)
 
 
-def test_compare_accepts_another_method(bench_cache, tmp_path, monkeypatch):
+def test_costs_accept_another_method(bench_cache, tmp_path, monkeypatch):
     from mcce.experiments.case import MethodResult
 
     def nobody(case, seed):
@@ -52,13 +52,13 @@ def test_compare_accepts_another_method(bench_cache, tmp_path, monkeypatch):
         return MethodResult(empty, 0.0)
 
     monkeypatch.setitem(METHODS, "nobody", nobody)
-    quick("compare", tmp_path, "--seeds", "1")
-    table = pd.read_csv(tmp_path / "compare-results.csv").set_index("method")
+    quick("costs", tmp_path, "--seeds", "1")
+    table = pd.read_csv(tmp_path / "costs-results.csv").set_index("method")
     assert table.loc["nobody", "n_ce"] == 0
 
 
-def test_compare_can_explain_heldout_people(bench_cache, tmp_path):
-    text = quick("compare", tmp_path, "--factuals", "heldout", "--seeds", "1")
+def test_costs_can_be_those_of_heldout_people(bench_cache, tmp_path):
+    text = quick("costs", tmp_path, "--factuals", "heldout", "--seeds", "1")
     assert "held-out" in text
 
 

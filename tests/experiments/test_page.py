@@ -137,7 +137,7 @@ def test_verdicts_are_counted_by_experiment_and_failures_named(tmp_path):
 
 
 def test_heldout_people_are_counted_apart(tmp_path):
-    made = report("compare", remark="not reproduced: -0.10 [-0.17, -0.03]")
+    made = report("costs", remark="not reproduced: -0.10 [-0.17, -0.03]")
     made.add_comparison("held-out people, l0", 2.7, 2.7, "reproduced: +0.00 [-0.07, +0.07]")
     write_report(made, tmp_path)
 

@@ -77,7 +77,7 @@ def test_without_torch_a_network_that_is_not_kept_names_the_extra(german, tmp_pa
 def test_the_command_names_the_extra_too(tmp_path, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "torch", None)
     monkeypatch.setenv("MCCE_CACHE", str(tmp_path / "cache"))
-    assert main(["experiments", "compare", "--quick", "--out", str(tmp_path)]) == 2
+    assert main(["experiments", "costs", "--quick", "--out", str(tmp_path)]) == 2
     assert 'pip install "mcce[deep]"' in capsys.readouterr().err
 
 

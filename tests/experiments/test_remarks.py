@@ -37,8 +37,8 @@ def compared(l0_of_networks=(3.0, 3.2), unseen="not reproduced: -0.30 [-0.50, -0
 
 
 def test_the_spread_over_networks_is_stated_with_where_the_published_cost_lies():
-    outside = remarks("compare", compared())
-    inside = remarks("compare", compared(l0_of_networks=(3.0, 3.2, 3.7)))
+    outside = remarks("costs", compared())
+    inside = remarks("costs", compared(l0_of_networks=(3.0, 3.2, 3.7)))
 
     assert "over 2 networks trained from different seeds the test AUC is 0.74 to 0.75" in outside
     assert "they decline 170 to 171 people" in outside
@@ -51,13 +51,13 @@ def test_a_network_that_declines_nobody_is_counted_and_left_out():
     nobody = pd.DataFrame([{"dataset": "german", "rows": "paper", "network": 2, "n_declined": 0}])
     tables["networks"] = pd.concat([tables["networks"], nobody])
 
-    text = remarks("compare", tables)
+    text = remarks("costs", tables)
 
     assert "over 2 networks trained from different seeds (1 more declined nobody)" in text
 
 
 def test_one_network_says_nothing_about_its_spread():
-    text = remarks("compare", compared(l0_of_networks=(3.0,)))
+    text = remarks("costs", compared(l0_of_networks=(3.0,)))
 
     assert "german: one network, so how costs vary with it is not known." in text
 
@@ -71,21 +71,21 @@ def test_one_network_says_nothing_about_its_spread():
     ],
 )
 def test_the_cause_is_unknown_only_where_nothing_gives_the_published_cost(settings, unknown):
-    text = remarks("compare", compared(**settings))
+    text = remarks("costs", compared(**settings))
 
     assert ("The cause of the difference is not known" in text) == unknown
 
 
 def test_few_heldout_people_are_no_cause():
     text = remarks(
-        "compare", compared(unseen="reproduced: -0.10 [-0.30, +0.10], 1.0 standard errors")
+        "costs", compared(unseen="reproduced: -0.10 [-0.30, +0.10], 1.0 standard errors")
     )
 
     assert "counts as reproduced: -0.10 [-0.30, +0.10], but they are only 60" in text
 
 
 def test_heldout_people_are_stated_next_to_the_first_of_the_file():
-    text = remarks("compare", compared())
+    text = remarks("costs", compared())
 
     assert "3.50 and 1.60 for 60 held-out people, 3.20 and 1.60 for the first" in text
 
@@ -96,7 +96,7 @@ def test_directions_of_education_are_those_of_the_table():
         tables[name] = tables[name].replace("german", "adult")
     tables["changes"] = tables["changes"].assign(feature="education-num", **{"up_%": 87.5})
 
-    text = remarks("compare", tables)
+    text = remarks("costs", tables)
 
     assert "changes for 65.0 % of them, and 87.5 % of these changes are increases" in text
 

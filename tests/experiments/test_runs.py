@@ -111,28 +111,28 @@ def test_published_rows_are_selected_by_their_cells_and_labelled():
 
 
 def test_progress_writes_a_line_per_step_where_there_is_no_terminal(capsys):
-    progress = ProgressLine("compare")
+    progress = ProgressLine("costs")
     progress.plan(2)
     progress.step("adult, seed 0")
     progress.step("adult, seed 1")
     progress.close()
     lines = capsys.readouterr().err.splitlines()
     assert [line.partition("] ")[2] for line in lines] == [
-        *("compare: adult, seed 0", "compare: adult, seed 1")
+        *("costs: adult, seed 0", "costs: adult, seed 1")
     ]
 
 
 def test_progress_draws_a_bar_on_a_terminal(capsys, monkeypatch):
     pytest.importorskip("tqdm")
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    progress = ProgressLine("compare")
+    progress = ProgressLine("costs")
     progress.plan(2)
     progress.step("one")
     progress.step("two")
     progress.close()
     text = capsys.readouterr().err
-    assert "compare" in text
-    assert "] compare: one" not in text
+    assert "costs" in text
+    assert "] costs: one" not in text
 
 
 def test_every_experiment_has_a_title_and_a_description():
@@ -152,7 +152,7 @@ def test_the_command_lists_the_experiments(capsys):
     ("arguments", "message"),
     [
         (["comapre"], "no experiment 'comapre'. Did you mean 'compare'?"),
-        (["zzz"], "no experiment 'zzz'. Choose from compare"),
+        (["zzz"], "no experiment 'zzz'. Choose from costs"),
         (["compare", "--dataset", "germn"], "no data set 'germn'. Did you mean 'german'?"),
     ],
 )
@@ -175,7 +175,7 @@ def stub(name, **settings):
 @pytest.fixture
 def stubs(monkeypatch):
     """Three experiments in place of all: one of the paper, one with a reference, one more."""
-    stand_ins = [stub("compare"), stub("authors", needs_reference=True)]
+    stand_ins = [stub("costs"), stub("authors", needs_reference=True)]
     stand_ins.append(stub("more", in_paper=False))
     for name in list(EXPERIMENTS):
         monkeypatch.delitem(EXPERIMENTS, name)
@@ -188,7 +188,7 @@ def test_all_are_those_of_the_paper_without_those_that_lack_a_reference(stubs, t
 
     said = capsys.readouterr()
     assert "mcce: authors is skipped, it needs --reference." in said.err
-    assert sorted(path.name for path in tmp_path.glob("*.json")) == ["compare.json"]
+    assert sorted(path.name for path in tmp_path.glob("*.json")) == ["costs.json"]
     assert said.out.splitlines()[-1] == str(tmp_path / "reproduction.md")
 
 
@@ -203,28 +203,28 @@ def test_the_reference_reaches_the_experiments(stubs, tmp_path, capsys):
 
 
 def test_an_experiment_is_run_once_however_often_it_is_named(stubs, tmp_path, capsys):
-    assert main(["experiments", "compare", "compare", "--out", str(tmp_path)]) == 0
+    assert main(["experiments", "costs", "costs", "--out", str(tmp_path)]) == 0
 
-    assert capsys.readouterr().out == f"{tmp_path / 'compare.md'}\n"
+    assert capsys.readouterr().out == f"{tmp_path / 'costs.md'}\n"
 
 
 @pytest.mark.parametrize("seeds", ["0", "-1", "two", "1.5"])
 def test_seeds_must_be_a_whole_number_of_at_least_one(seeds, capsys):
     with pytest.raises(SystemExit):
-        main(["experiments", "compare", f"--seeds={seeds}"])
+        main(["experiments", "costs", f"--seeds={seeds}"])
     assert "must be a whole number >= 1" in capsys.readouterr().err
 
 
 def test_an_absent_data_folder_is_an_error_that_names_the_option(tmp_path, capsys):
     absent = tmp_path / "nowhere"
-    assert main(["experiments", "compare", "--data", str(absent), "--out", str(tmp_path)]) == 2
+    assert main(["experiments", "costs", "--data", str(absent), "--out", str(tmp_path)]) == 2
     text = capsys.readouterr().err
     assert "nowhere" in text
     assert "--data" in text
 
 
 def test_an_empty_data_folder_is_an_error_that_says_which_file_is_wanted(tmp_path, capsys):
-    arguments = ["experiments", "compare", "--dataset", "adult", "--data", str(tmp_path)]
+    arguments = ["experiments", "costs", "--dataset", "adult", "--data", str(tmp_path)]
     assert main([*arguments, "--out", str(tmp_path / "out")]) == 2
     assert "There is no adult.csv.gz or adult.csv in" in capsys.readouterr().err
 
@@ -232,7 +232,7 @@ def test_an_empty_data_folder_is_an_error_that_says_which_file_is_wanted(tmp_pat
 def test_a_folder_that_cannot_be_written_is_an_error_before_any_work(tmp_path, capsys):
     file = tmp_path / "file"
     file.write_text("in the way")
-    assert main(["experiments", "compare", "--quick", "--out", str(file / "reports")]) == 2
+    assert main(["experiments", "costs", "--quick", "--out", str(file / "reports")]) == 2
     text = capsys.readouterr().err
     assert "--out" in text
     assert "rows and predictor" not in text
@@ -249,7 +249,7 @@ def test_without_matplotlib_the_extra_is_named_before_any_work(monkeypatch, tmp_
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(MissingExtraError, match=r"mcce\[experiments\]"):
         panels(1, 1, size=(1, 1))
-    assert main(["experiments", "compare", "--quick", "--out", str(tmp_path)]) == 2
+    assert main(["experiments", "costs", "--quick", "--out", str(tmp_path)]) == 2
     text = capsys.readouterr().err
     assert 'pip install "mcce[experiments]"' in text
     assert "rows and predictor" not in text

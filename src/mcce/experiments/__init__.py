@@ -2,8 +2,8 @@
 
 from . import (
     authors,
-    compare,
     comparison,
+    costs,
     example,
     forest,
     levels,
@@ -23,7 +23,7 @@ from .report.files import ensure_folder, write_report
 from .report.page import write_page
 
 _IN_ORDER = (
-    *(compare, authors, example, samples, manifold, scaling, privacy),
+    *(costs, authors, example, samples, manifold, scaling, privacy),
     *(levels, forest, unconditioned, mimic, visit_order),
     comparison,
 )

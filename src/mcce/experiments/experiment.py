@@ -239,7 +239,7 @@ class ProgressLine:
 
     Examples
     --------
-    >>> progress = ProgressLine("compare", silent=True)
+    >>> progress = ProgressLine("costs", silent=True)
     >>> progress.plan(2)
     >>> progress.step("adult, seed 0")
     >>> progress.step("adult, seed 1")

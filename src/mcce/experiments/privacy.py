@@ -10,7 +10,7 @@ import pandas as pd
 from ..search.config import Copies, Search
 from . import published
 from .case import Case, average_over_seeds, describe_case, measure_result, prepare_case, run_mcce
-from .compare import LIKE_FOR_LIKE, OTHERS_PUBLISHED
+from .costs import LIKE_FOR_LIKE, OTHERS_PUBLISHED
 from .experiment import (
     Estimate,
     Experiment,
@@ -100,7 +100,7 @@ def remarks(tables: Tables) -> list[str]:
         )
     lines.append(
         "Small counts depend on chance and on the network: see the table of networks of the "
-        "experiment compare. For a random forest see the experiment forest."
+        "experiment costs. For a random forest see the experiment forest."
     )
     return lines
 

@@ -62,7 +62,7 @@ def summarise(report: Report, cells: list[Cell], options: Options) -> Report:
         "dominance": dominance(people, ours, rivals),
     }
     report.figures["fronts"] = draw_fronts(report.tables["measures"])
-    people.to_csv(options.out / "methods-people.csv.gz", index=False, float_format="%.4g")
+    people.to_csv(options.out / "compare-people.csv.gz", index=False, float_format="%.4g")
     return report
 
 
@@ -88,7 +88,7 @@ def remarks(tables: Tables) -> list[str]:
 
 
 EXPERIMENT = Experiment(
-    name="methods",
+    name="compare",
     title="All methods on the same people, predictors, training rows and judges",
     about=(
         "Every cell draws declined people, a half of the accepted rows for the methods and the "

@@ -12,13 +12,13 @@ from ..report.files import to_markdown
 from ..report.page import shrink
 from .methods import SEARCHES
 
-NAME = "methods"
+NAME = "compare"
 TABLES = ("measures", "common", "dominance")
 INTRODUCTION = """# Comparison with other methods
 
 Every method behind one protocol: the same people, predictors, training rows and judges. The command
 
-    mcce experiments methods --data FOLDER
+    mcce experiments compare --data FOLDER
 
 runs it, cell by cell, and goes on where it stopped; `mcce experiments page` writes this page from
 its tables, which stand in the folder `comparison` beside it. [Baselines](user_guide/baselines.md)
@@ -76,7 +76,7 @@ def write_comparison(reports: Path, page: Path) -> Path:
     Parameters
     ----------
     reports : Path
-        Folder with the reports of ``mcce experiments methods``.
+        Folder with the reports of ``mcce experiments compare``.
     page : Path
         The page.
 
@@ -97,7 +97,7 @@ def write_comparison(reports: Path, page: Path) -> Path:
         if not source.is_file():
             raise ParameterError(
                 f"The comparison has no table {source.name} in {str(reports)!r}. Run mcce "
-                "experiments methods with the same --out first."
+                "experiments compare with the same --out first."
             )
         (folder / f"{name}.csv").write_bytes(source.read_bytes())
     people = reports / f"{NAME}-people.csv.gz"

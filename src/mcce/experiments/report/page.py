@@ -45,8 +45,8 @@ the difference holds 0. Few people make wide intervals, so a reproduced mean may
 much as its interval says. `authors` has means of the authors' code in place of published ones."""
 
 PARTS = [
-    ("table: predictive model settings", "compare", "black boxes"),
-    ("table of Experiment 1, all methods", "compare", ""),
+    ("table: predictive model settings", "costs", "black boxes"),
+    ("table of Experiment 1, all methods", "costs", ""),
     ("the authors' code on the same rows and people", "authors", "not in the paper"),
     ("table: one random factual of Adult", "example", ""),
     ("table of Experiment 2, K varies", "samples", ""),

@@ -12,7 +12,7 @@ EDUCATION = "education-num"
 
 
 def remarks(tables: Tables) -> list[str]:
-    """Sentences about the tables of the experiment ``compare``."""
+    """Sentences about the tables of the experiment ``costs``."""
     lines = [
         "Reproduced means: our mean differs from the published one, up or down, by at most two "
         "standard errors of the difference, computed from the standard deviations over people. "

@@ -21,7 +21,7 @@ from .case import (
     run_mcce,
 )
 from .circumstances import count_changes, explain_heldout, n_networks, vary_network
-from .compare_remarks import remarks
+from .costs_remarks import remarks
 from .experiment import (
     NOT_COMPARABLE,
     ROUNDING,
@@ -220,7 +220,7 @@ def _style(row: pd.Series[Any]) -> tuple[str, str]:
 
 
 EXPERIMENT = Experiment(
-    name="compare",
+    name="costs",
     title="Experiment 1: costs of counterfactuals, next to the paper's table of methods",
     about=(
         "The table of Experiment 1, and that of the predictive models. One counterfactual each "
