@@ -81,6 +81,7 @@ if os.environ.get("MCCE_DOCS_STRICT"):
 # fields of a result are private. Their methods are checked.
 numpydoc_validation_exclude = {
     r"^mcce\.protocols\.(?!Capabilities|Progress|Draws|differences|draw_keys|pick)\w+$",
+    r"^mcce\.predictors\.Differentiable$",
     r"^mcce\.Counterfactuals$",
 }
 
