@@ -70,6 +70,7 @@ def generate_like(
     *,
     seed: int,
     wanted: BoolArray | None = None,
+    max_inputs: int | None = None,
 ) -> pd.DataFrame:
     """Generate one row per training row, with its immutable values.
 
@@ -85,6 +86,8 @@ def generate_like(
         Seed of the draws.
     wanted : (n_train,), optional
         The decision to generate each row for; by default its own.
+    max_inputs : int, optional
+        As for :class:`mcce.TreeChain`.
 
     Returns
     -------
@@ -92,7 +95,7 @@ def generate_like(
         As many rows as in training, in the same order.
     """
     rows = Schema.learn_rows(training, immutable=immutable)
-    chain = TreeChain(decisions=(False, True)).fit(rows, decision, n_jobs=-1)
+    chain = TreeChain(decisions=(False, True), max_inputs=max_inputs).fit(rows, decision, n_jobs=-1)
     number = np.arange(len(rows), dtype=np.int32)
     # Rows with equal immutable values would share their draws; the row number separates them.
     keys = person_keys(seed, np.vstack([rows.descent[rows.schema.immutable], number]).T)
