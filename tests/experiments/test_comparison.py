@@ -19,7 +19,14 @@ from mcce.experiments.comparison.cases import Cell, draw_cell
 from mcce.experiments.comparison.cells import KEYS, run_cell
 from mcce.experiments.comparison.experiment import plan, summarise
 from mcce.experiments.comparison.methods import METHODS
-from mcce.experiments.comparison.page import losses, points, render, write_comparison
+from mcce.experiments.comparison.page import (
+    by_one_setting,
+    by_search,
+    losses,
+    points,
+    render,
+    write_comparison,
+)
 from mcce.experiments.comparison.summary import (
     AGAINST,
     MEASURES,
@@ -135,7 +142,9 @@ def test_densities_are_compressed_in_order():
 
 
 def test_who_dominates_whom_is_found():
-    people = table(sparse={"sparsity": -1.0, "l1": -1.0}, NICE={"isolation": -1.0})
+    people = table(
+        sparse={"sparsity": -1.0, "l1": -1.0}, NICE={"sparsity": -0.1, "isolation": -1.0}
+    )
 
     found = dominance(people, OURS, RIVALS).set_index(["rival", "judge"])
 
@@ -169,12 +178,14 @@ def test_the_front_is_what_nothing_beats():
 def test_losses_and_free_points_are_those_of_the_verdicts():
     verdicts = pd.DataFrame(
         [
-            ("german", "network", "NICE", "l1", "", "MCCE sparse, MCCE near at 0.05"),
-            ("german", "network", "NICE", "density", "MCCE sparse", "MCCE near at 0.05"),
-            ("german", "network", "FACE", "l1", "MCCE near, MCCE sparse", ""),
-            ("german", "network", "FACE", "density", "MCCE sparse", ""),
+            ("german", "network", "NICE", "l1", "", "MCCE sparse, MCCE near at 0.05", 30),
+            ("german", "network", "NICE", "density", "MCCE sparse", "MCCE near at 0.05", 30),
+            ("german", "network", "FACE", "l1", "MCCE near, MCCE sparse", "", 30),
+            ("german", "network", "FACE", "density", "MCCE sparse", "", 30),
+            ("german", "network", "CLUE", "l1", "", "", 19),
+            ("german", "network", "CLUE", "density", "", "", 19),
         ],
-        columns=["dataset", "box", "rival", "judge", "dominated_by", "dominates"],
+        columns=["dataset", "box", "rival", "judge", "dominated_by", "dominates", "common_people"],
     )
 
     lost, free = losses(verdicts), points(verdicts)
@@ -182,6 +193,43 @@ def test_losses_and_free_points_are_those_of_the_verdicts():
     assert lost[["method", "l1", "density"]].to_numpy().tolist() == [["NICE", "sparse", ""]]
     assert free["dominated"].tolist() == ["1 of 2", "2 of 2"]
     assert free["not dominated"].tolist() == ["NICE", ""]
+    assert free["no verdict"].tolist() == ["CLUE", "CLUE"]
+    counts = by_search(verdicts).set_index("search")
+    assert counts.loc["sparse", "l1"] == "1 of 3"
+    assert counts.loc["near", "l1"] == "0 of 3"
+
+
+def test_a_rival_must_be_dominated_by_one_setting_by_all_judges():
+    one = dict.fromkeys(AGAINST, "MCCE near, MCCE sparse")
+    another = {**one, "density": "MCCE fast", "isolation": "MCCE sparse"}
+    verdicts = pd.DataFrame(
+        [
+            ("german", "network", rival, judge, won[judge], lost, 30)
+            for rival, won, lost in (
+                ("NICE", one, ""),
+                ("FACE", another, ""),
+                ("CEM", dict.fromkeys(AGAINST, ""), "MCCE paper, MCCE near at 0.05"),
+            )
+            for judge in AGAINST
+        ],
+        columns=["dataset", "box", "rival", "judge", "dominated_by", "dominates", "common_people"],
+    )
+
+    found = by_one_setting(verdicts).iloc[0]
+
+    assert found["dominated by all judges"] == found["and by l1"] == "1 of 3"
+    assert found["rivals that dominate"] == "CEM (paper)"
+
+
+def test_a_worse_mean_prevents_dominance_even_within_its_interval():
+    people = table(sparse={"sparsity": -1.0})
+    # One person of ours is far worse: a mean above 0, with an interval that holds 0.
+    people.loc[(people["method"] == "MCCE sparse") & (people.index % 160 == 0), "l1"] += 9.0
+
+    found = dominance(people, ["MCCE sparse"], ["NICE"]).set_index("judge")
+
+    assert found.loc["l1", "dominated_by"] == ""
+    assert found.loc["l1", "common_people"] == 160
 
 
 def test_a_whole_run_has_five_draws_of_three_networks():

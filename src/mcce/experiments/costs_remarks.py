@@ -30,7 +30,7 @@ def remarks(tables: Tables) -> list[str]:
         "of the codes, see the experiment authors."
     )
     lines.append(
-        "The rows of the other methods are copied from the paper. The experiment methods runs them."
+        "The rows of the other methods are copied from the paper. The experiment compare runs them."
     )
     return lines
 

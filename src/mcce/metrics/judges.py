@@ -1,11 +1,12 @@
-"""Judges of realism that no method here has as its objective.
+"""Judges of realism that no method here optimises.
 
 Beyond the paper. Four scores of how strange a row looks beside real accepted rows that no method
 has seen, and how well a classifier tells a method's answers from such rows. Each judges on its own;
 a mean of them would hide where they disagree.
 
-Always true: larger is stranger; the judges neither use our trees nor the distance to the nearest
-accepted rows, which our searches and several rivals minimise.
+Always true: larger is stranger; the judges neither use our trees nor rows that a method has seen.
+The outlier factor is the nearest to an objective of ours: it compares distances to near rows, as
+the kNN distance that some of our searches keep small is one.
 """
 
 from __future__ import annotations

@@ -22,10 +22,12 @@ TITLES = {
 SEARCH_MARKERS = dict(zip(SEARCHES, "*vosP^", strict=True))
 MARKERS = {"rows": "s", "sampling": "^", "gradients": "D", "packages": "X"}
 TICKS = [1, 2, 3, 5, 10, 20]
+# Means over fewer people say little of a method.
+LEAST_COVERAGE = 0.5
 
 
 def draw_fronts(table: pd.DataFrame) -> Any:
-    """Sparsity against l1 and two judges, a row of panels per data set and kind of predictor.
+    """Sparsity against l1 and three judges, a row of panels per data set and kind of predictor.
 
     Parameters
     ----------
@@ -35,8 +37,12 @@ def draw_fronts(table: pd.DataFrame) -> Any:
     Returns
     -------
     Figure
-        Lines join the settings of ours that none of ours beats; bars are 95 % intervals.
+        Lines join the settings of ours that none of ours beats; bars are 95 % intervals. Methods
+        that answer fewer than half of the people are left out.
     """
+    table = table[table["coverage"] >= LEAST_COVERAGE]
+    from matplotlib.ticker import LogLocator
+
     cases = list(table.groupby(["dataset", "box"], sort=False))
     figure, axes = panels(len(cases), len(AXES), size=(3.6, 3.0))
     looks = _looks()
@@ -55,6 +61,7 @@ def draw_fronts(table: pd.DataFrame) -> Any:
             panel.set_ylabel(TITLES[axis])
             panel.set_title(f"{name}, {box}")
         line[0].set_yscale("log")
+        line[0].yaxis.set_minor_locator(LogLocator(subs=(2.0, 5.0)))
         line[0].yaxis.set_major_formatter("{x:g}")
         line[0].yaxis.set_minor_formatter("{x:g}")
     legend_below(figure, axes, n_columns=6)

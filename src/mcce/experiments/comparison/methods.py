@@ -1,4 +1,4 @@
-"""The methods that are compared, each with its best known settings.
+"""The methods that are compared, with tuned or default settings.
 
 A method is a function of training rows, their outcomes, a case and a seed that gives a fitted
 explainer. Searches of MCCE share one fit where they learn the same.

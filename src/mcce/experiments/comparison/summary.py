@@ -124,9 +124,8 @@ def on_common_people(people: pd.DataFrame, least: float = 0.5) -> pd.DataFrame:
 def dominance(people: pd.DataFrame, ours: Sequence[str], rivals: Sequence[str]) -> pd.DataFrame:
     """Which rivals a setting of ours dominates, by each judge and by l1.
 
-    Both are compared on the people whom both answer. Ours dominates if neither the difference in
-    changes nor that in the judge is wholly above 0, and one of them is wholly below, by 95 %
-    intervals; so does a rival.
+    Both are compared on the people whom both answer. Ours dominates if its means of changes and of
+    the judge are no larger and one of them is smaller beyond a 95 % interval; so does a rival.
 
     Parameters
     ----------
@@ -139,7 +138,8 @@ def dominance(people: pd.DataFrame, ours: Sequence[str], rivals: Sequence[str]) 
     -------
     DataFrame
         One row per data set, kind of predictor, rival and judge: the settings of ours that dominate
-        it, and those that it dominates.
+        it, those that it dominates, and ``common_people``, the fewest whom it and one of ours
+        answer; with fewer than 20 there is no verdict.
     """
     lines = []
     people = compress(people)
@@ -150,7 +150,10 @@ def dominance(people: pd.DataFrame, ours: Sequence[str], rivals: Sequence[str]) 
         }
         there = set(rows["method"])
         for rival in (name for name in rivals if name in there):
-            verdicts = {name: _verdicts(tables, name, rival) for name in ours if name in there}
+            present = [name for name in ours if name in there]
+            verdicts = {name: _verdicts(tables, name, rival) for name in present}
+            answers = tables["sparsity"].notna()
+            common = [int((answers[name] & answers[rival]).sum()) for name in present]
             for judge in AGAINST:
                 lines.append(
                     {
@@ -159,6 +162,7 @@ def dominance(people: pd.DataFrame, ours: Sequence[str], rivals: Sequence[str]) 
                         "judge": judge,
                         "dominated_by": ", ".join(n for n, v in verdicts.items() if v[judge] < 0),
                         "dominates": ", ".join(n for n, v in verdicts.items() if v[judge] > 0),
+                        "common_people": min(common, default=0),
                     }
                 )
     return pd.DataFrame(lines)
@@ -166,20 +170,21 @@ def dominance(people: pd.DataFrame, ours: Sequence[str], rivals: Sequence[str]) 
 
 def _verdicts(tables: dict[str, pd.DataFrame], ours: str, rival: str) -> dict[str, int]:
     """By judge: -1 if ours dominates, 1 if the rival does, otherwise 0."""
-    ends = {}
+    gaps = {}
     for measure, table in tables.items():
         gap = (table[ours] - table[rival]).dropna()
         if len(gap) < LEAST_IN_COMMON:
             return dict.fromkeys(AGAINST, 0)
-        ends[measure] = interval(gap.index.to_frame(), gap.to_numpy())[1:]
-    return {judge: _dominates(ends["sparsity"], ends[judge]) for judge in AGAINST}
+        gaps[measure] = interval(gap.index.to_frame(), gap.to_numpy())
+    return {judge: _dominates(gaps["sparsity"], gaps[judge]) for judge in AGAINST}
 
 
-def _dominates(*ends: tuple[float, float]) -> int:
-    """-1 if no difference is wholly above 0 and one is wholly below, 1 the other way, else 0."""
+def _dominates(*gaps: tuple[float, float, float]) -> int:
+    """-1 if no mean is above 0 and one is below with its interval, 1 the other way, else 0."""
+    # A mean that is worse, though not beyond its interval, is no reason to call a point dominated.
     for sign in (-1, 1):
-        turned = ends if sign < 0 else [(-high, -low) for low, high in ends]
-        if all(low <= 0 for low, _ in turned) and any(high < 0 for _, high in turned):
+        turned = gaps if sign < 0 else [(-mean, -high, -low) for mean, low, high in gaps]
+        if all(mean <= 0 for mean, _, _ in turned) and any(high < 0 for _, _, high in turned):
             return sign
     return 0
 
