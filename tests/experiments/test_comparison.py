@@ -14,7 +14,6 @@ from threadpoolctl import threadpool_limits
 from mcce.errors import DatasetError, ParameterError
 from mcce.experiments import EXPERIMENTS, Options
 from mcce.experiments.comparison import cells as cells_module
-from mcce.experiments.comparison import page as page_module
 from mcce.experiments.comparison.cases import Cell, draw_cell
 from mcce.experiments.comparison.cells import KEYS, run_cell
 from mcce.experiments.comparison.experiment import plan, summarise
@@ -42,6 +41,7 @@ from mcce.experiments.report.files import write_report
 pytestmark = pytest.mark.filterwarnings("ignore::mcce.McceWarning")
 
 DOCS = Path(__file__).parents[2] / "docs"
+RIVALS_OF_PAPER = ("FACE", "C-CHVAE", "CEM", "CLUE", "CRUDS", "REViSE")
 OURS, RIVALS = ["MCCE sparse", "MCCE near"], ["NICE", "FACE"]
 
 
@@ -351,5 +351,5 @@ def test_every_rival_of_the_published_page_keeps_its_promises():
 
     assert (measures["valid"] == 1).all()
     assert (measures["violation"] == 0).all()
-    assert set(measures["method"]) == {method.name for method in METHODS}
-    assert page_module.TABLES == ("measures", "common", "dominance")
+    assert set(measures["method"]) <= {method.name for method in METHODS}
+    assert set(RIVALS_OF_PAPER) | {"nearest unlike", "NICE", "Wachter"} <= set(measures["method"])

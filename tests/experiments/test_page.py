@@ -143,8 +143,8 @@ def test_heldout_people_are_counted_apart(tmp_path):
 
     text = write_page(tmp_path, tmp_path / "all.md", [made]).read_text()
 
-    assert "| compare | 0 | 1 | 0 | l0 |" in text
-    assert "| compare, held-out people | 1 | 0 | 0 |  |" in text
+    assert "| costs | 0 | 1 | 0 | l0 |" in text
+    assert "| costs, held-out people | 1 | 0 | 0 |  |" in text
 
 
 def test_figures_that_are_not_published_are_not_called_so(tmp_path):

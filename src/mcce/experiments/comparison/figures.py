@@ -20,7 +20,7 @@ TITLES = {
 }
 # One marker for each of our searches; rivals of a family share a marker and differ in colour.
 SEARCH_MARKERS = dict(zip(SEARCHES, "*vosP^", strict=True))
-MARKERS = {"rows": "s", "sampling": "^", "gradients": "D", "packages": "X"}
+MARKERS = {"real rows": "p", "NICE": "s", "sampling": "^", "gradients": "D", "packages": "X"}
 TICKS = [1, 2, 3, 5, 10, 20]
 # Means over fewer people say little of a method.
 LEAST_COVERAGE = 0.5

@@ -22,7 +22,7 @@ from ..case import Case
 from ..packages import DiCEPackage
 from .cases import Cell
 
-Family = Literal["MCCE", "MCCE settings", "rows", "sampling", "gradients", "packages"]
+Family = Literal["MCCE", "MCCE settings", "real rows", "NICE", "sampling", "gradients", "packages"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,22 +118,32 @@ METHODS: tuple[Method, ...] = (
         )
         for name, (search, share) in SETTINGS.items()
     ),
-    _method("nearest unlike", "rows", baselines.NearestUnlike),
-    _method("NICE", "rows", baselines.NICE, seeded=True, justified=True),
-    _method("NICE, any start", "rows", baselines.NICE, seeded=True, starts="any"),
-    _method("NICE, 12 starts", "rows", baselines.NICE, seeded=True, starts="any", n_starts=12),
+    _method("nearest unlike", "real rows", baselines.NearestUnlike),
+    _method("NICE", "NICE", baselines.NICE, seeded=True, justified=True),
+    _method("NICE, any start", "NICE", baselines.NICE, seeded=True, starts="any"),
+    _method("NICE, 12 starts", "NICE", baselines.NICE, seeded=True, starts="any", n_starts=12),
     _method(
-        "NICE, proximity", "rows", baselines.NICE, seeded=True, starts="any", reward="proximity"
+        "NICE, proximity", "NICE", baselines.NICE, seeded=True, starts="any", reward="proximity"
     ),
     _method(
         "NICE, plausibility",
-        "rows",
+        "NICE",
         baselines.NICE,
         seeded=True,
         starts="any",
         reward="plausibility",
     ),
-    _method("FACE", "rows", baselines.FACE),
+    _method(
+        "NICE, plausibility, 12 starts",
+        "NICE",
+        baselines.NICE,
+        seeded=True,
+        starts="any",
+        n_starts=12,
+        reward="plausibility",
+    ),
+    _method("FACE", "real rows", baselines.FACE),
+    _method("FACE, density", "real rows", baselines.FACE, cost="density"),
     _method("Growing Spheres", "sampling", baselines.GrowingSpheres, seeded=True),
     _method("C-CHVAE", "sampling", baselines.CCHVAE, seeded=True, needs="torch"),
     _method("Wachter", "gradients", baselines.Wachter, needs="torch"),
