@@ -39,7 +39,7 @@ def test_a_parameter_that_changes_after_fit_is_refused(kind):
 
     with pytest.raises(NotFittedError, match=r"immutable was changed after fit.*Fit again\."):
         fitted.set_params(immutable=["k"]).explain(TRAIN)
-    assert len(fitted.fit(TRAIN).explain(TRAIN.head(1)).people) == 1
+    assert len(explain(fitted.fit(TRAIN), TRAIN.head(1)).people) == 1
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -183,3 +183,13 @@ def test_the_kind_of_a_column_can_be_declared(kind):
 
     assert fitted.training_.rows.schema.features[2].kind == "categorical"
     assert set(fitted.explain(TRAIN.head(2)).frame["n"]) <= {1, 2, 3, 4}
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_people_very_far_from_the_training_rows_are_no_error(name):
+    people = pd.DataFrame({"x": [0.0, 0.0], "k": ["a", "b"], "n": [1.0, 1e200]})
+
+    result = explain(FORMS[name](score, (2.0, 9.0)).fit(TRAIN), people)
+
+    assert (score(result.frame) >= 2.0).all()
+    assert len(result.frame) + len(result.missing) == 2
