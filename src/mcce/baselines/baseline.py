@@ -10,6 +10,7 @@ explained.
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import time
 from abc import ABC, abstractmethod
@@ -162,15 +163,11 @@ class Baseline(BaseEstimator, ABC):
         ParameterError, SchemaError, PredictorError
             If a parameter, a column or the predictor cannot be used.
         """
-        self._check()
-        started = time.perf_counter()
-        rows = Schema.learn_rows(X, immutable=self.immutable, kinds=self.kinds)
-        decision = make_decision(self.predictor, self.desired, adapter=rows.schema.adapter)
-        training = Training(rows, decision.score(rows.frame), decision)
-        self._learn(training, y)
-        self.training_ = training
-        self.learned_ = learned_parameters(self, self.get_params(deep=False))
-        self.timings_ = {"fit": time.perf_counter() - started}
+        # Put in place at once: a fit that fails changes nothing, and other threads see one fit.
+        fitted = copy.copy(self)
+        fitted._fit(X, y)
+        learned = {name: value for name, value in vars(fitted).items() if name.endswith("_")}
+        self.__dict__.update(learned)
         return self
 
     def explain(self, X: FrameT) -> Counterfactuals[FrameT]:
@@ -193,6 +190,22 @@ class Baseline(BaseEstimator, ABC):
         ParameterError, SchemaError, PredictorError
             If a parameter, a column or the predictor cannot be used.
         """
+        # A copy: another thread may fit this method again meanwhile.
+        return copy.copy(self)._explain(X)
+
+    def _fit(self, X: Any, y: Any) -> None:
+        self._check()
+        started = time.perf_counter()
+        rows = Schema.learn_rows(X, immutable=self.immutable, kinds=self.kinds)
+        decision = make_decision(self.predictor, self.desired, adapter=rows.schema.adapter)
+        training = Training(rows, decision.score(rows.frame), decision)
+        self._learn(training, y)
+        self.training_ = training
+        self.learned_ = learned_parameters(self, self.get_params(deep=False))
+        self.timings_ = {"fit": time.perf_counter() - started}
+
+    def _explain(self, X: FrameT) -> Counterfactuals[FrameT]:
+        """As :meth:`explain`, without the warning."""
         if not hasattr(self, "training_"):
             raise NotFittedError(f"This {type(self).__name__} is not fitted. Call fit first.")
         self._check()
