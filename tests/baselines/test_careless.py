@@ -185,6 +185,24 @@ def test_the_kind_of_a_column_can_be_declared(kind):
     assert set(fitted.explain(TRAIN.head(2)).frame["n"]) <= {1, 2, 3, 4}
 
 
+def test_a_predictor_that_changes_its_mind_about_people_and_answers_is_no_error():
+    n_calls = []
+
+    def fickle(rows):
+        n_calls.append(len(rows))
+        # Training, the people; then people and the answers that are left, in turn.
+        scores = [score(rows), [0, 0], [9, 0], [0, 0], [0, 0], [0], [0, 0]]
+        return np.array(scores[len(n_calls) - 1], dtype=float)
+
+    fitted = NearestUnlike(fickle, (2.0, 9.0)).fit(TRAIN)
+
+    result = explain(fitted, TRAIN.head(2))
+
+    assert len(result.frame) == 0
+    assert result.people["status"].tolist() == ["no answer", "no answer"]
+    assert result.missing["reason"].str.len().gt(0).all()
+
+
 @pytest.mark.parametrize("name", FORMS)
 def test_people_very_far_from_the_training_rows_are_no_error(name):
     people = pd.DataFrame({"x": [0.0, 0.0], "k": ["a", "b"], "n": [1.0, 1e200]})

@@ -233,7 +233,10 @@ class Baseline(BaseEstimator, ABC):
             valid = result.to_pandas().measures["valid"].to_numpy(dtype=bool)
             if valid.all():
                 return result
-            found = found.without(~valid, REFUSED)
+            # A predictor that changes its mind may accept people by now; their rows are left out.
+            refused = np.isin(who[found.owner], result.owner)
+            refused[refused] = ~valid
+            found = found.without(refused, REFUSED)
 
     def _check(self) -> None:
         """Raise for a parameter that cannot work."""
