@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mcce import NotFittedError, ParameterError, PredictorError, SchemaError
+from mcce import McceWarning, NotFittedError, ParameterError, PredictorError, SchemaError
 from mcce.baselines import FACE, NICE, GrowingSpheres, NearestUnlike
 from row_methods import FORMS, explain
 
@@ -183,6 +183,24 @@ def test_the_kind_of_a_column_can_be_declared(kind):
 
     assert fitted.training_.rows.schema.features[2].kind == "categorical"
     assert set(fitted.explain(TRAIN.head(2)).frame["n"]) <= {1, 2, 3, 4}
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_people_without_an_answer_are_one_warning_at_the_line_of_the_call(name):
+    fitted = FORMS[name](lambda rows: np.zeros(len(rows)), (2.0, 9.0)).fit(TRAIN)
+
+    with pytest.warns(McceWarning) as warned:
+        fitted.explain(TRAIN.head(3))
+
+    (only,) = warned
+    assert str(only.message) == "3 of 3 people have no counterfactual; result.missing says why."
+    assert only.filename == __file__
+
+
+def test_paths_leave_people_out_without_a_warning():
+    fitted = FACE(lambda rows: np.zeros(len(rows)), (2.0, 9.0)).fit(TRAIN)
+
+    assert fitted.paths(TRAIN).empty
 
 
 def test_a_predictor_that_changes_its_mind_about_people_and_answers_is_no_error():

@@ -28,6 +28,7 @@ from ..kernels import BoolArray, IntArray
 from ..parameters import check_unchanged, learned_parameters
 from ..predictors import make_decision
 from ..predictors.decision import Decision, ScoredRows
+from ..search.result import warn_of_gaps
 from ..tables.columns import Kind
 from ..tables.schema import EncodedRows, Schema
 
@@ -189,9 +190,17 @@ class Baseline(BaseEstimator, ABC):
             Before ``fit``, and if a parameter was changed after it.
         ParameterError, SchemaError, PredictorError
             If a parameter, a column or the predictor cannot be used.
+
+        Warns
+        -----
+        McceWarning
+            If people have no counterfactual.
         """
         # A copy: another thread may fit this method again meanwhile.
-        return copy.copy(self)._explain(X)
+        fitted = copy.copy(self)
+        result = fitted._explain(X)
+        warn_of_gaps(result, fitted.training_.rows.schema)
+        return result
 
     def _fit(self, X: Any, y: Any) -> None:
         self._check()
