@@ -1,7 +1,7 @@
 """What all baselines share: data in, answers out, and the promises of every explainer.
 
 A baseline learns from training rows and searches for the people whom the predictor declines. What
-it finds is put to the predictor once more, and a row that is not valid is not returned.
+it finds is scored once more, and a row that is not valid is not returned.
 
 Always true: every answer is valid by a fresh call of the predictor and has the immutable cells of
 its person; everybody without an answer gets a reason; nobody's answer depends on who else is
@@ -62,7 +62,7 @@ class Training:
 
 @dataclass(eq=False)
 class Declined:
-    """The people to explain, and the predictor that is asked about rows on their behalf.
+    """The people to explain, and the predictor that scores rows for them.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ class Declined:
     decision
         The predictor and what is desired of it.
     n_evaluated
-        Rows that the predictor was asked about.
+        Rows that the predictor scored for them.
     """
 
     rows: EncodedRows
@@ -83,11 +83,11 @@ class Declined:
         return len(self.rows)
 
     def take(self, places: IntArray) -> Declined:
-        """Some of the people, for whom no row has been asked about yet."""
+        """Some of the people, for whom no row has been scored yet."""
         scored = ScoredRows(self.scored.score[places], self.scored.valid[places])
         return Declined(self.rows.take(places), scored, self.decision)
 
-    def ask(self, frame: pd.DataFrame) -> ScoredRows:
+    def score(self, frame: pd.DataFrame) -> ScoredRows:
         """Score and decision of rows."""
         self.n_evaluated += len(frame)
         return self.decision.score(frame)
@@ -122,7 +122,7 @@ class Found:
         return Found(self.owner[order], self.frame.iloc[order], self.reasons)
 
     def without(self, rows: BoolArray, reason: str) -> Found:
-        """The others of the rows; whoever has none left gets a reason."""
+        """Without some of the rows; whoever has none left gets a reason."""
         left = np.setdiff1d(self.owner[rows], self.owner[~rows])
         reasons = {**self.reasons, **dict.fromkeys(left.tolist(), reason)}
         return Found(self.owner[~rows], self.frame[~rows], reasons)

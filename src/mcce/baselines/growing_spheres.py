@@ -182,7 +182,7 @@ class _Search:
             points = self.space.project(points, own)
             moved = np.flatnonzero((points != own).any(axis=1))
             frame = self.space.compose(self.declined.rows, owner[moved], points[moved])
-            valid = moved[self.declined.ask(frame).valid]
+            valid = moved[self.declined.score(frame).valid]
             with np.errstate(over="ignore"):
                 squares = ((points[valid] - own[valid]) ** 2 * self._weights).sum(axis=1)
             order = valid[np.lexsort((valid, squares, owner[valid]))]

@@ -174,7 +174,7 @@ class NICE(Baseline):
             walk = todo[place]
             tried = copied[walk]
             tried[np.arange(walk.size), cell] = True
-            scored = declined.ask(put_in(people, rows, pairs.owner[walk], pairs.row[walk], tried))
+            scored = declined.score(put_in(people, rows, pairs.owner[walk], pairs.row[walk], tried))
             after = progress(declined.decision, own[walk], scored.score)
             gain = _difference(after, now[walk])
             if self.reward == "proximity":

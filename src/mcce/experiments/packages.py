@@ -265,7 +265,7 @@ class _Box:
             return self._pair(self.scored, self.scored.score)
         declined, person = self.person
         owner = np.full(len(values), person)
-        scored = declined.ask(_as_frame(declined.rows, owner, values))
+        scored = declined.score(_as_frame(declined.rows, owner, values))
         return self._pair(scored, declined.scored.score[owner])
 
     def _pair(self, scored: ScoredRows, own: FloatArray) -> FloatArray:
