@@ -162,9 +162,10 @@ def test_infinite_scores_are_allowed(train):
 
     model = explainer(logit, Interval(0, np.inf), search=bounded(max_sparsity=0)).fit(train)
 
-    with pytest.warns(McceWarning, match="no counterfactual"):
+    with pytest.warns(McceWarning, match="no counterfactual") as warned:
         result = model.explain(train.head(2))
 
+    assert warned[0].filename == __file__
     assert result.missing["nearest_score"].tolist() == [np.inf, np.inf]
 
 

@@ -30,6 +30,7 @@ from .search.config import ExactSearch, Search, SearchName, find_search
 from .search.explain import explain
 from .search.plan import Settings, recomputed
 from .search.relations import check_ignored
+from .search.result import warn_of_gaps
 from .tables.columns import Kind
 from .tables.roles import Role, check_roles
 
@@ -271,6 +272,7 @@ class MCCE(Estimator):
             callback=callback,
             verbose=bool(self.verbose),
         )
+        warn_of_gaps(result, fitted.schema)
         return result.with_roles(roles)
 
     def relax(self, X: FrameT, training: Any = None, *, constraints: Any = None) -> Any:

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mcce import NotFittedError, ParameterError, PredictorError, SchemaError
+from mcce import McceWarning, NotFittedError, ParameterError, PredictorError, SchemaError
 from mcce.baselines import FACE, NICE, GrowingSpheres, NearestUnlike
 from row_methods import FORMS, explain
 
@@ -39,7 +39,7 @@ def test_a_parameter_that_changes_after_fit_is_refused(kind):
 
     with pytest.raises(NotFittedError, match=r"immutable was changed after fit.*Fit again\."):
         fitted.set_params(immutable=["k"]).explain(TRAIN)
-    assert len(fitted.fit(TRAIN).explain(TRAIN.head(1)).people) == 1
+    assert len(explain(fitted.fit(TRAIN), TRAIN.head(1)).people) == 1
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -183,3 +183,49 @@ def test_the_kind_of_a_column_can_be_declared(kind):
 
     assert fitted.training_.rows.schema.features[2].kind == "categorical"
     assert set(fitted.explain(TRAIN.head(2)).frame["n"]) <= {1, 2, 3, 4}
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_people_without_an_answer_are_one_warning_at_the_line_of_the_call(name):
+    fitted = FORMS[name](lambda rows: np.zeros(len(rows)), (2.0, 9.0)).fit(TRAIN)
+
+    with pytest.warns(McceWarning) as warned:
+        fitted.explain(TRAIN.head(3))
+
+    (only,) = warned
+    assert str(only.message) == "3 of 3 people have no counterfactual; result.missing says why."
+    assert only.filename == __file__
+
+
+def test_paths_leave_people_out_without_a_warning():
+    fitted = FACE(lambda rows: np.zeros(len(rows)), (2.0, 9.0)).fit(TRAIN)
+
+    assert fitted.paths(TRAIN).empty
+
+
+def test_a_predictor_that_changes_its_mind_about_people_and_answers_is_no_error():
+    n_calls = []
+
+    def fickle(rows):
+        n_calls.append(len(rows))
+        # Training, the people; then people and the answers that are left, in turn.
+        scores = [score(rows), [0, 0], [9, 0], [0, 0], [0, 0], [0], [0, 0]]
+        return np.array(scores[len(n_calls) - 1], dtype=float)
+
+    fitted = NearestUnlike(fickle, (2.0, 9.0)).fit(TRAIN)
+
+    result = explain(fitted, TRAIN.head(2))
+
+    assert len(result.frame) == 0
+    assert result.people["status"].tolist() == ["no answer", "no answer"]
+    assert result.missing["reason"].str.len().gt(0).all()
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_people_very_far_from_the_training_rows_are_no_error(name):
+    people = pd.DataFrame({"x": [0.0, 0.0], "k": ["a", "b"], "n": [1.0, 1e200]})
+
+    result = explain(FORMS[name](score, (2.0, 9.0)).fit(TRAIN), people)
+
+    assert (score(result.frame) >= 2.0).all()
+    assert len(result.frame) + len(result.missing) == 2

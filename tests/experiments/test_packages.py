@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import sys
+import threading
 from importlib.util import find_spec
 
 import numpy as np
@@ -63,6 +64,20 @@ def test_a_missing_package_is_named_with_how_to_install_it(monkeypatch, kind, mo
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_adapter_is_an_explainer(packages, kind):
     check_explainer(lambda f, desired, fixed: kind(f, desired, immutable=fixed))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_call_in_another_thread_waits_for_the_person_at_hand(packages, kind):
+    box = (method := kind(score, DESIRED).fit(table())).box_
+    other = threading.Thread(target=explain, args=(method, table(6, seed=1)))
+
+    with box.scoring_for(None, 3):
+        other.start()
+        other.join(timeout=0.5)
+        kept = box.person
+    other.join()
+
+    assert kept == (None, 3)
 
 
 @pytest.mark.parametrize("immutable", [[], ["sex"], ["sex", "job"]])

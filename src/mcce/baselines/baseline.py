@@ -1,7 +1,7 @@
 """What all baselines share: data in, answers out, and the promises of every explainer.
 
 A baseline learns from training rows and searches for the people whom the predictor declines. What
-it finds is put to the predictor once more, and a row that is not valid is not returned.
+it finds is scored once more, and a row that is not valid is not returned.
 
 Always true: every answer is valid by a fresh call of the predictor and has the immutable cells of
 its person; everybody without an answer gets a reason; nobody's answer depends on who else is
@@ -10,6 +10,7 @@ explained.
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import time
 from abc import ABC, abstractmethod
@@ -27,6 +28,7 @@ from ..kernels import BoolArray, IntArray
 from ..parameters import check_unchanged, learned_parameters
 from ..predictors import make_decision
 from ..predictors.decision import Decision, ScoredRows
+from ..search.result import warn_of_gaps
 from ..tables.columns import Kind
 from ..tables.schema import EncodedRows, Schema
 
@@ -60,7 +62,7 @@ class Training:
 
 @dataclass(eq=False)
 class Declined:
-    """The people to explain, and the predictor that is asked about rows on their behalf.
+    """The people to explain, and the predictor that scores rows for them.
 
     Parameters
     ----------
@@ -69,7 +71,7 @@ class Declined:
     decision
         The predictor and what is desired of it.
     n_evaluated
-        Rows that the predictor was asked about.
+        Rows that the predictor scored for them.
     """
 
     rows: EncodedRows
@@ -81,11 +83,11 @@ class Declined:
         return len(self.rows)
 
     def take(self, places: IntArray) -> Declined:
-        """Some of the people, for whom no row has been asked about yet."""
+        """Some of the people, for whom no row has been scored yet."""
         scored = ScoredRows(self.scored.score[places], self.scored.valid[places])
         return Declined(self.rows.take(places), scored, self.decision)
 
-    def ask(self, frame: pd.DataFrame) -> ScoredRows:
+    def score(self, frame: pd.DataFrame) -> ScoredRows:
         """Score and decision of rows."""
         self.n_evaluated += len(frame)
         return self.decision.score(frame)
@@ -120,7 +122,7 @@ class Found:
         return Found(self.owner[order], self.frame.iloc[order], self.reasons)
 
     def without(self, rows: BoolArray, reason: str) -> Found:
-        """The others of the rows; whoever has none left gets a reason."""
+        """Without some of the rows; whoever has none left gets a reason."""
         left = np.setdiff1d(self.owner[rows], self.owner[~rows])
         reasons = {**self.reasons, **dict.fromkeys(left.tolist(), reason)}
         return Found(self.owner[~rows], self.frame[~rows], reasons)
@@ -162,15 +164,11 @@ class Baseline(BaseEstimator, ABC):
         ParameterError, SchemaError, PredictorError
             If a parameter, a column or the predictor cannot be used.
         """
-        self._check()
-        started = time.perf_counter()
-        rows = Schema.learn_rows(X, immutable=self.immutable, kinds=self.kinds)
-        decision = make_decision(self.predictor, self.desired, adapter=rows.schema.adapter)
-        training = Training(rows, decision.score(rows.frame), decision)
-        self._learn(training, y)
-        self.training_ = training
-        self.learned_ = learned_parameters(self, self.get_params(deep=False))
-        self.timings_ = {"fit": time.perf_counter() - started}
+        # Put in place at once: a fit that fails changes nothing, and other threads see one fit.
+        fitted = copy.copy(self)
+        fitted._fit(X, y)
+        learned = {name: value for name, value in vars(fitted).items() if name.endswith("_")}
+        self.__dict__.update(learned)
         return self
 
     def explain(self, X: FrameT) -> Counterfactuals[FrameT]:
@@ -192,7 +190,31 @@ class Baseline(BaseEstimator, ABC):
             Before ``fit``, and if a parameter was changed after it.
         ParameterError, SchemaError, PredictorError
             If a parameter, a column or the predictor cannot be used.
+
+        Warns
+        -----
+        McceWarning
+            If people have no counterfactual.
         """
+        # A copy: another thread may fit this method again meanwhile.
+        fitted = copy.copy(self)
+        result = fitted._explain(X)
+        warn_of_gaps(result, fitted.training_.rows.schema)
+        return result
+
+    def _fit(self, X: Any, y: Any) -> None:
+        self._check()
+        started = time.perf_counter()
+        rows = Schema.learn_rows(X, immutable=self.immutable, kinds=self.kinds)
+        decision = make_decision(self.predictor, self.desired, adapter=rows.schema.adapter)
+        training = Training(rows, decision.score(rows.frame), decision)
+        self._learn(training, y)
+        self.training_ = training
+        self.learned_ = learned_parameters(self, self.get_params(deep=False))
+        self.timings_ = {"fit": time.perf_counter() - started}
+
+    def _explain(self, X: FrameT) -> Counterfactuals[FrameT]:
+        """As :meth:`explain`, without the warning."""
         if not hasattr(self, "training_"):
             raise NotFittedError(f"This {type(self).__name__} is not fitted. Call fit first.")
         self._check()
@@ -220,7 +242,10 @@ class Baseline(BaseEstimator, ABC):
             valid = result.to_pandas().measures["valid"].to_numpy(dtype=bool)
             if valid.all():
                 return result
-            found = found.without(~valid, REFUSED)
+            # A predictor that changes its mind may accept people by now; their rows are left out.
+            refused = np.isin(who[found.owner], result.owner)
+            refused[refused] = ~valid
+            found = found.without(refused, REFUSED)
 
     def _check(self) -> None:
         """Raise for a parameter that cannot work."""

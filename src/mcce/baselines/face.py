@@ -9,6 +9,7 @@ Always true: all rows of a path have the person's immutable values; every answer
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Hashable, Mapping, Sequence
 from numbers import Real
 from typing import Any, Literal
@@ -150,10 +151,12 @@ class FACE(Baseline):
         ParameterError, SchemaError, PredictorError
             If a parameter, a column or the predictor cannot be used.
         """
-        owner = np.unique(self.explain(X).owner)
-        people = self.training_.rows.schema.encode(X).take(owner)
-        steps = self._steps(people, self._attach(people))
-        rows, at = self.training_.rows, steps["owner"].to_numpy()
+        # A copy: another thread may fit this method again meanwhile.
+        fitted = copy.copy(self)
+        owner, rows = np.unique(fitted._explain(X).owner), fitted.training_.rows
+        people = rows.schema.encode(X).take(owner)
+        steps = fitted._steps(people, fitted._attach(people))
+        at = steps["owner"].to_numpy()
         moved = np.repeat(steps[["moved"]].to_numpy(), rows.schema.mutable.size, axis=1)
         frame = put_in(people, rows, at, steps["row"].to_numpy(), moved)
         levels: list[Any] = [people.labels.take(at), steps["step"], steps["cost"]]

@@ -18,6 +18,7 @@ from ..kernels import BoolArray, FloatArray, IntArray
 from ..parameters import check_count, check_real, check_whole
 from ..tables.columns import Kind
 from .baseline import Baseline, Declined, Found, Training, blocks
+from .complete import search_complete
 from .space import Space
 from .sparsity import undo_needless
 
@@ -114,16 +115,9 @@ class GrowingSpheres(Baseline):
         self.space_ = Space.learn(training.rows)
 
     def _search(self, declined: Declined) -> Found:
-        complete = self.space_.is_complete(declined.rows)
-        who = np.flatnonzero(complete)
-        found = self._search_complete(some := declined.take(who))
-        declined.n_evaluated += some.n_evaluated
-        reasons = {int(who[person]): reason for person, reason in found.reasons.items()}
-        reasons |= dict.fromkeys(np.flatnonzero(~complete).tolist(), INCOMPLETE)
-        return Found(who[found.owner], found.frame, reasons)
+        return search_complete(declined, self.space_, self._search_shells, INCOMPLETE)
 
-    def _search_complete(self, declined: Declined) -> Found:
-        """The answers of people without missing numbers."""
+    def _search_shells(self, declined: Declined) -> Found:
         search = _Search(self.space_, declined, self.n_samples, self.random_state)
         width = self._shrink(search)
         best = np.full((len(declined), self.space_.n_axes), np.nan)
@@ -168,7 +162,9 @@ class _Search:
         """
         own = self.own[:, self.numbers]
         sides = np.maximum(own, 1.0) - np.minimum(own, 0.0)
-        return np.maximum(np.sqrt((sides**2).sum(axis=1)), 2 * MOST_FLIPS)
+        with np.errstate(over="ignore"):  # infinite for people very far from the cube
+            diagonal = np.sqrt((sides**2).sum(axis=1))
+        return np.maximum(diagonal, 2 * MOST_FLIPS)
 
     def draw(
         self, who: IntArray, inner: FloatArray, width: FloatArray
@@ -186,8 +182,9 @@ class _Search:
             points = self.space.project(points, own)
             moved = np.flatnonzero((points != own).any(axis=1))
             frame = self.space.compose(self.declined.rows, owner[moved], points[moved])
-            valid = moved[self.declined.ask(frame).valid]
-            squares = ((points[valid] - own[valid]) ** 2 * self._weights).sum(axis=1)
+            valid = moved[self.declined.score(frame).valid]
+            with np.errstate(over="ignore"):
+                squares = ((points[valid] - own[valid]) ** 2 * self._weights).sum(axis=1)
             order = valid[np.lexsort((valid, squares, owner[valid]))]
             first = order[np.unique(owner[order], return_index=True)[1]]
             places = part.start + np.searchsorted(people, owner[first])

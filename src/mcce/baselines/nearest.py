@@ -139,7 +139,20 @@ def distances(one: FloatArray, other: FloatArray, is_level: BoolArray) -> FloatA
 
 
 def cell_gaps(people: EncodedRows, rows: EncodedRows, pairs: Pairs) -> FloatArray:
-    """How far each mutable cell of a pair is apart, shape (n_pairs, n_mutable)."""
+    """How far apart the two sides of each pair are in each mutable cell.
+
+    Parameters
+    ----------
+    people, rows
+        The people and the training rows.
+    pairs
+        Which of them to compare.
+
+    Returns
+    -------
+    (n_pairs, n_mutable)
+        Range-scaled differences, 1 between two levels.
+    """
     schema = rows.schema
     gaps = np.empty((len(pairs), schema.mutable.size))
     for place, at in enumerate(schema.mutable):
@@ -217,9 +230,14 @@ def usable_rows(training: Training, y: Any, *, justified: bool) -> IntArray:
     training
         The training rows and their decisions.
     y : (n_train,)
-        The true outcome of each row: booleans, or what the desired labels or scores say of.
+        The true outcome of each row: booleans, or values that ``desired`` can be compared with.
     justified
         Whether outcomes count.
+
+    Returns
+    -------
+    (n_usable,)
+        Positions, ascending.
 
     Raises
     ------

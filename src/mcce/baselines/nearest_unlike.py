@@ -104,4 +104,4 @@ class NearestUnlike(Baseline):
         found = Found(pairs.owner, put_in(people, rows, pairs.owner, pairs.row), reasons)
         if self.rows == "same":
             return found
-        return found.without(~declined.ask(found.frame).valid, DECLINED)
+        return found.without(~declined.score(found.frame).valid, DECLINED)

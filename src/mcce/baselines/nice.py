@@ -174,7 +174,7 @@ class NICE(Baseline):
             walk = todo[place]
             tried = copied[walk]
             tried[np.arange(walk.size), cell] = True
-            scored = declined.ask(put_in(people, rows, pairs.owner[walk], pairs.row[walk], tried))
+            scored = declined.score(put_in(people, rows, pairs.owner[walk], pairs.row[walk], tried))
             after = progress(declined.decision, own[walk], scored.score)
             gain = _difference(after, now[walk])
             if self.reward == "proximity":
@@ -211,8 +211,7 @@ class _Points:
 
     def drop(self, walk: IntArray, before: BoolArray, after: BoolArray) -> FloatArray:
         """By how much the error falls when walks copy one more cell."""
-        drop = self._error(walk, before) - self._error(walk, after)
-        return np.round(drop, DECIMALS)
+        return _difference(self._error(walk, before), self._error(walk, after))
 
     def _error(self, walk: IntArray, copied: BoolArray) -> FloatArray:
         taken = copied[:, self.cell] & (self.cell >= 0)
@@ -251,16 +250,16 @@ def progress(decision: Decision, own: FloatArray, scores: FloatArray) -> FloatAr
     return np.where(short > 0, -short, inside)
 
 
-def _difference(after: FloatArray, before: FloatArray) -> FloatArray:
-    """By how much progress grows; nothing between two infinities of one sign."""
+def _difference(one: FloatArray, other: FloatArray) -> FloatArray:
+    """By how much numbers are larger than others; 0 between two infinities of one sign."""
     with np.errstate(invalid="ignore"):
-        return np.where(after == before, 0.0, np.round(after - before, DECIMALS))
+        return np.where(one == other, 0.0, np.round(one - other, DECIMALS))
 
 
 def _weigh(gain: FloatArray, drop: FloatArray) -> FloatArray:
     """Gain in score times drop of the error; a loss in both must not count as a gain."""
     with np.errstate(invalid="ignore"):
-        product = np.where(drop == 0, 0.0, gain * drop)
+        product = np.where((gain == 0) | (drop == 0), 0.0, gain * drop)
     return np.where((gain < 0) & (drop < 0), -product, product)
 
 

@@ -85,10 +85,11 @@ class Reconstruction:
         return np.hstack(parts).astype(np.float64)
 
     def error(self, points: FloatArray) -> FloatArray:
-        """Mean squared error of the reconstruction of each point."""
+        """Mean squared error of the reconstruction of each point; infinite if it overflows."""
         if not len(points):
             return np.empty(0)
-        return ((points - self.coder.predict(points).reshape(points.shape)) ** 2).mean(axis=1)
+        with np.errstate(over="ignore"):
+            return ((points - self.coder.predict(points).reshape(points.shape)) ** 2).mean(axis=1)
 
 
 def _width(rows: EncodedRows, at: int) -> int:

@@ -51,6 +51,6 @@ def undo_needless(
             continue
         undone = np.arange(order.shape[1]) == feature[tried, None]
         shorter = space.revert(points[tried], own[tried], undone)
-        valid = declined.ask(space.compose(declined.rows, owner[tried], shorter)).valid
+        valid = declined.score(space.compose(declined.rows, owner[tried], shorter)).valid
         points[tried[valid]] = shorter[valid]
     return points

@@ -10,6 +10,7 @@ with missing numbers are left out of training, and such people get a reason.
 from __future__ import annotations
 
 import random
+import threading
 from abc import abstractmethod
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -38,6 +39,8 @@ NOTHING = "the package found no counterfactual"
 # Labels by probability must agree with the decision.
 LEAST_MARGIN = 1e-9
 DICE_METHODS = ("random", "genetic", "kdtree")
+# Packages keep the person, and take random numbers from global states.
+_ALONE = threading.RLock()
 
 
 class _Package(Baseline):
@@ -247,12 +250,13 @@ class _Box:
 
     @contextmanager
     def scoring_for(self, declined: Declined, person: int) -> Iterator[None]:
-        """Score rows as those of one person, with their immutable cells."""
-        self.person = declined, person
-        try:
-            yield
-        finally:
-            self.person = None
+        """Score rows as those of one person, with their immutable cells; threads take turns."""
+        with _ALONE:
+            self.person = declined, person
+            try:
+                yield
+            finally:
+                self.person = None
 
     def probabilities(self, values: Any) -> FloatArray:
         """Probabilities of an undesired and of the desired decision, shape (n_rows, 2)."""
@@ -261,7 +265,7 @@ class _Box:
             return self._pair(self.scored, self.scored.score)
         declined, person = self.person
         owner = np.full(len(values), person)
-        scored = declined.ask(_as_frame(declined.rows, owner, values))
+        scored = declined.score(_as_frame(declined.rows, owner, values))
         return self._pair(scored, declined.scored.score[owner])
 
     def _pair(self, scored: ScoredRows, own: FloatArray) -> FloatArray:

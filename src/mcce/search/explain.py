@@ -24,7 +24,7 @@ from .config import Search
 from .plan import Settings, recomputed, search
 from .progress import ProgressCallback
 from .remedies import name_remedies
-from .result import further_measures, to_counterfactuals, warn_of_gaps
+from .result import further_measures, to_counterfactuals
 
 
 def explain(
@@ -83,9 +83,7 @@ def explain(
     seconds = clock.seconds | dict(outcome.seconds) | {"total": clock.total()}
     targets = recomputed(fitted, settings, constraints)
     measures = further_measures(fitted, settings.search, outcome, targets)
-    result = to_counterfactuals(rows, scored, outcome, seconds, measures, targets)
-    warn_of_gaps(result, fitted.schema)
-    return result
+    return to_counterfactuals(rows, scored, outcome, seconds, measures, targets)
 
 
 def _n_samples(settings: Settings) -> int:

@@ -94,7 +94,10 @@ def further_measures(
 
 
 def warn_of_gaps(result: Counterfactuals[Any], schema: Schema) -> None:
-    """One warning per call for what a user must not overlook; from the caller of ``explain``."""
+    """One warning per call for what a user must not overlook, at the line that calls ``explain``.
+
+    Called by a public ``explain`` itself, or the line would be another.
+    """
     result = result.to_pandas()
     messages = []
     n_missing = int((result.people["status"] == UNANSWERED).sum())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import threading
 
 import numpy as np
 import pandas as pd
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from gradients import METHODS, Logistic, credit, explain, fitted, people, quick
 from loans import IMMUTABLE, JOBS, loans
 from mcce import SchemaError
+from mcce.baselines.deep.tools import isolated
 from mcce.testing import check_explainer
 from mcce.testing._cases import EDUCATION, score
 
@@ -210,3 +212,25 @@ def test_torch_is_left_as_it_was_also_with_gradients_switched_off(name):
     assert torch.equal(torch.get_rng_state(), before)
     assert torch.get_num_threads() == n_threads
     pd.testing.assert_frame_equal(result.frame, expected)
+
+
+def test_threads_take_turns_with_the_random_numbers_of_torch():
+    with isolated(3):
+        expected = torch.rand(4)
+    drawn = []
+
+    def draw():
+        with isolated(5):
+            drawn.append(torch.rand(4))
+
+    other = threading.Thread(target=draw)
+    with isolated(3):
+        half = torch.rand(2)
+        other.start()
+        other.join(timeout=0.2)
+        assert not drawn
+        rest = torch.rand(2)
+    other.join()
+
+    assert torch.equal(torch.cat([half, rest]), expected)
+    assert len(drawn) == 1

@@ -176,7 +176,17 @@ def test_an_encoding_that_is_not_affine_is_an_error():
         quick("Wachter", Squared({"salary": 0.01}, -1.0)).fit(loans())
 
 
-@pytest.mark.parametrize("wrong", [lambda m: m[:-1], lambda m: m[:, 0], lambda m: m * np.nan])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda m: m[:-1],
+        lambda m: m[:, 0],
+        lambda m: m[:, :0],
+        lambda m: m * np.nan,
+        lambda m: [["word"] for _ in m],
+        lambda m: [[1.0], [1.0, 2.0]],
+    ],
+)
 def test_inputs_that_are_no_matrix_of_the_rows_are_an_error(wrong):
     class Wrong(Logistic):
         def __call__(self, rows):
@@ -187,6 +197,46 @@ def test_inputs_that_are_no_matrix_of_the_rows_are_an_error(wrong):
 
     with pytest.raises(PredictorError, match="encode_inputs of the predictor Wrong must return"):
         quick("Wachter", Wrong({"salary": 0.3}, -4.0)).fit(loans())
+
+
+@pytest.mark.parametrize("name", NEEDS_GRADIENTS)
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda output: output[:-1],
+        lambda output: output.detach().numpy(),
+        lambda output: torch.stack([1 - output, output], dim=1),
+        lambda output: None,
+    ],
+    ids=["too few", "an array", "several columns", "nothing"],
+)
+def test_an_output_that_is_not_the_predictor_s_is_an_error(name, wrong):
+    class Wrong(Logistic):
+        def differentiate(self, inputs):
+            return wrong(super().differentiate(inputs))
+
+    method = quick(name, Wrong({"salary": 0.3}, -4.0)).fit(loans())
+
+    with pytest.raises(PredictorError, match="differentiate of the predictor Wrong must return a"):
+        method.explain(people(2))
+
+
+@pytest.mark.parametrize("step", ["encode_inputs", "differentiate"])
+def test_what_a_predictor_raises_is_kept_and_not_quoted(step):
+    def fail(given):
+        raise KeyError("a cell")
+
+    class Broken(Logistic):
+        def __call__(self, rows):
+            return credit()(rows)
+
+    setattr(Broken, step, staticmethod(fail))
+
+    with pytest.raises(PredictorError, match=r"failed on \d+ rows with a KeyError") as raised:
+        quick("Wachter", Broken({"salary": 0.3}, -4.0)).fit(loans()).explain(people(2))
+
+    assert isinstance(raised.value.original, KeyError)
+    assert "a cell" not in str(raised.value)
 
 
 def test_scores_that_are_no_probabilities_are_an_error():

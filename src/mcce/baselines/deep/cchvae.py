@@ -184,7 +184,7 @@ class CCHVAE(PaperPreset, Baseline):
             self.vae_.decode, torch.from_numpy(codes).to(device), given.to(device)
         ).cpu()
         points = Projection.of(self.space_, "cpu")(decoded, given).numpy()
-        valid = declined.ask(self.space_.compose(declined.rows, owner, points)).valid
+        valid = declined.score(self.space_.compose(declined.rows, owner, points)).valid
         gap = np.abs(points - own[owner]) ** self.norm
         cost = np.where(self.space_.is_number, gap, gap / 2).sum(axis=1)
         cost = np.where(valid, cost, np.inf).reshape(people.size, self.n_samples)

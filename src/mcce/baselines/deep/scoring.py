@@ -15,9 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import ParameterError, PredictorError
+from ...errors import McceError, ParameterError, PredictorError
 from ...kernels import FloatArray
 from ...predictors.decision import Decision
+from ...predictors.failures import failed
 from ...predictors.gradients import Differentiable, require_gradients
 from ...predictors.interval import Interval
 from ...tables.schema import EncodedRows
@@ -121,7 +122,7 @@ class Scorer:
         import torch
 
         inputs = anchors + points @ self.slopes
-        output = self.decision.predictor.differentiate(inputs)
+        output = _differentiate(self.decision, inputs)
         if output.ndim == 2 and output.shape[1] > 1:
             return output
         score = output.reshape(len(points), 1)
@@ -220,11 +221,60 @@ def _recombined(rows: EncodedRows, space: Space, seed: int) -> EncodedRows:
 def _inputs(decision: Decision, rows: EncodedRows) -> FloatArray:
     """Inputs of the network for rows, which it gets in its own type of frame."""
     frame = rows.frame if decision.names is None else rows.frame[list(decision.names)]
-    given = decision.predictor.encode_inputs(decision.adapter.rows_for_predictor(frame))
-    inputs = np.asarray(given, dtype=np.float64)
-    if inputs.ndim != 2 or len(inputs) != len(rows) or not np.isfinite(inputs).all():
+    predictor, adapter = decision.predictor, decision.adapter
+    try:
+        given = predictor.encode_inputs(adapter.rows_for_predictor(frame))
+    except McceError:
+        raise
+    except Exception as error:
+        failure = error
+    else:
+        return _matrix(given, len(rows), type(predictor).__name__)
+    # Outside of the block, so that no traceback shows the failure.
+    raise failed(failure, predictor, predictor.encode_inputs, frame, adapter)
+
+
+def _matrix(given: Any, n_rows: int, predictor: str) -> FloatArray:
+    """What ``encode_inputs`` returned, if it is a matrix of numbers."""
+    try:
+        inputs = np.asarray(given, dtype=np.float64)
+        got = f"an array of shape {inputs.shape}"
+    except (TypeError, ValueError):
+        inputs, got = np.empty(0), f"a {type(given).__name__} that is no matrix of numbers"
+    if inputs.ndim == 2 and len(inputs) == n_rows and inputs.size and np.isfinite(inputs).all():
+        return inputs
+    raise PredictorError(
+        f"encode_inputs of the predictor {predictor} must return a matrix of finite numbers with "
+        f"{n_rows} rows, got {got}."
+    )
+
+
+def _differentiate(decision: Decision, inputs: Any) -> Any:
+    """Output of the predictor for inputs, a score or all probabilities of each row."""
+    import torch
+
+    name = f"differentiate of the predictor {type(decision.predictor).__name__}"
+    try:
+        output = decision.predictor.differentiate(inputs)
+    except McceError:
+        raise
+    except Exception as error:
+        failure = error
+    else:
+        n_rows, shape = len(inputs), tuple(getattr(output, "shape", ()))
+        scores = shape in ((n_rows,), (n_rows, 1))
+        several = len(shape) == 2 and shape[0] == n_rows and decision.columns
+        if isinstance(output, torch.Tensor) and (
+            scores or (several and shape[1] > max(decision.columns))
+        ):
+            return output
         raise PredictorError(
-            f"encode_inputs of the predictor {type(decision.predictor).__name__} must return a "
-            f"matrix of finite numbers with {len(rows)} rows, got an array of shape {inputs.shape}."
+            f"{name} must return a torch.Tensor with what the predictor returns for {n_rows} rows, "
+            f"got a {type(output).__name__} of shape {shape}."
         )
-    return inputs
+    # Outside of the block, so that no traceback shows the failure.
+    raise PredictorError(
+        f"{name} failed on {len(inputs)} rows with a {type(failure).__name__}. Its message may "
+        "quote data, so it is not shown: see the attribute original of this error, e.g. with "
+        "traceback.print_exception(error.original)."
+    ).keeping(failure)

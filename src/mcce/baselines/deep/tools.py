@@ -1,13 +1,14 @@
 """torch for the methods of this package: imported late, in one thread, with seeds of its own.
 
 Always true: without torch the error names the extra to install; the number of threads and the
-random numbers of the caller are as before; a row's numbers depend neither on the other rows of
-its block nor on its place in it.
+random numbers of the caller are as before, and threads of the caller take turns; a row's numbers
+depend neither on the other rows of its block nor on its place in it.
 """
 
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
@@ -21,6 +22,9 @@ ROWS_PER_BLOCK = 256
 GRID = 2.0**20
 # Why people without all numbers have no answer.
 INCOMPLETE = "a number is missing, and the method moves through complete numbers"
+# torch has one random state per process: two threads would take each other's numbers. Reentrant,
+# because a predictor may itself explain.
+_ALONE = threading.RLock()
 
 
 def check_device(device: Any) -> None:
@@ -41,6 +45,11 @@ def import_torch(method: str, device: str) -> Any:
         The method that needs it, for the error.
     device
         Where the method computes.
+
+    Returns
+    -------
+    module
+        torch.
 
     Raises
     ------
@@ -68,8 +77,8 @@ def isolated(seed: int) -> Iterator[Any]:
     """One thread, seeded random numbers and gradients inside; afterwards all is as before."""
     import torch
 
-    n_threads = torch.get_num_threads()
-    with torch.random.fork_rng(devices=[]), torch.enable_grad():
+    with _ALONE, torch.random.fork_rng(devices=[]), torch.enable_grad():
+        n_threads = torch.get_num_threads()
         # Not torch.manual_seed, which would also seed the GPUs of the caller.
         torch.default_generator.manual_seed(seed)
         torch.set_num_threads(1)
