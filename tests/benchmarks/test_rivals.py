@@ -88,6 +88,7 @@ def test_nice_copies_the_value_that_gains_most_and_no_more_than_needed():
     assert explain(both, "nice").n_scored == 3 + 2
 
 
+@pytest.mark.filterwarnings("ignore::mcce.McceWarning")
 def test_a_person_without_any_accepted_row_of_equal_immutable_values_is_not_explained_by_nice():
     train = pd.DataFrame({"age": [30, 40, 40], "income": [1.0, 2.0, 9.0]})
     case = Case("few", train, train.head(2), ["age"], lambda frame: frame["income"].to_numpy() / 10)
