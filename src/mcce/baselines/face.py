@@ -289,9 +289,35 @@ def cheapest_paths(graph: csr_array, targets: IntArray) -> tuple[FloatArray, Int
     if not targets.size:
         nowhere = np.full(graph.shape[0], NOWHERE)
         return np.full(graph.shape[0], np.inf), nowhere, nowhere
-    cost, before, source = dijkstra(graph, indices=targets, min_only=True, return_predecessors=True)
+    # SciPy up to 1.14 takes no wider positions.
+    places = graph.indices.astype(np.int32), graph.indptr.astype(np.int32)
+    graph = csr_array((graph.data, *places), shape=graph.shape)
+    cost, before, _ = dijkstra(graph, indices=targets, min_only=True, return_predecessors=True)
     # SciPy writes -9999 for none.
-    return cost, *(np.where(at < 0, NOWHERE, at).astype(np.int64) for at in (before, source))
+    following = _first_of_equals(graph, cost, np.where(before < 0, NOWHERE, before))
+    return cost, following, _ends(following, targets)
+
+
+def _first_of_equals(graph: csr_array, cost: FloatArray, following: IntArray) -> IntArray:
+    """The next node of each path: of equally cheap ones the first, as versions of SciPy differ."""
+    following = following.astype(np.int64)
+    node = np.repeat(np.arange(graph.shape[0]), np.diff(graph.indptr))
+    other = graph.indices.astype(np.int64)
+    # Steps that cost nothing could lead in a circle: those stay as they were found.
+    cheapest = (cost[other] + graph.data == cost[node]) & (cost[other] < cost[node])
+    node, other = node[cheapest], other[cheapest]
+    order = np.lexsort((other, node))
+    nodes, first = np.unique(node[order], return_index=True)
+    following[nodes] = other[order][first]
+    return following
+
+
+def _ends(following: IntArray, targets: IntArray) -> IntArray:
+    """Where the path of each node ends, -1 if it has none."""
+    end = np.where(following == NOWHERE, np.arange(following.size), following)
+    while not np.array_equal(end[end], end):
+        end = end[end]
+    return np.where(np.isin(end, targets), end, NOWHERE)
 
 
 def _symmetric(pairs: Pairs, cost: FloatArray, n_rows: int) -> csr_array:
