@@ -320,7 +320,7 @@ def test_the_page_is_a_function_of_its_files(run, tmp_path):
 
     text = page.read_text(encoding="utf-8")
     assert text == render(tmp_path / "comparison")
-    assert "1 cells of 1 data sets" in text
+    assert "1 cells (german boosting 1), 5 methods" in text
     assert "Where we lose" in text
     assert len(EXPERIMENTS["compare"].remarks(report.tables)) == 1 + len(AGAINST)
 

@@ -35,7 +35,7 @@ where it stopped. `mcce experiments page` writes this page from the tables in th
   constant was set on `mortgage`. It is explained with boosted trees alone, so methods that need
   gradients are not measured on it.
 - **Settings.** Ours are six named searches and eight with another required plausibility. NICE has
-  six forms, every other method one setting (CLUE and DiCE two). Growing Spheres and the methods
+  seven forms, every other method one setting (FACE and CLUE two). Growing Spheres and the methods
   with networks were [tuned](user_guide/baselines_deep.md#defaults-and-the-settings-of-the-paper)
   with another network and draw; NICE, FACE, nearest unlike and DiCE were not. So we show a front
   where most rivals have one point: another setting of theirs might be better by a single judge.
@@ -142,7 +142,10 @@ def write_comparison(reports: Path, page: Path) -> Path:
 
 def render(folder: Path) -> str:
     """The text of the page, given the folder of its tables."""
-    tables = {name: pd.read_csv(folder / f"{name}.csv") for name in ("measures", "common")}
+    tables = {
+        name: pd.read_csv(folder / f"{name}.csv", float_precision="round_trip")
+        for name in ("measures", "common")
+    }
     verdicts = pd.read_csv(folder / "dominance.csv", keep_default_na=False)
     parts = [INTRODUCTION, _promises(tables["measures"]), HEADINGS["losses"]]
     parts += [to_markdown(by_search(verdicts)), HEADINGS["lost"]]
@@ -164,11 +167,15 @@ def render(folder: Path) -> str:
 def _promises(table: pd.DataFrame) -> str:
     """How many returned rows break a promise, and how large the comparison is."""
     broken = int(((table["valid"] < 1) | (table["violation"] > 0)).sum())
-    cells = table.groupby(["dataset", "box"])["cells"].max()
+    cells = table.groupby(["dataset", "box"], sort=False)["cells"].max()
+    by_case = ", ".join(f"{name} {box} {n}" for (name, box), n in cells.items())
+    part = table["cells"] < table.groupby(["dataset", "box"])["cells"].transform("max")
+    fewer = "; ".join(dict.fromkeys(table.loc[part, "method"])) or "none"
     return (
-        f"{int(cells.sum())} cells of {len(cells)} data sets and kinds of predictor, "
-        f"{table['method'].nunique()} methods and settings. {broken} of {len(table)} of their "
-        "combinations returned a row that is not valid or changes an immutable feature."
+        f"{int(cells.sum())} cells ({by_case}), {table['method'].nunique()} methods and settings. "
+        f"Methods that ran in fewer cells of a case than others: {fewer}. {broken} of "
+        f"{len(table)} combinations of case and method returned a row that is not valid or changes "
+        "an immutable feature."
     )
 
 
