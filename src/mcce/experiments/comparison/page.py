@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from ...errors import ParameterError
@@ -15,6 +16,8 @@ from .summary import LEAST_IN_COMMON
 
 NAME = "compare"
 TABLES = ("measures", "common", "dominance")
+TEXTS = ["dataset", "box", "method", "rival", "judge", "left_out", "dominated_by", "dominates"]
+COUNTS = ("cells", "people", "common_people")
 INTRODUCTION = """# Comparison with other methods
 
 All methods explain the same people, with the same predictors and training rows, and the same judges
@@ -142,11 +145,8 @@ def write_comparison(reports: Path, page: Path) -> Path:
 
 def render(folder: Path) -> str:
     """The text of the page, given the folder of its tables."""
-    tables = {
-        name: pd.read_csv(folder / f"{name}.csv", float_precision="round_trip")
-        for name in ("measures", "common")
-    }
-    verdicts = pd.read_csv(folder / "dominance.csv", keep_default_na=False)
+    tables = {name: _read(folder / f"{name}.csv") for name in TABLES}
+    verdicts = tables["dominance"]
     parts = [INTRODUCTION, _promises(tables["measures"]), HEADINGS["losses"]]
     parts += [to_markdown(by_search(verdicts)), HEADINGS["lost"]]
     parts += _folded("by rival", _with_coverage(losses(verdicts), tables["measures"]))
@@ -164,15 +164,24 @@ def render(folder: Path) -> str:
     return "\n\n".join(parts) + "\n"
 
 
+def _read(path: Path) -> pd.DataFrame:
+    """A table with numbers as Python reads them: those of pandas depend on its version."""
+    table = pd.read_csv(path, dtype=str, keep_default_na=False)
+    for name in table.columns.difference(TEXTS):
+        kind = int if name in COUNTS else float
+        table[name] = np.array([kind(text or "nan") for text in table[name]])
+    return table
+
+
 def _promises(table: pd.DataFrame) -> str:
     """How many returned rows break a promise, and how large the comparison is."""
     broken = int(((table["valid"] < 1) | (table["violation"] > 0)).sum())
-    cells = table.groupby(["dataset", "box"], sort=False)["cells"].max()
-    by_case = ", ".join(f"{name} {box} {n}" for (name, box), n in cells.items())
-    part = table["cells"] < table.groupby(["dataset", "box"])["cells"].transform("max")
+    by_case = table["cells"].groupby(table["dataset"] + " " + table["box"], sort=False)
+    cells, part = by_case.max(), table["cells"] < by_case.transform("max")
+    sizes = ", ".join(f"{case} {n}" for case, n in cells.items())
     fewer = "; ".join(dict.fromkeys(table.loc[part, "method"])) or "none"
     return (
-        f"{int(cells.sum())} cells ({by_case}), {table['method'].nunique()} methods and settings. "
+        f"{int(cells.sum())} cells ({sizes}), {table['method'].nunique()} methods and settings. "
         f"Methods that ran in fewer cells of a case than others: {fewer}. {broken} of "
         f"{len(table)} combinations of case and method returned a row that is not valid or changes "
         "an immutable feature."
