@@ -177,10 +177,8 @@ def stubs(monkeypatch):
     """Three experiments in place of all: one of the paper, one with a reference, one more."""
     stand_ins = [stub("costs"), stub("authors", needs_reference=True)]
     stand_ins.append(stub("more", in_paper=False))
-    for name in list(EXPERIMENTS):
-        monkeypatch.delitem(EXPERIMENTS, name)
-    for one in stand_ins:
-        monkeypatch.setitem(EXPERIMENTS, one.name, one)
+    named = {one.name: one for one in stand_ins}
+    monkeypatch.setattr("mcce.experiments.EXPERIMENTS", named)
 
 
 def test_all_are_those_of_the_paper_without_those_that_lack_a_reference(stubs, tmp_path, capsys):
