@@ -14,22 +14,18 @@ from typing import Any, ClassVar, Literal, get_args
 
 from ...parameters import check_choice, check_count, check_real, check_whole
 from ...tables.columns import Kind
-from ..baseline import Baseline, Declined, Found, Training
-from ..complete import complete_rows, search_complete
+from ..baseline import Training
 from ..space import Space
 from .autoencoder import AutoEncoder, AutoEncoderSettings
-from .descent import Block, search
-from .preset import PaperPreset
+from .descent import Block
+from .gradient_method import GradientMethod
 from .proximal import Bisection, Proximal
-from .scoring import Scorer
-from .tools import INCOMPLETE, import_torch
 from .training import TrainingPlan
 
-NOTHING = "no step of the search reached the desired decision with the margin"
 Sign = Literal["free", "positive"]
 
 
-class CEM(PaperPreset, Baseline):
+class CEM(GradientMethod):
     """A sparse change with the desired decision that an auto-encoder can reproduce.
 
     It minimises c * max(0, margin - (f(e) - g(e))) + L2(e, x) squared + sparsity * L1(e, x) +
@@ -82,6 +78,7 @@ class CEM(PaperPreset, Baseline):
     >>> explainer.fit(train).explain(people).changes()  # doctest: +SKIP
     """
 
+    NOTHING: ClassVar[str] = "no step of the search reached the desired decision with the margin"
     PAPER: ClassVar[Mapping[str, Any]] = {
         "sparsity": 0.9,
         "realism": 1.0,
@@ -150,19 +147,9 @@ class CEM(PaperPreset, Baseline):
         plan = TrainingPlan(self.n_epochs, self.batch_size, self.early_stopping, device=self.device)
         return AutoEncoderSettings(self.hidden, plan)
 
-    def _learn(self, training: Training, y: Any) -> None:
-        import_torch("CEM", self.device)
-        space = Space.learn(training.rows)
-        training = complete_rows(training, space)
-        self.scorer_ = Scorer.learn(training, space, "CEM", self.device)
+    def _train(self, space: Space, training: Training) -> None:
         points = space.encode(training.rows)
         self.autoencoder_ = AutoEncoder.fit(space, points, self._settings(), self.random_state)
-
-    def _search(self, declined: Declined) -> Found:
-        return search_complete(declined, self.scorer_.space, self._descend, INCOMPLETE)
-
-    def _descend(self, declined: Declined) -> Found:
-        return search(declined, self.scorer_, self._find, NOTHING)
 
     def _find(self, block: Block) -> Any:
         proximal = Proximal(

@@ -14,24 +14,22 @@ from typing import Any, ClassVar
 
 from ...parameters import check_count, check_real, check_whole
 from ...tables.columns import Kind
-from ..baseline import Baseline, Declined, Found, Training
-from ..complete import complete_rows, search_complete
+from ..baseline import Training
 from ..space import Space
 from .clue_model import ResidualSettings, ResidualVAE
-from .descent import Best, Block, Descent, Step, search
-from .preset import PaperPreset
-from .scoring import LEAST_PROBABILITY, Scorer
+from .descent import Best, Block, Descent, Step
+from .gradient_method import GradientMethod
+from .scoring import LEAST_PROBABILITY
 from .steppers import Adam
-from .tools import INCOMPLETE, import_torch, in_blocks
+from .tools import in_blocks
 from .training import TrainingPlan
 
-NOTHING = "the decision never changed while the predictor became more certain"
 # A row has converged if its objective changed by less than this, as a share of the first one or in
 # itself, over so many steps.
 LEAST_SHARE, LEAST_CHANGE, WINDOW = 0.01, 1e-3, 3
 
 
-class CLUE(PaperPreset, Baseline):
+class CLUE(GradientMethod):
     """A near row about which the predictor is more certain, if its decision is the desired one.
 
     It minimises H(f(e)) + weight * L1(e, x) / p + desired_weight * -log f(e) over codes of an
@@ -81,6 +79,7 @@ class CLUE(PaperPreset, Baseline):
     >>> explainer.fit(train).explain(people).changes()  # doctest: +SKIP
     """
 
+    NOTHING: ClassVar[str] = "the decision never changed while the predictor became more certain"
     PAPER: ClassVar[Mapping[str, Any]] = {
         "weight": 4.0,
         "desired_weight": 0.0,
@@ -140,19 +139,9 @@ class CLUE(PaperPreset, Baseline):
         plan = TrainingPlan(self.n_epochs, self.batch_size, self.early_stopping, device=self.device)
         return ResidualSettings(self.width, self.depth, self.n_latent, plan)
 
-    def _learn(self, training: Training, y: Any) -> None:
-        import_torch("CLUE", self.device)
-        space = Space.learn(training.rows)
-        training = complete_rows(training, space)
-        self.scorer_ = Scorer.learn(training, space, "CLUE", self.device)
+    def _train(self, space: Space, training: Training) -> None:
         points = space.encode(training.rows)
         self.vae_ = ResidualVAE.fit(space, points, self._settings(), self.random_state)
-
-    def _search(self, declined: Declined) -> Found:
-        return search_complete(declined, self.scorer_.space, self._descend, INCOMPLETE)
-
-    def _descend(self, declined: Declined) -> Found:
-        return search(declined, self.scorer_, self._find, NOTHING)
 
     def _find(self, block: Block) -> Best:
         start = in_blocks(lambda own: self.vae_.encode(own)[0], block.own)

@@ -13,22 +13,19 @@ import numpy as np
 
 from ...parameters import check_count, check_real, check_whole
 from ...tables.columns import Kind
-from ..baseline import Baseline, Declined, Found, Training
-from ..complete import complete_rows, search_complete
+from ..baseline import Declined, Found, Training
 from ..space import Space
 from .csvae import SubspaceSettings, SubspaceVAE
 from .descent import Best, Block, Descent, Patient, Step, search
-from .preset import PaperPreset
-from .scoring import Scorer
+from .gradient_method import GradientMethod
 from .steppers import RMSprop
-from .tools import INCOMPLETE, import_torch, in_blocks
+from .tools import in_blocks
 from .training import TrainingPlan
 
-NOTHING = "no step of the search in the decision's latent space was valid"
 LEARNING_RATE = 5e-4
 
 
-class CRUDS(PaperPreset, Baseline):
+class CRUDS(GradientMethod):
     """A row with the desired decision that is otherwise like the person.
 
     An auto-encoder writes a row as two codes: one that knows nothing of the decision, which stays,
@@ -81,6 +78,7 @@ class CRUDS(PaperPreset, Baseline):
     >>> explainer.fit(train).explain(people).changes()  # doctest: +SKIP
     """
 
+    NOTHING: ClassVar[str] = "no step of the search in the decision's latent space was valid"
     PAPER: ClassVar[Mapping[str, Any]] = {
         "weight": 0.001,
         "learning_rate": 0.008,
@@ -145,11 +143,7 @@ class CRUDS(PaperPreset, Baseline):
         )
         return SubspaceSettings(self.hidden, self.n_latent, self.n_decision, plan)
 
-    def _learn(self, training: Training, y: Any) -> None:
-        import_torch("CRUDS", self.device)
-        space = Space.learn(training.rows)
-        training = complete_rows(training, space)
-        self.scorer_ = Scorer.learn(training, space, "CRUDS", self.device)
+    def _train(self, space: Space, training: Training) -> None:
         self.vae_ = SubspaceVAE.fit(
             space,
             space.encode(training.rows),
@@ -157,9 +151,6 @@ class CRUDS(PaperPreset, Baseline):
             self._settings(),
             self.random_state,
         )
-
-    def _search(self, declined: Declined) -> Found:
-        return search_complete(declined, self.scorer_.space, self._descend, INCOMPLETE)
 
     def _descend(self, declined: Declined) -> Found:
         shape = self.n_starts, self.n_decision
@@ -170,7 +161,7 @@ class CRUDS(PaperPreset, Baseline):
             declined,
             self.scorer_,
             self._find,
-            NOTHING,
+            self.NOTHING,
             extra={"noise": np.vstack(noise)},
             n_copies=self.n_starts,
         )

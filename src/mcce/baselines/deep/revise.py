@@ -11,21 +11,17 @@ from typing import Any, ClassVar
 
 from ...parameters import check_count, check_real, check_whole
 from ...tables.columns import Kind
-from ..baseline import Baseline, Declined, Found, Training
-from ..complete import complete_rows, search_complete
+from ..baseline import Training
 from ..space import Space
-from .descent import Best, Block, Descent, Patient, Step, search
-from .preset import PaperPreset
-from .scoring import Scorer
+from .descent import Best, Block, Descent, Patient, Step
+from .gradient_method import GradientMethod
 from .steppers import Adam
-from .tools import INCOMPLETE, import_torch, in_blocks
+from .tools import in_blocks
 from .training import TrainingPlan
 from .vae import ConditionalVAE, VAESettings
 
-NOTHING = "no step of the search in the latent space was valid"
 
-
-class REViSE(PaperPreset, Baseline):
+class REViSE(GradientMethod):
     """A near row with the desired decision that an auto-encoder can write.
 
     It minimises -log f(e) + weight * L1(e, x) over codes of a conditional variational auto-encoder,
@@ -74,6 +70,7 @@ class REViSE(PaperPreset, Baseline):
     >>> explainer.fit(train).explain(people).changes()  # doctest: +SKIP
     """
 
+    NOTHING: ClassVar[str] = "no step of the search in the latent space was valid"
     PAPER: ClassVar[Mapping[str, Any]] = {
         "weight": 0.5,
         "learning_rate": 0.1,
@@ -133,19 +130,9 @@ class REViSE(PaperPreset, Baseline):
         plan = TrainingPlan(self.n_epochs, self.batch_size, self.early_stopping, device=self.device)
         return VAESettings(self.hidden, self.n_latent, self.kl_weight, plan)
 
-    def _learn(self, training: Training, y: Any) -> None:
-        import_torch("REViSE", self.device)
-        space = Space.learn(training.rows)
-        training = complete_rows(training, space)
-        self.scorer_ = Scorer.learn(training, space, "REViSE", self.device)
+    def _train(self, space: Space, training: Training) -> None:
         points = space.encode(training.rows)
         self.vae_ = ConditionalVAE.fit(space, points, self._settings(), self.random_state)
-
-    def _search(self, declined: Declined) -> Found:
-        return search_complete(declined, self.scorer_.space, self._descend, INCOMPLETE)
-
-    def _descend(self, declined: Declined) -> Found:
-        return search(declined, self.scorer_, self._find, NOTHING)
 
     def _find(self, block: Block) -> Best:
         start = in_blocks(lambda own: self.vae_.encode(own)[0], block.own)

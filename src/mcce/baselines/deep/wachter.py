@@ -15,21 +15,17 @@ from ...errors import ParameterError, shorten
 from ...kernels import FloatArray, IntArray
 from ...parameters import check_count, check_real
 from ...tables.columns import Kind
-from ..baseline import Baseline, Declined, Found, Training
-from ..complete import complete_rows, search_complete
-from ..space import Space
+from ..baseline import Declined, Found
 from ..sparsity import undo_needless
 from .descent import Best, Block, Descent, Patient, Step, search
-from .preset import PaperPreset
-from .scoring import Scorer
+from .gradient_method import GradientMethod
 from .steppers import Adam
-from .tools import INCOMPLETE, check_device, import_torch
+from .tools import check_device
 
 HALVES = tuple(2.0**-power for power in range(10))
-NOTHING = "no step of the gradient descent was valid"
 
 
-class Wachter(PaperPreset, Baseline):
+class Wachter(GradientMethod):
     """The nearest row with the desired decision by gradient descent.
 
     It minimises -log f(e) + weight * L1(e, x) over rows e, f being the probability of the desired
@@ -72,6 +68,7 @@ class Wachter(PaperPreset, Baseline):
     >>> explainer.fit(train).explain(people).changes()  # doctest: +SKIP
     """
 
+    NOTHING: ClassVar[str] = "no step of the gradient descent was valid"
     PAPER: ClassVar[Mapping[str, Any]] = {
         "weights": (0.01,),
         "learning_rate": 0.01,
@@ -111,14 +108,6 @@ class Wachter(PaperPreset, Baseline):
         check_count("patience", self.patience)
         check_device(self.device)
 
-    def _learn(self, training: Training, y: Any) -> None:
-        import_torch("Wachter", self.device)
-        space = Space.learn(training.rows)
-        self.scorer_ = Scorer.learn(complete_rows(training, space), space, "Wachter", self.device)
-
-    def _search(self, declined: Declined) -> Found:
-        return search_complete(declined, self.scorer_.space, self._descend, INCOMPLETE)
-
     def _descend(self, declined: Declined) -> Found:
         weights = np.tile(np.array(self.weights, dtype=np.float64), len(declined))
 
@@ -129,7 +118,7 @@ class Wachter(PaperPreset, Baseline):
             declined,
             self.scorer_,
             self._find,
-            NOTHING,
+            self.NOTHING,
             extra={"weight": weights},
             n_copies=len(self.weights),
             finish=finish,
