@@ -12,7 +12,7 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 from mcce.errors import DatasetError, ParameterError
-from mcce.experiments import EXPERIMENTS, Options
+from mcce.experiments import EXPERIMENTS, Options, ProgressLine
 from mcce.experiments.comparison import cells as cells_module
 from mcce.experiments.comparison.cases import Cell, draw_cell
 from mcce.experiments.comparison.cells import KEYS, run_cell
@@ -79,7 +79,7 @@ def test_an_interval_covers_the_mean_about_as_often_as_it_says():
     assert 0.8 <= np.mean(covered) <= 1.0
 
 
-def test_an_interval_is_wider_if_seeds_differ_and_does_not_depend_on_the_order_of_rows():
+def test_an_interval_is_wider_if_seeds_differ_and_hardly_depends_on_the_order_of_rows():
     rows = pd.DataFrame(
         list(product(range(3), range(5), range(30))), columns=["network", "seed", "n"]
     )
@@ -323,6 +323,13 @@ def test_the_page_is_a_function_of_its_files(run, tmp_path):
     assert "1 cells (german boosting 1), 5 methods" in text
     assert "Where we lose" in text
     assert len(EXPERIMENTS["compare"].remarks(report.tables)) == 1 + len(AGAINST)
+
+
+def test_a_run_without_any_data_says_what_is_missing(tmp_path):
+    options = Options(("adult",), tmp_path, 1, tmp_path / "out", quick=True)
+
+    with pytest.raises(DatasetError, match="No cell could be run"):
+        EXPERIMENTS["compare"].run(options, ProgressLine("compare", silent=True))
 
 
 def test_a_page_without_a_run_says_what_to_do(tmp_path):

@@ -24,14 +24,18 @@ def run(options: Options, progress: ProgressLine) -> Report:
     report = EXPERIMENT.report()
     cells = list(plan(options))
     progress.plan(len(cells) * len(METHODS))
-    done = []
+    done, left_out = [], {}
     for cell in cells:
         try:
             run_cell(cell, options, progress.step)
         except DatasetError as error:
             progress.step(f"{cell.name} is left out: {error}")
+            left_out[cell.dataset] = str(error)
             continue
         done.append(cell)
+    if not done:
+        reasons = " ".join(f"{name}: {why}" for name, why in left_out.items())
+        raise DatasetError(f"No cell could be run. {reasons}")
     return summarise(report, done, options)
 
 

