@@ -16,7 +16,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
@@ -131,6 +131,9 @@ class Found:
 class Baseline(BaseEstimator, ABC):
     """A method that is not MCCE, behind the same protocol: :class:`mcce.protocols.Explainer`."""
 
+    # Parameters that fit does not use: they may be changed after it.
+    AFTER_FIT: ClassVar[frozenset[str]] = frozenset()
+
     def __init__(
         self,
         predictor: Any,
@@ -187,7 +190,7 @@ class Baseline(BaseEstimator, ABC):
         Raises
         ------
         NotFittedError
-            Before ``fit``, and if a parameter was changed after it.
+            Before ``fit``, and if a parameter that it uses was changed after it.
         ParameterError, SchemaError, PredictorError
             If a parameter, a column or the predictor cannot be used.
 
@@ -210,15 +213,18 @@ class Baseline(BaseEstimator, ABC):
         training = Training(rows, decision.score(rows.frame), decision)
         self._learn(training, y)
         self.training_ = training
-        self.learned_ = learned_parameters(self, self.get_params(deep=False))
+        self.learned_ = learned_parameters(self, self._used_by_fit())
         self.timings_ = {"fit": time.perf_counter() - started}
+
+    def _used_by_fit(self) -> set[str]:
+        return set(self.get_params(deep=False)) - self.AFTER_FIT
 
     def _explain(self, X: FrameT) -> Counterfactuals[FrameT]:
         """As :meth:`explain`, without the warning."""
         if not hasattr(self, "training_"):
             raise NotFittedError(f"This {type(self).__name__} is not fitted. Call fit first.")
         self._check()
-        check_unchanged(self, self.learned_, self.get_params(deep=False))
+        check_unchanged(self, self.learned_, self._used_by_fit())
         started = time.perf_counter()
         schema, decision = self.training_.rows.schema, self.training_.decision
         everybody = schema.encode(X)

@@ -87,6 +87,8 @@ class GrowingSpheres(Baseline):
     ([1], True)
     """
 
+    AFTER_FIT = frozenset({"n_samples", "radius", "max_shells", "random_state"})
+
     def __init__(
         self,
         predictor: Any,

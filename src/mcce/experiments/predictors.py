@@ -11,6 +11,7 @@ import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import partial
 from importlib import import_module
 from importlib.metadata import version
 from itertools import pairwise
@@ -99,7 +100,8 @@ class Network:
     def differentiate(self, inputs: Any) -> Any:
         """P(desired) for inputs, a torch tensor, as a differentiable function of them."""
         torch = _torch()
-        *inner, (weights, bias) = [tuple(map(torch.from_numpy, layer)) for layer in self.layers]
+        put = partial(torch.as_tensor, device=inputs.device)
+        *inner, (weights, bias) = [tuple(map(put, layer)) for layer in self.layers]
         for weight, shift in inner:
             inputs = torch.relu(inputs @ weight + shift)
         outputs = inputs @ weights + bias
@@ -185,18 +187,58 @@ def black_box(
             f"The paper has predictors for {', '.join(NETWORK_SETTINGS)}, "
             f"got {data.card['name']!r}."
         )
-    design = Design.learn(data.features)
-    good = (data.target == data.desired).to_numpy()
-    train, test = split_rows(len(good))
-    cached = CacheEntry(cache_folder(cache) / f"{kind}-{_digest(data, kind, settings, seed)}")
-    split = _TrainingData(design(data.features), good, train, test)
-    heldout = data.features.index[np.sort(test)]
-    if kind == "forest":
-        trees, auc = cached.pickled(lambda: _grow(split, seed))
-        return BlackBox(RandomForest(design, trees), auc, np.nan, heldout)
+    good = data.target == data.desired
+    if kind == "network":
+        return network(data.features, good, settings, seed, cache)
+    design, split = _prepare(data.features, good)
+    identity = _digest(data.features, good, [N_TREES, MIN_SAMPLES_SPLIT], seed, is_forest=True)
+    cached = CacheEntry(cache_folder(cache) / f"forest-{identity}")
+    trees, auc = cached.pickled(lambda: _grow(split, seed))
+    heldout = data.features.index[np.sort(split.test)]
+    return BlackBox(RandomForest(design, trees), auc, np.nan, heldout)
+
+
+def network(
+    features: pd.DataFrame,
+    good: pd.Series[bool],
+    settings: NetworkSettings,
+    seed: int = 0,
+    cache: Path | None = None,
+) -> BlackBox:
+    """Train a network as the paper does, or load it from the cache.
+
+    Parameters
+    ----------
+    features, good
+        Rows of numbers and categories, and whether each had the desired outcome.
+    settings : NetworkSettings
+        Its layers and how it is trained.
+    seed, cache
+        As for :func:`black_box`.
+
+    Returns
+    -------
+    BlackBox
+
+    Raises
+    ------
+    MissingExtraError
+        If it must be trained and torch is not installed.
+    ParameterError
+        If the cache cannot be written.
+    """
+    design, split = _prepare(features, good)
+    identity = _digest(features, good, asdict(settings), seed)
+    cached = CacheEntry(cache_folder(cache) / f"network-{identity}")
     arrays = cached.arrays(lambda: _train(split, settings, seed))
     predict = Network(design, _layers(arrays))
+    heldout = features.index[np.sort(split.test)]
     return BlackBox(predict, float(arrays["auc"]), settings.auc, heldout)
+
+
+def _prepare(features: pd.DataFrame, good: pd.Series[bool]) -> tuple[Design, _TrainingData]:
+    design = Design.learn(features)
+    return design, _TrainingData(design(features), good.to_numpy(), *split_rows(len(good)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -237,10 +279,12 @@ def split_rows(n_rows: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     return order[: n_rows * 3 // 4], order[n_rows * 3 // 4 :]
 
 
-def _digest(data: Dataset, kind: BlackBoxKind, settings: NetworkSettings, seed: int) -> str:
+def _digest(
+    features: pd.DataFrame, good: pd.Series[bool], settings: Any, seed: int, is_forest: bool = False
+) -> str:
     """Identifies a trained model: rows, outcomes, settings, seed and library of forests."""
-    content, columns = hashlib.sha256((data.target == data.desired).to_numpy().tobytes()), {}
-    for name, column in data.features.items():
+    content, columns = hashlib.sha256(good.to_numpy().tobytes()), {}
+    for name, column in features.items():
         by_level = isinstance(column.dtype, pd.CategoricalDtype)
         columns[str(name)] = list(column.cat.categories) if by_level else "number"
         cells = column.cat.codes if by_level else column
@@ -250,10 +294,10 @@ def _digest(data: Dataset, kind: BlackBoxKind, settings: NetworkSettings, seed: 
         "scale": "range",
         "columns": columns,
         # The key keeps models of earlier versions in the cache valid.
-        "recipe": asdict(settings) if kind == "network" else [N_TREES, MIN_SAMPLES_SPLIT],
+        "recipe": settings,
         "seed": seed,
         # A forest is a pickle of scikit-learn; a network is plain arrays.
-        "library": version("scikit-learn") if kind == "forest" else None,
+        "library": version("scikit-learn") if is_forest else None,
     }
     content.update(json.dumps(identity, sort_keys=True).encode())
     return content.hexdigest()[:20]

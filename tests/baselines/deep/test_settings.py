@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 
 from gradients import METHODS, NEEDS_GRADIENTS, Logistic, credit, explain, people, quick
 from loans import loans
-from mcce import Interval, ParameterError, PredictorError, SchemaError, baselines
+from mcce import Interval, NotFittedError, ParameterError, PredictorError, SchemaError, baselines
 from mcce.predictors import Torch
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
@@ -287,3 +288,40 @@ def test_a_date_that_may_change_is_an_error():
 
     with pytest.raises(SchemaError, match="cannot move the date or duration 'since'"):
         quick("CCHVAE", credit()).fit(frame)
+
+
+CHANGED = {
+    "Wachter": {"weights": [0.2], "learning_rate": 0.1, "n_steps": 7, "patience": 3},
+    "CCHVAE": {"n_samples": 11, "step": 0.3, "n_rings": 5, "norm": 2},
+    "REViSE": {"weight": 0.1, "learning_rate": 0.2, "n_steps": 7, "patience": 3},
+    "CLUE": {"weight": 1.0, "desired_weight": 1.0, "learning_rate": 0.2, "n_steps": 7},
+    "CRUDS": {
+        **{"weight": 0.1, "learning_rate": 0.2, "n_steps": 7, "patience": 3, "n_starts": 2},
+    },
+    "CEM": {
+        **{"sparsity": 0.3, "realism": 5.0, "margin": 0.1, "constant": 2.0},
+        **{"n_rounds": 2, "n_steps": 7, "learning_rate": 0.03, "sign": "positive"},
+    },
+}
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_parameters_of_the_search_may_be_changed_after_fit_and_act_as_before_it(name):
+    assert set(CHANGED[name]) == getattr(baselines, name).AFTER_FIT
+    fitted = quick(name, credit(), immutable=["age"]).fit(loans())
+
+    for parameter, value in CHANGED[name].items():
+        late = copy.copy(fitted).set_params(**{parameter: value})
+        early = quick(name, credit(), immutable=["age"]).set_params(**{parameter: value})
+        before, after = (explain(one, people()) for one in (early.fit(loans()), late))
+
+        assert before.frame.equals(after.frame)
+        assert before.people.equals(after.people)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_parameter_that_fit_uses_may_not_be_changed_after_it(name):
+    explainer = quick(name, credit(), immutable=["age"]).fit(loans())
+
+    with pytest.raises(NotFittedError, match="immutable was changed after fit"):
+        explainer.set_params(immutable=["salary"]).explain(people())

@@ -75,6 +75,7 @@ class CCHVAE(PaperPreset, Baseline):
     >>> explainer.fit(train).explain(people).changes()  # doctest: +SKIP
     """
 
+    AFTER_FIT = frozenset({"n_samples", "step", "n_rings", "norm"})
     PAPER: ClassVar[Mapping[str, Any]] = {
         "n_samples": 100,
         "step": 0.1,

@@ -79,6 +79,18 @@ class CEM(GradientMethod):
     """
 
     NOTHING: ClassVar[str] = "no step of the search reached the desired decision with the margin"
+    AFTER_FIT = frozenset(
+        {
+            "sparsity",
+            "realism",
+            "margin",
+            "constant",
+            "n_rounds",
+            "n_steps",
+            "learning_rate",
+            "sign",
+        }
+    )
     PAPER: ClassVar[Mapping[str, Any]] = {
         "sparsity": 0.9,
         "realism": 1.0,

@@ -80,6 +80,7 @@ class CLUE(GradientMethod):
     """
 
     NOTHING: ClassVar[str] = "the decision never changed while the predictor became more certain"
+    AFTER_FIT = frozenset({"weight", "desired_weight", "learning_rate", "n_steps"})
     PAPER: ClassVar[Mapping[str, Any]] = {
         "weight": 4.0,
         "desired_weight": 0.0,

@@ -79,6 +79,7 @@ class CRUDS(GradientMethod):
     """
 
     NOTHING: ClassVar[str] = "no step of the search in the decision's latent space was valid"
+    AFTER_FIT = frozenset({"weight", "learning_rate", "n_steps", "patience", "n_starts"})
     PAPER: ClassVar[Mapping[str, Any]] = {
         "weight": 0.001,
         "learning_rate": 0.008,

@@ -71,6 +71,7 @@ class REViSE(GradientMethod):
     """
 
     NOTHING: ClassVar[str] = "no step of the search in the latent space was valid"
+    AFTER_FIT = frozenset({"weight", "learning_rate", "n_steps", "patience"})
     PAPER: ClassVar[Mapping[str, Any]] = {
         "weight": 0.5,
         "learning_rate": 0.1,

@@ -69,6 +69,7 @@ class Wachter(GradientMethod):
     """
 
     NOTHING: ClassVar[str] = "no step of the gradient descent was valid"
+    AFTER_FIT = frozenset({"weights", "learning_rate", "n_steps", "patience"})
     PAPER: ClassVar[Mapping[str, Any]] = {
         "weights": (0.01,),
         "learning_rate": 0.01,

@@ -6,6 +6,7 @@ that was interrupted goes on where it stopped.
 
 from __future__ import annotations
 
+import copy
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -22,11 +23,9 @@ from ...counterfactuals import Counterfactuals
 from ...explainer import MCCE
 from ...metrics import Evaluator
 from ...metrics.judges import JUDGES, Judges, detectability
-from ...search.config import Search
-from ..case import TOLERANCE
 from ..experiment import Options
 from .cases import Cell, Draw, draw_cell
-from .methods import METHODS, SETTINGS, Method
+from .methods import METHODS, Method
 
 PEOPLE, BY_METHOD = "people", "methods"
 KEYS = ["dataset", "box", "network", "seed", "method"]
@@ -118,19 +117,13 @@ def _fitted(
     cell: Cell, draw: Draw, methods: Sequence[Method]
 ) -> Iterator[tuple[Method, float, Any]]:
     """Each method with its CPU seconds of fitting, fitted."""
-    shared: tuple[float, Any] | None = None
+    fits: dict[str, tuple[float, Any]] = {}
     for method in methods:
-        name = method.name.removeprefix("MCCE ")
-        if not method.is_ours or name in ("paper", "fast"):
-            seconds, explainer = _cpu(partial(method.fit, draw.case, draw.train, cell.seed))
-            yield method, seconds, explainer
-            continue
-        if shared is None:
-            shared = _cpu(partial(method.fit, draw.case, draw.train, cell.seed))
-        search, share = SETTINGS.get(name, (name, None))
-        given = {} if share is None else {"min_plausibility": share}
-        shared[1].set_params(search=Search.preset(search, **given))  # type: ignore[arg-type]
-        yield method, shared[0], shared[1]
+        key = method.shares or method.name
+        if key not in fits:
+            fits[key] = _cpu(partial(method.fit, draw.case, draw.train, cell.seed))
+        seconds, explainer = fits[key]
+        yield method, seconds, copy.copy(explainer).set_params(**method.settings)
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,7 +170,7 @@ class Measures:
         before = self.draw.people.iloc[owner].reset_index(drop=True)
         pairs = before, frame, self.evaluator
         measured = (
-            metrics.sparsity(*pairs, tolerance=TOLERANCE),
+            metrics.sparsity(*pairs),
             metrics.l1(*pairs),
             metrics.violation(*pairs),
             metrics.success(frame, self.evaluator),

