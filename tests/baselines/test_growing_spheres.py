@@ -41,6 +41,16 @@ def test_a_ball_with_accepted_points_is_halved_until_it_has_none():
     assert 0.01 <= result.frame["x"].iloc[0] < 0.03
 
 
+@pytest.mark.parametrize(
+    "changed", [{"n_samples": 7}, {"radius": 0.9}, {"max_shells": 1}, {"random_state": 5}]
+)
+def test_parameters_may_be_changed_after_fit_and_act_as_before_it(changed):
+    early = GrowingSpheres(lambda rows: rows["x"], (0.3, 1.0), **changed).fit(SQUARE)
+    late = GrowingSpheres(lambda rows: rows["x"], (0.3, 1.0)).fit(SQUARE).set_params(**changed)
+
+    assert answers(explain(late, SQUARE)) == answers(explain(early, SQUARE))
+
+
 def test_points_lie_in_their_shell_and_leave_immutable_features_alone():
     train = SQUARE.assign(age=[1, 2, 3], job=list("abc"))
     rows = Schema.learn_rows(train, immutable=["age"])

@@ -237,8 +237,8 @@ def test_a_whole_run_has_five_draws_of_three_networks():
 
     cells = list(plan(options))
 
-    assert len(cells) == len(set(cells)) == 5 * 3 * (4 + 2 + 1)
-    assert {cell.box for cell in cells if cell.dataset == "mortgage"} == {"boosting"}
+    assert len(cells) == len(set(cells)) == 5 * 3 * (4 + 2 + 2)
+    assert {cell.box for cell in cells if cell.dataset == "mortgage"} == {"boosting", "network"}
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,7 @@
 """The paper's black boxes: trained once, kept, applied with NumPy."""
 
 import sys
-from dataclasses import replace
+from dataclasses import asdict
 
 import numpy as np
 import pandas as pd
@@ -111,16 +111,16 @@ def test_a_forest_is_kept_and_found_again(german, tmp_path):
 def test_other_rows_levels_or_outcomes_are_another_black_box(german, tmp_path):
     from mcce.experiments.predictors import _digest
 
-    settings = NETWORK_SETTINGS["German Credit"]
-    changed = german.features.assign(Duration=german.features["Duration"] + 1)
-    levels = load("german", form="levels")
+    rows, good = german.features, german.target == german.desired
+    changed = rows.assign(Duration=rows["Duration"] + 1)
     others = [
-        replace(german, features=changed),
-        replace(german, target=german.target.iloc[::-1]),
-        replace(german, features=levels.features),
+        (changed, good),
+        (rows, good.iloc[::-1]),
+        (load("german", form="levels").features, good),
     ]
-    digests = {_digest(data, "network", settings, 0) for data in (german, *others)}
-    digests |= {_digest(german, "forest", settings, 0), _digest(german, "network", settings, 1)}
+    settings = asdict(NETWORK_SETTINGS["German Credit"])
+    digests = {_digest(*data, settings, 0) for data in ((rows, good), *others)}
+    digests |= {_digest(rows, good, settings, 0, is_forest=True), _digest(rows, good, settings, 1)}
     assert len(digests) == 6
 
 
