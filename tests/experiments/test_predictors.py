@@ -1,7 +1,7 @@
 """The paper's black boxes: trained once, kept, applied with NumPy."""
 
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import numpy as np
 import pandas as pd
