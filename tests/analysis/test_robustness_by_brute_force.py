@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import mcce.analysis.robustness
+import mcce.analysis.answers
 from brute_force import same
 from mcce import MCCE, Interval, McceWarning
 from tables import cases
@@ -142,7 +142,7 @@ def test_batch_order_and_chunks_change_nothing(work, seed, rows_per_call):
 
     everything = explainer.robustness(result, n_perturbations=3, scale=0.3)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(mcce.analysis.robustness, "ROWS_PER_CALL", rows_per_call)
+        patch.setattr(mcce.analysis.answers, "ROWS_PER_CALL", rows_per_call)
         some = explainer.robustness(only(result, places), n_perturbations=3, scale=0.3)
 
     pd.testing.assert_frame_equal(some, everything.iloc[places], check_exact=True)

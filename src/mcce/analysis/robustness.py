@@ -14,27 +14,21 @@ batch or its order; the predictor is called once per chunk, and memory does not 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 
 from ..constraints.collection import Constraints
 from ..counterfactuals import Counterfactuals, FrameT, native_table
-from ..errors import McceWarning, ParameterError, SchemaError
+from ..errors import McceWarning
 from ..execution.progress import ProgressBar
 from ..kernels import BoolArray, Codes, FloatArray, IntArray, draw_keys, person_keys, pick
-from ..postprocess.validation import ROWS_PER_CALL
 from ..predictors.decision import Decision
-from ..search.consequences import Consequences
 from ..search.followers import Target
-from ..search.values import GrowingTables
-from ..tables.columns import differ
-from ..tables.dtypes import cast_like
-from ..tables.schema import OWN, EncodedRows, Schema
+from ..tables.schema import OWN, Schema
+from .answers import Answers, AnswerVariants, chunks, numbered
 
 ALL_SUBSETS_OF = 8
 
@@ -92,13 +86,13 @@ def measure_robustness(
     ParameterError, SchemaError
         If it is no result, or one of another explainer.
     """
-    answers = _Answers.read(schema, result, [target.row for target in settings.targets])
+    answers = Answers.read(schema, result, settings.targets)
     n_rows = 1 + settings.n_perturbations + _count_parts(answers.acted)
     bar = ProgressBar(len(answers), "robustness", verbose)
     try:
         # Starting with no rows: the columns are needed even if there is no counterfactual.
         parts = [_measure(settings, answers.of(slice(0, 0)))]
-        for some in _chunks(n_rows):
+        for some in chunks(n_rows):
             parts.append(_measure(settings, answers.of(some)))
             bar.show(some.stop)
     finally:
@@ -117,95 +111,21 @@ def measure_robustness(
     return native_table(result, measured)
 
 
-@dataclass(frozen=True, eq=False)
-class _Answers:
-    """Counterfactuals and the person of each.
-
-    ``changed`` says which cells differ, and ``acted`` which of them follow from no others, both of
-    shape (n_mutable, n_counterfactuals).
-    """
-
-    factuals: EncodedRows
-    rows: EncodedRows
-    changed: BoolArray
-    acted: BoolArray
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    @classmethod
-    def read(cls, schema: Schema, result: Counterfactuals[Any], recomputed: list[int]) -> _Answers:
-        """The counterfactuals of a result, if they can be those of this schema."""
-        if not isinstance(result, Counterfactuals):
-            raise ParameterError(
-                "result must be what explain returned, a Counterfactuals, got "
-                f"{type(result).__name__}."
-            )
-        result = result.to_pandas()
-        if set(result.frame.columns) != set(schema.names):
-            raise SchemaError(
-                f"The result has the columns {list(result.frame.columns)!r}, but this explainer "
-                f"was fitted on {schema.names!r}. Pass a result of this explainer."
-            )
-        factuals = schema.encode(result.factuals).take(result.owner)
-        rows = schema.encode(result.frame)
-        changed = _changed(factuals, rows)
-        moved = [str(schema.names[at]) for at in schema.immutable if changed[at].any()]
-        if moved:
-            raise SchemaError(
-                f"The result changes {moved!r}, immutable for this explainer. "
-                "Pass a result of this explainer."
-            )
-        acted = changed[schema.mutable]
-        acted[recomputed] = False
-        return cls(factuals, rows, changed[schema.mutable], acted)
-
-    def of(self, some: slice) -> _Answers:
-        """The same for some of them."""
-        places = np.arange(len(self.rows))[some]
-        factuals, rows = self.factuals.take(places), self.rows.take(places)
-        return _Answers(factuals, rows, self.changed[:, places], self.acted[:, places])
-
-    @property
-    def codes(self) -> Codes:
-        """The counterfactuals as :meth:`compose` takes them."""
-        return np.where(self.changed, np.arange(len(self)), OWN).astype(np.int32)
-
-    def compose(
-        self, answer: IntArray, codes: Codes, consequences: Consequences | None
-    ) -> pd.DataFrame:
-        """Rows made of the person's own cells, those of the counterfactuals, training values.
-
-        ``codes`` are ``OWN``, the number of a counterfactual, or their number plus a code. All rows
-        but the counterfactuals themselves, which come first, have what follows from their changes.
-        """
-        cells = [self.rows.frame.iloc[:, position] for position in self.rows.schema.mutable]
-        tables = [
-            pd.concat([cast_like(own, table), table], ignore_index=True)
-            for own, table in zip(cells, self.factuals.tables, strict=True)
-        ]
-        if consequences is not None:
-            growing, codes = GrowingTables(self.factuals, tables), codes.copy()
-            further = slice(len(self), None)
-            codes[:, further] = consequences.complete(growing, answer[further], codes[:, further])
-            tables = list(growing.tables)
-        return self.factuals.compose(answer, codes, tables)
-
-
-def _measure(settings: RobustnessSettings, answers: _Answers) -> pd.DataFrame:
+def _measure(settings: RobustnessSettings, answers: Answers) -> pd.DataFrame:
     """Robustness of some counterfactuals, by one call of the predictor."""
     n_answers = len(answers)
     moved, moved_codes = _moves(settings, answers)
     partly, partly_codes = _parts(answers)
-    consequences = None
-    if settings.targets:
-        consequences = Consequences(settings.targets, answers.factuals, settings.constraints)
-    frame = answers.compose(
-        np.concatenate([np.arange(n_answers), moved, partly]),
-        np.concatenate([answers.codes, moved_codes, partly_codes], axis=1),
-        consequences,
+    variants = AnswerVariants(answers, settings.targets, settings.constraints)
+    made = variants.make(
+        np.concatenate([moved, partly]), np.concatenate([moved_codes, partly_codes], axis=1)
     )
-    scored, margins = settings.decision.score_margins(frame)
+    rows = replace(
+        made,
+        owner=np.concatenate([answers.owner, made.owner]),
+        codes=np.concatenate([answers.codes, made.codes], axis=1),
+    )
+    scored, margins = settings.decision.score_margins(rows.frame)
     valid, of_moved, of_parts = np.split(scored.valid, [n_answers, n_answers + moved.size])
     return pd.DataFrame(
         {
@@ -221,7 +141,7 @@ def _measure(settings: RobustnessSettings, answers: _Answers) -> pd.DataFrame:
     )
 
 
-def _moves(settings: RobustnessSettings, answers: _Answers) -> tuple[IntArray, Codes]:
+def _moves(settings: RobustnessSettings, answers: Answers) -> tuple[IntArray, Codes]:
     """Perturbations: the number of the counterfactual of each, and their codes."""
     first, count = _neighbours(answers, settings.scale)
     mutable = answers.rows.schema.mutable
@@ -231,7 +151,7 @@ def _moves(settings: RobustnessSettings, answers: _Answers) -> tuple[IntArray, C
         strides[row] = n_all
         n_all = np.minimum(n_all * options, settings.n_perturbations + 1)
     n_tried = np.where(count.any(axis=0), np.minimum(n_all, settings.n_perturbations), 0)
-    answer, number = _numbered(n_tried)
+    answer, number = numbered(n_tried)
     too_many = n_all > settings.n_perturbations
     at_random = too_many[answer]
     keys = person_keys(settings.seed, answers.rows.descent[:, too_many].T)
@@ -248,7 +168,7 @@ def _moves(settings: RobustnessSettings, answers: _Answers) -> tuple[IntArray, C
     return answer, codes
 
 
-def _neighbours(answers: _Answers, scale: float) -> tuple[IntArray, IntArray]:
+def _neighbours(answers: Answers, scale: float) -> tuple[IntArray, IntArray]:
     """The lowest training code that each changed number may move to, and how many there are.
 
     Both of shape (n_mutable, n_counterfactuals). The codes follow one another but for the
@@ -272,10 +192,10 @@ def _neighbours(answers: _Answers, scale: float) -> tuple[IntArray, IntArray]:
     return first, count
 
 
-def _parts(answers: _Answers) -> tuple[IntArray, Codes]:
+def _parts(answers: Answers) -> tuple[IntArray, Codes]:
     """Partial versions: the number of the counterfactual of each, and their codes."""
     changed = answers.acted
-    answer, number = _numbered(_count_parts(changed))
+    answer, number = numbered(_count_parts(changed))
     n_changed = changed.sum(axis=0)[answer]
     # The number of each change among those of its counterfactual; arbitrary where nothing changes.
     change = np.maximum(np.cumsum(changed, axis=0) - 1, 0)[:, answer]
@@ -290,31 +210,6 @@ def _count_parts(changed: BoolArray) -> IntArray:
     n_changed = changed.sum(axis=0)
     n_subsets = 2 ** np.clip(n_changed, 1, ALL_SUBSETS_OF) - 2
     return np.where(n_changed <= ALL_SUBSETS_OF, n_subsets, 2 * n_changed)
-
-
-def _changed(factuals: EncodedRows, rows: EncodedRows) -> BoolArray:
-    """Cells that are not the person's own, shape (n_features, n_rows)."""
-    changed = factuals.exact != rows.exact
-    unseen = (factuals.exact < 0) & (rows.exact < 0)
-    for position in np.flatnonzero(unseen.any(axis=1)).tolist():
-        at = np.flatnonzero(unseen[position])
-        before, after = (side.frame.iloc[:, position].iloc[at] for side in (factuals, rows))
-        changed[position, at] = differ(before, after)
-    return changed
-
-
-def _chunks(n_rows: IntArray) -> Iterator[slice]:
-    """Consecutive counterfactuals whose rows fit into one call of the predictor."""
-    chunk = (np.cumsum(n_rows) - n_rows) // ROWS_PER_CALL
-    starts = np.flatnonzero(np.diff(chunk, prepend=-1)).tolist()
-    for start, end in pairwise([*starts, n_rows.size]):
-        yield slice(start, end)
-
-
-def _numbered(counts: IntArray) -> tuple[IntArray, IntArray]:
-    """``counts`` entries for each owner: the owner, and the number among its entries from 0."""
-    owner = np.repeat(np.arange(counts.size), counts)
-    return owner, np.arange(owner.size) - np.repeat(np.cumsum(counts) - counts, counts)
 
 
 def _shares(owner: IntArray, valid: BoolArray, n_owners: int) -> FloatArray:
