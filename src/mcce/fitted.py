@@ -17,7 +17,7 @@ from .constraints.collection import Constraints
 from .constraints.derived import warn_of_wrong_formulas
 from .errors import NotFittedError
 from .execution.progress import Clock
-from .kernels import BoolArray, check_cancellation, rows_as_bytes
+from .kernels import BoolArray, IntArray, check_cancellation, rows_as_bytes
 from .model import limit_inputs, visit_order_of, warn_of_useless_columns
 from .plausibility.model import PlausibilityModel
 from .predictors.decision import Decision, ScoredRows
@@ -57,6 +57,9 @@ class Fitted:
         Relations between columns that the training data suggest; None if nobody looked for them.
     training_rows
         The distinct training rows as bytes; None unless copies of them are excluded.
+    value_counts
+        For each mutable feature, how many training rows have each of its values; None if the
+        explainer was saved by an earlier version of mcce.
     parameters
         The parameters that all this depends on, as they were at fit.
     seconds
@@ -74,6 +77,7 @@ class Fitted:
     surrogate: Surrogate | None = None
     relations: tuple[FoundRelation, ...] | None = None
     training_rows: np.ndarray | None = field(default=None, repr=False)
+    value_counts: tuple[IntArray, ...] | None = field(default=None, repr=False)
     parameters: Mapping[str, Any] = field(default_factory=dict)
     seconds: Mapping[str, float] = field(default_factory=dict)
 
@@ -157,6 +161,7 @@ def learn(
         label_rule=label_rule,
         **beyond,
         training_rows=np.unique(rows_as_bytes(rows.exact.T)) if training_rows else None,
+        value_counts=tuple(np.bincount(rows.exact[at]) for at in rows.schema.mutable),
         parameters=parameters,
         seconds=clock.seconds,
     )

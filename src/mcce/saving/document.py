@@ -285,6 +285,25 @@ def _unpack_training_rows(plain: Any, parameters: Parameters, fields: Fields) ->
     return {"training_rows": np.unique(rows_as_bytes(codes.T))}
 
 
+def _pack_value_counts(fitted: Fitted, parameters: Parameters) -> np.ndarray | None:
+    return None if fitted.value_counts is None else np.concatenate(fitted.value_counts)
+
+
+def _unpack_value_counts(plain: Any, parameters: Parameters, fields: Fields) -> Fields:
+    # Files up to version 6 do not say how frequent values are.
+    if plain is None:
+        return {}
+    schema = fields["schema"]
+    sizes = [schema.features[position].n_codes for position in schema.mutable]
+    if not isinstance(plain, np.ndarray) or plain.dtype != np.int64 or plain.shape != (sum(sizes),):
+        raise SavedFileError("it does not count the values of its columns")
+    counts = tuple(np.split(plain, np.cumsum(sizes)[:-1]))
+    # As Python integers, which cannot overflow.
+    if (plain < 1).any() or len({sum(part.tolist()) for part in counts}) > 1:
+        raise SavedFileError("its counts of values are not those of one table")
+    return {"value_counts": counts}
+
+
 def _pack_plausibility(fitted: Fitted, parameters: Parameters) -> dict[str, Any] | None:
     model = fitted.plausibility
     needs = find_search(parameters["search"]).needs
@@ -358,6 +377,7 @@ SECTIONS: dict[str, Section] = {
     "draws": Section(_pack_draws, _unpack_draws),
     "label_rule": Section(_pack_label_rule, _unpack_label_rule, optional=True),
     "training_rows": Section(_pack_training_rows, _unpack_training_rows),
+    "value_counts": Section(_pack_value_counts, _unpack_value_counts, optional=True),
     "relations": Section(_pack_relations, _unpack_relations, optional=True),
     "accepted": Section(_pack_plausibility, _unpack_plausibility, optional=True),
     "surrogate": Section(_pack_surrogate, _unpack_surrogate, optional=True),
