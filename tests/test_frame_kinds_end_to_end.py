@@ -78,18 +78,21 @@ def test_functions_of_users_are_given_the_kind_they_know():
     assert (result.frame["years"] <= result.frame["age"] - 16).all()
 
 
-def test_what_to_lift_and_how_firm_an_answer_is_come_in_polars_too():
+def test_what_to_lift_how_firm_an_answer_is_and_ranges_come_in_polars_too():
     explainer = fitted([c.frozen("salary"), c.max_changes(2)])
     people = as_polars(PEOPLE)
     result = explainer.explain(people)
 
     lifted, firm = explainer.relax(people), explainer.robustness(result)
+    ranges = explainer.ranges(result)
 
     assert isinstance(lifted, pl.DataFrame)
     assert set(lifted["lifted"]) == {"frozen salary", "max_changes 2"}
     assert isinstance(firm, pl.DataFrame)
     assert len(firm) == len(result.frame)
     assert firm["valid"].all()
+    assert isinstance(ranges, pl.DataFrame)
+    assert len(ranges) == len(result.changes())
 
 
 def test_a_saved_explainer_takes_and_gives_the_kind_it_was_fitted_on(tmp_path):

@@ -1,4 +1,4 @@
-"""What scikit-learn expects of an estimator, and measures of any rows.
+"""What scikit-learn expects of an estimator, and measures of any rows and results.
 
 The predictor is a parameter that is given and not trained: cloning keeps it, and its own
 parameters are not ours. What ``fit`` learned is one frozen value, ``fitted_``; the attributes that
@@ -14,25 +14,33 @@ import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator, clone
 
-from .counterfactuals import FrameT
+from .analysis.ranges import RangeSettings, find_ranges
+from .analysis.requirements import Requirements
+from .analysis.robustness import RobustnessSettings, measure_robustness
+from .constraints.collection import Constraints
+from .counterfactuals import Counterfactuals, FrameT
 from .errors import NotFittedError
 from .fitted import Fitted, plausibility_model
 from .kernels import FloatArray
 from .model import require
-from .parameters import check_parameters, check_unchanged
+from .parameters import check_parameters, check_robustness, check_seed, check_unchanged
 from .plausibility.model import PlausibilityModel
 from .predictors.decision import Decision
 from .protocols import Distance, Generator
 from .relations.table import table_of_relations
+from .search.plan import Settings, recomputed
 from .surrogate import Surrogate
 from .tables.frames import ArrayAdapter
 from .tables.schema import Schema
 
 
 class Estimator(BaseEstimator):
-    """Parameters, clones, tags, the learned attributes, and measures of rows."""
+    """Parameters, clones, tags, the learned attributes, and measures of rows and results."""
 
     fitted_: Fitted
+    generator: Any
+    constraints: Any
+    verbose: bool
 
     @property
     def schema_(self) -> Schema:
@@ -187,6 +195,120 @@ class Estimator(BaseEstimator):
         native: FrameT = rows.adapter.table_to_native(table)
         return native
 
+    def robustness(
+        self,
+        result: Counterfactuals[FrameT],
+        *,
+        n_perturbations: int = 100,
+        scale: float = 0.05,
+        random_state: int | None = None,
+    ) -> FrameT:
+        """How robust the counterfactuals of a result are.
+
+        Parameters
+        ----------
+        result
+            What :meth:`explain` returned.
+        n_perturbations
+            Perturbations of each counterfactual, at most.
+        scale
+            How far a number may move, as a share of its training range.
+        random_state
+            Seed of the perturbations; None is ``seed_``.
+
+        Returns
+        -------
+        frame
+            One row per counterfactual, with its index: ``valid`` (in a fresh predictor call),
+            ``margin`` (how far inside the desired set, see :meth:`Decision.score_margins`),
+            ``stability`` (share of small perturbations of the changed numbers that stay valid),
+            ``partial`` (share of proper subsets of the changes that are valid already),
+            ``minimal`` (whether none is) and ``n_evaluated`` (rows scored). Undefined values are
+            NaN. Columns that follow from others follow here too, and are no changes of their own.
+
+        Raises
+        ------
+        NotFittedError, ParameterError
+            If the explainer is not fitted, or a parameter cannot have its value.
+        """
+        fitted = self._check_ready()
+        check_robustness(n_perturbations, scale, random_state)
+        seed = fitted.seed if random_state is None else int(random_state)
+        constraints = self._bind(None, fitted)
+        targets = recomputed(fitted, self._settings(), constraints)
+        size = int(n_perturbations), float(scale)
+        settings = RobustnessSettings(fitted.decision, *size, seed, targets, constraints)
+        return measure_robustness(settings, fitted.schema, result, verbose=bool(self.verbose))
+
+    def ranges(
+        self,
+        result: Counterfactuals[FrameT],
+        *,
+        constraints: Any = None,
+        random_state: int | None = None,
+    ) -> FrameT:
+        """Which other values of the changed features would do as well.
+
+        For each changed number of a counterfactual the widest interval of training values around
+        its own, all other changes as they are, in which the row stays valid, plausible and allowed:
+        with the decision and margin, the ``min_plausibility``, the constraints and the relations of
+        the search. For each changed category the other levels that would do. Columns that follow
+        from others follow here too, and have no range of their own. The predictor scores at most 20
+        rows for each changed feature, boxes included, so not every value of a range is tried.
+
+        Parameters
+        ----------
+        result
+            What :meth:`explain` returned.
+        constraints
+            The further constraints of that call, if it had some.
+        random_state
+            Seed of the points that are tried in boxes; None is ``seed_``.
+
+        Returns
+        -------
+        frame
+            One row per counterfactual and changed feature: ``factual``, ``rank``, ``feature``,
+            ``kind`` ("numeric" or "categorical"), the counterfactual's own ``value``; of a number
+            the ends ``low`` and ``high`` of its range, and whether training has nothing beyond them
+            (``low_open``, ``high_open``); of a category ``others``, a list of levels;
+            ``n_training`` (training rows with a value of the range, or one of these levels) and
+            ``n_tried`` (rows scored for it). For counterfactuals with two or more numbers that may
+            move, ``box_low`` and ``box_high``: how far they may move at the same time; with
+            ``box_tried`` (corners and random points inside that were tried), ``box_held`` (how many
+            of them held), ``box_share`` (the share of the points inside that hold, with 95 %
+            confidence; 1 if all of them were tried and held) and ``box_accepted`` (accepted
+            training rows inside, if fit kept them). What does not apply is missing.
+
+        Raises
+        ------
+        NotFittedError, ParameterError, SchemaError
+            If the explainer is not fitted, a parameter cannot have its value, or the result is
+            that of another explainer.
+
+        Warns
+        -----
+        McceWarning
+            If counterfactuals are not valid by this explainer: they have no ranges.
+
+        Examples
+        --------
+        >>> from mcce import MCCE
+        >>> bank = pd.DataFrame({"age": [25, 36, 47, 52] * 5, "salary": range(50, 90, 2)})
+        >>> explainer = MCCE(lambda frame: frame["salary"] / 100, (0.7, 0.8), immutable=["age"])
+        >>> result = explainer.set_params(random_state=0).fit(bank).explain(bank.iloc[[3]])
+        >>> explainer.ranges(result)[["feature", "value", "low", "high", "n_training", "n_tried"]]
+          feature value low high  n_training  n_tried
+        0  salary    70  70   80           6       11
+        """
+        fitted = self._check_ready()
+        check_seed(random_state)
+        seed = fitted.seed if random_state is None else int(random_state)
+        bound = self._bind(constraints, fitted)
+        requirements = Requirements.of(fitted, self._settings(), bound)
+        settings = RangeSettings(fitted, requirements, seed)
+        return find_ranges(settings, result, verbose=bool(self.verbose))
+
     def log_likelihood(self, X: FrameT) -> FloatArray:
         """Log-probability of rows under the model, given the desired decision.
 
@@ -209,6 +331,14 @@ class Estimator(BaseEstimator):
         fitted = self._check_fitted()
         generator = require(fitted.generator, "density", "log_likelihood needs densities of rows")
         return generator.log_likelihood(fitted.schema.encode(X))
+
+    def _bind(self, more: Any, fitted: Fitted) -> Constraints:
+        """The constraints of the explainer and of one call."""
+        schema = fitted.schema
+        return Constraints.bind(self.constraints, schema).joined(Constraints.bind(more, schema))
+
+    def _settings(self) -> Settings:
+        return Settings.from_parameters(self.get_params(deep=False))
 
     def _check_ready(self) -> Fitted:
         """What ``fit`` learned, if it still goes with the parameters."""

@@ -15,20 +15,17 @@ import numpy as np
 import pandas as pd
 
 from .analysis.relaxation import Refit, relaxations
-from .analysis.robustness import RobustnessSettings, measure_robustness
-from .constraints.collection import Constraints
 from .counterfactuals import Counterfactuals, FrameT
 from .distances import find_distance
 from .estimator import Estimator
 from .execution.limits import time_limit
-from .fitted import Fitted, learn
+from .fitted import learn
 from .model import find_generator
-from .parameters import check_parameters, check_robustness, check_seconds, learned_parameters
+from .parameters import check_parameters, check_seconds, learned_parameters
 from .protocols import Callback, Distance, Generator
 from .saving import save
 from .search.config import ExactSearch, Search, SearchName, find_search
 from .search.explain import explain
-from .search.plan import Settings, recomputed
 from .search.relations import check_ignored
 from .search.result import warn_of_gaps
 from .tables.columns import Kind
@@ -310,51 +307,6 @@ class MCCE(Estimator):
             verbose=bool(self.verbose),
         )
 
-    def robustness(
-        self,
-        result: Counterfactuals[FrameT],
-        *,
-        n_perturbations: int = 100,
-        scale: float = 0.05,
-        random_state: int | None = None,
-    ) -> FrameT:
-        """How robust the counterfactuals of a result are.
-
-        Parameters
-        ----------
-        result
-            What :meth:`explain` returned.
-        n_perturbations
-            Perturbations of each counterfactual, at most.
-        scale
-            How far a number may move, as a share of its training range.
-        random_state
-            Seed of the perturbations; None is ``seed_``.
-
-        Returns
-        -------
-        frame
-            One row per counterfactual, with its index: ``valid`` (in a fresh predictor call),
-            ``margin`` (how far inside the desired set, see :meth:`Decision.score_margins`),
-            ``stability`` (share of small perturbations of the changed numbers that stay valid),
-            ``partial`` (share of proper subsets of the changes that are valid already),
-            ``minimal`` (whether none is) and ``n_evaluated`` (rows scored). Undefined values are
-            NaN. Columns that follow from others follow here too, and are no changes of their own.
-
-        Raises
-        ------
-        NotFittedError, ParameterError
-            If the explainer is not fitted, or a parameter cannot have its value.
-        """
-        fitted = self._check_ready()
-        check_robustness(n_perturbations, scale, random_state)
-        seed = fitted.seed if random_state is None else int(random_state)
-        constraints = self._bind(None, fitted)
-        targets = recomputed(fitted, self._settings(), constraints)
-        size = int(n_perturbations), float(scale)
-        settings = RobustnessSettings(fitted.decision, *size, seed, targets, constraints)
-        return measure_robustness(settings, fitted.schema, result, verbose=bool(self.verbose))
-
     def save(self, path: str | os.PathLike[str], *, key: bytes | None = None) -> None:
         """Write the fitted explainer, without its predictor, to a file for :func:`mcce.load`.
 
@@ -375,11 +327,3 @@ class MCCE(Estimator):
         """
         fitted = self._check_ready()
         save(self.get_params(deep=False), fitted, path, key)
-
-    def _bind(self, more: Any, fitted: Fitted) -> Constraints:
-        """The constraints of the explainer and of one call."""
-        schema = fitted.schema
-        return Constraints.bind(self.constraints, schema).joined(Constraints.bind(more, schema))
-
-    def _settings(self) -> Settings:
-        return Settings.from_parameters(self.get_params(deep=False))

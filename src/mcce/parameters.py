@@ -39,8 +39,7 @@ def check_parameters(given: Any) -> None:
     if given.diversity is not None:
         check_real("diversity", given.diversity, "None or a number from 0 to 1", most=1.0)
     check_seconds(given.max_seconds)
-    if given.random_state is not None:
-        check_whole("random_state", given.random_state, 0, 2**64 - 1)
+    check_seed(given.random_state)
     check_real("memory", given.memory, "a finite number of megabytes > 0", zero=False)
     _check_n_jobs(given.n_jobs)
     # scikit-learn counts how verbose an estimator is.
@@ -74,6 +73,11 @@ def check_robustness(n_perturbations: Any, scale: Any, random_state: Any) -> Non
     """Raise for the first parameter of ``robustness`` that cannot work."""
     check_whole("n_perturbations", n_perturbations, 1, 100_000)
     check_real("scale", scale, "a number above 0 and up to 1", zero=False, most=1.0)
+    check_seed(random_state)
+
+
+def check_seed(random_state: Any) -> None:
+    """Raise unless a seed is None or a whole number of 64 bits."""
     if random_state is not None:
         check_whole("random_state", random_state, 0, 2**64 - 1)
 
