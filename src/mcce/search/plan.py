@@ -19,7 +19,7 @@ from ..fitted import Fitted
 from ..kernels import IntArray
 from ..model import require
 from ..plausibility.model import PlausibilityModel
-from ..postprocess.filters import ExcludeTrainingRows, IsPlausible, KeepsRelation, ObeysConstraint
+from ..postprocess.filters import IsPlausible, ObeysConstraint
 from ..postprocess.ranking import Ranking
 from ..postprocess.remembered import RememberedScores
 from ..predictors.decision import ScoredRows
@@ -31,6 +31,7 @@ from .config import BY_ACTIONS, RANK_BY, ExactSearch, Search, find_search
 from .consequences import Consequences, plan_targets, positions_of
 from .direct import MAX_ROWS, DirectSettings
 from .exact import ExactStage
+from .filters import row_filters
 from .followers import Target
 from .needs import ENUMERATION_NEEDED, check_inputs, check_needs, weighted
 from .outcome import Outcome
@@ -363,18 +364,9 @@ class _Plan:
         return self.fitted.plausibility
 
     def _row_filters(self) -> list[RowFilter]:
-        constraints, search = self.task.constraints, self.settings.search
-        filters: list[RowFilter] = [
-            ObeysConstraint(constraints, constraint) for constraint in constraints.of_rows
-        ]
-        if search.copies == "never":
-            if self.fitted.training_rows is None:
-                raise NotFittedError(
-                    f"search was set to {search!r} after fit, which did not keep the training "
-                    "rows. Fit again."
-                )
-            filters.append(ExcludeTrainingRows(self.fitted.training_rows))
-        return filters + [KeepsRelation(one, self.task.read) for one in self._relations()]
+        task, relations = self.task, self._relations()
+        search = self.settings.search
+        return row_filters(self.fitted, search, task.constraints, relations, task.read)
 
     def _relations(self) -> list[Relation]:
         """The relations that answers keep."""

@@ -1,0 +1,55 @@
+"""What rows must pass to be answers of a search, beside the decision and the ranking."""
+
+from __future__ import annotations
+
+from ..candidates import ReadColumns
+from ..constraints.collection import Constraints
+from ..errors import NotFittedError
+from ..fitted import Fitted
+from ..postprocess.filters import ExcludeTrainingRows, KeepsRelation, ObeysConstraint
+from ..protocols import RowFilter
+from ..relations import Relation
+from .config import ExactSearch, Search
+
+
+def row_filters(
+    fitted: Fitted,
+    search: Search | ExactSearch,
+    constraints: Constraints,
+    relations: list[Relation],
+    read: ReadColumns,
+) -> list[RowFilter]:
+    """The filters of whole rows: constraints, copies of training rows, relations.
+
+    Parameters
+    ----------
+    fitted
+        What ``fit`` learned.
+    search
+        The search.
+    constraints, relations
+        What answers obey, and the relations that they keep.
+    read
+        A cache of the columns that relations read.
+
+    Returns
+    -------
+    list of RowFilter
+        In the order in which they are applied.
+
+    Raises
+    ------
+    NotFittedError
+        If copies of training rows are excluded, and ``fit`` did not keep the rows.
+    """
+    filters: list[RowFilter] = [
+        ObeysConstraint(constraints, constraint) for constraint in constraints.of_rows
+    ]
+    if search.copies == "never":
+        if fitted.training_rows is None:
+            raise NotFittedError(
+                f"search was set to {search!r} after fit, which did not keep the training "
+                "rows. Fit again."
+            )
+        filters.append(ExcludeTrainingRows(fitted.training_rows))
+    return filters + [KeepsRelation(one, read) for one in relations]
