@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 from .version import __version__
 
 if TYPE_CHECKING:
-    from . import baselines, constraints, datasets, metrics, predictors, protocols, testing
+    from . import baselines, constraints, datasets, metrics, predictors, protocols, report, testing
     from .counterfactuals import Counterfactuals
     from .distances import Gower
     from .errors import (
         ConstraintError,
         DatasetError,
+        LabelsError,
         McceError,
         McceWarning,
         MissingExtraError,
@@ -45,6 +46,7 @@ __all__ = [
     "ExactSearch",
     "Gower",
     "Interval",
+    "LabelsError",
     "McceError",
     "McceWarning",
     "MissingExtraError",
@@ -65,6 +67,7 @@ __all__ = [
     "metrics",
     "predictors",
     "protocols",
+    "report",
     "testing",
 ]
 
@@ -78,6 +81,7 @@ _MODULES = {
     "ExactSearch": "search.config",
     "Gower": "distances",
     "Interval": "predictors.interval",
+    "LabelsError": "errors",
     "McceError": "errors",
     "McceWarning": "errors",
     "MissingExtraError": "errors",
@@ -99,6 +103,7 @@ _SUBMODULES = (
     "metrics",
     "predictors",
     "protocols",
+    "report",
     "testing",
 )
 

@@ -4,6 +4,7 @@ McceError
 ├── SchemaError         the columns, kinds or values of the data cannot be used
 ├── ParameterError      an argument has a value that cannot work
 ├── ConstraintError     a constraint is not valid or does not fit the data
+├── LabelsError         the wording of features is not valid or not complete
 ├── PredictorError      the black box cannot be called or returns something unusable
 ├── NotFittedError      the explainer is used before it is fitted
 ├── TimeLimitError      fitting takes longer than it may
@@ -107,6 +108,19 @@ class ConstraintError(McceError, ValueError):
     Traceback (most recent call last):
         ...
     mcce.errors.ConstraintError: max_changes: n must be a whole number of at least 1, got 0.
+    """
+
+
+class LabelsError(McceError, ValueError):
+    """The wording of features is not valid or not complete.
+
+    Examples
+    --------
+    >>> from mcce.report import Labels
+    >>> Labels.make({"features": {"amount": {"rounding": 0}}})
+    Traceback (most recent call last):
+        ...
+    mcce.errors.LabelsError: labels: features.amount.rounding must be a number above 0, got 0.
     """
 
 

@@ -74,7 +74,7 @@ def read_constraints(path: str | os.PathLike[str]) -> list[Constraint]:
         )
     name = quote_name(file.name)
     constraints: list[Constraint] = []
-    for entry in reader(_read_text(file), name):
+    for entry in reader(read_text(file, "constraints"), name):
         try:
             made = list(_make_constraints(entry))
         except _EntryError as error:
@@ -91,8 +91,26 @@ def read_constraints(path: str | os.PathLike[str]) -> list[Constraint]:
     return constraints
 
 
-def _read_text(file: Path) -> str:
-    """The text of a file that is regular and not too large, opened without waiting."""
+def read_text(file: Path, what: str) -> str:
+    """The text of a file that is regular and not too large, opened without waiting.
+
+    Parameters
+    ----------
+    file
+        The file.
+    what
+        What it holds, for errors.
+
+    Returns
+    -------
+    str
+        The text.
+
+    Raises
+    ------
+    ConstraintError
+        If it cannot be read.
+    """
     try:
         # Opening a pipe waits for a writer unless told not to; a terminal would take over.
         flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
@@ -101,24 +119,22 @@ def _read_text(file: Path) -> str:
             content = stream.read(MAX_FILE_BYTES + 1) if regular else b""
     except (OSError, ValueError) as error:
         reason = (error.strerror if isinstance(error, OSError) else None) or type(error).__name__
-        raise ConstraintError(
-            f"The constraints in {shorten(file)} cannot be read: {reason}."
-        ) from None
+        raise ConstraintError(f"The {what} in {shorten(file)} cannot be read: {reason}.") from None
     if not regular:
         raise ConstraintError(
-            f"The constraints in {shorten(file)} cannot be read: it is not a regular file. "
+            f"The {what} in {shorten(file)} cannot be read: it is not a regular file. "
             "Pass the path of a file."
         )
     if len(content) > MAX_FILE_BYTES:
         raise ConstraintError(
-            f"The constraints in {shorten(file)} cannot be read: a file of rules may have "
-            f"{MAX_FILE_BYTES} bytes, and it has more. Split it, or pass a list of constraints."
+            f"The {what} in {shorten(file)} cannot be read: it may have "
+            f"{MAX_FILE_BYTES} bytes, and has more. Split it, or write it in Python."
         )
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise ConstraintError(
-            f"The constraints in {shorten(file)} cannot be read: byte {error.start} is not "
+            f"The {what} in {shorten(file)} cannot be read: byte {error.start} is not "
             "UTF-8. Save the file as UTF-8."
         ) from None
 

@@ -53,21 +53,54 @@ def read_toml(text: str, file: str) -> list[Entry]:
     >>> read_toml('[[rules]]\nonly_up = "age"', "rules.toml")
     [Entry(content={'only_up': 'age'}, line=2, key_lines={'only_up': 2})]
     """
+    content, scanned = _scan(text, file)
+    listed = listed_rules(content, file)
+    if len(scanned.entries) != len(listed):
+        return [Entry(content, 1, {}) for content in listed]
+    return [
+        Entry(content, key_lines.get(_first_key(content), line), key_lines)
+        for content, (line, key_lines) in zip(listed, scanned.entries, strict=True)
+    ]
+
+
+def parse_toml(text: str, file: str) -> dict[str, Any]:
+    r"""What a TOML file holds, within the bounds.
+
+    Parameters
+    ----------
+    text
+        The content of the file.
+    file
+        Its name, for errors.
+
+    Returns
+    -------
+    dict
+        Its content.
+
+    Raises
+    ------
+    ConstraintError
+        If it is not TOML or exceeds a bound.
+
+    Examples
+    --------
+    >>> parse_toml("age = [1, 2]", "labels.toml")
+    {'age': [1, 2]}
+    """
+    return _scan(text, file)[0]
+
+
+def _scan(text: str, file: str) -> tuple[dict[str, Any], _Scanner]:
+    """The content of a file, and where its entries stand."""
     text = text.replace("\r\n", "\n")
     scanner = _Scanner(file)
     for token in _tokens(text):
         scanner.take(token)
     try:
-        content = tomllib.loads(text)
+        return tomllib.loads(text), scanner
     except (ValueError, RecursionError) as error:
         raise ConstraintError(f"{file} is not valid TOML: {shorten(error, 200)}.") from None
-    listed = listed_rules(content, file)
-    if len(scanner.entries) != len(listed):
-        return [Entry(content, 1, {}) for content in listed]
-    return [
-        Entry(content, key_lines.get(_first_key(content), line), key_lines)
-        for content, (line, key_lines) in zip(listed, scanner.entries, strict=True)
-    ]
 
 
 def _first_key(content: Any) -> str:
@@ -136,12 +169,12 @@ class _Scanner:
         if max(self.nesting, len(self.dotted)) > MAX_NESTING:
             raise ConstraintError(
                 f"{self.file}, line {token.line}: more than {MAX_NESTING} lists or tables stand "
-                "inside each other. Rules need fewer than that; write them flatter."
+                "inside each other. Write it flatter."
             )
         if self.n_values > MAX_VALUES:
             raise ConstraintError(
-                f"{self.file}, line {token.line}: a file of rules may hold {MAX_VALUES} keys and "
-                "values, and this is one more. Split it, or pass a list of constraints."
+                f"{self.file}, line {token.line}: a file may hold {MAX_VALUES} keys and "
+                "values, and this is one more. Split it, or write it in Python."
             )
 
     def _note(self, token: _Token) -> None:

@@ -48,14 +48,49 @@ def read_yaml(text: str, file: str) -> list[Entry]:
     >>> read_yaml("rules:\n- only_up: age", "rules.yaml")
     [Entry(content={'only_up': 'age'}, line=2, key_lines={'only_up': 2})]
     """
+    composed = compose_yaml(text, file)
+    listed = listed_rules(composed.content, file)
+    return [
+        Entry(content, line, key_lines)
+        for content, (line, key_lines) in zip(listed, composed.entries, strict=True)
+    ]
+
+
+def compose_yaml(text: str, file: str) -> ComposedYaml:
+    r"""What a YAML file holds, as plain values within the bounds.
+
+    Parameters
+    ----------
+    text
+        The content of the file.
+    file
+        Its name, for errors.
+
+    Returns
+    -------
+    ComposedYaml
+        Its ``content``.
+
+    Raises
+    ------
+    ConstraintError
+        If it is not YAML or exceeds a bound.
+    MissingExtraError
+        If PyYAML is not installed.
+
+    Examples
+    --------
+    >>> compose_yaml("age: [1, 2]", "labels.yaml").content
+    {'age': [1, 2]}
+    """
     try:
         import yaml
     except ImportError as error:
         raise MissingExtraError(
-            'Constraints in YAML need PyYAML: pip install "mcce[yaml]". TOML needs no extra.'
+            f'{file} is YAML, which needs PyYAML: pip install "mcce[yaml]". TOML needs no extra.'
         ) from error
     try:
-        composer = _Composer(file, yaml.SafeLoader(text))
+        composer = ComposedYaml(file, yaml.SafeLoader(text))
         while composer.loader.check_event():
             composer.take(composer.loader.get_event())
     except yaml.MarkedYAMLError as error:
@@ -65,11 +100,7 @@ def read_yaml(text: str, file: str) -> list[Entry]:
         raise ConstraintError(f"{file} is not valid YAML: {where}{problem}.") from None
     except yaml.YAMLError as error:
         raise ConstraintError(f"{file} is not valid YAML: {shorten(error, 150)}.") from None
-    listed = listed_rules(composer.content, file)
-    return [
-        Entry(content, line, key_lines)
-        for content, (line, key_lines) in zip(listed, composer.entries, strict=True)
-    ]
+    return composer
 
 
 @dataclass
@@ -83,7 +114,7 @@ class _Open:
 
 
 @dataclass
-class _Composer:
+class ComposedYaml:
     """Makes plain values of events, and notes the lines of entries and keys."""
 
     file: str
@@ -103,7 +134,7 @@ class _Composer:
         if kind == "DocumentStartEvent":
             self.n_documents += 1
             if self.n_documents > 1:
-                self._fail(line, "a file of rules is one document. Remove the line '---'")
+                self._fail(line, "a file is one document. Remove the line '---'")
         elif kind in ("SequenceEndEvent", "MappingEndEvent"):
             done = self.stack.pop()
             self._remember(done.anchor, done.value, self.n_values - done.n_before)
@@ -132,7 +163,7 @@ class _Composer:
         if len(self.stack) > MAX_NESTING:
             raise ConstraintError(
                 f"{self.file}, line {line}: more than {MAX_NESTING} lists or mappings stand inside "
-                "each other. Rules need fewer than that; write them flatter."
+                "each other. Write it flatter."
             )
 
     def _scalar(self, event: Any, line: int) -> Any:
@@ -163,7 +194,7 @@ class _Composer:
         self.n_aliases += 1
         if self.n_aliases > MAX_ALIASES:
             raise ConstraintError(
-                f"{self.file}, line {line}: a file of rules may hold {MAX_ALIASES} aliases, and "
+                f"{self.file}, line {line}: a file may hold {MAX_ALIASES} aliases, and "
                 "this is one more. Write out what they stand for."
             )
         if anchor not in self.anchors:
@@ -213,9 +244,8 @@ class _Composer:
         self.n_values += more
         if self.n_values > MAX_VALUES:
             raise ConstraintError(
-                f"{self.file}, line {line}: a file of rules may hold {MAX_VALUES} keys and values, "
-                "aliases written out, and this is one more. Split it, or pass a list of "
-                "constraints."
+                f"{self.file}, line {line}: a file may hold {MAX_VALUES} keys and values, "
+                "aliases written out, and this is one more. Split it, or write it in Python."
             )
 
     def _fail_length(self, text: str, what: str, longest: int, line: int) -> NoReturn:
@@ -225,4 +255,4 @@ class _Composer:
         )
 
     def _fail(self, line: int, problem: str) -> NoReturn:
-        raise ConstraintError(f"{self.file} is not valid YAML for rules: line {line}: {problem}.")
+        raise ConstraintError(f"{self.file} is not valid YAML: line {line}: {problem}.")

@@ -1,7 +1,7 @@
 """The result of an explanation, and how any method makes one."""
 
 from .people import ALREADY, ANSWERED, UNANSWERED
-from .result import Counterfactuals, FrameT, make_counterfactuals, native_table
+from .result import Counterfactuals, FrameT, make_counterfactuals, native_rows, native_table
 from .rows import ResultRows
 
 __all__ = [
@@ -12,5 +12,6 @@ __all__ = [
     "FrameT",
     "ResultRows",
     "make_counterfactuals",
+    "native_rows",
     "native_table",
 ]

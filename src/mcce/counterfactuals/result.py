@@ -319,6 +319,11 @@ def native_table(result: Counterfactuals[FrameT], table: pd.DataFrame) -> FrameT
     return cast("FrameT", result._adapter.table_to_native(table))
 
 
+def native_rows(result: Counterfactuals[FrameT], rows: pd.DataFrame) -> FrameT:
+    """Rows made of those of a result, in its kind of frame."""
+    return cast("FrameT", result._adapter.rows_to_native(rows))
+
+
 def make_counterfactuals(
     rows: EncodedRows,
     scored: ScoredRows,

@@ -1,0 +1,180 @@
+"""One change in words: a clause, the sentence for what follows, and the reason for a decision.
+
+Always true: a number that a person would have to reach is written with all its digits, so the text
+says what the predictor has accepted; what is said before and after is never the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from .labels import FeatureLabel, Labels, level_key
+from .ladder import Rung
+from .language import to_decimal
+from .wording import fill
+
+# Digits of numbers that are told, not asked for, if they have more than two decimal places.
+DIGITS, PLACES = 3, 2
+
+
+@dataclass(frozen=True)
+class Change:
+    """A cell that differs between a person and an answer.
+
+    Parameters
+    ----------
+    feature
+        The column.
+    before, after
+        The cells; None if missing.
+    is_number
+        Whether the column holds numbers.
+    rung
+        What is said of a number that the person would have to reach, if it is not a level.
+    """
+
+    feature: Hashable
+    before: Any
+    after: Any
+    is_number: bool = False
+    rung: Rung | None = None
+
+    @property
+    def direction(self) -> str:
+        """``"more"``, ``"less"``, or ``"change"`` where that cannot be said."""
+        if not self.is_number or self.before is None or self.after is None:
+            return "change"
+        return "more" if self.after > self.before else "less"
+
+    def asks_at_least(self, other: Change) -> bool:
+        """Whether the person would have to go as far as in another change of the same cell."""
+        if self.after == other.after:
+            return True
+        if self.rung is None or other.rung is None or self.direction != other.direction:
+            return False
+        return self.direction == ("more" if self.rung.value > other.rung.value else "less")
+
+
+class Clauses:
+    """The words for changes.
+
+    Parameters
+    ----------
+    labels
+        The words for features.
+    """
+
+    def __init__(self, labels: Labels) -> None:
+        self.labels, self.language = labels, labels.language
+
+    def clause(self, change: Change) -> str:
+        """What would have been different, as a clause after "if"."""
+        label = self.labels.of(change.feature)
+        if change.after is None:
+            return self.language.say("clauses.unstated", name=label.name)
+        after = self._after(label, change)
+        before = self._before(label, change)
+        if after == before:
+            return self.language.say("clauses.different", name=label.name)
+        template = (
+            label.become.get(level_key(change.after))
+            or label.verbs.get(change.direction)
+            or label.verbs.get("change")
+        )
+        if template is not None:
+            return fill(template, before=before, after=after)
+        return self.language.say("clauses.change", name=label.name, after=after, before=before)
+
+    def consequence(self, change: Change) -> str:
+        """What would have followed, as a sentence without its full stop."""
+        label = self.labels.of(change.feature)
+        before, after = self._told(label, change.before), self._told(label, change.after)
+        if after is None:
+            after = self.language.messages["values.missing"]
+        if label.follow is not None:
+            return fill(label.follow, before=before, after=after)
+        return self.language.say("clauses.follow", name=label.name, after=after, before=before)
+
+    def reason(self, change: Change) -> str:
+        """Why the person's own value led to the decision."""
+        label = self.labels.of(change.feature)
+        before = self._before(label, change) or self.language.messages["values.missing"]
+        template = (
+            label.being.get(level_key(change.before))
+            or label.reason.get(change.direction)
+            or label.reason.get("change")
+        )
+        if template is not None:
+            return fill(template, before=before)
+        return self.language.say("reasons.default", name=label.name, before=before)
+
+    def _after(self, label: FeatureLabel, change: Change) -> str:
+        rung = change.rung
+        if rung is None or level_key(change.after) in label.levels:
+            return self._level(label, change.after)
+        value = self._number(label, rung.value)
+        if rung.far is None:
+            return value
+        if rung.is_open:
+            key = "values.at_least" if rung.far > rung.value else "values.at_most"
+            return self.language.say(key, value=value)
+        low, high = sorted((rung.value, rung.far))
+        return self.language.say(
+            "values.between",
+            low=self._number(label, low, bare=True),
+            high=self._number(label, high),
+        )
+
+    def _before(self, label: FeatureLabel, change: Change) -> str | None:
+        """The person's own value; None if it is missing."""
+        if change.before is None or change.rung is None:
+            return None if change.before is None else self._level(label, change.before)
+        if level_key(change.before) in label.levels:
+            return label.levels[level_key(change.before)]
+        own, shown = to_decimal(change.before), change.rung.value
+        digits = DIGITS
+        while (told := _readable(own, digits)) != own and (told > shown) != (own > shown):
+            digits += 1
+        return self._number(label, told)
+
+    def _told(self, label: FeatureLabel, value: Any) -> str | None:
+        """A value that nobody is asked to reach: rounded, which is said."""
+        if value is None:
+            return None
+        if level_key(value) in label.levels or isinstance(value, bool) or not _is_number(value):
+            return self._level(label, value)
+        exact = to_decimal(value)
+        told = _readable(exact, DIGITS)
+        number = self._number(label, told)
+        return number if told == exact else self.language.say("values.about", value=number)
+
+    def _level(self, label: FeatureLabel, value: Any) -> str:
+        if level_key(value) in label.levels:
+            return label.levels[level_key(value)]
+        if _is_number(value) and not isinstance(value, bool):
+            return self._number(label, to_decimal(value))
+        return self.language.value(value)
+
+    def _number(self, label: FeatureLabel, value: Decimal, *, bare: bool = False) -> str:
+        """A number with its unit; ``bare`` leaves out one that would stand behind it."""
+        shown = (value * to_decimal(label.scale)).normalize()
+        step = Decimal(1) if label.rounding is None else to_decimal(label.rounding * label.scale)
+        places = max(0, -int(step.normalize().as_tuple().exponent))
+        text = self.language.number(shown, grouping=label.grouping, places=places)
+        unit = label.unit[0 if shown == 1 else 1]
+        if bare and unit.startswith("{number}"):
+            return text
+        return fill(unit, number=text)
+
+
+def _readable(value: Decimal, digits: int) -> Decimal:
+    """A number with two decimal places, or so many digits if these take more."""
+    places = max(PLACES, digits - 1 - value.adjusted()) if value else 0
+    return round(value, places)
+
+
+def _is_number(value: Any) -> bool:
+    return hasattr(value, "__float__") and not isinstance(value, str)

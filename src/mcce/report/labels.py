@@ -1,0 +1,366 @@
+"""Labels: the words in which letters speak of features.
+
+A labels file is TOML, or YAML with PyYAML, written by whoever knows how the company writes to its
+customers, one file for each language:
+
+.. code-block:: yaml
+
+    language: en
+    decision:
+      would: We would have approved your application
+    features:
+      amount:
+        name: the loan amount
+        unit: "{number} kr"
+        rounding: 1000
+        verbs: you had applied for {after}[ instead of {before}]
+        reason: You applied for a large loan.
+
+Everything is checked when it is read. Texts are templates, see :mod:`mcce.report.wording`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, field, fields
+from importlib.resources import files
+from typing import Any, Self
+
+import numpy as np
+
+from ..constraints.constraint import did_you_mean
+from ..errors import LabelsError, shorten
+from ..tables.schema import Schema
+from .language import Language, find_language
+from .reading import parse_labels, read_labels
+from .wording import check_template, plain
+
+CHANGE = frozenset({"before", "after"})
+REASON = frozenset({"before"})
+DECISION = ("declined", "already", "would", "closing")
+DIRECTIONS = ("more", "less", "change")
+
+
+@dataclass(frozen=True)
+class FeatureLabel:
+    """The words for one feature.
+
+    Parameters
+    ----------
+    name
+        What the feature is called in a sentence.
+    unit
+        How a number is written with its unit: for one, and for any other number.
+    rounding
+        Multiple that numbers are rounded to; None chooses one by the size of the change.
+    scale
+        What numbers are multiplied by before they are written, such as 100 for percent.
+    grouping
+        Whether thousands are separated.
+    levels
+        Words for values, also for those of a number that stands for a category.
+    verbs
+        Clauses that say how the feature would have been different: ``more``, ``less`` or
+        ``change`` (of any kind).
+    become
+        The same for single values, by the value after.
+    follow
+        A sentence for a column that follows from others.
+    reason
+        Why the feature led to the decision: ``more`` if more of it would have been better,
+        ``less`` or ``change``.
+    being
+        The same for single values, by the person's own value.
+    """
+
+    name: str
+    unit: tuple[str, str] = ("{number}", "{number}")
+    rounding: float | None = None
+    scale: float = 1
+    grouping: bool = True
+    levels: Mapping[str, str] = field(default_factory=dict)
+    verbs: Mapping[str, str] = field(default_factory=dict)
+    become: Mapping[str, str] = field(default_factory=dict)
+    follow: str | None = None
+    reason: Mapping[str, str] = field(default_factory=dict)
+    being: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def has_reason(self) -> bool:
+        """Whether there is a wording whatever the person's value and direction."""
+        return "change" in self.reason or {"more", "less"} <= self.reason.keys()
+
+    @classmethod
+    def make(cls, feature: Hashable, given: Any, where: str) -> Self:
+        """The words for a feature, checked; ``where`` is their place, for errors."""
+        _check_mapping(given, [entry.name for entry in fields(cls)], where)
+        checks: dict[str, Callable[[Any, str], Any]] = {
+            "name": lambda text, at: check_template(text, (), at),
+            "unit": _units,
+            "rounding": _positive,
+            "scale": _positive,
+            "grouping": _flag,
+            "follow": lambda text, at: check_template(text, CHANGE, at),
+        }
+        texts = {
+            key: check(given[key], f"{where}.{key}")
+            for key, check in checks.items()
+            if key in given
+        }
+        texts.setdefault("name", plain(feature))
+        for key, allowed in (("verbs", CHANGE), ("reason", REASON)):
+            texts[key] = _directions(given.get(key, {}), allowed, f"{where}.{key}")
+        for key, allowed in (("levels", frozenset()), ("become", CHANGE), ("being", REASON)):
+            texts[key] = _by_value(given.get(key, {}), allowed, f"{where}.{key}")
+        return cls(**texts)
+
+
+@dataclass(frozen=True)
+class Labels:
+    """The words in which letters speak of a decision and its features.
+
+    :meth:`read` reads them from a file, :meth:`make` from a dict.
+
+    Parameters
+    ----------
+    language
+        Code of the language.
+    decision
+        Sentences that replace those of the language: ``declined``, ``already``, ``would`` and
+        ``closing``.
+    features
+        The words for each feature, by name.
+
+    Examples
+    --------
+    >>> labels = Labels.make({"features": {"amount": {"unit": "{number} kr", "rounding": 100}}})
+    >>> labels.of("amount").rounding
+    100
+    >>> labels.of("age").name
+    'age'
+    """
+
+    language: Language = field(default_factory=lambda: find_language("en"))
+    decision: Mapping[str, str] = field(default_factory=dict)
+    features: Mapping[Hashable, FeatureLabel] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> Self:
+        r"""The labels in a file.
+
+        Parameters
+        ----------
+        path
+            A file whose name ends in ``.toml``, ``.yaml`` or ``.yml``.
+
+        Returns
+        -------
+        Labels
+            The labels.
+
+        Raises
+        ------
+        LabelsError
+            If the file cannot be read or something in it is wrong.
+        MissingExtraError
+            If the file is YAML and PyYAML is not installed.
+
+        Examples
+        --------
+        >>> import pathlib, tempfile
+        >>> path = pathlib.Path(tempfile.mkdtemp(), "labels.toml")
+        >>> _ = path.write_text('language = "nb"\n[features.age]\nname = "alderen din"\n')
+        >>> Labels.read(path).of("age").name
+        'alderen din'
+        """
+        content, file = read_labels(path)
+        return cls._make(content, file)
+
+    @classmethod
+    def bundled(cls, name: str, language: str = "en") -> Self:
+        """The labels of a data set that comes with the package.
+
+        Parameters
+        ----------
+        name
+            ``"german"``, see :func:`mcce.datasets.load`.
+        language
+            Code of the language.
+
+        Returns
+        -------
+        Labels
+            The labels.
+
+        Examples
+        --------
+        >>> Labels.bundled("german", "de").of("Duration").name
+        'die Laufzeit'
+        """
+        find_language(language)
+        folder = files("mcce.datasets").joinpath("labels")
+        file = folder.joinpath(f"{name}.{language}.toml")
+        if not isinstance(name, str) or not file.is_file():
+            raise LabelsError(
+                f"There are no bundled labels of {shorten(name)}, only of 'german'. Write a file "
+                "of your own, and read it with Labels.read."
+            )
+        return cls._make(parse_labels(file.read_text(encoding="utf-8"), file.name), file.name)
+
+    @classmethod
+    def make(cls, content: Mapping[str, Any]) -> Self:
+        """The labels in a dict with the keys of a labels file.
+
+        Parameters
+        ----------
+        content
+            Optional ``language``, ``decision`` and ``features``.
+
+        Returns
+        -------
+        Labels
+            The labels.
+
+        Raises
+        ------
+        LabelsError, ParameterError
+            If something in it is wrong, or there is no such language.
+        """
+        return cls._make(content, "labels")
+
+    @classmethod
+    def _make(cls, content: Any, where: str) -> Self:
+        _check_mapping(content, ("language", "decision", "features"), where)
+        decision = content.get("decision", {})
+        _check_mapping(decision, DECISION, f"{where}: decision")
+        features = content.get("features", {})
+        if not isinstance(features, Mapping):
+            raise LabelsError(
+                f"{where}: features must map column names to their words, got {shorten(features)}."
+            )
+        return cls(
+            find_language(content.get("language", "en")),
+            {
+                key: check_template(text, (), f"{where}: decision.{key}")
+                for key, text in decision.items()
+            },
+            {
+                name: FeatureLabel.make(name, given, f"{where}: features.{plain(name, 40)}")
+                for name, given in features.items()
+            },
+        )
+
+    def of(self, feature: Hashable) -> FeatureLabel:
+        """The words for a feature; its name alone if it has none."""
+        return self.features.get(feature) or FeatureLabel(plain(feature))
+
+    def say(self, key: str) -> str:
+        """A sentence about the decision."""
+        return self.decision.get(key) or self.language.messages[f"letter.{key}"]
+
+    def check(self, schema: Schema) -> None:
+        """Raise unless every feature that a decision can be blamed on has a reason in words.
+
+        Parameters
+        ----------
+        schema
+            The columns: ``explainer.schema_``.
+
+        Raises
+        ------
+        LabelsError
+            If a mutable feature has none. Labels without any features pass: then letters name
+            columns and values.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> labels = Labels.make({"features": {"salary": {"reason": "Your salary is low."}}})
+        >>> labels.check(Schema.learn(pd.DataFrame({"salary": [30, 50]})))
+        """
+        mutable = [schema.names[at] for at in schema.mutable]
+        lacking = [name for name in mutable if not self.of(name).has_reason]
+        if self.features and lacking:
+            hints = did_you_mean(lacking[0], [n for n in self.features if n not in schema.names])
+            raise LabelsError(
+                "Labels must say why each feature that can change may have led to the decision, "
+                f"but these have no reason, or one for a single direction: {shorten(lacking, 300)}."
+                f"{hints} Add a reason to each, such as reason: Your income is low."
+            )
+
+
+def level_key(value: Any) -> str:
+    """A value as it stands in a labels file: whole numbers without decimal point, lower booleans.
+
+    Examples
+    --------
+    >>> level_key(4.0), level_key(True), level_key("own")
+    ('4', 'true', 'own')
+    """
+    if isinstance(value, (bool, np.bool_)):
+        return str(bool(value)).lower()
+    if isinstance(value, (float, np.floating)) and float(value).is_integer():
+        return str(int(value))
+    return str(value)
+
+
+def _check_mapping(given: Any, known: Any, where: str) -> None:
+    listed = ", ".join(known)
+    if not isinstance(given, Mapping):
+        raise LabelsError(f"{where} must have the keys {listed}, got {shorten(given)}.")
+    for key in given:
+        if key not in known:
+            raise LabelsError(
+                f"{where} has no key {shorten(key, 60)}.{did_you_mean(key, known)} The keys are "
+                f"{listed}."
+            )
+
+
+def _units(given: Any, where: str) -> tuple[str, str]:
+    """The unit of one and of any other number, as templates of {number}."""
+    if isinstance(given, Mapping):
+        _check_mapping(given, ("one", "other"), where)
+        if len(given) != 2:
+            raise LabelsError(f"{where} must have both keys, one and other, got {shorten(given)}.")
+        return _unit(given["one"], f"{where}.one"), _unit(given["other"], f"{where}.other")
+    return (_unit(given, where),) * 2
+
+
+def _unit(given: Any, where: str) -> str:
+    text = check_template(given, {"number"}, where)
+    if "{number}" not in text:
+        raise LabelsError(
+            f"{where} must hold {{number}}, such as '{{number}} months', got {shorten(given)}."
+        )
+    return text.replace("{number} ", "{number}\N{NO-BREAK SPACE}")
+
+
+def _directions(given: Any, allowed: frozenset[str], where: str) -> dict[str, str]:
+    """Templates by direction; a text alone is for any change."""
+    given = {"change": given} if isinstance(given, str) else given
+    _check_mapping(given, DIRECTIONS, where)
+    return {key: check_template(text, allowed, f"{where}.{key}") for key, text in given.items()}
+
+
+def _by_value(given: Any, allowed: frozenset[str], where: str) -> dict[str, str]:
+    """Templates by value."""
+    if not isinstance(given, Mapping):
+        raise LabelsError(f"{where} must map values to words, got {shorten(given)}.")
+    return {
+        level_key(value): check_template(text, allowed, f"{where}.{plain(level_key(value), 40)}")
+        for value, text in given.items()
+    }
+
+
+def _positive(given: Any, where: str) -> float:
+    number = isinstance(given, (int, float)) and not isinstance(given, bool)
+    if not number or not 0 < given < float("inf"):
+        raise LabelsError(f"{where} must be a number above 0, got {shorten(given)}.")
+    return given
+
+
+def _flag(given: Any, where: str) -> bool:
+    if not isinstance(given, bool):
+        raise LabelsError(f"{where} must be true or false, got {shorten(given)}.")
+    return given

@@ -1,0 +1,141 @@
+"""Round values to try for a number, the coarsest first.
+
+Always true: every value lies on the side of the person's own value on which the answer does, so a
+change never vanishes or turns around; numbers are rounded in decimals, as they are read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
+
+# Rounding moves a value by a small share of the change: how much at most, and by default.
+LARGEST_SHARE, USUAL_SHARE = Decimal("0.5"), Decimal("0.1")
+# Digits of a number that has more decimal places than can be told from noise.
+DIGITS = 6
+
+
+@dataclass(frozen=True)
+class Rung:
+    """A value to try.
+
+    Parameters
+    ----------
+    value
+        The value, or the end of a range that is nearer to the person's own value.
+    far
+        The other end of a range; None for a single value.
+    is_open
+        Whether the range extends as far as there are values: its far end need not be shown.
+    """
+
+    value: Decimal
+    far: Decimal | None = None
+    is_open: bool = False
+
+
+@dataclass(frozen=True)
+class NumberToRound:
+    """A number of an answer.
+
+    Parameters
+    ----------
+    value
+        The number.
+    own
+        The person's own; None if it is missing.
+    low, high
+        The smallest and largest value to show.
+    rounding
+        Multiple to round to at first; None chooses one by the size of the change.
+    places
+        Decimal places of the column; None if there are too many to tell.
+    least_change
+        How far from the own value a number must be to count as a change.
+    """
+
+    value: Decimal
+    own: Decimal | None
+    low: Decimal
+    high: Decimal
+    rounding: Decimal | None = None
+    places: int | None = 0
+    least_change: Decimal = Decimal(0)
+
+    def rungs(self) -> Iterator[list[Rung]]:
+        """Values to try, those of one rung in order of preference; then the number as it is.
+
+        Examples
+        --------
+        >>> number = NumberToRound(Decimal(2847), Decimal(4521), Decimal(250), Decimal(18424))
+        >>> [[str(rung.value) for rung in rungs] for rungs in number.rungs()][:3]
+        [['2800', '2900'], ['2850', '2800'], ['2850', '2840']]
+        """
+        for step in self._steps(self._change(self.value)):
+            if self.value % step == 0:
+                return
+            nearest = _multiple(self.value, step, ROUND_HALF_EVEN)
+            other = nearest + (step if nearest < self.value else -step)
+            allowed = [Rung(value) for value in (nearest, other) if self._is_allowed(value)]
+            if allowed:
+                yield allowed
+
+    def range_rungs(self, low: Decimal, high: Decimal, *, is_open: bool) -> Iterator[list[Rung]]:
+        """Ends of a range to try, rounded inwards, the coarsest first.
+
+        Parameters
+        ----------
+        low, high
+            The range. Nothing is tried if the person's own value is missing or inside.
+        is_open
+            Whether it extends as far as there are values.
+        """
+        if self.own is None or low <= self.own <= high:
+            return
+        less = high < self.own
+        near, far = (high, low) if less else (low, high)
+        inwards = (ROUND_FLOOR, ROUND_CEILING) if less else (ROUND_CEILING, ROUND_FLOOR)
+        for step in [*self._steps(self._change(near)), None]:
+            ends = [near, far]
+            if step is not None:
+                ends = [_multiple(e, step, how) for e, how in zip(ends, inwards, strict=True)]
+            end, other = ends[0], far if is_open else ends[1]
+            if low <= end <= high and (other < end if less else other > end):
+                yield [Rung(end, other, is_open)]
+
+    def _change(self, value: Decimal) -> Decimal:
+        return abs(value) if self.own is None else abs(value - self.own)
+
+    def _is_allowed(self, value: Decimal) -> bool:
+        if not self.low <= value <= self.high:
+            return False
+        if self.own is None:
+            return True
+        gap = value - self.own
+        least = max(self.least_change, self._unit())
+        return (gap > 0) == (self.value > self.own) and abs(gap) >= least
+
+    def _unit(self) -> Decimal:
+        if self.places is None:
+            return Decimal(10) ** (self.value.adjusted() - DIGITS + 1)
+        return Decimal(10) ** -self.places
+
+    def _steps(self, change: Decimal) -> Iterator[Decimal]:
+        """Multiples to round to: the one that is wanted, then 5 and 1 times powers of ten."""
+        finest, largest = self._unit(), change * LARGEST_SHARE
+        if self.rounding is not None and self.rounding % finest == 0 and self.rounding <= largest:
+            yield self.rounding
+        most = change * USUAL_SHARE if self.rounding is None else min(self.rounding, largest)
+        if not most:
+            return
+        power = most.adjusted()
+        while (unit := Decimal(10) ** power) >= finest:
+            for digit in (5, 1):
+                if digit * unit <= most and digit * unit != self.rounding:
+                    yield digit * unit
+            power -= 1
+
+
+def _multiple(value: Decimal, step: Decimal, how: str) -> Decimal:
+    return (value / step).to_integral_value(how) * step

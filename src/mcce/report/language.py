@@ -1,0 +1,141 @@
+"""The sentences of a language and how it writes numbers, from a message file.
+
+A message file is ``messages/<code>.toml``. All languages have the same keys and placeholders: one
+more language is one more file.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+
+from ..errors import ParameterError, shorten
+from .wording import fill, plain
+
+# Numbers outside of these powers of ten are written with an exponent.
+LARGEST, SMALLEST = 15, -7
+
+
+@dataclass(frozen=True)
+class Language:
+    """A language.
+
+    Parameters
+    ----------
+    code
+        Its code, such as ``"en"``.
+    messages
+        Its sentences by key, such as ``"letter.would"``.
+
+    Examples
+    --------
+    >>> german = find_language("de")
+    >>> german.number(Decimal("12500.5"))
+    '12.500,5'
+    >>> german.join(["a", "b", "c"])
+    'a, b und c'
+    """
+
+    code: str
+    messages: Mapping[str, str] = field(repr=False)
+
+    def say(self, key: str, **values: str | None) -> str:
+        """A sentence with its placeholders replaced."""
+        return fill(self.messages[key], **values)
+
+    def number(self, value: Decimal, *, grouping: bool = True, places: int = 0) -> str:
+        """A number as it is written in this language.
+
+        Parameters
+        ----------
+        value
+            The number; all its digits are written.
+        grouping
+            Whether thousands are separated.
+        places
+            Decimal places at least, unless the number is whole.
+        """
+        value = value.normalize()
+        if value and not SMALLEST < value.adjusted() < LARGEST:
+            return f"{value:e}".replace(".", self.messages["numbers.decimal"])
+        places = max(places, -int(value.as_tuple().exponent)) if value % 1 else 0
+        text = f"{abs(value):{',' if grouping else ''}.{places}f}"
+        marks = {",": self.messages["numbers.thousands"], ".": self.messages["numbers.decimal"]}
+        sign = "\N{MINUS SIGN}" if value < 0 else ""
+        return sign + "".join(marks.get(character, character) for character in text)
+
+    def join(self, parts: Sequence[str]) -> str:
+        """Parts of a sentence in a row: a, b and c."""
+        *first, last = parts
+        if not first:
+            return last
+        return f"{self.messages['lists.comma'].join(first)}{self.messages['lists.and']}{last}"
+
+    def value(self, value: Any) -> str:
+        """A level, date or anything else that is not a number, as it came."""
+        if isinstance(value, (bool, np.bool_)):
+            return self.messages["values.yes" if value else "values.no"]
+        if hasattr(value, "strftime") and value == value.replace(hour=0, minute=0, second=0):
+            day, month, year = f"{value:%d}", f"{value:%m}", f"{value:%Y}"
+            return self.say("numbers.date", day=day, month=month, year=year)
+        return self.say("values.quoted", value=plain(value))
+
+
+@cache
+def find_language(code: Any) -> Language:
+    """The language of a code.
+
+    Parameters
+    ----------
+    code
+        ``"en"``, ``"nb"`` or ``"de"``.
+
+    Returns
+    -------
+    Language
+        The language.
+
+    Raises
+    ------
+    ParameterError
+        If there is no message file of that name.
+    """
+    known = languages()
+    if not isinstance(code, str) or code not in known:
+        listed = ", ".join(map(repr, known))
+        raise ParameterError(f"language must be one of {listed}, got {shorten(code)}.")
+    text = files(__package__).joinpath("messages", f"{code}.toml").read_text(encoding="utf-8")
+    sections = tomllib.loads(text)
+    messages = {
+        f"{section}.{key}": message
+        for section, entries in sections.items()
+        for key, message in entries.items()
+    }
+    return Language(code, messages)
+
+
+def languages() -> list[str]:
+    """Codes of the languages that letters can be written in.
+
+    Examples
+    --------
+    >>> languages()
+    ['de', 'en', 'nb']
+    """
+    names = [file.name for file in files(__package__).joinpath("messages").iterdir()]
+    return sorted(name.removesuffix(".toml") for name in names if name.endswith(".toml"))
+
+
+def to_decimal(value: Any) -> Decimal:
+    """A number with the fewest digits that stand for it."""
+    if isinstance(value, (int, np.integer)):
+        return Decimal(int(value))
+    short = value if isinstance(value, np.floating) else np.float64(value)
+    return Decimal(np.format_float_scientific(short, unique=True, trim="-"))

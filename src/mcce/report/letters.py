@@ -1,0 +1,283 @@
+"""Letters: what became of everybody, in plain words and round numbers.
+
+Beyond the paper. Takes an explainer and what its ``explain`` returned. Answers are rounded for
+reading and checked again (:mod:`mcce.report.rounding`), then put into words.
+
+Always true: letters show no row that the predictor or a constraint refuses, and none that breaks
+a requirement of the search which the answer keeps; a person's letter is the same alone and among
+others.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Generic
+
+import numpy as np
+import pandas as pd
+
+from ..analysis.answers import ResultAnswers
+from ..analysis.checking import RowChecks
+from ..constraints.collection import Constraints
+from ..counterfactuals import ALREADY, ANSWERED, Counterfactuals, FrameT, native_rows, native_table
+from ..errors import LabelsError, McceWarning, ParameterError, shorten
+from ..explainer import MCCE
+from ..search.consequences import Consequences
+from ..search.followers import is_number
+from ..search.plan import Settings, recomputed
+from ..tables.schema import Schema
+from .changes import Changed, changes_of, principal_reasons
+from .labels import Labels
+from .ladder import Rung
+from .nothing import kind_of
+from .ranges import read_ranges
+from .rounding import RoundedAnswers, RoundedColumn, RoundingSettings, round_answers
+from .text import AnswerChanges, Writer
+
+
+@dataclass(frozen=True, eq=False)
+class Letters(Generic[FrameT]):
+    """What became of everybody, in plain words; :func:`write_letters` writes them.
+
+    Parameters
+    ----------
+    people
+        One row per person: ``status`` as in the result, ``n_answers`` (those that the letter
+        speaks of) and ``text``, the letter.
+    answers
+        One row per answer with its index: ``text``, the answer alone.
+    reasons
+        One row per principal reason: ``factual``, ``place`` from 1, ``feature`` and ``text``.
+    frame
+        The answers as the letters show them: rounded, and accepted by the predictor as they are.
+    language
+        Code of the language.
+    """
+
+    people: FrameT
+    answers: FrameT
+    reasons: FrameT
+    frame: FrameT
+    language: str
+
+    def __repr__(self) -> str:
+        return f"Letters({len(self.people)} people, language {self.language!r})"  # type: ignore[arg-type]
+
+
+def write_letters(
+    explainer: MCCE,
+    result: Counterfactuals[FrameT],
+    labels: Labels | Mapping[str, Any] | str | os.PathLike[str] | None = None,
+    *,
+    ranges: Any = None,
+    constraints: Any = None,
+) -> Letters[FrameT]:
+    """Tell people in plain words what would have altered the decision.
+
+    Numbers that a person would have to reach are rounded. Each rounded row is put to the predictor
+    and to the constraints, relations and plausibility of the search again; where it would fail, the
+    rounding is made finer, down to the number as it is.
+
+    Parameters
+    ----------
+    explainer
+        The fitted explainer.
+    result
+        What its ``explain`` returned.
+    labels
+        The words for the features: :class:`Labels`, a labels file, or a dict of the same form.
+        None is plain English with the names of the columns.
+    ranges
+        What ``explainer.ranges(result)`` returned: letters then say "at most" and "at least".
+    constraints
+        Further constraints that were passed to ``explain``.
+
+    Returns
+    -------
+    Letters
+        A letter for everybody, in the kind of frame of the result.
+
+    Raises
+    ------
+    LabelsError
+        If the labels are not valid, or a feature that can change has no reason in words.
+    NotFittedError, ParameterError, SchemaError
+        If the explainer is not fitted, or the result is not one of it.
+
+    Warns
+    -----
+    McceWarning
+        If answers are not valid by a fresh call of the predictor; letters do not speak of these.
+
+    Examples
+    --------
+    >>> bank = pd.DataFrame({"age": [25, 36, 47, 52] * 50, "salary": range(50_000, 90_000, 200)})
+    >>> explainer = MCCE(lambda frame: frame["salary"], (70_123, 1e9), immutable=["age"])
+    >>> result = explainer.set_params(random_state=0).fit(bank).explain(bank.iloc[[3]])
+    >>> letters = write_letters(explainer, result)
+    >>> print(letters.answers["text"].iloc[0])
+    The decision would have been in your favour if salary had been 71,000 instead of 50,600.
+    """
+    if not isinstance(explainer, MCCE):
+        raise ParameterError(f"explainer must be an MCCE, got {shorten(explainer)}.")
+    words = _read_labels(labels)
+    draft = _Draft.make(explainer, result, words, ranges, constraints)
+    _warn_of_refused(draft.rounded)
+    return draft.letters(result)
+
+
+@dataclass(frozen=True, eq=False)
+class _Draft:
+    """What letters are made of."""
+
+    result: Counterfactuals[pd.DataFrame]
+    schema: Schema
+    rounded: RoundedAnswers
+    frame: pd.DataFrame
+    changes: list[AnswerChanges]
+    labels: Labels
+
+    @classmethod
+    def make(
+        cls, explainer: MCCE, result: Counterfactuals[Any], labels: Labels, ranges: Any, more: Any
+    ) -> _Draft:
+        """Round the answers and list what changes in them."""
+        fitted = explainer._check_ready()
+        schema = fitted.schema
+        labels.check(schema)
+        settings = Settings.from_parameters(explainer.get_params(deep=False))
+        constraints = Constraints.bind(explainer.constraints, schema)
+        constraints = constraints.joined(Constraints.bind(more, schema))
+        targets = recomputed(fitted, settings, constraints)
+        answers = ResultAnswers.read(schema, result, [target.row for target in targets])
+        result = result.to_pandas()
+        people = schema.encode(result.factuals)
+        columns = _columns_to_round(schema, labels, constraints)
+        is_rounded = np.zeros_like(answers.acted)
+        is_rounded[list(columns)] = answers.acted[list(columns)]
+        how = RoundingSettings(
+            checks=RowChecks(fitted, settings, constraints),
+            people=people,
+            owner=result.owner,
+            consequences=Consequences(targets, people, constraints) if targets else None,
+            columns=columns,
+            ranges=read_ranges(ranges, result, schema, is_rounded),
+        )
+        rounded = round_answers(how, answers)
+        frame = rounded.as_given(result.frame.iloc[:0]).set_axis(result.frame.index)
+        rungs = _rungs(how, answers, rounded)
+        before = result.factuals.iloc[result.owner]
+        changed = [
+            Changed.read(feature, before[feature.name], frame[feature.name], rungs.get(at, {}))
+            for at, feature in enumerate(schema.features)
+        ]
+        follow = [target.feature.name for target in targets]
+        return cls(result, schema, rounded, frame, changes_of(changed, follow, len(frame)), labels)
+
+    def letters(self, native: Counterfactuals[FrameT]) -> Letters[FrameT]:
+        """Put it into words."""
+        writer, people = Writer(self.labels), self.result.people
+        answers: list[list[int]] = [[] for _ in range(len(people))]
+        for answer in np.flatnonzero(self.rounded.valid).tolist():
+            answers[self.result.owner[answer]].append(answer)
+        spreads = {feature.name: feature.spread for feature in self.schema.features}
+        texts, reasons = [], []
+        for person, (status, reason) in enumerate(
+            zip(people["status"], people["reason"], strict=True)
+        ):
+            theirs = [self.changes[answer] for answer in answers[person]]
+            principal = principal_reasons(theirs, spreads)
+            words = [writer.reason(change) for change in principal]
+            reasons += [
+                (people.index[person], place, change.feature, text)
+                for place, (change, text) in enumerate(zip(principal, words, strict=True), start=1)
+            ]
+            if theirs:
+                texts.append(writer.letter(theirs, words))
+            elif status == ALREADY:
+                texts.append(writer.already())
+            else:
+                texts.append(writer.nothing("withdrawn" if status == ANSWERED else kind_of(reason)))
+        shown = np.flatnonzero(self.rounded.valid)
+        alone = [writer.answer(self.changes[answer]) for answer in shown.tolist()]
+        return Letters(
+            people=native_table(
+                native,
+                pd.DataFrame(
+                    {
+                        "status": people["status"],
+                        "n_answers": [len(theirs) for theirs in answers],
+                        "text": pd.Series(texts, index=people.index, dtype=object),
+                    }
+                ),
+            ),
+            answers=native_table(
+                native,
+                pd.DataFrame({"text": pd.Series(alone, dtype=object)}).set_axis(
+                    self.frame.index[shown]
+                ),
+            ),
+            reasons=native_table(
+                native, pd.DataFrame(reasons, columns=["factual", "place", "feature", "text"])
+            ),
+            frame=native_rows(native, self.frame.iloc[shown]),
+            language=self.labels.language.code,
+        )
+
+
+def _read_labels(given: Any) -> Labels:
+    if given is None or isinstance(given, Labels):
+        return given or Labels()
+    if isinstance(given, Mapping):
+        return Labels.make(given)
+    if isinstance(given, (str, os.PathLike)):
+        return Labels.read(given)
+    raise LabelsError(
+        "labels must be Labels, the path of a labels file, a dict of the same form or None, got "
+        f"{shorten(given)}."
+    )
+
+
+def _columns_to_round(
+    schema: Schema, labels: Labels, constraints: Constraints
+) -> dict[int, RoundedColumn]:
+    """The columns of numbers, but those whose values have words, by place among the mutable."""
+    columns = {}
+    for row, position in enumerate(schema.mutable.tolist()):
+        feature, label = schema.features[position], labels.of(schema.names[position])
+        step = constraints.steps.get(position)
+        if is_number(feature) and not label.levels and feature.known.size:
+            least = 0.0 if step is None else step.size(feature)
+            columns[row] = RoundedColumn(feature, label.rounding, least)
+    return columns
+
+
+def _rungs(
+    how: RoundingSettings, answers: ResultAnswers, rounded: RoundedAnswers
+) -> dict[int, dict[int, Rung]]:
+    """What is said of each number that people would have to reach, by column and answer."""
+    rungs: dict[int, dict[int, Rung]] = {}
+    for row, column in how.columns.items():
+        position = int(how.people.schema.mutable[row])
+        numbers = answers.rows.all_numbers[position]
+        rungs[position] = {
+            answer: rounded.shown.get((answer, row)) or Rung(column.decimal(numbers[answer]))
+            for answer in np.flatnonzero(answers.acted[row] & ~np.isnan(numbers)).tolist()
+        }
+    return rungs
+
+
+def _warn_of_refused(rounded: RoundedAnswers) -> None:
+    n_refused = int((~rounded.valid).sum())
+    if n_refused:
+        warnings.warn(
+            f"{n_refused} of {rounded.valid.size} counterfactuals are not valid by this "
+            "explainer's predictor and constraints, so letters do not speak of them. Either the "
+            "result is that of another explainer, explain had further constraints that are to be "
+            "passed here too, or the predictor is unstable.",
+            McceWarning,
+            stacklevel=3,
+        )

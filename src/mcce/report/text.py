@@ -1,0 +1,117 @@
+"""Letters from changes in words: answers, principal reasons, and nothing found.
+
+Always true: a letter speaks only of what differs between the person and an answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from .clauses import Change, Clauses
+from .labels import Labels
+
+# More clauses than this are listed below one another.
+MAX_IN_SENTENCE = 3
+
+
+@dataclass(frozen=True)
+class AnswerChanges:
+    """The changes of one answer: what the person would do, and what would follow."""
+
+    actions: Sequence[Change]
+    consequences: Sequence[Change] = ()
+
+    def asks_more_than(self, other: AnswerChanges, *, first: bool) -> bool:
+        """Whether it asks for the same or more of the same than another answer.
+
+        Of two that ask for the same, the one that stands ``first`` does not.
+        """
+        if [change.feature for change in self.actions] != [c.feature for c in other.actions]:
+            return False
+        pairs = list(zip(self.actions, other.actions, strict=True))
+        if all(mine.after == theirs.after for mine, theirs in pairs):
+            return not first
+        return all(mine.asks_at_least(theirs) for mine, theirs in pairs)
+
+
+class Writer:
+    """Writes letters.
+
+    Parameters
+    ----------
+    labels
+        The words for the decision and its features.
+    """
+
+    def __init__(self, labels: Labels) -> None:
+        self._labels, self._language = labels, labels.language
+        self._clauses = Clauses(labels)
+
+    def answer(self, answer: AnswerChanges) -> str:
+        """One answer: a sentence, and one for each thing that would have followed."""
+        clauses = [self._clauses.clause(change) for change in answer.actions]
+        would = self._labels.say("would")
+        if len(clauses) <= MAX_IN_SENTENCE:
+            joined = self._language.join(clauses)
+            text = self._language.say("letter.if", would=would, clauses=joined)
+        else:
+            text = self._listed(clauses, self._language.messages["lists.bullet"], "lists.item_and")
+        follow = [self._clauses.consequence(change) for change in answer.consequences]
+        between = " " if len(clauses) <= MAX_IN_SENTENCE else "\n"
+        sentences = " ".join(f"{text[:1].upper()}{text[1:]}." for text in follow)
+        return f"{text}{between}{sentences}" if sentences else text
+
+    def answers(self, answers: Sequence[AnswerChanges]) -> str:
+        """One answer or several, of which any would do."""
+        apart = [
+            answer
+            for at, answer in enumerate(answers)
+            if not any(
+                answer.asks_more_than(other, first=at < i)
+                for i, other in enumerate(answers)
+                if i != at
+            )
+        ]
+        if len(apart) == 1:
+            return self.answer(apart[0])
+        return self._listed([self._case(answer) for answer in apart], "", "lists.item_or")
+
+    def reason(self, change: Change) -> str:
+        """Why a feature led to the decision."""
+        return self._clauses.reason(change)
+
+    def letter(self, answers: Sequence[AnswerChanges], reasons: Sequence[str]) -> str:
+        """The letter for somebody who has answers."""
+        intro = self._language.messages["reasons.one" if len(reasons) == 1 else "reasons.other"]
+        bullet = self._language.messages["lists.bullet"]
+        paragraphs = [
+            self._labels.say("declined"),
+            "\n".join([intro, *(f"{bullet} {reason}" for reason in reasons)]),
+            self.answers(answers),
+            self._labels.say("closing"),
+        ]
+        return "\n\n".join(paragraphs)
+
+    def nothing(self, kind: str) -> str:
+        """The letter for somebody without an answer."""
+        return f"{self._labels.say('declined')}\n\n{self._language.messages[f'nothing.{kind}']}"
+
+    def already(self) -> str:
+        """The letter for somebody with the desired decision."""
+        return self._labels.say("already")
+
+    def _case(self, answer: AnswerChanges) -> str:
+        """An answer among several."""
+        text = self._language.join([self._clauses.clause(change) for change in answer.actions])
+        follow = "; ".join(self._clauses.consequence(change) for change in answer.consequences)
+        return f"{text} ({follow})" if follow else text
+
+    def _listed(self, items: Sequence[str], mark: str, last: str) -> str:
+        """Clauses below one another, as one sentence; numbered unless there is a mark."""
+        ends = [self._language.messages["lists.comma"].rstrip()] * len(items)
+        ends[-2:] = [self._language.messages[last], "."]
+        marks = [mark or f"{number}." for number in range(1, len(items) + 1)]
+        lines = [f"{m} {item}{end}" for m, item, end in zip(marks, items, ends, strict=True)]
+        start = self._language.say("letter.if_list", would=self._labels.say("would"))
+        return "\n".join([start, *lines])
