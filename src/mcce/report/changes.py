@@ -70,7 +70,9 @@ def changes_of(
         of = follow if column.feature.name in consequences else actions
         for answer, change in column.changes.items():
             of[answer].append(change)
-    return [AnswerChanges(*both) for both in zip(actions, follow, strict=True)]
+    # Where nothing but such a column differs, it is what the person would have to change.
+    pairs = zip(actions, follow, strict=True)
+    return [AnswerChanges(do, then) if do else AnswerChanges(then) for do, then in pairs]
 
 
 def principal_reasons(

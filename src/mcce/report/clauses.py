@@ -6,7 +6,7 @@ says what the predictor has accepted; what is said before and after is never the
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -75,8 +75,7 @@ class Clauses:
         label = self.labels.of(change.feature)
         if change.after is None:
             return self.language.say("clauses.unstated", name=label.name)
-        after = self._after(label, change)
-        before = self._before(label, change)
+        after, before = self._after(label, change), self._before(label, change, bare=True)
         if after == before:
             return self.language.say("clauses.different", name=label.name)
         template = (
@@ -88,15 +87,12 @@ class Clauses:
             return fill(template, before=before, after=after)
         return self.language.say("clauses.change", name=label.name, after=after, before=before)
 
-    def consequence(self, change: Change) -> str:
-        """What would have followed, as a sentence without its full stop."""
-        label = self.labels.of(change.feature)
-        before, after = self._told(label, change.before), self._told(label, change.after)
-        if after is None:
-            after = self.language.messages["values.missing"]
-        if label.follow is not None:
-            return fill(label.follow, before=before, after=after)
-        return self.language.say("clauses.follow", name=label.name, after=after, before=before)
+    def consequences(self, changes: Sequence[Change]) -> list[str]:
+        """What would have followed, as sentences without their full stops."""
+        told = [(self.labels.of(change.feature), change) for change in changes]
+        return [
+            self._consequence(label, change) for label, change in told if label.follow is not False
+        ]
 
     def reason(self, change: Change) -> str:
         """Why the person's own value led to the decision."""
@@ -109,7 +105,15 @@ class Clauses:
         )
         if template is not None:
             return fill(template, before=before)
-        return self.language.say("reasons.default", name=label.name, before=before)
+        return self.language.say("clauses.reason", name=label.name, before=before)
+
+    def _consequence(self, label: FeatureLabel, change: Change) -> str:
+        before, after = self._told(label, change.before), self._told(label, change.after)
+        if after is None:
+            after = self.language.messages["values.missing"]
+        if label.follow:
+            return fill(label.follow, before=before, after=after)
+        return self.language.say("clauses.follow", name=label.name, after=after, before=before)
 
     def _after(self, label: FeatureLabel, change: Change) -> str:
         rung = change.rung
@@ -128,8 +132,11 @@ class Clauses:
             high=self._number(label, high),
         )
 
-    def _before(self, label: FeatureLabel, change: Change) -> str | None:
-        """The person's own value; None if it is missing."""
+    def _before(self, label: FeatureLabel, change: Change, *, bare: bool = False) -> str | None:
+        """The person's own value; None if it is missing.
+
+        Beside the value after, the unit need not be said twice: ``bare`` leaves it out.
+        """
         if change.before is None or change.rung is None:
             return None if change.before is None else self._level(label, change.before)
         if level_key(change.before) in label.levels:
@@ -138,7 +145,7 @@ class Clauses:
         digits = DIGITS
         while (told := _readable(own, digits)) != own and (told > shown) != (own > shown):
             digits += 1
-        return self._number(label, told)
+        return self._number(label, told, bare=bare)
 
     def _told(self, label: FeatureLabel, value: Any) -> str | None:
         """A value that nobody is asked to reach: rounded, which is said."""

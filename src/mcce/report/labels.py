@@ -25,7 +25,7 @@ import os
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, fields
 from importlib.resources import files
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 
@@ -38,7 +38,7 @@ from .wording import check_template, plain
 
 CHANGE = frozenset({"before", "after"})
 REASON = frozenset({"before"})
-DECISION = ("declined", "already", "would", "closing")
+DECISION = ("declined", "already", "would", "reason", "reasons", "closing")
 DIRECTIONS = ("more", "less", "change")
 
 
@@ -66,7 +66,7 @@ class FeatureLabel:
     become
         The same for single values, by the value after.
     follow
-        A sentence for a column that follows from others.
+        A sentence for a column that follows from others; False says nothing of it.
     reason
         Why the feature led to the decision: ``more`` if more of it would have been better,
         ``less`` or ``change``.
@@ -82,7 +82,7 @@ class FeatureLabel:
     levels: Mapping[str, str] = field(default_factory=dict)
     verbs: Mapping[str, str] = field(default_factory=dict)
     become: Mapping[str, str] = field(default_factory=dict)
-    follow: str | None = None
+    follow: str | Literal[False] | None = None
     reason: Mapping[str, str] = field(default_factory=dict)
     being: Mapping[str, str] = field(default_factory=dict)
 
@@ -101,7 +101,7 @@ class FeatureLabel:
             "rounding": _positive,
             "scale": _positive,
             "grouping": _flag,
-            "follow": lambda text, at: check_template(text, CHANGE, at),
+            "follow": lambda text, at: text is not False and check_template(text, CHANGE, at),
         }
         texts = {
             key: check(given[key], f"{where}.{key}")
@@ -127,8 +127,8 @@ class Labels:
     language
         Code of the language.
     decision
-        Sentences that replace those of the language: ``declined``, ``already``, ``would`` and
-        ``closing``.
+        Sentences that replace those of the language: ``declined``, ``already``, ``would``,
+        ``reason``, ``reasons`` and ``closing``.
     features
         The words for each feature, by name.
 

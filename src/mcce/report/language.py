@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cache
 from importlib.resources import files
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -39,8 +40,8 @@ class Language:
     >>> german = find_language("de")
     >>> german.number(Decimal("12500.5"))
     '12.500,5'
-    >>> german.join(["a", "b", "c"])
-    'a, b und c'
+    >>> german.join(["Sie umgezogen wären", "Sie gespart hätten"])
+    'Sie umgezogen wären und gespart hätten'
     """
 
     code: str
@@ -72,8 +73,16 @@ class Language:
         return sign + "".join(marks.get(character, character) for character in text)
 
     def join(self, parts: Sequence[str]) -> str:
-        """Parts of a sentence in a row: a, b and c."""
-        *first, last = parts
+        """Clauses in a row: a, b and c. A subject that they share is said once."""
+        subject = self.messages["lists.subject"]
+        shared = [
+            False,
+            *(a.startswith(subject) and b.startswith(subject) for a, b in pairwise(parts)),
+        ]
+        short = [
+            b.removeprefix(subject) if same else b for b, same in zip(parts, shared, strict=True)
+        ]
+        *first, last = short
         if not first:
             return last
         return f"{self.messages['lists.comma'].join(first)}{self.messages['lists.and']}{last}"

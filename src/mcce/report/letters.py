@@ -35,7 +35,7 @@ from .ladder import Rung
 from .nothing import kind_of
 from .ranges import read_ranges
 from .rounding import RoundedAnswers, RoundedColumn, RoundingSettings, round_answers
-from .text import AnswerChanges, Writer
+from .text import AnswerChanges, Writer, without_needless
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,7 +188,7 @@ class _Draft:
         for person, (status, reason) in enumerate(
             zip(people["status"], people["reason"], strict=True)
         ):
-            theirs = [self.changes[answer] for answer in answers[person]]
+            theirs = without_needless([self.changes[answer] for answer in answers[person]])
             principal = principal_reasons(theirs, spreads)
             words = [writer.reason(change) for change in principal]
             reasons += [

@@ -22,17 +22,26 @@ class AnswerChanges:
     actions: Sequence[Change]
     consequences: Sequence[Change] = ()
 
-    def asks_more_than(self, other: AnswerChanges, *, first: bool) -> bool:
-        """Whether it asks for the same or more of the same than another answer.
+    def asks_at_least(self, other: AnswerChanges) -> bool:
+        """Whether the person would have to do all that another answer asks for, or more."""
+        mine = {change.feature: change for change in self.actions}
+        return all(
+            theirs.feature in mine and mine[theirs.feature].asks_at_least(theirs)
+            for theirs in other.actions
+        )
 
-        Of two that ask for the same, the one that stands ``first`` does not.
-        """
-        if [change.feature for change in self.actions] != [c.feature for c in other.actions]:
-            return False
-        pairs = list(zip(self.actions, other.actions, strict=True))
-        if all(mine.after == theirs.after for mine, theirs in pairs):
-            return not first
-        return all(mine.asks_at_least(theirs) for mine, theirs in pairs)
+
+def without_needless(answers: Sequence[AnswerChanges]) -> list[AnswerChanges]:
+    """The answers of a person but those that ask for more than another one does.
+
+    Once answers are rounded, two may also be the same: the first one stays.
+    """
+    kept: list[AnswerChanges] = []
+    for at, answer in enumerate(answers):
+        others = [*kept, *(other for other in answers[at + 1 :] if not other.asks_at_least(answer))]
+        if not any(answer.asks_at_least(other) for other in others):
+            kept.append(answer)
+    return kept
 
 
 class Writer:
@@ -57,25 +66,16 @@ class Writer:
             text = self._language.say("letter.if", would=would, clauses=joined)
         else:
             text = self._listed(clauses, self._language.messages["lists.bullet"], "lists.item_and")
-        follow = [self._clauses.consequence(change) for change in answer.consequences]
+        follow = self._clauses.consequences(answer.consequences)
         between = " " if len(clauses) <= MAX_IN_SENTENCE else "\n"
         sentences = " ".join(f"{text[:1].upper()}{text[1:]}." for text in follow)
         return f"{text}{between}{sentences}" if sentences else text
 
     def answers(self, answers: Sequence[AnswerChanges]) -> str:
         """One answer or several, of which any would do."""
-        apart = [
-            answer
-            for at, answer in enumerate(answers)
-            if not any(
-                answer.asks_more_than(other, first=at < i)
-                for i, other in enumerate(answers)
-                if i != at
-            )
-        ]
-        if len(apart) == 1:
-            return self.answer(apart[0])
-        return self._listed([self._case(answer) for answer in apart], "", "lists.item_or")
+        if len(answers) == 1:
+            return self.answer(answers[0])
+        return self._listed([self._case(answer) for answer in answers], "", "lists.item_or")
 
     def reason(self, change: Change) -> str:
         """Why a feature led to the decision."""
@@ -83,7 +83,7 @@ class Writer:
 
     def letter(self, answers: Sequence[AnswerChanges], reasons: Sequence[str]) -> str:
         """The letter for somebody who has answers."""
-        intro = self._language.messages["reasons.one" if len(reasons) == 1 else "reasons.other"]
+        intro = self._labels.say("reason" if len(reasons) == 1 else "reasons")
         bullet = self._language.messages["lists.bullet"]
         paragraphs = [
             self._labels.say("declined"),
@@ -104,7 +104,7 @@ class Writer:
     def _case(self, answer: AnswerChanges) -> str:
         """An answer among several."""
         text = self._language.join([self._clauses.clause(change) for change in answer.actions])
-        follow = "; ".join(self._clauses.consequence(change) for change in answer.consequences)
+        follow = "; ".join(self._clauses.consequences(answer.consequences))
         return f"{text} ({follow})" if follow else text
 
     def _listed(self, items: Sequence[str], mark: str, last: str) -> str:
