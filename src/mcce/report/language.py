@@ -97,7 +97,6 @@ class Language:
         return self.say("values.quoted", value=plain(value))
 
 
-@cache
 def find_language(code: Any) -> Language:
     """The language of a code.
 
@@ -120,14 +119,7 @@ def find_language(code: Any) -> Language:
     if not isinstance(code, str) or code not in known:
         listed = ", ".join(map(repr, known))
         raise ParameterError(f"language must be one of {listed}, got {shorten(code)}.")
-    text = files(__package__).joinpath("messages", f"{code}.toml").read_text(encoding="utf-8")
-    sections = tomllib.loads(text)
-    messages = {
-        f"{section}.{key}": message
-        for section, entries in sections.items()
-        for key, message in entries.items()
-    }
-    return Language(code, messages)
+    return _read(code)
 
 
 def languages() -> list[str]:
@@ -148,3 +140,15 @@ def to_decimal(value: Any) -> Decimal:
         return Decimal(int(value))
     short = value if isinstance(value, np.floating) else np.float64(value)
     return Decimal(np.format_float_scientific(short, unique=True, trim="-"))
+
+
+@cache
+def _read(code: str) -> Language:
+    text = files(__package__).joinpath("messages", f"{code}.toml").read_text(encoding="utf-8")
+    sections = tomllib.loads(text)
+    messages = {
+        f"{section}.{key}": message
+        for section, entries in sections.items()
+        for key, message in entries.items()
+    }
+    return Language(code, messages)

@@ -1,0 +1,328 @@
+"""Letters: what they say, of whom, and the same alone and among others."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from mcce import MCCE, Interval, LabelsError, McceWarning, SchemaError, constraints
+from mcce.counterfactuals import Counterfactuals
+from mcce.datasets import load
+from mcce.report import Labels, Letters, languages, write_letters
+
+NAMES = ["age", "salary", "housing", "loans"]
+
+
+def people(n_rows=400, seed=0):
+    random = np.random.default_rng(seed)
+    return pd.DataFrame(
+        {
+            "age": random.integers(20, 70, n_rows),
+            "salary": random.integers(200, 900, n_rows) * 100 + 37,
+            "housing": random.choice(["own", "rent"], n_rows),
+            "loans": random.integers(0, 5, n_rows),
+        }
+    )
+
+
+def score(frame):
+    owns = (frame["housing"] == "own") * 10_000
+    return frame["salary"] + owns - 6_000 * frame["loans"]
+
+
+LABELS = {
+    "decision": {"would": "We would have said yes", "declined": "We said no."},
+    "features": {
+        "salary": {
+            "unit": "${number}",
+            "verbs": "you had earned {after}[ instead of {before}]",
+            "reason": {"more": "Your salary is low.", "less": "Your salary is high."},
+        },
+        "housing": {
+            "become": {"own": "you had owned your home", "rent": "you had rented"},
+            "reason": "Your housing.",
+            "being": {"rent": "You rent."},
+        },
+        "loans": {
+            "unit": {"one": "{number} loan", "other": "{number} loans"},
+            "verbs": "you had had {after}[ instead of {before}]",
+            "reason": "Your loans.",
+        },
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def explained():
+    train = people()
+    explainer = MCCE(
+        score,
+        Interval(50_000, np.inf),
+        immutable=["age"],
+        search="sparse",
+        n_counterfactuals=3,
+        diversity=0.5,
+        random_state=0,
+    ).fit(train)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", McceWarning)
+        return explainer, explainer.explain(train.head(60))
+
+
+def test_everybody_gets_a_letter(explained):
+    explainer, result = explained
+
+    letters = write_letters(explainer, result, LABELS)
+
+    assert isinstance(letters, Letters)
+    assert letters.people.index.equals(result.people.index)
+    assert letters.people["status"].equals(result.people["status"])
+    already = letters.people["status"] == "already desired"
+    assert letters.people.loc[already, "text"].str.startswith("The decision was in your").all()
+    answered = letters.people["status"] == "answered"
+    assert letters.people.loc[answered, "text"].str.contains("We would have said yes if").all()
+    assert letters.answers.index.equals(result.frame.index)
+    assert letters.frame.columns.tolist() == NAMES
+    assert repr(letters) == "Letters(60 people, language 'en')"
+
+
+def test_only_what_changes_is_spoken_of(explained):
+    explainer, result = explained
+    letters = write_letters(explainer, result, LABELS)
+    words = {"salary": "earned", "housing": ("owned", "rented"), "loans": "loan"}
+
+    for row, text in enumerate(letters.answers["text"]):
+        own = result.factuals.iloc[result.owner[row]]
+        for name, said in words.items():
+            mentioned = any(word in text for word in ([said] if isinstance(said, str) else said))
+            assert mentioned == (own[name] != letters.frame[name].iloc[row]), (name, text)
+
+
+def test_reasons_are_differences_and_at_most_four(explained):
+    explainer, result = explained
+
+    letters = write_letters(explainer, result, LABELS)
+
+    reasons = letters.reasons
+    assert reasons.columns.tolist() == ["factual", "place", "feature", "text"]
+    assert reasons["place"].between(1, 4).all()
+    changes = result.changes()
+    real = set(zip(changes["factual"], changes["feature"], strict=True))
+    assert set(zip(reasons["factual"], reasons["feature"], strict=True)) <= real
+    answered = result.people.index[result.people["status"] == "answered"]
+    assert set(reasons["factual"]) == set(answered)
+    assert not reasons["text"].str.contains("high").any()
+    assert not reasons.duplicated(["factual", "feature"]).any()
+
+
+def test_more_than_four_features_give_four_reasons_by_frequency():
+    names = list("abcdef")
+    train = pd.DataFrame(np.random.default_rng(0).integers(0, 10, (400, 6)), columns=names)
+    explainer = MCCE(lambda x: x.sum(axis=1), (0, np.inf), random_state=0).fit(train + 20)
+    person = pd.DataFrame([[0] * 6], columns=names)
+    answers = pd.DataFrame(
+        [[1, 0, 0, 0, 0, 9], [2, 1, 1, 1, 1, 0], [3, 1, 0, 0, 5, 9]], columns=names
+    )
+    explainer = MCCE(lambda x: x.max(axis=1) > 0, (0.5, 1), random_state=0).fit(train)
+    result = Counterfactuals.from_frame(
+        person,
+        answers,
+        schema=explainer.schema_,
+        decision=explainer.decision_,
+        owner=[0, 0, 0],
+    )
+
+    letters = write_letters(explainer, result)
+
+    # The third asks for all that the first does: a in two answers, then the best answer's f.
+    assert letters.reasons["feature"].tolist() == ["a", "f", "b", "c"]
+
+
+@pytest.mark.parametrize("language", languages())
+def test_a_letter_is_the_same_alone_and_among_others(explained, language):
+    explainer, _ = explained
+    some = people().iloc[[4, 7, 4, 31, 12]]
+    labels = Labels.make({"language": language})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", McceWarning)
+        together = write_letters(explainer, explainer.explain(some), labels)
+        alone = [
+            write_letters(explainer, explainer.explain(some.iloc[[row]]), labels)
+            for row in range(len(some))
+        ]
+
+    assert together.people["text"].tolist() == [one.people["text"].iloc[0] for one in alone]
+    assert together.frame.equals(pd.concat([one.frame for one in alone]))
+
+
+def test_answers_that_ask_for_more_than_another_are_left_out(explained):
+    explainer, _ = explained
+    person = pd.DataFrame({"age": [30], "salary": [30_037], "housing": ["own"], "loans": [0]})
+    answers = pd.concat([person] * 4, ignore_index=True)
+    answers["salary"] = [52_000, 60_000, 52_000, 47_000]
+    answers["loans"] = [0, 0, 1, 0]
+    result = Counterfactuals.from_frame(
+        person,
+        answers,
+        schema=explainer.schema_,
+        decision=explainer.decision_,
+        owner=[0, 0, 0, 0],
+    )
+
+    letters = write_letters(explainer, result, LABELS)
+
+    text = letters.people["text"].iloc[0]
+    assert "We would have said yes if you had earned $47,000 instead of $30,037." in text
+    assert len(letters.answers) == 4
+
+
+def test_an_answer_that_the_predictor_refuses_is_never_shown(explained):
+    explainer, _ = explained
+    person = pd.DataFrame({"age": [30], "salary": [30_037], "housing": ["rent"], "loans": [0]})
+    refused = person.assign(salary=31_000)
+    result = Counterfactuals.from_frame(
+        person, refused, schema=explainer.schema_, decision=explainer.decision_
+    )
+
+    with pytest.warns(McceWarning, match="1 of 1 counterfactuals are not valid"):
+        letters = write_letters(explainer, result, LABELS)
+
+    assert (
+        letters.people["text"]
+        .iloc[0]
+        .endswith("We cannot say with certainty what would have altered this decision.")
+    )
+    assert letters.frame.empty
+    assert letters.answers.empty
+    assert letters.reasons.empty
+
+
+def test_constraints_of_the_call_hold_for_rounded_rows(explained):
+    explainer, _ = explained
+    some = people().head(60)
+    rule = constraints.relation("odd cents", "salary % 100 == 37")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", McceWarning)
+        result = explainer.explain(some, constraints=[rule])
+
+    letters = write_letters(explainer, result, LABELS, constraints=[rule])
+
+    assert len(letters.frame) == len(result.frame)
+    assert (letters.frame["salary"] % 100 == 37).all()
+
+
+def test_people_can_be_polars_frames(explained):
+    polars = pytest.importorskip("polars")
+    explainer, _ = explained
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", McceWarning)
+        result = explainer.explain(polars.from_pandas(people().head(10)))
+
+    letters = write_letters(explainer, result, LABELS)
+
+    assert isinstance(letters.people, polars.DataFrame)
+    assert isinstance(letters.frame, polars.DataFrame)
+    assert letters.frame.columns == NAMES
+    assert letters.answers.columns[:2] == ["factual", "rank"]
+
+
+def test_nobody_is_no_error(explained):
+    explainer, _ = explained
+
+    letters = write_letters(explainer, explainer.explain(people().head(0)), LABELS)
+
+    assert letters.people.empty
+    assert letters.frame.columns.tolist() == NAMES
+
+
+def test_wrong_arguments_are_named(explained, bank):
+    explainer, result = explained
+    with pytest.raises(LabelsError, match="labels must be Labels, the path"):
+        write_letters(explainer, result, 3)
+    with pytest.raises(LabelsError, match=r"no reason.*'housing', 'loans'"):
+        write_letters(explainer, result, {"features": {"salary": {"reason": "Low."}}})
+    other = MCCE(lambda x: x["salary"], (0, np.inf), random_state=0).fit(bank)
+    with pytest.raises(SchemaError, match="Pass a result of this explainer"):
+        write_letters(other, result)
+
+
+def test_ranges_say_how_far_to_go(explained):
+    explainer, _ = explained
+    person = pd.DataFrame({"age": [30], "salary": [30_037], "housing": ["own"], "loans": [3]})
+    answers = pd.concat([person] * 2, ignore_index=True)
+    answers["salary"], answers["loans"] = [61_537, 50_037], [3, 0]
+    result = Counterfactuals.from_frame(
+        person, answers, schema=explainer.schema_, decision=explainer.decision_, owner=[0, 0]
+    )
+    largest = int(people()["salary"].max())
+    ranges = pd.DataFrame(
+        {
+            "factual": [0, 0, 0],
+            "rank": [1, 2, 2],
+            "feature": ["salary", "salary", "loans"],
+            "low": [58_137, 40_037, 0],
+            "high": [largest, 80_000, 1],
+            "joint": [False, False, False],
+        }
+    )
+
+    def said(**changes):
+        return write_letters(explainer, result, LABELS, ranges=ranges.assign(**changes))
+
+    assert said().answers["text"].tolist()[0] == (
+        "We would have said yes if you had earned at least $59,000 instead of $30,037."
+    )
+    assert "$50,000 instead of $30,037 and had had 0 loans" in said().answers["text"].tolist()[1]
+    closed = said(high=[62_000, 80_000, 1]).answers["text"].tolist()[0]
+    assert "between $59,000 and $62,000 instead" in closed
+    both = said(joint=[False, True, True], low=[58_137, 47_000, 0]).answers["text"].tolist()[1]
+    assert both == (
+        "We would have said yes if you had earned between $47,000 and $80,000 instead of $30,037 "
+        "and had had at most 1\xa0loan instead of 3."
+    )
+
+
+def test_a_range_whose_end_is_refused_is_not_claimed(explained):
+    explainer, _ = explained
+    person = pd.DataFrame({"age": [30], "salary": [30_037], "housing": ["own"], "loans": [3]})
+    result = Counterfactuals.from_frame(
+        person,
+        person.assign(salary=61_537),
+        schema=explainer.schema_,
+        decision=explainer.decision_,
+    )
+    wrong = pd.DataFrame(
+        {"factual": [0], "rank": [1], "feature": ["salary"], "low": [35_000], "high": [90_000]}
+    )
+
+    letters = write_letters(explainer, result, LABELS, ranges=wrong)
+
+    assert "at least" not in letters.answers["text"].iloc[0]
+    assert score(letters.frame).iloc[0] >= 50_000
+
+
+@pytest.mark.parametrize("language", languages())
+def test_letters_of_german_credit_read_well(language):
+    german = load("german")
+    labels = Labels.bundled("german", language)
+    explainer = MCCE(
+        lambda x: 1.4 - x["Duration"] / 40 - x["CreditAmount"] / 20_000,
+        (0.5, np.inf),
+        immutable=german.immutable,
+        search="sparse",
+        random_state=0,
+    ).fit(german.features)
+    some = german.features[german.features["Duration"] > 40].head(10)
+
+    letters = write_letters(explainer, explainer.explain(some), labels)
+
+    for text in letters.people["text"]:
+        assert text.startswith(labels.say("declined"))
+        assert labels.say("would") in text
+        assert not set(text) & set("{}[]")
+        assert "  " not in text
+        assert ".." not in text
+        assert "Duration" not in text

@@ -1,0 +1,230 @@
+"""Rounded answers: never an invalid row, no change that vanishes, the coarsest that holds."""
+
+from __future__ import annotations
+
+import warnings
+from decimal import Decimal
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcce import MCCE, Interval, McceWarning, Search, constraints
+from mcce.report import write_letters
+from mcce.report.ladder import NumberToRound
+
+SEARCHES = ["paper", "fast", "sparse", "exact"]
+
+
+def loans(n_rows, seed, *, whole=True):
+    random = np.random.default_rng(seed)
+    income = random.uniform(10_000, 90_000, n_rows)
+    rate = random.uniform(0.01, 0.2, n_rows)
+    return pd.DataFrame(
+        {
+            "age": random.integers(20, 70, n_rows),
+            "income": income.round() if whole else income,
+            "months": random.integers(6, 61, n_rows),
+            "rate": rate.round(4) if whole else rate.astype(np.float32),
+            "housing": random.choice(["own", "rent", "free"], n_rows),
+        }
+    )
+
+
+def jagged(weights, threshold):
+    """A score that jumps back and forth, so that rounding often breaks an answer."""
+
+    def score(frame):
+        smooth = weights[0] * frame["income"] / 90_000 - weights[1] * frame["rate"] * 5
+        smooth = smooth - weights[2] * frame["months"] / 60 + (frame["housing"] == "own") * 0.2
+        wave = np.sin(frame["income"].astype(float) / 37.0) * 0.05
+        return (smooth + wave - threshold).astype(float)
+
+    return score
+
+
+def amounts(*, plus=0):
+    return pd.DataFrame({"amount": np.repeat(np.arange(1_000, 9_000), 2) + plus})
+
+
+def letters_of(explainer, people, **more):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", McceWarning)
+        result = explainer.explain(people)
+    return result, write_letters(explainer, result, **more)
+
+
+@given(
+    seed=st.integers(0, 10**6),
+    weights=st.tuples(*[st.floats(0.1, 2)] * 3),
+    search=st.sampled_from(SEARCHES),
+    whole=st.booleans(),
+    labels=st.sampled_from([None, {"features": {}}, {"language": "nb"}]),
+)
+def test_no_rounded_row_is_refused(seed, weights, search, whole, labels):
+    train = loans(300, seed, whole=whole)
+    score = jagged(weights, 0.0)
+    desired = Interval(float(np.quantile(score(train), 0.7)), np.inf)
+    rules = [constraints.only_up("income"), constraints.max_changes(4)]
+    explainer = MCCE(
+        score,
+        desired,
+        immutable=["age"],
+        search=search,
+        constraints=rules,
+        n_counterfactuals=2,
+        n_samples=60,
+        random_state=seed,
+    ).fit(train)
+    people = train[score(train) < desired.low].head(6)
+
+    result, letters = letters_of(explainer, people, labels=labels)
+
+    shown = letters.frame
+    assert len(shown) == len(result.frame)
+    assert shown.dtypes.equals(result.frame.dtypes)
+    assert (score(shown) >= desired.low).all()
+    own = result.factuals.iloc[result.owner]
+    assert (shown["age"].to_numpy() == own["age"].to_numpy()).all()
+    assert (shown["income"].to_numpy() >= own["income"].to_numpy()).all()
+    before = own.to_numpy()
+    assert ((shown.to_numpy() != before) == (result.frame.to_numpy() != before)).all()
+
+
+@pytest.mark.parametrize("most", [2_900, 2_847, 2_805])
+def test_an_answer_is_rounded_as_coarsely_as_the_predictor_allows(most):
+    explainer = MCCE(lambda x: most - x["amount"], (0, np.inf), random_state=0).fit(amounts())
+
+    _, letters = letters_of(explainer, pd.DataFrame({"amount": [8_000]}))
+
+    amount = letters.frame["amount"].iloc[0]
+    assert amount <= most
+    assert amount % 100 == 0
+
+
+def test_rounding_becomes_finer_where_only_a_few_values_will_do():
+    train = amounts()
+    # Below 3,000, only 2,845 to 2,848 are accepted.
+    explainer = MCCE(lambda x: x["amount"].between(2_845, 2_848).astype(float), random_state=0)
+    explainer.set_params(desired=(0.5, 1), n_samples=20_000).fit(train)
+
+    _, letters = letters_of(explainer, pd.DataFrame({"amount": [8_000]}))
+
+    assert letters.frame["amount"].tolist() == [2_845]
+    assert "2,845 instead of 8,000" in letters.answers["text"].iloc[0]
+
+
+def test_the_exact_value_is_shown_where_nothing_else_will_do():
+    train = amounts(plus=0.25)
+    explainer = MCCE(lambda x: (x["amount"] == 2_847.25).astype(float), (0.5, 1), random_state=0)
+    explainer.set_params(n_samples=20_000).fit(train)
+
+    _, letters = letters_of(explainer, pd.DataFrame({"amount": [8_000.25]}))
+
+    assert letters.frame["amount"].tolist() == [2_847.25]
+    assert "2,847.25 instead of 8,000.25" in letters.answers["text"].iloc[0]
+
+
+def test_a_rounding_that_is_asked_for_never_makes_a_change_vanish():
+    train = amounts()
+    explainer = MCCE(lambda x: 4_990 - x["amount"], (0, np.inf), search="near", random_state=0)
+    labels = {"features": {"amount": {"rounding": 1_000, "reason": "High."}}}
+
+    _, letters = letters_of(explainer.fit(train), pd.DataFrame({"amount": [5_000]}), labels=labels)
+
+    assert letters.frame["amount"].iloc[0] <= 4_990
+    assert letters.frame["amount"].iloc[0] > 4_900
+
+
+def test_what_follows_from_a_rounded_number_follows_the_rounding():
+    random = np.random.default_rng(0)
+    train = pd.DataFrame(
+        {"months": random.integers(6, 61, 800), "price": random.integers(20, 90, 800)}
+    )
+    train["total"] = train["months"] * train["price"]
+    explainer = MCCE(lambda x: 2_000 - x["total"], (0, np.inf), search="sparse", random_state=0)
+    explainer.set_params(immutable=["months"]).fit(train)
+
+    _, letters = letters_of(explainer, train[train["total"] > 3_000].head(20))
+
+    shown = letters.frame
+    assert (shown["total"] == shown["months"] * shown["price"]).all()
+    assert (shown["total"] <= 2_000).all()
+    assert "would then have been" in letters.answers["text"].iloc[0]
+    assert set(letters.reasons["feature"]) == {"price"}
+
+
+def test_plausibility_that_an_answer_has_is_kept(bank):
+    explainer = MCCE(
+        lambda x: x["salary"] / 100_000, (0.6, 2), immutable=["age", "sex"], random_state=0
+    )
+    explainer.set_params(search=Search.preset("balanced", min_plausibility=0.1)).fit(bank)
+
+    result, letters = letters_of(explainer, bank[bank["salary"] < 50_000].head(20))
+
+    before = explainer.plausibility(result.frame)["plausibility"]
+    after = explainer.plausibility(letters.frame)["plausibility"]
+    own = explainer.plausibility(result.factuals.iloc[result.owner])["plausibility"]
+    strict = (before >= 0.1).to_numpy()
+    assert ((after.to_numpy() >= 0.1) | (after.to_numpy() >= own.to_numpy()))[strict].all()
+
+
+@given(
+    value=st.decimals(-(10**7), 10**7, places=2),
+    own=st.none() | st.decimals(-(10**7), 10**7, places=2),
+    rounding=st.none() | st.sampled_from([Decimal(1), Decimal(100), Decimal("0.05"), Decimal(12)]),
+    places=st.none() | st.just(2),
+)
+def test_every_rung_stays_on_its_side_and_inside(value, own, rounding, places):
+    low, high = Decimal(-(10**7)), Decimal(10**7)
+    number = NumberToRound(value, own, low, high, rounding, places)
+    change = abs(value if own is None else value - own)
+
+    rungs = [rung for rungs in number.rungs() for rung in rungs] if value != own else []
+
+    assert len(rungs) < 60
+    for rung in rungs:
+        assert low <= rung.value <= high
+        assert abs(rung.value - value) <= change / 2
+        if own is not None:
+            assert (rung.value > own) == (value > own)
+
+
+@given(
+    own=st.integers(0, 10**6),
+    ends=st.tuples(st.integers(0, 10**6), st.integers(0, 10**6)),
+    is_open=st.booleans(),
+    rounding=st.none() | st.integers(1, 10**4),
+)
+def test_ranges_are_rounded_inwards(own, ends, is_open, rounding):
+    low, high = (Decimal(end) for end in sorted(ends))
+    step = None if rounding is None else Decimal(rounding)
+    number = NumberToRound(low, Decimal(own), Decimal(0), Decimal(10**6), step)
+
+    rungs = [rung for rungs in number.range_rungs(low, high, is_open=is_open) for rung in rungs]
+
+    assert bool(rungs) == (low < high and not low <= own <= high)
+    for rung in rungs:
+        assert low <= rung.value <= high
+        assert rung.far is not None
+        assert low <= rung.far <= high
+        assert abs(rung.value - own) < abs(rung.far - own)
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_the_text_says_the_value_that_was_accepted(whole):
+    train = loans(300, 3, whole=whole)
+    score = jagged((1.5, 0.3, 0.3), 0.0)
+    desired = Interval(float(np.quantile(score(train), 0.7)), np.inf)
+    explainer = MCCE(score, desired, immutable=["age"], random_state=0).fit(train)
+
+    _, letters = letters_of(explainer, train[score(train) < desired.low].head(40))
+
+    for at, text in enumerate(letters.answers["text"]):
+        for name in ("income", "months", "rate"):
+            if f" {name} had been " in text:
+                said = text.split(f" {name} had been ")[1].split(" ")[0]
+                cells = letters.frame[name]
+                assert cells.dtype.type(said.replace(",", "")) == cells.iloc[at]
