@@ -275,7 +275,7 @@ def test_ranges_say_how_far_to_go(explained):
     assert said().answers["text"].tolist()[0] == (
         "We would have said yes if you had earned at least $59,000 instead of $30,037."
     )
-    assert "$50,000 instead of $30,037 and had had 0 loans" in said().answers["text"].tolist()[1]
+    assert "$50,000 instead of $30,037 and had had 0\xa0loans" in said().answers["text"].iloc[1]
     closed = said(high=[62_000, 80_000, 1]).answers["text"].tolist()[0]
     assert "between $59,000 and $62,000 instead" in closed
     both = said(joint=[False, True, True], low=[58_137, 47_000, 0]).answers["text"].tolist()[1]
@@ -317,7 +317,9 @@ def test_letters_of_german_credit_read_well(language):
     ).fit(german.features)
     some = german.features[german.features["Duration"] > 40].head(10)
 
-    letters = write_letters(explainer, explainer.explain(some), labels)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", McceWarning)
+        letters = write_letters(explainer, explainer.explain(some), labels)
 
     for text in letters.people["text"]:
         assert text.startswith(labels.say("declined"))

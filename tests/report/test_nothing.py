@@ -15,6 +15,7 @@ from mcce.search.plan import NO_DESIRED
 from mcce.search.sampling import STOPPED, TOO_FAR
 
 TRAIN = pd.DataFrame({"a": np.repeat(np.arange(21), 21), "b": np.tile(np.arange(21), 21)})
+AT_LEAST_30 = Interval(30, np.inf)
 PERSON = pd.DataFrame({"a": [3], "b": [3]})
 
 
@@ -22,7 +23,7 @@ def total(frame):
     return frame["a"] + frame["b"]
 
 
-def letter(search, desired=Interval(20, np.inf), predictor=total, language="en", **settings):
+def letter(search, desired=AT_LEAST_30, predictor=total, language="en", **settings):
     explainer = MCCE(predictor, desired, search=search, random_state=0, n_samples=50, **settings)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", McceWarning)

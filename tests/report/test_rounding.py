@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from mcce import MCCE, Interval, McceWarning, Search, constraints
 from mcce.report import write_letters
 from mcce.report.ladder import NumberToRound
+from mcce.report.language import to_decimal
 
 SEARCHES = ["paper", "fast", "sparse", "exact"]
 
@@ -190,6 +191,25 @@ def test_every_rung_stays_on_its_side_and_inside(value, own, rounding, places):
         assert abs(rung.value - value) <= change / 2
         if own is not None:
             assert (rung.value > own) == (value > own)
+
+
+@given(
+    value=st.floats(-1e300, 1e300),
+    own=st.floats(-1e300, 1e300),
+    rounding=st.none() | st.floats(1e-300, 1e300),
+    places=st.none() | st.just(0),
+)
+def test_numbers_of_any_size_have_few_rungs(value, own, rounding, places):
+    value, own = (round(x) if places == 0 else x for x in (value, own))
+    decimals = [to_decimal(float(x)) for x in (value, own)]
+    step = None if rounding is None else to_decimal(rounding)
+    ends = Decimal("-1e301"), Decimal("1e301")
+    if places == 0 and max(abs(value), abs(own)) > 2**53:
+        return  # whole numbers that large are not rounded: they are not exact
+
+    rungs = list(NumberToRound(*decimals, *ends, step, places).rungs())
+
+    assert len(rungs) < 60
 
 
 @given(

@@ -72,7 +72,7 @@ class NumberToRound:
         >>> [[str(rung.value) for rung in rungs] for rungs in number.rungs()][:3]
         [['2800', '2900'], ['2850', '2800'], ['2850', '2840']]
         """
-        for step in self._steps(self._change(self.value)):
+        for step in self._steps(self.value):
             if self.value % step == 0:
                 return
             nearest = _multiple(self.value, step, ROUND_HALF_EVEN)
@@ -96,16 +96,13 @@ class NumberToRound:
         less = high < self.own
         near, far = (high, low) if less else (low, high)
         inwards = (ROUND_FLOOR, ROUND_CEILING) if less else (ROUND_CEILING, ROUND_FLOOR)
-        for step in [*self._steps(self._change(near)), None]:
+        for step in [*self._steps(near), None]:
             ends = [near, far]
             if step is not None:
                 ends = [_multiple(e, step, how) for e, how in zip(ends, inwards, strict=True)]
             end, other = ends[0], far if is_open else ends[1]
             if low <= end <= high and (other < end if less else other > end):
                 yield [Rung(end, other, is_open)]
-
-    def _change(self, value: Decimal) -> Decimal:
-        return abs(value) if self.own is None else abs(value - self.own)
 
     def _is_allowed(self, value: Decimal) -> bool:
         if not self.low <= value <= self.high:
@@ -121,15 +118,20 @@ class NumberToRound:
             return Decimal(10) ** (self.value.adjusted() - DIGITS + 1)
         return Decimal(10) ** -self.places
 
-    def _steps(self, change: Decimal) -> Iterator[Decimal]:
-        """Multiples to round to: the one that is wanted, then 5 and 1 times powers of ten."""
-        finest, largest = self._unit(), change * LARGEST_SHARE
-        if self.rounding is not None and self.rounding % finest == 0 and self.rounding <= largest:
-            yield self.rounding
-        most = change * USUAL_SHARE if self.rounding is None else min(self.rounding, largest)
-        if not most:
+    def _steps(self, value: Decimal) -> Iterator[Decimal]:
+        """Multiples to round a value to: what is asked for, then 5 and 1 times powers of ten."""
+        change = abs(value if self.own is None else value - self.own)
+        finest, most = self._unit(), change * LARGEST_SHARE
+        if self.rounding is None:
+            most = change * USUAL_SHARE
+        elif self.rounding <= most:
+            most = self.rounding
+            if most % finest == 0:
+                yield most
+        if not value or not most:
             return
-        power = most.adjusted()
+        # Beside a huge own value, a small one is not rounded away.
+        power = min(most.adjusted(), value.adjusted() + 1)
         while (unit := Decimal(10) ** power) >= finest:
             for digit in (5, 1):
                 if digit * unit <= most and digit * unit != self.rounding:

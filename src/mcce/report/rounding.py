@@ -188,7 +188,9 @@ class _Batch:
         """Round every number, one number of all answers at a time."""
         numeric = np.zeros_like(self.answers.acted)
         numeric[list(self.settings.columns)] = True
+        mutable = self.settings.people.schema.mutable
         numeric &= self.answers.acted & self.valid
+        numeric &= ~np.isnan(self.answers.rows.all_numbers[mutable])
         for turn in range(int(numeric.sum(axis=0).max(initial=0))):
             places = [(answer, np.flatnonzero(column)) for answer, column in enumerate(numeric.T)]
             self._round({answer: int(rows[turn]) for answer, rows in places if rows.size > turn})
