@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import string
+from pathlib import Path
 
 import pytest
 
@@ -71,6 +72,17 @@ def test_bundled_labels_word_every_level_and_every_feature(code):
             assert set(labels.of(feature.name).become) == set(feature.level_codes), feature.name
 
 
+def test_labels_of_adult_are_complete_in_all_languages():
+    pytest.importorskip("yaml")
+    folder = Path(__file__).parents[1] / "data/labels"
+    labels = {code: Labels.read(folder / f"adult.{code}.yaml") for code in languages()}
+
+    for code, one in labels.items():
+        assert one.language.code == code
+        assert one.features.keys() == labels["en"].features.keys()
+        assert all(label.has_reason for label in one.features.values())
+
+
 @pytest.mark.parametrize("code", ["fr", "", "../en", None, ["en"], "EN"])
 def test_an_unknown_language_is_an_error(code):
     with pytest.raises(ParameterError, match="language must be one of 'de', 'en', 'nb'"):
@@ -99,6 +111,6 @@ def test_huge_and_tiny_numbers_stay_short():
     assert language.number(to_decimal(0.0)) == "0"
 
 
-def test_labels_may_be_left_out_but_not_be_anything(bank):
+def test_an_explainer_is_needed():
     with pytest.raises(ParameterError, match="explainer must be an MCCE"):
         write_letters(None, None)

@@ -25,6 +25,7 @@ from ..constraints.collection import Constraints
 from ..counterfactuals import ALREADY, ANSWERED, Counterfactuals, FrameT, native_rows, native_table
 from ..errors import LabelsError, McceWarning, ParameterError, shorten
 from ..explainer import MCCE
+from ..kernels import IntArray
 from ..search.consequences import Consequences
 from ..search.followers import is_number
 from ..search.plan import Settings, recomputed
@@ -181,52 +182,58 @@ class _Draft:
     def letters(self, native: Counterfactuals[FrameT]) -> Letters[FrameT]:
         """Put it into words."""
         writer, people = Writer(self.labels), self.result.people
-        answers: list[list[int]] = [[] for _ in range(len(people))]
-        for answer in np.flatnonzero(self.rounded.valid).tolist():
-            answers[self.result.owner[answer]].append(answer)
-        spreads = {feature.name: feature.spread for feature in self.schema.features}
-        texts, reasons = [], []
-        for person, (status, reason) in enumerate(
-            zip(people["status"], people["reason"], strict=True)
-        ):
-            theirs = without_needless([self.changes[answer] for answer in answers[person]])
-            principal = principal_reasons(theirs, spreads)
-            words = [writer.reason(change) for change in principal]
-            reasons += [
-                (people.index[person], place, change.feature, text)
-                for place, (change, text) in enumerate(zip(principal, words, strict=True), start=1)
-            ]
-            if theirs:
-                texts.append(writer.letter(theirs, words))
-            elif status == ALREADY:
-                texts.append(writer.already())
-            else:
-                texts.append(writer.nothing("withdrawn" if status == ANSWERED else kind_of(reason)))
         shown = np.flatnonzero(self.rounded.valid)
         alone = [writer.answer(self.changes[answer]) for answer in shown.tolist()]
+        theirs = self._answers_by_person(shown)
+        spreads = {feature.name: feature.spread for feature in self.schema.features}
+        principal = [principal_reasons(answers, spreads) for answers in theirs]
+        reasons = [[writer.reason(change) for change in changes] for changes in principal]
+        listed = [
+            (label, place, change.feature, text)
+            for label, changes, texts in zip(people.index, principal, reasons, strict=True)
+            for place, (change, text) in enumerate(zip(changes, texts, strict=True), start=1)
+        ]
+        everybody = zip(people["status"], people["reason"], theirs, reasons, strict=True)
+        table = pd.DataFrame(
+            {
+                "status": people["status"],
+                "n_answers": [len(answers) for answers in theirs],
+                "text": _texts([_text(writer, *person) for person in everybody], people.index),
+            }
+        )
         return Letters(
-            people=native_table(
-                native,
-                pd.DataFrame(
-                    {
-                        "status": people["status"],
-                        "n_answers": [len(theirs) for theirs in answers],
-                        "text": pd.Series(texts, index=people.index, dtype=object),
-                    }
-                ),
-            ),
-            answers=native_table(
-                native,
-                pd.DataFrame({"text": pd.Series(alone, dtype=object)}).set_axis(
-                    self.frame.index[shown]
-                ),
-            ),
+            people=native_table(native, table),
+            answers=native_table(native, _texts(alone, self.frame.index[shown]).to_frame("text")),
             reasons=native_table(
-                native, pd.DataFrame(reasons, columns=["factual", "place", "feature", "text"])
+                native, pd.DataFrame(listed, columns=["factual", "place", "feature", "text"])
             ),
             frame=native_rows(native, self.frame.iloc[shown]),
             language=self.labels.language.code,
         )
+
+    def _answers_by_person(self, shown: IntArray) -> list[list[AnswerChanges]]:
+        """The answers that each person is told of, the best first."""
+        by_person: list[list[AnswerChanges]] = [[] for _ in range(len(self.result.people))]
+        for answer in shown.tolist():
+            by_person[self.result.owner[answer]].append(self.changes[answer])
+        return [without_needless(answers) for answers in by_person]
+
+
+def _text(
+    writer: Writer, status: str, reason: str, answers: list[AnswerChanges], reasons: list[str]
+) -> str:
+    """The letter for one person."""
+    if answers:
+        return writer.letter(answers, reasons)
+    if status == ALREADY:
+        return writer.already()
+    # Whoever had answers that the predictor refuses by now is told that nothing is certain.
+    return writer.nothing("withdrawn" if status == ANSWERED else kind_of(reason))
+
+
+def _texts(texts: list[str], index: pd.Index[Any]) -> pd.Series[Any]:
+    """A column of strings as objects; pandas 3 would choose another dtype."""
+    return pd.Series(texts, index=index, dtype=object)
 
 
 def _read_labels(given: Any) -> Labels:
