@@ -8,7 +8,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mcce import MCCE, Interval, LabelsError, McceWarning, SchemaError, constraints
+from mcce import (
+    MCCE,
+    Interval,
+    LabelsError,
+    McceWarning,
+    ParameterError,
+    SchemaError,
+    constraints,
+)
 from mcce.counterfactuals import Counterfactuals
 from mcce.datasets import load
 from mcce.report import Labels, Letters, languages, write_letters
@@ -245,6 +253,8 @@ def test_wrong_arguments_are_named(explained, bank):
     with pytest.raises(LabelsError, match=r"no reason.*'housing', 'loans'"):
         write_letters(explainer, result, {"features": {"salary": {"reason": "Low."}}})
     other = MCCE(lambda x: x["salary"], (0, np.inf), random_state=0).fit(bank)
+    with pytest.raises(ParameterError, match="ranges must be what"):
+        write_letters(explainer, result, ranges=pd.DataFrame({"low": [3]}))
     with pytest.raises(SchemaError, match="Pass a result of this explainer"):
         write_letters(other, result)
 
@@ -265,21 +275,22 @@ def test_ranges_say_how_far_to_go(explained):
             "feature": ["salary", "salary", "loans"],
             "low": [58_137, 40_037, 0],
             "high": [largest, 80_000, 1],
-            "joint": [False, False, False],
+            "box_low": [None, 47_000, 0],
+            "box_high": [None, 80_000, 1],
+            "box_share": [None, 0.9, 0.9],
         }
     )
 
     def said(**changes):
-        return write_letters(explainer, result, LABELS, ranges=ranges.assign(**changes))
+        letters = write_letters(explainer, result, LABELS, ranges=ranges.assign(**changes))
+        return letters.answers["text"].tolist()
 
-    assert said().answers["text"].tolist()[0] == (
+    assert said()[0] == (
         "We would have said yes if you had earned at least $59,000 instead of $30,037."
     )
-    assert "$50,000 instead of $30,037 and had had 0\xa0loans" in said().answers["text"].iloc[1]
-    closed = said(high=[62_000, 80_000, 1]).answers["text"].tolist()[0]
-    assert "between $59,000 and $62,000 instead" in closed
-    both = said(joint=[False, True, True], low=[58_137, 47_000, 0]).answers["text"].tolist()[1]
-    assert both == (
+    assert "$50,000 instead of $30,037 and had had 0\xa0loans" in said()[1]
+    assert "between $59,000 and $62,000 instead" in said(high=[62_000, 80_000, 1])[0]
+    assert said(box_share=[None, 1.0, 1.0])[1] == (
         "We would have said yes if you had earned between $47,000 and $80,000 instead of $30,037 "
         "and had had at most 1\xa0loan instead of 3."
     )
@@ -296,7 +307,7 @@ def test_a_range_whose_end_is_refused_is_not_claimed(explained):
     )
     wrong = pd.DataFrame(
         {"factual": [0], "rank": [1], "feature": ["salary"], "low": [35_000], "high": [90_000]}
-    )
+    ).assign(box_low=None, box_high=None, box_share=None)
 
     letters = write_letters(explainer, result, LABELS, ranges=wrong)
 

@@ -13,7 +13,7 @@ from ..kernels import BoolArray, FloatArray
 from ..tables.frames import read_frame
 from ..tables.schema import Schema
 
-COLUMNS = ("factual", "rank", "feature", "low", "high")
+COLUMNS = ("factual", "rank", "feature", "low", "high", "box_low", "box_high", "box_share")
 
 
 def read_ranges(
@@ -22,13 +22,13 @@ def read_ranges(
     """The smallest and the largest value that would do, as far as that can be said.
 
     A range of one feature holds while the other cells are as in the answer. So it counts for
-    answers with one number to round; for others, ranges count that are marked as ``joint``.
+    answers with one number to round. For others, boxes count in which every point was tried and
+    held: of any other box, a letter would promise too much.
 
     Parameters
     ----------
     ranges
-        A frame with the columns ``factual``, ``rank``, ``feature``, ``low``, ``high`` and
-        optionally ``joint``; None for none.
+        A frame with the columns ``COLUMNS``; None for none.
     result
         The result that they belong to, in pandas.
     schema
@@ -65,12 +65,13 @@ def read_ranges(
         )
     answer = dict(zip(result.frame.index.tolist(), range(len(result.frame)), strict=True))
     place = {schema.names[at]: row for row, at in enumerate(schema.mutable)}
-    joint = frame["joint"].to_numpy(dtype=bool) if "joint" in frame else np.zeros(len(frame), bool)
     several = rounded.sum(axis=0) > 1
     cells = (frame[name].tolist() for name in COLUMNS)
-    for factual, rank, feature, smallest, largest, together in zip(*cells, joint, strict=True):
+    for factual, rank, feature, *ends, box_share in zip(*cells, strict=True):
         at, row = answer.get((factual, rank)), place.get(feature)
-        if at is None or row is None or not rounded[row, at] or several[at] != together:
+        if at is None or row is None or not rounded[row, at] or (several[at] and box_share != 1):
             continue
-        low[row, at], high[row, at] = smallest, largest
+        smallest, largest = ends[2:] if several[at] else ends[:2]
+        if not pd.isna(smallest) and not pd.isna(largest):
+            low[row, at], high[row, at] = smallest, largest
     return low, high
