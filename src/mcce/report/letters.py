@@ -19,7 +19,7 @@ from typing import Any, Generic
 import numpy as np
 import pandas as pd
 
-from ..analysis.answers import ResultAnswers
+from ..analysis.answers import Answers
 from ..analysis.checking import RowChecks
 from ..constraints.collection import Constraints
 from ..counterfactuals import ALREADY, ANSWERED, Counterfactuals, FrameT, native_rows, native_table
@@ -154,7 +154,7 @@ class _Draft:
         constraints = Constraints.bind(explainer.constraints, schema)
         constraints = constraints.joined(Constraints.bind(more, schema))
         targets = recomputed(fitted, settings, constraints)
-        answers = ResultAnswers.read(schema, result, [target.row for target in targets])
+        answers = Answers.read(schema, result, targets)
         result = result.to_pandas()
         people = schema.encode(result.factuals)
         columns = _columns_to_round(schema, labels, constraints)
@@ -264,7 +264,7 @@ def _columns_to_round(
 
 
 def _rungs(
-    how: RoundingSettings, answers: ResultAnswers, rounded: RoundedAnswers
+    how: RoundingSettings, answers: Answers, rounded: RoundedAnswers
 ) -> dict[int, dict[int, Rung]]:
     """What is said of each number that people would have to reach, by column and answer."""
     rungs: dict[int, dict[int, Rung]] = {}

@@ -19,7 +19,7 @@ from itertools import chain
 import numpy as np
 import pandas as pd
 
-from ..analysis.answers import ResultAnswers
+from ..analysis.answers import Answers
 from ..analysis.checking import RowChecks
 from ..caching import cached_property
 from ..candidates import CandidateRows
@@ -132,7 +132,7 @@ class RoundedAnswers:
         return pd.concat(parts, ignore_index=True) if parts else empty
 
 
-def round_answers(settings: RoundingSettings, answers: ResultAnswers) -> RoundedAnswers:
+def round_answers(settings: RoundingSettings, answers: Answers) -> RoundedAnswers:
     """Round the numbers that people would have to change.
 
     Parameters
@@ -165,7 +165,7 @@ def round_answers(settings: RoundingSettings, answers: ResultAnswers) -> Rounded
 class _Batch:
     """Some answers, and how far they are rounded."""
 
-    def __init__(self, settings: RoundingSettings, answers: ResultAnswers) -> None:
+    def __init__(self, settings: RoundingSettings, answers: Answers) -> None:
         self.settings, self.answers = settings, answers
         people, schema = settings.people, settings.people.schema
         cells = [answers.rows.frame.iloc[:, position] for position in schema.mutable]
