@@ -25,9 +25,11 @@ if TYPE_CHECKING:
         NotFittedError,
         ParameterError,
         PredictorError,
+        ReadError,
         SavedFileError,
         SchemaError,
         TimeLimitError,
+        WriteError,
     )
     from .explainer import MCCE
     from .loading import load
@@ -53,12 +55,14 @@ __all__ = [
     "NotFittedError",
     "ParameterError",
     "PredictorError",
+    "ReadError",
     "SavedFileError",
     "Schema",
     "SchemaError",
     "Search",
     "TimeLimitError",
     "TreeChain",
+    "WriteError",
     "__version__",
     "baselines",
     "constraints",
@@ -88,12 +92,14 @@ _MODULES = {
     "NotFittedError": "errors",
     "ParameterError": "errors",
     "PredictorError": "errors",
+    "ReadError": "errors",
     "SavedFileError": "errors",
     "Schema": "tables.schema",
     "SchemaError": "errors",
     "Search": "search.config",
     "TimeLimitError": "errors",
     "TreeChain": "model",
+    "WriteError": "errors",
     "load": "loading",
 }
 _SUBMODULES = (

@@ -9,6 +9,8 @@ McceError
 ├── NotFittedError      the explainer is used before it is fitted
 ├── TimeLimitError      fitting takes longer than it may
 ├── SavedFileError      a file cannot be written or read, or does not hold a usable explainer
+├── ReadError           a table of people or training rows cannot be read
+├── WriteError          output cannot be written
 ├── DatasetError        a data set cannot be found or read, or is not what its card says
 └── MissingExtraError   an optional library is needed but not installed
 McceWarning             something the user should know that does not stop the work
@@ -155,6 +157,17 @@ class TimeLimitError(McceError, TimeoutError):
 
 class SavedFileError(McceError, OSError, ValueError):
     """A file cannot be written or read, or does not hold a usable explainer."""
+
+
+class ReadError(McceError, OSError, ValueError):
+    """A table of people or training rows cannot be read, or holds a cell that does not fit.
+
+    Messages name the column and the row, counted from 1, and never quote the cell.
+    """
+
+
+class WriteError(McceError, OSError):
+    """Output cannot be written; what was written before is complete and stays valid."""
 
 
 class DatasetError(McceError, OSError, ValueError):

@@ -17,9 +17,7 @@ import json
 import math
 import os
 import re
-import secrets
-import stat
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
@@ -28,6 +26,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import McceError, MissingExtraError, ParameterError, SavedFileError, shorten
+from ..execution.replacing import check_regular, replacing
 from ..version import __version__
 from .container import MOST_MEMBERS, check_layout, lay_out, take_apart
 
@@ -61,7 +60,8 @@ def write(
     signature = {} if key is None else {SIGNATURE: _signature(manifest, key)}
     with _os_errors_as(f"Cannot save to {str(target)!r}"):
         pieces = lay_out({MANIFEST: manifest} | signature | members)
-        _replace(Path(os.path.realpath(target)), pieces)
+        with replacing(target) as stream:
+            stream.writelines(pieces)
 
 
 def read(path: str | os.PathLike[str], key: bytes | None = None) -> dict[str, Any]:
@@ -69,7 +69,7 @@ def read(path: str | os.PathLike[str], key: bytes | None = None) -> dict[str, An
     source = _checked(path)
     check_key(key)
     with _os_errors_as(f"Cannot load {str(source)!r}"):
-        _check_regular(source.stat())
+        check_regular(source.stat())
         stream = source.open("rb")
     with stream, refused(source):
         members = _members(memoryview(stream.read()), key)
@@ -132,11 +132,6 @@ def _os_errors_as(what: str) -> Iterator[None]:
         yield
     except OSError as error:
         raise SavedFileError(f"{what}: {error.strerror or error}. Name another file.") from error
-
-
-def _check_regular(status: os.stat_result) -> None:
-    if not stat.S_ISREG(status.st_mode):
-        raise OSError("it is a folder" if stat.S_ISDIR(status.st_mode) else "it is no plain file")
 
 
 def _take_out(value: Any, name: str, arrays: dict[str, np.ndarray]) -> Any:
@@ -275,25 +270,6 @@ def _checksum(data: bytes | memoryview) -> dict[str, Any]:
 def _signature(manifest: bytes | memoryview, key: bytes) -> bytes:
     """The signature of a manifest, and so of all that it lists."""
     return hmac.new(key, manifest, "sha256").hexdigest().encode() + b"\n"
-
-
-def _replace(target: Path, pieces: Iterable[bytes | memoryview]) -> None:
-    """Write beside the file and then take its place, so that there is always a whole one."""
-    replaced = target.stat() if target.exists() else None
-    if replaced is not None:
-        _check_regular(replaced)
-    draft = target.with_name(f".mcce-{secrets.token_hex(8)}")
-    try:
-        with draft.open("xb") as stream:
-            # Whoever could not read the old file must not read the new one, nor its draft.
-            if replaced is not None:
-                draft.chmod(stat.S_IMODE(replaced.st_mode))
-            stream.writelines(pieces)
-            stream.flush()
-            os.fsync(stream.fileno())
-        draft.replace(target)
-    finally:
-        draft.unlink(missing_ok=True)
 
 
 def _members(data: memoryview, key: bytes | None) -> dict[str, memoryview]:

@@ -1,0 +1,146 @@
+"""What a long run writes down about itself: its job, and a receipt for every complete part.
+
+The job is everything that decides the output. A run goes on, here or on another machine, only with
+the same job, so parts of one folder always belong together.
+
+Always true: both are plain JSON; a file that is not exactly what was written is no manifest and no
+receipt.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from ..errors import ParameterError, ReadError, shorten
+
+FORMAT, VERSION = "mcce parts", 1
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What a folder of parts is about.
+
+    Parameters
+    ----------
+    job
+        Everything that decides the output, by name, as JSON values.
+    n_parts
+        How many parts there are in all; None as long as the run is not complete.
+
+    Examples
+    --------
+    >>> manifest = Manifest({"explainer": "ab12", "block_rows": 100})
+    >>> Manifest.from_json(manifest.to_json()) == manifest
+    True
+    """
+
+    job: Mapping[str, Any]
+    n_parts: int | None = None
+
+    def to_json(self) -> bytes:
+        """The manifest as a JSON text."""
+        return _dump({"format": FORMAT, "version": VERSION, **asdict(self)})
+
+    @classmethod
+    def from_json(cls, text: bytes) -> Manifest:
+        """The manifest in a JSON text.
+
+        Raises
+        ------
+        ReadError
+            If it is no manifest of this version.
+        """
+        content = _parse(text, {"format": str, "version": int, "job": dict})
+        if content is None or content["format"] != FORMAT or content["version"] != VERSION:
+            raise ReadError(
+                f"The manifest of an unfinished run cannot be read: expected {FORMAT!r} of version "
+                f"{VERSION}. Begin anew, or go on with the version of mcce that started the run."
+            )
+        return cls(content["job"], content.get("n_parts"))
+
+    def check_job(self, job: Mapping[str, Any]) -> None:
+        """Raise if a run with another job would go on with these parts.
+
+        Raises
+        ------
+        ParameterError
+            If anything that decides the output differs.
+
+        Examples
+        --------
+        >>> Manifest({"block_rows": 100}).check_job({"block_rows": 50})
+        Traceback (most recent call last):
+            ...
+        mcce.errors.ParameterError: The unfinished run was started with other settings: block_rows
+        was 100 and is 50 now. Use the same settings to go on, or begin anew.
+        """
+        names = sorted(self.job.keys() | job.keys())
+        other = [name for name in names if self.job.get(name) != job.get(name)]
+        if other:
+            listed = ", ".join(
+                f"{name} was {shorten(self.job.get(name))} and is {shorten(job.get(name))} now"
+                for name in other
+            )
+            raise ParameterError(
+                f"The unfinished run was started with other settings: {listed}. Use the same "
+                "settings to go on, or begin anew."
+            )
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """A part that is complete.
+
+    Parameters
+    ----------
+    first, n_rows
+        The rows of the input that it answers: where they begin, counted from 0, and how many.
+    fingerprint
+        Of these rows, to notice that they were changed meanwhile.
+    sha256
+        Checksum of the part's file.
+    counts
+        What is added up over parts, such as people by status.
+
+    Examples
+    --------
+    >>> receipt = Receipt(0, 10, "ab12", "cd34", {"answered": 9})
+    >>> Receipt.from_json(receipt.to_json()) == receipt
+    True
+    """
+
+    first: int
+    n_rows: int
+    fingerprint: str
+    sha256: str
+    counts: Mapping[str, int]
+
+    def to_json(self) -> bytes:
+        """The receipt as a JSON text."""
+        return _dump(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: bytes) -> Receipt | None:
+        """The receipt in a JSON text; None if it holds something else."""
+        wanted = {"first": int, "n_rows": int, "fingerprint": str, "sha256": str, "counts": dict}
+        content = _parse(text, wanted)
+        return None if content is None else cls(**{name: content[name] for name in wanted})
+
+
+def _dump(content: Mapping[str, Any]) -> bytes:
+    return json.dumps(content, indent=1, sort_keys=True).encode() + b"\n"
+
+
+def _parse(text: bytes, wanted: Mapping[str, type]) -> dict[str, Any] | None:
+    """A JSON object that has entries of these types; None for anything else."""
+    try:
+        content = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(content, dict):
+        return None
+    fits = all(isinstance(content.get(name), type_) for name, type_ in wanted.items())
+    return content if fits else None

@@ -1,0 +1,71 @@
+"""Write a file whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+DRAFT = ".mcce-"
+
+
+@contextmanager
+def replacing(target: Path, draft_folder: Path | None = None) -> Iterator[BinaryIO]:
+    """A stream whose content takes the place of a file when the block ends.
+
+    Whoever looks sees the old file or the whole new one. If the block raises, the old one stays.
+
+    Parameters
+    ----------
+    target
+        The file; it need not exist. A link is followed.
+    draft_folder
+        Where the draft is written, on the same file system; beside the file if None. A process
+        that is killed leaves its draft there.
+
+    Yields
+    ------
+    binary stream
+        The draft, open for writing.
+
+    Raises
+    ------
+    OSError
+        If something cannot be written, or a folder or device has the name of the file.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder, "answers.csv")
+    ...     with replacing(file) as stream:
+    ...         _ = stream.write(b"age")
+    ...     file.read_text()
+    'age'
+    """
+    target = Path(os.path.realpath(target))
+    replaced = target.stat() if target.exists() else None
+    if replaced is not None:
+        check_regular(replaced)
+    draft = (draft_folder or target.parent) / f"{DRAFT}{secrets.token_hex(8)}"
+    try:
+        with draft.open("xb") as stream:
+            # Whoever could not read the old file must not read the new one, nor its draft.
+            if replaced is not None:
+                draft.chmod(stat.S_IMODE(replaced.st_mode))
+            yield stream
+            stream.flush()
+            os.fsync(stream.fileno())
+        draft.replace(target)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def check_regular(status: os.stat_result) -> None:
+    """Raise an OSError unless this is the status of a plain file."""
+    if not stat.S_ISREG(status.st_mode):
+        raise OSError("it is a folder" if stat.S_ISDIR(status.st_mode) else "it is no plain file")
