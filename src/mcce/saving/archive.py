@@ -81,6 +81,18 @@ def read(path: str | os.PathLike[str], key: bytes | None = None) -> dict[str, An
         return document
 
 
+def read_about(path: str | os.PathLike[str]) -> tuple[dict[str, Any], bool]:
+    """What a file says about itself, and whether it is signed; :func:`read` checks the rest."""
+    source = _checked(path)
+    with _os_errors_as(f"Cannot load {str(source)!r}"):
+        check_regular(source.stat())
+        data = memoryview(source.read_bytes())
+    with refused(source):
+        _members(data, None)
+        members = take_apart(data)
+        return _load_json(members[MANIFEST], MANIFEST), SIGNATURE in members
+
+
 def check_key(key: Any) -> None:
     """Raise unless a key can sign files; says nothing about its contents."""
     if key is None or (type(key) is bytes and len(key) >= LEAST_KEY):

@@ -1,0 +1,130 @@
+"""``mcce inspect``: what a saved explainer holds, and what of it is personal data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from .failures import reported
+from .options import AsJson, Debug, KeyFile, read_key
+from .terminal import printable, show, show_json, table
+
+if TYPE_CHECKING:
+    from ..saving import Inspection
+
+HELP = """Show what a saved explainer holds: columns, rules, settings, and personal data.
+
+Training values are counted, never shown. No predictor is needed, and no code in the file is run."""
+EPILOG = """\
+\b
+Examples:
+  mcce inspect bank.mcce
+  mcce inspect bank.mcce --json
+"""
+# Settings of the machine, and what is shown elsewhere.
+LEFT_OUT = ("constraints", "immutable", "mutable", "kinds", "verbose", "n_jobs", "memory", "roles")
+
+
+def inspect(
+    explainer: Annotated[str, typer.Argument(metavar="EXPLAINER", help="File of mcce fit.")],
+    key_file: KeyFile = None,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Show what a saved explainer holds."""
+    with reported(debug=debug, as_json=as_json):
+        from ..saving import inspect as look
+
+        found = look(explainer, read_key(key_file))
+        content = _content(explainer, found)
+        if as_json:
+            show_json(content)
+        else:
+            _show(content)
+
+
+def _content(path: str, found: Inspection) -> dict[str, Any]:
+    """Everything that is shown, as plain values."""
+    rules = found.parameters["constraints"] or []
+    return {
+        "file": path,
+        "bytes": Path(path).stat().st_size,
+        "format_version": found.version,
+        "written_by": dict(found.written_by),
+        "signed": found.signed,
+        "columns": [
+            {
+                "name": str(feature.name),
+                "kind": feature.kind,
+                "dtype": _dtype(feature.table.dtype),
+                "immutable": feature.immutable,
+                "n_values": feature.n_codes - feature.has_missing,
+                "missing": feature.has_missing,
+            }
+            for feature in found.schema.features
+        ],
+        "rules": [repr(rule) for rule in rules],
+        "relations": list(found.relations),
+        "decision": dict(found.decision),
+        "settings": {
+            name: value if isinstance(value, (bool, int, float, str)) else repr(value)
+            for name, value in {**found.parameters, "seed": found.seed}.items()
+            if name not in LEFT_OUT and value is not None
+        },
+        "n_desired": found.n_desired,
+        "personal_data": _personal_data(found),
+    }
+
+
+def _personal_data(found: Inspection) -> list[str]:
+    """What of the file is about people, each as a sentence."""
+    n_values = sum(feature.n_codes for feature in found.schema.features)
+    said = [
+        f"{n_values:,} distinct training values, by column",
+        "the training values of one column in every leaf of the trees, with their frequencies",
+        f"{found.n_probes} probe rows made of training values, with their scores",
+    ]
+    said += [f"{n:,} {what}, as whole rows" for what, n in found.whole_rows.items() if n]
+    if not any(found.whole_rows.values()):
+        said.append("no whole training rows")
+    return said
+
+
+def _dtype(dtype: Any) -> str:
+    """A dtype without its levels."""
+    levels = getattr(dtype, "categories", None)
+    if levels is None:
+        return str(dtype)
+    return "ordered category" if dtype.ordered else "category"
+
+
+def _show(content: dict[str, Any]) -> None:
+    wrote = ", ".join(f"{name} {version}" for name, version in content["written_by"].items())
+    signed = "signed" if content["signed"] else "not signed"
+    show(f"{printable(content['file'])}: {content['bytes']:,} bytes, format ", end="")
+    show(f"{content['format_version']}, {signed}, written by {printable(wrote)}")
+    show("\nColumns")
+    rows = [
+        [
+            column["name"],
+            column["kind"],
+            column["dtype"],
+            "immutable" if column["immutable"] else "",
+            f"{column['n_values']:,}{' and missing' if column['missing'] else ''}",
+        ]
+        for column in content["columns"]
+    ]
+    show(table(["name", "kind", "dtype", "", "values"], rows))
+    for title, name in (("Rules", "rules"), ("Relations that answers keep", "relations")):
+        show(f"\n{title}")
+        for line in content[name] or ["none"]:
+            show(f"  {printable(line)}")
+    show("\nSettings")
+    settings = {**content["settings"], "predictor": content["decision"]}
+    show(table(["name", "value"], [[name, value] for name, value in settings.items()]))
+    show(f"\nPersonal data ({content['n_desired']:,} training rows had the desired decision)")
+    for line in content["personal_data"]:
+        show(f"  {line}")
+    show("  Protect the file like the training data.")

@@ -1,0 +1,318 @@
+"""A run of ``mcce explain``: from the request to the summary.
+
+Always true: nothing is computed before input, output and settings are checked; the output appears
+whole and under its name at the end alone; until then its parts stand in a folder beside it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+import warnings
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from ..counterfactuals import Counterfactuals
+from ..errors import McceWarning, ParameterError, shorten
+from ..execution.parts import PartsFolder, read_manifest, writing
+from ..execution.progress import Progress
+from ..execution.replacing import replacing
+from ..explainer import MCCE
+from ..files.answers import Layout
+from ..files.formats import STANDARD, Format, find_format, require_pyarrow
+from ..files.people import PeopleReader
+from ..files.run import UNSTABLE, BlockRun, Done
+from ..files.sources import Source, estimate_rows, iterate, open_source, reading
+from ..files.writing import SUFFIXES, join_parts, stream_tables
+from ..loading import load
+from ..version import __version__
+from .options import read_dtypes, read_key, split_names
+from .predictors import PredictorChoice
+from .terminal import PeopleBar, printable, say, show_json, wrap
+
+BLOCK_ROWS = 5000
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the user asked for; see the options of ``mcce explain``."""
+
+    explainer: str
+    people: str
+    predictor: PredictorChoice
+    output: str
+    resume: bool
+    overwrite: bool
+    keep: Sequence[str] | None
+    rules: str | None
+    n_counterfactuals: int | None
+    block_rows: int | None
+    prefix: str
+    tolerance: float
+    format: str | None
+    output_format: str | None
+    delimiter: str
+    dtypes: Sequence[str] | None
+    jobs: int | None
+    key_file: str | None
+    as_json: bool
+    quiet: bool
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where the output goes.
+
+    Parameters
+    ----------
+    file
+        The file that is asked for; None for a folder of parts or standard output.
+    folder
+        Where the parts are; None for standard output.
+    format
+        The format.
+    """
+
+    file: Path | None
+    folder: Path | None
+    format: Format
+
+    @classmethod
+    def find(cls, output: str, format_: str | None) -> Target:
+        """The target that the user named."""
+        if output == STANDARD:
+            return cls(None, None, find_format(output, format_, option="--output-format"))
+        path = Path(output)
+        if output.endswith(("/", "\\")) or path.is_dir():
+            return cls(None, path, find_format("answers.parquet", format_))
+        found = find_format(output, format_, option="--output-format")
+        return cls(path, path.with_name(f"{path.name}.parts"), found)
+
+
+def run(request: Request) -> None:
+    """Explain the people of a file.
+
+    Parameters
+    ----------
+    request
+        What the user asked for.
+
+    Raises
+    ------
+    McceError
+        If something cannot be read, computed or written; parts that were written stay.
+    """
+    target = Target.find(request.output, request.output_format)
+    if target.format in ("parquet", "arrow"):
+        require_pyarrow(request.output)
+    kind = find_format(request.people, request.format)
+    if _nothing_to_do(request, target):
+        return
+    explainer = _load(request)
+    with open_source(request.people, kind, request.delimiter) as source:
+        reader = PeopleReader.plan(
+            request.people,
+            source,
+            explainer.fitted_.schema,
+            keep=split_names(request.keep, source.names) or (),
+            dtypes=read_dtypes(request.dtypes),
+        )
+        if reader.ignored and not request.quiet:
+            say(wrap(f"mcce: columns that are not used: {shorten(list(reader.ignored), 300)}."))
+        bar = PeopleBar(estimate_rows(request.people, kind), wanted=not request.quiet)
+        with _patiently():
+            work = _plan(request, explainer, reader, bar)
+            try:
+                totals = _write(request, target, work, source, bar)
+            finally:
+                bar.close()
+    _summarize(request, totals, bar)
+
+
+def _nothing_to_do(request: Request, target: Target) -> bool:
+    """Whether a run that would go on is complete; raises if output would be lost."""
+    if target.folder is None:
+        if request.resume:
+            raise ParameterError("Standard output cannot be resumed. Name a file with -o.")
+        return False
+    with reading(str(target.folder)):
+        manifest = read_manifest(target.folder)
+        exists = target.file is not None and target.file.exists()
+    complete = manifest is not None and manifest.n_parts is not None and target.file is None
+    if request.overwrite:
+        PartsFolder(target.folder, "").remove() if target.folder.is_dir() else None
+        return False
+    if request.resume:
+        if (exists and manifest is None) or complete:
+            if target.file is not None and target.folder.is_dir():
+                PartsFolder(target.folder, "").remove()
+            say(wrap(f"mcce: {printable(request.output)} is complete; there is nothing to resume."))
+        return (exists and manifest is None) or complete
+    if manifest is not None and not complete:
+        raise ParameterError(
+            f"There is an unfinished run in {shorten(target.folder, 200)}. Go on with --resume, or "
+            "begin anew with --overwrite."
+        )
+    if exists or complete:
+        raise ParameterError(
+            f"{shorten(request.output, 200)} exists already. Replace it with --overwrite, or name "
+            "another output."
+        )
+    return False
+
+
+def _load(request: Request) -> MCCE:
+    explainer = load(
+        request.explainer,
+        request.predictor.load(),
+        tolerance=request.tolerance,
+        key=read_key(request.key_file),
+    )
+    if request.n_counterfactuals is not None:
+        explainer.set_params(n_counterfactuals=request.n_counterfactuals)
+    return explainer.set_params(n_jobs=request.jobs, verbose=False)
+
+
+def _plan(request: Request, explainer: MCCE, reader: PeopleReader, bar: PeopleBar) -> BlockRun:
+    """How blocks are answered, after a trial with nobody."""
+
+    def explain(rows: pd.DataFrame) -> Counterfactuals[pd.DataFrame]:
+        def show(progress: Progress) -> None:
+            # People who need no answer are settled at once.
+            bar.show(bar.done + len(rows) - progress.n_factuals + progress.n_settled)
+
+        result = explainer.explain(rows, constraints=request.rules, callback=show)
+        bar.done += len(rows)
+        bar.show(bar.done)
+        return result.to_pandas()
+
+    return BlockRun(explain, reader, Layout.plan(reader, explain(reader.empty()), request.prefix))
+
+
+def _write(
+    request: Request, target: Target, work: BlockRun, source: Source, bar: PeopleBar
+) -> Counter[str]:
+    """Write the output, and count what became of people."""
+    manifest = None if target.folder is None else read_manifest(target.folder)
+    started = None if manifest is None else manifest.job.get("block_rows")
+    block_rows = request.block_rows or started or BLOCK_ROWS
+    if block_rows < 1:
+        raise ParameterError(f"--block-rows must be at least 1, got {block_rows}.")
+    blocks = iterate(request.people, source, work.reader.columns, block_rows)
+    if target.folder is None:
+        return _stream(work, blocks, target.format)
+    job = _job(request, target, work, block_rows)
+    folder = PartsFolder.open(target.folder, job, SUFFIXES[target.format])
+    totals: Counter[str] = Counter()
+    n_parts = 0
+    with _resumable(request, totals):
+        for done in work.write_parts(blocks, folder, target.format):
+            _count(totals, done, bar)
+            n_parts += 1
+    parts = folder.finish(job, n_parts)
+    if target.file is not None:
+        with writing(target.file), replacing(target.file, folder.path) as stream:
+            join_parts(parts, target.format, stream)
+        folder.remove()
+    return totals
+
+
+def _stream(work: BlockRun, blocks: Iterator[Any], format_: Format) -> Counter[str]:
+    """Answers on standard output, as they come."""
+    totals: Counter[str] = Counter()
+
+    def tables() -> Iterator[pd.DataFrame]:
+        some = False
+        for block in blocks:
+            table, counts = work.answer(block)
+            totals.update(counts)
+            some = True
+            yield table
+        if not some:
+            yield work.nobody()[1]
+
+    stream_tables(tables(), format_, sys.stdout.buffer)
+    return totals
+
+
+def _count(totals: Counter[str], done: Done, bar: PeopleBar) -> None:
+    totals.update(done.counts)
+    if done.reused:
+        bar.done += done.n_rows
+        bar.reuse(bar.done)
+
+
+@contextmanager
+def _resumable(request: Request, totals: Counter[str]) -> Iterator[None]:
+    """Add to any error how many people are answered, and how to go on."""
+    try:
+        yield
+    except BaseException as error:
+        n_people = sum(totals.values()) - totals[UNSTABLE]
+        if isinstance(error, KeyboardInterrupt):
+            error.add_note("interrupted.")
+        error.add_note(
+            f"The answers to the first {n_people} people are complete; the same command with "
+            "--resume goes on from there."
+        )
+        raise
+
+
+@contextmanager
+def _patiently() -> Iterator[None]:
+    """Without the warnings that the output says better: who has no answer, and why."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", McceWarning)
+        yield
+
+
+def _job(request: Request, target: Target, work: BlockRun, block_rows: int) -> dict[str, Any]:
+    """Everything that decides the output, but for the people themselves."""
+    return {
+        "mcce": __version__,
+        "explainer": _checksum(request.explainer),
+        "predictor": request.predictor.fingerprint(),
+        "rules": None if request.rules is None else _checksum(request.rules),
+        "n_counterfactuals": request.n_counterfactuals,
+        "columns": {name: str(dtype) for name, dtype in work.layout.dtypes.items()},
+        "dtypes": read_dtypes(request.dtypes),
+        "format": target.format,
+        "block_rows": block_rows,
+    }
+
+
+def _checksum(path: str) -> str:
+    with reading(path):
+        return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+
+
+def _summarize(request: Request, totals: Counter[str], bar: PeopleBar) -> None:
+    n_unstable = totals.pop(UNSTABLE, 0)
+    n_people, seconds = sum(totals.values()), bar.seconds
+    if request.as_json:
+        show_json(
+            {
+                "output": request.output,
+                "n_people": n_people,
+                "status": dict(totals),
+                "n_unstable": n_unstable,
+                "seconds": round(seconds, 3),
+            },
+            sys.stderr if request.output == STANDARD else None,
+        )
+        return
+    if request.quiet:
+        return
+    listed = ", ".join(f"{count:,} {status}" for status, count in sorted(totals.items()))
+    text = f"mcce: {n_people:,} people in {seconds:.1f} s: {listed or 'nobody'}."
+    if n_unstable:
+        text += f" The predictor is unstable: {n_unstable} answers were withdrawn."
+    if request.output != STANDARD:
+        text += f" Answers, and reasons where there is none: {printable(request.output)}"
+    say(wrap(text))

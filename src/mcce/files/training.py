@@ -1,0 +1,134 @@
+"""Training rows in a file, as pandas reads them; see :mod:`mcce.files.people` for people."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+
+from ..errors import ParameterError, ReadError, SchemaError, shorten
+from .cells import MISSING
+from .formats import STANDARD, Format, require_pyarrow
+from .people import pandas_dtype
+from .sources import iterate, open_source, reading
+
+# Rows read at a time from JSON lines; how many changes nothing.
+STEP = 2**16
+
+
+def read_training(
+    path: str,
+    format_: Format,
+    *,
+    delimiter: str = ",",
+    dtypes: Mapping[str, str] | None = None,
+) -> pd.DataFrame:
+    """Training rows, whole.
+
+    Parameters
+    ----------
+    path, format_, delimiter
+        As in :func:`~mcce.files.sources.open_source`.
+    dtypes
+        Dtypes by column name, where what pandas infers would mislead.
+
+    Returns
+    -------
+    pandas.DataFrame
+        The rows, numbered from 0.
+
+    Raises
+    ------
+    ReadError
+        If the file cannot be read, or a cell does not fit a dtype.
+    SchemaError
+        If ``dtypes`` names columns that are not there.
+    """
+    given = {name: pandas_dtype(name, dtype) for name, dtype in (dtypes or {}).items()}
+    with reading(path):
+        if format_ == "csv":
+            frame = _read_csv(path, delimiter, given)
+        elif format_ == "jsonl":
+            frame = _read_json(path)
+        else:
+            frame = _read_arrow(path, format_)
+    unknown = [name for name in given if name not in frame.columns]
+    if unknown:
+        raise SchemaError(
+            f"{shorten(path, 200)} lacks the columns {shorten(unknown, 300)}. It has "
+            f"{shorten(list(frame.columns), 500)}; names are compared exactly."
+        )
+    if format_ != "csv":
+        for name, dtype in given.items():
+            frame[name] = _converted(path, frame[name], dtype)
+    return frame
+
+
+def _read_csv(path: str, delimiter: str, dtypes: Mapping[str, Any]) -> pd.DataFrame:
+    try:
+        return pd.read_csv(
+            sys.stdin.buffer if path == STANDARD else path,
+            sep=delimiter,
+            dtype=dict(dtypes),
+            keep_default_na=False,
+            na_values=sorted(MISSING),
+            encoding="utf-8-sig",
+            # Numbers that are read as Python does, so that a person's 0.1 is that of training.
+            float_precision="round_trip",
+            low_memory=False,
+            index_col=False,
+        )
+    except UnicodeDecodeError:
+        raise
+    except (pd.errors.ParserError, pd.errors.EmptyDataError) as error:
+        raise ReadError(
+            f"Cannot read {shorten(path, 200)} as CSV: {shorten(error, 200)}."
+        ) from error
+    except (ValueError, OverflowError):
+        raise ReadError(
+            f"{shorten(path, 200)} has cells that do not fit the dtypes "
+            f"{shorten({name: str(dtype) for name, dtype in dtypes.items()}, 300)}. Name others."
+        ) from None
+
+
+def _read_json(path: str) -> pd.DataFrame:
+    with open_source(path, "jsonl") as source:
+        cells: dict[str, list[Any]] = {name: [] for name in source.names}
+        for block in iterate(path, source, source.names, STEP):
+            for name, values in block.columns.items():
+                cells[name] += values
+    return pd.DataFrame(cells)
+
+
+def _read_arrow(path: str, format_: Format) -> pd.DataFrame:
+    """A table with the dtypes that its file says, categories included."""
+    pa = require_pyarrow(path)
+    if path == STANDARD:
+        raise ParameterError(
+            f"Training rows as {format_} cannot come from standard input. Name a file, or send "
+            "CSV or JSON lines."
+        )
+    from pyarrow import feather, parquet
+
+    read = parquet.read_table if format_ == "parquet" else feather.read_table
+    try:
+        frame: pd.DataFrame = read(path).to_pandas().reset_index(drop=True)
+    except pa.ArrowException as error:
+        raise ReadError(
+            f"Cannot read {shorten(path, 200)} as {format_}: {shorten(error, 200)}."
+        ) from error
+    return frame
+
+
+def _converted(path: str, series: pd.Series[Any], dtype: Any) -> pd.Series[Any]:
+    """A column in the dtype that the user wants; missing cells stay missing."""
+    text = pd.api.types.is_string_dtype(dtype) or pd.api.types.is_object_dtype(dtype)
+    try:
+        return series.map(str, na_action="ignore").astype(dtype) if text else series.astype(dtype)
+    except (TypeError, ValueError, OverflowError):
+        raise ReadError(
+            f"Column {shorten(series.name, 200)} of {shorten(path, 200)} has cells that do not fit "
+            f"the dtype {dtype}. Name another one."
+        ) from None

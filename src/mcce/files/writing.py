@@ -1,0 +1,171 @@
+"""Tables of answers as files: each part a complete file, and all parts as one.
+
+Always true: the bytes of a joined file depend on its rows alone, and not on how many parts there
+were; joining holds a small piece in memory.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import pandas as pd
+from pandas.api import types
+
+from .formats import Format
+
+SUFFIXES: dict[Format, str] = {
+    "csv": ".csv",
+    "jsonl": ".jsonl",
+    "parquet": ".parquet",
+    "arrow": ".arrow",
+}
+
+
+def write_table(table: pd.DataFrame, format_: Format, stream: BinaryIO) -> None:
+    """Write a table as a complete file.
+
+    Parameters
+    ----------
+    table
+        The rows; columns of objects hold texts.
+    format_
+        The format.
+    stream
+        Where to write.
+
+    Examples
+    --------
+    >>> import io
+    >>> stream = io.BytesIO()
+    >>> write_table(pd.DataFrame({"age": [36, 52], "sex": ["f", None]}), "jsonl", stream)
+    >>> print(stream.getvalue().decode())
+    {"age": 36, "sex": "f"}
+    {"age": 52, "sex": null}
+    <BLANKLINE>
+    """
+    if format_ == "csv":
+        write_csv(table, stream, header=True)
+    elif format_ == "jsonl":
+        _write_json(table, stream)
+    else:
+        with ArrowWriter(table, format_, stream) as writer:
+            writer.write(table)
+
+
+def join_parts(parts: Sequence[Path], format_: Format, stream: BinaryIO) -> None:
+    """Write all parts as one file.
+
+    Parameters
+    ----------
+    parts
+        Files of :func:`write_table`, in order; at least one.
+    format_
+        Their format.
+    stream
+        Where to write.
+    """
+    if format_ in ("csv", "jsonl"):
+        for number, part in enumerate(parts):
+            with part.open("rb") as content:
+                if number and format_ == "csv":
+                    # The line of names; one with a line break in it has quotes around it.
+                    _skip_line(content)
+                shutil.copyfileobj(content, stream)
+        return
+    from .arrow import join_arrow
+
+    join_arrow(parts, format_, stream)
+
+
+def write_csv(table: pd.DataFrame, stream: BinaryIO, *, header: bool) -> None:
+    """Write rows as CSV, with or without the line of names."""
+    text = table.to_csv(None, index=False, header=header, lineterminator="\n")
+    stream.write(text.encode("utf-8", "surrogatepass"))
+
+
+def _skip_line(stream: BinaryIO) -> None:
+    """Read past the first row of a CSV file."""
+    quotes = 0
+    for line in iter(stream.readline, b""):
+        quotes += line.count(b'"')
+        if quotes % 2 == 0:
+            return
+
+
+def _write_json(table: pd.DataFrame, stream: BinaryIO) -> None:
+    names = list(table.columns)
+    cells = [_plain(table[name]) for name in names]
+    for row in zip(*cells, strict=True):
+        line = json.dumps(dict(zip(names, row, strict=True)), ensure_ascii=False)
+        stream.write(line.encode("utf-8", "surrogatepass") + b"\n")
+
+
+def _plain(series: pd.Series[Any]) -> list[Any]:
+    """Cells as JSON has them: moments as texts, missing ones as None."""
+    missing = series.isna().to_numpy()
+    cells = series.astype(str) if series.dtype.kind in "mM" else series
+    return [None if gone else cell for cell, gone in zip(cells.tolist(), missing, strict=True)]
+
+
+class ArrowWriter:
+    """Writes tables of one layout to a Parquet or Arrow stream.
+
+    Parameters
+    ----------
+    table
+        Any table of the layout.
+    format_
+        "parquet" or "arrow".
+    stream
+        Where to write.
+    """
+
+    def __init__(self, table: pd.DataFrame, format_: Format, stream: BinaryIO) -> None:
+        from .arrow import open_writer
+
+        self._schema = _arrow_schema(table)
+        self._writer = open_writer(self._schema, format_, stream)
+
+    def __enter__(self) -> ArrowWriter:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._writer.close()
+
+    def write(self, table: pd.DataFrame) -> None:
+        """Write the rows of a table."""
+        import pyarrow as pa
+
+        rows = pa.Table.from_pandas(table, schema=self._schema, preserve_index=False)
+        self._writer.write_table(rows.replace_schema_metadata(None))
+
+
+def _arrow_schema(table: pd.DataFrame) -> Any:
+    """Types by dtype alone, so that a part without any value has those of the others."""
+    import pyarrow as pa
+
+    def of(series: pd.Series[Any]) -> Any:
+        text = types.is_object_dtype(series.dtype)
+        return pa.string() if text else pa.Array.from_pandas(series.iloc[:0]).type
+
+    return pa.schema([pa.field(str(name), of(series)) for name, series in table.items()])
+
+
+def stream_tables(tables: Iterable[pd.DataFrame], format_: Format, stream: BinaryIO) -> None:
+    """Write tables as they come, as one file; for standard output."""
+    writer: ArrowWriter | None = None
+    for number, table in enumerate(tables):
+        if format_ == "csv":
+            write_csv(table, stream, header=number == 0)
+        elif format_ == "jsonl":
+            _write_json(table, stream)
+        else:
+            writer = writer or ArrowWriter(table, format_, stream)
+            writer.write(table)
+        stream.flush()
+    if writer is not None:
+        writer.__exit__()

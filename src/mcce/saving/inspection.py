@@ -1,0 +1,109 @@
+"""What a saved file holds, without its predictor.
+
+Always true: nothing is computed, and nothing of the file is trusted beyond what ``load`` checks of
+its layout, its checksums, its parameters and its columns.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..tables.schema import Schema
+from . import archive
+from .document import SECTIONS
+from .relations import unpack_relations
+from .values import unpack
+from .versions import upgrade_parameters
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """What a saved file holds.
+
+    Parameters
+    ----------
+    version, written_by
+        Version of the format, and of the libraries that wrote the file.
+    signed
+        Whether it has a signature; whose it is, only the key tells.
+    parameters
+        Parameters of the explainer, but for the predictor.
+    schema
+        The columns with their training values.
+    decision
+        How the predictor is called.
+    seed
+        Seed of all draws.
+    n_desired
+        How many training rows had the desired decision.
+    relations
+        Relations between columns, as formulas.
+    whole_rows
+        How many training rows stand in the file as whole rows, by what they are.
+    n_probes
+        Rows made of training values that recognize the predictor.
+    """
+
+    version: int
+    written_by: Mapping[str, str]
+    signed: bool
+    parameters: Mapping[str, Any]
+    schema: Schema = field(repr=False)
+    decision: Mapping[str, Any]
+    seed: int
+    n_desired: int
+    relations: tuple[str, ...]
+    whole_rows: Mapping[str, int]
+    n_probes: int
+
+
+def inspect(path: str | os.PathLike[str], key: bytes | None = None) -> Inspection:
+    """What a saved file holds.
+
+    Parameters
+    ----------
+    path
+        File of :meth:`MCCE.save`.
+    key
+        The secret that the file must be signed with; None does not look at signatures.
+
+    Returns
+    -------
+    Inspection
+        Its content.
+
+    Raises
+    ------
+    SavedFileError
+        If the file cannot be read, is damaged or holds no explainer.
+    """
+    document = archive.read(path, key)
+    about, signed = archive.read_about(path)
+    with archive.refused(path):
+        given = {
+            name: value if name == "generator" else unpack(value)
+            for name, value in document["parameters"].items()
+        }
+        parameters = {"roles": None, **upgrade_parameters(given)}
+        schema = SECTIONS["schema"].unpack(document["schema"], parameters, {})["schema"]
+        found = unpack_relations(document.get("relations") or [], schema)
+        accepted, training = document.get("accepted"), document.get("training_rows")
+        return Inspection(
+            version=about["version"],
+            written_by=about["written_by"],
+            signed=signed,
+            parameters=parameters,
+            schema=schema,
+            decision=document["predictor"]["decision"],
+            seed=int(unpack(document["draws"]["seed"])),
+            n_desired=int(document["model"]["n_desired"]),
+            relations=tuple(one.relation.name for one in found),
+            whole_rows={
+                "accepted training rows": 0 if accepted is None else accepted["codes"].shape[1],
+                "training rows": 0 if training is None else len(training["codes"]),
+            },
+            n_probes=int(document["predictor"]["probes"].shape[1]),
+        )
