@@ -67,7 +67,9 @@ def demo(
         if out is not None:
             _write(out, rows, predictor)
         if as_json:
-            show_json({"changes": changes.to_dict("records"), "out": None if out is None else str(out)})
+            show_json(
+                {"changes": changes.to_dict("records"), "out": None if out is None else str(out)}
+            )
             return
         show(f"{german.card['name']}: what would have made {len(declined)} refusals a yes.\n")
         show(table(list(changes.columns), changes.to_numpy().tolist()))
@@ -76,7 +78,7 @@ def demo(
             show(f"\n{NEXT.format(out=printable(out.as_posix()))}")
 
 
-def _dtypes(frame: pd.DataFrame) -> dict[str, Any]:
+def _dtypes(frame: pd.DataFrame) -> dict[Any, Any]:
     """Levels as texts, as a CSV file has them."""
     return {name: object for name, dtype in frame.dtypes.items() if dtype == "category"}
 

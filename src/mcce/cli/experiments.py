@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -32,7 +32,7 @@ Examples:
 """
 
 
-class Factuals(StrEnum):
+class Whom(StrEnum):
     """Which people are explained."""
 
     PAPER = "paper"
@@ -46,9 +46,9 @@ class Asked:
     names: Sequence[str]
     data: Path | None
     reference: Path | None
-    datasets: Sequence[str]
+    datasets: Sequence[Any]
     seeds: int
-    factuals: Factuals
+    factuals: Whom
     out: Path
     page: Path | None
     quick: bool
@@ -82,60 +82,69 @@ def _check_seeds(text: str) -> int:
     return number
 
 
+Names = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="NAME",
+        help="Experiments to run; 'all' for all of them; 'page' to join existing reports.",
+    ),
+]
+Listed = Annotated[bool, typer.Option("--list", help="List the experiments and exit.")]
+Data = Annotated[
+    Path | None, typer.Option("--data", metavar="DIR", help="Folder that holds the data files.")
+]
+Reference = Annotated[
+    Path | None,
+    typer.Option(
+        "--reference",
+        metavar="DIR",
+        help="Folder that holds the answers of the authors' code, for the experiment 'authors'.",
+    ),
+]
+Datasets = Annotated[
+    list[str] | None,
+    typer.Option(
+        DATASET,
+        metavar="NAME...",
+        help="Data sets; several names may follow (default: the experiment's own).",
+    ),
+]
+Seeds = Annotated[
+    int,
+    typer.Option("--seeds", metavar="N", parser=_check_seeds, help="Repetitions."),
+]
+Factuals = Annotated[
+    Whom,
+    typer.Option(
+        "--factuals",
+        help="Explain the first people of the file, as in the paper, or held-out people.",
+    ),
+]
+Out = Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder for reports.")]
+Page = Annotated[
+    Path | None,
+    typer.Option(
+        "--page",
+        metavar="FILE",
+        help="Page of all reports, written by 'all' and 'page' (default: OUT/reproduction.md).",
+    ),
+]
+Quick = Annotated[
+    bool, typer.Option("--quick", help="Small run on German Credit, to try things out.")
+]
+
+
 def experiments(
-    names: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="NAME",
-            help="Experiments to run; 'all' for all of them; 'page' to join existing reports.",
-        ),
-    ] = None,
-    listed: Annotated[bool, typer.Option("--list", help="List the experiments and exit.")] = False,
-    data: Annotated[
-        Path | None, typer.Option("--data", metavar="DIR", help="Folder that holds the data files.")
-    ] = None,
-    reference: Annotated[
-        Path | None,
-        typer.Option(
-            "--reference",
-            metavar="DIR",
-            help="Folder that holds the answers of the authors' code, for the experiment "
-            "'authors'.",
-        ),
-    ] = None,
-    datasets: Annotated[
-        list[str] | None,
-        typer.Option(
-            DATASET,
-            metavar="NAME...",
-            help="Data sets; several names may follow (default: the experiment's own).",
-        ),
-    ] = None,
-    seeds: Annotated[
-        int,
-        typer.Option("--seeds", metavar="N", parser=_check_seeds, help="Repetitions."),
-    ] = "5",  # type: ignore[assignment]
-    factuals: Annotated[
-        Factuals,
-        typer.Option(
-            "--factuals",
-            help="Explain the first people of the file, as in the paper, or held-out people.",
-        ),
-    ] = Factuals.PAPER,
-    out: Annotated[
-        Path, typer.Option("--out", metavar="DIR", help="Folder for reports.")
-    ] = Path("out/experiments"),
-    page: Annotated[
-        Path | None,
-        typer.Option(
-            "--page",
-            metavar="FILE",
-            help="Page of all reports, written by 'all' and 'page' (default: OUT/reproduction.md).",
-        ),
-    ] = None,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Small run on German Credit, to try things out.")
-    ] = False,
+    names: Names = None,
+    listed: Listed = False,
+    data: Data = None,
+    reference: Reference = None,
+    datasets: Datasets = None,
+    seeds: Seeds = "5",  # type: ignore[assignment]
+    factuals: Factuals = Whom.PAPER,
+    out: Out = Path("out/experiments"),
+    page: Page = None,
+    quick: Quick = False,
     debug: Debug = False,
 ) -> None:
     """Reproduce the paper's experiments and compare with the published figures."""
@@ -143,9 +152,7 @@ def experiments(
         if listed or not names:
             _list()
             return
-        _run_all(
-            Asked(names, data, reference, datasets or (), seeds, factuals, out, page, quick)
-        )
+        _run_all(Asked(names, data, reference, datasets or (), seeds, factuals, out, page, quick))
 
 
 def _list() -> None:
@@ -157,8 +164,8 @@ def _list() -> None:
 
 
 def _run_all(asked: Asked) -> None:
-    from ...datasets import NAMES
-    from ...experiments import EXPERIMENTS, ensure_folder, require_matplotlib
+    from ..datasets import NAMES
+    from ..experiments import EXPERIMENTS, ensure_folder, require_matplotlib
 
     for name in asked.names:
         _check_known("experiment", name, [*EXPERIMENTS, ALL, PAGE])

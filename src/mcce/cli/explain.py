@@ -42,62 +42,74 @@ Examples:
 """
 
 
+Explainer = Annotated[str, typer.Argument(metavar="EXPLAINER", help="File of mcce fit.")]
+People = Annotated[str, typer.Argument(metavar="PEOPLE", help="Whom to explain.")]
+Output = Annotated[
+    str,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="FILE|FOLDER/|-",
+        help="One file; or a folder, named with a slash at the end, that keeps the parts; or - "
+        "for standard output.",
+    ),
+]
+Resume = Annotated[
+    bool,
+    typer.Option("--resume", help="Go on with an unfinished run; begin where there is none yet."),
+]
+Overwrite = Annotated[
+    bool, typer.Option("--overwrite", help="Replace an output or an unfinished run.")
+]
+Keep = Annotated[
+    list[str] | None,
+    typer.Option("--keep", metavar="NAMES", help="Columns to copy, e.g. a customer number."),
+]
+Rules = Annotated[
+    str | None,
+    typer.Option("--rules", metavar="FILE", help="Further rules for these people."),
+]
+NCounterfactuals = Annotated[
+    int | None,
+    typer.Option("--n-counterfactuals", metavar="N", help="Other than at fit."),
+]
+BlockRows = Annotated[
+    int | None,
+    typer.Option(
+        "--block-rows",
+        metavar="N",
+        help="People per block, by default 5000. Answers do not depend on it; a killed run "
+        "repeats at most one block.",
+    ),
+]
+Prefix = Annotated[
+    str, typer.Option("--prefix", help="What stands before the names of added columns.")
+]
+Tolerance = Annotated[
+    float,
+    typer.Option("--tolerance", help="How far scores may be from those at fit, relatively."),
+]
+OutputFormat = Annotated[
+    str | None,
+    typer.Option("--output-format", help="Format of the output: csv, parquet, arrow or jsonl."),
+]
+
+
 def explain(
-    explainer: Annotated[str, typer.Argument(metavar="EXPLAINER", help="File of mcce fit.")],
-    people: Annotated[str, typer.Argument(metavar="PEOPLE", help="Whom to explain.")],
+    explainer: Explainer,
+    people: People,
     predictor: Predictor,
-    output: Annotated[
-        str,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE|FOLDER/|-",
-            help="One file; or a folder, named with a slash at the end, that keeps the parts; or - "
-            "for standard output.",
-        ),
-    ],
-    resume: Annotated[
-        bool,
-        typer.Option(
-            "--resume", help="Go on with an unfinished run; begin where there is none yet."
-        ),
-    ] = False,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace an output or an unfinished run.")
-    ] = False,
-    keep: Annotated[
-        list[str] | None,
-        typer.Option("--keep", metavar="NAMES", help="Columns to copy, e.g. a customer number."),
-    ] = None,
-    rules: Annotated[
-        str | None,
-        typer.Option("--rules", metavar="FILE", help="Further rules for these people."),
-    ] = None,
-    n_counterfactuals: Annotated[
-        int | None,
-        typer.Option("--n-counterfactuals", metavar="N", help="Other than at fit."),
-    ] = None,
-    block_rows: Annotated[
-        int | None,
-        typer.Option(
-            "--block-rows",
-            metavar="N",
-            help="People per block, by default 5000. Answers do not depend on it; a killed run "
-            "repeats at most one block.",
-        ),
-    ] = None,
-    prefix: Annotated[
-        str, typer.Option("--prefix", help="What stands before the names of added columns.")
-    ] = "",
-    tolerance: Annotated[
-        float,
-        typer.Option("--tolerance", help="How far scores may be from those at fit, relatively."),
-    ] = 1e-9,
+    output: Output,
+    resume: Resume = False,
+    overwrite: Overwrite = False,
+    keep: Keep = None,
+    rules: Rules = None,
+    n_counterfactuals: NCounterfactuals = None,
+    block_rows: BlockRows = None,
+    prefix: Prefix = "",
+    tolerance: Tolerance = 1e-9,
     format_: InputFormat = None,
-    output_format: Annotated[
-        str | None,
-        typer.Option("--output-format", help="Format of the output: csv, parquet, arrow or jsonl."),
-    ] = None,
+    output_format: OutputFormat = None,
     delimiter: Delimiter = ",",
     dtype: Dtypes = None,
     predictor_kind: PredictorKind = None,
@@ -113,26 +125,18 @@ def explain(
     """Find what would have given people the desired decision."""
     with reported(debug=debug, as_json=as_json):
         from .predictors import PredictorChoice
-        from .running import Request, run
+        from .running import AnswersFile, PeopleFile, Request, run
 
         run(
             Request(
                 explainer=explainer,
-                people=people,
                 predictor=PredictorChoice(predictor, predictor_kind, trust, classes, output_is),
-                output=output,
-                resume=resume,
-                overwrite=overwrite,
-                keep=keep,
+                people=PeopleFile(people, format_, delimiter, dtype, keep),
+                answers=AnswersFile(output, output_format, prefix, resume, overwrite),
                 rules=rules,
                 n_counterfactuals=n_counterfactuals,
                 block_rows=block_rows,
-                prefix=prefix,
                 tolerance=tolerance,
-                format=format_,
-                output_format=output_format,
-                delimiter=delimiter,
-                dtypes=dtype,
                 jobs=jobs,
                 key_file=key_file,
                 as_json=as_json,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -27,9 +28,11 @@ from .options import (
     read_key,
     split_names,
 )
-from .terminal import printable, say, show_json, wrap
+from .terminal import can_draw, printable, say, show_json, wrap
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from ..explainer import MCCE
 
 HELP = """Learn from training rows, and save an explainer.
@@ -47,63 +50,86 @@ Examples:
 """
 
 
+Train = Annotated[str, typer.Argument(metavar="TRAIN", help="Training rows.")]
+Output = Annotated[
+    str, typer.Option("--output", "-o", metavar="FILE", help="Where to save the explainer.")
+]
+Desired = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--desired",
+        metavar="LOW:HIGH|LABEL",
+        help="What people want: an interval of the score (0.5: is 0.5 and above, :0.2 is 0.2 "
+        "and below), or a label; several labels by giving the option several times. Default: "
+        "the second class of a classifier.",
+    ),
+]
+Immutable = Annotated[
+    list[str] | None,
+    typer.Option("--immutable", metavar="NAMES", help="Columns that must not change: Age,Sex."),
+]
+Mutable = Annotated[
+    list[str] | None,
+    typer.Option("--mutable", metavar="NAMES", help="Or those that may; no others then."),
+]
+Rules = Annotated[
+    str | None,
+    typer.Option("--rules", metavar="FILE", help="What people can do, as TOML or YAML."),
+]
+Search = Annotated[
+    str,
+    typer.Option("--search", help="paper, balanced, sparse, plausible, near, fast or exact."),
+]
+NSamples = Annotated[int | None, typer.Option("--n-samples", metavar="N", help="Draws per person.")]
+NCounterfactuals = Annotated[
+    int, typer.Option("--n-counterfactuals", metavar="N", help="Answers per person, at most.")
+]
+Diversity = Annotated[
+    float | None,
+    typer.Option("--diversity", help="From 0 to 1: how much answers shall differ."),
+]
+ScoreClass = Annotated[
+    str | None,
+    typer.Option("--score-class", metavar="LABEL", help="The class whose probability counts."),
+]
+Drop = Annotated[
+    list[str] | None,
+    typer.Option("--drop", metavar="NAMES", help="Columns to leave out, e.g. the outcome."),
+]
+Categorical = Annotated[
+    list[str] | None,
+    typer.Option("--categorical", metavar="NAMES", help="Numbers that are only codes."),
+]
+Seed = Annotated[int, typer.Option("--seed", help="Seed of all draws.")]
+
+
+@dataclass(frozen=True)
+class Written:
+    """Names and labels as the user wrote them."""
+
+    immutable: list[str] | None
+    mutable: list[str] | None
+    categorical: list[str] | None
+    desired: list[str] | None
+    score_class: str | None
+
+
 def fit(
-    train: Annotated[str, typer.Argument(metavar="TRAIN", help="Training rows.")],
+    train: Train,
     predictor: Predictor,
-    output: Annotated[
-        str, typer.Option("--output", "-o", metavar="FILE", help="Where to save the explainer.")
-    ],
-    desired: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--desired",
-            metavar="LOW:HIGH|LABEL",
-            help="What people want: an interval of the score (0.5: is 0.5 and above, :0.2 is 0.2 "
-            "and below), or a label; several labels by giving the option several times. Default: "
-            "the second class of a classifier.",
-        ),
-    ] = None,
-    immutable: Annotated[
-        list[str] | None,
-        typer.Option("--immutable", metavar="NAMES", help="Columns that must not change: Age,Sex."),
-    ] = None,
-    mutable: Annotated[
-        list[str] | None,
-        typer.Option("--mutable", metavar="NAMES", help="Or those that may; no others then."),
-    ] = None,
-    rules: Annotated[
-        str | None,
-        typer.Option("--rules", metavar="FILE", help="What people can do, as TOML or YAML."),
-    ] = None,
-    search: Annotated[
-        str,
-        typer.Option(
-            "--search", help="paper, balanced, sparse, plausible, near, fast or exact."
-        ),
-    ] = "paper",
-    n_samples: Annotated[
-        int | None, typer.Option("--n-samples", metavar="N", help="Draws per person.")
-    ] = None,
-    n_counterfactuals: Annotated[
-        int, typer.Option("--n-counterfactuals", metavar="N", help="Answers per person, at most.")
-    ] = 1,
-    diversity: Annotated[
-        float | None,
-        typer.Option("--diversity", help="From 0 to 1: how much answers shall differ."),
-    ] = None,
-    score_class: Annotated[
-        str | None,
-        typer.Option("--score-class", metavar="LABEL", help="The class whose probability counts."),
-    ] = None,
-    drop: Annotated[
-        list[str] | None,
-        typer.Option("--drop", metavar="NAMES", help="Columns to leave out, e.g. the outcome."),
-    ] = None,
-    categorical: Annotated[
-        list[str] | None,
-        typer.Option("--categorical", metavar="NAMES", help="Numbers that are only codes."),
-    ] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Seed of all draws.")] = 0,
+    output: Output,
+    desired: Desired = None,
+    immutable: Immutable = None,
+    mutable: Mutable = None,
+    rules: Rules = None,
+    search: Search = "paper",
+    n_samples: NSamples = None,
+    n_counterfactuals: NCounterfactuals = 1,
+    diversity: Diversity = None,
+    score_class: ScoreClass = None,
+    drop: Drop = None,
+    categorical: Categorical = None,
+    seed: Seed = 0,
     dtype: Dtypes = None,
     format_: InputFormat = None,
     delimiter: Delimiter = ",",
@@ -119,24 +145,15 @@ def fit(
 ) -> None:
     """Learn from training rows, and save an explainer."""
     with reported(debug=debug, as_json=as_json):
-        from ..files.formats import find_format
-        from ..files.training import read_training
         from .predictors import PredictorChoice
 
         began = time.monotonic()
         key = read_key(key_file)
-        kind = find_format(train, format_)
-        black_box = PredictorChoice(predictor, predictor_kind, trust, classes, output_is)
-        loaded = black_box.load()
-        rows = read_training(train, kind, delimiter=delimiter, dtypes=read_dtypes(dtype))
-        rows = rows.drop(columns=_checked_drop(drop, rows))
-        names = [str(name) for name in rows.columns]
-        labels = _labels(loaded)
-        parameters = {
-            "immutable": split_names(immutable, names),
-            "mutable": split_names(mutable, names),
-            "kinds": {name: "categorical" for name in split_names(categorical, names) or ()},
-            "score_class": {str(label): label for label in labels}.get(score_class, score_class),  # type: ignore[arg-type]
+        chosen = PredictorChoice(predictor, predictor_kind, trust, classes, output_is)
+        black_box = chosen.load()
+        rows = _read(train, format_, delimiter, dtype, drop)
+        written = Written(immutable, mutable, categorical, desired, score_class)
+        settings = {
             "constraints": rules,
             "search": search,
             "n_samples": n_samples,
@@ -145,9 +162,60 @@ def fit(
             "n_jobs": jobs,
             "random_state": seed,
         }
-        explainer = _fit(loaded, read_desired(desired, labels), parameters, rows, quiet=quiet)
+        explainer = _fit(black_box, rows, written, settings, quiet=quiet)
         explainer.save(output, key=key)
         _report(explainer, rows, output, time.monotonic() - began, as_json=as_json, quiet=quiet)
+
+
+def _read(
+    train: str,
+    format_: str | None,
+    delimiter: str,
+    dtypes: list[str] | None,
+    drop: list[str] | None,
+) -> pd.DataFrame:
+    """The training rows without the columns to drop."""
+    from ..errors import SchemaError, shorten
+    from ..files.formats import find_format
+    from ..files.training import read_training
+
+    kind = find_format(train, format_)
+    rows = read_training(train, kind, delimiter=delimiter, dtypes=read_dtypes(dtypes))
+    names = split_names(drop, list(rows.columns)) or []
+    unknown = [name for name in names if name not in rows.columns]
+    if unknown:
+        raise SchemaError(
+            f"--drop names columns that are not in the data: {shorten(unknown, 200)}. The columns "
+            f"are {shorten(list(rows.columns), 500)}."
+        )
+    return rows.drop(columns=names)
+
+
+def _fit(
+    predictor: Any,
+    rows: pd.DataFrame,
+    written: Written,
+    settings: dict[str, Any],
+    *,
+    quiet: bool,
+) -> MCCE:
+    """The fitted explainer, with what users wrote as names and labels."""
+    from ..explainer import MCCE
+
+    names, labels = [str(name) for name in rows.columns], _labels(predictor)
+    codes = split_names(written.categorical, names)
+    named = {str(label): label for label in labels}
+    explainer = MCCE(
+        predictor,
+        read_desired(written.desired, labels),
+        immutable=split_names(written.immutable, names),
+        mutable=split_names(written.mutable, names),
+        kinds=dict.fromkeys(codes, "categorical") if codes else None,
+        score_class=named.get(str(written.score_class), written.score_class),
+        verbose=can_draw() and not quiet,
+        **settings,
+    )
+    return explainer.fit(rows).set_params(verbose=False)
 
 
 def _labels(predictor: Any) -> list[Any]:
@@ -160,34 +228,8 @@ def _labels(predictor: Any) -> list[Any]:
     return found
 
 
-def _fit(
-    predictor: Any, desired: Any, parameters: dict[str, Any], rows: Any, *, quiet: bool
-) -> MCCE:
-    from ..explainer import MCCE
-
-    # The bar of fit needs tqdm; without it, there is none.
-    from .terminal import can_draw
-
-    parameters["kinds"] = parameters["kinds"] or None
-    drawn = MCCE(predictor, desired, verbose=can_draw() and not quiet, **parameters).fit(rows)
-    return drawn.set_params(verbose=False)
-
-
-def _checked_drop(drop: list[str] | None, rows: Any) -> list[str]:
-    from ..errors import SchemaError, shorten
-
-    names = split_names(drop, list(rows.columns)) or []
-    unknown = [name for name in names if name not in rows.columns]
-    if unknown:
-        raise SchemaError(
-            f"--drop names columns that are not in the data: {shorten(unknown, 200)}. The columns "
-            f"are {shorten(list(rows.columns), 500)}."
-        )
-    return names
-
-
 def _report(
-    explainer: MCCE, rows: Any, output: str, seconds: float, *, as_json: bool, quiet: bool
+    explainer: MCCE, rows: pd.DataFrame, output: str, seconds: float, *, as_json: bool, quiet: bool
 ) -> None:
     fitted = explainer.fitted_
     if as_json:

@@ -126,7 +126,9 @@ def read_dtypes(texts: Sequence[str] | None) -> dict[str, str]:
     for text in texts or ():
         name, sign, dtype = text.rpartition("=")
         if not (name and sign and dtype):
-            raise ParameterError(f"--dtype must be NAME=DTYPE, e.g. Job=category, got {shorten(text)}.")
+            raise ParameterError(
+                f"--dtype must be NAME=DTYPE, e.g. Job=category, got {shorten(text)}."
+            )
         dtypes[name] = dtype
     return dtypes
 

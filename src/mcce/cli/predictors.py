@@ -82,9 +82,9 @@ class PredictorChoice:
             return _import(function["module"], function["name"])
         if kind not in LOADERS:
             raise ParameterError(
-                f"The kind of the predictor {shorten(self.name, 200)} is not clear. Use a file that "
-                f"ends in {', '.join(KINDS)}, module:name, a URL, or --predictor-kind with one of "
-                f"{', '.join(LOADERS)}."
+                f"The kind of the predictor {shorten(self.name, 200)} is not clear. Use a file "
+                f"that ends in {', '.join(KINDS)}, module:name, a URL, or --predictor-kind with "
+                f"one of {', '.join(LOADERS)}."
             )
         if not Path(self.name).is_file():
             raise PredictorError(
@@ -123,9 +123,9 @@ class PredictorChoice:
 def _load_joblib(choice: PredictorChoice) -> Any:
     if not choice.trust:
         raise ParameterError(
-            f"{shorten(choice.name, 200)} is a pickle: loading it runs whatever code its author put "
-            "there. If the file is your own, add --trust. Formats without code are skops, ONNX and "
-            "the files of XGBoost, LightGBM and CatBoost."
+            f"{shorten(choice.name, 200)} is a pickle: loading it runs whatever code its author "
+            "put there. If the file is your own, add --trust. Formats without code are skops, ONNX "
+            "and the files of XGBoost, LightGBM and CatBoost."
         )
     say(wrap(f"mcce: warning: loading {printable(choice.name)} runs the code in it (--trust)."))
     from joblib import load

@@ -18,6 +18,7 @@ from typing import Any
 
 import pandas as pd
 
+from ..constraints.files import read_constraints
 from ..counterfactuals import Counterfactuals
 from ..errors import McceWarning, ParameterError, shorten
 from ..execution.parts import PartsFolder, read_manifest, writing
@@ -40,29 +41,43 @@ BLOCK_ROWS = 5000
 
 
 @dataclass(frozen=True)
+class PeopleFile:
+    """The people, as the user named them; see the options of ``mcce explain``."""
+
+    path: str
+    format: str | None = None
+    delimiter: str = ","
+    dtypes: Sequence[str] | None = None
+    keep: Sequence[str] | None = None
+
+
+@dataclass(frozen=True)
+class AnswersFile:
+    """The output, as the user named it; see the options of ``mcce explain``."""
+
+    path: str
+    format: str | None = None
+    prefix: str = ""
+    resume: bool = False
+    overwrite: bool = False
+
+
+@dataclass(frozen=True)
 class Request:
     """What the user asked for; see the options of ``mcce explain``."""
 
     explainer: str
-    people: str
     predictor: PredictorChoice
-    output: str
-    resume: bool
-    overwrite: bool
-    keep: Sequence[str] | None
-    rules: str | None
-    n_counterfactuals: int | None
-    block_rows: int | None
-    prefix: str
-    tolerance: float
-    format: str | None
-    output_format: str | None
-    delimiter: str
-    dtypes: Sequence[str] | None
-    jobs: int | None
-    key_file: str | None
-    as_json: bool
-    quiet: bool
+    people: PeopleFile
+    answers: AnswersFile
+    rules: str | None = None
+    n_counterfactuals: int | None = None
+    block_rows: int | None = None
+    tolerance: float = 1e-9
+    jobs: int | None = None
+    key_file: str | None = None
+    as_json: bool = False
+    quiet: bool = False
 
 
 @dataclass(frozen=True)
@@ -108,24 +123,24 @@ def run(request: Request) -> None:
     McceError
         If something cannot be read, computed or written; parts that were written stay.
     """
-    target = Target.find(request.output, request.output_format)
+    target = Target.find(request.answers.path, request.answers.format)
     if target.format in ("parquet", "arrow"):
-        require_pyarrow(request.output)
-    kind = find_format(request.people, request.format)
-    if _nothing_to_do(request, target):
+        require_pyarrow(request.answers.path)
+    kind = find_format(request.people.path, request.people.format)
+    if _nothing_to_do(request.answers, target):
         return
     explainer = _load(request)
-    with open_source(request.people, kind, request.delimiter) as source:
+    with open_source(request.people.path, kind, request.people.delimiter) as source:
         reader = PeopleReader.plan(
-            request.people,
+            request.people.path,
             source,
             explainer.fitted_.schema,
-            keep=split_names(request.keep, source.names) or (),
-            dtypes=read_dtypes(request.dtypes),
+            keep=split_names(request.people.keep, source.names) or (),
+            dtypes=read_dtypes(request.people.dtypes),
         )
         if reader.ignored and not request.quiet:
             say(wrap(f"mcce: columns that are not used: {shorten(list(reader.ignored), 300)}."))
-        bar = PeopleBar(estimate_rows(request.people, kind), wanted=not request.quiet)
+        bar = PeopleBar(estimate_rows(request.people.path, kind), wanted=not request.quiet)
         with _patiently():
             work = _plan(request, explainer, reader, bar)
             try:
@@ -135,34 +150,33 @@ def run(request: Request) -> None:
     _summarize(request, totals, bar)
 
 
-def _nothing_to_do(request: Request, target: Target) -> bool:
-    """Whether a run that would go on is complete; raises if output would be lost."""
+def _nothing_to_do(answers: AnswersFile, target: Target) -> bool:
+    """Whether a run that would go on has ended; raises if output would be lost."""
     if target.folder is None:
-        if request.resume:
+        if answers.resume:
             raise ParameterError("Standard output cannot be resumed. Name a file with -o.")
         return False
     with reading(str(target.folder)):
         manifest = read_manifest(target.folder)
-        exists = target.file is not None and target.file.exists()
-    complete = manifest is not None and manifest.n_parts is not None and target.file is None
-    if request.overwrite:
-        PartsFolder(target.folder, "").remove() if target.folder.is_dir() else None
+        if target.file is None:
+            ended = manifest is not None and manifest.n_parts is not None
+        else:
+            ended = manifest is None and target.file.exists()
+    if answers.overwrite:
         return False
-    if request.resume:
-        if (exists and manifest is None) or complete:
-            if target.file is not None and target.folder.is_dir():
-                PartsFolder(target.folder, "").remove()
-            say(wrap(f"mcce: {printable(request.output)} is complete; there is nothing to resume."))
-        return (exists and manifest is None) or complete
-    if manifest is not None and not complete:
+    if answers.resume:
+        if ended:
+            say(wrap(f"mcce: {printable(answers.path)} is there; no run is left to resume."))
+        return ended
+    if ended:
+        raise ParameterError(
+            f"{shorten(answers.path, 200)} exists already. Replace it with --overwrite, or name "
+            "another output."
+        )
+    if manifest is not None:
         raise ParameterError(
             f"There is an unfinished run in {shorten(target.folder, 200)}. Go on with --resume, or "
             "begin anew with --overwrite."
-        )
-    if exists or complete:
-        raise ParameterError(
-            f"{shorten(request.output, 200)} exists already. Replace it with --overwrite, or name "
-            "another output."
         )
     return False
 
@@ -176,35 +190,42 @@ def _load(request: Request) -> MCCE:
     )
     if request.n_counterfactuals is not None:
         explainer.set_params(n_counterfactuals=request.n_counterfactuals)
-    return explainer.set_params(n_jobs=request.jobs, verbose=False)
+    # A limit of time per block would make answers depend on blocks and the machine.
+    return explainer.set_params(n_jobs=request.jobs, max_seconds=None, verbose=False)
 
 
 def _plan(request: Request, explainer: MCCE, reader: PeopleReader, bar: PeopleBar) -> BlockRun:
     """How blocks are answered, after a trial with nobody."""
+    rules = None if request.rules is None else read_constraints(request.rules)
 
     def explain(rows: pd.DataFrame) -> Counterfactuals[pd.DataFrame]:
         def show(progress: Progress) -> None:
             # People who need no answer are settled at once.
             bar.show(bar.done + len(rows) - progress.n_factuals + progress.n_settled)
 
-        result = explainer.explain(rows, constraints=request.rules, callback=show)
+        result = explainer.explain(rows, constraints=rules, callback=show)
         bar.done += len(rows)
         bar.show(bar.done)
         return result.to_pandas()
 
-    return BlockRun(explain, reader, Layout.plan(reader, explain(reader.empty()), request.prefix))
+    return BlockRun(
+        explain, reader, Layout.plan(reader, explain(reader.empty()), request.answers.prefix)
+    )
 
 
 def _write(
     request: Request, target: Target, work: BlockRun, source: Source, bar: PeopleBar
 ) -> Counter[str]:
     """Write the output, and count what became of people."""
+    if target.folder is not None and request.answers.overwrite and target.folder.is_dir():
+        PartsFolder(target.folder, "").remove()
     manifest = None if target.folder is None else read_manifest(target.folder)
-    started = None if manifest is None else manifest.job.get("block_rows")
-    block_rows = request.block_rows or started or BLOCK_ROWS
+    block_rows = BLOCK_ROWS if manifest is None else manifest.job.get("block_rows", BLOCK_ROWS)
+    if request.block_rows is not None:
+        block_rows = request.block_rows
     if block_rows < 1:
         raise ParameterError(f"--block-rows must be at least 1, got {block_rows}.")
-    blocks = iterate(request.people, source, work.reader.columns, block_rows)
+    blocks = iterate(request.people.path, source, work.reader.columns, block_rows)
     if target.folder is None:
         return _stream(work, blocks, target.format)
     job = _job(request, target, work, block_rows)
@@ -281,7 +302,7 @@ def _job(request: Request, target: Target, work: BlockRun, block_rows: int) -> d
         "rules": None if request.rules is None else _checksum(request.rules),
         "n_counterfactuals": request.n_counterfactuals,
         "columns": {name: str(dtype) for name, dtype in work.layout.dtypes.items()},
-        "dtypes": read_dtypes(request.dtypes),
+        "dtypes": read_dtypes(request.people.dtypes),
         "format": target.format,
         "block_rows": block_rows,
     }
@@ -298,13 +319,13 @@ def _summarize(request: Request, totals: Counter[str], bar: PeopleBar) -> None:
     if request.as_json:
         show_json(
             {
-                "output": request.output,
+                "output": request.answers.path,
                 "n_people": n_people,
                 "status": dict(totals),
                 "n_unstable": n_unstable,
                 "seconds": round(seconds, 3),
             },
-            sys.stderr if request.output == STANDARD else None,
+            sys.stderr if request.answers.path == STANDARD else None,
         )
         return
     if request.quiet:
@@ -313,6 +334,6 @@ def _summarize(request: Request, totals: Counter[str], bar: PeopleBar) -> None:
     text = f"mcce: {n_people:,} people in {seconds:.1f} s: {listed or 'nobody'}."
     if n_unstable:
         text += f" The predictor is unstable: {n_unstable} answers were withdrawn."
-    if request.output != STANDARD:
-        text += f" Answers, and reasons where there is none: {printable(request.output)}"
+    if request.answers.path != STANDARD:
+        text += f" Answers, and reasons where there is none: {printable(request.answers.path)}"
     say(wrap(text))

@@ -68,7 +68,9 @@ def show_json(content: Any, stream: TextIO | None = None) -> None:
     (stream or sys.stdout).write(f"{json.dumps(content, default=str)}\n")
 
 
-def table(names: Sequence[str], rows: Sequence[Sequence[object]], columns: int | None = None) -> str:
+def table(
+    names: Sequence[str], rows: Sequence[Sequence[object]], columns: int | None = None
+) -> str:
     """A table of texts that fits the terminal: the widest columns are cut.
 
     Parameters

@@ -44,7 +44,8 @@ class PartsFolder:
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     parts = PartsFolder.open(Path(folder, "answers"), {"block_rows": 2}, ".txt")
-    ...     receipt = parts.write(0, Receipt(0, 2, "ab12", "", {}), lambda stream: stream.write(b"x"))
+    ...     receipt = Receipt(0, 2, "ab12", "", {})
+    ...     receipt = parts.write(0, receipt, lambda stream: stream.write(b"x"))
     ...     parts.complete(0, "ab12") == receipt, parts.complete(0, "cd34"), parts.complete(1, "")
     (True, None, None)
     """
@@ -105,9 +106,7 @@ class PartsFolder:
         except FileNotFoundError:
             return None
 
-    def write(
-        self, number: int, receipt: Receipt, fill: Callable[[BinaryIO], object]
-    ) -> Receipt:
+    def write(self, number: int, receipt: Receipt, fill: Callable[[BinaryIO], object]) -> Receipt:
         """Write a part, and then its receipt.
 
         Parameters

@@ -68,14 +68,17 @@ class Layout:
             If two columns would have one name.
         """
         measures = result.to_pandas().measures
-        own = {**FIRST, **BEFORE, **{n: _output_dtype(d) for n, d in measures.dtypes.items()}}
+        measured = {str(name): _output_dtype(dtype) for name, dtype in measures.dtypes.items()}
+        own: dict[str, Any] = {**FIRST, **BEFORE, **measured}
         features = {r.name: _output_dtype(r.dtype) for r in reader.readers.values()}
         kept = {name: one.dtype for name, one in reader.kept.items()}
         layout = cls(own | CHANGED, kept, features, prefix)
         names = list(layout.dtypes)
         expected = len(own) + len(CHANGED) + len(kept) + len(features)
         if len(names) < expected:
-            both = [n for n in map(str, [*features, *kept]) if n in {prefix + o for o in layout.own}]
+            both = [
+                n for n in map(str, [*features, *kept]) if n in {prefix + o for o in layout.own}
+            ]
             raise ParameterError(
                 f"Columns of the output would have the names of columns of yours: "
                 f"{shorten(both, 200)}. Put something before the former with --prefix."

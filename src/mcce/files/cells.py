@@ -25,8 +25,10 @@ from ..tables.columns import plain
 
 # Texts that mean a missing value, in training data as for people: those of pandas.
 MISSING = frozenset(
-    ["", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN"]
-    + ["<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"]
+    {
+        *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND"),
+        *("1.#QNAN", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
+    }
 )
 EXACT = 2**53
 WHOLE = re.compile(r"\s*[+-]?[0-9]{1,20}\s*", re.ASCII)
@@ -159,14 +161,16 @@ def make_reader(name: Any, dtype: Any, table: pd.Series[Any], *, textual: bool) 
         return ColumnReader(name, dtype, _truth, "true or false")
     if types.is_integer_dtype(dtype):
         low, high = _bounds(dtype)
-        read = lambda cell: _within(_whole(cell), low, high)  # noqa: E731
-        return ColumnReader(name, dtype, read, f"a whole number that fits {dtype}")
+        expected = f"a whole number that fits {dtype}"
+        return ColumnReader(name, dtype, lambda cell: _within(_whole(cell), low, high), expected)
     if types.is_float_dtype(dtype):
-        single = dtype.itemsize < 8 and not textual
-        read = (lambda cell: _exact(cell, dtype)) if single else _number
-        return ColumnReader(name, dtype, read, f"a finite number that fits {dtype}")
+        expected = f"a finite number that fits {dtype}"
+        if textual or dtype.itemsize == 8:
+            return ColumnReader(name, dtype, _number, expected)
+        return ColumnReader(name, dtype, lambda cell: _exact(cell, dtype), expected)
     if dtype.kind in "mM":
-        return ColumnReader(name, dtype, lambda cell: _moment(cell, dtype), f"a {dtype} like 2024-01-31")
+        expected = f"a {dtype}, such as {'2 days' if dtype.kind == 'm' else '2024-01-31'}"
+        return ColumnReader(name, dtype, lambda cell: _moment(cell, dtype), expected)
     known = table[table.notna()]
     return _level_reader(name, dtype, list(plain(known)), textual, closed=False)
 
@@ -177,6 +181,7 @@ def _level_reader(
     """For categories, texts and other objects: a level, or a new one of the same type."""
     by_text = {str(level): level for level in levels} if textual else {}
     known = set(levels)
+    new: Callable[[Any], Any]
     if all(isinstance(level, str) for level in levels):
         new, expected = _text, "text"
     elif all(isinstance(level, (bool, np.bool_)) for level in levels):

@@ -128,4 +128,3 @@ class BlockRun:
         receipt = Receipt(block.first, block.n_rows, fingerprint, "", counts)
         folder.write(number, receipt, lambda stream: write_table(table, format_, stream))
         return Done(block.n_rows, counts)
-

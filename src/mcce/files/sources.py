@@ -68,11 +68,20 @@ class RawBlock:
 class Source(Protocol):
     """An open table."""
 
-    names: list[str]
-    # Whether cells are texts that stand for numbers, levels or nothing.
-    textual: bool
-    # Columns of whole numbers, as far as the source knows.
-    whole: frozenset[str]
+    @property
+    def names(self) -> list[str]:
+        """Names of the columns."""
+        ...
+
+    @property
+    def textual(self) -> bool:
+        """Whether cells are texts that stand for numbers, levels or nothing."""
+        ...
+
+    @property
+    def whole(self) -> frozenset[str]:
+        """Columns of whole numbers, as far as the source knows."""
+        ...
 
     def blocks(self, columns: Sequence[str], n_rows: int) -> Iterator[RawBlock]:
         """Rows of some columns, ``n_rows`` at a time."""
