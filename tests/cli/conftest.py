@@ -1,0 +1,40 @@
+"""A folder with data, predictors and a fitted explainer, in which commands run."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+from bank_files import write_bank
+
+from mcce.cli import main
+
+FIT = ["fit", "train.csv", "--predictor", "scoring:score", "--desired", "0.6:", "--quiet"]
+
+
+@pytest.fixture(scope="session")
+def bank(tmp_path_factory):
+    folder = write_bank(tmp_path_factory.mktemp("bank"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        assert main([*FIT, "--immutable", "Age,Sex", "-o", "bank.mcce"]) == 0
+    return folder
+
+
+@pytest.fixture
+def here(bank, tmp_path, monkeypatch):
+    """A copy of the folder, as the current one."""
+    shutil.copytree(bank, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def explain(here):
+    """Run ``mcce explain`` on people.csv with some more arguments."""
+
+    def run(*arguments, people="people.csv"):
+        command = ["explain", "bank.mcce", people, "--predictor", "scoring:score"]
+        return main([*command, *map(str, arguments)])
+
+    return run

@@ -1,0 +1,55 @@
+"""A folder as a user of the command line has it: data, rules and predictors."""
+
+from __future__ import annotations
+
+import warnings
+
+import joblib
+from sklearn.compose import make_column_selector, make_column_transformer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+from mcce.datasets import load_german_credit
+
+COLUMNS = ["Duration", "CreditAmount", "Savings", "Age", "Sex", "Job"]
+SCORING = """
+import numpy as np
+
+def score(frame):
+    z = 1.5 - 0.04 * frame["Duration"] - 0.0001 * frame["CreditAmount"] + 0.02 * frame["Age"]
+    z = z + 0.5 * frame["Savings"].ne("<100 DM")
+    return 1 / (1 + np.exp(-z.to_numpy(dtype=float)))
+
+def fails(frame):
+    raise ValueError("a secret cell")
+"""
+RULES = """
+[[rules]]
+change = {feature = "CreditAmount", at_least = "-50 %", at_most = 0}
+"""
+
+
+def write_bank(folder, n_train=300, n_people=60):
+    """Write train and people in every format, rules.toml, scoring.py and model.joblib."""
+    german = load_german_credit()
+    frame = german.features[COLUMNS]
+    texts = {name: object for name in ("Savings", "Sex", "Job")}
+    train, people = frame[:n_train].astype(texts), frame[-n_people:].astype(texts)
+    for name, rows in (("train", train), ("people", people)):
+        rows.to_csv(folder / f"{name}.csv", index=False)
+        rows.to_json(folder / f"{name}.jsonl", orient="records", lines=True)
+        rows.to_parquet(folder / f"{name}.parquet", index=False)
+        rows.reset_index(drop=True).to_feather(folder / f"{name}.feather")
+    columns = make_column_transformer(
+        (OneHotEncoder(handle_unknown="ignore"), make_column_selector(dtype_exclude="number")),
+        (StandardScaler(), make_column_selector(dtype_include="number")),
+    )
+    model = make_pipeline(columns, LogisticRegression())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(train, german.target[:n_train].astype(str))
+    joblib.dump(model, folder / "model.joblib")
+    (folder / "scoring.py").write_text(SCORING, encoding="utf-8")
+    (folder / "rules.toml").write_text(RULES, encoding="utf-8")
+    return folder
