@@ -5,8 +5,8 @@ from __future__ import annotations
 import shutil
 
 import pytest
-from bank_files import write_bank
 
+from bank_files import write_bank
 from mcce.cli import main
 
 FIT = ["fit", "train.csv", "--predictor", "scoring:score", "--desired", "0.6:", "--quiet"]

@@ -34,7 +34,7 @@ def write_bank(folder, n_train=300, n_people=60):
     """Write train and people in every format, rules.toml, scoring.py and model.joblib."""
     german = load_german_credit()
     frame = german.features[COLUMNS]
-    texts = {name: object for name in ("Savings", "Sex", "Job")}
+    texts = dict.fromkeys(("Savings", "Sex", "Job"), object)
     train, people = frame[:n_train].astype(texts), frame[-n_people:].astype(texts)
     for name, rows in (("train", train), ("people", people)):
         rows.to_csv(folder / f"{name}.csv", index=False)

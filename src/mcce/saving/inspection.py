@@ -87,7 +87,8 @@ def inspect(path: str | os.PathLike[str], key: bytes | None = None) -> Inspectio
             name: value if name == "generator" else unpack(value)
             for name, value in document["parameters"].items()
         }
-        parameters = {"roles": None, **upgrade_parameters(given)}
+        absent = ("constraints", "kinds", "mutable", "roles")
+        parameters = {**dict.fromkeys(absent), **upgrade_parameters(given)}
         schema = SECTIONS["schema"].unpack(document["schema"], parameters, {})["schema"]
         found = unpack_relations(document.get("relations") or [], schema)
         accepted, training = document.get("accepted"), document.get("training_rows")

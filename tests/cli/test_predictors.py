@@ -1,0 +1,173 @@
+"""Black boxes by name: every kind of file, functions and servers."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+
+from mcce.cli import main
+from mcce.cli.failures import PREDICTOR, USAGE
+from mcce.cli.predictors import PredictorChoice
+from mcce.errors import MissingExtraError, ParameterError, PredictorError
+
+NUMBERS = ["Duration", "CreditAmount", "Age"]
+
+
+def fit_and_explain(predictor, *more, train="numbers.csv"):
+    """Exit codes of fitting with a predictor, and of explaining people with it."""
+    named = ["--predictor", predictor, *[word for word in more if word != "--desired"]]
+    fit = main(["fit", train, *named[:2], *more, "-o", "own.mcce", "--quiet"])
+    further = [word for at, word in enumerate(more) if "--desired" not in (word, more[at - 1])]
+    command = ["explain", "own.mcce", train, *named[:2], *further, "-o", "own.csv", "--quiet"]
+    return fit, main([*command, "--overwrite", "--tolerance", "1e-5"])
+
+
+@pytest.fixture
+def numbers(here):
+    """Training rows of numbers alone, with labels."""
+    train = pd.read_csv("train.csv")[NUMBERS].astype(float)
+    train.to_csv("numbers.csv", index=False)
+    return train, (train["Duration"] + train["CreditAmount"] / 200 < 40).astype(int)
+
+
+@pytest.mark.parametrize("name", ["model.joblib", "model.pkl"])
+def test_a_pickle_is_loaded_only_if_it_is_trusted(here, capsys, name):
+    model = joblib.load("model.joblib")
+    if name == "model.pkl":
+        (here / name).write_bytes(pickle.dumps(model))
+
+    assert fit_and_explain(name, "--desired", "good", train="train.csv") == (USAGE, USAGE)
+    assert "--trust" in capsys.readouterr().err
+    assert fit_and_explain(name, "--trust", "--desired", "good", train="train.csv") == (0, 0)
+    assert "runs the code in it" in capsys.readouterr().err
+
+
+def test_a_refused_pickle_runs_nothing(here):
+    class Evil:
+        def __reduce__(self):
+            return open, (str(here / "pwned"), "w")
+
+    (here / "evil.pkl").write_bytes(pickle.dumps(Evil()))
+
+    assert fit_and_explain("evil.pkl", "--desired", "0.5:")[0] == USAGE
+    assert not (here / "pwned").exists()
+
+
+def test_a_skops_file_needs_trust_for_types_it_does_not_know(numbers, here, capsys):
+    io = pytest.importorskip("skops.io")
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.preprocessing import FunctionTransformer
+
+    X, y = numbers
+    io.dump(LogisticRegression().fit(X / 100, y), "plain.skops")
+    io.dump(FunctionTransformer(np.array_str), "unknown.skops")
+
+    assert fit_and_explain("plain.skops", "--desired", "1") == (0, 0)
+    with pytest.raises(ParameterError, match="--trust"):
+        PredictorChoice("unknown.skops").load()
+    assert PredictorChoice("unknown.skops", trust=True).load() is not None
+
+
+def test_an_onnx_file(numbers, here, capsys):
+    skl2onnx = pytest.importorskip("skl2onnx")
+    from sklearn.linear_model import LogisticRegression
+
+    X, y = numbers
+    model = LogisticRegression().fit(X.to_numpy() / 100, y)
+    kind = skl2onnx.common.data_types.DoubleTensorType([None, 3])
+    options = {id(model): {"zipmap": False}}
+    made = skl2onnx.convert_sklearn(model, initial_types=[("X", kind)], options=options)
+    (here / "model.onnx").write_bytes(made.SerializeToString())
+
+    assert fit_and_explain("model.onnx", "--desired", "0.5:")[0] == PREDICTOR
+    classes = ["--class", "0", "--class", "1", "--output-is", "probabilities"]
+    assert main(["inspect", "own.mcce"]) != 0
+    choice = PredictorChoice("model.onnx", classes=["0", "1"], output="probabilities").load()
+    assert choice.predict_proba(X).shape == (300, 2)
+    fitted = ["fit", "numbers.csv", "--predictor", "model.onnx", *classes, "--desired", "0.5:"]
+    assert main([*fitted, "-o", "own.mcce"]) == 0
+
+
+def test_files_of_lightgbm(numbers, here):
+    lightgbm = pytest.importorskip("lightgbm")
+    X, y = numbers
+    data = lightgbm.Dataset(X, y)
+    lightgbm.train({"objective": "binary", "verbose": -1}, data, 5).save_model("model.txt")
+
+    assert fit_and_explain("model.txt", "--desired", "1") == (0, 0)
+    named = ["--class", "declined", "--class", "accepted", "--desired", "accepted"]
+    assert fit_and_explain("model.txt", *named) == (0, 0)
+
+
+@pytest.mark.parametrize("suffix", ["ubj", "json"])
+def test_files_of_xgboost(numbers, here, suffix):
+    xgboost = pytest.importorskip("xgboost")
+    X, y = numbers
+    booster = xgboost.train({"objective": "binary:logistic"}, xgboost.DMatrix(X, y), 5)
+    booster.save_model(f"model.{suffix}")
+
+    assert fit_and_explain(f"model.{suffix}", "--desired", "0.5:") == (0, 0)
+
+
+def test_files_of_catboost(numbers, here):
+    catboost = pytest.importorskip("catboost")
+    X, y = numbers
+    model = catboost.CatBoostClassifier(iterations=5, verbose=False, allow_writing_files=False)
+    model.fit(X, y).save_model("model.cbm")
+
+    assert fit_and_explain("model.cbm", "--desired", "0.5:") == (0, 0)
+
+
+def test_a_server(here):
+    class Scorer(BaseHTTPRequestHandler):
+        def do_POST(self):
+            rows = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["instances"]
+            scores = [1 - row["Duration"] / 72 for row in rows]
+            body = json.dumps({"predictions": scores}).encode()
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *arguments):
+            pass
+
+    server = HTTPServer(("127.0.0.1", 0), Scorer)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        url = f"http://127.0.0.1:{server.server_port}/score"
+        assert fit_and_explain(url, "--desired", "0.6:", train="train.csv") == (0, 0)
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+@pytest.mark.parametrize(
+    ("name", "error"),
+    [
+        ("absent.joblib", PredictorError),
+        ("no_such_module:score", PredictorError),
+        ("scoring:absent", PredictorError),
+        ("model.unknown", ParameterError),
+        ("", ParameterError),
+    ],
+)
+def test_a_predictor_that_is_not_there_is_an_error(here, name, error):
+    with pytest.raises(error):
+        PredictorChoice(name, trust=True).load()
+
+
+def test_a_file_that_is_something_else_is_an_error(here):
+    (here / "broken.joblib").write_bytes(b"no pickle")
+    (here / "broken.ubj").write_bytes(b"no booster")
+
+    with pytest.raises(PredictorError, match="cannot be loaded"):
+        PredictorChoice("broken.joblib", trust=True).load()
+    with pytest.raises((PredictorError, MissingExtraError)):
+        PredictorChoice("broken.ubj").load()
