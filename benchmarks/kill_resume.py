@@ -41,10 +41,10 @@ def main() -> None:
         seconds = time.monotonic() - began
         print(f"{options.search}: {options.rows} people, uninterrupted {seconds:.1f} s", flush=True)
         chance = random.Random(options.seed)
-        equal = [
-            trial(number, chance.uniform(0, seconds), whole, options.block_rows)
-            for number in range(options.kills)
-        ]
+        equal: list[bool] = []
+        while len(equal) < options.kills:
+            moment = chance.uniform(0, seconds)
+            equal += trial(len(equal), moment, whole, options.block_rows)
     print(f"{options.search}: {sum(equal)} of {len(equal)} equal to the uninterrupted run")
     sys.exit(not all(equal))
 
@@ -55,29 +55,27 @@ def command(output: Path, block_rows: int, *more: str) -> list[str]:
     return [*MCCE, *files, "--block-rows", str(block_rows), "--quiet", *more]
 
 
-def trial(number: int, moment: float, whole: Path, block_rows: int) -> bool:
-    """Whether a run that is killed at a moment and resumed gives the same bytes."""
+def trial(number: int, moment: float, whole: Path, block_rows: int) -> list[bool]:
+    """Whether a run that is killed and resumed gives the same bytes; [] if it ended before."""
     output = Path(f"trial{number}{whole.suffix}")
     process = subprocess.Popen(command(output, block_rows))
     try:
         process.wait(moment)
-        ended = "had ended"
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
-        ended = "killed"
+    else:
+        output.unlink()
+        return []
     folder = output.with_name(f"{output.name}.parts")
     n_parts = len(list(folder.glob("_part-*.json"))) if folder.is_dir() else 0
-    there = output.exists()
+    state = "joined" if output.exists() else f"{n_parts} parts"
     subprocess.run(command(output, block_rows, "--resume"), check=True)
     equal = filecmp.cmp(whole, output, shallow=False) and not folder.exists()
-    state = "whole" if there else f"{n_parts} parts"
-    print(
-        f"  {number:2d}: {ended} at {moment:6.1f} s, {state}: {'equal' if equal else 'DIFFERENT'}"
-    )
-    sys.stdout.flush()
+    said = "equal" if equal else "DIFFERENT"
+    print(f"  {number:2d}: killed at {moment:6.1f} s, {state}: {said}", flush=True)
     output.unlink()
-    return equal
+    return [equal]
 
 
 if __name__ == "__main__":

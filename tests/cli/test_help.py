@@ -26,13 +26,15 @@ SHOWN = {
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_every_command_has_help_with_examples(name, capsys):
+def test_every_command_has_help_with_examples(name, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+
     assert main([name, "--help"]) == 0
 
     said = capsys.readouterr().out
     assert f"Usage: mcce {name}" in said
     assert "Examples:" in said
-    assert max(map(len, said.splitlines())) <= 100
+    assert max(map(len, said.splitlines())) <= 80
 
 
 def test_help_lists_the_commands_and_the_exit_codes(capsys):

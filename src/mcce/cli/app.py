@@ -14,14 +14,16 @@ EPILOG = """\
 \b
 Examples:
   mcce demo
-  mcce fit train.csv --predictor model.joblib --trust --desired 0.5: -o bank.mcce
-  mcce explain bank.mcce people.csv --predictor model.joblib --trust -o answers.csv
+  mcce fit train.csv --predictor model.joblib --trust --desired 0.5: \\
+      -o bank.mcce
+  mcce explain bank.mcce people.csv --predictor model.joblib --trust \\
+      -o answers.csv
   mcce inspect bank.mcce
 
 \b
-Exit codes: 0 done, 1 a bug of mcce, 2 a wrong option or setting, 3 a file that
-cannot be read or a cell that does not fit, 4 the predictor failed, 5 the output
-cannot be written, 130 interrupted.
+Exit codes: 0 done, 1 a bug of mcce, 2 a wrong option or setting, 3 a file
+that cannot be read or a cell that does not fit, 4 the predictor failed,
+5 the output cannot be written, 130 interrupted.
 """
 
 # Plain help: markup in names and texts stays what it is.

@@ -28,7 +28,8 @@ EPILOG = """\
 Examples:
   mcce experiments --list
   mcce experiments costs --dataset german --quick
-  mcce experiments all --data FOLDER --reference FOLDER --page docs/reproduction.md
+  mcce experiments all --data FOLDER --reference FOLDER \\
+      --page docs/reproduction.md
 """
 
 

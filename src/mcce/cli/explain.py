@@ -32,7 +32,8 @@ part: a run that was interrupted or killed goes on with --resume and loses nothi
 EPILOG = """\
 \b
 Examples:
-  mcce explain bank.mcce people.csv --predictor model.joblib --trust -o answers.csv
+  mcce explain bank.mcce people.csv --predictor model.joblib --trust \\
+      -o answers.csv
   mcce explain bank.mcce people.csv --predictor model.joblib --trust \\
       -o answers.parquet --resume
   mcce explain bank.mcce - --format jsonl --predictor scoring:score \\

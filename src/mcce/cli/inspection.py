@@ -100,11 +100,17 @@ def _dtype(dtype: Any) -> str:
     return "ordered category" if dtype.ordered else "category"
 
 
+def _called(decision: dict[str, Any]) -> str:
+    """How the predictor is called, in a few words."""
+    columns = ", ".join(map(str, decision["columns"]))
+    return f"{decision['method']}{f' (column {columns})' if columns else ''}"
+
+
 def _show(content: dict[str, Any]) -> None:
     wrote = ", ".join(f"{name} {version}" for name, version in content["written_by"].items())
     signed = "signed" if content["signed"] else "not signed"
-    show(f"{printable(content['file'])}: {content['bytes']:,} bytes, format ", end="")
-    show(f"{content['format_version']}, {signed}, written by {printable(wrote)}")
+    show(f"{printable(content['file'])}: {content['bytes']:,} bytes, {signed}")
+    show(f"format {content['format_version']}, written by {printable(wrote)}")
     show("\nColumns")
     rows = [
         [
@@ -122,7 +128,7 @@ def _show(content: dict[str, Any]) -> None:
         for line in content[name] or ["none"]:
             show(f"  {printable(line)}")
     show("\nSettings")
-    settings = {**content["settings"], "predictor": content["decision"]}
+    settings = {**content["settings"], "predictor": _called(content["decision"])}
     show(table(["name", "value"], [[name, value] for name, value in settings.items()]))
     show(f"\nPersonal data ({content['n_desired']:,} training rows had the desired decision)")
     for line in content["personal_data"]:

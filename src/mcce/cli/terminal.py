@@ -56,11 +56,11 @@ def say(text: str) -> None:
     sys.stderr.flush()
 
 
-def show(text: str, end: str = "\n") -> None:
+def show(text: str) -> None:
     """Write a line to standard output."""
     stream = sys.stdout
     encoding = stream.encoding or "utf-8"
-    stream.write(f"{text}{end}".encode(encoding, "backslashreplace").decode(encoding))
+    stream.write(f"{text}\n".encode(encoding, "backslashreplace").decode(encoding))
 
 
 def show_json(content: Any, stream: TextIO | None = None) -> None:

@@ -152,8 +152,8 @@ class PeopleReader:
             raise ReadError(
                 f"Column {shorten(str(reader.name), 200)} of {shorten(self.path, 200)}, row "
                 f"{block.first + error.position + 1} (in the block of rows {first} to {last}): "
-                f"expected {error.expected}, as in the training data. Mend the cell, or give the "
-                "column another dtype."
+                f"expected {error.expected}, as in the training data. Mend the cell, or read "
+                "the column in another dtype (--dtype)."
             ) from None
 
     def _groups(
