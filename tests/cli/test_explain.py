@@ -347,3 +347,42 @@ def test_ctrl_c_leaves_complete_parts(explain, here, capsys, monkeypatch):
 
     assert explain("-o", "answers.csv", "--block-rows", "10") == 130
     assert "interrupted. The answers to the first 20 people" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("search", ["paper", "balanced"])
+def test_missing_and_new_values_of_others_change_nobodys_answer(explain, here, search):
+    fitted = ["fit", "train.csv", "--predictor", "scoring:score", "--desired", "0.6:"]
+    assert main([*fitted, "--immutable", "Age", "--search", search, "-o", "bank.mcce"]) == 0
+    people = pd.read_csv("people.csv", dtype=str)
+    people.loc[[3, 20, 21], "Sex"] = ""
+    people.loc[[5, 20, 44], "Job"] = ["diver", "NA", "0123"]
+    people.loc[[7, 30], "Duration"] = ["42.0", " 48"]
+    people.to_csv("people.csv", index=False)
+
+    assert explain("-o", "whole.csv") == 0
+    for block_rows in (7, 13):
+        assert explain("-o", "blocks.csv", "--block-rows", block_rows, "--overwrite") == 0
+        assert (here / "blocks.csv").read_bytes() == (here / "whole.csv").read_bytes()
+
+
+def test_a_missing_whole_number_leaves_the_dtypes_of_others(here, explain):
+    (here / "strict_scoring.py").write_text(
+        "def score(frame):\n"
+        "    whole = frame['Duration'].dtype == 'int64'\n"
+        "    return (0.9 if whole else 0.1) - frame['Duration'].fillna(0).to_numpy() / 100\n"
+    )
+    predictor = ["--predictor", "strict_scoring:score"]
+    assert main(["fit", "train.csv", *predictor, "--desired", "0.6:", "-o", "strict.mcce"]) == 0
+    command = ["explain", "strict.mcce", "people.csv", *predictor, "-o"]
+    assert main([*command, "whole.csv"]) == 0
+    people = pd.read_csv("people.csv", dtype=str)
+    people.loc[10, "Duration"] = ""
+    people.to_csv("people.csv", index=False)
+
+    assert main([*command, "other.csv"]) == 0
+
+    whole, other = (
+        [line for line in (here / name).read_text().splitlines() if not line.startswith("10,")]
+        for name in ("whole.csv", "other.csv")
+    )
+    assert whole == other

@@ -86,15 +86,15 @@ def _dtypes(frame: pd.DataFrame) -> dict[Any, Any]:
 def _train(rows: pd.DataFrame, good: pd.Series[bool]) -> Any:
     """A classifier on raw columns."""
     from sklearn.compose import make_column_selector, make_column_transformer
-    from sklearn.ensemble import HistGradientBoostingClassifier
+    from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import OrdinalEncoder
+    from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-    encode = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1)
-    texts = make_column_selector(dtype_exclude="number")
-    columns = make_column_transformer((encode, texts), remainder="passthrough")
-    boosted = HistGradientBoostingClassifier(max_iter=40, random_state=SEED)
-    return make_pipeline(columns, boosted).fit(rows, good.astype(bool))
+    columns = make_column_transformer(
+        (OneHotEncoder(handle_unknown="ignore"), make_column_selector(dtype_exclude="number")),
+        (StandardScaler(), make_column_selector(dtype_include="number")),
+    )
+    return make_pipeline(columns, LogisticRegression(max_iter=1000)).fit(rows, good.astype(bool))
 
 
 def _explain(predictor: Any, train: pd.DataFrame, people: pd.DataFrame) -> pd.DataFrame:
