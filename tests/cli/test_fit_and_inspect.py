@@ -147,6 +147,7 @@ def test_inspect_refuses_what_is_no_explainer(here, capsys, content):
     assert main(["inspect", "broken.mcce"]) == INPUT
 
 
+@pytest.mark.slow
 def test_the_demo_writes_files_that_the_other_commands_take(tmp_path, monkeypatch, capsys):
     from shown_commands import commands_in, run_shown
 

@@ -96,6 +96,18 @@ def test_whoever_stops_reading_our_output_causes_no_traceback(here):
     assert ended.stderr == ""
 
 
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a device of Linux")
+def test_standard_output_that_is_full_is_an_error(here):
+    (here / "many.csv").write_bytes((here / "people.csv").read_bytes())
+    shell = " ".join([*command("-", "--output-format", "csv"), "> /dev/full"])
+
+    ended = subprocess.run(shell, shell=True, stderr=subprocess.PIPE, text=True, check=False)
+
+    assert ended.returncode == OUTPUT
+    assert "No space left on device" in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
 def test_a_process_that_is_killed_while_it_writes_a_part_goes_on(explain, here, monkeypatch):
     assert explain("-o", "whole.csv") == 0
     program = """

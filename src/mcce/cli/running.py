@@ -258,7 +258,8 @@ def _stream(work: BlockRun, blocks: Iterator[Any], format_: Format) -> Counter[s
         if not some:
             yield work.nobody()[1]
 
-    stream_tables(tables(), format_, sys.stdout.buffer)
+    with writing(Path("standard output")):
+        stream_tables(tables(), format_, sys.stdout.buffer)
     return totals
 
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from ..errors import ParameterError, WriteError, shorten
+from ..errors import McceError, ParameterError, WriteError, shorten
 from .manifest import Manifest, Receipt
 from .replacing import DRAFT, replacing
 
@@ -198,10 +198,13 @@ def read_manifest(path: Path) -> Manifest | None:
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Turn an OSError inside into a WriteError about this file or folder."""
+    """Turn an OSError inside into a WriteError about this file or folder.
+
+    A reader who has gone is no error of writing, and what is an error of ours says so itself.
+    """
     try:
         yield
-    except WriteError:
+    except (McceError, BrokenPipeError):
         raise
     except OSError as error:
         raise WriteError(
