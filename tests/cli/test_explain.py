@@ -386,3 +386,13 @@ def test_a_missing_whole_number_leaves_the_dtypes_of_others(here, explain):
         for name in ("whole.csv", "other.csv")
     )
     assert whole == other
+
+
+def test_compressed_files_and_other_delimiters_are_read(explain, here):
+    people = pd.read_csv("people.csv")
+    people.to_csv("people.csv.gz", index=False, sep=";")
+
+    assert explain("-o", "whole.csv") == 0
+    assert explain("-o", "other.csv", "--delimiter", ";", people="people.csv.gz") == 0
+
+    assert (here / "other.csv").read_bytes() == (here / "whole.csv").read_bytes()

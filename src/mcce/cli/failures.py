@@ -17,7 +17,7 @@ import os
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -126,6 +126,3 @@ def _warnings_in_one_line() -> Iterator[None]:
         warnings.simplefilter("ignore", FutureWarning)
         warnings.showwarning = show
         yield
-
-
-Command = Callable[..., None]
