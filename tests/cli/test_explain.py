@@ -396,3 +396,36 @@ def test_compressed_files_and_other_delimiters_are_read(explain, here):
     assert explain("-o", "other.csv", "--delimiter", ";", people="people.csv.gz") == 0
 
     assert (here / "other.csv").read_bytes() == (here / "whole.csv").read_bytes()
+
+
+def test_a_file_that_may_not_be_read_is_an_error(explain, here, capsys, monkeypatch):
+    def refuse(path):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("mcce.files.sources._open", refuse)
+
+    assert explain("-o", "answers.csv") == INPUT
+    assert "Cannot read 'people.csv': Permission denied." in capsys.readouterr().err
+
+
+def test_a_file_that_cannot_be_read_further_leaves_complete_parts(
+    explain, here, capsys, monkeypatch
+):
+    class Failing(io.BytesIO):
+        def read1(self, size=-1):
+            if self.tell() > 2000:
+                raise OSError(5, "Input/output error")
+            return super().read1(500)
+
+    content = (here / "people.csv").read_bytes()
+    with monkeypatch.context() as patch:
+        patch.setattr("mcce.files.sources._open", lambda path: Failing(content))
+        assert explain("-o", "answers.csv", "--block-rows", "10") == INPUT
+
+    said = capsys.readouterr().err
+    assert "Cannot read 'people.csv': Input/output error." in said
+    assert "--resume" in said
+    assert list((here / "answers.csv.parts").glob("part-*.csv"))
+    assert explain("-o", "answers.csv", "--resume") == 0
+    assert explain("-o", "whole.csv") == 0
+    assert (here / "answers.csv").read_bytes() == (here / "whole.csv").read_bytes()
