@@ -143,6 +143,17 @@ def test_a_constant_column_and_equal_rows_are_no_error():
     assert np.isfinite(scores).all(axis=None)
 
 
+def test_a_level_that_no_real_row_has_is_strange_but_not_beyond_all_measure():
+    train = rows(400, gaps=False).assign(job=["clerk", "judge"] * 200)
+    real = rows(333, 1, gaps=False).assign(job="clerk")
+
+    judged = Judges.fit(real, Evaluator.fit(train))
+    usual, strange = (judged(real.assign(job=job))["pca_residual"] for job in ("clerk", "judge"))
+
+    assert (usual < strange).all()
+    assert strange.max() < 20
+
+
 def test_real_rows_cannot_be_detected_among_real_rows():
     assert 0.4 < detectability(rows(200, 5), rows(400, 6), EVALUATOR) < 0.6
 

@@ -92,7 +92,9 @@ class Judges:
         order = np.random.default_rng(random_state).permutation(len(rows))[:MAX_ROWS]
         rows = rows.take(np.sort(order))
         points = matrix(evaluator, rows)
-        varies = points.std(axis=0) > 0
+        # Not by the deviation, which rounding leaves above 0: divided by it, a level that no real
+        # row has would be 1e14 away.
+        varies = np.ptp(points, axis=0) > 0
         centre = points.mean(axis=0)
         scale = np.where(varies, points.std(axis=0), 1.0)
         standard = (points - centre) / scale
