@@ -1,4 +1,4 @@
-"""Tunes the baselines, each with the same budget, on people whom the comparison does not use.
+"""Tunes the baselines, each with the same budget, with a network and draws of their own.
 
 ``python benchmarks/tune_baselines.py`` tries eight settings of each method, the defaults before and
 after the first run among them, on German Credit and Adult in the paper's form, with a network of a

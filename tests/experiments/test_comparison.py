@@ -21,6 +21,7 @@ from mcce.experiments.comparison.methods import METHODS
 from mcce.experiments.comparison.page import (
     by_one_setting,
     by_search,
+    least_detected,
     losses,
     points,
     render,
@@ -309,6 +310,32 @@ def test_a_method_that_is_missing_is_run_alone(run, monkeypatch):
     people, methods = (pd.read_csv(path) for path in paths)
     pd.testing.assert_frame_equal(people, before[0])
     assert methods["method"].tolist() == before[1]["method"].tolist()
+
+
+def test_row_numbers_are_saved_as_they_are(tmp_path, monkeypatch):
+    cell, options = Cell("gmc", "network", 0, 0), Options(("gmc",), None, 1, tmp_path, quick=True)
+    keys = {"dataset": "gmc", "box": "network", "network": 0, "seed": 0, "method": "NICE"}
+    found = pd.DataFrame({"person": [123_456, 123_457], "l1": [0.123456, 0.5]}).assign(**keys)
+    monkeypatch.setattr(cells_module, "draw_cell", lambda *given: None)
+    monkeypatch.setattr(cells_module, "compare_methods", lambda *given: (found, runs(found)))
+
+    run_cell(cell, options, lambda text: None)
+
+    saved = pd.read_csv(cells_module.cell_path(tmp_path, cell, "people"))
+    assert saved["person"].tolist() == [123_456, 123_457]
+    assert saved["l1"].tolist() == [0.1235, 0.5]
+
+
+def test_the_least_detected_are_those_nearest_to_a_half():
+    people = table()
+    shares = {"MCCE sparse": 0.9, "MCCE near": 0.8, "NICE": 0.7, "FACE": 0.95}
+    measured = runs(people)
+    measured["detectability"] = measured["method"].map(shares)
+
+    found = least_detected(by_method(people, measured)).iloc[0]
+
+    assert found["ours"] == "MCCE near 0.80 [0.80, 0.80]"
+    assert found["rivals"] == "NICE 0.70 [0.70, 0.70]"
 
 
 def test_the_page_is_a_function_of_its_files(run, tmp_path):

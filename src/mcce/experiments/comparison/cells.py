@@ -60,7 +60,9 @@ def run_cell(cell: Cell, options: Options, step: Callable[[str], None]) -> None:
         new = compare_methods(cell, draw_cell(cell, options), todo, step)
     order = {method.name: at for at, method in enumerate(METHODS)}
     for kind, before, found in zip((PEOPLE, BY_METHOD), saved, new, strict=True):
-        table = pd.concat([before[before["method"].isin(done)], found], ignore_index=True)
+        # Joined to an empty table, row numbers would become floats, which are rounded.
+        kept = before[before["method"].isin(done)]
+        table = found if kept.empty else pd.concat([kept, found], ignore_index=True)
         table = table.sort_values("method", key=lambda names: names.map(order), kind="stable")
         _write(cell_path(options.out, cell, kind), table)
 
@@ -146,7 +148,7 @@ class Measures:
             "desired": case.desired,
         }
         evaluator = Evaluator.fit(draw.train, **given)
-        # Its plausibility model sees what no method does.
+        # Its plausibility model sees accepted rows that no method does.
         declined = draw.train[~case.decide(draw.train)]
         model = MCCE(
             case.predictor,

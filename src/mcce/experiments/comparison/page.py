@@ -11,6 +11,7 @@ from ...errors import ParameterError
 from ...metrics.judges import JUDGES
 from ..report.files import to_markdown
 from ..report.page import shrink
+from .figures import LEAST_COVERAGE
 from .methods import METHODS, SEARCHES
 from .summary import LEAST_IN_COMMON
 from .texts import HEADINGS, INTRODUCTION
@@ -86,6 +87,7 @@ def render(folder: Path) -> str:
     parts = [INTRODUCTION, _promises(tables["measures"]), HEADINGS["losses"]]
     parts += [to_markdown(by_search(verdicts)), HEADINGS["lost"]]
     parts += _folded("by rival", _with_coverage(losses(verdicts), tables["measures"]))
+    parts += [HEADINGS["detected"], to_markdown(least_detected(tables["measures"]))]
     parts += [HEADINGS["fronts"], f"![Fronts of all methods]({folder.name}/fronts.png)"]
     parts += [HEADINGS["verdicts"], to_markdown(by_one_setting(verdicts))]
     parts += [_chance(verdicts), HEADINGS["points"], to_markdown(points(verdicts))]
@@ -117,7 +119,8 @@ def _promises(table: pd.DataFrame) -> str:
     by_case = table["cells"].groupby(table["dataset"] + " " + table["box"], sort=False)
     cells, part = by_case.max(), table["cells"] < by_case.transform("max")
     sizes = ", ".join(f"{case} {n}" for case, n in cells.items())
-    fewer = "; ".join(dict.fromkeys(table.loc[part, "method"])) or "none"
+    few = table.loc[part].groupby("method", sort=False)["cells"]
+    fewer = "; ".join(f"{name} ({n} in all)" for name, n in few.sum().items()) or "none"
     return (
         f"{int(cells.sum())} cells ({sizes}), {table['method'].nunique()} methods and settings. "
         f"Methods that ran in fewer cells of a case than others: {fewer}. {broken} of "
@@ -196,6 +199,22 @@ def _with_coverage(lost: pd.DataFrame, measures: pd.DataFrame) -> pd.DataFrame:
     shares = _named(measures).assign(coverage=measures["coverage"].map("{:.2f}".format))
     found = lost.merge(shares, how="left", on=["case", "method"])
     return found[["case", "method", "coverage", *JUDGED.values()]]
+
+
+def least_detected(measures: pd.DataFrame) -> pd.DataFrame:
+    """The method of ours and of the rivals that is detected least, by data set and predictor."""
+    ours = {method.name for method in METHODS if method.is_ours}
+    known = measures["detectability"].notna() & (measures["coverage"] >= LEAST_COVERAGE)
+    lines = []
+    for (dataset, box), rows in measures[known].groupby(["dataset", "box"], sort=False):
+        line = {"case": f"{dataset}, {box}"}
+        is_ours = rows["method"].isin(ours)
+        for title, part in (("ours", rows[is_ours]), ("rivals", rows[~is_ours])):
+            best = part.loc[[(part["detectability"] - 0.5).abs().idxmin()]] if len(part) else part
+            shown = best["method"] + " " + _with_interval(best, "detectability")
+            line[title] = "".join(shown)
+        lines.append(line)
+    return pd.DataFrame(lines)
 
 
 def by_one_setting(verdicts: pd.DataFrame) -> pd.DataFrame:
@@ -293,12 +312,13 @@ def _crossed(verdicts: pd.DataFrame) -> pd.DataFrame:
 
 
 def _by_device(table: pd.DataFrame) -> pd.DataFrame:
-    """Wall-clock seconds of a fit and of a search, by data set and method; a column per device."""
+    """Wall-clock seconds of fit and search and people answered, by data set, method and device."""
     shown = table[["dataset", "method"]].drop_duplicates().reset_index(drop=True)
     for device, rows in table.groupby("device", sort=False):
         for phase in ("fit", "search"):
             seconds = rows[f"{phase}_seconds"].map("{:.1f}".format).to_numpy()
             shown[f"{phase}, {device}"] = seconds
+        shown[f"answered, {device}"] = rows["answered"].to_numpy()
     return shown
 
 
