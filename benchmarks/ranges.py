@@ -115,8 +115,9 @@ def try_ranges(check: Checker, rng: np.random.Generator, *, distinct: bool) -> f
     for place in np.unique(drawn):
         here = drawn == place
         n_codes = check.feature(table["feature"].iloc[place]).n_codes
-        counts = check.explainer.fitted_.value_counts[rows[place]]
-        weights = np.ones(n_codes) if distinct else counts.astype(float)
+        counted = check.explainer.fitted_.value_counts
+        assert counted is not None  # only files of earlier versions have none
+        weights = np.ones(n_codes) if distinct else counted[rows[place]].astype(float)
         inside = np.arange(int(low[place]), int(high[place]) + 1)
         if not inside.size:
             codes[here] = -1
