@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from mcce import MCCE
 from mcce.report import Labels, languages, write_letters
-from mcce.report.wording import MAX_VALUE, fill, plain
+from mcce.report.wording import fill
+from mcce.tables.text import MAX_VALUE, plain
 
 HOSTILE = [
     "<script>alert(1)</script>",

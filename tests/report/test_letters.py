@@ -339,3 +339,12 @@ def test_letters_of_german_credit_read_well(language):
         assert "  " not in text
         assert ".." not in text
         assert "Duration" not in text
+
+
+def test_huge_numbers_are_written():
+    train = pd.DataFrame({"salary": [1e26, 2e26, 3e27, 0.5] * 10})
+    explainer = MCCE(lambda frame: frame["salary"], (2e27, 1e30), random_state=0).fit(train)
+
+    letters = write_letters(explainer, explainer.explain(pd.DataFrame({"salary": [1e26]})))
+
+    assert "3e+27 instead of 1e+26" in letters.answers["text"].iloc[0]

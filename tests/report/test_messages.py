@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import string
+from datetime import date, datetime
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from mcce import ParameterError
@@ -114,3 +116,11 @@ def test_huge_and_tiny_numbers_stay_short():
 def test_an_explainer_is_needed():
     with pytest.raises(ParameterError, match="explainer must be an MCCE"):
         write_letters(None, None)
+
+
+@pytest.mark.parametrize(
+    "day", [date(2024, 1, 2), datetime(2024, 1, 2), pd.Timestamp("2024-01-02")]
+)
+def test_days_are_written_alike_whatever_their_type(day):
+    assert find_language("de").value(day) == "02.01.2024"
+    assert find_language("en").value(datetime(2024, 1, 2, 3, 4)) == "“2024-01-02 03:04:00”"

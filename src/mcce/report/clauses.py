@@ -119,7 +119,7 @@ class Clauses:
         rung = change.rung
         if rung is None or level_key(change.after) in label.levels:
             return self._level(label, change.after)
-        value = self._number(label, rung.value)
+        value = self.number(label, rung.value)
         if rung.far is None:
             return value
         if rung.is_open:
@@ -128,8 +128,8 @@ class Clauses:
         low, high = sorted((rung.value, rung.far))
         return self.language.say(
             "values.between",
-            low=self._number(label, low, bare=True),
-            high=self._number(label, high),
+            low=self.number(label, low, bare=True),
+            high=self.number(label, high),
         )
 
     def _before(self, label: FeatureLabel, change: Change, *, bare: bool = False) -> str | None:
@@ -143,9 +143,9 @@ class Clauses:
             return label.levels[level_key(change.before)]
         own, shown = to_decimal(change.before), change.rung.value
         digits = DIGITS
-        while (told := _readable(own, digits)) != own and (told > shown) != (own > shown):
+        while (told := readable(own, digits)) != own and (told > shown) != (own > shown):
             digits += 1
-        return self._number(label, told, bare=bare)
+        return self.number(label, told, bare=bare)
 
     def _told(self, label: FeatureLabel, value: Any) -> str | None:
         """A value that nobody is asked to reach: rounded, which is said."""
@@ -154,18 +154,18 @@ class Clauses:
         if level_key(value) in label.levels or isinstance(value, bool) or not _is_number(value):
             return self._level(label, value)
         exact = to_decimal(value)
-        told = _readable(exact, DIGITS)
-        number = self._number(label, told)
+        told = readable(exact, DIGITS)
+        number = self.number(label, told)
         return number if told == exact else self.language.say("values.about", value=number)
 
     def _level(self, label: FeatureLabel, value: Any) -> str:
         if level_key(value) in label.levels:
             return label.levels[level_key(value)]
         if _is_number(value) and not isinstance(value, bool):
-            return self._number(label, to_decimal(value))
+            return self.number(label, to_decimal(value))
         return self.language.value(value)
 
-    def _number(self, label: FeatureLabel, value: Decimal, *, bare: bool = False) -> str:
+    def number(self, label: FeatureLabel, value: Decimal, *, bare: bool = False) -> str:
         """A number with its unit; ``bare`` leaves out one that would stand behind it."""
         shown = (value * to_decimal(label.scale)).normalize()
         step = Decimal(1) if label.rounding is None else to_decimal(label.rounding * label.scale)
@@ -177,9 +177,11 @@ class Clauses:
         return fill(unit, number=text)
 
 
-def _readable(value: Decimal, digits: int) -> Decimal:
+def readable(value: Decimal, digits: int) -> Decimal:
     """A number with two decimal places, or so many digits if these take more."""
     places = max(PLACES, digits - 1 - value.adjusted()) if value else 0
+    if int(value.as_tuple().exponent) >= -places:
+        return value
     return round(value, places)
 
 

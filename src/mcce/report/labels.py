@@ -32,9 +32,10 @@ import numpy as np
 from ..constraints.constraint import did_you_mean
 from ..errors import LabelsError, shorten
 from ..tables.schema import Schema
+from ..tables.text import plain
 from .language import Language, find_language
 from .reading import parse_labels, read_labels
-from .wording import check_template, plain
+from .wording import check_template
 
 CHANGE = frozenset({"before", "after"})
 REASON = frozenset({"before"})
@@ -228,6 +229,31 @@ class Labels:
             If something in it is wrong, or there is no such language.
         """
         return cls._make(content, "labels")
+
+    @classmethod
+    def take(cls, given: Any) -> Labels:
+        """The labels that a user passed in one form or another.
+
+        Parameters
+        ----------
+        given
+            Labels, the path of a labels file, a dict of the same form, or None for none.
+
+        Returns
+        -------
+        Labels
+            The labels.
+        """
+        if given is None or isinstance(given, Labels):
+            return given or cls()
+        if isinstance(given, Mapping):
+            return cls.make(given)
+        if isinstance(given, (str, os.PathLike)):
+            return cls.read(given)
+        raise LabelsError(
+            "labels must be Labels, the path of a labels file, a dict of the same form or None, "
+            f"got {shorten(given)}."
+        )
 
     @classmethod
     def _make(cls, content: Any, where: str) -> Self:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date, datetime, time
 from decimal import Decimal
 from functools import cache
 from importlib.resources import files
@@ -18,7 +19,8 @@ from typing import Any
 import numpy as np
 
 from ..errors import ParameterError, shorten
-from .wording import fill, plain
+from ..tables.text import plain
+from .wording import fill
 
 # Numbers outside of these powers of ten are written with an exponent.
 LARGEST, SMALLEST = 15, -7
@@ -91,7 +93,8 @@ class Language:
         """A level, date or anything else that is not a number, as it came."""
         if isinstance(value, (bool, np.bool_)):
             return self.messages["values.yes" if value else "values.no"]
-        if hasattr(value, "strftime") and value == value.replace(hour=0, minute=0, second=0):
+        has_time = isinstance(value, datetime) and value.time() != time()
+        if isinstance(value, date) and not has_time:
             day, month, year = f"{value:%d}", f"{value:%m}", f"{value:%Y}"
             return self.say("numbers.date", day=day, month=month, year=year)
         return self.say("values.quoted", value=plain(value))

@@ -23,7 +23,7 @@ from ..analysis.answers import Answers
 from ..analysis.checking import RowChecks
 from ..constraints.collection import Constraints
 from ..counterfactuals import ALREADY, ANSWERED, Counterfactuals, FrameT, native_rows, native_table
-from ..errors import LabelsError, McceWarning, ParameterError, shorten
+from ..errors import McceWarning, ParameterError, shorten
 from ..explainer import MCCE
 from ..kernels import IntArray
 from ..search.consequences import Consequences
@@ -125,7 +125,7 @@ def write_letters(
     """
     if not isinstance(explainer, MCCE):
         raise ParameterError(f"explainer must be an MCCE, got {shorten(explainer)}.")
-    words = _read_labels(labels)
+    words = Labels.take(labels)
     draft = _Draft.make(explainer, result, words, ranges, constraints)
     _warn_of_refused(draft.rounded)
     return draft.letters(result)
@@ -234,19 +234,6 @@ def _text(
 def _texts(texts: list[str], index: pd.Index[Any]) -> pd.Series[Any]:
     """A column of strings as objects; pandas 3 would choose another dtype."""
     return pd.Series(texts, index=index, dtype=object)
-
-
-def _read_labels(given: Any) -> Labels:
-    if given is None or isinstance(given, Labels):
-        return given or Labels()
-    if isinstance(given, Mapping):
-        return Labels.make(given)
-    if isinstance(given, (str, os.PathLike)):
-        return Labels.read(given)
-    raise LabelsError(
-        "labels must be Labels, the path of a labels file, a dict of the same form or None, got "
-        f"{shorten(given)}."
-    )
 
 
 def _columns_to_round(

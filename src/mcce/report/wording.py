@@ -1,10 +1,9 @@
-"""Templates of sentences, and text from data that is safe to put into them.
+"""Templates of sentences.
 
 A template holds placeholders such as ``{after}``. What stands in brackets, such as ``[ instead of
 {before}]``, is left out where the value before is not known or not worth saying.
 
-Always true: what is inserted is never read as a template; text from data is one line of bounded
-length without control characters. Markup is not escaped here: that is for the medium to do.
+Always true: what is inserted is never read as a template.
 """
 
 from __future__ import annotations
@@ -13,53 +12,11 @@ import re
 from collections.abc import Collection
 
 from ..errors import LabelsError, shorten
+from ..tables.text import one_line
 
-MAX_VALUE, MAX_TEMPLATE = 80, 500
-# Control characters, lone surrogates, line separators, and what turns the direction of text.
-_UNSAFE = re.compile(
-    "[\x00-\x1f\x7f-\x9f\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff"
-    "\ud800-\udfff\ufff9-\uffff]+"
-)
-_SPACES = re.compile(" {2,}")
+MAX_TEMPLATE = 500
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")
 _OPTIONAL = re.compile(r"\[([^\[\]]*)\]")
-
-
-def plain(value: object, limit: int = MAX_VALUE) -> str:
-    r"""A value from data as one line of bounded length.
-
-    Parameters
-    ----------
-    value
-        Anything, such as a level or a column name.
-    limit
-        The largest number of characters. Longer text keeps its beginning and its end.
-
-    Returns
-    -------
-    str
-        The text.
-
-    Examples
-    --------
-    >>> plain("a\nb\x00c")
-    'a b c'
-    >>> plain("abcdefghij" * 1000, limit=11)
-    'abcdefg…hij'
-    """
-    text = str(value)
-    if len(text) > 4 * limit:
-        text = f"{text[: 2 * limit]} {text[-2 * limit :]}"
-    text = one_line(text)
-    if len(text) <= limit:
-        return text
-    end = limit // 3
-    return f"{text[: limit - end - 1]}…{text[len(text) - end :]}"
-
-
-def one_line(text: str) -> str:
-    """Text without control characters and line ends, which become spaces."""
-    return _SPACES.sub(" ", _UNSAFE.sub(" ", text)).strip(" ")
 
 
 def placeholders(template: str) -> set[str]:
