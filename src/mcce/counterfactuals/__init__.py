@@ -1,7 +1,8 @@
 """The result of an explanation, and how any method makes one."""
 
+from .making import make_counterfactuals
 from .people import ALREADY, ANSWERED, UNANSWERED
-from .result import Counterfactuals, FrameT, make_counterfactuals, native_rows, native_table
+from .result import Counterfactuals, FrameT, native_rows, native_table
 from .rows import ResultRows
 
 __all__ = [

@@ -1,7 +1,7 @@
 """The result: counterfactuals, what they cost, and what became of everybody.
 
-Paper: the sets E_h and the columns of its tables. :func:`make_counterfactuals` builds a result of
-what a search has computed, :meth:`Counterfactuals.from_frame` of the answers of any other method.
+Paper: the sets E_h and the columns of its tables. ``make_counterfactuals`` builds a result of what
+a search has computed, :meth:`Counterfactuals.from_frame` of the answers of any other method.
 
 Always true: one row of ``people`` per factual, in the order they came; rows of ``frame`` and
 ``measures`` stand in that order too, the best of each person first. Labels may repeat: ``owner``
@@ -18,15 +18,18 @@ import numpy as np
 import pandas as pd
 
 from ..kernels import IntArray
-from ..predictors.decision import Decision, ScoredRows
+from ..parameters import check_choice
+from ..predictors.decision import Decision
 from ..tables.frames import PANDAS_ADAPTER, FrameAdapter
 from ..tables.roles import Role, actors, check_roles
-from ..tables.schema import EncodedRows, Schema
-from .people import ALREADY, ANSWERED, UNANSWERED, make_people, summarize
-from .rows import ResultRows, list_changes, read_answers
+from ..tables.schema import Schema
+from .html import write_table
+from .people import ALREADY, ANSWERED, UNANSWERED, summarize
+from .records import make_records
+from .rows import list_changes, read_answers
+from .styling import style_pandas, style_polars
 
 NO_REASON = "the method returned no answer"
-_ROWS, _TABLES = ("factuals", "frame", "nearest_misses"), ("measures", "people")
 
 FrameT = TypeVar("FrameT")
 
@@ -185,6 +188,9 @@ class Counterfactuals(Generic[FrameT]):
         factual rank
         0       1            1  0.5   True
         """
+        # It makes results, so it imports this module.
+        from .making import make_counterfactuals
+
         rows = schema.encode(factuals)
         scored = decision.score(rows.frame)
         answers = read_answers(frame, rows, decision, owner)
@@ -302,6 +308,74 @@ class Counterfactuals(Generic[FrameT]):
         totals = summarize(inside.people, inside.measures, self.n_evaluated, self.timings)
         return native_table(self, totals)
 
+    def to_dict(self, orient: str = "records") -> list[dict[str, Any]]:
+        """Everything about everybody in plain Python types, which ``json.dumps`` takes.
+
+        Parameters
+        ----------
+        orient
+            "records", a list with one record per person.
+
+        Returns
+        -------
+        list of dict
+            The columns of ``people``, the label ``factual``, the person's row as ``person``, and
+            ``counterfactuals``, each with ``rank``, ``row``, ``measures`` and ``changes``. Missing
+            cells and undefined numbers are None, dates and durations are in ISO 8601, infinite
+            numbers are "Infinity" or "-Infinity", and any other object is its string.
+
+        Raises
+        ------
+        SchemaError
+            If two columns have the same name once names are strings, as keys of JSON are.
+
+        Examples
+        --------
+        >>> from mcce import MCCE
+        >>> bank = pd.DataFrame({"age": [25, 36, 47, 52] * 5, "salary": range(50, 90, 2)})
+        >>> explainer = MCCE(lambda frame: frame["salary"], (70, 100), random_state=0).fit(bank)
+        >>> (record,) = explainer.explain(bank.iloc[[3]]).to_dict()
+        >>> record["factual"], record["status"], record["counterfactuals"][0]["row"]
+        (3, 'answered', {'age': 52, 'salary': 70})
+        """
+        check_choice("orient", orient, ("records",))
+        inside = self.to_pandas()
+        tables = {"factuals": inside.factuals, "frame": inside.frame, "measures": inside.measures}
+        return make_records(
+            **tables, people=inside.people, changes=inside._changes(), owner=self.owner
+        )
+
+    def style(self) -> Any:
+        """The counterfactuals with changed cells marked, for notebooks, HTML files and Excel.
+
+        Returns
+        -------
+        pandas.io.formats.style.Styler or great_tables.GT
+            For polars frames a great table, for all others a styler of pandas. Text is escaped.
+
+        Raises
+        ------
+        MissingExtraError
+            If Jinja2 or, for polars, great-tables is not installed.
+
+        Examples
+        --------
+        >>> from mcce import MCCE
+        >>> bank = pd.DataFrame({"age": [25, 36, 47, 52] * 5, "salary": range(50, 90, 2)})
+        >>> explainer = MCCE(lambda frame: frame["salary"], (70, 100), random_state=0).fit(bank)
+        >>> "font-weight: bold" in explainer.explain(bank.iloc[[3]]).style().to_html()
+        True
+        """
+        inside = self.to_pandas()
+        before = inside.factuals.iloc[self.owner]
+        if getattr(self._adapter, "library", None) == "polars":
+            return style_polars(before, inside.frame, self._adapter)
+        return style_pandas(before, inside.frame, self.owner)
+
+    def _repr_html_(self) -> str:
+        inside = self.to_pandas()
+        return write_table(repr(self), inside.factuals, inside.frame, self.owner)
+
     def _changes(self: Counterfactuals[pd.DataFrame]) -> pd.DataFrame:
         before = self.factuals.iloc[self.owner]
         listed = list_changes(before, self.frame, self._consequences)
@@ -322,67 +396,3 @@ def native_table(result: Counterfactuals[FrameT], table: pd.DataFrame) -> FrameT
 def native_rows(result: Counterfactuals[FrameT], rows: pd.DataFrame) -> FrameT:
     """Rows made of those of a result, in its kind of frame."""
     return cast("FrameT", result._adapter.rows_to_native(rows))
-
-
-def make_counterfactuals(
-    rows: EncodedRows,
-    scored: ScoredRows,
-    answers: ResultRows,
-    misses: ResultRows,
-    reasons: Mapping[int, str],
-    *,
-    n_evaluated: int = 0,
-    n_unstable: int = 0,
-    stopped: bool = False,
-    timings: Mapping[str, float],
-    consequences: tuple[Hashable, ...] = (),
-) -> Counterfactuals[Any]:
-    """A result in the kind of frame of the factuals.
-
-    Parameters
-    ----------
-    rows, scored
-        The factuals, and what the predictor says of them.
-    answers, misses
-        Counterfactuals, by person and rank, and the nearest misses of people without any.
-    reasons
-        Why people have no answer, by position among the factuals.
-    n_evaluated, n_unstable, stopped, timings
-        As in :class:`Counterfactuals`.
-    consequences
-        Columns that were recomputed where others changed.
-    """
-    labels = rows.labels
-    if isinstance(labels, pd.MultiIndex):
-        labels = labels.to_flat_index()
-    labels = labels.rename("factual")
-    index = pd.MultiIndex.from_arrays(
-        [labels.take(answers.owner), answers.rank], names=["factual", "rank"]
-    )
-    measures = {name: answers.measures[name] for name in ("score", "sparsity", "gower")}
-    measures["l1"] = measures["gower"] * len(rows.schema.features)
-    result = Counterfactuals(
-        factuals=rows.as_given().set_axis(labels),
-        frame=answers.frame.set_axis(index),
-        measures=pd.DataFrame(measures | dict(answers.measures), index=index),
-        owner=answers.owner,
-        people=make_people(rows, scored, answers, misses, reasons).set_axis(labels),
-        nearest_misses=misses.frame.set_axis(labels.take(misses.owner)),
-        n_evaluated=n_evaluated,
-        n_unstable=n_unstable,
-        stopped=stopped,
-        timings=dict(timings),
-        _consequences=consequences,
-    )
-    return _to_native(result, rows.adapter)
-
-
-def _to_native(
-    result: Counterfactuals[pd.DataFrame], adapter: FrameAdapter
-) -> Counterfactuals[Any]:
-    """The same result in another kind of frame."""
-    if not adapter.needs_conversion:
-        return result
-    rows = {name: adapter.rows_to_native(getattr(result, name)) for name in _ROWS}
-    tables = {name: adapter.table_to_native(getattr(result, name)) for name in _TABLES}
-    return replace(result, **rows, **tables, _adapter=adapter, _in_pandas=result)
