@@ -90,8 +90,9 @@ numpydoc_validation_exclude = {
 nitpick_ignore_regex = [
     (
         r"py:.*",
-        r"(numpy|np|pandas|pd|sklearn|pyarrow|polars|torch|collections|typing|pathlib|os)\..*",
+        r"(numpy|np|pandas|pd|sklearn|pyarrow|polars|torch|matplotlib|collections|typing|pathlib|os)\..*",
     ),
+    (r"py:class", r"Axes"),  # matplotlib's, which is imported late
 ]
 if os.environ.get("MCCE_DOCS_ONLINE"):
     extensions.append("sphinx.ext.intersphinx")

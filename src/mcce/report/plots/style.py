@@ -1,0 +1,168 @@
+"""The look of pictures: colours for light and dark backgrounds, axes, and text as it is.
+
+Matplotlib is imported on first use. The colours are those of Okabe and Ito, which are safe for all
+kinds of colour vision; whatever a colour says, a shape, a pattern or a word says too.
+
+Always true: text from data is shown as it is, never read as mathematics or TeX.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ...errors import MissingExtraError, ParameterError, shorten
+from ...tables.text import plain
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.text import Text
+
+SMALL, NORMAL = 8.0, 9.5
+# Characters of a line, and lines, that a name or value may take.
+LINE, LINES = 24, 2
+
+
+@dataclass(frozen=True)
+class Theme:
+    """Colours that can be read on a background.
+
+    Parameters
+    ----------
+    ink, muted
+        Text, and text that matters less.
+    line, faint
+        Lines, and areas that stand behind others.
+    answer, less, other
+        An answer or more of something; less of it; a change that is neither.
+    mark, hatch
+        Background of a changed cell, and patterns on bars.
+    """
+
+    ink: str
+    muted: str
+    line: str
+    faint: str
+    answer: str
+    less: str
+    other: str
+    mark: str
+    hatch: str
+
+
+LIGHT = Theme(
+    ink="#1b242c",
+    muted="#5a6670",
+    line="#9aa5ae",
+    faint="#d9e0e5",
+    answer="#0072b2",
+    less="#d55e00",
+    other="#b3659b",
+    mark="#fde8b3",
+    hatch="#ffffff",
+)
+DARK = Theme(
+    ink="#f2f4f5",
+    muted="#b4bec6",
+    line="#77828b",
+    faint="#3d464d",
+    answer="#56b4e9",
+    less="#e69f00",
+    other="#de9cc4",
+    mark="#5c4405",
+    hatch="#20262a",
+)
+
+
+def theme_of(axes: Axes) -> Theme:
+    """The colours for the background of some axes."""
+    import matplotlib
+    from matplotlib.colors import to_rgba
+
+    figure = axes.figure
+    for patch in (axes.patch, figure.patch, figure.figure.patch):
+        *colour, alpha = to_rgba(patch.get_facecolor())
+        if alpha > 0.5 and patch.get_visible():
+            return LIGHT if _luminance(colour) > 0.4 else DARK
+    # Nothing is painted: whoever made the background has chosen a colour of text for it.
+    return DARK if _luminance(to_rgba(matplotlib.rcParams["text.color"])) > 0.4 else LIGHT
+
+
+def make_axes(given: Axes | None, width: float, height: float) -> Axes:
+    """The axes to draw in: those given, or new ones of a size in inches, without a frame."""
+    try:
+        from matplotlib.axes import Axes
+    except ImportError as error:
+        raise MissingExtraError('Pictures need matplotlib: pip install "mcce[report]".') from error
+    if given is None:
+        import matplotlib.pyplot as plt
+
+        given = plt.subplots(figsize=(width, height), layout="constrained")[1]
+    if not isinstance(given, Axes):
+        raise ParameterError(f"ax must be axes of matplotlib or None, got {shorten(given)}.")
+    theme = theme_of(given)
+    given.spines[:].set_visible(False)
+    given.tick_params(length=0, colors=theme.muted, labelcolor=theme.ink, labelsize=NORMAL)
+    given.grid(False)
+    return given
+
+
+def write(axes: Axes, x: float, y: float, text: str, **how: Any) -> Text:
+    """Text as it is, at a point of some axes."""
+    return literal(axes.text(x, y, text, **how))
+
+
+def literal(text: Text) -> Text:
+    """The text itself, in which no character has a meaning of its own."""
+    text.set_parse_math(False)
+    text.set_usetex(False)
+    return text
+
+
+def name_rows(axes: Axes, names: Sequence[str], places: Sequence[float]) -> None:
+    """Names at the left of some axes, one for each row."""
+    axes.set_yticks(places, [wrap(name) for name in names])
+    for label in axes.get_yticklabels():
+        literal(label)
+
+
+def name_axis(axes: Axes, text: str) -> None:
+    """What the horizontal axis shows."""
+    literal(axes.set_xlabel(wrap(text, 70), color=theme_of(axes).ink, size=NORMAL))
+
+
+def explain_marks(axes: Axes, handles: Sequence[Any], *, above: bool = False) -> None:
+    """A legend below the axes, or above them."""
+    legend = axes.legend(
+        handles=handles,
+        loc="lower center" if above else "upper center",
+        bbox_to_anchor=(0.5, 1.0 if above else 0.0),
+        ncols=len(handles),
+        frameon=False,
+        fontsize=SMALL,
+        labelcolor=theme_of(axes).muted,
+    )
+    for text in legend.get_texts():
+        literal(text)
+
+
+def wrap(text: str, width: int = LINE, lines: int = LINES) -> str:
+    r"""Text on few lines; its beginning and end if that is not enough.
+
+    Examples
+    --------
+    >>> wrap("critical account or other credits elsewhere", 20)
+    'critical account or\nother credits…ewhere'
+    """
+    broken = textwrap.wrap(text, width, break_on_hyphens=False) or [""]
+    if len(broken) <= lines:
+        return "\n".join(broken)
+    rest = " ".join(broken[lines - 1 :])
+    return "\n".join([*broken[: lines - 1], plain(rest, width)])
+
+
+def _luminance(colour: Sequence[float]) -> float:
+    red, green, blue = colour[:3]
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue

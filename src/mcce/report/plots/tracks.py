@@ -1,0 +1,145 @@
+"""Where the values of a feature stand on a line, and how common each is among accepted people.
+
+Always true: a place is between 0 and 1, or MISSING_PLACE; equal values have equal places.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ...kernels import FloatArray
+from ...tables.columns import as_numbers, is_measured
+from ..cells import cells_of
+from ..labels import level_key
+
+MISSING_PLACE = -0.07
+# Bars of a histogram, and distinct numbers up to which each has a bar of its own.
+N_BINS, MAX_DISTINCT = 24, 12
+# Share of accepted people beyond either end of a line, so that a few do not stretch it.
+TAIL = 0.01
+
+
+@dataclass(frozen=True, eq=False)
+class Track:
+    """The line of one feature.
+
+    Parameters
+    ----------
+    places : (n_cells,)
+        Places of the cells that are drawn.
+    bars, heights : (n_bars,)
+        Middle of each bar, and its height as a share of the highest.
+    width
+        Width of the bars.
+    ends
+        The numbers at both ends; none for levels and for a single number.
+    """
+
+    places: FloatArray
+    bars: FloatArray
+    heights: FloatArray
+    width: float
+    ends: tuple[Any, ...] = ()
+
+    @classmethod
+    def make(
+        cls, cells: pd.Series[Any], accepted: pd.Series[Any] | None, words: Sequence[Hashable]
+    ) -> Track:
+        """The line for some cells of a column.
+
+        Parameters
+        ----------
+        cells
+            What is drawn: the person's cell and those of answers.
+        accepted
+            The column of accepted people, if it is to be drawn.
+        words
+            Values that have words of their own: numbers among them are levels.
+        """
+        behind = cells.iloc[:0] if accepted is None else accepted
+        if is_measured(cells.dtype) and is_measured(behind.dtype) and not words:
+            return cls._of_numbers(cells, behind)
+        return cls._of_levels(cells, behind)
+
+    @classmethod
+    def _of_numbers(cls, cells: pd.Series[Any], behind: pd.Series[Any]) -> Track:
+        values, others = as_numbers(cells), as_numbers(behind, cells.dtype)
+        others = others[np.isfinite(others)]
+        own = values[np.isfinite(values)]
+        inner = np.quantile(others, [TAIL, 1 - TAIL], method="nearest") if others.size else others
+        known = np.concatenate([own, inner])
+        if not known.size:
+            return cls(np.full(values.size, MISSING_PLACE), *_no_bars())
+        low, high = float(known.min()), float(known.max())
+        shown = others[(others >= low) & (others <= high)]
+        distinct, counts = np.unique(shown, return_counts=True)
+        if distinct.size > MAX_DISTINCT:
+            counts, edges = np.histogram(_place(shown, low, high), N_BINS, (0.0, 1.0))
+            bars, width = (edges[1:] + edges[:-1]) / 2, 1 / N_BINS
+        else:
+            bars = _place(distinct, low, high)
+            width = 0.8 * min([0.12, *np.diff(bars)])
+        ends = tuple(_cell_at([cells, behind], number) for number in (low, high) if low < high)
+        places = np.where(np.isnan(values), MISSING_PLACE, _place(values, low, high))
+        return cls(places, bars, _share(counts), width, ends)
+
+    @classmethod
+    def _of_levels(cls, cells: pd.Series[Any], behind: pd.Series[Any]) -> Track:
+        shown, others = cells_of(cells), cells_of(behind)
+        order = level_order([cells, behind], [*shown, *others])
+        counts = np.zeros(len(order))
+        for key, count in pd.Series([level_key(cell) for cell in others]).value_counts().items():
+            if key in order:
+                counts[order[key]] = count
+        bars = np.linspace(0, 1, len(order)) if len(order) > 1 else np.full(len(order), 0.5)
+        places = np.array(
+            [MISSING_PLACE if cell is None else bars[order[level_key(cell)]] for cell in shown]
+        )
+        return cls(places, bars, _share(counts), min(0.12, 0.8 / max(1, len(order) - 1)))
+
+
+def _no_bars() -> tuple[FloatArray, FloatArray, float]:
+    return np.empty(0), np.empty(0), 0.0
+
+
+def _place(values: FloatArray, low: float, high: float) -> FloatArray:
+    """Numbers on a line from 0 to 1."""
+    if low == high:
+        return np.where(np.isnan(values), np.nan, 0.5)
+    # Halves, since the difference of two large floats may be infinite.
+    return np.clip((values / 2 - low / 2) / (high / 2 - low / 2), 0.0, 1.0)
+
+
+def _share(counts: np.ndarray) -> FloatArray:
+    return counts / max(1.0, float(counts.max(initial=0.0)))
+
+
+def _cell_at(columns: Sequence[pd.Series[Any]], number: float) -> Any:
+    """A cell with the given number, as it came."""
+    for column in columns:
+        places = np.flatnonzero(as_numbers(column, columns[0].dtype) == number)
+        if places.size:
+            return column.iloc[int(places[0])]
+    raise AssertionError("the ends of a line are numbers of its cells")
+
+
+def level_order(columns: Sequence[pd.Series[Any]], cells: Sequence[Any]) -> dict[str, int]:
+    """The place of each level that occurs: that of a category, otherwise sorted."""
+    known = {level_key(cell): cell for cell in cells if cell is not None}
+    listed = [
+        level_key(level)
+        for column in columns
+        if isinstance(column.dtype, pd.CategoricalDtype)
+        for level in column.dtype.categories
+    ]
+    try:
+        rest = sorted(known, key=lambda key: known[key])
+    except TypeError:
+        rest = sorted(known)
+    keys = dict.fromkeys([*(key for key in listed if key in known), *rest])
+    return {key: place for place, key in enumerate(keys)}

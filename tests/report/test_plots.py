@@ -1,0 +1,310 @@
+"""Pictures: what is drawn and written, not how it looks."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from mcce import Counterfactuals, MissingExtraError, ParameterError, Schema, SchemaError
+from mcce.predictors import make_decision
+from mcce.report import plots
+
+matplotlib = pytest.importorskip("matplotlib")
+matplotlib.use("agg")
+plt = pytest.importorskip("matplotlib.pyplot")
+
+TRAIN = pd.DataFrame(
+    {
+        "age": np.arange(20, 80),
+        "salary": np.linspace(100.0, 900.0, 60).round(),
+        "housing": pd.Categorical(["rent", "own", "free"] * 20),
+        "loans": [0, 1, 2, 3] * 15,
+    }
+)
+LABELS = {
+    "features": {
+        "salary": {"name": "your salary", "unit": "{number} kr"},
+        "loans": {"levels": {0: "none", 1: "one", 2: "two", 3: "three"}},
+    }
+}
+
+
+@pytest.fixture(autouse=True)
+def closed_figures():
+    yield
+    plt.close("all")
+
+
+def make_result(people, answers, owner=None, schema=TRAIN):
+    """A result in which every given answer is valid, whatever it holds."""
+    decision = make_decision(lambda frame: frame["salary"].to_numpy(float) >= 500, (0.5, 1.0))
+    return Counterfactuals.from_frame(
+        people, answers, schema=Schema.learn(schema), decision=decision, owner=owner
+    )
+
+
+@pytest.fixture
+def result():
+    """Two answers for the person 7, one for 8, none for 9."""
+    people = TRAIN.iloc[[3, 6, 12]].set_axis([7, 8, 9])
+    answers = TRAIN.iloc[[3, 3, 6]].reset_index(drop=True)
+    answers["salary"] = [500.0, 640.0, 700.0]
+    answers["housing"] = pd.Categorical(["rent", "own", "rent"], TRAIN["housing"].cat.categories)
+    answers["loans"] = [3, 0, 1]
+    return make_result(people, answers, owner=[0, 0, 1])
+
+
+def drawn_texts(axes):
+    """Every text that a picture shows, once it is drawn."""
+    axes.figure.canvas.draw()
+    found = axes.figure.findobj(matplotlib.text.Text)
+    return [text.get_text() for text in found if text.get_visible() and text.get_text()]
+
+
+def names(axes):
+    return [label.get_text() for label in axes.get_yticklabels()]
+
+
+def test_an_answer_shows_each_changed_feature_before_and_after(result):
+    axes = plots.plot_answer(result, 7, rank=2, accepted=TRAIN, labels=LABELS)
+
+    assert names(axes) == ["Your salary", "housing", "Loans"]
+    texts = drawn_texts(axes)
+    for text in ("141\xa0kr", "640\xa0kr", "rent", "own", "three", "none", "accepted people"):
+        assert text in texts
+    full = [line for line in axes.lines if line.get_markersize() == 8]
+    assert len(full) == 3
+
+
+def test_only_changed_features_are_drawn(result):
+    axes = plots.plot_answer(result, 7)
+
+    assert names(axes) == ["salary"]
+    assert "accepted people" not in drawn_texts(axes)
+    assert not axes.patches
+
+
+def test_dots_stand_in_the_order_of_the_numbers(result):
+    axes = plots.plot_answer(result, 7, accepted=TRAIN)
+
+    (hollow,) = [line for line in axes.lines if line.get_markersize() == 7]
+    (full,) = [line for line in axes.lines if line.get_markersize() == 8]
+    assert 0 <= hollow.get_xdata()[0] < full.get_xdata()[0] <= 1
+
+
+def test_several_answers_stand_side_by_side(result):
+    axes = plots.plot_answers(result, 7, accepted=TRAIN)
+
+    texts = drawn_texts(axes)
+    heads = [text for text in axes.texts if text.get_text().startswith("Answer")]
+    assert [head.get_text() for head in heads] == ["Answer 1", "Answer 2"]
+    assert heads[0].get_position()[0] < heads[1].get_position()[0]
+    assert names(axes) == ["salary", "housing", "loans"]
+    assert texts.count("141") == 2
+    # Four changed cells, and each answer has a hollow dot for each of the three features.
+    assert sum(line.get_markersize() == 8 for line in axes.lines) == 4
+    assert sum(line.get_markersize() == 7 for line in axes.lines) == 6
+
+
+def test_a_missing_value_has_a_place_and_a_word():
+    train = pd.DataFrame({"salary": [100.0, 600.0, np.nan] * 5})
+    people, answers = pd.DataFrame({"salary": [np.nan]}), pd.DataFrame({"salary": [600.0]})
+
+    axes = plots.plot_answer(make_result(people, answers, schema=train), accepted=train)
+
+    assert "not stated" in drawn_texts(axes)
+
+
+def test_a_consequence_is_dashed(result):
+    object.__setattr__(result, "_consequences", ("housing",))
+
+    axes = plots.plot_answer(result, 7, rank=2)
+
+    assert sum(line.get_linestyle() == "--" for line in axes.lines) == 1
+    assert "follows from other changes" in drawn_texts(axes)
+
+
+def test_numbers_that_nearly_agree_are_told_apart():
+    train = pd.DataFrame({"salary": [499.9996, 500.0004]})
+
+    axes = plots.plot_answer(make_result(train.iloc[[0]], train.iloc[[1]], schema=train))
+
+    assert {"499.9996", "500.0004"} <= set(drawn_texts(axes))
+
+
+def test_the_table_marks_changed_cells_alone(result):
+    axes = plots.plot_table(result, 7, labels=LABELS)
+
+    bold = [text.get_text() for text in axes.texts if text.get_weight() == "bold"]
+    expected = ["500\xa0kr", "640\xa0kr", "own", "none"]
+    assert bold == ["now", "Answer 1", "Answer 2", *expected]
+    assert len(axes.patches) == len(expected)
+    assert "age" in drawn_texts(axes)
+    assert "age" not in drawn_texts(plots.plot_table(result, 7, only_changed=True))
+
+
+def test_bars_count_best_answers_by_direction(result):
+    axes = plots.plot_changed_features(result)
+
+    assert names(axes) == ["salary", "loans"]
+    assert [text.get_text() for text in axes.texts] == ["100 %", "50 %"]
+    more, less, _ = axes.containers
+    assert [bar.get_width() for bar in more] == [1.0, 0.0]
+    assert [bar.get_width() for bar in less] == [0.0, 0.5]
+
+
+def test_features_beyond_the_limit_are_counted(result):
+    axes = plots.plot_changed_features(result, n_features=1)
+
+    assert names(axes) == ["salary"]
+    assert "1 more not shown" in axes.get_xlabel()
+
+
+def test_the_front_holds_what_nothing_beats(result):
+    axes = plots.plot_front(result, 7)
+
+    full = [line for line in axes.lines if line.get_marker() == "o"]
+    assert [line.get_markerfacecolor() == "none" for line in full] == [False, True]
+    assert {"Answer 1", "Answer 2"} <= set(drawn_texts(axes))
+
+
+def test_several_results_are_points_at_their_means(result):
+    axes = plots.plot_front({"a": result, "b": result})
+
+    (point,) = [line for line in axes.lines if line.get_marker() == "o"]
+    assert point.get_xdata()[0] == 1.5
+    assert "a, b" in drawn_texts(axes)
+
+
+def test_unbeaten_points_are_those_of_brute_force():
+    from mcce.report.plots.front import unbeaten
+
+    points = np.random.default_rng(0).integers(0, 5, (40, 2)).astype(float)
+
+    expected = [not any((q <= p).all() and (q < p).any() for q in points) for p in points]
+    assert unbeaten(points).tolist() == expected
+
+
+def test_groups_have_means_intervals_and_counts():
+    people = pd.concat([TRAIN.iloc[:24], TRAIN.iloc[:1]], ignore_index=True)
+    answers = people.assign(salary=np.linspace(500, 880, 25).round())
+    answers.iloc[-1] = None
+    groups = ["b", "a"] * 12 + ["a"]
+    result = make_result(people, answers)
+
+    axes = plots.plot_group_costs(result, groups, random_state=1)
+    again = plots.plot_group_costs(result, groups, random_state=1)
+
+    assert names(axes) == ["a", "b"]
+    assert [t.get_text() for t in axes.texts] == ["13 people, 1 without an answer", "12 people"]
+    means = [line.get_xdata()[0] for line in axes.lines if line.get_marker() == "o"]
+    gower = result.measures["gower"].to_numpy()
+    assert means == pytest.approx([gower[1::2].mean(), gower[:24:2].mean()])
+    ends = [line.get_xdata() for line in axes.lines if line.get_marker() != "o"]
+    assert all(low < mean < high for (low, high), mean in zip(ends, means, strict=True))
+    assert [list(line.get_xdata()) for line in axes.lines] == [
+        list(line.get_xdata()) for line in again.lines
+    ]
+
+
+def test_an_interval_does_not_depend_on_other_groups():
+    people = TRAIN.iloc[:24].reset_index(drop=True)
+    result = make_result(people, people.assign(salary=np.linspace(500, 880, 24).round()))
+    alone = make_result(
+        people[:12], people[:12].assign(salary=np.linspace(500, 880, 24).round()[:12])
+    )
+
+    both = plots.plot_group_costs(result, ["a"] * 12 + ["b"] * 12)
+    one = plots.plot_group_costs(alone, ["a"] * 12)
+
+    assert list(both.lines[0].get_xdata()) == list(one.lines[0].get_xdata())
+
+
+@pytest.mark.parametrize("style", ["default", "dark_background"])
+def test_given_axes_are_drawn_in_and_decide_the_colours(result, style):
+    with plt.style.context(style):
+        _, panels = plt.subplots(1, 2)
+
+    axes = plots.plot_answer(result, 7, ax=panels[1])
+
+    assert axes is panels[1]
+    assert not panels[0].texts
+    colour = matplotlib.colors.to_rgb(axes.texts[0].get_color())
+    assert (np.mean(colour) > 0.5) == (style == "dark_background")
+
+
+def test_transparent_axes_take_the_colour_of_text(result):
+    figure, axes = plt.subplots()
+    figure.patch.set_alpha(0)
+    axes.patch.set_alpha(0)
+
+    with plt.rc_context({"text.color": "white"}):
+        plots.plot_answer(result, 7, ax=axes)
+
+    assert np.mean(matplotlib.colors.to_rgb(axes.texts[0].get_color())) > 0.5
+
+
+def test_words_are_those_of_the_language(result):
+    texts = drawn_texts(plots.plot_answer(result, 7, labels={"language": "de"}))
+
+    assert {"Antwort 1", "jetzt", "Antwort"} <= set(texts)
+
+
+def test_polars_results_are_drawn_too():
+    polars = pytest.importorskip("polars")
+    people, answers = TRAIN.iloc[[3]], TRAIN.iloc[[50]]
+    native = make_result(polars.from_pandas(people), polars.from_pandas(answers))
+
+    axes = plots.plot_answer(native, accepted=polars.from_pandas(TRAIN))
+
+    assert names(axes) == ["age", "salary", "housing", "loans"]
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda r: plots.plot_answer("r"), "must be what explain returned"),
+        (lambda r: plots.plot_answer(r, 10), "10 is that of nobody"),
+        (lambda r: plots.plot_answer(r, 9), "has no answer"),
+        (lambda r: plots.plot_answer(r, 7, rank=3), r"ranks \[1, 2\], none of rank 3"),
+        (lambda r: plots.plot_answer(r, 7, ax="axes"), "ax must be axes"),
+        (lambda r: plots.plot_changed_features(r, n_features=0), "n_features"),
+        (lambda r: plots.plot_front({}), "at least one result"),
+        (lambda r: plots.plot_front({"a": r}, 7), "person is for a single result"),
+        (lambda r: plots.plot_group_costs(r, "sex"), "groups must be a column"),
+        (lambda r: plots.plot_group_costs(r, ["a"]), "one value per person, 3, got 1"),
+        (lambda r: plots.plot_group_costs(r, "age", measure="cost"), "measure must be"),
+        (lambda r: plots.plot_group_costs(r, "age", confidence=1), "confidence"),
+    ],
+)
+def test_bad_arguments_are_named(result, call, words):
+    with pytest.raises(ParameterError, match=words):
+        call(result)
+
+
+def test_accepted_people_need_the_columns(result):
+    with pytest.raises(SchemaError, match=r"lacks \['loans'\]"):
+        plots.plot_answer(result, accepted=TRAIN.drop(columns="loans"))
+
+
+def test_without_matplotlib_the_extra_is_named(result, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.axes", None)
+
+    with pytest.raises(MissingExtraError, match=r"mcce\[report\]"):
+        plots.plot_answer(result)
+
+
+def test_nothing_is_drawn_of_a_result_without_answers(result):
+    nobody = make_result(TRAIN.iloc[[3]], TRAIN.iloc[:0], owner=np.empty(0, dtype=int))
+
+    for plot in (
+        plots.plot_answer,
+        plots.plot_changed_features,
+        plots.plot_table,
+        plots.plot_front,
+    ):
+        with pytest.raises(ParameterError, match="Nobody"):
+            plot(nobody)
