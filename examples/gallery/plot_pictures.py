@@ -76,7 +76,7 @@ plt.show()
 # -------------------------
 # Searches differ in what they save on. What stands left and below is better in both.
 
-results = {"paper": None, "sparse": result, "near": None}
+results = {"sparse": result}
 for name in ("paper", "near"):
     other = explainer.set_params(search=name, n_counterfactuals=1, diversity=None)
     results[name] = other.fit(X[:800]).explain(result.factuals)
