@@ -8,7 +8,7 @@ import pytest
 from mcce import LabelsError, MissingExtraError, ParameterError
 from mcce.report import Labels
 from mcce.report.clauses import Change, Clauses
-from mcce.report.labels import level_key
+from mcce.report.label_checks import level_key
 from mcce.tables.schema import Schema
 
 GIVEN = {

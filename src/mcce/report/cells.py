@@ -18,7 +18,8 @@ import pandas as pd
 from ..tables.columns import is_missing
 from ..tables.text import plain
 from .clauses import DIGITS, Clauses, readable
-from .labels import Labels, level_key
+from .label_checks import level_key
+from .labels import Labels
 from .language import to_decimal
 
 # Digits that tell all floats of 64 bits apart.

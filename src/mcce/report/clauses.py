@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from .labels import FeatureLabel, Labels, level_key
+from .label_checks import level_key
+from .labels import FeatureLabel, Labels
 from .ladder import Rung
 from .language import to_decimal
 from .wording import fill

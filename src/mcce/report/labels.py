@@ -27,12 +27,18 @@ from dataclasses import dataclass, field, fields
 from importlib.resources import files
 from typing import Any, Literal, Self
 
-import numpy as np
-
 from ..constraints.constraint import did_you_mean
 from ..errors import LabelsError, shorten
 from ..tables.schema import Schema
 from ..tables.text import plain
+from .label_checks import (
+    check_by_value,
+    check_directions,
+    check_flag,
+    check_keys,
+    check_positive,
+    check_units,
+)
 from .language import Language, find_language
 from .reading import parse_labels, read_labels
 from .wording import check_template
@@ -40,7 +46,6 @@ from .wording import check_template
 CHANGE = frozenset({"before", "after"})
 REASON = frozenset({"before"})
 DECISION = ("declined", "already", "would", "reason", "reasons", "closing")
-DIRECTIONS = ("more", "less", "change")
 
 
 @dataclass(frozen=True)
@@ -94,14 +99,33 @@ class FeatureLabel:
 
     @classmethod
     def make(cls, feature: Hashable, given: Any, where: str) -> Self:
-        """The words for a feature, checked; ``where`` is their place, for errors."""
-        _check_mapping(given, [entry.name for entry in fields(cls)], where)
+        """The words for a feature, checked.
+
+        Parameters
+        ----------
+        feature
+            The column.
+        given
+            What a labels file says of it.
+        where
+            Its place in the file, for errors.
+
+        Returns
+        -------
+        FeatureLabel
+
+        Raises
+        ------
+        LabelsError
+            If something in it is wrong.
+        """
+        check_keys(given, [entry.name for entry in fields(cls)], where)
         checks: dict[str, Callable[[Any, str], Any]] = {
             "name": lambda text, at: check_template(text, (), at),
-            "unit": _units,
-            "rounding": _positive,
-            "scale": _positive,
-            "grouping": _flag,
+            "unit": check_units,
+            "rounding": check_positive,
+            "scale": check_positive,
+            "grouping": check_flag,
             "follow": lambda text, at: text is not False and check_template(text, CHANGE, at),
         }
         texts = {
@@ -111,9 +135,9 @@ class FeatureLabel:
         }
         texts.setdefault("name", plain(feature))
         for key, allowed in (("verbs", CHANGE), ("reason", REASON)):
-            texts[key] = _directions(given.get(key, {}), allowed, f"{where}.{key}")
+            texts[key] = check_directions(given.get(key, {}), allowed, f"{where}.{key}")
         for key, allowed in (("levels", frozenset()), ("become", CHANGE), ("being", REASON)):
-            texts[key] = _by_value(given.get(key, {}), allowed, f"{where}.{key}")
+            texts[key] = check_by_value(given.get(key, {}), allowed, f"{where}.{key}")
         return cls(**texts)
 
 
@@ -257,9 +281,9 @@ class Labels:
 
     @classmethod
     def _make(cls, content: Any, where: str) -> Self:
-        _check_mapping(content, ("language", "decision", "features"), where)
+        check_keys(content, ("language", "decision", "features"), where)
         decision = content.get("decision", {})
-        _check_mapping(decision, DECISION, f"{where}: decision")
+        check_keys(decision, DECISION, f"{where}: decision")
         features = content.get("features", {})
         if not isinstance(features, Mapping):
             raise LabelsError(
@@ -278,11 +302,32 @@ class Labels:
         )
 
     def of(self, feature: Hashable) -> FeatureLabel:
-        """The words for a feature; its name alone if it has none."""
+        """The words for a feature.
+
+        Parameters
+        ----------
+        feature
+            The column.
+
+        Returns
+        -------
+        FeatureLabel
+            Its name alone if it has none.
+        """
         return self.features.get(feature) or FeatureLabel(plain(feature))
 
     def say(self, key: str) -> str:
-        """A sentence about the decision."""
+        """A sentence about the decision.
+
+        Parameters
+        ----------
+        key
+            Which one: ``"declined"``, ``"would"`` or another key of ``decision``.
+
+        Returns
+        -------
+        str
+        """
         return self.decision.get(key) or self.language.messages[f"letter.{key}"]
 
     def check(self, schema: Schema) -> None:
@@ -314,79 +359,3 @@ class Labels:
                 f"but these have no reason, or one for a single direction: {shorten(lacking, 300)}."
                 f"{hints} Add a reason to each, such as reason: Your income is low."
             )
-
-
-def level_key(value: Any) -> str:
-    """A value as it stands in a labels file: whole numbers without decimal point, lower booleans.
-
-    Examples
-    --------
-    >>> level_key(4.0), level_key(True), level_key("own")
-    ('4', 'true', 'own')
-    """
-    if isinstance(value, (bool, np.bool_)):
-        return str(bool(value)).lower()
-    if isinstance(value, (float, np.floating)) and float(value).is_integer():
-        return str(int(value))
-    return str(value)
-
-
-def _check_mapping(given: Any, known: Any, where: str) -> None:
-    listed = ", ".join(known)
-    if not isinstance(given, Mapping):
-        raise LabelsError(f"{where} must have the keys {listed}, got {shorten(given)}.")
-    for key in given:
-        if key not in known:
-            raise LabelsError(
-                f"{where} has no key {shorten(key, 60)}.{did_you_mean(key, known)} The keys are "
-                f"{listed}."
-            )
-
-
-def _units(given: Any, where: str) -> tuple[str, str]:
-    """The unit of one and of any other number, as templates of {number}."""
-    if isinstance(given, Mapping):
-        _check_mapping(given, ("one", "other"), where)
-        if len(given) != 2:
-            raise LabelsError(f"{where} must have both keys, one and other, got {shorten(given)}.")
-        return _unit(given["one"], f"{where}.one"), _unit(given["other"], f"{where}.other")
-    return (_unit(given, where),) * 2
-
-
-def _unit(given: Any, where: str) -> str:
-    text = check_template(given, {"number"}, where)
-    if "{number}" not in text:
-        raise LabelsError(
-            f"{where} must hold {{number}}, such as '{{number}} months', got {shorten(given)}."
-        )
-    return text.replace("{number} ", "{number}\N{NO-BREAK SPACE}")
-
-
-def _directions(given: Any, allowed: frozenset[str], where: str) -> dict[str, str]:
-    """Templates by direction; a text alone is for any change."""
-    given = {"change": given} if isinstance(given, str) else given
-    _check_mapping(given, DIRECTIONS, where)
-    return {key: check_template(text, allowed, f"{where}.{key}") for key, text in given.items()}
-
-
-def _by_value(given: Any, allowed: frozenset[str], where: str) -> dict[str, str]:
-    """Templates by value."""
-    if not isinstance(given, Mapping):
-        raise LabelsError(f"{where} must map values to words, got {shorten(given)}.")
-    return {
-        level_key(value): check_template(text, allowed, f"{where}.{plain(level_key(value), 40)}")
-        for value, text in given.items()
-    }
-
-
-def _positive(given: Any, where: str) -> float:
-    number = isinstance(given, (int, float)) and not isinstance(given, bool)
-    if not number or not 0 < given < float("inf"):
-        raise LabelsError(f"{where} must be a number above 0, got {shorten(given)}.")
-    return given
-
-
-def _flag(given: Any, where: str) -> bool:
-    if not isinstance(given, bool):
-        raise LabelsError(f"{where} must be true or false, got {shorten(given)}.")
-    return given

@@ -17,7 +17,8 @@ from ...errors import ParameterError, shorten
 from ...kernels import FloatArray
 from ...parameters import check_count, check_real, check_whole
 from ..cells import CellWords, cells_of
-from ..labels import Labels, level_key
+from ..label_checks import level_key
+from ..labels import Labels
 from .dumbbells import LabelsLike
 from .selecting import check_result
 from .style import SMALL, make_axes, name_axis, name_rows, theme_of, write

@@ -15,7 +15,7 @@ import pandas as pd
 from ...kernels import FloatArray
 from ...tables.columns import as_numbers, is_measured
 from ..cells import cells_of
-from ..labels import level_key
+from ..label_checks import level_key
 
 MISSING_PLACE = -0.07
 # Bars of a histogram, and distinct numbers up to which each has a bar of its own.
