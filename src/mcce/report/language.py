@@ -128,6 +128,10 @@ def find_language(code: Any) -> Language:
 def languages() -> list[str]:
     """Codes of the languages that letters can be written in.
 
+    Returns
+    -------
+    list of str
+
     Examples
     --------
     >>> languages()
