@@ -155,7 +155,7 @@ FILES: dict[str, tuple[tuple[Any, Any], Any, dict[str, Any]]] = {
 }
 
 
-# Saved by the third version of the format as well.
+# Saved by the third version of the format as well; "balanced" by the sixth, too.
 V3 = ("balanced", "exact")
 # Their searches need what files before the fifth version do not hold.
 OUTDATED = ("balanced", "near", "own_search", "plausible", "sparse")
@@ -199,6 +199,20 @@ def test_a_file_of_the_third_format_still_gives_its_answers(name):
     loaded = mcce.load(path, FILES[name][0][0])
 
     assert_pinned(described(loaded), path.with_suffix(".jsonl"), "answers")
+
+
+def test_a_file_of_the_sixth_format_gives_its_answers_and_ranges(tmp_path):
+    path, predictor = path_of("balanced", version=6), FILES["balanced"][0][0]
+    mcce.load(path, predictor).save(tmp_path / "again.mcce")
+
+    for saved in (path, tmp_path / "again.mcce"):
+        loaded = mcce.load(saved, predictor)
+        ranges = loaded.ranges(explain(loaded, customers().tail(N_PEOPLE)))
+
+        assert_pinned(described(loaded), path.with_suffix(".jsonl"), "answers")
+        assert ranges["low"].notna().any()
+        # It did not count training values yet.
+        assert ranges["n_training"].isna().all()
 
 
 @pytest.mark.parametrize("name", CURRENT)
