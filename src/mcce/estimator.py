@@ -251,10 +251,11 @@ class Estimator(BaseEstimator):
 
         For each changed number of a counterfactual the widest interval of training values around
         its own, all other changes as they are, in which the row stays valid, plausible and allowed:
-        with the decision and margin, the ``min_plausibility``, the constraints and the relations of
-        the search. For each changed category the other levels that would do. Columns that follow
-        from others follow here too, and have no range of their own. The predictor scores at most 20
-        rows for each changed feature, boxes included, so not every value of a range is tried.
+        with the decision and margin, the ``min_plausibility``, the constraints, the relations and
+        the bounds of the search. For each changed category the other levels that would do. Columns
+        that follow from others follow here too, and have no range of their own. The predictor
+        scores at most 20 rows for each changed feature, boxes included, so not every value of a
+        range is tried.
 
         Parameters
         ----------

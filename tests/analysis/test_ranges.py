@@ -371,6 +371,27 @@ def test_the_margin_of_the_search_is_kept():
     assert shown(explainer.ranges(result), "low", "high") == [[18, 20]]
 
 
+@pytest.mark.parametrize("bound", [0.2, 0.29, 0.3, None])
+def test_bounds_on_the_distance_limit_ranges(bound):
+    search = mcce.Search.preset("paper", max_distance=bound)
+    explainer = fitted(search=search, n_samples=None)
+    result = answered(explainer, {"a": 5, "b": 5}, [[5, 16]])
+
+    # A mean of two features, each a share of 20: 16 is 0.275 away, and 17 is 0.3.
+    high = {0.2: 20, 0.29: 16, 0.3: 17, None: 20}[bound]
+    # What the answer itself does not keep is not required.
+    assert shown(explainer.ranges(result), "low", "high") == [[15, high]]
+
+
+def test_copies_of_training_rows_limit_ranges_if_there_must_be_none():
+    train = TRAIN[(TRAIN["a"] != 5) | (TRAIN["b"] == 18)]
+    search = mcce.Search.preset("paper", copies="never")
+    explainer = fitted(train=train, search=search, n_samples=None)
+    result = answered(explainer, {"a": 5, "b": 5}, [[5, 16]])
+
+    assert shown(explainer.ranges(result), "low", "high") == [[15, 17]]
+
+
 def test_finding_ranges_changes_nothing():
     explainer = fitted()
     result = explainer.explain(TRAIN.head(3))

@@ -253,70 +253,146 @@ def test_wrong_arguments_are_named(explained, bank):
     with pytest.raises(LabelsError, match=r"no reason.*'housing', 'loans'"):
         write_letters(explainer, result, {"features": {"salary": {"reason": "Low."}}})
     other = MCCE(lambda x: x["salary"], (0, np.inf), random_state=0).fit(bank)
-    with pytest.raises(ParameterError, match="ranges must be what"):
-        write_letters(explainer, result, ranges=pd.DataFrame({"low": [3]}))
+    with pytest.raises(ParameterError, match="ranges must be True or False, got a DataFrame"):
+        write_letters(explainer, result, ranges=explainer.ranges(result))
     with pytest.raises(SchemaError, match="Pass a result of this explainer"):
         write_letters(other, result)
 
 
-def test_ranges_say_how_far_to_go(explained):
+def answer_of(explainer, person, **cells):
+    """A result with one answer to a person."""
+    return Counterfactuals.from_frame(
+        person, person.assign(**cells), schema=explainer.schema_, decision=explainer.decision_
+    )
+
+
+PERSON = pd.DataFrame({"age": [30], "salary": [30_037], "housing": ["own"], "loans": [3]})
+
+
+@pytest.mark.parametrize(
+    ("language", "said"),
+    [
+        ("en", "if salary had been at least 59,000 instead of 30,037."),
+        ("nb", "dersom salary hadde vært minst 59\xa0000 i stedet for 30\xa0037."),
+        ("de", "wenn salary mindestens 59.000 statt 30.037 gewesen wäre."),
+    ],
+)
+def test_ranges_say_how_far_to_go(explained, language, said):
     explainer, _ = explained
-    person = pd.DataFrame({"age": [30], "salary": [30_037], "housing": ["own"], "loans": [3]})
-    answers = pd.concat([person] * 2, ignore_index=True)
-    answers["salary"], answers["loans"] = [61_537, 50_037], [3, 0]
-    result = Counterfactuals.from_frame(
-        person, answers, schema=explainer.schema_, decision=explainer.decision_, owner=[0, 0]
-    )
-    largest = int(people()["salary"].max())
-    ranges = pd.DataFrame(
-        {
-            "factual": [0, 0, 0],
-            "rank": [1, 2, 2],
-            "feature": ["salary", "salary", "loans"],
-            "low": [58_137, 40_037, 0],
-            "high": [largest, 80_000, 1],
-            "box_low": [None, 47_000, 0],
-            "box_high": [None, 80_000, 1],
-            "box_share": [None, 0.9, 0.9],
-        }
-    )
+    result = answer_of(explainer, PERSON, salary=61_537)
 
-    def said(**changes):
-        letters = write_letters(explainer, result, LABELS, ranges=ranges.assign(**changes))
-        return letters.answers["text"].tolist()
+    letters = write_letters(explainer, result, {"language": language}, ranges=True)
 
-    assert said()[0] == (
-        "We would have said yes if you had earned at least $59,000 instead of $30,037."
-    )
-    assert "$50,000 instead of $30,037 and had had 0\xa0loans" in said()[1]
-    assert "between $59,000 and $62,000 instead" in said(high=[62_000, 80_000, 1])[0]
-    assert said(box_share=[None, 1.0, 1.0])[1] == (
-        "We would have said yes if you had earned between $47,000 and $80,000 instead of $30,037 "
-        "and had had at most 1\xa0loan instead of 3."
-    )
+    assert letters.answers["text"].iloc[0].endswith(said)
+    assert letters.frame["salary"].tolist() == [59_000]
 
 
-def test_a_range_whose_end_is_refused_is_not_claimed(explained):
+def test_a_range_with_two_ends_names_both():
+    explainer = MCCE(
+        lambda frame: ((frame["salary"] > 58_000) & (frame["salary"] < 70_000)).astype(float),
+        (0.5, 1),
+        immutable=["age"],
+        random_state=0,
+    ).fit(people())
+
+    letters = write_letters(
+        explainer, answer_of(explainer, PERSON, salary=61_537), LABELS, ranges=True
+    )
+
+    assert letters.answers["text"].tolist() == [
+        "We would have said yes if you had earned $59,000 to $69,000 instead of $30,037."
+    ]
+
+
+def test_two_numbers_have_no_choice(explained):
     explainer, _ = explained
-    person = pd.DataFrame({"age": [30], "salary": [30_037], "housing": ["own"], "loans": [3]})
-    result = Counterfactuals.from_frame(
-        person,
-        person.assign(salary=61_537),
-        schema=explainer.schema_,
-        decision=explainer.decision_,
+    result = answer_of(explainer, PERSON, salary=51_537, loans=1)
+
+    letters = write_letters(explainer, result, LABELS, ranges=True)
+
+    assert letters.answers["text"].tolist() == [
+        "We would have said yes if you had earned $52,000 instead of $30,037 and had had "
+        "1\xa0loan instead of 3."
+    ]
+
+
+def housed(**labels):
+    """Whoever has a home of their own is accepted, and others are not."""
+    train = people().assign(housing=np.resize(["own", "rent", "free", "none"], 400))
+    explainer = MCCE(
+        lambda frame: frame["housing"].isin(["own", "rent", "free"]).astype(float),
+        (0.5, 1),
+        immutable=["age", "salary", "loans"],
+        random_state=0,
+    ).fit(train)
+    result = answer_of(explainer, PERSON.assign(housing="none"), housing="own")
+    texts = {"features": {"housing": {"reason": "Your housing.", **labels}}} if labels else None
+    return write_letters(explainer, result, texts, ranges=True).answers["text"].iloc[0]
+
+
+def test_other_levels_that_would_do_are_named():
+    become = {"own": "you had owned your home", "rent": "you had rented your home"}
+
+    assert "if housing had been “own”, “free” or “rent” instead of “none”." in housed()
+    assert "if you had lived in a flat, for nothing or to rent, not “none”." in housed(
+        verbs="you had lived {after}[, not {before}]",
+        levels={"own": "in a flat", "free": "for nothing", "rent": "to rent"},
     )
-    wrong = pd.DataFrame(
-        {"factual": [0], "rank": [1], "feature": ["salary"], "low": [35_000], "high": [90_000]}
-    ).assign(box_low=None, box_high=None, box_share=None)
+    assert housed(become=become | {"free": "you had shared your home"}).endswith(
+        "if you had owned, shared or rented your home."
+    )
+    assert housed(become=become | {"free": "you had not paid"}).endswith(
+        "if you had owned your home, you had not paid or you had rented your home."
+    )
+    years = {"own": "it had been four to seven years", "rent": "it had been at least seven years"}
+    assert housed(become=years | {"free": "it had been one to four years"}).endswith(
+        "if it had been four to seven years, it had been one to four years or it had been at least "
+        "seven years."
+    )
 
-    letters = write_letters(explainer, result, LABELS, ranges=wrong)
 
-    assert "at least" not in letters.answers["text"].iloc[0]
-    assert score(letters.frame).iloc[0] >= 50_000
+@pytest.mark.parametrize("told", [True, False])
+def test_other_levels_are_named_only_without_consequences_that_are_told(told):
+    random = np.random.default_rng(0)
+    train = people(200).assign(grade=random.choice(list("abcd"), 200))[["salary", "grade"]]
+    train["level"] = train["grade"].map({"a": "low", "b": "low", "c": "high", "d": "high"})
+    explainer = MCCE(
+        lambda frame: (frame["level"] == "high").astype(float),
+        (0.5, 1),
+        search="sparse",
+        random_state=0,
+    ).fit(train)
+    words = {"reason": "Low."} if told else {"reason": "Low.", "follow": False}
+    other = {name: {"reason": "Low."} for name in ("salary", "grade")}
+    labels = {"features": other | {"level": words}}
+
+    result = explainer.explain(train[train["level"] == "low"].head(1))
+    text = write_letters(explainer, result, labels, ranges=True).answers["text"].iloc[0]
+
+    assert (" or “" in text) == (not told)
+    assert ("would then have been" in text) == told
 
 
+def test_an_answer_that_another_offers_as_a_choice_is_left_out():
+    train = people().assign(housing=np.resize(["own", "rent", "none"], 400))
+    explainer = MCCE(
+        lambda frame: (frame["housing"] != "none").astype(float),
+        (0.5, 1),
+        immutable=["age", "salary", "loans"],
+        n_counterfactuals=2,
+        random_state=0,
+    ).fit(train)
+
+    result = explainer.explain(train.iloc[[2]])
+    letters = write_letters(explainer, result, ranges=True)
+
+    assert len(letters.answers) == 2
+    assert letters.people["n_answers"].tolist() == [1]
+
+
+@pytest.mark.parametrize("ranges", [False, True])
 @pytest.mark.parametrize("language", languages())
-def test_letters_of_german_credit_read_well(language):
+def test_letters_of_german_credit_read_well(language, ranges):
     german = load("german")
     labels = Labels.bundled("german", language)
     explainer = MCCE(
@@ -330,8 +406,10 @@ def test_letters_of_german_credit_read_well(language):
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", McceWarning)
-        letters = write_letters(explainer, explainer.explain(some), labels)
+        letters = write_letters(explainer, explainer.explain(some), labels, ranges=ranges)
 
+    at_most = labels.language.say("values.at_most", value="")
+    assert letters.people["text"].str.contains(at_most).any() == ranges
     for text in letters.people["text"]:
         assert text.startswith(labels.say("declined"))
         assert labels.say("would") in text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from decimal import Decimal
 
@@ -92,6 +93,49 @@ def test_no_rounded_row_is_refused(seed, weights, search, whole, labels):
     assert (shown["income"].to_numpy() >= own["income"].to_numpy()).all()
     before = own.to_numpy()
     assert ((shown.to_numpy() != before) == (result.frame.to_numpy() != before)).all()
+
+
+SAID = re.compile(
+    r"(income|months|rate) had been (?:(at most|at least) )?([\d.,]+)(?: to ([\d.,]+))?"
+)
+
+
+@given(
+    seed=st.integers(0, 10**6),
+    weights=st.tuples(*[st.floats(0.1, 2)] * 3),
+    search=st.sampled_from(SEARCHES),
+    whole=st.booleans(),
+)
+def test_every_end_that_is_said_is_accepted(seed, weights, search, whole):
+    train = loans(300, seed, whole=whole)
+    score = jagged(weights, 0.0)
+    desired = Interval(float(np.quantile(score(train), 0.7)), np.inf)
+    explainer = MCCE(
+        score,
+        desired,
+        immutable=["age"],
+        search=search,
+        constraints=[constraints.only_up("income")],
+        n_samples=60,
+        random_state=seed,
+    ).fit(train)
+
+    result, letters = letters_of(explainer, train[score(train) < desired.low].head(6), ranges=True)
+
+    found = explainer.ranges(result).set_index(["factual", "rank", "feature"])
+    for at, (key, text) in enumerate(letters.answers["text"].items()):
+        for name, bound, *ends in SAID.findall(text):
+            row = letters.frame.iloc[[at]]
+            kind = row[name].dtype.type
+            numbers = [kind(end.replace(",", "")) for end in ends if end]
+            assert row[name].iloc[0] in numbers
+            if bound:
+                numbers += [train[name].min() if bound == "at most" else train[name].max()]
+            if len(numbers) == 2:
+                assert min(numbers) >= found["low"][*key, name]
+                assert max(numbers) <= found["high"][*key, name]
+            for number in numbers:
+                assert score(row.assign(**{name: kind(number)})).iloc[0] >= desired.low
 
 
 @pytest.mark.parametrize("most", [2_900, 2_847, 2_805])
@@ -231,6 +275,9 @@ def test_ranges_are_rounded_inwards(own, ends, is_open, rounding):
         assert rung.far is not None
         assert low <= rung.far <= high
         assert abs(rung.value - own) < abs(rung.far - own)
+        near, far = (high, low) if own > high else (low, high)
+        assert abs(rung.value - near) <= abs(near - own) / 10
+        assert abs(rung.value - near) + abs(rung.far - far) <= (high - low) / 4
 
 
 @pytest.mark.parametrize("whole", [True, False])

@@ -22,7 +22,7 @@ from ..candidates import CandidateRows
 from ..constraints.collection import Constraints
 from ..counterfactuals import Counterfactuals
 from ..errors import ParameterError, SchemaError
-from ..kernels import BoolArray, Codes, IntArray
+from ..kernels import BoolArray, Codes, FloatArray, IntArray
 from ..postprocess.validation import ROWS_PER_CALL
 from ..search.consequences import Consequences
 from ..search.followers import Target
@@ -151,6 +151,10 @@ class AnswerVariants:
         answers = self.answers
         return CandidateRows(answers.factuals, answers.owner, answers.codes, self._tables.tables)
 
+    def place(self, row: int, numbers: FloatArray) -> Codes:
+        """Codes of any numbers of a mutable feature, whether training held them or not."""
+        return self._tables.place(row, numbers)
+
     def make(self, answer: IntArray, codes: Codes) -> CandidateRows:
         """Variants of counterfactuals, with what follows from their changes.
 
@@ -159,7 +163,8 @@ class AnswerVariants:
         answer : (n_rows,)
             Number of the counterfactual that each row is a variant of.
         codes : (n_mutable, n_rows)
-            ``OWN``, the number of a counterfactual, or the count of them plus a training code.
+            ``OWN``, the number of a counterfactual, the count of them plus a training code, or
+            what :meth:`place` returned.
         """
         owner = self.answers.owner[answer]
         if self._consequences is not None:

@@ -89,10 +89,11 @@ def find_ranges(
     bar = ProgressBar(len(answers), "ranges", verbose)
     parts, n_refused = list[pd.DataFrame](), 0
     try:
-        for some in chunks(_rows_at_once(answers)):
-            part, valid = _find(settings, answers.of(some))
+        for some in chunks(rows_at_once(answers)):
+            found = ranges_of(settings, Trials(settings.requirements, answers.of(some)))
+            part = tabulate(found, settings.fitted)
             parts.append(part.assign(answer=part["answer"] + some.start))
-            n_refused += int((~valid).sum())
+            n_refused += int((~found.valid).sum())
             bar.show(some.stop)
     finally:
         bar.close()
@@ -106,29 +107,37 @@ def find_ranges(
         )
     if not parts:
         # The columns are needed even if there is no counterfactual.
-        parts.append(_find(settings, answers)[0])
-    found = pd.concat(parts, ignore_index=True)
+        found = ranges_of(settings, Trials(settings.requirements, answers))
+        parts.append(tabulate(found, settings.fitted))
+    table = pd.concat(parts, ignore_index=True)
     labels = result.to_pandas().frame.index.to_frame(index=False)
-    labels = labels.iloc[found["answer"].to_numpy()].reset_index(drop=True)
-    return native_table(result, labels.join(found.drop(columns="answer")))
+    labels = labels.iloc[table["answer"].to_numpy()].reset_index(drop=True)
+    return native_table(result, labels.join(table.drop(columns="answer")))
 
 
-def _rows_at_once(answers: Answers) -> IntArray:
+def ranges_of(settings: RangeSettings, trials: Trials) -> FoundRanges:
+    """The ranges of some counterfactuals.
+
+    Parameters
+    ----------
+    settings
+        How they are found.
+    trials
+        The counterfactuals, as many as :func:`rows_at_once` allows.
+    """
+    moves = Moves.of(trials.answers)
+    levels = _find_levels(trials.answers, trials, settings.fitted.value_counts)
+    reach, n_tried = _find_reach(moves, trials)
+    boxes = find_boxes(moves, trials, reach, settings.seed, ROWS_FOR_BOX)
+    return FoundRanges(moves, trials.valid, reach, n_tried + levels.n_tried, levels, boxes)
+
+
+def rows_at_once(answers: Answers) -> IntArray:
     """How many variants of each counterfactual are made at the same time, at most."""
     schema = answers.rows.schema
     features = [schema.features[position] for position in schema.mutable]
     n_levels = [min(f.n_codes, MOST_LEVELS) * (f.kind == "categorical") for f in features]
     return np.maximum(np.array(n_levels) @ answers.acted, MOST_CORNERS + N_FREE_POINTS)
-
-
-def _find(settings: RangeSettings, answers: Answers) -> tuple[pd.DataFrame, BoolArray]:
-    """The ranges of some counterfactuals, by number and feature, and which of them are valid."""
-    trials, moves = Trials(settings.requirements, answers), Moves.of(answers)
-    levels = _find_levels(answers, trials, settings.fitted.value_counts)
-    reach, n_tried = _find_reach(moves, trials)
-    boxes = find_boxes(moves, trials, reach, settings.seed, ROWS_FOR_BOX)
-    found = FoundRanges(moves, trials.valid, reach, n_tried + levels.n_tried, levels, boxes)
-    return tabulate(found, settings.fitted), trials.valid
 
 
 def _find_reach(moves: Moves, trials: Trials) -> tuple[IntArray, IntArray]:

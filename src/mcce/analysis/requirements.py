@@ -1,8 +1,8 @@
 """What a row must keep to do as well as a counterfactual: allowed, plausible and valid.
 
-Takes variants of counterfactuals. A variant is allowed if it breaks no constraint and no relation
-found at fit, and plausible if the search would find it plausible enough; only such rows are scored
-by the predictor.
+Takes variants of counterfactuals. A variant is allowed if it breaks no constraint, no relation
+found at fit and no bound of the search, is no copy of a training row where the search returns none,
+and is plausible if the search would find it so. Only such rows are scored by the predictor.
 
 Always true: what a counterfactual does not keep itself is not required of its variants; the result
 for a row does not depend on other rows.
@@ -17,16 +17,20 @@ import numpy as np
 
 from ..candidates import CandidateRows
 from ..constraints.collection import Constraints
-from ..fitted import Fitted, plausibility_model
-from ..kernels import BoolArray, Codes, IntArray
-from ..postprocess.filters import IsPlausible, KeepsRelation
+from ..distances import measure_rows
+from ..fitted import Fitted
+from ..kernels import BoolArray, Codes, FloatArray, IntArray
+from ..postprocess.filters import IsPlausible
 from ..postprocess.validation import ROWS_PER_CALL
 from ..predictors.decision import Decision
-from ..relations import Relation
+from ..protocols import Distance, RowFilter
 from ..search.config import Search
+from ..search.filters import row_filters
 from ..search.followers import Target
+from ..search.needs import weighted
 from ..search.plan import Settings, recomputed
 from ..search.relations import kept_relations
+from ..tables.schema import OWN
 from .answers import Answers, AnswerVariants
 
 
@@ -38,18 +42,24 @@ class Requirements:
     ----------
     decision
         The predictor with what is desired, and how far inside a score must be.
-    constraints, relations
-        What rows must keep; relations are those found at fit.
-    plausible
-        Whether rows are plausible enough; None if they need not be.
+    constraints
+        What rows must obey.
+    filters
+        What else whole rows must keep: relations, plausibility, no copies of training rows.
+    distance
+        The distance, with the weights of the constraints.
+    max_sparsity, max_distance
+        Upper bounds on the number of changes and on the distance; None for none.
     targets
         The columns that follow from others.
     """
 
     decision: Decision
     constraints: Constraints
-    relations: Sequence[Relation]
-    plausible: IsPlausible | None
+    filters: Sequence[RowFilter | IsPlausible]
+    distance: Distance
+    max_sparsity: int | None
+    max_distance: float | None
     targets: Sequence[Target]
 
     @classmethod
@@ -57,21 +67,64 @@ class Requirements:
         """What the search of an explainer requires."""
         given = settings.search
         search = given if isinstance(given, Search) else given.fallback
-        plausible = None
-        if search.min_plausibility > 0:
-            plausible = IsPlausible(plausibility_model(fitted), search.min_plausibility)
         relations = kept_relations(fitted, given, settings.ignore_relations, constraints)
+        # Constraints on whole rows are checked with all others, by the values of rows.
+        none = Constraints.bind(None, fitted.schema)
+        filters: list[RowFilter | IsPlausible]
+        filters = [*row_filters(fitted, given, none, relations, {})]
+        # Without a model there is no accepted row, and so no answer.
+        if search.min_plausibility > 0 and fitted.plausibility is not None:
+            filters.append(IsPlausible(fitted.plausibility, search.min_plausibility))
         return cls(
             fitted.decision.with_margin(search.margin),
             constraints,
-            relations,
-            plausible,
+            filters,
+            weighted(fitted.distance, constraints),
+            search.max_sparsity,
+            search.max_distance,
             recomputed(fitted, settings, constraints),
         )
 
+    def broken(self, rows: CandidateRows) -> dict[Hashable, BoolArray]:
+        """Which rows break what is required beside the decision, by name."""
+        if not rows.owner.size:
+            return {}
+        broken: dict[Hashable, BoolArray] = {
+            ("constraint", name): breaks for name, breaks in self._broken_constraints(rows).items()
+        }
+        for check in self.filters:
+            broken["filter", check.name] = ~check.keeps(rows)
+        if self.max_sparsity is not None:
+            broken["max_sparsity"] = (rows.codes != OWN).sum(axis=0) > self.max_sparsity
+        if self.max_distance is not None:
+            broken["max_distance"] = measure_rows(self.distance, rows) > self.max_distance
+        return broken
+
+    def obeys(self, rows: CandidateRows) -> BoolArray:
+        """Which rows break no constraint."""
+        obeys = np.ones(rows.owner.size, dtype=bool)
+        for breaks in self._broken_constraints(rows).values():
+            obeys &= ~breaks
+        return obeys
+
+    def score(self, rows: CandidateRows) -> BoolArray:
+        """Which rows have the desired decision, by fresh calls of the predictor."""
+        starts = range(0, rows.owner.size, ROWS_PER_CALL)
+        pieces = [
+            rows.take(np.arange(start, min(start + ROWS_PER_CALL, rows.owner.size)))
+            for start in starts
+        ]
+        scored = [self.decision.score(piece.frame).valid for piece in pieces]
+        return np.concatenate([np.zeros(0, dtype=bool), *scored])
+
+    def _broken_constraints(self, rows: CandidateRows) -> dict[str, BoolArray]:
+        if not self.constraints.listed or not rows.owner.size:
+            return {}
+        return self.constraints.broken(rows.rows, rows.owner, rows.frame)
+
 
 class Trials:
-    """Tries variants of counterfactuals, and counts the rows that the predictor scores.
+    """Tries variants of counterfactuals.
 
     Parameters
     ----------
@@ -82,58 +135,41 @@ class Trials:
 
     Attributes
     ----------
-    valid : (n_counterfactuals,)
-        Whether they are valid by a fresh call.
+    valid, obeys : (n_counterfactuals,)
+        Whether they are valid by a fresh call, and whether they break no constraint.
     """
 
     def __init__(self, requirements: Requirements, answers: Answers) -> None:
         self.answers = answers
         self._requirements = requirements
         self._variants = AnswerVariants(answers, requirements.targets, requirements.constraints)
-        self._relations = [KeepsRelation(relation) for relation in requirements.relations]
         originals = self._variants.originals()
-        self._waived = self._broken(originals)
-        self.valid: BoolArray = self._score(originals)
+        self._waived = requirements.broken(originals)
+        self.obeys: BoolArray = requirements.obeys(originals)
+        self.valid: BoolArray = requirements.score(originals)
+
+    def place(self, row: int, numbers: FloatArray) -> Codes:
+        """Codes of any numbers of a mutable feature, for :meth:`make`."""
+        return self._variants.place(row, numbers)
+
+    def make(self, answer: IntArray, codes: Codes) -> CandidateRows:
+        """Variants of counterfactuals; see :meth:`AnswerVariants.make`."""
+        return self._variants.make(answer, codes)
 
     def allowed(self, answer: IntArray, codes: Codes) -> BoolArray:
-        """Which variants are allowed and plausible; see :meth:`AnswerVariants.make`."""
-        return self._allows(answer, self._variants.make(answer, codes))
+        """Which variants are allowed and plausible."""
+        return self._allows(answer, self.make(answer, codes))
 
     def hold(self, answer: IntArray, codes: Codes) -> tuple[BoolArray, BoolArray]:
         """Which variants would do as well, and which the predictor had to score for that."""
-        rows = self._variants.make(answer, codes)
+        rows = self.make(answer, codes)
         allowed = self._allows(answer, rows)
         held = allowed.copy()
-        held[allowed] = self._score(rows.take(allowed))
+        held[allowed] = self._requirements.score(rows.take(allowed))
         return held, allowed
 
     def _allows(self, answer: IntArray, rows: CandidateRows) -> BoolArray:
         allowed = np.ones(answer.size, dtype=bool)
-        for name, broken in self._broken(rows).items():
+        for name, broken in self._requirements.broken(rows).items():
             allowed &= ~broken | self._waived[name][answer]
         return allowed
-
-    def _broken(self, rows: CandidateRows) -> dict[Hashable, BoolArray]:
-        """Which rows break what is required, by name."""
-        required = self._requirements
-        broken: dict[Hashable, BoolArray] = {}
-        if not rows.owner.size:
-            return broken
-        if required.constraints.listed:
-            found = required.constraints.broken(rows.rows, rows.owner, rows.frame)
-            broken |= {("constraint", name): breaks for name, breaks in found.items()}
-        for relation in self._relations:
-            broken["relation", relation.name] = ~relation.keeps(rows)
-        if required.plausible is not None:
-            broken["plausible"] = ~required.plausible.keeps(rows)
-        return broken
-
-    def _score(self, rows: CandidateRows) -> BoolArray:
-        """Which rows are valid."""
-        starts = range(0, rows.owner.size, ROWS_PER_CALL)
-        pieces = [
-            rows.take(np.arange(start, min(start + ROWS_PER_CALL, rows.owner.size)))
-            for start in starts
-        ]
-        scored = [self._requirements.decision.score(piece.frame).valid for piece in pieces]
-        return np.concatenate([np.zeros(0, dtype=bool), *scored])

@@ -6,7 +6,7 @@ Always true: a change is an exact difference between the person's row and the ro
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -37,21 +37,35 @@ class Changed:
         before: pd.Series[Any],
         after: pd.Series[Any],
         rungs: Mapping[int, Rung],
+        others: Mapping[int, Sequence[Any]],
     ) -> Changed:
-        """Compare a column of people with that of their answers; ``rungs`` are by answer."""
+        """Compare a column of people with that of their answers.
+
+        Parameters
+        ----------
+        feature
+            The column.
+        before, after
+            Its cells, of the person and of the answer.
+        rungs, others
+            What is said of numbers, and other levels that would do, by answer.
+        """
         old, new = before.reset_index(drop=True), after.reset_index(drop=True)
         places = np.flatnonzero(differ(old, new))
         cells = zip(places.tolist(), _cells(old, places), _cells(new, places), strict=True)
         is_number = feature.kind == "numeric"
         changes = {
-            answer: Change(feature.name, own, other, is_number, rungs.get(answer))
-            for answer, own, other in cells
+            at: Change(feature.name, own, new, is_number, rungs.get(at), tuple(others.get(at, ())))
+            for at, own, new in cells
         }
         return cls(feature, changes)
 
 
 def changes_of(
-    columns: Sequence[Changed], consequences: Collection[Hashable], n_answers: int
+    columns: Sequence[Changed],
+    consequences: Collection[Hashable],
+    told: Collection[Hashable],
+    n_answers: int,
 ) -> list[AnswerChanges]:
     """The changes of each answer, in the order of the columns.
 
@@ -59,8 +73,8 @@ def changes_of(
     ----------
     columns
         The changed cells of each column.
-    consequences
-        Columns that follow from others.
+    consequences, told
+        Columns that follow from others, and those of them that letters speak of.
     n_answers
         How many answers there are.
     """
@@ -70,9 +84,14 @@ def changes_of(
         of = follow if column.feature.name in consequences else actions
         for answer, change in column.changes.items():
             of[answer].append(change)
-    # Where nothing but such a column differs, it is what the person would have to change.
-    pairs = zip(actions, follow, strict=True)
-    return [AnswerChanges(do, then) if do else AnswerChanges(then) for do, then in pairs]
+    answers = []
+    for do, then in zip(actions, follow, strict=True):
+        if any(change.feature in told for change in then):
+            # Another level would have other consequences.
+            do = [replace(change, others=()) for change in do]
+        # Where nothing but such a column differs, it is what the person would have to change.
+        answers.append(AnswerChanges(do, then) if do else AnswerChanges(then))
+    return answers
 
 
 def principal_reasons(

@@ -35,6 +35,8 @@ class Change:
         Whether the column holds numbers.
     rung
         What is said of a number that the person would have to reach, if it is not a level.
+    others
+        Other levels that would do.
     """
 
     feature: Hashable
@@ -42,6 +44,7 @@ class Change:
     after: Any
     is_number: bool = False
     rung: Rung | None = None
+    others: tuple[Any, ...] = ()
 
     @property
     def direction(self) -> str:
@@ -52,7 +55,7 @@ class Change:
 
     def asks_at_least(self, other: Change) -> bool:
         """Whether the person would have to go as far as in another change of the same cell."""
-        if self.after == other.after:
+        if self.after == other.after or self.after in other.others:
             return True
         if self.rung is None or other.rung is None or self.direction != other.direction:
             return False
@@ -79,8 +82,25 @@ class Clauses:
         after, before = self._after(label, change), self._before(label, change, bare=True)
         if after == before:
             return self.language.say("clauses.different", name=label.name)
+        told = [(change.after, after)]
+        told += [(other, self._level(label, other)) for other in change.others]
+        if not any(level_key(value) in label.become for value, _ in told):
+            together = self.language.listed([text for _, text in told], "or")
+            return self._single(label, change, change.after, together, before)
+        # What it is instead of is said once, at the end.
+        befores = [*[None] * len(change.others), before]
+        clauses = [
+            self._single(label, change, value, text, instead)
+            for (value, text), instead in zip(told, befores, strict=True)
+        ]
+        return self.language.either(clauses)
+
+    def _single(
+        self, label: FeatureLabel, change: Change, value: Any, after: str, before: str | None
+    ) -> str:
+        """The clause for one value, or for several that share it."""
         template = (
-            label.become.get(level_key(change.after))
+            label.become.get(level_key(value))
             or label.verbs.get(change.direction)
             or label.verbs.get("change")
         )

@@ -44,6 +44,8 @@ class Language:
     '12.500,5'
     >>> german.join(["Sie umgezogen wären", "Sie gespart hätten"])
     'Sie umgezogen wären und gespart hätten'
+    >>> german.either(["Sie ein Haus besessen hätten", "Sie ein Auto besessen hätten"])
+    'Sie ein Haus oder Auto besessen hätten'
     """
 
     code: str
@@ -84,10 +86,29 @@ class Language:
         short = [
             b.removeprefix(subject) if same else b for b, same in zip(parts, shared, strict=True)
         ]
-        *first, last = short
+        return self.listed(short, "and")
+
+    def either(self, parts: Sequence[str]) -> str:
+        """Clauses of which one is enough: a, b or c.
+
+        Clauses that differ in one word are said as one. All others are said in full: of "you had
+        not moved or had saved" nobody knows what "not" belongs to.
+        """
+        words = [part.split(" ") for part in parts]
+        if len({len(part) for part in words}) == 1:
+            distinct = [len(set(column)) for column in zip(*words, strict=True)]
+            if sum(count > 1 for count in distinct) == 1:
+                at, first = int(np.argmax(distinct)), words[0]
+                choice = self.listed([part[at] for part in words], "or")
+                return " ".join([*first[:at], choice, *first[at + 1 :]])
+        return self.listed(parts, "or")
+
+    def listed(self, parts: Sequence[str], word: str) -> str:
+        """Texts in a row, with "and" or "or" before the last."""
+        *first, last = parts
         if not first:
             return last
-        return f"{self.messages['lists.comma'].join(first)}{self.messages['lists.and']}{last}"
+        return f"{self.messages['lists.comma'].join(first)}{self.messages[f'lists.{word}']}{last}"
 
     def value(self, value: Any) -> str:
         """A level, date or anything else that is not a number, as it came."""

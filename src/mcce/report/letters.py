@@ -20,21 +20,20 @@ import numpy as np
 import pandas as pd
 
 from ..analysis.answers import Answers
-from ..analysis.checking import RowChecks
+from ..analysis.ranges import RangeSettings
+from ..analysis.requirements import Requirements
 from ..constraints.collection import Constraints
 from ..counterfactuals import ALREADY, ANSWERED, Counterfactuals, FrameT, native_rows, native_table
 from ..errors import McceWarning, ParameterError, shorten
 from ..explainer import MCCE
 from ..kernels import IntArray
-from ..search.consequences import Consequences
+from ..parameters import check_flag
 from ..search.followers import is_number
-from ..search.plan import Settings, recomputed
 from ..tables.schema import Schema
 from .changes import Changed, changes_of, principal_reasons
 from .labels import Labels
 from .ladder import Rung
 from .nothing import kind_of
-from .ranges import read_ranges
 from .rounding import RoundedAnswers, RoundedColumn, RoundingSettings, round_answers
 from .text import AnswerChanges, Writer, without_needless
 
@@ -73,7 +72,7 @@ def write_letters(
     result: Counterfactuals[FrameT],
     labels: Labels | Mapping[str, Any] | str | os.PathLike[str] | None = None,
     *,
-    ranges: Any = None,
+    ranges: bool = False,
     constraints: Any = None,
 ) -> Letters[FrameT]:
     """Tell people in plain words what would have altered the decision.
@@ -92,7 +91,8 @@ def write_letters(
         The words for the features: :class:`Labels`, a labels file, or a dict of the same form.
         None is plain English with the names of the columns.
     ranges
-        What ``explainer.ranges(result)`` returned: letters then say "at most" and "at least".
+        Whether to say which other values would do: "at most 2,900", or a second level. They are
+        those of :meth:`mcce.MCCE.ranges`, and cost as many rows of the predictor.
     constraints
         Further constraints that were passed to ``explain``.
 
@@ -125,6 +125,7 @@ def write_letters(
     """
     if not isinstance(explainer, MCCE):
         raise ParameterError(f"explainer must be an MCCE, got {shorten(explainer)}.")
+    check_flag("ranges", ranges)
     words = Labels.take(labels)
     draft = _Draft.make(explainer, result, words, ranges, constraints)
     _warn_of_refused(draft.rounded)
@@ -144,40 +145,33 @@ class _Draft:
 
     @classmethod
     def make(
-        cls, explainer: MCCE, result: Counterfactuals[Any], labels: Labels, ranges: Any, more: Any
+        cls, explainer: MCCE, result: Counterfactuals[Any], labels: Labels, ranges: bool, more: Any
     ) -> _Draft:
         """Round the answers and list what changes in them."""
         fitted = explainer._check_ready()
         schema = fitted.schema
         labels.check(schema)
-        settings = Settings.from_parameters(explainer.get_params(deep=False))
-        constraints = Constraints.bind(explainer.constraints, schema)
-        constraints = constraints.joined(Constraints.bind(more, schema))
-        targets = recomputed(fitted, settings, constraints)
-        answers = Answers.read(schema, result, targets)
+        constraints = explainer._bind(more, fitted)
+        requirements = Requirements.of(fitted, explainer._settings(), constraints)
+        answers = Answers.read(schema, result, requirements.targets)
         result = result.to_pandas()
-        people = schema.encode(result.factuals)
-        columns = _columns_to_round(schema, labels, constraints)
-        is_rounded = np.zeros_like(answers.acted)
-        is_rounded[list(columns)] = answers.acted[list(columns)]
         how = RoundingSettings(
-            checks=RowChecks(fitted, settings, constraints),
-            people=people,
-            owner=result.owner,
-            consequences=Consequences(targets, people, constraints) if targets else None,
-            columns=columns,
-            ranges=read_ranges(ranges, result, schema, is_rounded),
+            requirements,
+            _columns_to_round(schema, labels, constraints),
+            RangeSettings(fitted, requirements, fitted.seed) if ranges else None,
         )
         rounded = round_answers(how, answers)
         frame = rounded.as_given(result.frame.iloc[:0]).set_axis(result.frame.index)
-        rungs = _rungs(how, answers, rounded)
+        rungs, levels = _rungs(how, answers, rounded), rounded.levels_by_column(schema)
         before = result.factuals.iloc[result.owner]
         changed = [
-            Changed.read(feature, before[feature.name], frame[feature.name], rungs.get(at, {}))
-            for at, feature in enumerate(schema.features)
+            Changed.read(feature, before[name], frame[name], rungs.get(at, {}), levels.get(at, {}))
+            for at, (name, feature) in enumerate(zip(schema.names, schema.features, strict=True))
         ]
-        follow = [target.feature.name for target in targets]
-        return cls(result, schema, rounded, frame, changes_of(changed, follow, len(frame)), labels)
+        follow = [target.feature.name for target in requirements.targets]
+        told = [name for name in follow if labels.of(name).follow is not False]
+        changes = changes_of(changed, follow, told, len(frame))
+        return cls(result, schema, rounded, frame, changes, labels)
 
     def letters(self, native: Counterfactuals[FrameT]) -> Letters[FrameT]:
         """Put it into words."""
@@ -256,7 +250,7 @@ def _rungs(
     """What is said of each number that people would have to reach, by column and answer."""
     rungs: dict[int, dict[int, Rung]] = {}
     for row, column in how.columns.items():
-        position = int(how.people.schema.mutable[row])
+        position = int(answers.rows.schema.mutable[row])
         numbers = answers.rows.all_numbers[position]
         rungs[position] = {
             answer: rounded.shown.get((answer, row)) or Rung(column.decimal(numbers[answer]))

@@ -1,77 +1,88 @@
-"""Ranges of values that would do, read from the frame that ``explainer.ranges`` returns."""
+"""Which ranges and other levels a letter may speak of.
+
+Takes the ranges of answers. A range of one feature holds while the other cells are as in the
+answer. So a letter speaks of a range if the answer has no other number that is rounded, and of
+other levels if it changes nothing else but what follows from them.
+
+Always true: at most one feature of an answer has a choice.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
-from ..counterfactuals import Counterfactuals
-from ..errors import ParameterError, shorten
+from ..analysis.range_table import FoundRanges
 from ..kernels import BoolArray, FloatArray
-from ..tables.frames import read_frame
-from ..tables.schema import Schema
+from ..tables.columns import plain
 
-COLUMNS = ("factual", "rank", "feature", "low", "high", "box_low", "box_high", "box_share")
+# Levels that a sentence lists, that of the answer included.
+MOST_LEVELS = 3
 
 
-def read_ranges(
-    ranges: Any, result: Counterfactuals[pd.DataFrame], schema: Schema, rounded: BoolArray
-) -> tuple[FloatArray, FloatArray]:
-    """The smallest and the largest value that would do, as far as that can be said.
-
-    A range of one feature holds while the other cells are as in the answer. So it counts for
-    answers with one number to round. For others, boxes count in which every point was tried and
-    held: of any other box, a letter would promise too much.
+@dataclass(frozen=True, eq=False)
+class Choices:
+    """What people may choose instead of the value of an answer.
 
     Parameters
     ----------
-    ranges
-        A frame with the columns ``COLUMNS``; None for none.
-    result
-        The result that they belong to, in pandas.
-    schema
-        The columns.
-    rounded : (n_mutable, n_answers)
-        Which numbers are rounded.
-
-    Returns
-    -------
-    low, high : (n_mutable, n_answers)
-        NaN where there is no range.
-
-    Raises
-    ------
-    ParameterError
-        If the frame is not one of ranges, or cannot be matched with the answers.
+    ends : (2, n_mutable, n_answers)
+        The lower and upper ends of ranges, NaN where there is none.
+    levels
+        Other levels, by answer and place among the mutable features.
     """
-    low, high = np.full((2, *rounded.shape), np.nan)
-    if ranges is None:
-        return low, high
-    frame, _ = read_frame(ranges)
-    named = [name for name in frame.index.names if name in COLUMNS]
-    frame = frame.reset_index(named) if named else frame
-    lacking = [name for name in COLUMNS if name not in frame.columns]
-    if lacking:
-        raise ParameterError(
-            f"ranges must be what explainer.ranges returned, but it has no columns {lacking!r}. "
-            f"Its columns are {shorten(list(frame.columns), 200)}."
-        )
-    if not result.frame.index.is_unique:
-        raise ParameterError(
-            "ranges cannot be matched with the answers, because labels of people repeat. Explain "
-            "people with an index without duplicates."
-        )
-    answer = dict(zip(result.frame.index.tolist(), range(len(result.frame)), strict=True))
-    place = {schema.names[at]: row for row, at in enumerate(schema.mutable)}
-    several = rounded.sum(axis=0) > 1
-    cells = (frame[name].tolist() for name in COLUMNS)
-    for factual, rank, feature, *ends, box_share in zip(*cells, strict=True):
-        at, row = answer.get((factual, rank)), place.get(feature)
-        if at is None or row is None or not rounded[row, at] or (several[at] and box_share != 1):
-            continue
-        smallest, largest = ends[2:] if several[at] else ends[:2]
-        if not pd.isna(smallest) and not pd.isna(largest):
-            low[row, at], high[row, at] = smallest, largest
-    return low, high
+
+    ends: FloatArray
+    levels: dict[tuple[int, int], list[Any]]
+
+    @classmethod
+    def none(cls, shape: tuple[int, ...]) -> Choices:
+        """No choice for answers of a shape, (n_mutable, n_answers)."""
+        return cls(np.full((2, *shape), np.nan), {})
+
+    @classmethod
+    def of(cls, found: FoundRanges, rounded: BoolArray) -> Choices:
+        """The choices that ranges give.
+
+        Parameters
+        ----------
+        found
+            The ranges.
+        rounded : (n_mutable, n_answers)
+            Which numbers are rounded.
+        """
+        return cls(_ends(found, rounded), _levels(found))
+
+
+def _ends(found: FoundRanges, rounded: BoolArray) -> FloatArray:
+    """The ends of the ranges of numbers that are the only ones to be rounded."""
+    moves, rows = found.moves, found.moves.answers.rows
+    alone = rounded & (rounded.sum(axis=0) == 1)
+    ends = np.full((2, *rounded.shape), np.nan)
+    for row in np.flatnonzero(alone.any(axis=1)).tolist():
+        position, at = rows.schema.mutable[row], np.flatnonzero(alone[row])
+        numbers, own = rows.schema.features[position].numbers, rows.all_numbers[position, at]
+        assert numbers is not None
+        for end, sign in enumerate((-1, 1)):
+            steps = found.reach[end, row, at]
+            trained = np.where(steps > 0, moves.start[end, row, at] + sign * steps, 0)
+            ends[end, row, at] = np.where(steps > 0, numbers[trained], own)
+    return ends
+
+
+def _levels(found: FoundRanges) -> dict[tuple[int, int], list[Any]]:
+    """Other levels of answers that change nothing else, the most frequent ones."""
+    levels, answers = found.levels, found.moves.answers
+    alone = answers.acted.sum(axis=0) == 1
+    position = answers.rows.schema.mutable[levels.row]
+    own = answers.factuals.exact[position, answers.owner[levels.answer]]
+    listed: dict[tuple[int, int], list[Any]] = {}
+    for at in np.flatnonzero(alone[levels.answer] & (levels.level != own)).tolist():
+        row, answer = int(levels.row[at]), int(levels.answer[at])
+        others = listed.setdefault((answer, row), [])
+        if len(others) < MOST_LEVELS - 1:
+            code = len(answers) + int(levels.level[at])
+            others.extend(plain(answers.tables[row].iloc[[code]]))
+    return listed

@@ -15,25 +15,23 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import chain
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from ..analysis.answers import Answers
-from ..analysis.checking import RowChecks
+from ..analysis.answers import Answers, chunks
+from ..analysis.ranges import RangeSettings, ranges_of, rows_at_once
+from ..analysis.requirements import Requirements, Trials
 from ..caching import cached_property
 from ..candidates import CandidateRows
 from ..kernels import BoolArray, Codes, FloatArray, IntArray
-from ..search.consequences import Consequences
-from ..search.values import GrowingTables
-from ..tables.dtypes import cast_like
 from ..tables.features import Feature
 from ..tables.resolution import decimals, is_single, known_numbers
-from ..tables.schema import EncodedRows
+from ..tables.schema import Schema
 from .ladder import NumberToRound, Rung
 from .language import to_decimal
-
-ANSWERS_AT_ONCE = 2_000
+from .ranges import Choices
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,25 +85,17 @@ class RoundingSettings:
 
     Parameters
     ----------
-    checks
-        What rounded rows must pass.
-    people, owner
-        All factuals, and the position of each answer's person among them.
-    consequences
-        What follows from changes; None if nothing does.
+    requirements
+        What rounded rows must keep.
     columns
         The columns to round, by place among the mutable features.
     ranges
-        The smallest and the largest value that would do, each of shape (n_mutable, n_answers), NaN
-        where that is not known.
+        How ranges are found; None if they are not.
     """
 
-    checks: RowChecks
-    people: EncodedRows
-    owner: IntArray
-    consequences: Consequences | None
+    requirements: Requirements
     columns: Mapping[int, RoundedColumn]
-    ranges: tuple[FloatArray, FloatArray]
+    ranges: RangeSettings | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,16 +110,26 @@ class RoundedAnswers:
         Whether the predictor and the constraints accept the row; others must not be shown.
     shown
         What is said of rounded numbers, by answer and place among the mutable features.
+    levels
+        Which other levels would do, by the same.
     """
 
     rows: list[CandidateRows]
     valid: BoolArray
     shown: Mapping[tuple[int, int], Rung]
+    levels: Mapping[tuple[int, int], list[Any]]
 
     def as_given(self, empty: pd.DataFrame) -> pd.DataFrame:
         """The rows in the columns and dtypes of the people; ``empty`` has these without rows."""
         parts = [rows.as_given() for rows in self.rows]
         return pd.concat(parts, ignore_index=True) if parts else empty
+
+    def levels_by_column(self, schema: Schema) -> dict[int, dict[int, list[Any]]]:
+        """Which other levels would do, by column and answer."""
+        by_column: dict[int, dict[int, list[Any]]] = {}
+        for (answer, row), others in self.levels.items():
+            by_column.setdefault(int(schema.mutable[row]), {})[answer] = others
+        return by_column
 
 
 def round_answers(settings: RoundingSettings, answers: Answers) -> RoundedAnswers:
@@ -150,16 +150,16 @@ def round_answers(settings: RoundingSettings, answers: Answers) -> RoundedAnswer
     rows: list[CandidateRows] = []
     valid = np.zeros(len(answers), dtype=bool)
     shown: dict[tuple[int, int], Rung] = {}
-    for start in range(0, len(answers), ANSWERS_AT_ONCE):
-        some = slice(start, min(start + ANSWERS_AT_ONCE, len(answers)))
-        low, high = settings.ranges
-        part = replace(settings, owner=settings.owner[some], ranges=(low[:, some], high[:, some]))
-        batch = _Batch(part, answers.of(some))
+    levels: dict[tuple[int, int], list[Any]] = {}
+    for some in chunks(rows_at_once(answers)):
+        batch = _Batch(settings, answers.of(some))
         batch.round_all()
-        rows.append(batch.selected(np.arange(some.stop - start), batch.codes))
+        rows.append(batch.rows())
         valid[some] = batch.valid
-        shown |= {(start + answer, row): rung for (answer, row), rung in batch.shown.items()}
-    return RoundedAnswers(rows, valid, shown)
+        shown |= {(some.start + at, row): rung for (at, row), rung in batch.shown.items()}
+        others = batch.choices.levels
+        levels |= {(some.start + at, row): values for (at, row), values in others.items()}
+    return RoundedAnswers(rows, valid, shown, levels)
 
 
 class _Batch:
@@ -167,32 +167,29 @@ class _Batch:
 
     def __init__(self, settings: RoundingSettings, answers: Answers) -> None:
         self.settings, self.answers = settings, answers
-        people, schema = settings.people, settings.people.schema
-        cells = [answers.rows.frame.iloc[:, position] for position in schema.mutable]
-        tables = [
-            pd.concat([cast_like(own, table), table], ignore_index=True)
-            for own, table in zip(cells, people.tables, strict=True)
-        ]
-        self.tables, self.codes = GrowingTables(people, tables), answers.codes
+        self.trials = Trials(settings.requirements, answers)
+        self.valid = self.trials.valid & self.trials.obeys
+        self.codes = answers.codes
         self.shown: dict[tuple[int, int], Rung] = {}
-        exact = self.selected(np.arange(len(answers)), self.codes)
-        self.valid = settings.checks.is_valid(exact)
-        self.passed = settings.checks.passed(exact)
+        self.numeric = np.zeros_like(answers.acted)
+        self.numeric[list(settings.columns)] = True
+        self.numeric &= answers.acted & self.valid
+        self.numeric &= ~np.isnan(answers.rows.all_numbers[answers.rows.schema.mutable])
+        self.choices = Choices.none(answers.acted.shape)
+        if settings.ranges is not None:
+            found = ranges_of(settings.ranges, self.trials)
+            self.choices = Choices.of(found, self.numeric)
 
-    def selected(self, answer: IntArray, codes: Codes) -> CandidateRows:
-        """Rows of some answers."""
-        owner = self.settings.owner[answer]
-        return CandidateRows(self.settings.people, owner, codes, self.tables.tables)
+    def rows(self) -> CandidateRows:
+        """The answers as they are shown; those without a rounded number as they came."""
+        made = self.trials.make(np.arange(len(self.answers)), self.codes)
+        rounded = np.isin(np.arange(len(self.answers)), [answer for answer, _ in self.shown])
+        return replace(made, codes=np.where(rounded, made.codes, self.answers.codes))
 
     def round_all(self) -> None:
         """Round every number, one number of all answers at a time."""
-        numeric = np.zeros_like(self.answers.acted)
-        numeric[list(self.settings.columns)] = True
-        mutable = self.settings.people.schema.mutable
-        numeric &= self.answers.acted & self.valid
-        numeric &= ~np.isnan(self.answers.rows.all_numbers[mutable])
-        for turn in range(int(numeric.sum(axis=0).max(initial=0))):
-            places = [(answer, np.flatnonzero(column)) for answer, column in enumerate(numeric.T)]
+        places = [(answer, np.flatnonzero(column)) for answer, column in enumerate(self.numeric.T)]
+        for turn in range(int(self.numeric.sum(axis=0).max(initial=0))):
             self._round({answer: int(rows[turn]) for answer, rows in places if rows.size > turn})
 
     def _round(self, places: Mapping[int, int]) -> None:
@@ -218,7 +215,7 @@ class _Batch:
         ends += [float(rungs[i][2].far or 0) for i in ranged]
         answer, row = np.array([rung[:2] for rung in rungs])[which].T
         codes = self._with_values(answer, row, np.array(ends))
-        accepted = self._accepted(answer, codes)
+        accepted, _ = self.trials.hold(answer, codes)
         refused = np.bincount(which, ~accepted, minlength=len(rungs)) > 0
         for i in np.flatnonzero(~refused).tolist():
             place = rungs[i][:2]
@@ -227,29 +224,21 @@ class _Batch:
                 self.codes[:, place[0]] = codes[:, i]
 
     def _with_values(self, answer: IntArray, row: IntArray, values: FloatArray) -> Codes:
-        """Answers with another value in one place each, and with what follows from it."""
+        """Answers with another value in one place each."""
         codes = self.codes[:, answer]
         for at in np.unique(row).tolist():
             here = np.flatnonzero(row == at)
-            codes[at, here] = self.tables.place(at, values[here])
-        consequences = self.settings.consequences
-        if consequences is None:
-            return codes
-        return consequences.complete(self.tables, self.settings.owner[answer], codes)
-
-    def _accepted(self, answer: IntArray, codes: Codes) -> BoolArray:
-        """Rows that are valid and meet every requirement that their answer meets."""
-        rows, checks = self.selected(answer, codes), self.settings.checks
-        accepted = checks.is_valid(rows)
-        return accepted & (checks.passed(rows) >= self.passed[:, answer]).all(axis=0)
+            codes[at, here] = self.trials.place(at, values[here])
+        return codes
 
     def _ladder(self, answer: int, row: int) -> Iterator[list[Rung]]:
         """What to try for a number of an answer: a range if one is known, then single values."""
-        position = int(self.settings.people.schema.mutable[row])
-        own = self.settings.people.all_numbers[position, self.settings.owner[answer]]
+        answers = self.answers
+        position = int(answers.rows.schema.mutable[row])
+        own = answers.factuals.all_numbers[position, answers.owner[answer]]
         column = self.settings.columns[row]
-        number = column.number(self.answers.rows.all_numbers[position, answer], own)
-        ends = [end[row, answer] for end in self.settings.ranges]
+        number = column.number(answers.rows.all_numbers[position, answer], own)
+        ends = self.choices.ends[:, row, answer]
         if np.isnan([own, *ends]).any():
             return number.rungs()
         low, high = (column.decimal(end) for end in ends)
