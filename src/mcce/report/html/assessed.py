@@ -1,0 +1,113 @@
+"""Answers with all that a report says about them: letters, ranges and robustness.
+
+People of one file may come as several results, one for each set of dtypes. The predictor sees each
+of them as ``explain`` did; only what is counted over the run is counted over all of them together.
+
+Always true: people are known by their position, so labels may repeat.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+
+from ...constraints.collection import Constraints
+from ...counterfactuals import Counterfactuals
+from ...explainer import MCCE
+from ...kernels import BoolArray, IntArray
+from ..labels import Labels
+from ..letters import write_letters
+
+
+@dataclass(frozen=True, eq=False)
+class Assessed:
+    """A result, and what there is to say about its answers.
+
+    Parameters
+    ----------
+    result
+        The result in pandas; labels are the positions of people.
+    letters
+        The letter of each person, by position.
+    ranges
+        What ``explainer.ranges`` returned, by person, rank and feature.
+    robustness
+        What ``explainer.robustness`` returned, in the order of the answers.
+    frozen
+        Features that rules hold fixed, and for which of the people.
+    """
+
+    result: Counterfactuals[pd.DataFrame]
+    letters: pd.Series[Any]
+    ranges: dict[tuple[int, int, Hashable], dict[Hashable, Any]]
+    robustness: pd.DataFrame
+    frozen: dict[Hashable, BoolArray]
+
+    @classmethod
+    def make(
+        cls,
+        explainer: MCCE,
+        result: Counterfactuals[Any],
+        positions: IntArray,
+        labels: Labels,
+        constraints: Any,
+    ) -> Self:
+        """Find out all that a report says about a result."""
+        numbered = _number(result.to_pandas(), positions)
+        ranges = explainer.ranges(numbered, constraints=constraints)
+        letters = write_letters(explainer, numbered, labels, ranges=True, constraints=constraints)
+        schema = explainer.schema_
+        rules = Constraints.bind(explainer.constraints, schema)
+        rules = rules.joined(Constraints.bind(constraints, schema))
+        frozen = rules.frozen(schema.encode(numbered.factuals))
+        keys = zip(ranges["factual"], ranges["rank"], ranges["feature"], strict=True)
+        return cls(
+            result=numbered,
+            letters=letters.people["text"],
+            ranges=dict(zip(keys, ranges.to_dict("records"), strict=True)),
+            robustness=explainer.robustness(numbered),
+            frozen={schema.names[position]: whose for position, whose in frozen.items()},
+        )
+
+
+def join(parts: Sequence[Assessed]) -> Counterfactuals[pd.DataFrame]:
+    """The results of all people as one, in their order; for counting, not for the predictor."""
+    results = [part.result for part in parts]
+    first = results[0]
+    if len(results) == 1:
+        return first
+    tables = {
+        name: pd.concat([getattr(result, name) for result in results]).sort_index(kind="stable")
+        for name in ("factuals", "people", "frame", "measures", "nearest_misses")
+    }
+    owner = tables["people"].index.get_indexer(tables["frame"].index.get_level_values("factual"))
+    return replace(
+        first,
+        **tables,
+        owner=np.asarray(owner, dtype=np.int64),
+        n_evaluated=sum(result.n_evaluated for result in results),
+        n_unstable=sum(result.n_unstable for result in results),
+        stopped=any(result.stopped for result in results),
+    )
+
+
+def _number(
+    result: Counterfactuals[pd.DataFrame], positions: IntArray
+) -> Counterfactuals[pd.DataFrame]:
+    """The same result with positions instead of labels."""
+    labels = pd.Index(positions, name="factual")
+    ranks = result.frame.index.get_level_values("rank")
+    index = pd.MultiIndex.from_arrays([labels.take(result.owner), ranks], names=["factual", "rank"])
+    missed = result.people["nearest_score"].notna().to_numpy()
+    return replace(
+        result,
+        factuals=result.factuals.set_axis(labels),
+        people=result.people.set_axis(labels),
+        frame=result.frame.set_axis(index),
+        measures=result.measures.set_axis(index),
+        nearest_misses=result.nearest_misses.set_axis(labels[missed]),
+    )

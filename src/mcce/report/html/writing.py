@@ -1,0 +1,295 @@
+"""A report: the run and everybody in it, as one HTML file that needs nothing else.
+
+Beyond the paper. Takes an explainer and what its ``explain`` returned. Everything from data passes
+through the escaping of Jinja2; a policy in the page forbids requests, and scripts and styles but
+its own.
+
+Always true: the file appears whole or not at all; the same answers give the same bytes, given the
+same version of matplotlib; nothing in it is loaded from elsewhere.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from base64 import b64encode
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from heapq import merge
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...counterfactuals import Counterfactuals
+from ...errors import MissingExtraError, ParameterError, shorten
+from ...execution.parts import writing
+from ...execution.replacing import replacing
+from ...explainer import MCCE
+from ...kernels import IntArray
+from ...parameters import check_count
+from ...tables.text import one_line, plain
+from ...version import __version__
+from ..labels import Labels
+from ..plots.style import DARK, LIGHT
+from .assessed import Assessed, join
+from .dumbbells import Dumbbells
+from .images import PAPER
+from .people import PersonView, Settings, limits, view_people
+from .provenance import Provenance, fingerprint
+from .run import view_run
+from .words import PageWords
+
+MAX_TITLE, MAX_CARD = 120, 20_000
+
+
+@dataclass(frozen=True, eq=False)
+class ReportOptions:
+    """How a report is written; see :func:`write_report`."""
+
+    labels: Labels = field(default_factory=Labels)
+    constraints: Any = None
+    groups: Sequence[Hashable] | None = None
+    n_answers: int = 3
+    max_people: int = 1_000
+    names: Sequence[Any] | None = None
+    title: str | None = None
+    card: str | None = None
+    provenance: Provenance = field(default_factory=Provenance)
+
+
+def write_report(
+    explainer: MCCE,
+    result: Counterfactuals[Any],
+    path: str | os.PathLike[str],
+    labels: Labels | Mapping[str, Any] | str | os.PathLike[str] | None = None,
+    *,
+    constraints: Any = None,
+    groups: Sequence[Hashable] | None = None,
+    n_answers: int = 3,
+    max_people: int = 1_000,
+    names: Sequence[Any] | None = None,
+    title: str | None = None,
+    card: str | None = None,
+) -> None:
+    """Write a report on a run and everybody in it: one HTML file, for reading and for printing.
+
+    Parameters
+    ----------
+    explainer
+        The fitted explainer.
+    result
+        What its ``explain`` returned.
+    path
+        The file; one that exists is replaced.
+    labels
+        The words for the features, as for :func:`write_letters`; their language is that of the
+        report.
+    constraints
+        Further constraints that were passed to ``explain``.
+    groups
+        Columns whose groups are compared. None is those that nobody can change and that have at
+        most 12 values. Numbers with more values are cut into quarters.
+    n_answers
+        The most answers of each person.
+    max_people
+        The most people who are shown one by one, the first ones. All are counted.
+    names
+        What people are called, one for each; their labels if None.
+    title
+        What the report is called.
+    card
+        A text about the data: where they come from, and what to watch out for.
+
+    Raises
+    ------
+    LabelsError
+        If the labels are not valid, or a feature that can change has no reason in words.
+    NotFittedError, ParameterError, SchemaError
+        If the explainer is not fitted, the result is not one of it, or an option has no such value.
+    MissingExtraError
+        If Jinja2 or matplotlib is not installed.
+    WriteError
+        If the file cannot be written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import pandas as pd
+    >>> bank = pd.DataFrame({"age": [25, 36, 47, 52] * 5, "salary": range(50, 90, 2)})
+    >>> explainer = MCCE(lambda frame: frame["salary"], (70, 100), immutable=["age"])
+    >>> result = explainer.set_params(random_state=0).fit(bank).explain(bank)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_report(explainer, result, Path(folder, "report.html"), title="Salaries")
+    ...     "<h1>Salaries</h1>" in Path(folder, "report.html").read_text(encoding="utf-8")
+    True
+    """
+    if not isinstance(explainer, MCCE):
+        raise ParameterError(f"explainer must be an MCCE, got {shorten(explainer)}.")
+    if not isinstance(result, Counterfactuals):
+        raise ParameterError(
+            f"result must be what explain returned, a Counterfactuals, got {shorten(result)}."
+        )
+    own = result.to_pandas().people.index
+    options = ReportOptions(
+        Labels.take(labels),
+        constraints,
+        groups,
+        n_answers,
+        max_people,
+        list(own) if names is None else names,
+        title,
+        card,
+    )
+    write_parts(explainer, [(np.arange(len(own)), result)], path, options)
+
+
+def write_parts(
+    explainer: MCCE,
+    results: Sequence[tuple[IntArray, Counterfactuals[Any]]],
+    path: str | os.PathLike[str],
+    options: ReportOptions,
+) -> None:
+    """Write a report on people whose answers came in several results.
+
+    Parameters
+    ----------
+    explainer
+        The fitted explainer.
+    results
+        Positions of people, and their result.
+    path
+        The file.
+    options
+        How it is written.
+    """
+    template = _template()
+    explainer._check_ready()
+    n_people = sum(len(positions) for positions, _ in results)
+    _check(options, n_people)
+    parts = [
+        Assessed.make(explainer, result, positions, options.labels, options.constraints)
+        for positions, result in results
+    ]
+    page = _page(explainer, parts, options, n_people)
+    with writing(Path(path)), replacing(Path(path)) as stream:
+        for text in template.generate(**page):
+            stream.write(text.encode("utf-8"))
+
+
+def _check(options: ReportOptions, n_people: int) -> None:
+    check_count("n_answers", options.n_answers)
+    check_count("max_people", options.max_people)
+    names = options.names
+    if names is not None and (isinstance(names, str) or len(names) != n_people):
+        raise ParameterError(
+            f"names must have one name for each of {n_people} people, got {shorten(names)}."
+        )
+    for name, text in (("title", options.title), ("card", options.card)):
+        if text is not None and not isinstance(text, str):
+            raise ParameterError(f"{name} must be a text or None, got {shorten(text)}.")
+
+
+def _page(
+    explainer: MCCE, parts: Sequence[Assessed], options: ReportOptions, n_people: int
+) -> dict[str, Any]:
+    """Everything that the template shows."""
+    words, together = PageWords(options.labels), join(parts)
+    rows = together.people.index.tolist()
+    names = dict(zip(rows, rows if options.names is None else options.names, strict=True))
+    most_cells, most_changes = _limits(together, options)
+    settings = Settings(
+        words=words,
+        schema=explainer.schema_,
+        names=names,
+        n_answers=options.n_answers,
+        most_cells=most_cells,
+        most_changes=most_changes,
+        seed=explainer.seed_,
+        provenance=options.provenance,
+    )
+    dumbbells = Dumbbells(explainer.fitted_, words)
+    shown = rows[: options.max_people]
+    script, style = _read("report.js"), _style()
+    return {
+        "words": words,
+        "say": words.say,
+        "language": options.labels.language.code,
+        "title": plain(options.title or words.say("title"), MAX_TITLE),
+        "card": "\n".join(map(one_line, (options.card or "")[:MAX_CARD].splitlines())),
+        "run": view_run(explainer, together, words, names, options.groups, options.constraints),
+        "people": _everybody(parts, shown, settings, dumbbells),
+        "shown": set(shown),
+        "n_shown": len(shown),
+        "n_people": n_people,
+        "shows_accepted": dumbbells.shows_accepted,
+        "version": __version__,
+        "seed": explainer.seed_,
+        "provenance": options.provenance,
+        "fingerprint": _fingerprint(together),
+        "script": script,
+        "style": style,
+        "hashes": {"script": _source_hash(script), "style": _source_hash(style)},
+    }
+
+
+def _limits(result: Counterfactuals[Any], options: ReportOptions) -> tuple[int, int]:
+    """How much of everybody is shown, by how much there is to show."""
+    ranks = result.frame.index.get_level_values("rank")
+    shown = (result.owner < options.max_people) & (ranks <= options.n_answers)
+    n_changes = int(result.measures["sparsity"].to_numpy()[shown].sum())
+    n_people = min(len(result.people), options.max_people)
+    return limits(n_people, int(shown.sum()), n_changes)
+
+
+def _everybody(
+    parts: Sequence[Assessed], shown: Sequence[int], settings: Settings, dumbbells: Dumbbells
+) -> Iterator[PersonView]:
+    """The people who are shown, in their order."""
+    views = [
+        view_people(part, np.flatnonzero(part.result.people.index.isin(shown)), settings, dumbbells)
+        for part in parts
+    ]
+    return merge(*views, key=lambda person: person.row)
+
+
+def _fingerprint(result: Counterfactuals[Any]) -> str:
+    """A checksum of everybody's rows and answers."""
+    people = [frame.astype(str).to_dict("split") for frame in (result.factuals, result.frame)]
+    return fingerprint([__version__, people])
+
+
+def _template() -> Any:
+    try:
+        from jinja2 import Environment, FunctionLoader, StrictUndefined
+    except ImportError as error:
+        raise MissingExtraError('Reports need Jinja2: pip install "mcce[report]".') from error
+    made = Environment(
+        autoescape=True,
+        loader=FunctionLoader(_read),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return made.get_template("report.html")
+
+
+def _read(name: str) -> str:
+    return files(__package__).joinpath("templates", name).read_text(encoding="utf-8")
+
+
+def _style() -> str:
+    """The style sheet, with the colours of pictures."""
+    variables = {
+        kind: "".join(f"--{name}:{colour};" for name, colour in vars(theme).items())
+        for kind, theme in (("light", LIGHT), ("dark", DARK))
+    }
+    light, dark = (f":root{{--card:{PAPER[kind]};{variables[kind]}}}" for kind in variables)
+    dark = f"@media screen and (prefers-color-scheme:dark){{{dark}}}"
+    return f"{light}{dark}\n{_read('report.css')}"
+
+
+def _source_hash(text: str) -> str:
+    """How a policy of the page names a script or style."""
+    return f"sha256-{b64encode(hashlib.sha256(text.encode()).digest()).decode('ascii')}"
