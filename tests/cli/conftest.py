@@ -33,8 +33,8 @@ def here(bank, tmp_path, monkeypatch):
 def explain(here):
     """Run ``mcce explain`` on people.csv with some more arguments."""
 
-    def run(*arguments, people="people.csv"):
-        command = ["explain", "bank.mcce", people, "--predictor", "scoring:score"]
+    def run(*arguments, people="people.csv", predictor="scoring:score"):
+        command = ["explain", "bank.mcce", people, "--predictor", predictor]
         return main([*command, *map(str, arguments)])
 
     return run

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from mcce.cli import app, demo, experiments, explain, fit, inspection, main
+from mcce.cli import app, demo, experiments, explain, fit, inspection, main, report
 from shown_commands import commands_in, commands_of_page, run_shown
 
 ROOT = Path(__file__).parents[2]
-COMMANDS = ("fit", "explain", "inspect", "demo", "experiments")
-TEXTS = (app.EPILOG, fit.EPILOG, explain.EPILOG, inspection.EPILOG, demo.EPILOG)
+COMMANDS = ("fit", "explain", "report", "inspect", "demo", "experiments")
+TEXTS = (app.EPILOG, fit.EPILOG, explain.EPILOG, report.EPILOG, inspection.EPILOG, demo.EPILOG)
 # Each once, however often it is shown.
 SHOWN = list(dict.fromkeys(command for text in TEXTS for command in commands_in(text)))
 
@@ -48,7 +48,7 @@ def test_a_wrong_command_is_a_usage_error(arguments, capsys):
 
 def fitted_for(command, monkeypatch):
     """Fit anew where a command wants an explainer of another predictor."""
-    if command.startswith("mcce explain") and "model.joblib" in command:
+    if command.startswith(("mcce explain", "mcce report")) and "model.joblib" in command:
         words = "mcce fit train.csv --predictor model.joblib --trust --desired 0.5: -o bank.mcce"
         assert run_shown(words, monkeypatch) == 0
 

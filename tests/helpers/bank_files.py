@@ -30,8 +30,19 @@ change = {feature = "CreditAmount", at_least = "-50 %", at_most = 0}
 """
 
 
+LABELS = """
+[features]
+Duration = {name = "the term", unit = "{number} months", reason = "The term is long."}
+CreditAmount = {name = "the amount", unit = "{number} DM", reason = "The amount is large."}
+Savings = {name = "your savings", reason = "Your savings are low."}
+Job = {name = "your job", reason = "Your job is new."}
+Age = {name = "your age", reason = "You are young."}
+Sex = {name = "your sex", reason = "Your sex."}
+"""
+
+
 def write_bank(folder, n_train=300, n_people=60):
-    """Write train and people in every format, rules.toml, scoring.py and model.joblib."""
+    """Write train and people in every format, rules, labels, scoring.py and model.joblib."""
     german = load_german_credit()
     frame = german.features[COLUMNS]
     texts = dict.fromkeys(("Savings", "Sex", "Job"), object)
@@ -52,4 +63,5 @@ def write_bank(folder, n_train=300, n_people=60):
     joblib.dump(model, folder / "model.joblib")
     (folder / "scoring.py").write_text(SCORING, encoding="utf-8")
     (folder / "rules.toml").write_text(RULES, encoding="utf-8")
+    (folder / "labels.toml").write_text(LABELS, encoding="utf-8")
     return folder

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ..version import __version__
-from . import demo, experiments, explain, fit, inspection
+from . import demo, experiments, explain, fit, inspection, report
 
 EPILOG = """\
 \b
@@ -18,6 +18,8 @@ Examples:
       -o bank.mcce
   mcce explain bank.mcce people.csv --predictor model.joblib --trust \\
       -o answers.csv
+  mcce report bank.mcce people.csv --predictor model.joblib --trust \\
+      -o report.html
   mcce inspect bank.mcce
 
 \b
@@ -58,6 +60,7 @@ def _options(
 
 app.command("fit", help=fit.HELP, epilog=fit.EPILOG)(fit.fit)
 app.command("explain", help=explain.HELP, epilog=explain.EPILOG)(explain.explain)
+app.command("report", help=report.HELP, epilog=report.EPILOG)(report.report)
 app.command("inspect", help=inspection.HELP, epilog=inspection.EPILOG)(inspection.inspect)
 app.command("demo", help=demo.HELP, epilog=demo.EPILOG)(demo.demo)
 app.command("experiments", help=experiments.HELP, epilog=experiments.EPILOG)(

@@ -129,7 +129,14 @@ def run(request: Request) -> None:
     kind = find_format(request.people.path, request.people.format)
     if _nothing_to_do(request.answers, target):
         return
-    explainer = _load(request)
+    explainer = load_explainer(
+        request.explainer,
+        request.predictor,
+        n_counterfactuals=request.n_counterfactuals,
+        tolerance=request.tolerance,
+        jobs=request.jobs,
+        key_file=request.key_file,
+    )
     with open_source(request.people.path, kind, request.people.delimiter) as source:
         reader = PeopleReader.plan(
             request.people.path,
@@ -141,7 +148,7 @@ def run(request: Request) -> None:
         if reader.ignored and not request.quiet:
             say(wrap(f"mcce: columns that are not used: {shorten(list(reader.ignored), 300)}."))
         bar = PeopleBar(estimate_rows(request.people.path, kind), wanted=not request.quiet)
-        with _patiently():
+        with patiently():
             work = _plan(request, explainer, reader, bar)
             try:
                 totals = _write(request, target, work, source, bar)
@@ -181,17 +188,36 @@ def _nothing_to_do(answers: AnswersFile, target: Target) -> bool:
     return False
 
 
-def _load(request: Request) -> MCCE:
-    explainer = load(
-        request.explainer,
-        request.predictor.load(),
-        tolerance=request.tolerance,
-        key=read_key(request.key_file),
-    )
-    if request.n_counterfactuals is not None:
-        explainer.set_params(n_counterfactuals=request.n_counterfactuals)
+def load_explainer(
+    path: str,
+    predictor: PredictorChoice,
+    *,
+    n_counterfactuals: int | None = None,
+    tolerance: float = 1e-9,
+    jobs: int | None = None,
+    key_file: str | None = None,
+) -> MCCE:
+    """The explainer of a file with its predictor, as the options of a command say."""
+    explainer = load(path, predictor.load(), tolerance=tolerance, key=read_key(key_file))
+    if n_counterfactuals is not None:
+        explainer.set_params(n_counterfactuals=n_counterfactuals)
     # A limit of time per block would make answers depend on blocks and the machine.
-    return explainer.set_params(n_jobs=request.jobs, max_seconds=None, verbose=False)
+    return explainer.set_params(n_jobs=jobs, max_seconds=None, verbose=False)
+
+
+def explain_people(
+    explainer: MCCE, rows: pd.DataFrame, rules: Any, bar: PeopleBar
+) -> Counterfactuals[pd.DataFrame]:
+    """The answers to some people, with progress."""
+
+    def show(progress: Progress) -> None:
+        # People who need no answer are settled at once.
+        bar.show(bar.done + len(rows) - progress.n_factuals + progress.n_settled)
+
+    result = explainer.explain(rows, constraints=rules, callback=show)
+    bar.done += len(rows)
+    bar.show(bar.done)
+    return result.to_pandas()
 
 
 def _plan(request: Request, explainer: MCCE, reader: PeopleReader, bar: PeopleBar) -> BlockRun:
@@ -199,14 +225,7 @@ def _plan(request: Request, explainer: MCCE, reader: PeopleReader, bar: PeopleBa
     rules = None if request.rules is None else read_constraints(request.rules)
 
     def explain(rows: pd.DataFrame) -> Counterfactuals[pd.DataFrame]:
-        def show(progress: Progress) -> None:
-            # People who need no answer are settled at once.
-            bar.show(bar.done + len(rows) - progress.n_factuals + progress.n_settled)
-
-        result = explainer.explain(rows, constraints=rules, callback=show)
-        bar.done += len(rows)
-        bar.show(bar.done)
-        return result.to_pandas()
+        return explain_people(explainer, rows, rules, bar)
 
     return BlockRun(
         explain, reader, Layout.plan(reader, explain(reader.empty()), request.answers.prefix)
@@ -287,7 +306,7 @@ def _resumable(request: Request, totals: Counter[str]) -> Iterator[None]:
 
 
 @contextmanager
-def _patiently() -> Iterator[None]:
+def patiently() -> Iterator[None]:
     """Without the warnings that the output says better: who has no answer, and why."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", McceWarning)
@@ -298,9 +317,9 @@ def _job(request: Request, target: Target, work: BlockRun, block_rows: int) -> d
     """Everything that decides the output, but for the people themselves."""
     return {
         "mcce": __version__,
-        "explainer": _checksum(request.explainer),
+        "explainer": checksum(request.explainer),
         "predictor": request.predictor.fingerprint(),
-        "rules": None if request.rules is None else _checksum(request.rules),
+        "rules": None if request.rules is None else checksum(request.rules),
         "n_counterfactuals": request.n_counterfactuals,
         "columns": {name: str(dtype) for name, dtype in work.layout.dtypes.items()},
         "dtypes": read_dtypes(request.people.dtypes),
@@ -309,7 +328,8 @@ def _job(request: Request, target: Target, work: BlockRun, block_rows: int) -> d
     }
 
 
-def _checksum(path: str) -> str:
+def checksum(path: str) -> str:
+    """The SHA-256 checksum of a file."""
     with reading(path):
         return hashlib.sha256(Path(path).read_bytes()).hexdigest()
 

@@ -1,0 +1,271 @@
+"""A run of ``mcce report``: from the request to the file.
+
+Always true: nothing is computed before input, output and options are checked; people get the
+answers that ``mcce explain`` gives them.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ..constraints.files import read_constraints
+from ..counterfactuals import Counterfactuals
+from ..errors import ParameterError, ReadError, shorten
+from ..explainer import MCCE
+from ..files.formats import STANDARD, find_format
+from ..files.people import PeopleReader
+from ..files.sources import iterate, open_source, reading
+from ..kernels import IntArray
+from ..report.html.provenance import Provenance
+from ..report.html.writing import ReportOptions, write_parts
+from ..report.labels import Labels
+from .options import read_dtypes, split_names
+from .predictors import PredictorChoice
+from .running import PeopleFile, checksum, explain_people, load_explainer, patiently
+from .terminal import PeopleBar, printable, say, show_json, wrap
+
+# More people than these do not fit one page.
+MOST_PEOPLE = 50_000
+N_ANSWERS = 3
+
+
+@dataclass(frozen=True)
+class Look:
+    """What the report looks like; see the options of ``mcce report``."""
+
+    labels: str | None = None
+    language: str | None = None
+    groups: Sequence[str] | None = None
+    title: str | None = None
+    card: str | None = None
+    max_people: int = 1_000
+
+
+@dataclass(frozen=True)
+class ReportRequest:
+    """What the user asked for; see the options of ``mcce report``."""
+
+    explainer: str
+    predictor: PredictorChoice
+    people: PeopleFile
+    output: str
+    overwrite: bool = False
+    rows: Sequence[int] = ()
+    look: Look = Look()
+    rules: str | None = None
+    n_counterfactuals: int | None = None
+    tolerance: float = 1e-9
+    jobs: int | None = None
+    key_file: str | None = None
+    as_json: bool = False
+    quiet: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class _Chosen:
+    """The people of a report: rows for the explainer by position in the file, and their names."""
+
+    groups: list[tuple[IntArray, pd.DataFrame]]
+    names: list[Any] | None
+
+
+def run(request: ReportRequest) -> None:
+    """Write a report on the people of a file.
+
+    Parameters
+    ----------
+    request
+        What the user asked for.
+
+    Raises
+    ------
+    McceError
+        If something cannot be read, computed or written.
+    """
+    _check_output(request)
+    labels, card = _labels(request.look), _card(request.look.card)
+    explainer = load_explainer(
+        request.explainer,
+        request.predictor,
+        n_counterfactuals=request.n_counterfactuals,
+        tolerance=request.tolerance,
+        jobs=request.jobs,
+        key_file=request.key_file,
+    )
+    rules = None if request.rules is None else read_constraints(request.rules)
+    chosen = _read(request, explainer)
+    n_people = sum(len(at) for at, _ in chosen.groups)
+    bar = PeopleBar(n_people, wanted=not request.quiet)
+    options = ReportOptions(
+        labels=labels,
+        constraints=rules,
+        groups=split_names(request.look.groups, list(map(str, explainer.schema_.names))),
+        n_answers=request.n_counterfactuals or N_ANSWERS,
+        max_people=request.look.max_people,
+        names=chosen.names,
+        title=request.look.title,
+        card=card,
+        provenance=_provenance(request),
+    )
+    with patiently():
+        try:
+            results = [
+                (at, explain_people(explainer, rows, rules, bar)) for at, rows in chosen.groups
+            ]
+        finally:
+            bar.close()
+        write_parts(explainer, results, request.output, options)
+    _summarize(request, [result for _, result in results], bar)
+
+
+def _check_output(request: ReportRequest) -> None:
+    if request.output == STANDARD or request.output.endswith(("/", "\\")):
+        raise ParameterError(
+            f"A report is written to a file, got -o {shorten(request.output, 200)}. Name one that "
+            "ends in .html."
+        )
+    if Path(request.output).exists() and not request.overwrite:
+        raise ParameterError(
+            f"{shorten(request.output, 200)} exists already. Replace it with --overwrite, or name "
+            "another output."
+        )
+
+
+def _labels(look: Look) -> Labels:
+    if look.labels is None:
+        return Labels.make({} if look.language is None else {"language": look.language})
+    if look.language is not None:
+        raise ParameterError(
+            "--labels and --language do not go together: a labels file says its language itself."
+        )
+    return Labels.read(look.labels)
+
+
+def _card(path: str | None) -> str | None:
+    if path is None:
+        return None
+    with reading(path):
+        try:
+            return Path(path).read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            raise ReadError(f"{shorten(path, 200)} is no text in UTF-8.") from None
+
+
+def _read(request: ReportRequest, explainer: MCCE) -> _Chosen:
+    """The people who are asked for."""
+    file = request.people
+    kind = find_format(file.path, file.format)
+    with open_source(file.path, kind, file.delimiter) as source:
+        reader = PeopleReader.plan(
+            file.path,
+            source,
+            explainer.fitted_.schema,
+            keep=file.keep or (),
+            dtypes=read_dtypes(file.dtypes),
+        )
+        blocks = list(iterate(file.path, source, reader.columns, MOST_PEOPLE))
+    n_rows = sum(block.n_rows for block in blocks)
+    if n_rows > MOST_PEOPLE and not request.rows:
+        raise ParameterError(
+            f"A report is for at most {MOST_PEOPLE:,} people, but {shorten(file.path, 200)} has "
+            "more. Choose some with --row, or answer all with mcce explain."
+        )
+    absent = [row for row in request.rows if not 0 <= row < n_rows]
+    if absent:
+        raise ParameterError(
+            f"--row must be from 0 to {n_rows - 1}, the rows of {shorten(file.path, 200)}, got "
+            f"{absent[0]}."
+        )
+    return _choose(request, reader, blocks, n_rows)
+
+
+def _choose(
+    request: ReportRequest, reader: PeopleReader, blocks: Sequence[Any], n_rows: int
+) -> _Chosen:
+    wanted = np.zeros(n_rows, dtype=bool)
+    wanted[list(request.rows) or slice(None)] = True
+    groups, kept = list[tuple[IntArray, pd.DataFrame]](), list[Any]()
+    for block in blocks:
+        people = reader.read(block)
+        kept += list(chain.from_iterable(people.kept.values()))
+        for at, rows in people.groups:
+            mine = wanted[block.first + at]
+            if mine.any():
+                groups.append((block.first + at[mine], rows.iloc[np.flatnonzero(mine)]))
+    if not groups:
+        groups.append((np.empty(0, dtype=np.int64), reader.empty()))
+    named = [kept[at] for at in np.flatnonzero(wanted).tolist()] if reader.kept else None
+    return _Chosen(groups, named)
+
+
+def _provenance(request: ReportRequest) -> Provenance:
+    """How to get the report again, and checksums of what it was made of."""
+    look, people = request.look, request.people
+    paths = [request.explainer, people.path, request.predictor.name, request.rules]
+    read = [path for path in (*paths, look.labels, look.card) if path and Path(path).is_file()]
+    return Provenance(
+        command=shlex.join(_command(request)),
+        output=shlex.quote(request.output),
+        rows=tuple(request.rows),
+        files={path: checksum(path) for path in read},
+    )
+
+
+def _command(request: ReportRequest) -> list[str]:
+    """The command without its output and rows; options that decide nothing are left out."""
+    look, people, predictor = request.look, request.people, request.predictor
+    changed: dict[str, Any] = {
+        "--predictor-kind": predictor.kind,
+        "--output-is": predictor.output,
+        "--class": predictor.classes,
+        "--format": people.format,
+        "--delimiter": None if people.delimiter == "," else people.delimiter,
+        "--dtype": people.dtypes,
+        "--name": people.keep,
+        "--rules": request.rules,
+        "--n-counterfactuals": request.n_counterfactuals,
+        "--tolerance": None if request.tolerance == 1e-9 else request.tolerance,
+        "--key-file": request.key_file,
+        "--labels": look.labels,
+        "--language": look.language,
+        "--groups": look.groups,
+        "--title": look.title,
+        "--card": look.card,
+        "--max-people": None if look.max_people == 1_000 else look.max_people,
+    }
+    words = ["mcce", "report", request.explainer, people.path, "--predictor", predictor.name]
+    words += ["--trust"] if predictor.trust else []
+    for option, value in changed.items():
+        values = value if isinstance(value, (list, tuple)) else [value]
+        words += [word for one in values if one is not None for word in (option, str(one))]
+    return words
+
+
+def _summarize(
+    request: ReportRequest, results: Sequence[Counterfactuals[pd.DataFrame]], bar: PeopleBar
+) -> None:
+    totals = Counter(chain.from_iterable(result.people["status"] for result in results))
+    n_people, n_bytes = sum(totals.values()), Path(request.output).stat().st_size
+    if request.as_json:
+        show_json(
+            {
+                "output": request.output,
+                "bytes": n_bytes,
+                "n_people": n_people,
+                "status": dict(totals),
+                "seconds": round(bar.seconds, 3),
+            }
+        )
+    elif not request.quiet:
+        listed = ", ".join(f"{count:,} {status}" for status, count in sorted(totals.items()))
+        text = f"mcce: {n_people:,} people in {bar.seconds:.1f} s: {listed or 'nobody'}. Report: "
+        say(wrap(f"{text}{printable(request.output)} ({n_bytes / 1e6:.1f} MB)"))

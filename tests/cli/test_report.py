@@ -1,0 +1,180 @@
+"""Reports on people in files: what is in them, replay, and what goes wrong."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from mcce.cli import main
+from mcce.cli.failures import INPUT, OUTPUT, PREDICTOR, USAGE
+from report_pages import Page
+
+pytest.importorskip("jinja2")
+pytest.importorskip("matplotlib")
+FINGERPRINT = re.compile(r"Fingerprint <code>(\w{16})</code>")
+
+
+@pytest.fixture
+def report(here):
+    """Run ``mcce report`` on people.csv with some more arguments."""
+
+    def run(*arguments, people="people.csv", predictor="scoring:score"):
+        command = ["report", "bank.mcce", people, "--predictor", predictor]
+        return main([*command, *map(str, arguments)])
+
+    return run
+
+
+def read(path):
+    return Path(path).read_text(encoding="utf-8")
+
+
+def test_everybody_of_the_file_is_in_the_report(report, explain, capsys):
+    assert report("-o", "report.html") == 0
+    said = capsys.readouterr().err
+    assert explain("-o", "answers.csv") == 0
+
+    page, answers = Page(read("report.html")), pd.read_csv("answers.csv")
+    assert page.faults == []
+    assert page.count("article") == 60
+    status = answers.drop_duplicates("factual")["status"]
+    shown = [
+        {"no_answer": "no answer", "already_desired": "already desired"}.get(s, s)
+        for s in page.attributes("data-status")
+    ]
+    assert shown == status.tolist()
+    assert "60 people" in said
+    assert "Report: report.html" in said
+
+
+def test_a_person_can_be_replayed_by_the_printed_command(report, here, monkeypatch):
+    assert report("-o", "report.html", "--n-counterfactuals", "2", "--title", 'It\'s a "bank"') == 0
+    page = Page(read("report.html"))
+    printed = [text for text in page.texts if text.startswith("mcce report")]
+    run, person = printed[0], printed[8]  # the run, then people from row 0 on
+
+    assert "--row 7 -o person-7.html" in person
+    assert main(shlex.split(person)[1:]) == 0
+    assert main([*shlex.split(run)[1:], "--overwrite"]) == 0
+
+    assert FINGERPRINT.findall(read("person-7.html")) == [
+        FINGERPRINT.findall(read("report.html"))[7]
+    ]
+    assert "&#34;bank&#34;" in read("report.html")
+
+
+def test_the_same_command_gives_the_same_bytes(report):
+    assert report("-o", "report.html") == 0
+    first = Path("report.html").read_bytes()
+    assert report("-o", "report.html", "--overwrite") == 0
+
+    assert Path("report.html").read_bytes() == first
+
+
+def test_options_reach_the_page(report, here):
+    people = pd.read_csv("people.csv").assign(customer=[f"C-{at}" for at in range(60)])
+    people.to_csv("named.csv", index=False)
+    (here / "card.md").write_text("Ein Datensatz <b>", encoding="utf-8")
+    options = [
+        "--language",
+        "de",
+        "--groups",
+        "Sex,Age",
+        "--name",
+        "customer",
+        "--title",
+        "Bericht",
+    ]
+    options += ["--card", "card.md", "--rules", "rules.toml", "--row", "3", "--row", "5"]
+
+    assert report("-o", "report.html", *options, people="named.csv") == 0
+
+    page = Page(read("report.html"))
+    assert page.elements[0] == ("html", {"lang": "de"})
+    assert page.count("article") == 2
+    for text in (
+        "Person C-3",
+        "Person C-5",
+        "Bericht",
+        "Ein Datensatz <b>",
+        "change('CreditAmount'",
+    ):
+        assert text in page.text
+    assert "Sex: Aufwand nach Gruppe" in page.text
+    assert "sha256:" in page.text
+    assert "--row 3 --row 5 -o report.html" in page.text
+
+
+def test_people_with_cells_of_other_types_have_the_answers_of_explain(report, explain, here):
+    Path("patient.py").write_text(
+        "import scoring\n"
+        "def score(frame):\n"
+        "    return scoring.score(frame.assign(Duration=frame['Duration'].fillna(24)))\n",
+        encoding="utf-8",
+    )
+    people = pd.read_csv("people.csv", dtype=object).head(12)
+    people.loc[2, "Duration"] = None
+    people.loc[4, "Savings"] = "a new level"
+    people.to_csv("odd.csv", index=False)
+    assert explain("-o", "answers.csv", people="odd.csv", predictor="patient:score") == 0
+
+    assert report("-o", "report.html", people="odd.csv", predictor="patient:score") == 0
+
+    answers = pd.read_csv("answers.csv").drop_duplicates("factual")
+    page = Page(read("report.html"))
+    assert [i for i in page.attributes("id") if i.startswith("person-")] == [
+        f"person-{at}" for at in range(12)
+    ]
+    answered = (answers["status"] == "answered").sum()
+    assert page.attributes("data-status").count("answered") == answered
+
+
+def test_a_file_without_people(report, here):
+    pd.read_csv("people.csv").head(0).to_csv("empty.csv", index=False)
+
+    assert report("-o", "report.html", people="empty.csv") == 0
+
+    assert Page(read("report.html")).count("article") == 0
+
+
+def test_json_for_machines(report, capsys):
+    assert report("-o", "report.html", "--json") == 0
+
+    said = json.loads(capsys.readouterr().out)
+    assert said["output"] == "report.html"
+    assert said["n_people"] == sum(said["status"].values()) == 60
+    assert said["bytes"] == Path("report.html").stat().st_size
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["-o", "-"], USAGE, "is written to a file"),
+        (["-o", "r.html", "--row", "60"], USAGE, "--row must be from 0 to 59"),
+        (["-o", "r.html", "--language", "fr"], USAGE, "language must be one of"),
+        (["-o", "r.html", "--labels", "l.toml", "--language", "de"], USAGE, "do not go together"),
+        (["-o", "r.html", "--groups", "sxe"], USAGE, "groups must be columns"),
+        (["-o", "r.html", "--max-people", "0"], USAGE, "max_people"),
+        (["-o", "r.html", "--name", "customer"], INPUT, "lacks the columns"),
+        (["-o", "r.html", "--card", "absent.md"], INPUT, "absent.md"),
+        (["-o", "absent/r.html"], OUTPUT, "Cannot write to"),
+        (["-o", "train.csv"], USAGE, "exists already"),
+    ],
+)
+def test_errors_are_one_paragraph_with_an_exit_code(report, arguments, code, message, capsys):
+    assert report(*arguments) == code
+
+    said = capsys.readouterr().err
+    assert message in said
+    assert "Traceback" not in said
+    assert not Path("r.html").exists()
+
+
+def test_another_predictor_is_an_error_of_the_predictor(report, capsys):
+    assert report("-o", "r.html", predictor="scoring:fails") == PREDICTOR
+    assert "a secret cell" not in capsys.readouterr().err
