@@ -6,7 +6,7 @@ SOURCES := pyproject.toml CMakeLists.txt $(wildcard native/*.cpp native/*.hpp na
 
 SANITIZED := .venv-sanitized/bin
 
-.PHONY: demo test test-slow test-oldest test-predictors test-deep check check-workflows check-native fuzz docs format
+.PHONY: demo test test-slow test-oldest test-predictors test-deep test-browser check check-workflows check-native fuzz docs format
 .PHONY: bench bench-search experiments clean
 
 demo: .venv/demo.stamp  ## explain declined applicants of the bundled data
@@ -26,6 +26,9 @@ test-predictors: .venv/predictors.stamp  ## the tests of black boxes, with every
 
 test-deep: .venv/deep.stamp  ## the tests of the baselines that need torch
 	$(BIN)/python -m pytest -n 2 -q tests/baselines/deep tests/predictors/test_gradients.py tests/test_docs_baselines.py
+
+test-browser: .venv/browser.stamp  ## the tests of pages in a real browser; needs Chromium
+	$(BIN)/python -m pytest -n 0 -q tests/browser
 
 check: .venv/dev.stamp check-workflows  ## format, lint, types, layers, workflows
 	$(BIN)/ruff format --check .
@@ -93,6 +96,10 @@ experiments: .venv/predictors.stamp  ## the paper's experiments, its figures bes
 .venv/deep.stamp: .venv/dev.stamp
 	if $(BIN)/python -m pip install --quiet -c constraints.txt torch; then touch $@; \
 	else echo "not installed, so what needs it is skipped: torch"; fi
+
+.venv/browser.stamp: .venv/dev.stamp
+	if $(BIN)/python -m pip install --quiet -c constraints.txt -e ".[dev,browser]"; then touch $@; \
+	else echo "not installed, so what needs it is skipped: playwright"; fi
 
 .venv/docs.stamp: .venv/dev.stamp
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[dev,docs]"
