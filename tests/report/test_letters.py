@@ -259,6 +259,19 @@ def test_wrong_arguments_are_named(explained, bank):
         write_letters(other, result)
 
 
+def test_what_rules_hold_fixed_for_everybody_needs_no_reason(explained):
+    explainer, result = explained
+    labels = {"features": {"salary": {"reason": "Low."}}}
+    some = constraints.frozen("housing", "loans", where="salary > 0")
+    everybody = constraints.frozen("housing", "loans")
+
+    with pytest.raises(LabelsError, match=r"no reason.*'housing', 'loans'"):
+        write_letters(explainer, result, labels, constraints=some)
+
+    result = explainer.explain(people().head(5), constraints=everybody)
+    assert len(write_letters(explainer, result, labels, constraints=everybody).people) == 5
+
+
 def answer_of(explainer, person, **cells):
     """A result with one answer to a person."""
     return Counterfactuals.from_frame(

@@ -142,6 +142,12 @@ class Constraints:
                 frozen[position] = frozen.get(position, False) | whose
         return frozen
 
+    @property
+    def frozen_for_everybody(self) -> set[Hashable]:
+        """Features that are frozen without a condition."""
+        whole = [one for one in self.listed if isinstance(one, Frozen) and one.where is None]
+        return {name for constraint in whole for name in constraint.features}
+
     def mutable_positions(self, constraint: MaxChanges | Together) -> list[int]:
         """Positions of a constraint's features among the mutable ones; all if it names none."""
         if not constraint.features:

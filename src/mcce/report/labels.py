@@ -22,7 +22,7 @@ Everything is checked when it is read. Texts are templates, see :mod:`mcce.repor
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Collection, Hashable, Mapping
 from dataclasses import dataclass, field, fields
 from importlib.resources import files
 from typing import Any, Literal, Self
@@ -330,18 +330,20 @@ class Labels:
         """
         return self.decision.get(key) or self.language.messages[f"letter.{key}"]
 
-    def check(self, schema: Schema) -> None:
+    def check(self, schema: Schema, frozen: Collection[Hashable] = ()) -> None:
         """Raise unless every feature that a decision can be blamed on has a reason in words.
 
         Parameters
         ----------
         schema
             The columns: ``explainer.schema_``.
+        frozen
+            Columns that rules hold fixed for everybody.
 
         Raises
         ------
         LabelsError
-            If a mutable feature has none. Labels without any features pass: then letters name
+            If another mutable feature has none. Labels without any features pass: then letters name
             columns and values.
 
         Examples
@@ -350,7 +352,7 @@ class Labels:
         >>> labels = Labels.make({"features": {"salary": {"reason": "Your salary is low."}}})
         >>> labels.check(Schema.learn(pd.DataFrame({"salary": [30, 50]})))
         """
-        mutable = [schema.names[at] for at in schema.mutable]
+        mutable = [schema.names[at] for at in schema.mutable if schema.names[at] not in frozen]
         lacking = [name for name in mutable if not self.of(name).has_reason]
         if self.features and lacking:
             hints = did_you_mean(lacking[0], [n for n in self.features if n not in schema.names])

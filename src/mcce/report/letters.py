@@ -150,8 +150,8 @@ class _Draft:
         """Round the answers and list what changes in them."""
         fitted = explainer._check_ready()
         schema = fitted.schema
-        labels.check(schema)
         constraints = explainer._bind(more, fitted)
+        labels.check(schema, constraints.frozen_for_everybody)
         requirements = Requirements.of(fitted, explainer._settings(), constraints)
         answers = Answers.read(schema, result, requirements.targets)
         result = result.to_pandas()
