@@ -68,7 +68,9 @@ def test_the_examples_of_experiments_are_the_ones_that_their_tests_run():
     assert shown[1] == "mcce experiments costs --dataset german --quick"
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/user_guide/command_line.md"])
+@pytest.mark.parametrize(
+    "page", ["README.md", "docs/user_guide/command_line.md", "docs/user_guide/report.md"]
+)
 def test_the_commands_of_a_page_run(page, here, monkeypatch):
     commands = commands_of_page(ROOT / page)
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BytesIO(), encoding="utf-8"))

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 HELP = """Explain declined applicants of the bundled German Credit data.
 
-With --out, also write the files that the other commands take: train.csv, people.csv, rules.toml and
-model.joblib."""
+With --out, also write the files that the other commands take: train.csv, people.csv, rules.toml,
+labels.toml and model.joblib."""
 EPILOG = """\
 \b
 Examples:
@@ -44,6 +44,8 @@ Go on with
       --immutable Age,Sex,ForeignWorker --rules {out}/rules.toml -o {out}/bank.mcce
   mcce explain {out}/bank.mcce {out}/people.csv --predictor {out}/model.joblib --trust \\
       -o {out}/answers.csv
+  mcce report {out}/bank.mcce {out}/people.csv --predictor {out}/model.joblib --trust \\
+      --labels {out}/labels.toml -o {out}/report.html
   mcce inspect {out}/bank.mcce"""
 
 
@@ -111,6 +113,8 @@ def _explain(predictor: Any, train: pd.DataFrame, people: pd.DataFrame) -> pd.Da
 
 
 def _write(out: Path, rows: pd.DataFrame, predictor: Any) -> None:
+    from importlib.resources import files
+
     from joblib import dump
 
     from ..execution.parts import writing
@@ -120,4 +124,6 @@ def _write(out: Path, rows: pd.DataFrame, predictor: Any) -> None:
         rows[:N_TRAIN].to_csv(out / "train.csv", index=False)
         rows[N_TRAIN:].to_csv(out / "people.csv", index=False)
         (out / "rules.toml").write_text(RULES, encoding="utf-8")
+        labels = files("mcce.datasets").joinpath("labels", "german.en.toml")
+        (out / "labels.toml").write_bytes(labels.read_bytes())
         dump(predictor, out / "model.joblib")
