@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -179,3 +180,20 @@ def test_names_may_hold_commas():
 )
 def test_desired_is_an_interval_or_labels(texts, classes, expected):
     assert read_desired(texts, classes) == expected
+
+
+def test_relations_that_answers_may_break_are_not_among_those_they_keep(here, capsys):
+    random = np.random.default_rng(0)
+    train = pd.DataFrame({"net": random.integers(1, 500, 800), "tax": random.integers(1, 90, 800)})
+    train["total"] = train["net"] + train["tax"]
+    train["paid"] = (train["net"] * 3).where(train.index != 5, 1)
+    explainer = mcce.MCCE(
+        lambda rows: rows["total"] / 600, (0.5, 1), search="sparse", random_state=0
+    ).fit(train)
+    explainer.save("relations.mcce")
+    assert not explainer.relations_["enforced"].all()
+
+    assert main(["inspect", "relations.mcce", "--json"]) == 0
+
+    kept = explainer.relations_.loc[explainer.relations_["enforced"], "relation"]
+    assert json.loads(capsys.readouterr().out)["relations"] == list(kept)

@@ -40,7 +40,7 @@ class Inspection:
     n_desired
         How many training rows had the desired decision.
     relations
-        Relations between columns, as formulas.
+        Relations between columns that answers keep, as formulas.
     whole_rows
         How many training rows stand in the file as whole rows, by what they are.
     n_probes
@@ -101,7 +101,7 @@ def inspect(path: str | os.PathLike[str], key: bytes | None = None) -> Inspectio
             decision=document["predictor"]["decision"],
             seed=int(unpack(document["draws"]["seed"])),
             n_desired=int(document["model"]["n_desired"]),
-            relations=tuple(one.relation.name for one in found),
+            relations=tuple(one.relation.name for one in found if one.enforced),
             whole_rows={
                 "accepted training rows": 0 if accepted is None else accepted["codes"].shape[1],
                 "training rows": 0 if training is None else len(training["codes"]),
