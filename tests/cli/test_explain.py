@@ -293,7 +293,10 @@ def test_a_predictor_that_fails_is_an_error_without_cells(here, capsys):
     command = ["explain", "bank.mcce", "people.csv", "-o", "answers.csv", "--predictor"]
 
     assert main([*command, "scoring:fails"]) == PREDICTOR
-    assert "a secret cell" not in capsys.readouterr().err
+    said = " ".join(capsys.readouterr().err.split())
+    assert "a secret cell" not in said
+    assert "--debug shows it" in said
+    assert "--dtype" in said
     assert main([*command, "scoring:fails", "--debug"]) == PREDICTOR
     assert "a secret cell" in capsys.readouterr().err
 

@@ -64,7 +64,7 @@ def reported(*, debug: bool, as_json: bool = False) -> Iterator[None]:
 def _explained(error: Exception) -> tuple[int, str]:
     """Exit code and paragraph of an error."""
     # Imported late, as everything that loads scikit-learn.
-    from ..errors import DatasetError, McceError
+    from ..errors import DatasetError, McceError, PredictorError
 
     if not isinstance(error, McceError):
         what = f"{type(error).__name__}: {error}"
@@ -72,6 +72,11 @@ def _explained(error: Exception) -> tuple[int, str]:
     hint = ""
     if isinstance(error, DatasetError):
         hint = " Use --data to name the folder that holds the data files."
+    if isinstance(error, PredictorError) and error.original is not None:
+        hint = (
+            " On the command line, --debug shows it. CSV has no types: if the predictor was "
+            "trained on texts or categories that look like numbers, name them with --dtype."
+        )
     return _code(error), f"{error}{hint}{_note(error)}"
 
 
