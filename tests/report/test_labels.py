@@ -194,3 +194,9 @@ def test_plurals_units_and_scales():
     assert say("months", None, 1.5) == "Sie 1,5\xa0Monaten gewählt hätten"
     assert say("share", 0.5, 0.255) == "der Anteil 25,5\xa0% statt 50 gewesen wäre"
     assert say("year", 1998, 2004) == "year 2004 statt 1998 gewesen wäre"
+
+
+def test_a_sentence_for_what_follows_has_no_full_stop_of_its_own():
+    labels = Labels.make({"features": {"total": {"follow": "the total would be {after}."}}})
+
+    assert labels.of("total").follow == "the total would be {after}"

@@ -7,7 +7,7 @@ Takes what a file says and its place there. Gives it in the form that letters us
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from ..tables.text import plain
 from .wording import check_template
 
 DIRECTIONS = ("more", "less", "change")
+CHANGE = frozenset({"before", "after"})
 
 
 def level_key(value: Any) -> str:
@@ -81,6 +82,11 @@ def check_by_value(given: Any, allowed: frozenset[str], where: str) -> dict[str,
         level_key(value): check_template(text, allowed, f"{where}.{plain(level_key(value), 40)}")
         for value, text in given.items()
     }
+
+
+def check_follow(given: Any, where: str) -> str | Literal[False]:
+    """A sentence without its full stop, which letters set where one belongs; or False."""
+    return given is not False and check_template(given, CHANGE, where).rstrip(" .")
 
 
 def check_positive(given: Any, where: str) -> float:

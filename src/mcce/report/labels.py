@@ -32,9 +32,11 @@ from ..errors import LabelsError, shorten
 from ..tables.schema import Schema
 from ..tables.text import plain
 from .label_checks import (
+    CHANGE,
     check_by_value,
     check_directions,
     check_flag,
+    check_follow,
     check_keys,
     check_positive,
     check_units,
@@ -43,7 +45,6 @@ from .language import Language, find_language
 from .reading import parse_labels, read_labels
 from .wording import check_template
 
-CHANGE = frozenset({"before", "after"})
 REASON = frozenset({"before"})
 DECISION = ("declined", "already", "would", "reason", "reasons", "closing")
 
@@ -126,7 +127,7 @@ class FeatureLabel:
             "rounding": check_positive,
             "scale": check_positive,
             "grouping": check_flag,
-            "follow": lambda text, at: text is not False and check_template(text, CHANGE, at),
+            "follow": check_follow,
         }
         texts = {
             key: check(given[key], f"{where}.{key}")
