@@ -201,6 +201,29 @@ def test_what_follows_from_a_rounded_number_follows_the_rounding():
     assert set(letters.reasons["feature"]) == {"price"}
 
 
+@pytest.mark.parametrize("told", [True, False])
+def test_a_range_is_told_only_without_consequences_that_are_told(told):
+    random = np.random.default_rng(0)
+    train = pd.DataFrame(
+        {"months": random.integers(6, 61, 800), "price": random.integers(20, 90, 800)}
+    )
+    train["total"] = train["months"] * train["price"]
+    explainer = MCCE(lambda x: 2_000 - x["total"], (0, np.inf), search="sparse", random_state=0)
+    explainer.set_params(immutable=["months"]).fit(train)
+    follow = "the total would then be {after}." if told else False
+    labels = {"features": {name: {"reason": "High."} for name in ("price", "total")}}
+    labels["features"]["total"]["follow"] = follow
+    result = explainer.explain(train[train["total"] > 3_000].head(10))
+
+    letters = write_letters(explainer, result, labels, ranges=True)
+
+    for row, text in zip(letters.frame.itertuples(), letters.answers["text"], strict=True):
+        choice = re.search(r"at most \d|\d to \d", text)
+        assert (choice is None) == told
+        assert text.endswith(f"The total would then be {row.total:,}.") == told
+        assert ".." not in text
+
+
 def test_plausibility_that_an_answer_has_is_kept(bank):
     explainer = MCCE(
         lambda x: x["salary"] / 100_000, (0.6, 2), immutable=["age", "sex"], random_state=0

@@ -87,11 +87,16 @@ def changes_of(
     answers = []
     for do, then in zip(actions, follow, strict=True):
         if any(change.feature in told for change in then):
-            # Another level would have other consequences.
-            do = [replace(change, others=()) for change in do]
+            # Another value would have other consequences.
+            do = [replace(change, others=(), rung=_nearest(change.rung)) for change in do]
         # Where nothing but such a column differs, it is what the person would have to change.
         answers.append(AnswerChanges(do, then) if do else AnswerChanges(then))
     return answers
+
+
+def _nearest(rung: Rung | None) -> Rung | None:
+    """What is said of a number, without the other values that would do."""
+    return None if rung is None else Rung(rung.value)
 
 
 def principal_reasons(
