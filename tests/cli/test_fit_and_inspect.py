@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 
+import joblib
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.linear_model import LogisticRegression
 
 import mcce
 from mcce.cli import main
@@ -197,3 +199,16 @@ def test_relations_that_answers_may_break_are_not_among_those_they_keep(here, ca
 
     kept = explainer.relations_.loc[explainer.relations_["enforced"], "relation"]
     assert json.loads(capsys.readouterr().out)["relations"] == list(kept)
+
+
+def test_fit_says_whose_probability_the_score_is(here, capsys):
+    train = pd.DataFrame({"debt": range(200)})
+    labels = np.where(train["debt"] < 100, "approved", "rejected")
+    joblib.dump(LogisticRegression(max_iter=1000).fit(train, labels), "model.joblib")
+    train.to_csv("debts.csv", index=False)
+    command = ["fit", "debts.csv", "--predictor", "model.joblib", "--trust", "-o", "own.mcce"]
+
+    assert main([*command, "--desired", "0.5:"]) == 0
+    assert "the probability of 'rejected'" in " ".join(capsys.readouterr().err.split())
+    assert main([*command, "--desired", "approved", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["score_of"] == ["approved"]

@@ -228,6 +228,12 @@ def _labels(predictor: Any) -> list[Any]:
     return found
 
 
+def _score_of(explainer: MCCE) -> list[str]:
+    """The classes whose probability is the score, as far as the predictor names them."""
+    labels, columns = _labels(explainer.predictor), explainer.fitted_.decision.columns
+    return [str(labels[at]) for at in columns if at < len(labels)]
+
+
 def _report(
     explainer: MCCE, rows: pd.DataFrame, output: str, seconds: float, *, as_json: bool, quiet: bool
 ) -> None:
@@ -238,6 +244,7 @@ def _report(
                 "output": output,
                 "n_train": len(rows),
                 "n_desired": fitted.n_desired,
+                "score_of": _score_of(explainer),
                 "features": [str(name) for name in fitted.schema.names],
                 "immutable": [str(fitted.schema.names[at]) for at in fitted.schema.immutable],
                 "seed": fitted.seed,
@@ -245,10 +252,13 @@ def _report(
             }
         )
     elif not quiet:
+        of = " or ".join(map(repr, _score_of(explainer)))
+        meant = f" (the score is the probability of {of})" if of else ""
         say(
             wrap(
                 f"mcce: learned from {len(rows):,} rows, {fitted.n_desired:,} of them with the "
-                f"desired decision, in {seconds:.1f} s; saved as {printable(output)}. It holds "
-                "training values: protect it like the training data (mcce inspect shows which)."
+                f"desired decision{printable(meant)}, in {seconds:.1f} s; saved as "
+                f"{printable(output)}. It holds training values: protect it like the training "
+                "data (mcce inspect shows which)."
             )
         )
