@@ -439,3 +439,16 @@ def test_huge_numbers_are_written():
     letters = write_letters(explainer, explainer.explain(pd.DataFrame({"salary": [1e26]})))
 
     assert "3e+27 instead of 1e+26" in letters.answers["text"].iloc[0]
+
+
+@pytest.mark.parametrize("n_people", [0, 1, 60])
+def test_letters_with_ranges_hold_the_table_of_ranges(explained, n_people):
+    explainer, _ = explained
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", McceWarning)
+        result = explainer.explain(people().head(n_people))
+
+    letters = write_letters(explainer, result, ranges=True)
+
+    pd.testing.assert_frame_equal(letters.ranges, explainer.ranges(result))
+    assert write_letters(explainer, result).ranges is None

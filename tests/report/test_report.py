@@ -154,6 +154,26 @@ def test_the_run_is_described(made):
         assert heading in text
 
 
+def test_a_report_scores_no_row_that_letters_and_robustness_do_not(tmp_path):
+    n_scored = []
+
+    def counting(frame):
+        n_scored.append(len(frame))
+        return score(frame)
+
+    explainer = MCCE(counting, (0.7, 2.0), immutable=["age", "sex"], random_state=0).fit(TRAIN)
+    result = explainer.explain(TRAIN.head(20))
+    n_scored.clear()
+    write_letters(explainer, result, ranges=True)
+    explainer.robustness(result)
+    n_needed = sum(n_scored)
+    n_scored.clear()
+
+    write_report(explainer, result, tmp_path / "report.html")
+
+    assert sum(n_scored) == n_needed
+
+
 def test_the_same_answers_give_the_same_bytes(made, tmp_path):
     explainer, result, path = made
     more = frozen("salary", where="sex == 'm'")

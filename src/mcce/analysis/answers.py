@@ -173,9 +173,12 @@ class AnswerVariants:
 
 
 def chunks(n_rows: IntArray) -> Iterator[slice]:
-    """Consecutive counterfactuals whose rows fit into one call of the predictor."""
+    """Consecutive counterfactuals whose rows fit into one call of the predictor.
+
+    Without any counterfactual, one chunk of none: tables need their columns all the same.
+    """
     chunk = (np.cumsum(n_rows) - n_rows) // ROWS_PER_CALL
-    starts = np.flatnonzero(np.diff(chunk, prepend=-1)).tolist()
+    starts = np.flatnonzero(np.diff(chunk, prepend=-1)).tolist() or [0]
     for start, end in pairwise([*starts, n_rows.size]):
         yield slice(start, end)
 

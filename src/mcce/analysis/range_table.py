@@ -6,12 +6,14 @@ columns themselves.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from ..counterfactuals import Counterfactuals, FrameT, native_table
 from ..fitted import Fitted
 from ..kernels import BoolArray, IntArray
 from ..plausibility.model import PlausibilityModel
@@ -63,7 +65,7 @@ class FoundRanges:
     boxes: Boxes
 
 
-def tabulate(found: FoundRanges, fitted: Fitted) -> pd.DataFrame:
+def tabulate(found: FoundRanges, fitted: Fitted, first: int) -> pd.DataFrame:
     """One row per counterfactual and changed feature, ``answer`` being the counterfactual's number.
 
     Parameters
@@ -72,11 +74,13 @@ def tabulate(found: FoundRanges, fitted: Fitted) -> pd.DataFrame:
         What was found.
     fitted
         What ``fit`` learned, to count training rows.
+    first
+        Number of the first of these counterfactuals in the result.
 
     Returns
     -------
     pandas.DataFrame
-        The table; see :meth:`mcce.MCCE.ranges`.
+        The table, for :func:`join_tables`.
     """
     rows = found.moves.answers.rows
     given = rows.frame.columns.get_indexer(rows.given_columns)
@@ -87,7 +91,29 @@ def tabulate(found: FoundRanges, fitted: Fitted) -> pd.DataFrame:
     # The columns are needed even if nothing is changed.
     some = [row for row in ordered if acted[row].any()] or ordered[:1]
     parts = [_tabulate_feature(found, row, fitted, in_boxes) for row in some]
-    return pd.concat(parts, ignore_index=True).sort_values("answer", kind="stable")
+    table = pd.concat(parts, ignore_index=True).sort_values("answer", kind="stable")
+    return table.assign(answer=table["answer"] + first)
+
+
+def join_tables(tables: Sequence[pd.DataFrame], result: Counterfactuals[FrameT]) -> FrameT:
+    """The ranges of all counterfactuals of a result, with its labels.
+
+    Parameters
+    ----------
+    tables
+        What :func:`tabulate` gave for consecutive counterfactuals; at least one.
+    result
+        What ``explain`` returned.
+
+    Returns
+    -------
+    frame
+        The table in the kind of frame of the result; see :meth:`mcce.MCCE.ranges`.
+    """
+    table = pd.concat(tables, ignore_index=True)
+    labels = result.to_pandas().frame.index.to_frame(index=False)
+    labels = labels.iloc[table["answer"].to_numpy()].reset_index(drop=True)
+    return native_table(result, labels.join(table.drop(columns="answer")))
 
 
 def _tabulate_feature(

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from ..counterfactuals import Counterfactuals, FrameT, native_table
+from ..counterfactuals import Counterfactuals, FrameT
 from ..errors import McceWarning
 from ..execution.progress import ProgressBar
 from ..fitted import Fitted
@@ -27,7 +27,7 @@ from ..tables.schema import OWN
 from .answers import Answers, chunks
 from .boxes import MOST_CORNERS, N_FREE_POINTS, find_boxes
 from .moves import Moves
-from .range_table import FoundRanges, OtherLevels, tabulate
+from .range_table import FoundRanges, OtherLevels, join_tables, tabulate
 from .reach import find_reach
 from .requirements import Requirements, Trials
 
@@ -91,8 +91,7 @@ def find_ranges(
     try:
         for some in chunks(rows_at_once(answers)):
             found = ranges_of(settings, Trials(settings.requirements, answers.of(some)))
-            part = tabulate(found, settings.fitted)
-            parts.append(part.assign(answer=part["answer"] + some.start))
+            parts.append(tabulate(found, settings.fitted, some.start))
             n_refused += int((~found.valid).sum())
             bar.show(some.stop)
     finally:
@@ -105,14 +104,7 @@ def find_ranges(
             McceWarning,
             stacklevel=3,
         )
-    if not parts:
-        # The columns are needed even if there is no counterfactual.
-        found = ranges_of(settings, Trials(settings.requirements, answers))
-        parts.append(tabulate(found, settings.fitted))
-    table = pd.concat(parts, ignore_index=True)
-    labels = result.to_pandas().frame.index.to_frame(index=False)
-    labels = labels.iloc[table["answer"].to_numpy()].reset_index(drop=True)
-    return native_table(result, labels.join(table.drop(columns="answer")))
+    return join_tables(parts, result)
 
 
 def ranges_of(settings: RangeSettings, trials: Trials) -> FoundRanges:

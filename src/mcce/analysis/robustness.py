@@ -89,9 +89,8 @@ def measure_robustness(
     answers = Answers.read(schema, result, settings.targets)
     n_rows = 1 + settings.n_perturbations + _count_parts(answers.acted)
     bar = ProgressBar(len(answers), "robustness", verbose)
+    parts = list[pd.DataFrame]()
     try:
-        # Starting with no rows: the columns are needed even if there is no counterfactual.
-        parts = [_measure(settings, answers.of(slice(0, 0)))]
         for some in chunks(n_rows):
             parts.append(_measure(settings, answers.of(some)))
             bar.show(some.stop)

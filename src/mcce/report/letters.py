@@ -20,6 +20,7 @@ import numpy as np
 import pandas as pd
 
 from ..analysis.answers import Answers
+from ..analysis.range_table import join_tables
 from ..analysis.ranges import RangeSettings
 from ..analysis.requirements import Requirements
 from ..constraints.collection import Constraints
@@ -55,6 +56,8 @@ class Letters(Generic[FrameT]):
         The answers as the letters show them: rounded, and accepted by the predictor as they are.
     language
         Code of the language.
+    ranges
+        With ``ranges=True``, what :meth:`mcce.MCCE.ranges` gives for the result; otherwise None.
     """
 
     people: FrameT
@@ -62,6 +65,7 @@ class Letters(Generic[FrameT]):
     reasons: FrameT
     frame: FrameT
     language: str
+    ranges: FrameT | None = None
 
     def __repr__(self) -> str:
         return f"Letters({len(self.people)} people, language {self.language!r})"  # type: ignore[arg-type]
@@ -161,7 +165,7 @@ class _Draft:
             RangeSettings(fitted, requirements, fitted.seed) if ranges else None,
         )
         rounded = round_answers(how, answers)
-        frame = rounded.as_given(result.frame.iloc[:0]).set_axis(result.frame.index)
+        frame = rounded.as_given().set_axis(result.frame.index)
         rungs, levels = _rungs(how, answers, rounded), rounded.levels_by_column(schema)
         before = result.factuals.iloc[result.owner]
         changed = [
@@ -203,6 +207,7 @@ class _Draft:
             ),
             frame=native_rows(native, self.frame.iloc[shown]),
             language=self.labels.language.code,
+            ranges=join_tables(self.rounded.ranges, native) if self.rounded.ranges else None,
         )
 
     def _answers_by_person(self, shown: IntArray) -> list[list[AnswerChanges]]:

@@ -21,6 +21,7 @@ import numpy as np
 import pandas as pd
 
 from ..analysis.answers import Answers, chunks
+from ..analysis.range_table import FoundRanges, tabulate
 from ..analysis.ranges import RangeSettings, ranges_of, rows_at_once
 from ..analysis.requirements import Requirements, Trials
 from ..caching import cached_property
@@ -112,17 +113,20 @@ class RoundedAnswers:
         What is said of rounded numbers, by answer and place among the mutable features.
     levels
         Which other levels would do, by the same.
+    ranges
+        The ranges of the answers as they came, in tables for
+        :func:`~mcce.analysis.range_table.join_tables`; none if they were not asked for.
     """
 
     rows: list[CandidateRows]
     valid: BoolArray
     shown: Mapping[tuple[int, int], Rung]
     levels: Mapping[tuple[int, int], list[Any]]
+    ranges: list[pd.DataFrame]
 
-    def as_given(self, empty: pd.DataFrame) -> pd.DataFrame:
-        """The rows in the columns and dtypes of the people; ``empty`` has these without rows."""
-        parts = [rows.as_given() for rows in self.rows]
-        return pd.concat(parts, ignore_index=True) if parts else empty
+    def as_given(self) -> pd.DataFrame:
+        """The rows in the columns and dtypes of the people."""
+        return pd.concat([rows.as_given() for rows in self.rows], ignore_index=True)
 
     def levels_by_column(self, schema: Schema) -> dict[int, dict[int, list[Any]]]:
         """Which other levels would do, by column and answer."""
@@ -151,15 +155,17 @@ def round_answers(settings: RoundingSettings, answers: Answers) -> RoundedAnswer
     valid = np.zeros(len(answers), dtype=bool)
     shown: dict[tuple[int, int], Rung] = {}
     levels: dict[tuple[int, int], list[Any]] = {}
+    ranges: list[pd.DataFrame] = []
     for some in chunks(rows_at_once(answers)):
         batch = _Batch(settings, answers.of(some))
         batch.round_all()
         rows.append(batch.rows())
         valid[some] = batch.valid
         shown |= {(some.start + at, row): rung for (at, row), rung in batch.shown.items()}
+        ranges += batch.tables(some.start)
         others = batch.choices.levels
         levels |= {(some.start + at, row): values for (at, row), values in others.items()}
-    return RoundedAnswers(rows, valid, shown, levels)
+    return RoundedAnswers(rows, valid, shown, levels, ranges)
 
 
 class _Batch:
@@ -176,15 +182,23 @@ class _Batch:
         self.numeric &= answers.acted & self.valid
         self.numeric &= ~np.isnan(answers.rows.all_numbers[answers.rows.schema.mutable])
         self.choices = Choices.none(answers.acted.shape)
+        self.found: FoundRanges | None = None
         if settings.ranges is not None:
-            found = ranges_of(settings.ranges, self.trials)
-            self.choices = Choices.of(found, self.numeric)
+            self.found = ranges_of(settings.ranges, self.trials)
+            self.choices = Choices.of(self.found, self.numeric)
 
     def rows(self) -> CandidateRows:
         """The answers as they are shown; those without a rounded number as they came."""
         made = self.trials.make(np.arange(len(self.answers)), self.codes)
         rounded = np.isin(np.arange(len(self.answers)), [answer for answer, _ in self.shown])
         return replace(made, codes=np.where(rounded, made.codes, self.answers.codes))
+
+    def tables(self, first: int) -> list[pd.DataFrame]:
+        """The ranges of the answers, of which the first has this number; none without them."""
+        how = self.settings.ranges
+        return (
+            [] if how is None or self.found is None else [tabulate(self.found, how.fitted, first)]
+        )
 
     def round_all(self) -> None:
         """Round every number, one number of all answers at a time."""

@@ -34,7 +34,7 @@ class Assessed:
     letters
         The letter of each person, by position.
     ranges
-        What ``explainer.ranges`` returned, by person, rank and feature.
+        The rows of the table of ranges, by person, rank and feature.
     robustness
         What ``explainer.robustness`` returned, in the order of the answers.
     frozen
@@ -58,8 +58,9 @@ class Assessed:
     ) -> Self:
         """Find out all that a report says about a result."""
         numbered = _number(result.to_pandas(), positions)
-        ranges = explainer.ranges(numbered, constraints=constraints)
         letters = write_letters(explainer, numbered, labels, ranges=True, constraints=constraints)
+        ranges = letters.ranges
+        assert ranges is not None
         schema = explainer.schema_
         rules = Constraints.bind(explainer.constraints, schema)
         rules = rules.joined(Constraints.bind(constraints, schema))
