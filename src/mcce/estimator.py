@@ -302,12 +302,10 @@ class Estimator(BaseEstimator):
           feature value low high  n_training  n_tried
         0  salary    70  70   80           6       11
         """
-        fitted = self._check_ready()
+        requirements = requirements_of(self, constraints)
         check_seed(random_state)
-        seed = fitted.seed if random_state is None else int(random_state)
-        bound = self._bind(constraints, fitted)
-        requirements = Requirements.of(fitted, self._settings(), bound)
-        settings = RangeSettings(fitted, requirements, seed)
+        seed = self.fitted_.seed if random_state is None else int(random_state)
+        settings = RangeSettings(self.fitted_, requirements, seed)
         return find_ranges(settings, result, verbose=bool(self.verbose))
 
     def log_likelihood(self, X: FrameT) -> FloatArray:
@@ -388,3 +386,13 @@ class Estimator(BaseEstimator):
         tags.input_tags.categorical = True
         tags.input_tags.string = True
         return tags
+
+
+def requirements_of(explainer: Estimator, constraints: Any = None) -> Requirements:
+    """What an explainer requires of rows, given further constraints of one call.
+
+    Raises NotFittedError if it is not fitted, or parameters were changed since.
+    """
+    fitted = explainer._check_ready()
+    bound = explainer._bind(constraints, fitted)
+    return Requirements.of(fitted, explainer._settings(), bound)

@@ -22,10 +22,10 @@ import pandas as pd
 from ..analysis.answers import Answers
 from ..analysis.range_table import join_tables
 from ..analysis.ranges import RangeSettings
-from ..analysis.requirements import Requirements
 from ..constraints.collection import Constraints
 from ..counterfactuals import ALREADY, ANSWERED, Counterfactuals, FrameT, native_rows, native_table
 from ..errors import McceWarning, ParameterError, shorten
+from ..estimator import requirements_of
 from ..explainer import MCCE
 from ..kernels import IntArray
 from ..parameters import check_flag
@@ -152,16 +152,15 @@ class _Draft:
         cls, explainer: MCCE, result: Counterfactuals[Any], labels: Labels, ranges: bool, more: Any
     ) -> _Draft:
         """Round the answers and list what changes in them."""
-        fitted = explainer._check_ready()
+        requirements = requirements_of(explainer, more)
+        fitted = explainer.fitted_
         schema = fitted.schema
-        constraints = explainer._bind(more, fitted)
-        labels.check(schema, constraints.frozen_for_everybody)
-        requirements = Requirements.of(fitted, explainer._settings(), constraints)
+        labels.check(schema, requirements.constraints.frozen_for_everybody)
         answers = Answers.read(schema, result, requirements.targets)
         result = result.to_pandas()
         how = RoundingSettings(
             requirements,
-            _columns_to_round(schema, labels, constraints),
+            _columns_to_round(schema, labels, requirements.constraints),
             RangeSettings(fitted, requirements, fitted.seed) if ranges else None,
         )
         rounded = round_answers(how, answers)

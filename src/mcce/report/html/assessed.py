@@ -15,8 +15,8 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from ...constraints.collection import Constraints
 from ...counterfactuals import Counterfactuals
+from ...estimator import requirements_of
 from ...explainer import MCCE
 from ...kernels import BoolArray, IntArray
 from ..labels import Labels
@@ -62,8 +62,7 @@ class Assessed:
         ranges = letters.ranges
         assert ranges is not None
         schema = explainer.schema_
-        rules = Constraints.bind(explainer.constraints, schema)
-        rules = rules.joined(Constraints.bind(constraints, schema))
+        rules = requirements_of(explainer, constraints).constraints
         frozen = rules.frozen(schema.encode(numbered.factuals))
         keys = zip(ranges["factual"], ranges["rank"], ranges["feature"], strict=True)
         return cls(

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ...constraints.collection import Constraints
 from ...counterfactuals import ALREADY, ANSWERED, UNANSWERED, Counterfactuals
+from ...estimator import requirements_of
 from ...explainer import MCCE
 from ...tables.text import plain
 from ..nothing import kind_of
@@ -83,8 +83,7 @@ def view_run(
         Further constraints.
     """
     schema = explainer.schema_
-    rules = Constraints.bind(explainer.constraints, schema)
-    rules = rules.joined(Constraints.bind(constraints, schema))
+    rules = requirements_of(explainer, constraints).constraints
     relations = explainer.fitted_.relations or ()
     return RunView(
         counts=_counts(result, words),

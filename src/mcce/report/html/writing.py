@@ -165,7 +165,6 @@ def write_parts(
         How it is written.
     """
     template = _template()
-    explainer._check_ready()
     n_people = sum(len(positions) for positions, _ in results)
     _check(options, n_people)
     parts = [
