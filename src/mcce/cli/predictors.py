@@ -6,7 +6,6 @@ a file is for is imported.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import sys
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import McceError, MissingExtraError, ParameterError, PredictorError, shorten
+from ..execution.parts import checksum
 from .terminal import printable, say, wrap
 
 KINDS = {
@@ -94,11 +94,7 @@ class PredictorChoice:
 
     def fingerprint(self) -> str:
         """What tells this predictor from others: the checksum of its file, or its name."""
-        path = Path(self.name)
-        if not path.is_file():
-            return self.name
-        with path.open("rb") as stream:
-            return hashlib.file_digest(stream, "sha256").hexdigest()
+        return checksum(self.name) if Path(self.name).is_file() else self.name
 
     def _guarded(self, loader: Callable[[PredictorChoice], Any]) -> Any:
         try:

@@ -30,7 +30,7 @@ from ..report.html.writing import ReportOptions, write_parts
 from ..report.labels import Labels
 from .options import read_dtypes, split_names
 from .predictors import PredictorChoice
-from .running import PeopleFile, checksum, explain_people, load_explainer, patiently
+from .running import PeopleFile, explain_people, load_explainer, patiently, read_checksum
 from .terminal import PeopleBar, printable, say, show_json, wrap
 
 # More people than these do not fit one page.
@@ -216,7 +216,7 @@ def _provenance(request: ReportRequest) -> Provenance:
         command=shlex.join(_command(request)),
         output=shlex.quote(request.output),
         rows=tuple(request.rows),
-        files={path: checksum(path) for path in read},
+        files={path: read_checksum(path) for path in read},
     )
 
 

@@ -6,7 +6,6 @@ whole and under its name at the end alone; until then its parts stand in a folde
 
 from __future__ import annotations
 
-import hashlib
 import sys
 import warnings
 from collections import Counter
@@ -21,9 +20,9 @@ import pandas as pd
 from ..constraints.files import read_constraints
 from ..counterfactuals import Counterfactuals
 from ..errors import McceWarning, ParameterError, shorten
-from ..execution.parts import PartsFolder, read_manifest, writing
+from ..execution.parts import PartsFolder, checksum, read_manifest
 from ..execution.progress import Progress
-from ..execution.replacing import replacing
+from ..execution.replacing import replacing, writing
 from ..explainer import MCCE
 from ..files.answers import Layout
 from ..files.formats import STANDARD, Format, find_format, require_pyarrow
@@ -317,9 +316,9 @@ def _job(request: Request, target: Target, work: BlockRun, block_rows: int) -> d
     """Everything that decides the output, but for the people themselves."""
     return {
         "mcce": __version__,
-        "explainer": checksum(request.explainer),
+        "explainer": read_checksum(request.explainer),
         "predictor": request.predictor.fingerprint(),
-        "rules": None if request.rules is None else checksum(request.rules),
+        "rules": None if request.rules is None else read_checksum(request.rules),
         "n_counterfactuals": request.n_counterfactuals,
         "columns": {name: str(dtype) for name, dtype in work.layout.dtypes.items()},
         "dtypes": read_dtypes(request.people.dtypes),
@@ -328,10 +327,10 @@ def _job(request: Request, target: Target, work: BlockRun, block_rows: int) -> d
     }
 
 
-def checksum(path: str) -> str:
-    """The SHA-256 checksum of a file."""
+def read_checksum(path: str) -> str:
+    """The checksum of a file that the user named; what goes wrong is a ReadError."""
     with reading(path):
-        return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+        return checksum(path)
 
 
 def _summarize(request: Request, totals: Counter[str], bar: PeopleBar) -> None:

@@ -14,15 +14,14 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from ..errors import McceError, ParameterError, WriteError, shorten
+from ..errors import ParameterError, shorten
 from .manifest import Manifest, Receipt
-from .replacing import DRAFT, replacing
+from .replacing import DRAFT, replacing, writing
 
 MANIFEST = "_manifest.json"
 OURS = re.compile(rf"_?part-\d{{6,}}\.\w+|{re.escape(DRAFT)}[0-9a-f]{{16}}")
@@ -102,7 +101,7 @@ class PartsFolder:
             receipt = Receipt.from_json((self.path / self._receipt(number)).read_bytes())
             if receipt is None or receipt.fingerprint != fingerprint:
                 return None
-            return receipt if _checksum(self.part(number)) == receipt.sha256 else None
+            return receipt if checksum(self.part(number)) == receipt.sha256 else None
         except FileNotFoundError:
             return None
 
@@ -131,7 +130,7 @@ class PartsFolder:
         with writing(self.path):
             with replacing(self.part(number)) as stream:
                 fill(stream)
-            receipt = replace(receipt, sha256=_checksum(self.part(number)))
+            receipt = replace(receipt, sha256=checksum(self.part(number)))
             self._put(self._receipt(number), receipt.to_json())
         return receipt
 
@@ -196,22 +195,13 @@ def read_manifest(path: Path) -> Manifest | None:
         return None
 
 
-@contextmanager
-def writing(path: Path) -> Iterator[None]:
-    """Turn an OSError inside into a WriteError about this file or folder.
+def checksum(path: str | Path) -> str:
+    """The SHA-256 checksum of a file, read piece by piece.
 
-    A reader who has gone is no error of writing, and what is an error of ours says so itself.
+    Raises
+    ------
+    OSError
+        If it cannot be read.
     """
-    try:
-        yield
-    except (McceError, BrokenPipeError):
-        raise
-    except OSError as error:
-        raise WriteError(
-            f"Cannot write to {shorten(path, 200)}: {error.strerror or error}."
-        ) from error
-
-
-def _checksum(path: Path) -> str:
-    with path.open("rb") as stream:
+    with Path(path).open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -1,4 +1,4 @@
-"""Write a file whole or not at all."""
+"""Write a file whole or not at all, and say why that failed."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
+
+from ..errors import McceError, WriteError, shorten
 
 DRAFT = ".mcce-"
 
@@ -63,6 +65,22 @@ def replacing(target: Path, draft_folder: Path | None = None) -> Iterator[Binary
         draft.replace(target)
     finally:
         draft.unlink(missing_ok=True)
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Turn an OSError inside into a WriteError about this file or folder.
+
+    A reader who has gone is no error of writing, and what is an error of ours says so itself.
+    """
+    try:
+        yield
+    except (McceError, BrokenPipeError):
+        raise
+    except OSError as error:
+        raise WriteError(
+            f"Cannot write to {shorten(path, 200)}: {error.strerror or error}."
+        ) from error
 
 
 def check_regular(status: os.stat_result) -> None:

@@ -24,8 +24,7 @@ import numpy as np
 
 from ...counterfactuals import Counterfactuals
 from ...errors import MissingExtraError, ParameterError, shorten
-from ...execution.parts import writing
-from ...execution.replacing import replacing
+from ...execution.replacing import replacing, writing
 from ...explainer import MCCE
 from ...kernels import IntArray
 from ...parameters import check_count
