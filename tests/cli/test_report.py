@@ -134,6 +134,24 @@ def test_people_with_cells_of_other_types_have_the_answers_of_explain(report, ex
     assert page.attributes("data-status").count("answered") == answered
 
 
+def test_a_person_of_a_file_that_is_too_long_for_a_report(report, here, monkeypatch, capsys):
+    monkeypatch.setattr("mcce.cli.reporting.MOST_PEOPLE", 25)
+    people = pd.read_csv("people.csv").assign(customer=[f"C-{at}" for at in range(60)])
+    people.to_csv("named.csv", index=False)
+
+    assert report("-o", "report.html", people="named.csv") == USAGE
+    assert "at most 25 people, but 'named.csv' has more" in capsys.readouterr().err
+    rows = ["--row", "59", "--row", "3", "--name", "customer"]
+    assert report("-o", "report.html", *rows, people="named.csv") == 0
+
+    page = Page(read("report.html"))
+    assert [i for i in page.attributes("id") if i.startswith("person-")] == [
+        "person-3",
+        "person-59",
+    ]
+    assert page.text.index("Person C-3") < page.text.index("Person C-59")
+
+
 def test_a_file_without_people(report, here):
     pd.read_csv("people.csv").head(0).to_csv("empty.csv", index=False)
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, compress
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from ..errors import ParameterError, ReadError, shorten
 from ..explainer import MCCE
 from ..files.formats import STANDARD, find_format
 from ..files.people import PeopleReader
-from ..files.sources import iterate, open_source, reading
+from ..files.sources import RawBlock, iterate, open_source, reading
 from ..kernels import IntArray
 from ..report.html.provenance import Provenance
 from ..report.html.writing import ReportOptions, write_parts
@@ -172,39 +172,41 @@ def _read(request: ReportRequest, explainer: MCCE) -> _Chosen:
             keep=file.keep or (),
             dtypes=read_dtypes(file.dtypes),
         )
-        blocks = list(iterate(file.path, source, reader.columns, MOST_PEOPLE))
-    n_rows = sum(block.n_rows for block in blocks)
-    if n_rows > MOST_PEOPLE and not request.rows:
-        raise ParameterError(
-            f"A report is for at most {MOST_PEOPLE:,} people, but {shorten(file.path, 200)} has "
-            "more. Choose some with --row, or answer all with mcce explain."
-        )
+        blocks = iterate(file.path, source, reader.columns, MOST_PEOPLE)
+        return _choose(request, reader, blocks)
+
+
+def _choose(request: ReportRequest, reader: PeopleReader, blocks: Iterable[RawBlock]) -> _Chosen:
+    """Rows and names of the people who are asked for; memory holds these and one block."""
+    groups, names, n_rows = list[tuple[IntArray, pd.DataFrame]](), list[Any](), 0
+    for block in blocks:
+        n_rows = block.first + block.n_rows
+        if n_rows > MOST_PEOPLE and not request.rows:
+            raise ParameterError(
+                f"A report is for at most {MOST_PEOPLE:,} people, but {_path(request)} has more. "
+                "Choose some with --row, or answer all with mcce explain."
+            )
+        wanted = np.full(block.n_rows, not request.rows)
+        wanted[[row - block.first for row in request.rows if block.first <= row < n_rows]] = True
+        people = reader.read(block)
+        names += [name for cells in people.kept.values() for name in compress(cells, wanted)]
+        groups += [
+            (block.first + at[wanted[at]], rows.iloc[np.flatnonzero(wanted[at])])
+            for at, rows in people.groups
+            if wanted[at].any()
+        ]
     absent = [row for row in request.rows if not 0 <= row < n_rows]
     if absent:
         raise ParameterError(
-            f"--row must be from 0 to {n_rows - 1}, the rows of {shorten(file.path, 200)}, got "
-            f"{absent[0]}."
+            f"--row must be from 0 to {n_rows - 1}, the rows of {_path(request)}, got {absent[0]}."
         )
-    return _choose(request, reader, blocks, n_rows)
-
-
-def _choose(
-    request: ReportRequest, reader: PeopleReader, blocks: Sequence[Any], n_rows: int
-) -> _Chosen:
-    wanted = np.zeros(n_rows, dtype=bool)
-    wanted[list(request.rows) or slice(None)] = True
-    groups, kept = list[tuple[IntArray, pd.DataFrame]](), list[Any]()
-    for block in blocks:
-        people = reader.read(block)
-        kept += list(chain.from_iterable(people.kept.values()))
-        for at, rows in people.groups:
-            mine = wanted[block.first + at]
-            if mine.any():
-                groups.append((block.first + at[mine], rows.iloc[np.flatnonzero(mine)]))
     if not groups:
         groups.append((np.empty(0, dtype=np.int64), reader.empty()))
-    named = [kept[at] for at in np.flatnonzero(wanted).tolist()] if reader.kept else None
-    return _Chosen(groups, named)
+    return _Chosen(groups, names if reader.kept else None)
+
+
+def _path(request: ReportRequest) -> str:
+    return shorten(request.people.path, 200)
 
 
 def _provenance(request: ReportRequest) -> Provenance:
