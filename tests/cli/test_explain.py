@@ -115,6 +115,11 @@ def test_a_folder_keeps_the_parts_and_is_one_table(explain, here):
     assert json.loads((here / "answers/_manifest.json").read_text())["n_parts"] == 3
 
 
+def test_a_wrong_format_of_a_folder_is_blamed_on_its_own_option(explain, capsys):
+    assert explain("-o", "answers/", "--output-format", "xml") == USAGE
+    assert "--output-format must be one of" in capsys.readouterr().err
+
+
 def test_nobody_gives_an_empty_table_with_all_columns(explain, here):
     header = (here / "people.csv").read_text().splitlines()[0]
     (here / "nobody.csv").write_text(f"{header}\n")

@@ -104,7 +104,9 @@ class Target:
             return cls(None, None, find_format(output, format_, option="--output-format"))
         path = Path(output)
         if output.endswith(("/", "\\")) or path.is_dir():
-            return cls(None, path, find_format("answers.parquet", format_))
+            return cls(
+                None, path, find_format("answers.parquet", format_, option="--output-format")
+            )
         found = find_format(output, format_, option="--output-format")
         return cls(path, path.with_name(f"{path.name}.parts"), found)
 
