@@ -105,6 +105,14 @@ def test_numbers_are_written_as_in_the_language(code, expected):
     assert [language.number(to_decimal(x)) for x in (1234567.5, -2900, 0.05, 900.0)] == expected
 
 
+def test_shares_are_written_as_whole_percent():
+    language = find_language("en")
+
+    shares = [language.percent(share) for share in (0.125, 0.995, 0.0, float("nan"))]
+
+    assert shares == ["13\xa0%", "100\xa0%", "0\xa0%", "\N{EN DASH}"]
+
+
 def test_huge_and_tiny_numbers_stay_short():
     language = find_language("de")
 

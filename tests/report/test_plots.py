@@ -150,7 +150,7 @@ def test_bars_count_best_answers_by_direction(result):
     axes = plots.plot_changed_features(result)
 
     assert names(axes) == ["salary", "loans"]
-    assert [text.get_text() for text in axes.texts] == ["100 %", "50 %"]
+    assert [text.get_text() for text in axes.texts] == ["100\xa0%", "50\xa0%"]
     more, less, _ = axes.containers
     assert [bar.get_width() for bar in more] == [1.0, 0.0]
     assert [bar.get_width() for bar in less] == [0.0, 0.5]

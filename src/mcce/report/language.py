@@ -6,6 +6,7 @@ more language is one more file.
 
 from __future__ import annotations
 
+import math
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -75,6 +76,12 @@ class Language:
         marks = {",": self.messages["numbers.thousands"], ".": self.messages["numbers.decimal"]}
         sign = "\N{MINUS SIGN}" if value < 0 else ""
         return sign + "".join(marks.get(character, character) for character in text)
+
+    def percent(self, share: float) -> str:
+        """A share in whole percent, halves rounded up; a dash if it is not defined."""
+        if math.isnan(share):
+            return "\N{EN DASH}"
+        return f"{self.number(Decimal(math.floor(100 * share + 0.5)))}\N{NO-BREAK SPACE}%"
 
     def join(self, parts: Sequence[str]) -> str:
         """Clauses in a row: a, b and c. A subject that they share is said once."""

@@ -12,7 +12,7 @@ from ..language import to_decimal
 
 
 class PageWords:
-    """Words and numbers of the page.
+    r"""Words and numbers of the page.
 
     Parameters
     ----------
@@ -23,7 +23,7 @@ class PageWords:
     --------
     >>> words = PageWords(Labels.make({"language": "de"}))
     >>> words.number(0.12345), words.percent(0.125)
-    ('0,123', '13 %')
+    ('0,123', '13\xa0%')
     """
 
     def __init__(self, labels: Labels) -> None:
@@ -51,9 +51,7 @@ class PageWords:
 
     def percent(self, share: float) -> str:
         """A share in whole percent; a dash if it is not defined."""
-        if math.isnan(share):
-            return "\N{EN DASH}"
-        return f"{self.language.number(Decimal(math.floor(100 * share + 0.5)))} %"
+        return self.language.percent(share)
 
     def flag(self, value: bool) -> str:
         """Yes or no."""

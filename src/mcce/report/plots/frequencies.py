@@ -37,7 +37,7 @@ def plot_changed_features(
     labels: LabelsLike = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """How often each feature changes in people's best answers, and in which direction.
+    r"""How often each feature changes in people's best answers, and in which direction.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ def plot_changed_features(
     >>> explainer = MCCE(lambda frame: frame["salary"], (70, 100), random_state=0).fit(bank)
     >>> ax = plot_changed_features(explainer.explain(bank))
     >>> [text.get_text() for text in ax.texts]
-    ['100 %']
+    ['100\xa0%']
     """
     check_count("n_features", n_features)
     words, (changes, n_people) = CellWords(Labels.take(labels)), _count(check_result(result))
@@ -81,7 +81,7 @@ def plot_changed_features(
     handles = _draw_bars(axes, shares, places, words, theme)
     ends = shares.sum(axis=1)
     for y, end in zip(places, ends, strict=True):
-        share = f"{100 * end:.0f} %"
+        share = words.language.percent(end)
         write(axes, end + 0.01, y, share, va="center", size=SMALL, color=theme.muted)
     name_rows(axes, [words.name(change.feature) for change in shown], places.tolist())
     axes.set(xlim=(0, 1.1 * ends.max()), ylim=(places[-1] - 0.5, 0.5))
