@@ -17,6 +17,7 @@ from ...tables.schema import Schema
 from ..cells import cells_of
 from ..label_checks import level_key
 from ..plots import plot_group_costs
+from ..plots.selecting import best_answers
 from ..plots.tracks import level_order
 from .images import Image, make_image
 from .words import PageWords
@@ -67,11 +68,6 @@ def view_groups(
     """
     columns = _choose(result, schema, words) if groups is None else _check(groups, result)
     return [_view(result, name, words) for name in columns]
-
-
-def best_answers(result: Counterfactuals[pd.DataFrame]) -> IntArray:
-    """Places of people's best answers."""
-    return np.flatnonzero(result.frame.index.get_level_values("rank") == 1)
 
 
 def _choose(

@@ -23,7 +23,8 @@ from .dumbbells import Dumbbell, Dumbbells
 from .provenance import DIGITS, Provenance, fingerprint
 from .words import PageWords
 
-STATUS = {ANSWERED: "answered", ALREADY: "already_desired", UNANSWERED: "no_answer"}
+# Keys of their words, in the order of the page.
+STATUS = {ANSWERED: "answered", UNANSWERED: "no_answer", ALREADY: "already_desired"}
 MAX_NAME, MAX_REASON, MAX_LETTER = 60, 600, 4_000
 # Other levels that are listed.
 MOST_LEVELS = 6

@@ -15,9 +15,10 @@ from ...explainer import MCCE
 from ...tables.text import plain
 from ..nothing import kind_of
 from ..plots import plot_changed_features
-from .groups import GroupView, TableView, best_answers, view_groups
+from ..plots.selecting import best_answers
+from .groups import GroupView, TableView, view_groups
 from .images import Image, make_image
-from .people import MAX_NAME
+from .people import MAX_NAME, STATUS
 from .words import PageWords
 
 # Features in the picture, and people who are named for each reason.
@@ -101,34 +102,34 @@ def view_run(
     )
 
 
-def _n(result: Counterfactuals[pd.DataFrame], status: str) -> int:
+def _count_status(result: Counterfactuals[pd.DataFrame], status: str) -> int:
     return int((result.people["status"] == status).sum())
 
 
 def _counts(result: Counterfactuals[pd.DataFrame], words: PageWords) -> list[tuple[str, str, str]]:
-    """How many people have which status: key, number and share."""
+    """How many people there are, and how many have which status: key, number and share."""
     n_people = len(result.people)
-    listed = [("people", n_people)]
-    listed += [("answered", _n(result, ANSWERED)), ("no_answer", _n(result, UNANSWERED))]
-    listed.append(("already_desired", _n(result, ALREADY)))
-    share = [words.percent(n / n_people) if n_people else "" for _, n in listed]
-    return [
-        (key, words.number(n), "" if key == "people" else text)
-        for (key, n), text in zip(listed, share, strict=True)
+    counts = [(key, _count_status(result, status)) for status, key in STATUS.items()]
+    shown = [
+        (key, words.number(n), words.percent(n / n_people) if n_people else "") for key, n in counts
     ]
+    return [("people", words.number(n_people), ""), *shown]
 
 
 def _shares(result: Counterfactuals[pd.DataFrame]) -> list[tuple[str, float]]:
+    """Percent of people with each status, for a bar."""
     n_people = max(1, len(result.people))
-    status = {"answered": ANSWERED, "no_answer": UNANSWERED, "already_desired": ALREADY}
-    return [(key, round(100 * _n(result, of) / n_people, 2)) for key, of in status.items()]
+    return [
+        (key, round(100 * _count_status(result, status) / n_people, 2))
+        for status, key in STATUS.items()
+    ]
 
 
 def _figures(result: Counterfactuals[pd.DataFrame], words: PageWords) -> list[tuple[str, str]]:
     """Means of people's best answers."""
     best = result.measures.iloc[best_answers(result)]
-    n_declined = len(result.people) - _n(result, ALREADY)
-    coverage = _n(result, ANSWERED) / n_declined if n_declined else np.nan
+    n_declined = len(result.people) - _count_status(result, ALREADY)
+    coverage = _count_status(result, ANSWERED) / n_declined if n_declined else np.nan
     figures = [
         (words.say("coverage"), words.percent(coverage)),
         (words.say("mean_sparsity"), words.number(best["sparsity"].mean(), 2)),
@@ -166,7 +167,7 @@ def _count_changes(result: Counterfactuals[pd.DataFrame]) -> list[tuple[Hashable
 
 
 def _tabulate_changes(result: Counterfactuals[pd.DataFrame], words: PageWords) -> TableView:
-    n_answered = max(1, _n(result, ANSWERED))
+    n_answered = max(1, _count_status(result, ANSWERED))
     return TableView(
         words.say("changed_caption"),
         [words.say("feature"), words.say("people"), words.say("share")],

@@ -17,7 +17,7 @@ from ...tables.columns import as_numbers, differ, is_measured
 from ..cells import CellWords
 from ..labels import Labels
 from .dumbbells import LabelsLike
-from .selecting import check_result
+from .selecting import best_answers, check_result
 from .style import SMALL, Theme, explain_marks, make_axes, name_axis, name_rows, theme_of, write
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def _draw_bars(
 
 def _count(result: Counterfactuals[pd.DataFrame]) -> tuple[list[_Changes], int]:
     """What changes in people's best answers, most often first, and how many these are."""
-    best = np.flatnonzero(result.frame.index.get_level_values("rank") == 1)
+    best = best_answers(result)
     if not best.size:
         raise ParameterError("Nobody in the result has an answer, so there is nothing to count.")
     changes = []

@@ -14,7 +14,7 @@ from ...tables.text import plain
 from ..cells import CellWords
 from ..labels import Labels
 from .dumbbells import LabelsLike
-from .selecting import check_result, select_answers
+from .selecting import best_answers, check_result, select_answers
 from .style import NORMAL, SMALL, literal, make_axes, name_axis, theme_of, wrap, write
 
 if TYPE_CHECKING:
@@ -121,8 +121,8 @@ def _points(
 
 
 def _mean_costs(name: str, result: Any) -> tuple[float, float]:
-    measures = check_result(result).measures
-    best = measures[measures.index.get_level_values("rank") == 1]
+    inside = check_result(result)
+    best = inside.measures.iloc[best_answers(inside)]
     if not len(best):
         raise ParameterError(f"Nobody in the result {shorten(name)} has an answer. Leave it out.")
     return float(best["sparsity"].mean()), float(best["gower"].mean())

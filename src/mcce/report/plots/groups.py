@@ -20,7 +20,7 @@ from ..cells import CellWords, cells_of
 from ..label_checks import level_key
 from ..labels import Labels
 from .dumbbells import LabelsLike
-from .selecting import check_result
+from .selecting import best_answers, check_result
 from .style import SMALL, make_axes, name_axis, name_rows, theme_of, write
 from .tracks import level_order
 
@@ -139,8 +139,8 @@ def _by_group(
             f"{shorten(measure)}."
         )
     column = _group_column(result, groups)
-    best = result.frame.index.get_level_values("rank") == 1
-    if not best.any():
+    best = best_answers(result)
+    if not best.size:
         raise ParameterError("Nobody in the result has an answer, so there are no costs.")
     costs = np.full(len(column), np.nan)
     costs[result.owner[best]] = result.measures[measure].to_numpy(dtype=float)[best]

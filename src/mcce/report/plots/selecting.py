@@ -11,7 +11,7 @@ import pandas as pd
 
 from ...counterfactuals import Counterfactuals
 from ...errors import ParameterError, SchemaError, shorten
-from ...kernels import BoolArray
+from ...kernels import BoolArray, IntArray
 from ...tables.columns import differ
 from ...tables.frames import read_frame
 
@@ -93,6 +93,11 @@ def check_result(result: Any) -> Counterfactuals[pd.DataFrame]:
             f"result must be what explain returned, a Counterfactuals, got {shorten(result)}."
         )
     return result.to_pandas()
+
+
+def best_answers(result: Counterfactuals[pd.DataFrame]) -> IntArray:
+    """Places of people's best answers."""
+    return np.flatnonzero(result.frame.index.get_level_values("rank") == 1)
 
 
 def read_accepted(accepted: Any, rows: pd.DataFrame) -> pd.DataFrame | None:
