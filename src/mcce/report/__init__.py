@@ -1,6 +1,6 @@
-"""Results for people who read rather than program: letters in plain words."""
+"""Results for people who read rather than program: letters, pictures and reports."""
 
-from .html import Provenance, write_report
+from .html import write_report
 from .labels import FeatureLabel, Labels
 from .language import languages
 from .letters import Letters, write_letters
@@ -9,7 +9,6 @@ __all__ = [
     "FeatureLabel",
     "Labels",
     "Letters",
-    "Provenance",
     "languages",
     "write_letters",
     "write_report",

@@ -20,7 +20,7 @@ from ..plots.tracks import Track
 from .words import PageWords
 
 # Pixels: the whole picture, the line inside it, its height, and the bars above it.
-WIDTH, LEFT, RIGHT, BASE, BARS = 220, 22, 208, 26, 20
+WIDTH, LEFT, RIGHT, BASE, BARS = 230, 22, 208, 26, 20
 # Accepted people of whom the bars are made.
 MOST_ACCEPTED = 1_000
 
@@ -70,6 +70,11 @@ class Dumbbells:
     def shows_accepted(self) -> bool:
         """Whether accepted people stand behind the lines."""
         return self._fitted.plausibility is not None
+
+    @property
+    def frame(self) -> dict[str, int]:
+        """Where the lines of all pictures stand, for the template."""
+        return {"width": WIDTH, "left": LEFT, "right": RIGHT, "base": BASE}
 
     def draw(self, name: Hashable, cells: Sequence[Any], ends: Sequence[Any]) -> Dumbbell:
         """The picture of a change.

@@ -222,6 +222,7 @@ def _page(
         "n_shown": len(shown),
         "n_people": n_people,
         "shows_accepted": dumbbells.shows_accepted,
+        "frame": dumbbells.frame,
         "version": __version__,
         "seed": explainer.seed_,
         "provenance": options.provenance,
