@@ -126,20 +126,16 @@ def explain(
     """Find what would have given people the desired decision."""
     with reported(debug=debug, as_json=as_json):
         from .predictors import PredictorChoice
-        from .running import AnswersFile, PeopleFile, Request, run
+        from .running import AnswersFile, ExplainerFile, PeopleFile, Request, run
 
+        choice = PredictorChoice(predictor, predictor_kind, trust, classes, output_is)
+        how = rules, n_counterfactuals, tolerance, jobs, key_file
         run(
             Request(
-                explainer=explainer,
-                predictor=PredictorChoice(predictor, predictor_kind, trust, classes, output_is),
+                explainer=ExplainerFile(explainer, choice, *how),
                 people=PeopleFile(people, format_, delimiter, dtype, keep),
                 answers=AnswersFile(output, output_format, prefix, resume, overwrite),
-                rules=rules,
-                n_counterfactuals=n_counterfactuals,
                 block_rows=block_rows,
-                tolerance=tolerance,
-                jobs=jobs,
-                key_file=key_file,
                 as_json=as_json,
                 quiet=quiet,
             )

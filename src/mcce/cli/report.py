@@ -111,22 +111,18 @@ def report(
     with reported(debug=debug, as_json=as_json):
         from .predictors import PredictorChoice
         from .reporting import Look, ReportRequest, run
-        from .running import PeopleFile
+        from .running import ExplainerFile, PeopleFile
 
+        choice = PredictorChoice(predictor, predictor_kind, trust, classes, output_is)
+        how = rules, n_counterfactuals, tolerance, jobs, key_file
         run(
             ReportRequest(
-                explainer=explainer,
-                predictor=PredictorChoice(predictor, predictor_kind, trust, classes, output_is),
+                explainer=ExplainerFile(explainer, choice, *how),
                 people=PeopleFile(people, format_, delimiter, dtype, [name] if name else None),
                 output=output,
                 overwrite=overwrite,
                 rows=tuple(row or ()),
                 look=Look(labels, language, groups, title, card, max_people),
-                rules=rules,
-                n_counterfactuals=n_counterfactuals,
-                tolerance=tolerance,
-                jobs=jobs,
-                key_file=key_file,
                 as_json=as_json,
                 quiet=quiet,
             )

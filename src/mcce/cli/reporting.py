@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..constraints.files import read_constraints
 from ..counterfactuals import Counterfactuals
 from ..errors import ParameterError, ReadError, shorten
 from ..explainer import MCCE
@@ -29,13 +28,11 @@ from ..report.html.provenance import Provenance
 from ..report.html.writing import ReportOptions, write_parts
 from ..report.labels import Labels
 from .options import read_dtypes, split_names
-from .predictors import PredictorChoice
-from .running import PeopleFile, explain_people, load_explainer, patiently, read_checksum
+from .running import ExplainerFile, PeopleFile, explain_people, read_checksum, without_warnings
 from .terminal import PeopleBar, printable, say, show_json, wrap
 
 # More people than these do not fit one page.
 MOST_PEOPLE = 50_000
-N_ANSWERS = 3
 
 
 @dataclass(frozen=True)
@@ -54,18 +51,12 @@ class Look:
 class ReportRequest:
     """What the user asked for; see the options of ``mcce report``."""
 
-    explainer: str
-    predictor: PredictorChoice
+    explainer: ExplainerFile
     people: PeopleFile
     output: str
     overwrite: bool = False
     rows: Sequence[int] = ()
     look: Look = Look()
-    rules: str | None = None
-    n_counterfactuals: int | None = None
-    tolerance: float = 1e-9
-    jobs: int | None = None
-    key_file: str | None = None
     as_json: bool = False
     quiet: bool = False
 
@@ -93,15 +84,7 @@ def run(request: ReportRequest) -> None:
     """
     _check_output(request)
     labels, card = _labels(request.look), _card(request.look.card)
-    explainer = load_explainer(
-        request.explainer,
-        request.predictor,
-        n_counterfactuals=request.n_counterfactuals,
-        tolerance=request.tolerance,
-        jobs=request.jobs,
-        key_file=request.key_file,
-    )
-    rules = None if request.rules is None else read_constraints(request.rules)
+    explainer, rules = request.explainer.load(), request.explainer.read_rules()
     chosen = _read(request, explainer)
     n_people = sum(len(at) for at, _ in chosen.groups)
     bar = PeopleBar(n_people, wanted=not request.quiet)
@@ -109,14 +92,14 @@ def run(request: ReportRequest) -> None:
         labels=labels,
         constraints=rules,
         groups=split_names(request.look.groups, list(map(str, explainer.schema_.names))),
-        n_answers=request.n_counterfactuals or N_ANSWERS,
+        n_answers=request.explainer.n_counterfactuals or ReportOptions.n_answers,
         max_people=request.look.max_people,
         names=chosen.names,
         title=request.look.title,
         card=card,
         provenance=_provenance(request),
     )
-    with patiently():
+    with without_warnings():
         try:
             results = [
                 (at, explain_people(explainer, rows, rules, bar)) for at, rows in chosen.groups
@@ -212,7 +195,8 @@ def _path(request: ReportRequest) -> str:
 def _provenance(request: ReportRequest) -> Provenance:
     """How to get the report again, and checksums of what it was made of."""
     look, people = request.look, request.people
-    paths = [request.explainer, people.path, request.predictor.name, request.rules]
+    explainer = request.explainer
+    paths = [explainer.path, people.path, explainer.predictor.name, explainer.rules]
     read = [path for path in (*paths, look.labels, look.card) if path and Path(path).is_file()]
     return Provenance(
         command=shlex.join(_command(request)),
@@ -224,32 +208,39 @@ def _provenance(request: ReportRequest) -> Provenance:
 
 def _command(request: ReportRequest) -> list[str]:
     """The command without its output and rows; options that decide nothing are left out."""
-    look, people, predictor = request.look, request.people, request.predictor
-    changed: dict[str, Any] = {
+    look, people, explainer = request.look, request.people, request.explainer
+    predictor = explainer.predictor
+    given: dict[str, Any] = {
         "--predictor-kind": predictor.kind,
         "--output-is": predictor.output,
         "--class": predictor.classes,
         "--format": people.format,
-        "--delimiter": None if people.delimiter == "," else people.delimiter,
+        "--delimiter": _unusual(people, "delimiter"),
         "--dtype": people.dtypes,
         "--name": people.keep,
-        "--rules": request.rules,
-        "--n-counterfactuals": request.n_counterfactuals,
-        "--tolerance": None if request.tolerance == 1e-9 else request.tolerance,
-        "--key-file": request.key_file,
+        "--rules": explainer.rules,
+        "--n-counterfactuals": explainer.n_counterfactuals,
+        "--tolerance": _unusual(explainer, "tolerance"),
+        "--key-file": explainer.key_file,
         "--labels": look.labels,
         "--language": look.language,
         "--groups": look.groups,
         "--title": look.title,
         "--card": look.card,
-        "--max-people": None if look.max_people == 1_000 else look.max_people,
+        "--max-people": _unusual(look, "max_people"),
     }
-    words = ["mcce", "report", request.explainer, people.path, "--predictor", predictor.name]
+    words = ["mcce", "report", explainer.path, people.path, "--predictor", predictor.name]
     words += ["--trust"] if predictor.trust else []
-    for option, value in changed.items():
+    for option, value in given.items():
         values = value if isinstance(value, (list, tuple)) else [value]
         words += [word for one in values if one is not None for word in (option, str(one))]
     return words
+
+
+def _unusual(options: Any, name: str) -> Any:
+    """The value of an option; None if it is the default."""
+    value = getattr(options, name)
+    return None if value == getattr(type(options), name) else value
 
 
 def _summarize(

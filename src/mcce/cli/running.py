@@ -40,6 +40,32 @@ BLOCK_ROWS = 5000
 
 
 @dataclass(frozen=True)
+class ExplainerFile:
+    """An explainer and how it is used, as the user said; see the options of ``mcce explain``."""
+
+    path: str
+    predictor: PredictorChoice
+    rules: str | None = None
+    n_counterfactuals: int | None = None
+    tolerance: float = 1e-9
+    jobs: int | None = None
+    key_file: str | None = None
+
+    def load(self) -> MCCE:
+        """The explainer with its predictor."""
+        key = read_key(self.key_file)
+        explainer = load(self.path, self.predictor.load(), tolerance=self.tolerance, key=key)
+        if self.n_counterfactuals is not None:
+            explainer.set_params(n_counterfactuals=self.n_counterfactuals)
+        # A limit of time per block would make answers depend on blocks and the machine.
+        return explainer.set_params(n_jobs=self.jobs, max_seconds=None, verbose=False)
+
+    def read_rules(self) -> Any:
+        """The further constraints; None without any."""
+        return None if self.rules is None else read_constraints(self.rules)
+
+
+@dataclass(frozen=True)
 class PeopleFile:
     """The people, as the user named them; see the options of ``mcce explain``."""
 
@@ -65,16 +91,10 @@ class AnswersFile:
 class Request:
     """What the user asked for; see the options of ``mcce explain``."""
 
-    explainer: str
-    predictor: PredictorChoice
+    explainer: ExplainerFile
     people: PeopleFile
     answers: AnswersFile
-    rules: str | None = None
-    n_counterfactuals: int | None = None
     block_rows: int | None = None
-    tolerance: float = 1e-9
-    jobs: int | None = None
-    key_file: str | None = None
     as_json: bool = False
     quiet: bool = False
 
@@ -130,14 +150,7 @@ def run(request: Request) -> None:
     kind = find_format(request.people.path, request.people.format)
     if _nothing_to_do(request.answers, target):
         return
-    explainer = load_explainer(
-        request.explainer,
-        request.predictor,
-        n_counterfactuals=request.n_counterfactuals,
-        tolerance=request.tolerance,
-        jobs=request.jobs,
-        key_file=request.key_file,
-    )
+    explainer = request.explainer.load()
     with open_source(request.people.path, kind, request.people.delimiter) as source:
         reader = PeopleReader.plan(
             request.people.path,
@@ -149,7 +162,7 @@ def run(request: Request) -> None:
         if reader.ignored and not request.quiet:
             say(wrap(f"mcce: columns that are not used: {shorten(list(reader.ignored), 300)}."))
         bar = PeopleBar(estimate_rows(request.people.path, kind), wanted=not request.quiet)
-        with patiently():
+        with without_warnings():
             work = _plan(request, explainer, reader, bar)
             try:
                 totals = _write(request, target, work, source, bar)
@@ -189,23 +202,6 @@ def _nothing_to_do(answers: AnswersFile, target: Target) -> bool:
     return False
 
 
-def load_explainer(
-    path: str,
-    predictor: PredictorChoice,
-    *,
-    n_counterfactuals: int | None = None,
-    tolerance: float = 1e-9,
-    jobs: int | None = None,
-    key_file: str | None = None,
-) -> MCCE:
-    """The explainer of a file with its predictor, as the options of a command say."""
-    explainer = load(path, predictor.load(), tolerance=tolerance, key=read_key(key_file))
-    if n_counterfactuals is not None:
-        explainer.set_params(n_counterfactuals=n_counterfactuals)
-    # A limit of time per block would make answers depend on blocks and the machine.
-    return explainer.set_params(n_jobs=jobs, max_seconds=None, verbose=False)
-
-
 def explain_people(
     explainer: MCCE, rows: pd.DataFrame, rules: Any, bar: PeopleBar
 ) -> Counterfactuals[pd.DataFrame]:
@@ -223,7 +219,7 @@ def explain_people(
 
 def _plan(request: Request, explainer: MCCE, reader: PeopleReader, bar: PeopleBar) -> BlockRun:
     """How blocks are answered, after a trial with nobody."""
-    rules = None if request.rules is None else read_constraints(request.rules)
+    rules = request.explainer.read_rules()
 
     def explain(rows: pd.DataFrame) -> Counterfactuals[pd.DataFrame]:
         return explain_people(explainer, rows, rules, bar)
@@ -307,8 +303,8 @@ def _resumable(request: Request, totals: Counter[str]) -> Iterator[None]:
 
 
 @contextmanager
-def patiently() -> Iterator[None]:
-    """Without the warnings that the output says better: who has no answer, and why."""
+def without_warnings() -> Iterator[None]:
+    """Hide the warnings that the output says better: who has no answer, and why."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", McceWarning)
         yield
@@ -316,12 +312,13 @@ def patiently() -> Iterator[None]:
 
 def _job(request: Request, target: Target, work: BlockRun, block_rows: int) -> dict[str, Any]:
     """Everything that decides the output, but for the people themselves."""
+    explainer = request.explainer
     return {
         "mcce": __version__,
-        "explainer": read_checksum(request.explainer),
-        "predictor": request.predictor.fingerprint(),
-        "rules": None if request.rules is None else read_checksum(request.rules),
-        "n_counterfactuals": request.n_counterfactuals,
+        "explainer": read_checksum(explainer.path),
+        "predictor": explainer.predictor.fingerprint(),
+        "rules": None if explainer.rules is None else read_checksum(explainer.rules),
+        "n_counterfactuals": explainer.n_counterfactuals,
         "columns": {name: str(dtype) for name, dtype in work.layout.dtypes.items()},
         "dtypes": read_dtypes(request.people.dtypes),
         "format": target.format,
