@@ -90,13 +90,13 @@ def find_boxes(moves: Moves, trials: Trials, reach: IntArray, seed: int, per_fea
     # At most half of the rows are for corners, and a quarter is for points that may cut.
     search.shorten(hold, n_rows // 2)
     search.cut(hold, n_rows // 4)
-    return search.label(hold, n_rows - search.n_asked)
+    return search.label(hold, n_rows - search.n_counted)
 
 
 class _Search:
     """Boxes that become smaller, and the points that were tried.
 
-    ``sides`` are as those of :class:`Boxes`, and ``n_asked`` counts the tests that count.
+    ``sides`` are as those of :class:`Boxes`, and ``n_counted`` counts the tests that count.
     """
 
     def __init__(self, moves: Moves, answer: IntArray, sides: IntArray, seed: int) -> None:
@@ -108,7 +108,7 @@ class _Search:
 
     def forget(self) -> None:
         """Forget which points were tried."""
-        self.n_asked = np.zeros(self._answer.size, dtype=np.int64)
+        self.n_counted = np.zeros(self._answer.size, dtype=np.int64)
         self._box = np.zeros(0, dtype=np.int64)
         self._steps = np.zeros((len(self.sides[0]), 0), dtype=np.int64)
         self._held, self._cuts = np.zeros((2, 0), dtype=bool)
@@ -170,7 +170,7 @@ class _Search:
     def _try(self, test: Test, box: IntArray, steps: IntArray, *, cuts: bool = False) -> BoolArray:
         """Which points hold; they are remembered, each once."""
         held, counted = test(self._answer[box], steps)
-        self.n_asked = self.n_asked + np.bincount(box[counted], minlength=self._answer.size)
+        self.n_counted = self.n_counted + np.bincount(box[counted], minlength=self._answer.size)
         new = self._are_new(box, steps)
         self._box = np.concatenate([self._box, box[new]])
         self._steps = np.concatenate([self._steps, steps[:, new]], axis=1)

@@ -180,9 +180,9 @@ def _find_levels(
     codes[row, np.arange(row.size)] = np.where(level == own, OWN, len(answers) + level)
     kept = _first_of_each(row * len(answers) + answer, trials.allowed(answer, codes))
     row, answer, level = row[kept], answer[kept], level[kept]
-    held, asked = trials.hold(answer, codes[:, kept])
+    held, scored = trials.hold(answer, codes[:, kept])
     n_tried = np.zeros(answers.acted.shape, dtype=np.int64)
-    np.add.at(n_tried, (row[asked], answer[asked]), 1)
+    np.add.at(n_tried, (row[scored], answer[scored]), 1)
     return OtherLevels(row[held], answer[held], level[held], n_tried)
 
 

@@ -164,7 +164,7 @@ def fit(
         }
         explainer = _fit(black_box, rows, written, settings, quiet=quiet)
         explainer.save(output, key=key)
-        _report(explainer, rows, output, time.monotonic() - began, as_json=as_json, quiet=quiet)
+        _summarize(explainer, rows, output, time.monotonic() - began, as_json=as_json, quiet=quiet)
 
 
 def _read(
@@ -234,7 +234,7 @@ def _score_of(explainer: MCCE) -> list[str]:
     return [str(labels[at]) for at in columns if at < len(labels)]
 
 
-def _report(
+def _summarize(
     explainer: MCCE, rows: pd.DataFrame, output: str, seconds: float, *, as_json: bool, quiet: bool
 ) -> None:
     fitted = explainer.fitted_

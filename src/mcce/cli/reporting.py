@@ -25,7 +25,7 @@ from ..files.people import PeopleReader
 from ..files.sources import RawBlock, iterate, open_source, reading
 from ..kernels import IntArray
 from ..report.html.provenance import Provenance
-from ..report.html.writing import ReportOptions, write_parts
+from ..report.html.writing import ReportOptions, write_page
 from ..report.labels import Labels
 from .options import read_dtypes, split_names
 from .running import ExplainerFile, PeopleFile, explain_people, read_checksum, without_warnings
@@ -106,7 +106,7 @@ def run(request: ReportRequest) -> None:
             ]
         finally:
             bar.close()
-        write_parts(explainer, results, request.output, options)
+        write_page(explainer, results, request.output, options)
     _summarize(request, [result for _, result in results], bar)
 
 

@@ -24,7 +24,7 @@ from ..letters import write_letters
 
 
 @dataclass(frozen=True, eq=False)
-class Assessed:
+class Assessment:
     """A result, and what there is to say about its answers.
 
     Parameters
@@ -74,7 +74,7 @@ class Assessed:
         )
 
 
-def join(parts: Sequence[Assessed]) -> Counterfactuals[pd.DataFrame]:
+def join_results(parts: Sequence[Assessment]) -> Counterfactuals[pd.DataFrame]:
     """The results of all people as one, in their order; for counting, not for the predictor."""
     results = [part.result for part in parts]
     first = results[0]

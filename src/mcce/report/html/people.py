@@ -18,9 +18,9 @@ from ...tables.schema import Schema
 from ...tables.text import plain
 from ...version import __version__
 from ..cells import cells_of
-from .assessed import Assessed
+from .assessed import Assessment
 from .dumbbells import Dumbbell, Dumbbells
-from .provenance import DIGITS, Provenance, fingerprint
+from .provenance import FINGERPRINT_DIGITS, Provenance, fingerprint
 from .words import PageWords
 
 # Keys of their words, in the order of the page.
@@ -79,7 +79,7 @@ class PersonView:
 
 
 @dataclass(frozen=True)
-class Settings:
+class PeopleSettings:
     """How people are shown.
 
     Parameters
@@ -132,7 +132,7 @@ def limits(n_people: int, n_answers: int, n_changes: int) -> tuple[int, int]:
 
 
 def view_people(
-    part: Assessed, shown: IntArray, settings: Settings, dumbbells: Dumbbells
+    part: Assessment, shown: IntArray, settings: PeopleSettings, dumbbells: Dumbbells
 ) -> Iterator[PersonView]:
     """The views of some people of a result.
 
@@ -155,7 +155,7 @@ def view_people(
 class _Viewer:
     """Makes the views of the people of one result."""
 
-    def __init__(self, part: Assessed, settings: Settings, dumbbells: Dumbbells) -> None:
+    def __init__(self, part: Assessment, settings: PeopleSettings, dumbbells: Dumbbells) -> None:
         result = part.result
         self.part, self.settings, self.dumbbells = part, settings, dumbbells
         self.words, self.schema = settings.words, settings.schema
@@ -199,7 +199,7 @@ class _Viewer:
             held=self._cells(held[:most], place),
             unchanged=self._cells(same[: max(0, most - len(held))], place),
             n_unchanged=len(held) + len(same),
-            fingerprint=self._fingerprint(place)[:DIGITS],
+            fingerprint=self._fingerprint(place)[:FINGERPRINT_DIGITS],
             command=self.settings.provenance.of_person(row),
         )
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 # Hexadecimal digits of a person's fingerprint.
-DIGITS = 16
+FINGERPRINT_DIGITS = 16
 
 
 @dataclass(frozen=True)

@@ -32,10 +32,10 @@ from ...tables.text import one_line, plain
 from ...version import __version__
 from ..labels import Labels
 from ..plots.style import DARK, LIGHT
-from .assessed import Assessed, join
+from .assessed import Assessment, join_results
 from .dumbbells import Dumbbells
 from .images import PAPER
-from .people import PersonView, Settings, limits, view_people
+from .people import PeopleSettings, PersonView, limits, view_people
 from .provenance import Provenance, fingerprint
 from .run import view_run
 from .words import PageWords
@@ -141,10 +141,10 @@ def write_report(
         title,
         card,
     )
-    write_parts(explainer, [(np.arange(len(own)), result)], path, options)
+    write_page(explainer, [(np.arange(len(own)), result)], path, options)
 
 
-def write_parts(
+def write_page(
     explainer: MCCE,
     results: Sequence[tuple[IntArray, Counterfactuals[Any]]],
     path: str | os.PathLike[str],
@@ -167,7 +167,7 @@ def write_parts(
     n_people = sum(len(positions) for positions, _ in results)
     _check(options, n_people)
     parts = [
-        Assessed.make(explainer, result, positions, options.labels, options.constraints)
+        Assessment.make(explainer, result, positions, options.labels, options.constraints)
         for positions, result in results
     ]
     page = _page(explainer, parts, options, n_people)
@@ -190,14 +190,14 @@ def _check(options: ReportOptions, n_people: int) -> None:
 
 
 def _page(
-    explainer: MCCE, parts: Sequence[Assessed], options: ReportOptions, n_people: int
+    explainer: MCCE, parts: Sequence[Assessment], options: ReportOptions, n_people: int
 ) -> dict[str, Any]:
     """Everything that the template shows."""
-    words, together = PageWords(options.labels), join(parts)
+    words, together = PageWords(options.labels), join_results(parts)
     rows = together.people.index.tolist()
     names = dict(zip(rows, rows if options.names is None else options.names, strict=True))
     most_cells, most_changes = _limits(together, options)
-    settings = Settings(
+    settings = PeopleSettings(
         words=words,
         schema=explainer.schema_,
         names=names,
@@ -243,7 +243,10 @@ def _limits(result: Counterfactuals[Any], options: ReportOptions) -> tuple[int, 
 
 
 def _everybody(
-    parts: Sequence[Assessed], shown: Sequence[int], settings: Settings, dumbbells: Dumbbells
+    parts: Sequence[Assessment],
+    shown: Sequence[int],
+    settings: PeopleSettings,
+    dumbbells: Dumbbells,
 ) -> Iterator[PersonView]:
     """The people who are shown, in their order."""
     views = [
