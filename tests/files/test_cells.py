@@ -206,3 +206,22 @@ def test_another_dtype_can_be_asked_for():
 def test_a_column_that_is_kept_must_not_be_a_feature():
     with pytest.raises(SchemaError, match="features already"):
         PeopleReader.plan("people.csv", Table(TRAIN.columns), SCHEMA, keep=["age"])
+
+
+@pytest.mark.parametrize("cell", ["now", "today", "10:30", "3/4/2024", "Jan", "12"])
+def test_moments_are_never_guessed(cell):
+    moments = pd.Series(pd.to_datetime(["2024-01-31"]), name="since")
+    reader = make_reader("since", moments.dtype, moments, textual=True)
+
+    assert reader.values([" 2024-02-29 12:30 "]) == [pd.Timestamp("2024-02-29 12:30")]
+    with pytest.raises(CellError):
+        reader.values([cell])
+
+
+def test_a_length_of_time_has_a_unit():
+    lengths = pd.Series(pd.to_timedelta(["2 days"]), name="delay")
+    reader = make_reader("delay", lengths.dtype, lengths, textual=True)
+
+    assert reader.values(["3 days"]) == [pd.Timedelta(days=3)]
+    with pytest.raises(CellError):
+        reader.values(["3"])

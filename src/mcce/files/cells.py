@@ -267,5 +267,20 @@ def _within(number: int, low: int, high: int) -> int:
 def _moment(cell: Any, dtype: Any) -> Any:
     if isinstance(cell, (bool, int, float)):
         raise ValueError
-    value = pd.Timedelta(cell) if dtype.kind == "m" else pd.Timestamp(cell)
+    if dtype.kind == "m":
+        # A number alone would be nanoseconds.
+        if isinstance(cell, str) and NUMBER.fullmatch(cell):
+            raise ValueError
+        value: Any = pd.Timedelta(cell)
+    elif isinstance(cell, str):
+        # Others are guessed: "now", "10:30" of today, the month first in 3/4/2024.
+        value = pd.to_datetime(_iso(cell), format="ISO8601")
+    else:
+        value = pd.Timestamp(cell)
     return pd.Series([value]).astype(dtype).iloc[0]
+
+
+def _iso(cell: str) -> str:
+    if not cell.strip()[:1].isdecimal():
+        raise ValueError
+    return cell.strip()

@@ -64,6 +64,27 @@ def find_format(path: str, given: str | None = None, *, option: str = "--format"
     return found
 
 
+def check_delimiter(delimiter: str) -> str:
+    """What separates the cells of a CSV file, if it can.
+
+    Raises
+    ------
+    ParameterError
+        If it is no single character, or one that has another meaning in CSV.
+
+    Examples
+    --------
+    >>> check_delimiter(";")
+    ';'
+    """
+    if len(delimiter) != 1 or delimiter in '\r\n"':
+        raise ParameterError(
+            f"--delimiter must be one character, such as ; or a tab ($'\\t' in most shells), got "
+            f"{shorten(delimiter)}."
+        )
+    return delimiter
+
+
 def require_pyarrow(path: str) -> Any:
     """The library pyarrow, which Parquet and Arrow files need."""
     try:

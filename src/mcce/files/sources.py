@@ -14,7 +14,10 @@ import gzip
 import hashlib
 import io
 import json
+import re
 import sys
+import zlib
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -23,11 +26,12 @@ from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
 from ..errors import McceError, ReadError, shorten
-from .formats import STANDARD, Format
+from .formats import STANDARD, Format, check_delimiter
 
 Cells = list[Any]
 # A level of 10,000 characters is unusual, a cell of 16 million a file without its closing quote.
 csv.field_size_limit(2**24)
+SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 @dataclass(frozen=True)
@@ -132,8 +136,9 @@ def reading(path: str) -> Iterator[None]:
         raise
     except OSError as error:
         raise ReadError(f"Cannot read {shorten(path, 200)}: {error.strerror or error}.") from error
-    except (EOFError, UnicodeDecodeError) as error:
+    except (EOFError, UnicodeDecodeError, zlib.error) as error:
         what = "it is no UTF-8" if isinstance(error, UnicodeDecodeError) else "it is cut off"
+        what = "it is damaged" if isinstance(error, zlib.error) else what
         raise ReadError(f"Cannot read {shorten(path, 200)}: {what}. Write it anew.") from error
 
 
@@ -153,6 +158,9 @@ def estimate_rows(path: str, format_: Format) -> int | None:
     if path == STANDARD or path.lower().endswith(".gz"):
         return None
     with reading(path):
+        # What comes through a pipe can be read only once.
+        if not Path(path).is_file():
+            return None
         if format_ == "parquet":
             from .arrow import count_rows
 
@@ -166,7 +174,7 @@ def estimate_rows(path: str, format_: Format) -> int | None:
 
 def check_unique(path: str, names: Sequence[str]) -> list[str]:
     """The names of columns, of which no two may be the same."""
-    twice = sorted({name for name in names if names.count(name) > 1})
+    twice = sorted(name for name, count in Counter(names).items() if count > 1)
     if twice:
         raise ReadError(
             f"{shorten(path, 200)} has several columns of one name: {shorten(twice, 200)}. Rename "
@@ -272,19 +280,41 @@ def _chained(first: dict[str, Any], rest: Iterator[dict[str, Any]]) -> Iterator[
 
 
 def _objects(path: str, stream: BinaryIO) -> Iterator[dict[str, Any]]:
-    for number, line in enumerate(io.TextIOWrapper(stream, encoding="utf-8-sig"), start=1):
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-        except (ValueError, RecursionError):
-            row = None
-        if not isinstance(row, dict):
-            raise ReadError(
-                f"Line {number} of {shorten(path, 200)} is no JSON object. Write one object per "
-                'line, such as {"age": 36}.'
-            )
-        yield row
+    text = io.TextIOWrapper(stream, encoding="utf-8-sig")
+    try:
+        for number, line in enumerate(text, start=1):
+            if line.strip():
+                yield _object(path, number, line)
+    finally:
+        # Whoever opened the stream closes it.
+        if not stream.closed:
+            text.detach()
+
+
+def _object(path: str, number: int, line: str) -> dict[str, Any]:
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError):
+        row = None
+    if not isinstance(row, dict):
+        raise ReadError(
+            f"Line {number} of {shorten(path, 200)} is no JSON object. Write one object per "
+            'line, such as {"age": 36}.'
+        )
+    if SURROGATE.search(line) and not _is_unicode(row):
+        raise ReadError(
+            f"Line {number} of {shorten(path, 200)} has half a character: an escape from \\ud800 "
+            "to \\udfff without its other half. Write the character whole."
+        )
+    return row
+
+
+def _is_unicode(row: dict[str, Any]) -> bool:
+    try:
+        json.dumps(row, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _open(path: str) -> BinaryIO:
@@ -298,7 +328,7 @@ def _open(path: str) -> BinaryIO:
 
 def _source(path: str, stream: BinaryIO, format_: Format, delimiter: str) -> Source:
     if format_ == "csv":
-        return CsvSource.open(path, stream, delimiter)
+        return CsvSource.open(path, stream, check_delimiter(delimiter))
     if format_ == "jsonl":
         return JsonSource.open(path, stream)
     from .arrow import ArrowSource

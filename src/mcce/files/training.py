@@ -10,7 +10,7 @@ import pandas as pd
 
 from ..errors import ParameterError, ReadError, SchemaError, shorten
 from .cells import MISSING
-from .formats import STANDARD, Format, require_pyarrow
+from .formats import STANDARD, Format, check_delimiter, require_pyarrow
 from .people import pandas_dtype
 from .sources import iterate, open_source, reading
 
@@ -67,6 +67,7 @@ def read_training(
 
 
 def _read_csv(path: str, delimiter: str, dtypes: Mapping[str, Any]) -> pd.DataFrame:
+    check_delimiter(delimiter)
     try:
         return pd.read_csv(
             sys.stdin.buffer if path == STANDARD else path,

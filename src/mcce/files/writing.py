@@ -83,8 +83,27 @@ def join_parts(parts: Sequence[Path], format_: Format, stream: BinaryIO) -> None
 
 def write_csv(table: pd.DataFrame, stream: BinaryIO, *, header: bool) -> None:
     """Write rows as CSV, with or without the line of names."""
-    text = table.to_csv(None, index=False, header=header, lineterminator="\n")
-    stream.write(text.encode("utf-8", "surrogatepass"))
+    # With this end of lines, cells with either of its characters are quoted; else, before
+    # Python 3.13, those with a lone carriage return would not be, and break the row.
+    table.to_csv(_Lines(stream), index=False, header=header, lineterminator="\r\n")  # type: ignore[call-overload]
+
+
+class _Lines:
+    """Takes rows that end in a carriage return and a line feed, and writes them without the former.
+
+    Parameters
+    ----------
+    stream
+        Where to write.
+    """
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+
+    def write(self, row: str) -> int:
+        """Write a row."""
+        line = row.removesuffix("\r\n") + "\n"
+        return self._stream.write(line.encode("utf-8", "surrogatepass"))
 
 
 def _skip_line(stream: BinaryIO) -> None:
