@@ -127,7 +127,9 @@ class Receipt:
         """The receipt in a JSON text; None if it holds something else."""
         wanted = {"first": int, "n_rows": int, "fingerprint": str, "sha256": str, "counts": dict}
         content = _parse(text, wanted)
-        return None if content is None else cls(**{name: content[name] for name in wanted})
+        if content is None or any(type(n) is not int for n in content["counts"].values()):
+            return None
+        return cls(**{name: content[name] for name in wanted})
 
 
 def _dump(content: Mapping[str, Any]) -> bytes:

@@ -6,15 +6,18 @@ part for each. The folder holds ``_manifest.json``, the parts ``part-000000.csv`
 and others do, skips names that begin with an underscore.
 
 Always true: every file appears whole or not at all, the receipt after its part; a part counts only
-with a receipt that fits its bytes and its input; parts of one folder have one job. So a run that
-was killed at any moment goes on by writing the parts that do not count yet.
+with a receipt that fits its bytes and its input; parts of one folder have one job, and one run at a
+time writes them (:func:`alone`). So a run that was killed at any moment goes on by writing the
+parts that do not count yet.
 """
 
 from __future__ import annotations
 
 import hashlib
+import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -22,6 +25,11 @@ from typing import Any, BinaryIO
 from ..errors import ParameterError, shorten
 from .manifest import Manifest, Receipt
 from .replacing import DRAFT, replacing, writing
+
+try:
+    import fcntl
+except ImportError:  # pragma: no cover
+    fcntl = None  # type: ignore[assignment]
 
 MANIFEST = "_manifest.json"
 OURS = re.compile(rf"_?part-\d{{6,}}\.\w+|{re.escape(DRAFT)}[0-9a-f]{{16}}")
@@ -85,7 +93,7 @@ class PartsFolder:
             return cls(path, suffix)
         with writing(path):
             path.mkdir(parents=True, exist_ok=True)
-            strangers = [file.name for file in path.iterdir() if not OURS.fullmatch(file.name)]
+            strangers = _strangers([file.name for file in path.iterdir()])
             if strangers:
                 raise ParameterError(
                     f"The folder {shorten(path)} holds other files: {shorten(strangers)}. Name a "
@@ -102,7 +110,8 @@ class PartsFolder:
             if receipt is None or receipt.fingerprint != fingerprint:
                 return None
             return receipt if checksum(self.part(number)) == receipt.sha256 else None
-        except FileNotFoundError:
+        # What cannot be read is computed again.
+        except OSError:
             return None
 
     def write(self, number: int, receipt: Receipt, fill: Callable[[BinaryIO], object]) -> Receipt:
@@ -155,12 +164,22 @@ class PartsFolder:
             self._put(MANIFEST, Manifest(job, n_parts).to_json())
         return [self.part(number) for number in range(n_parts)]
 
+    def clear(self) -> None:
+        """Remove all that this module put into the folder, and nothing else."""
+        with writing(self.path):
+            ours = [file.name for file in self.path.iterdir() if OURS.fullmatch(file.name)]
+            receipts = {name for name in ours if name.startswith("_")}
+            paired = [name for name in ours if _receipt_of(name) in receipts]
+            single = [name for name in ours if name not in receipts and name not in paired]
+            # A folder without a manifest is no run to go on with, and at no moment has it a part
+            # without a receipt, which would be somebody else's.
+            for name in [*single, MANIFEST, *paired, *receipts]:
+                (self.path / name).unlink(missing_ok=True)
+
     def remove(self) -> None:
         """Remove the folder and all that this module put there, and nothing else."""
+        self.clear()
         with writing(self.path):
-            # First, since a folder without a manifest is no run to go on with.
-            (self.path / MANIFEST).unlink(missing_ok=True)
-            self._remove(set())
             if not any(self.path.iterdir()):
                 self.path.rmdir()
 
@@ -169,7 +188,7 @@ class PartsFolder:
         return self.path / f"part-{number:06d}{self.suffix}"
 
     def _receipt(self, number: int) -> str:
-        return f"_part-{number:06d}.json"
+        return _receipt_of(self.part(number).name)
 
     def _put(self, name: str, content: bytes) -> None:
         with replacing(self.path / name) as stream:
@@ -205,3 +224,63 @@ def checksum(path: str | Path) -> str:
     """
     with Path(path).open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+@contextmanager
+def alone(path: Path) -> Iterator[None]:
+    """Make a folder and keep other runs out of it inside; a run that is killed lets go of it.
+
+    Where the system has no locks, as on Windows and some network drives, nobody is kept out.
+
+    Raises
+    ------
+    ParameterError
+        If another run is writing to the folder.
+    WriteError
+        If the folder cannot be made.
+    """
+    handle = _lock(path)
+    try:
+        yield
+    finally:
+        if handle is not None:
+            os.close(handle)
+
+
+def _lock(path: Path) -> int | None:
+    """The folder, open and locked; None where there are no locks."""
+    with writing(path):
+        path.mkdir(parents=True, exist_ok=True)
+    if fcntl is None:
+        return None
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if path.is_dir() and os.path.samestat(os.fstat(handle), path.stat()):
+            return handle
+    except BlockingIOError:
+        os.close(handle)
+        raise ParameterError(
+            f"Another run is writing to {shorten(path, 200)}. Wait until it has ended, or name "
+            "another output."
+        ) from None
+    except OSError:
+        os.close(handle)
+        return None
+    # The run that held the folder has just removed it.
+    os.close(handle)
+    return _lock(path)
+
+
+def _strangers(names: Sequence[str]) -> list[str]:
+    """Names of files that no run can have left in a folder without a manifest."""
+    known = set(names)
+    return [
+        name
+        for name in names
+        if not OURS.fullmatch(name) or (name.startswith("part-") and _receipt_of(name) not in known)
+    ]
+
+
+def _receipt_of(part: str) -> str:
+    return f"_{Path(part).stem}.json"
