@@ -318,3 +318,24 @@ def test_the_text_says_the_value_that_was_accepted(whole):
                 said = text.split(f" {name} had been ")[1].split(" ")[0]
                 cells = letters.frame[name]
                 assert cells.dtype.type(said.replace(",", "")) == cells.iloc[at]
+
+
+@pytest.mark.parametrize("ranges", [False, True])
+def test_whole_numbers_that_no_float_holds_are_said_exactly(ranges):
+    numbers = 2**53 + 1 + 2 * np.repeat(np.arange(200), 3)
+    bank = pd.DataFrame({"account": numbers, "age": np.arange(600) % 7})
+
+    def score(frame):
+        account = frame["account"].to_numpy(dtype=np.int64)
+        return (account % 2 == 1) & (account > 2**53 + 200)
+
+    explainer = MCCE(score, (0.5, 2), immutable=["age"], n_samples=50, random_state=0).fit(bank)
+    result = explainer.explain(bank.head(20))
+
+    letters = write_letters(explainer, result, ranges=ranges)
+
+    assert len(letters.answers) == 20
+    for text, account in zip(letters.answers["text"], letters.frame["account"], strict=True):
+        said = re.search(r"had been (\S+) instead", text)
+        assert said is not None
+        assert Decimal(said[1].replace(",", "")) == account

@@ -30,6 +30,7 @@ from ..explainer import MCCE
 from ..kernels import IntArray
 from ..parameters import check_flag
 from ..search.followers import is_number
+from ..tables.resolution import known_numbers
 from ..tables.schema import Schema
 from .changes import Changed, changes_of, principal_reasons
 from .labels import Labels
@@ -37,6 +38,8 @@ from .ladder import Rung
 from .nothing import kind_of
 from .rounding import RoundedAnswers, RoundedColumn, RoundingSettings, round_answers
 from .text import AnswerChanges, Writer, without_needless
+
+EXACT = 2.0**53
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,7 +245,10 @@ def _columns_to_round(
     for row, position in enumerate(schema.mutable.tolist()):
         feature, label = schema.features[position], labels.of(schema.names[position])
         step = constraints.steps.get(position)
-        if is_number(feature) and not label.levels and feature.known.size:
+        if not is_number(feature) or label.levels or not feature.known.size:
+            continue
+        # Beyond this, whole numbers are not exact as floats: they are said as they are.
+        if feature.table.dtype.kind == "f" or np.abs(known_numbers(feature)).max() < EXACT:
             least = 0.0 if step is None else step.size(feature)
             columns[row] = RoundedColumn(feature, label.rounding, least)
     return columns

@@ -173,7 +173,8 @@ def write_page(
     page = _page(explainer, parts, options, n_people)
     with writing(Path(path)), replacing(Path(path)) as stream:
         for text in template.generate(**page):
-            stream.write(text.encode("utf-8"))
+            # Names of files need not be Unicode.
+            stream.write(text.encode("utf-8", "backslashreplace"))
 
 
 def _check(options: ReportOptions, n_people: int) -> None:
