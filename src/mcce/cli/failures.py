@@ -47,6 +47,10 @@ def reported(*, debug: bool, as_json: bool = False) -> Iterator[None]:
     except KeyboardInterrupt as error:
         code, message = INTERRUPTED, _note(error) or "interrupted."
         _show(code, type(error).__name__, message, as_json)
+    except SystemExit as error:
+        # Typer raises others, so this is from the code of a predictor: nothing is done.
+        code, message = PREDICTOR, f"the predictor ended the program (exit {error.code})."
+        _show(code, type(error).__name__, f"{message}{_note(error)}", as_json)
     except BrokenPipeError:
         # Whoever read our output has gone; Python would complain once more at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

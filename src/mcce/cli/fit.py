@@ -23,12 +23,13 @@ from .options import (
     PredictorOutput,
     Quiet,
     Trust,
+    check_output,
     read_desired,
     read_dtypes,
     read_key,
     split_names,
 )
-from .terminal import can_draw, printable, say, show_json, wrap
+from .terminal import can_draw, printable, say, show_json, without_prints, wrap
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -149,8 +150,10 @@ def fit(
 
         began = time.monotonic()
         key = read_key(key_file)
+        check_output(output, [train, predictor, rules, key_file])
         chosen = PredictorChoice(predictor, predictor_kind, trust, classes, output_is)
-        black_box = chosen.load()
+        with without_prints():
+            black_box = chosen.load()
         rows = _read(train, format_, delimiter, dtype, drop)
         written = Written(immutable, mutable, categorical, desired, score_class)
         settings = {
@@ -162,7 +165,8 @@ def fit(
             "n_jobs": jobs,
             "random_state": seed,
         }
-        explainer = _fit(black_box, rows, written, settings, quiet=quiet)
+        with without_prints():
+            explainer = _fit(black_box, rows, written, settings, quiet=quiet)
         explainer.save(output, key=key)
         _summarize(explainer, rows, output, time.monotonic() - began, as_json=as_json, quiet=quiet)
 

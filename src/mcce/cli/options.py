@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from ..predictors.interval import Interval
 
 NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
@@ -175,6 +177,40 @@ def _interval(text: str) -> Interval | None:
     return Interval(
         float("-inf") if low is None else float(low), float("inf") if high is None else float(high)
     )
+
+
+def check_output(output: str, inputs: Sequence[str | None]) -> None:
+    """Raise if the output would take the place of a file that is read.
+
+    Parameters
+    ----------
+    output
+        Name of the output; a folder also holds the files in it.
+    inputs
+        Names of what is read, as far as they are files; None for an option that was not given.
+
+    Raises
+    ------
+    ParameterError
+        If the output is one of these files, or the folder that it is in.
+    """
+    from pathlib import Path
+
+    from ..errors import ParameterError, shorten
+
+    target = Path(output).resolve()
+    for name in inputs:
+        if name and Path(name).is_file() and _is_same(target, Path(name).resolve()):
+            raise ParameterError(
+                f"The output {shorten(output, 200)} would take the place of {shorten(name, 200)}, "
+                "which is read. Name another output."
+            )
+
+
+def _is_same(target: Path, file: Path) -> bool:
+    if target.is_dir():
+        return target == file.parent
+    return target == file or (target.exists() and target.samefile(file))
 
 
 def read_key(path: str | None) -> bytes | None:

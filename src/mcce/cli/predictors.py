@@ -92,9 +92,18 @@ class PredictorChoice:
             )
         return self._guarded(LOADERS[kind])
 
+    @property
+    def shown(self) -> str:
+        """The name without what is secret in it: user, password and query of a URL."""
+        if not URL.match(self.name):
+            return self.name
+        from ..predictors.transport import read_address
+
+        return str(read_address("url", self.name))
+
     def fingerprint(self) -> str:
         """What tells this predictor from others: the checksum of its file, or its name."""
-        return checksum(self.name) if Path(self.name).is_file() else self.name
+        return checksum(self.name) if Path(self.name).is_file() else self.shown
 
     def _guarded(self, loader: Callable[[PredictorChoice], Any]) -> Any:
         try:

@@ -27,9 +27,9 @@ from ..kernels import IntArray
 from ..report.html.provenance import Provenance
 from ..report.html.writing import ReportOptions, write_page
 from ..report.labels import Labels
-from .options import read_dtypes, split_names
+from .options import check_output, read_dtypes, split_names
 from .running import ExplainerFile, PeopleFile, explain_people, read_checksum, without_warnings
-from .terminal import PeopleBar, printable, say, show_json, wrap
+from .terminal import PeopleBar, printable, say, show_json, without_prints, wrap
 
 # More people than these do not fit one page.
 MOST_PEOPLE = 50_000
@@ -106,7 +106,8 @@ def run(request: ReportRequest) -> None:
             ]
         finally:
             bar.close()
-        write_page(explainer, results, request.output, options)
+        with without_prints():
+            write_page(explainer, results, request.output, options)
     _summarize(request, [result for _, result in results], bar)
 
 
@@ -116,6 +117,8 @@ def _check_output(request: ReportRequest) -> None:
             f"A report is written to a file, got -o {shorten(request.output, 200)}. Name one that "
             "ends in .html."
         )
+    read = [request.people.path, request.look.labels, request.look.card]
+    check_output(request.output, [*read, *request.explainer.files])
     if Path(request.output).exists() and not request.overwrite:
         raise ParameterError(
             f"{shorten(request.output, 200)} exists already. Replace it with --overwrite, or name "
@@ -229,7 +232,7 @@ def _command(request: ReportRequest) -> list[str]:
         "--card": look.card,
         "--max-people": _unusual(look, "max_people"),
     }
-    words = ["mcce", "report", explainer.path, people.path, "--predictor", predictor.name]
+    words = ["mcce", "report", explainer.path, people.path, "--predictor", predictor.shown]
     words += ["--trust"] if predictor.trust else []
     for option, value in given.items():
         values = value if isinstance(value, (list, tuple)) else [value]

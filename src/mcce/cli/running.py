@@ -6,6 +6,7 @@ whole and under its name at the end alone; until then its parts stand in a folde
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from collections import Counter
@@ -20,7 +21,8 @@ import pandas as pd
 from ..constraints.files import read_constraints
 from ..counterfactuals import Counterfactuals
 from ..errors import McceWarning, ParameterError, shorten
-from ..execution.parts import PartsFolder, checksum, read_manifest
+from ..execution.manifest import Manifest
+from ..execution.parts import PartsFolder, alone, checksum, read_manifest
 from ..execution.progress import Progress
 from ..execution.replacing import replacing, writing
 from ..explainer import MCCE
@@ -32,9 +34,9 @@ from ..files.sources import Source, estimate_rows, iterate, open_source, reading
 from ..files.writing import SUFFIXES, join_parts, stream_tables
 from ..loading import load
 from ..version import __version__
-from .options import read_dtypes, read_key, split_names
+from .options import check_output, read_dtypes, read_key, split_names
 from .predictors import PredictorChoice
-from .terminal import PeopleBar, printable, say, show_json, wrap
+from .terminal import PeopleBar, printable, say, show_json, without_prints, wrap
 
 BLOCK_ROWS = 5000
 
@@ -51,10 +53,16 @@ class ExplainerFile:
     jobs: int | None = None
     key_file: str | None = None
 
+    @property
+    def files(self) -> list[str | None]:
+        """What is read for it, by name; None where nothing is."""
+        return [self.path, self.predictor.name, self.rules, self.key_file]
+
     def load(self) -> MCCE:
         """The explainer with its predictor."""
         key = read_key(self.key_file)
-        explainer = load(self.path, self.predictor.load(), tolerance=self.tolerance, key=key)
+        with without_prints():
+            explainer = load(self.path, self.predictor.load(), tolerance=self.tolerance, key=key)
         if self.n_counterfactuals is not None:
             explainer.set_params(n_counterfactuals=self.n_counterfactuals)
         # A limit of time per block would make answers depend on blocks and the machine.
@@ -122,13 +130,24 @@ class Target:
         """The target that the user named."""
         if output == STANDARD:
             return cls(None, None, find_format(output, format_, option="--output-format"))
+        if output.lower().endswith(".gz"):
+            raise ParameterError(
+                f"Output is not compressed, got -o {shorten(output, 200)}. Leave out .gz, or write "
+                "to standard output and send that through gzip."
+            )
         path = Path(output)
         if output.endswith(("/", "\\")) or path.is_dir():
             return cls(
                 None, path, find_format("answers.parquet", format_, option="--output-format")
             )
         found = find_format(output, format_, option="--output-format")
+        # Beside the file that a link leads to: files move only within a file system.
+        path = Path(os.path.realpath(path))
         return cls(path, path.with_name(f"{path.name}.parts"), found)
+
+    def is_unfinished(self, manifest: Manifest | None) -> bool:
+        """Whether the folder of parts, with this manifest, is that of a run to go on with."""
+        return manifest is not None and (self.file is not None or manifest.n_parts is None)
 
 
 def run(request: Request) -> None:
@@ -148,6 +167,7 @@ def run(request: Request) -> None:
     if target.format in ("parquet", "arrow"):
         require_pyarrow(request.answers.path)
     kind = find_format(request.people.path, request.people.format)
+    check_output(request.answers.path, [request.people.path, *request.explainer.files])
     if _nothing_to_do(request.answers, target):
         return
     explainer = request.explainer.load()
@@ -177,10 +197,12 @@ def _nothing_to_do(answers: AnswersFile, target: Target) -> bool:
         if answers.resume:
             raise ParameterError("Standard output cannot be resumed. Name a file with -o.")
         return False
+    if answers.overwrite and not answers.resume:
+        return False
     with reading(str(target.folder)):
         manifest = read_manifest(target.folder)
         if target.file is None:
-            ended = manifest is not None and manifest.n_parts is not None
+            ended = manifest is not None and not target.is_unfinished(manifest)
         else:
             ended = manifest is None and target.file.exists()
     if answers.overwrite:
@@ -211,7 +233,8 @@ def explain_people(
         # People who need no answer are settled at once.
         bar.show(bar.done + len(rows) - progress.n_factuals + progress.n_settled)
 
-    result = explainer.explain(rows, constraints=rules, callback=show)
+    with without_prints():
+        result = explainer.explain(rows, constraints=rules, callback=show)
     bar.done += len(rows)
     bar.show(bar.done)
     return result.to_pandas()
@@ -233,19 +256,28 @@ def _write(
     request: Request, target: Target, work: BlockRun, source: Source, bar: PeopleBar
 ) -> Counter[str]:
     """Write the output, and count what became of people."""
-    if target.folder is not None and request.answers.overwrite and target.folder.is_dir():
-        PartsFolder(target.folder, "").remove()
-    manifest = None if target.folder is None else read_manifest(target.folder)
-    block_rows = BLOCK_ROWS if manifest is None else manifest.job.get("block_rows", BLOCK_ROWS)
-    if request.block_rows is not None:
-        block_rows = request.block_rows
-    if block_rows < 1:
-        raise ParameterError(f"--block-rows must be at least 1, got {block_rows}.")
-    blocks = iterate(request.people.path, source, work.reader.columns, block_rows)
+    if request.block_rows is not None and request.block_rows < 1:
+        raise ParameterError(f"--block-rows must be at least 1, got {request.block_rows}.")
     if target.folder is None:
+        block_rows = request.block_rows or BLOCK_ROWS
+        blocks = iterate(request.people.path, source, work.reader.columns, block_rows)
         return _stream(work, blocks, target.format)
+    with alone(target.folder):
+        return _write_parts(request, target, target.folder, work, source, bar)
+
+
+def _write_parts(
+    request: Request, target: Target, path: Path, work: BlockRun, source: Source, bar: PeopleBar
+) -> Counter[str]:
+    """Write the parts, and the file if one is asked for."""
+    if request.answers.overwrite and not (
+        request.answers.resume and target.is_unfinished(read_manifest(path))
+    ):
+        PartsFolder(path, "").clear()
+    block_rows = request.block_rows or _block_rows(read_manifest(path))
+    blocks = iterate(request.people.path, source, work.reader.columns, block_rows)
     job = _job(request, target, work, block_rows)
-    folder = PartsFolder.open(target.folder, job, SUFFIXES[target.format])
+    folder = PartsFolder.open(path, job, SUFFIXES[target.format])
     totals: Counter[str] = Counter()
     n_parts = 0
     with _resumable(request, totals):
@@ -258,6 +290,12 @@ def _write(
             join_parts(parts, target.format, stream)
         folder.remove()
     return totals
+
+
+def _block_rows(manifest: Manifest | None) -> int:
+    """People per block, as in the run to go on with."""
+    found = None if manifest is None else manifest.job.get("block_rows")
+    return found if isinstance(found, int) and found > 0 else BLOCK_ROWS
 
 
 def _stream(work: BlockRun, blocks: Iterator[Any], format_: Format) -> Counter[str]:

@@ -12,6 +12,7 @@ import sys
 import textwrap
 import time
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, redirect_stdout
 from typing import Any, TextIO
 
 LEAST_WIDTH = 20
@@ -48,6 +49,11 @@ def wrap(text: str) -> str:
 def width() -> int:
     """Columns of the terminal, at most 120 of them; 80 if there is none."""
     return max(min(shutil.get_terminal_size((80, 24)).columns, 120), LEAST_WIDTH)
+
+
+def without_prints() -> AbstractContextManager[Any]:
+    """Send what a predictor prints to standard error: standard output is for results."""
+    return redirect_stdout(sys.stderr)
 
 
 def say(text: str) -> None:
