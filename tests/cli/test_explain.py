@@ -150,6 +150,7 @@ def test_columns_of_the_users_names_are_an_error_that_names_the_prefix(explain, 
     people.to_csv("more.csv", index=False)
 
     assert explain("-o", "answers.csv", "--keep", "score", people="more.csv") == USAGE
+    assert explain("-o", "answers.csv", "--keep", "Age", people="more.csv") == USAGE
     assert "--prefix" in capsys.readouterr().err
     arguments = ["-o", "answers.csv", "--keep", "score", "--prefix", "mcce_"]
     assert explain(*arguments, people="more.csv") == 0

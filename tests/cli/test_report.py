@@ -110,6 +110,13 @@ def test_options_reach_the_page(report, here):
     assert "--row 3 --row 5 -o report.html" in page.text
 
 
+def test_people_can_be_called_by_a_feature(report):
+    assert report("-o", "report.html", "--name", "Age", "--row", "4") == 0
+
+    age = pd.read_csv("people.csv")["Age"].iloc[4]
+    assert f"Person {age}" in Page(read("report.html")).text
+
+
 def test_people_with_cells_of_other_types_have_the_answers_of_explain(report, explain, here):
     Path("patient.py").write_text(
         "import scoring\n"
@@ -173,6 +180,7 @@ def test_json_for_machines(report, capsys):
     ("arguments", "code", "message"),
     [
         (["-o", "-"], USAGE, "is written to a file"),
+        (["-o", "r.pdf"], USAGE, "ends in .html"),
         (["-o", "r.html", "--row", "60"], USAGE, "--row must be from 0 to 59"),
         (["-o", "r.html", "--language", "fr"], USAGE, "language must be one of"),
         (["-o", "r.html", "--labels", "l.toml", "--language", "de"], USAGE, "do not go together"),
@@ -181,16 +189,18 @@ def test_json_for_machines(report, capsys):
         (["-o", "r.html", "--name", "customer"], INPUT, "lacks the columns"),
         (["-o", "r.html", "--card", "absent.md"], INPUT, "absent.md"),
         (["-o", "absent/r.html"], OUTPUT, "Cannot write to"),
-        (["-o", "train.csv"], USAGE, "exists already"),
+        (["-o", "old.html"], USAGE, "exists already"),
     ],
 )
 def test_errors_are_one_paragraph_with_an_exit_code(report, arguments, code, message, capsys):
+    Path("old.html").touch()
+
     assert report(*arguments) == code
 
     said = capsys.readouterr().err
     assert message in said
     assert "Traceback" not in said
-    assert not Path("r.html").exists()
+    assert not list(Path().glob("r.*"))
 
 
 def test_another_predictor_is_an_error_of_the_predictor(report, capsys):

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcce import Schema
-from mcce.errors import ReadError, SchemaError
+from mcce.errors import ReadError
 from mcce.files.cells import MISSING, CellError, make_reader
 from mcce.files.people import PeopleReader
 from mcce.files.sources import CsvSource, RawBlock
@@ -203,9 +203,14 @@ def test_another_dtype_can_be_asked_for():
     assert frame["age"].tolist() == [36.5]
 
 
-def test_a_column_that_is_kept_must_not_be_a_feature():
-    with pytest.raises(SchemaError, match="features already"):
-        PeopleReader.plan("people.csv", Table(TRAIN.columns), SCHEMA, keep=["age"])
+def test_a_column_that_is_kept_may_be_a_feature():
+    reader = PeopleReader.plan("people.csv", Table(TRAIN.columns), SCHEMA, keep=["age"])
+    assert reader.columns == list(TRAIN.columns)
+
+    people = reader.read(RawBlock(0, {name: [GOOD[name]] for name in TRAIN}))
+
+    assert people.kept == {"age": [GOOD["age"]]}
+    assert people.groups[0][1]["age"].tolist() == [int(GOOD["age"])]
 
 
 @pytest.mark.parametrize("cell", ["now", "today", "10:30", "3/4/2024", "Jan", "12"])

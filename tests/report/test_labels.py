@@ -153,6 +153,17 @@ def test_every_feature_that_can_be_blamed_needs_a_reason():
     Labels.make({"language": "de"}).check(schema)
 
 
+def test_a_level_in_another_spelling_is_an_error():
+    schema = Schema.learn(pd.DataFrame({"owns": [True, False], "job": ["Clerk", "none"]}))
+    given = {"owns": {"reason": "No home.", "become": {"True": "you had owned a home"}}}
+    job = {"reason": "Your job.", "levels": {"Clerk": "a clerk", "retired": "retired"}}
+
+    with pytest.raises(LabelsError, match=r"level 'True' of 'owns', which is 'true'"):
+        Labels.make({"features": {**given, "job": job}}).check(schema)
+    given["owns"]["become"] = {"true": "you had owned a home"}
+    Labels.make({"features": {**given, "job": job}}).check(schema)
+
+
 def test_unknown_bundled_labels_are_an_error():
     with pytest.raises(LabelsError, match="no bundled labels of 'adult'"):
         Labels.bundled("adult")

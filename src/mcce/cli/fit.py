@@ -62,7 +62,8 @@ Desired = Annotated[
         metavar="LOW:HIGH|LABEL",
         help="What people want: an interval of the score (0.5: is 0.5 and above, :0.2 is 0.2 "
         "and below), or a label; several labels by giving the option several times. Default: "
-        "the second class of a classifier.",
+        "the second class of a classifier, whose probability is the score unless "
+        "--score-class says otherwise.",
     ),
 ]
 Immutable = Annotated[

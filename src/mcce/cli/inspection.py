@@ -127,6 +127,8 @@ def _show(content: dict[str, Any]) -> None:
         show(f"\n{title}")
         for line in content[name] or ["none"]:
             show(f"  {printable(line)}")
+    if content["settings"].get("search") == "paper":
+        show("  The paper's search keeps relations between columns only where rules say so.")
     show("\nSettings")
     settings = {**content["settings"], "predictor": _called(content["decision"])}
     show(table(["name", "value"], [[name, value] for name, value in settings.items()]))

@@ -20,7 +20,7 @@ import pandas as pd
 from ..counterfactuals import Counterfactuals
 from ..errors import ParameterError, ReadError, shorten
 from ..explainer import MCCE
-from ..files.formats import STANDARD, find_format
+from ..files.formats import find_format
 from ..files.people import PeopleReader
 from ..files.sources import RawBlock, iterate, open_source, reading
 from ..kernels import IntArray
@@ -112,7 +112,7 @@ def run(request: ReportRequest) -> None:
 
 
 def _check_output(request: ReportRequest) -> None:
-    if request.output == STANDARD or request.output.endswith(("/", "\\")):
+    if Path(request.output).suffix.lower() not in (".html", ".htm"):
         raise ParameterError(
             f"A report is written to a file, got -o {shorten(request.output, 200)}. Name one that "
             "ends in .html."

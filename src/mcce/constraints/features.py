@@ -270,7 +270,7 @@ def _check_categorical(title: str, feature: Feature) -> None:
     if feature.kind != "categorical":
         raise ConstraintError(
             f"{title}: {shorten(feature.name)} is numeric, but this constraint needs a categorical "
-            "feature. Use between or change."
+            "feature. Use between, change, or a relation such as 'months in [12, 24]'."
         )
 
 

@@ -67,6 +67,13 @@ class Layout:
         ParameterError
             If two columns would have one name.
         """
+        both = [name for name in reader.kept if name in reader.readers]
+        if both:
+            raise ParameterError(
+                f"Columns to keep are features already: {shorten(both, 200)}. Name only columns "
+                "that the explainer does not know, such as a customer number; factual is the row "
+                "of the person."
+            )
         measures = result.to_pandas().measures
         measured = {str(name): _output_dtype(dtype) for name, dtype in measures.dtypes.items()}
         own: dict[str, Any] = {**FIRST, **BEFORE, **measured}

@@ -98,7 +98,7 @@ class PeopleReader:
         Raises
         ------
         SchemaError
-            If columns are missing, or one that is kept is a feature.
+            If columns are missing.
         """
         features = {str(feature.name): feature for feature in schema.features}
         missing = [name for name in [*features, *keep] if name not in source.names]
@@ -107,7 +107,6 @@ class PeopleReader:
                 f"{shorten(path, 200)} lacks the columns {shorten(missing, 500)}. It has "
                 f"{shorten(list(source.names), 500)}; names are compared exactly."
             )
-        _check_kept(keep, features)
         given = _check_dtypes(dtypes or {}, features)
         readers = {
             name: make_reader(
@@ -125,7 +124,7 @@ class PeopleReader:
     @property
     def columns(self) -> list[str]:
         """The columns of the file that are read."""
-        return [*self.readers, *self.kept]
+        return list(dict.fromkeys([*self.readers, *self.kept]))
 
     def read(self, block: RawBlock) -> People:
         """A block of people.
@@ -171,15 +170,6 @@ class PeopleReader:
             frame = pd.DataFrame(columns)
             frame.index = pd.Index(at)
             yield at, frame
-
-
-def _check_kept(keep: Sequence[str], features: Mapping[str, Feature]) -> None:
-    both = [name for name in keep if name in features]
-    if both:
-        raise SchemaError(
-            f"Columns to keep are features already: {shorten(both, 200)}. Name only columns that "
-            "the explainer does not know, such as a customer number."
-        )
 
 
 def _check_dtypes(dtypes: Mapping[str, Any], features: Mapping[str, Feature]) -> dict[str, Any]:

@@ -6,13 +6,14 @@ Takes what a file says and its place there. Gives it in the form that letters us
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Literal
 
 import numpy as np
 
 from ..constraints.constraint import did_you_mean
 from ..errors import LabelsError, shorten
+from ..tables.features import Feature
 from ..tables.text import plain
 from .wording import check_template
 
@@ -102,3 +103,16 @@ def check_flag(given: Any, where: str) -> bool:
     if not isinstance(given, bool):
         raise LabelsError(f"{where} must be true or false, got {shorten(given)}.")
     return given
+
+
+def check_spelling(feature: Feature, levels: Collection[str]) -> None:
+    """Raise if a level of the labels is one of the feature but for blanks and capitals."""
+    known = {level_key(value) for value in feature.table.dropna().tolist()}
+    folded = {level.strip().casefold(): level for level in known.difference(levels)}
+    for level in levels:
+        meant = folded.get(level.strip().casefold())
+        if level not in known and meant is not None:
+            raise LabelsError(
+                f"Labels speak of the level {shorten(level)} of {shorten(feature.name)}, which is "
+                f"{shorten(meant)} in the training data. Write it so."
+            )

@@ -39,6 +39,7 @@ from .label_checks import (
     check_follow,
     check_keys,
     check_positive,
+    check_spelling,
     check_units,
 )
 from .language import Language, find_language
@@ -344,8 +345,9 @@ class Labels:
         Raises
         ------
         LabelsError
-            If another mutable feature has none. Labels without any features pass: then letters name
-            columns and values.
+            If another mutable feature has none, or a level is written in another way than in the
+            training data, such as ``True`` instead of ``true``. Labels without any features pass:
+            then letters name columns and values.
 
         Examples
         --------
@@ -362,3 +364,6 @@ class Labels:
                 f"but these have no reason, or one for a single direction: {shorten(lacking, 300)}."
                 f"{hints} Add a reason to each, such as reason: Your income is low."
             )
+        for feature in schema.features:
+            label = self.of(feature.name)
+            check_spelling(feature, {*label.levels, *label.become, *label.being})

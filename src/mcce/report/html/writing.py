@@ -11,6 +11,7 @@ same version of matplotlib; nothing in it is loaded from elsewhere.
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 from base64 import b64encode
 from collections.abc import Hashable, Iterator, Mapping, Sequence
@@ -210,7 +211,7 @@ def _page(
     )
     dumbbells = Dumbbells(explainer.fitted_, words)
     shown = rows[: options.max_people]
-    script, style = _read("report.js"), _style()
+    script, style = _read("report.js"), _style(words)
     return {
         "words": words,
         "say": words.say,
@@ -282,15 +283,16 @@ def _read(name: str) -> str:
     return files(__package__).joinpath("templates", name).read_text(encoding="utf-8")
 
 
-def _style() -> str:
-    """The style sheet, with the colours of pictures."""
+def _style(words: PageWords) -> str:
+    """The style sheet, with the colours of pictures and the heads that narrow tables show."""
     variables = {
         kind: "".join(f"--{name}:{colour};" for name, colour in vars(theme).items())
         for kind, theme in (("light", LIGHT), ("dark", DARK))
     }
     light, dark = (f":root{{--card:{PAPER[kind]};{variables[kind]}}}" for kind in variables)
     dark = f"@media screen and (prefers-color-scheme:dark){{{dark}}}"
-    return f"{light}{dark}\n{_read('report.css')}"
+    heads = "".join(f"--{key}:{json.dumps(words.say(key))};" for key in ("now", "after"))
+    return f"{light}{dark}:root{{{heads}}}\n{_read('report.css')}"
 
 
 def _source_hash(text: str) -> str:
