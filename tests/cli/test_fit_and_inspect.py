@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import joblib
 import numpy as np
@@ -159,8 +160,9 @@ def test_the_demo_writes_files_that_the_other_commands_take(tmp_path, monkeypatc
     assert main(["demo", "--out", "demo"]) == 0
 
     shown = commands_in(capsys.readouterr().out)
-    assert [run_shown(command, monkeypatch) for command in shown] == [0, 0, 0]
+    assert [run_shown(command, monkeypatch) for command in shown] == [0, 0, 0, 0]
     assert pd.read_csv("demo/answers.csv")["factual"].nunique() == 200
+    assert Path("demo/report.html").stat().st_size > 100_000
 
 
 def test_names_may_hold_commas():
