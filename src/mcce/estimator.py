@@ -28,7 +28,7 @@ from .plausibility.model import PlausibilityModel
 from .predictors.decision import Decision
 from .protocols import Distance, Generator
 from .relations.table import table_of_relations
-from .search.plan import Settings, recomputed
+from .search.plan import Settings
 from .surrogate import Surrogate
 from .tables.frames import ArrayAdapter
 from .tables.schema import Schema
@@ -201,6 +201,7 @@ class Estimator(BaseEstimator):
         *,
         n_perturbations: int = 100,
         scale: float = 0.05,
+        constraints: Any = None,
         random_state: int | None = None,
     ) -> FrameT:
         """How robust the counterfactuals of a result are.
@@ -213,6 +214,8 @@ class Estimator(BaseEstimator):
             Perturbations of each counterfactual, at most.
         scale
             How far a number may move, as a share of its training range.
+        constraints
+            The further constraints of that call, if it had some: what is derived follows them.
         random_state
             Seed of the perturbations; None is ``seed_``.
 
@@ -231,14 +234,13 @@ class Estimator(BaseEstimator):
         NotFittedError, ParameterError
             If the explainer is not fitted, or a parameter cannot have its value.
         """
-        fitted = self._check_ready()
+        requirements = requirements_of(self, constraints)
         check_robustness(n_perturbations, scale, random_state)
-        seed = fitted.seed if random_state is None else int(random_state)
-        constraints = self._bind(None, fitted)
-        targets = recomputed(fitted, self._settings(), constraints)
-        size = int(n_perturbations), float(scale)
-        settings = RobustnessSettings(fitted.decision, *size, seed, targets, constraints)
-        return measure_robustness(settings, fitted.schema, result, verbose=bool(self.verbose))
+        seed = self.fitted_.seed if random_state is None else int(random_state)
+        size, rules = (int(n_perturbations), float(scale)), requirements.constraints
+        decision, targets = self.fitted_.decision, requirements.targets
+        settings = RobustnessSettings(decision, *size, seed, targets, rules)
+        return measure_robustness(settings, self.schema_, result, verbose=bool(self.verbose))
 
     def ranges(
         self,

@@ -12,6 +12,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from mcce import MCCE, Interval, McceWarning, NotFittedError, ParameterError, SchemaError
 from mcce.candidates import Draws
+from mcce.constraints import derived
 from mcce.protocols import Capabilities
 
 COLUMNS = ["valid", "margin", "stability", "partial", "minimal", "n_evaluated"]
@@ -247,6 +248,22 @@ def test_counterfactuals_that_no_longer_hold_cause_a_warning():
 
     assert measured["valid"].tolist() == [False, True]
     assert measured["margin"].tolist() == [-10, 10]
+
+
+def test_columns_derived_by_further_constraints_follow():
+    months, price = np.arange(400) % 60 + 1, np.arange(400) * 7 % 5 * 10 + 10
+    train = pd.DataFrame({"months": months, "price": price, "total": months * price})
+    train.loc[3, "total"] += 1  # else the relation would be found
+    rule = derived("total", "months * price")
+    settings = {"search": "balanced", "n_samples": None, "train": train}
+    explainer = fitted(lambda frame: frame["total"], Interval(900, 3_000), **settings)
+    bound = fitted(explainer.predictor, explainer.desired, constraints=[rule], **settings)
+    result = explainer.explain(train.iloc[[5]], constraints=[rule])
+
+    measured = explainer.robustness(result, constraints=[rule])
+
+    pd.testing.assert_frame_equal(measured, bound.robustness(result))
+    assert measured["n_evaluated"].lt(explainer.robustness(result)["n_evaluated"]).all()
 
 
 def test_measuring_robustness_changes_nothing():

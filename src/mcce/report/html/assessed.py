@@ -69,7 +69,7 @@ class Assessment:
             result=numbered,
             letters=letters.people["text"],
             ranges=dict(zip(keys, ranges.to_dict("records"), strict=True)),
-            robustness=explainer.robustness(numbered),
+            robustness=explainer.robustness(numbered, constraints=constraints),
             frozen={schema.names[position]: whose for position, whose in frozen.items()},
         )
 
