@@ -115,13 +115,20 @@ def open_source(path: str, format_: Format, delimiter: str = ",") -> Iterator[So
     ReadError
         If the file cannot be read; also while its blocks are read.
     """
-    with reading(path):
-        stream = _open(path)
-    try:
+    with open_bytes(path) as stream:
         with reading(path):
             source = _source(path, stream, format_, delimiter)
         # Not inside, or errors of whoever uses the rows would be errors of reading.
         yield source
+
+
+@contextmanager
+def open_bytes(path: str) -> Iterator[BinaryIO]:
+    """The bytes of a file, decompressed, or of standard input."""
+    with reading(path):
+        stream = _open(path)
+    try:
+        yield stream
     finally:
         if path != STANDARD:
             stream.close()

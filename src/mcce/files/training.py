@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
+from io import BytesIO
 from typing import Any
 
 import pandas as pd
@@ -12,10 +12,14 @@ from ..errors import ParameterError, ReadError, SchemaError, shorten
 from .cells import MISSING
 from .formats import STANDARD, Format, check_delimiter, require_pyarrow
 from .people import pandas_dtype
-from .sources import iterate, open_source, reading
+from .sources import CsvSource, iterate, open_bytes, open_source, reading
 
-# Rows read at a time from JSON lines; how many changes nothing.
+# Rows read at a time; how many changes nothing.
 STEP = 2**16
+# Numbers are read as Python does, so that a person's 0.1 is that of training; pandas 3.1 always
+# does so, and warns of those who ask for it.
+ASKED = tuple(map(int, pd.__version__.split(".")[:2])) < (3, 1)
+AS_PYTHON: dict[str, Any] = {"float_precision": "round_trip"} if ASKED else {}
 
 
 def read_training(
@@ -67,19 +71,18 @@ def read_training(
 
 
 def _read_csv(path: str, delimiter: str, dtypes: Mapping[str, Any]) -> pd.DataFrame:
-    check_delimiter(delimiter)
+    content = _checked_csv(path, delimiter)
     try:
         return pd.read_csv(
-            sys.stdin.buffer if path == STANDARD else path,
+            content,
             sep=delimiter,
             dtype=dict(dtypes),
             keep_default_na=False,
             na_values=sorted(MISSING),
             encoding="utf-8-sig",
-            # Numbers that are read as Python does, so that a person's 0.1 is that of training.
-            float_precision="round_trip",
             low_memory=False,
             index_col=False,
+            **AS_PYTHON,
         )
     except UnicodeDecodeError:
         raise
@@ -92,6 +95,20 @@ def _read_csv(path: str, delimiter: str, dtypes: Mapping[str, Any]) -> pd.DataFr
             f"{shorten(path, 200)} has cells that do not fit the dtypes "
             f"{shorten({name: str(dtype) for name, dtype in dtypes.items()}, 300)}. Name others."
         ) from None
+
+
+def _checked_csv(path: str, delimiter: str) -> BytesIO:
+    """The bytes of a file whose rows all have one cell for each of its columns.
+
+    Pandas fills short rows, cuts long ones and renames columns, where people's files are refused.
+    """
+    check_delimiter(delimiter)
+    with open_bytes(path) as stream:
+        content = stream.read()
+    source = CsvSource.open(path, BytesIO(content), delimiter)
+    for _ in source.blocks([], STEP):
+        pass
+    return BytesIO(content)
 
 
 def _read_json(path: str) -> pd.DataFrame:

@@ -1,0 +1,51 @@
+"""Training rows in CSV files: what pandas would mend in silence is an error."""
+
+from __future__ import annotations
+
+import gzip
+
+import numpy as np
+import pytest
+
+from mcce.errors import ReadError
+from mcce.files.training import read_training
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("age,age\n1,2\n", "several columns of one name: \\['age'\\]"),
+        ("age,salary\n1,2\n3\n", "Row 2 .* has 1 cells, but there are 2 columns"),
+        ("age,salary\n1,2,3\n4,5,6\n", "Row 1 .* has 3 cells, but there are 2 columns"),
+        ("", "is empty"),
+        ('age,salary\n1,"2\n', "Cannot read .* as CSV|in line"),
+    ],
+)
+def test_rows_that_do_not_fit_their_columns_are_an_error(content, message, tmp_path):
+    path = tmp_path / "train.csv"
+    path.write_text(content, encoding="utf-8")
+
+    with pytest.raises(ReadError, match=message):
+        read_training(str(path), "csv")
+
+
+@pytest.mark.parametrize("name", ["train.csv", "train.csv.gz"])
+def test_rows_are_read_as_they_are(name, tmp_path):
+    content = '\ufeffage;job\n1;"a;b"\n\n2;\n'.encode()
+    path = tmp_path / name
+    path.write_bytes(gzip.compress(content) if name.endswith("gz") else content)
+
+    frame = read_training(str(path), "csv", delimiter=";")
+
+    assert frame["age"].tolist() == [1, 2]
+    assert frame["job"].tolist()[0] == "a;b"
+    assert frame["job"].isna().tolist() == [False, True]
+
+
+def test_numbers_are_read_as_python_reads_them(tmp_path):
+    texts = [str(number) for number in np.random.default_rng(0).uniform(-1e6, 1e6, 5_000)]
+    texts += ["0.1", "1e-320", "1.7976931348623157e308", "123456789.123456789"]
+    path = tmp_path / "train.csv"
+    path.write_text("\n".join(["x", *texts]), encoding="utf-8")
+
+    assert read_training(str(path), "csv")["x"].tolist() == [float(text) for text in texts]
