@@ -152,9 +152,7 @@ def fit(
         began = time.monotonic()
         key = read_key(key_file)
         check_output(output, [train, predictor, rules, key_file])
-        chosen = PredictorChoice(predictor, predictor_kind, trust, classes, output_is)
-        with without_prints():
-            black_box = chosen.load()
+        black_box = PredictorChoice(predictor, predictor_kind, trust, classes, output_is).load()
         rows = _read(train, format_, delimiter, dtype, drop)
         written = Written(immutable, mutable, categorical, desired, score_class)
         settings = {
@@ -166,8 +164,7 @@ def fit(
             "n_jobs": jobs,
             "random_state": seed,
         }
-        with without_prints():
-            explainer = _fit(black_box, rows, written, settings, quiet=quiet)
+        explainer = _fit(black_box, rows, written, settings, quiet=quiet)
         explainer.save(output, key=key)
         _summarize(explainer, rows, output, time.monotonic() - began, as_json=as_json, quiet=quiet)
 
@@ -220,7 +217,8 @@ def _fit(
         verbose=can_draw() and not quiet,
         **settings,
     )
-    return explainer.fit(rows).set_params(verbose=False)
+    with without_prints():
+        return explainer.fit(rows).set_params(verbose=False)
 
 
 def _labels(predictor: Any) -> list[Any]:

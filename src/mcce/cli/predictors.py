@@ -17,7 +17,7 @@ from typing import Any
 
 from ..errors import McceError, MissingExtraError, ParameterError, PredictorError, shorten
 from ..execution.parts import checksum
-from .terminal import printable, say, wrap
+from .terminal import printable, say, without_prints, wrap
 
 KINDS = {
     ".joblib": "joblib",
@@ -79,7 +79,8 @@ class PredictorChoice:
         kind = self.kind or KINDS.get(Path(self.name).suffix.lower())
         function = FUNCTION.fullmatch(self.name)
         if kind is None and function is not None:
-            return _import(function["module"], function["name"])
+            with without_prints():
+                return _import(function["module"], function["name"])
         if kind not in LOADERS:
             raise ParameterError(
                 f"The kind of the predictor {shorten(self.name, 200)} is not clear. Use a file "
@@ -90,7 +91,8 @@ class PredictorChoice:
             raise PredictorError(
                 f"There is no predictor file {shorten(self.name, 200)}. Check its name."
             )
-        return self._guarded(LOADERS[kind])
+        with without_prints():
+            return self._guarded(LOADERS[kind])
 
     @property
     def shown(self) -> str:

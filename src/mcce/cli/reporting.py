@@ -7,9 +7,10 @@ answers that ``mcce explain`` gives them.
 from __future__ import annotations
 
 import shlex
+import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, compress
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ from ..files.people import PeopleReader
 from ..files.sources import RawBlock, iterate, open_source, reading
 from ..kernels import IntArray
 from ..report.html.provenance import Provenance
-from ..report.html.writing import ReportOptions, write_page
+from ..report.html.writing import ReportOptions, check_options, write_page
 from ..report.labels import Labels
 from .options import check_output, read_dtypes, split_names
 from .running import ExplainerFile, PeopleFile, explain_people, read_checksum, without_warnings
@@ -87,7 +88,6 @@ def run(request: ReportRequest) -> None:
     explainer, rules = request.explainer.load(), request.explainer.read_rules()
     chosen = _read(request, explainer)
     n_people = sum(len(at) for at, _ in chosen.groups)
-    bar = PeopleBar(n_people, wanted=not request.quiet)
     options = ReportOptions(
         labels=labels,
         constraints=rules,
@@ -99,16 +99,20 @@ def run(request: ReportRequest) -> None:
         card=card,
         provenance=_provenance(request),
     )
+    check_options(explainer, options, n_people)
+    began = time.monotonic()
     with without_warnings():
-        try:
+        with PeopleBar(n_people, wanted=not request.quiet) as bar:
             results = [
                 (at, explain_people(explainer, rows, rules, bar)) for at, rows in chosen.groups
             ]
-        finally:
-            bar.close()
-        with without_prints():
-            write_page(explainer, results, request.output, options)
-    _summarize(request, [result for _, result in results], bar)
+        n_shown = min(n_people, options.max_people)
+        with (
+            without_prints(),
+            PeopleBar(n_shown, wanted=not request.quiet, doing="write") as bar,
+        ):
+            write_page(explainer, results, request.output, replace(options, callback=bar.show))
+    _summarize(request, [result for _, result in results], time.monotonic() - began)
 
 
 def _check_output(request: ReportRequest) -> None:
@@ -247,7 +251,7 @@ def _unusual(options: Any, name: str) -> Any:
 
 
 def _summarize(
-    request: ReportRequest, results: Sequence[Counterfactuals[pd.DataFrame]], bar: PeopleBar
+    request: ReportRequest, results: Sequence[Counterfactuals[pd.DataFrame]], seconds: float
 ) -> None:
     totals = Counter(chain.from_iterable(result.people["status"] for result in results))
     n_people, n_bytes = sum(totals.values()), Path(request.output).stat().st_size
@@ -258,10 +262,10 @@ def _summarize(
                 "bytes": n_bytes,
                 "n_people": n_people,
                 "status": dict(totals),
-                "seconds": round(bar.seconds, 3),
+                "seconds": round(seconds, 3),
             }
         )
     elif not request.quiet:
         listed = ", ".join(f"{count:,} {status}" for status, count in sorted(totals.items()))
-        text = f"mcce: {n_people:,} people in {bar.seconds:.1f} s: {listed or 'nobody'}. Report: "
+        text = f"mcce: {n_people:,} people in {seconds:.1f} s: {listed or 'nobody'}. Report: "
         say(wrap(f"{text}{printable(request.output)} ({n_bytes / 1e6:.1f} MB)"))

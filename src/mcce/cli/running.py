@@ -181,13 +181,10 @@ def run(request: Request) -> None:
         )
         if reader.ignored and not request.quiet:
             say(wrap(f"mcce: columns that are not used: {shorten(list(reader.ignored), 300)}."))
-        bar = PeopleBar(estimate_rows(request.people.path, kind), wanted=not request.quiet)
-        with without_warnings():
+        n_people = estimate_rows(request.people.path, kind)
+        with without_warnings(), PeopleBar(n_people, wanted=not request.quiet) as bar:
             work = _plan(request, explainer, reader, bar)
-            try:
-                totals = _write(request, target, work, source, bar)
-            finally:
-                bar.close()
+            totals = _write(request, target, work, source, bar)
     _summarize(request, totals, bar)
 
 

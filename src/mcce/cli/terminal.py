@@ -13,7 +13,7 @@ import textwrap
 import time
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, redirect_stdout
-from typing import Any, TextIO
+from typing import Any, Self, TextIO
 
 LEAST_WIDTH = 20
 
@@ -132,9 +132,11 @@ class PeopleBar:
         About how many people there are; None if that is not known.
     wanted
         Whether to draw it at all.
+    doing
+        What is done with them, in a word.
     """
 
-    def __init__(self, total: int | None, wanted: bool) -> None:
+    def __init__(self, total: int | None, wanted: bool, doing: str = "explain") -> None:
         self.began = time.monotonic()
         self.done = 0
         self._bar: Any = None
@@ -142,10 +144,10 @@ class PeopleBar:
             return
         from tqdm import tqdm
 
-        self._bar = tqdm(total=total, unit=" people", desc="explain", dynamic_ncols=True)
+        self._bar = tqdm(total=total, unit=" people", desc=doing, dynamic_ncols=True)
 
     def show(self, n_done: int) -> None:
-        """So many people are answered."""
+        """So many people are done."""
         if self._bar is not None:
             self._bar.update(n_done - self._bar.n)
 
@@ -155,7 +157,10 @@ class PeopleBar:
             self._bar.initial = self._bar.n = n_done
             self._bar.refresh()
 
-    def close(self) -> None:
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
         """End the bar."""
         if self._bar is not None:
             self._bar.close()

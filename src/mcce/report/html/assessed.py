@@ -51,32 +51,31 @@ class Assessment:
     def make(
         cls,
         explainer: MCCE,
-        result: Counterfactuals[Any],
-        positions: IntArray,
+        result: Counterfactuals[pd.DataFrame],
         labels: Labels,
         constraints: Any,
     ) -> Self:
-        """Find out all that a report says about a result."""
-        numbered = _number(result.to_pandas(), positions)
-        letters = write_letters(explainer, numbered, labels, ranges=True, constraints=constraints)
+        """Find out all that a report says about a numbered result."""
+        letters = write_letters(explainer, result, labels, ranges=True, constraints=constraints)
         ranges = letters.ranges
         assert ranges is not None
         schema = explainer.schema_
         rules = requirements_of(explainer, constraints).constraints
-        frozen = rules.frozen(schema.encode(numbered.factuals))
+        frozen = rules.frozen(schema.encode(result.factuals))
         keys = zip(ranges["factual"], ranges["rank"], ranges["feature"], strict=True)
         return cls(
-            result=numbered,
+            result=result,
             letters=letters.people["text"],
             ranges=dict(zip(keys, ranges.to_dict("records"), strict=True)),
-            robustness=explainer.robustness(numbered, constraints=constraints),
+            robustness=explainer.robustness(result, constraints=constraints),
             frozen={schema.names[position]: whose for position, whose in frozen.items()},
         )
 
 
-def join_results(parts: Sequence[Assessment]) -> Counterfactuals[pd.DataFrame]:
+def join_results(
+    results: Sequence[Counterfactuals[pd.DataFrame]],
+) -> Counterfactuals[pd.DataFrame]:
     """The results of all people as one, in their order; for counting, not for the predictor."""
-    results = [part.result for part in parts]
     first = results[0]
     if len(results) == 1:
         return first
@@ -95,7 +94,25 @@ def join_results(parts: Sequence[Assessment]) -> Counterfactuals[pd.DataFrame]:
     )
 
 
-def _number(
+def take_people(
+    result: Counterfactuals[pd.DataFrame], places: IntArray
+) -> Counterfactuals[pd.DataFrame]:
+    """The result of some of its people, by their places in it, which rise."""
+    answers = np.flatnonzero(np.isin(result.owner, places))
+    missed = result.people["nearest_score"].notna().to_numpy()
+    misses = np.flatnonzero(np.isin(np.flatnonzero(missed), places))
+    return replace(
+        result,
+        factuals=result.factuals.iloc[places],
+        people=result.people.iloc[places],
+        frame=result.frame.iloc[answers],
+        measures=result.measures.iloc[answers],
+        nearest_misses=result.nearest_misses.iloc[misses],
+        owner=np.searchsorted(places, result.owner[answers]),
+    )
+
+
+def number_people(
     result: Counterfactuals[pd.DataFrame], positions: IntArray
 ) -> Counterfactuals[pd.DataFrame]:
     """The same result with positions instead of labels."""

@@ -13,7 +13,6 @@ from typing import Any
 import pandas as pd
 
 from ...counterfactuals import ALREADY, ANSWERED, UNANSWERED
-from ...kernels import IntArray
 from ...tables.schema import Schema
 from ...tables.text import plain
 from ...version import __version__
@@ -132,23 +131,21 @@ def limits(n_people: int, n_answers: int, n_changes: int) -> tuple[int, int]:
 
 
 def view_people(
-    part: Assessment, shown: IntArray, settings: PeopleSettings, dumbbells: Dumbbells
+    part: Assessment, settings: PeopleSettings, dumbbells: Dumbbells
 ) -> Iterator[PersonView]:
-    """The views of some people of a result.
+    """The views of the people of a result.
 
     Parameters
     ----------
     part
         The result with all that is known of it.
-    shown
-        Places of these people in it.
     settings
         How they are shown.
     dumbbells
         Draws their changes.
     """
     viewer = _Viewer(part, settings, dumbbells)
-    for place in shown.tolist():
+    for place in range(len(part.result.people)):
         yield viewer.person(place)
 
 

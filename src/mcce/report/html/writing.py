@@ -14,7 +14,7 @@ import hashlib
 import json
 import os
 from base64 import b64encode
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import merge
 from importlib.resources import files
@@ -22,9 +22,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from ...counterfactuals import Counterfactuals
 from ...errors import MissingExtraError, ParameterError, shorten
+from ...estimator import requirements_of
 from ...execution.replacing import replacing, writing
 from ...explainer import MCCE
 from ...kernels import IntArray
@@ -33,7 +35,7 @@ from ...tables.text import one_line, plain
 from ...version import __version__
 from ..labels import Labels
 from ..plots.style import DARK, LIGHT
-from .assessed import Assessment, join_results
+from .assessed import Assessment, join_results, number_people, take_people
 from .dumbbells import Dumbbells
 from .images import PAPER
 from .people import PeopleSettings, PersonView, limits, view_people
@@ -42,6 +44,8 @@ from .run import view_run
 from .words import PageWords
 
 MAX_TITLE, MAX_CARD = 120, 20_000
+# People whose ranges and letters are found at a time; how many changes nothing.
+STEP = 100
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +61,8 @@ class ReportOptions:
     title: str | None = None
     card: str | None = None
     provenance: Provenance = field(default_factory=Provenance)
+    # Called with the number of people who are written.
+    callback: Callable[[int], object] | None = None
 
 
 def write_report(
@@ -165,20 +171,19 @@ def write_page(
         How it is written.
     """
     template = _template()
-    n_people = sum(len(positions) for positions, _ in results)
-    _check(options, n_people)
-    parts = [
-        Assessment.make(explainer, result, positions, options.labels, options.constraints)
-        for positions, result in results
-    ]
-    page = _page(explainer, parts, options, n_people)
+    check_options(explainer, options, sum(len(positions) for positions, _ in results))
+    numbered = [number_people(result.to_pandas(), positions) for positions, result in results]
+    page = _page(explainer, numbered, options)
     with writing(Path(path)), replacing(Path(path)) as stream:
         for text in template.generate(**page):
             # Names of files need not be Unicode.
             stream.write(text.encode("utf-8", "backslashreplace"))
 
 
-def _check(options: ReportOptions, n_people: int) -> None:
+def check_options(explainer: MCCE, options: ReportOptions, n_people: int) -> None:
+    """Raise if a report cannot be written so; before anything is computed."""
+    rules = requirements_of(explainer, options.constraints).constraints
+    options.labels.check(explainer.schema_, rules.frozen_for_everybody)
     check_count("n_answers", options.n_answers)
     check_count("max_people", options.max_people)
     names = options.names
@@ -192,10 +197,10 @@ def _check(options: ReportOptions, n_people: int) -> None:
 
 
 def _page(
-    explainer: MCCE, parts: Sequence[Assessment], options: ReportOptions, n_people: int
+    explainer: MCCE, results: Sequence[Counterfactuals[pd.DataFrame]], options: ReportOptions
 ) -> dict[str, Any]:
     """Everything that the template shows."""
-    words, together = PageWords(options.labels), join_results(parts)
+    words, together = PageWords(options.labels), join_results(results)
     rows = together.people.index.tolist()
     names = dict(zip(rows, rows if options.names is None else options.names, strict=True))
     most_cells, most_changes = _limits(together, options)
@@ -211,6 +216,11 @@ def _page(
     )
     dumbbells = Dumbbells(explainer.fitted_, words)
     shown = rows[: options.max_people]
+
+    def view(some: Counterfactuals[pd.DataFrame]) -> Iterator[PersonView]:
+        part = Assessment.make(explainer, some, options.labels, options.constraints)
+        return view_people(part, settings, dumbbells)
+
     script, style = _read("report.js"), _style(words)
     return {
         "words": words,
@@ -219,10 +229,10 @@ def _page(
         "title": plain(options.title or words.say("title"), MAX_TITLE),
         "card": "\n".join(map(one_line, (options.card or "")[:MAX_CARD].splitlines())),
         "run": view_run(explainer, together, words, names, options.groups, options.constraints),
-        "people": _everybody(parts, shown, settings, dumbbells),
+        "people": _everybody(results, shown, view, options.callback),
         "shown": set(shown),
         "n_shown": len(shown),
-        "n_people": n_people,
+        "n_people": len(rows),
         "shows_accepted": dumbbells.shows_accepted,
         "frame": dumbbells.frame,
         "version": __version__,
@@ -245,17 +255,23 @@ def _limits(result: Counterfactuals[Any], options: ReportOptions) -> tuple[int, 
 
 
 def _everybody(
-    parts: Sequence[Assessment],
+    results: Sequence[Counterfactuals[pd.DataFrame]],
     shown: Sequence[int],
-    settings: PeopleSettings,
-    dumbbells: Dumbbells,
+    view: Callable[[Counterfactuals[pd.DataFrame]], Iterator[PersonView]],
+    callback: Callable[[int], object] | None,
 ) -> Iterator[PersonView]:
     """The people who are shown, in their order."""
-    views = [
-        view_people(part, np.flatnonzero(part.result.people.index.isin(shown)), settings, dumbbells)
-        for part in parts
-    ]
-    return merge(*views, key=lambda person: person.row)
+
+    def in_steps(result: Counterfactuals[pd.DataFrame]) -> Iterator[PersonView]:
+        places = np.flatnonzero(result.people.index.isin(shown))
+        for start in range(0, places.size, STEP):
+            yield from view(take_people(result, places[start : start + STEP]))
+
+    everybody = merge(*map(in_steps, results), key=lambda person: person.row)
+    for n_shown, person in enumerate(everybody, start=1):
+        yield person
+        if callback is not None:
+            callback(n_shown)
 
 
 def _fingerprint(result: Counterfactuals[Any]) -> str:
