@@ -61,15 +61,16 @@ def test_a_report_never_replaces_its_people(here, capsys):
     assert (here / "people.csv").read_bytes() == before
 
 
+@pytest.mark.parametrize("people", ["people.csv", "data/part-000000.csv"])
 @pytest.mark.parametrize("options", [[], ["--overwrite"]])
-def test_parts_of_others_stay(explain, here, options):
+def test_parts_of_others_stay(explain, here, options, people):
     (here / "data").mkdir()
     files = [here / "data" / f"part-00000{number}.csv" for number in range(2)]
     for file in files:
         file.write_bytes((here / "people.csv").read_bytes())
 
     given = ["-o", "data/", "--output-format", "csv", *options]
-    assert explain(*given, people="data/part-000000.csv") == USAGE
+    assert explain(*given, people=people) == USAGE
 
     assert [file.read_bytes() for file in files] == [(here / "people.csv").read_bytes()] * 2
 

@@ -173,6 +173,8 @@ class PartsFolder:
             single = [name for name in ours if name not in receipts and name not in paired]
             # A folder without a manifest is no run to go on with, and at no moment has it a part
             # without a receipt, which would be somebody else's.
+            if not (self.path / MANIFEST).exists():
+                single = [name for name in single if name.startswith(DRAFT)]
             for name in [*single, MANIFEST, *paired, *receipts]:
                 (self.path / name).unlink(missing_ok=True)
 
