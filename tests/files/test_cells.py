@@ -230,3 +230,22 @@ def test_a_length_of_time_has_a_unit():
     assert reader.values(["3 days"]) == [pd.Timedelta(days=3)]
     with pytest.raises(CellError):
         reader.values(["3"])
+
+
+def test_moments_lose_no_fraction_of_a_second():
+    moments = pd.Series(np.array(["2024-01-31"], dtype="datetime64[s]"), name="since")
+    reader = make_reader("since", moments.dtype, moments, textual=True)
+
+    assert reader.values(["2024-01-31T12:30:05.0"]) == [pd.Timestamp("2024-01-31 12:30:05")]
+    with pytest.raises(CellError):
+        reader.values(["2024-01-31T12:30:05.5"])
+
+
+def test_the_example_for_moments_of_a_zone_is_one():
+    moments = pd.Series(pd.to_datetime(["2024-01-31"], utc=True), name="since")
+    reader = make_reader("since", moments.dtype, moments, textual=True)
+
+    with pytest.raises(CellError) as raised:
+        reader.values(["2024-01-31"])
+    example = raised.value.expected.split("such as ")[1]
+    assert reader.values([example]) == [pd.Timestamp(example)]

@@ -169,7 +169,8 @@ def make_reader(name: Any, dtype: Any, table: pd.Series[Any], *, textual: bool) 
             return ColumnReader(name, dtype, _number, expected)
         return ColumnReader(name, dtype, lambda cell: _exact(cell, dtype), expected)
     if dtype.kind in "mM":
-        expected = f"a {dtype}, such as {'2 days' if dtype.kind == 'm' else '2024-01-31'}"
+        example = "2024-01-31T12:00+00:00" if hasattr(dtype, "tz") else "2024-01-31"
+        expected = f"a {dtype}, such as {'2 days' if dtype.kind == 'm' else example}"
         return ColumnReader(name, dtype, lambda cell: _moment(cell, dtype), expected)
     known = table[table.notna()]
     return _level_reader(name, dtype, list(plain(known)), textual, closed=False)
@@ -277,7 +278,11 @@ def _moment(cell: Any, dtype: Any) -> Any:
         value = pd.to_datetime(_iso(cell), format="ISO8601")
     else:
         value = pd.Timestamp(cell)
-    return pd.Series([value]).astype(dtype).iloc[0]
+    held = pd.Series([value]).astype(dtype).iloc[0]
+    # Fractions of a second that the dtype has no place for.
+    if held != value:
+        raise ValueError
+    return held
 
 
 def _iso(cell: str) -> str:
