@@ -366,4 +366,7 @@ class Labels:
             )
         for feature in schema.features:
             label = self.of(feature.name)
-            check_spelling(feature, {*label.levels, *label.become, *label.being})
+            levels = {*label.levels, *label.become, *label.being}
+            # Not for every number of a column, each time that letters are written.
+            if levels:
+                check_spelling(feature, levels)
