@@ -53,11 +53,12 @@ def test_an_input_is_never_replaced(explain, here, capsys, read):
 
 def test_a_report_never_replaces_its_people(here, capsys):
     before = (here / "people.csv").read_bytes()
-    os.link("people.csv", "same.csv")
+    os.link("people.csv", "same.html")
     command = ["report", "bank.mcce", "people.csv", "--predictor", "scoring:score", "--overwrite"]
 
-    assert main([*command, "-o", "same.csv"]) == USAGE
+    assert main([*command, "-o", "same.html"]) == USAGE
 
+    assert "would take the place of" in capsys.readouterr().err
     assert (here / "people.csv").read_bytes() == before
 
 
