@@ -85,6 +85,20 @@ def test_two_runs_do_not_share_an_output(explain, here, capsys):
     assert not (here / "answers.csv.parts").exists()
 
 
+@pytest.mark.parametrize(("option", "code"), [([], USAGE), (["--resume"], 0)])
+def test_an_output_that_appears_meanwhile_stays(explain, here, option, code):
+    # As if another run ended while the predictor was loaded.
+    (here / "meanwhile.py").write_text(
+        "from scoring import score\nopen('answers.csv', 'w').write('of another run')"
+    )
+    sys.modules.pop("meanwhile", None)
+
+    assert explain("-o", "answers.csv", *option, predictor="meanwhile:score") == code
+
+    assert (here / "answers.csv").read_text() == "of another run"
+    assert not (here / "answers.csv.parts").exists()
+
+
 @pytest.fixture
 def unfinished(explain, here):
     """A run that failed in its third block."""

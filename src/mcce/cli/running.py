@@ -260,6 +260,9 @@ def _write(
         blocks = iterate(request.people.path, source, work.reader.columns, block_rows)
         return _stream(work, blocks, target.format)
     with alone(target.folder):
+        # Another run may have ended since this one began.
+        if _nothing_to_do(request.answers, target):
+            return Counter()
         return _write_parts(request, target, target.folder, work, source, bar)
 
 

@@ -17,7 +17,7 @@ import hashlib
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -241,10 +241,15 @@ def alone(path: Path) -> Iterator[None]:
     WriteError
         If the folder cannot be made.
     """
+    is_new = not path.exists()
     handle = _lock(path)
     try:
         yield
     finally:
+        # One that is empty says nothing; others stay.
+        if is_new:
+            with suppress(OSError):
+                path.rmdir()
         if handle is not None:
             os.close(handle)
 
