@@ -213,6 +213,15 @@ def test_what_a_predictor_prints_is_no_result(explain, here, capfd):
     assert printed.out.startswith("factual,")
 
 
+def test_what_a_predictor_prints_at_fit_is_no_json(here, capfd):
+    (here / "odd3.py").write_text(PREDICTORS)
+    command = ["fit", "train.csv", "--predictor", "odd3:prints", "--desired", "0.6:"]
+
+    assert main([*command, "-o", "other.mcce", "--json"]) == 0
+
+    assert json.loads(capfd.readouterr().out)["output"] == "other.mcce"
+
+
 @pytest.mark.parametrize("predictor", ["odd2:ends", "leaving:score"])
 def test_a_predictor_that_ends_the_program_is_an_error(explain, here, capsys, predictor):
     (here / "odd2.py").write_text(PREDICTORS)

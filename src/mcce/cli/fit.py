@@ -165,7 +165,7 @@ def fit(
             "random_state": seed,
         }
         explainer = _fit(black_box, rows, written, settings, quiet=quiet)
-        explainer.save(output, key=key)
+        _save(explainer, output, key)
         _summarize(explainer, rows, output, time.monotonic() - began, as_json=as_json, quiet=quiet)
 
 
@@ -219,6 +219,12 @@ def _fit(
     )
     with without_prints():
         return explainer.fit(rows).set_params(verbose=False)
+
+
+def _save(explainer: MCCE, path: str, key: bytes | None) -> None:
+    # The predictor scores the probes that are saved.
+    with without_prints():
+        explainer.save(path, key=key)
 
 
 def _labels(predictor: Any) -> list[Any]:
