@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gzip
+from functools import partial
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from mcce.errors import ReadError
@@ -49,3 +51,19 @@ def test_numbers_are_read_as_python_reads_them(tmp_path):
     path.write_text("\n".join(["x", *texts]), encoding="utf-8")
 
     assert read_training(str(path), "csv")["x"].tolist() == [float(text) for text in texts]
+
+
+@pytest.mark.parametrize("name", ["train.csv", "train.jsonl"])
+@pytest.mark.parametrize("cell", ["2024-02-29", "3/4/2024", "now"])
+def test_moments_are_read_as_those_of_people(name, cell, tmp_path):
+    path = tmp_path / name
+    rows = {"csv": f"age,since\n1,{cell}\n2,\n", "jsonl": f'{{"age": 1, "since": "{cell}"}}\n' * 2}
+    path.write_text(rows[path.suffix[1:]], encoding="utf-8")
+    read = partial(read_training, str(path), path.suffix[1:], dtypes={"since": "datetime64[s]"})
+
+    if cell == "2024-02-29":
+        assert read()["since"].iloc[0] == pd.Timestamp(cell)
+        assert read()["since"].dtype == "datetime64[s]"
+    else:
+        with pytest.raises(ReadError, match=r"Column 'since' .* do not fit"):
+            read()

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from ..errors import ParameterError, ReadError, SchemaError, shorten
-from .cells import MISSING
+from .cells import MISSING, CellError, make_reader
 from .formats import STANDARD, Format, check_delimiter, require_pyarrow
 from .people import pandas_dtype
 from .sources import CsvSource, iterate, open_bytes, open_source, reading
@@ -51,9 +51,11 @@ def read_training(
         If ``dtypes`` names columns that are not there.
     """
     given = {name: pandas_dtype(name, dtype) for name, dtype in (dtypes or {}).items()}
+    # Pandas would guess moments, or not read them at all.
+    moments = {name: str for name, dtype in given.items() if dtype.kind in "mM"}
     with reading(path):
         if format_ == "csv":
-            frame = _read_csv(path, delimiter, given)
+            frame = _read_csv(path, delimiter, {**given, **moments})
         elif format_ == "jsonl":
             frame = _read_json(path)
         else:
@@ -64,9 +66,8 @@ def read_training(
             f"{shorten(path, 200)} lacks the columns {shorten(unknown, 300)}. It has "
             f"{shorten(list(frame.columns), 500)}; names are compared exactly."
         )
-    if format_ != "csv":
-        for name, dtype in given.items():
-            frame[name] = _converted(path, frame[name], dtype)
+    for name in given if format_ != "csv" else moments:
+        frame[name] = _converted(path, frame[name], given[name])
     return frame
 
 
@@ -144,8 +145,12 @@ def _converted(path: str, series: pd.Series[Any], dtype: Any) -> pd.Series[Any]:
     """A column in the dtype that the user wants; missing cells stay missing."""
     text = pd.api.types.is_string_dtype(dtype) or pd.api.types.is_object_dtype(dtype)
     try:
+        if dtype.kind in "mM":
+            read = make_reader(series.name, dtype, series, textual=True).values
+            known = {cell: read([cell])[0] for cell in series.dropna().unique()}
+            return series.map(known, na_action="ignore").astype(dtype)
         return series.map(str, na_action="ignore").astype(dtype) if text else series.astype(dtype)
-    except (TypeError, ValueError, OverflowError):
+    except (TypeError, ValueError, OverflowError, CellError):
         raise ReadError(
             f"Column {shorten(series.name, 200)} of {shorten(path, 200)} has cells that do not fit "
             f"the dtype {dtype}. Name another one."
