@@ -260,11 +260,16 @@ def _lock(path: Path) -> int | None:
         path.mkdir(parents=True, exist_ok=True)
     if fcntl is None:
         return None
-    handle = os.open(path, os.O_RDONLY)
+    try:
+        handle = os.open(path, os.O_RDONLY)
+    except FileNotFoundError:
+        return _lock(path)  # another run has just removed it
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if path.is_dir() and os.path.samestat(os.fstat(handle), path.stat()):
+        if os.path.samestat(os.fstat(handle), path.stat()):
             return handle
+    except FileNotFoundError:
+        pass  # the run that held the folder has just removed it
     except BlockingIOError:
         os.close(handle)
         raise ParameterError(
@@ -274,7 +279,6 @@ def _lock(path: Path) -> int | None:
     except OSError:
         os.close(handle)
         return None
-    # The run that held the folder has just removed it.
     os.close(handle)
     return _lock(path)
 
