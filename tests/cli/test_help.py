@@ -68,6 +68,7 @@ def test_the_examples_of_experiments_are_the_ones_that_their_tests_run():
     assert shown[1] == "mcce experiments costs --dataset german --quick"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "page", ["README.md", "docs/user_guide/command_line.md", "docs/user_guide/report.md"]
 )

@@ -247,6 +247,7 @@ def test_hostile_text_does_no_harm_in_any_place(nasty, tmp_path):
         assert nasty in page.text
 
 
+@pytest.mark.slow
 def test_a_thousand_people_fit_15_megabytes(tmp_path):
     german = load_german_credit()
 
@@ -328,6 +329,7 @@ def test_small_reports(rows, tmp_path):
     assert page.count("article") == len(rows)
 
 
+@pytest.mark.slow
 def test_groups_are_chosen_or_named(tmp_path):
     explainer, path = make_explainer(), tmp_path / "report.html"
     result = explainer.explain(TRAIN.head(60))

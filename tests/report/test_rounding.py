@@ -100,6 +100,7 @@ SAID = re.compile(
 )
 
 
+@pytest.mark.slow
 @given(
     seed=st.integers(0, 10**6),
     weights=st.tuples(*[st.floats(0.1, 2)] * 3),
