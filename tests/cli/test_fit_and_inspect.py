@@ -202,6 +202,10 @@ def test_relations_that_answers_may_break_are_not_among_those_they_keep(here, ca
     kept = explainer.relations_.loc[explainer.relations_["enforced"], "relation"]
     assert json.loads(capsys.readouterr().out)["relations"] == list(kept)
 
+    explainer.set_params(ignore_relations=[kept.iloc[0]]).save("relations.mcce")
+    assert main(["inspect", "relations.mcce", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["relations"] == list(kept)[1:]
+
 
 def test_fit_says_whose_probability_the_score_is(here, capsys):
     train = pd.DataFrame({"debt": range(200)})

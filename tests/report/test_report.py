@@ -80,15 +80,6 @@ def test_the_page_is_valid_and_everybody_is_there(made):
     assert shown == result.people["status"].tolist()
 
 
-def test_html5_parsers_find_no_error(made):
-    html5lib = pytest.importorskip("html5lib")
-
-    parser = html5lib.HTMLParser(strict=False)
-    parser.parse(made[2].read_text(encoding="utf-8"))
-
-    assert [error[1] for error in parser.errors] == []
-
-
 def test_nothing_is_loaded_from_elsewhere(made):
     content = made[2].read_text(encoding="utf-8")
     page = Page(content)
@@ -411,3 +402,22 @@ def test_a_missing_library_is_named(library, tmp_path, monkeypatch):
 
     with pytest.raises(MissingExtraError, match=r"mcce\[report\]"):
         write_report(explainer, result, tmp_path / "report.html")
+
+
+def test_only_relations_that_answers_keep_are_listed(tmp_path):
+    train = TRAIN.assign(total=TRAIN["salary"] * 2 + TRAIN["age"])
+    explainer = MCCE(score, (0.7, 2.0), immutable=["age", "sex"], search="balanced", random_state=0)
+    explainer.fit(train)
+    names = explainer.relations_.loc[explainer.relations_["enforced"], "relation"].tolist()
+    assert names
+    pages = {}
+
+    for ignored in (False, names):
+        explainer.set_params(ignore_relations=ignored)
+        path = tmp_path / "report.html"
+        write_report(explainer, explainer.explain(train.head(3)), path)
+        pages[bool(ignored)] = read(path).text
+
+    assert all(name in pages[False] for name in names)
+    assert "Relations that answers keep" in pages[False]
+    assert "Relations that answers keep" not in pages[True]

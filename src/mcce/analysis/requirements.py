@@ -24,6 +24,7 @@ from ..postprocess.filters import IsPlausible
 from ..postprocess.validation import ROWS_PER_CALL
 from ..predictors.decision import Decision
 from ..protocols import Distance, RowFilter
+from ..relations.relation import Relation
 from ..search.config import Search
 from ..search.filters import row_filters
 from ..search.followers import Target
@@ -44,8 +45,10 @@ class Requirements:
         The predictor with what is desired, and how far inside a score must be.
     constraints
         What rows must obey.
+    relations
+        Relations between columns that rows must keep.
     filters
-        What else whole rows must keep: relations, plausibility, no copies of training rows.
+        What whole rows must keep: these relations, plausibility, no copies of training rows.
     distance
         The distance, with the weights of the constraints.
     max_sparsity, max_distance
@@ -56,6 +59,7 @@ class Requirements:
 
     decision: Decision
     constraints: Constraints
+    relations: Sequence[Relation]
     filters: Sequence[RowFilter | IsPlausible]
     distance: Distance
     max_sparsity: int | None
@@ -78,6 +82,7 @@ class Requirements:
         return cls(
             fitted.decision.with_margin(search.margin),
             constraints,
+            relations,
             filters,
             weighted(fitted.distance, constraints),
             search.max_sparsity,

@@ -91,6 +91,9 @@ def inspect(path: str | os.PathLike[str], key: bytes | None = None) -> Inspectio
         parameters = {**dict.fromkeys(absent), **upgrade_parameters(given)}
         schema = SECTIONS["schema"].unpack(document["schema"], parameters, {})["schema"]
         found = unpack_relations(document.get("relations") or [], schema)
+        enforced = [one.relation.name for one in found if one.enforced]
+        left_out = parameters.get("ignore_relations")
+        ignored = left_out if isinstance(left_out, (list, tuple)) else ()
         accepted, training = document.get("accepted"), document.get("training_rows")
         return Inspection(
             version=about["version"],
@@ -101,7 +104,7 @@ def inspect(path: str | os.PathLike[str], key: bytes | None = None) -> Inspectio
             decision=document["predictor"]["decision"],
             seed=int(unpack(document["draws"]["seed"])),
             n_desired=int(document["model"]["n_desired"]),
-            relations=tuple(one.relation.name for one in found if one.enforced),
+            relations=tuple(name for name in enforced if name not in ignored),
             whole_rows={
                 "accepted training rows": 0 if accepted is None else accepted["codes"].shape[1],
                 "training rows": 0 if training is None else len(training["codes"]),

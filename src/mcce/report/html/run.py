@@ -84,8 +84,7 @@ def view_run(
         Further constraints.
     """
     schema = explainer.schema_
-    rules = requirements_of(explainer, constraints).constraints
-    relations = explainer.fitted_.relations or ()
+    required = requirements_of(explainer, constraints)
     return RunView(
         counts=_counts(result, words),
         shares=_shares(result),
@@ -94,8 +93,8 @@ def view_run(
         changed_table=_tabulate_changes(result, words),
         groups=view_groups(result, schema, words, groups),
         reasons=_reasons(result, words, names),
-        rules=[plain(repr(rule), MAX_SETTING) for rule in rules.listed],
-        relations=[plain(one.relation.name, MAX_SETTING) for one in relations if one.enforced],
+        rules=[plain(repr(rule), MAX_SETTING) for rule in required.constraints.listed],
+        relations=[plain(relation.name, MAX_SETTING) for relation in required.relations],
         settings=_settings(explainer),
         columns=_tabulate_columns(explainer, words),
         facts=_facts(explainer, words),
