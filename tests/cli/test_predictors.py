@@ -171,3 +171,15 @@ def test_a_file_that_is_something_else_is_an_error(here):
         PredictorChoice("broken.joblib", trust=True).load()
     with pytest.raises((PredictorError, MissingExtraError)):
         PredictorChoice("broken.ubj").load()
+
+
+@pytest.mark.parametrize("code", ["import nowhere", "def ("])
+def test_types_are_not_blamed_for_a_module_that_cannot_be_imported(here, code, capsys):
+    (here / "odd.py").write_text(code, encoding="utf-8")
+    words = ["fit", "train.csv", "--predictor", "odd:score", "--desired", "0.5:", "-o", "odd.mcce"]
+
+    assert main(words) == PREDICTOR
+
+    said = capsys.readouterr().err
+    assert "--debug" in said
+    assert "--dtype" not in said

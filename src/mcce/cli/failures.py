@@ -77,10 +77,12 @@ def _explained(error: Exception) -> tuple[int, str]:
     if isinstance(error, DatasetError):
         hint = " Use --data to name the folder that holds the data files."
     if isinstance(error, PredictorError) and error.original is not None:
-        hint = (
-            " On the command line, --debug shows it. CSV has no types: if the predictor was "
-            "trained on texts or categories that look like numbers, name them with --dtype."
-        )
+        hint = " On the command line, --debug shows it."
+        if not isinstance(error.original, (ImportError, SyntaxError)):
+            hint += (
+                " CSV has no types: if the predictor was trained on texts or categories that look "
+                "like numbers, name them with --dtype."
+            )
     return _code(error), f"{error}{hint}{_note(error)}"
 
 
