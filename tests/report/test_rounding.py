@@ -184,7 +184,8 @@ def test_a_rounding_that_is_asked_for_never_makes_a_change_vanish():
     assert letters.frame["amount"].iloc[0] > 4_900
 
 
-def test_what_follows_from_a_rounded_number_follows_the_rounding():
+def fit_totals():
+    """An explainer of leases whose total is a product, and its training rows."""
     random = np.random.default_rng(0)
     train = pd.DataFrame(
         {"months": random.integers(6, 61, 800), "price": random.integers(20, 90, 800)}
@@ -192,6 +193,11 @@ def test_what_follows_from_a_rounded_number_follows_the_rounding():
     train["total"] = train["months"] * train["price"]
     explainer = MCCE(lambda x: 2_000 - x["total"], (0, np.inf), search="sparse", random_state=0)
     explainer.set_params(immutable=["months"]).fit(train)
+    return explainer, train
+
+
+def test_what_follows_from_a_rounded_number_follows_the_rounding():
+    explainer, train = fit_totals()
 
     _, letters = letters_of(explainer, train[train["total"] > 3_000].head(20))
 
@@ -204,13 +210,7 @@ def test_what_follows_from_a_rounded_number_follows_the_rounding():
 
 @pytest.mark.parametrize("told", [True, False])
 def test_a_range_is_told_only_without_consequences_that_are_told(told):
-    random = np.random.default_rng(0)
-    train = pd.DataFrame(
-        {"months": random.integers(6, 61, 800), "price": random.integers(20, 90, 800)}
-    )
-    train["total"] = train["months"] * train["price"]
-    explainer = MCCE(lambda x: 2_000 - x["total"], (0, np.inf), search="sparse", random_state=0)
-    explainer.set_params(immutable=["months"]).fit(train)
+    explainer, train = fit_totals()
     follow = "the total would then be {after}." if told else False
     labels = {"features": {name: {"reason": "High."} for name in ("price", "total")}}
     labels["features"]["total"]["follow"] = follow

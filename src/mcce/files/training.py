@@ -17,9 +17,9 @@ from .sources import CsvSource, iterate, open_bytes, open_source, reading
 # Rows read at a time; how many changes nothing.
 STEP = 2**16
 # Numbers are read as Python does, so that a person's 0.1 is that of training; pandas 3.1 always
-# does so, and warns of those who ask for it.
-ASKED = tuple(map(int, pd.__version__.split(".")[:2])) < (3, 1)
-AS_PYTHON: dict[str, Any] = {"float_precision": "round_trip"} if ASKED else {}
+# does so, and warns whoever asks for it.
+PANDAS = tuple(map(int, pd.__version__.split(".")[:2]))
+AS_PYTHON: dict[str, Any] = {} if PANDAS >= (3, 1) else {"float_precision": "round_trip"}
 
 
 def read_training(
