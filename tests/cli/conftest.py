@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 
 import pytest
 
@@ -23,10 +24,14 @@ def bank(tmp_path_factory):
 
 @pytest.fixture
 def here(bank, tmp_path, monkeypatch):
-    """A copy of the folder, as the current one."""
+    """A copy of the folder, as the current one; modules imported from it are forgotten after."""
     shutil.copytree(bank, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
-    return tmp_path
+    imported = set(sys.modules)
+    yield tmp_path
+    for name in set(sys.modules) - imported:
+        if str(getattr(sys.modules[name], "__file__", None)).startswith(str(tmp_path)):
+            del sys.modules[name]
 
 
 @pytest.fixture
