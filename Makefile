@@ -19,7 +19,7 @@ test-slow: .venv/dev.stamp  ## the slow tests, newest supported libraries
 	HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-ci} $(BIN)/python -m pytest -n 2 -q -m slow
 
 test-oldest: .venv-oldest/dev.stamp  ## all tests but the slow ones, oldest supported libraries
-	$(OLD)/python -m pytest -n 2 -q -m "not slow" tests src --ignore tests/test_pages.py
+	HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-brief} $(OLD)/python -m pytest -n 2 -q -m "not slow" tests src --ignore tests/test_pages.py
 
 test-predictors: .venv/predictors.stamp  ## the tests of black boxes, with every library they are for
 	$(BIN)/python -m pytest -n 2 -q tests/predictors

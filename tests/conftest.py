@@ -17,6 +17,7 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 settings.register_profile("quick", parent=settings.get_profile("ci"), max_examples=30)
+settings.register_profile("brief", parent=settings.get_profile("ci"), max_examples=10)
 settings.register_profile("long", parent=settings.get_profile("ci"), max_examples=2000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 

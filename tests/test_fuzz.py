@@ -73,6 +73,7 @@ def run(seed):
     return None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", range(N_PARTS))
 def test_a_broken_call_ends_in_an_error_of_ours_or_in_a_good_answer(part):
     with np.errstate(all="ignore"):

@@ -275,6 +275,7 @@ def write() -> None:
         file_of(name).write_text(text, encoding="utf-8")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "search"), CASES)
 def test_answers_of_every_search_are_those_of_the_golden_file(name, search):
     assert_pinned(golden_lines(name, search), file_of(name), search)

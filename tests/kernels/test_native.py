@@ -161,6 +161,7 @@ def test_draws_are_equal(seed, n_draws, n_groups, by_set):
     assert np.array_equal(native.sample(*arguments), reference.sample(*arguments))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("n_draws", [33, 1000, 5000])
 def test_many_draws_are_equal_too(seed, n_draws):

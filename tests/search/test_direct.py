@@ -61,6 +61,7 @@ def is_solvable(explainer, train, person):
     return bool(check.keeps(selected).any())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["near", "plausible"])
 def test_whoever_a_grid_of_allowed_values_would_answer_is_answered(german, name):
     train, model, people = german

@@ -69,6 +69,7 @@ def explainer_of(seed, rules, missing, **settings):
     return explainer.fit(train), train, people
 
 
+@pytest.mark.slow
 @given(
     st.integers(0, 10**6),
     st.sampled_from(RULES),
@@ -111,6 +112,7 @@ def best_without_copies(explainer, people, person, train):
     return others or best_of_all(explainer, people, person, train)[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rules", RULES)
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_guided_draws_are_the_rows_that_the_exact_search_lists(seed, rules):

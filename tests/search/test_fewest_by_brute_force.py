@@ -155,6 +155,7 @@ def gower(case, rows, person):
     return total / rows.shape[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("copies", ["allow", "last"])
 @pytest.mark.parametrize("name", SEARCHES)
 @pytest.mark.parametrize("seed", [*range(5), *MANY])

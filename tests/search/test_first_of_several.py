@@ -48,6 +48,7 @@ PEOPLE = customers(60, 1)
 REJECTED = PEOPLE[score(PEOPLE) < 2.2].head(15)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("search", [*WALKS, "paper", "fast", "exact"])
 def test_the_first_of_any_number_of_answers_is_the_one_you_get_alone(search):
     model = fitted(search)

@@ -113,6 +113,7 @@ def test_labels_that_training_contradicts_are_asked_for_every_row():
     assert predictor.accepts(result.frame).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["paper", "balanced", "sparse"])
 def test_rows_that_a_rule_misjudges_are_no_answers_and_no_instability(name):
     train = pd.concat([TRAIN, bank(100, seed=2)], ignore_index=True)
@@ -138,6 +139,7 @@ def test_rows_that_a_rule_misjudges_are_no_answers_and_no_instability(name):
     assert len(result.frame) > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["balanced", "paper"])
 def test_an_outcome_with_misjudged_rows_does_not_depend_on_who_else_is_there(name):
     train = pd.concat([TRAIN, bank(100, seed=2)], ignore_index=True)

@@ -227,6 +227,7 @@ def test_few_accepted_rows_are_enough(n_accepted):
     assert len(result.people) == len(PEOPLE)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("more", [{}, {"n_counterfactuals": 5}, {"diversity": 0.5}])
 @pytest.mark.parametrize("search", ["sparse", "plausible", Search(n_targets=2, extra_changes=3)])
 def test_people_who_share_their_draws_do_not_lend_each_other_answers(search, more):
