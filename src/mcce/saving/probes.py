@@ -58,16 +58,18 @@ def check_predictor(
         raise PredictorError(
             f"The predictor is not the one that {path!r} was saved with: it would be called as "
             f"{shorten(called, 300)}, expected {shorten(plain['decision'], 300)}. Pass the "
-            "predictor that was explained."
+            "predictor that was explained; of a server or a function say also what it returns, "
+            "probabilities of which classes."
         )
     rows, expected = probe_rows(schema, plain["probes"]), plain["scores"]
     try:
         got = np.concatenate([decision.score(rows.iloc[[row]]).score for row in range(len(rows))])
     except PredictorError as error:
         raise PredictorError(
-            f"The predictor is not the one that {path!r} was saved with, or the file was edited: "
-            f"it cannot score the probe rows ({shorten(error, 300).rstrip('.')}). Pass the "
-            f"predictor that was explained, which takes the columns {shorten(schema.names, 300)}."
+            f"The predictor cannot score the probe rows of {path!r} "
+            f"({shorten(error, 300).rstrip('.')}). It does not answer, is not the one that was "
+            "explained, or the file was edited. Pass the predictor that was explained, which takes "
+            f"the columns {shorten(schema.names, 300)}."
         ).keeping(error.original) from error
     differ = ~np.isclose(got, expected, rtol=tolerance, atol=NOTHING)
     if differ.any():
