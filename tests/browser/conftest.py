@@ -1,12 +1,25 @@
-"""A real browser. What is not installed is skipped, with the reason."""
+"""A real browser, and a service whose page it opens. What is not installed is skipped."""
 
 from __future__ import annotations
 
 import os
 import shutil
+import threading
+import time
+from contextlib import contextmanager
 
+import numpy as np
 import pytest
+from sklearn.compose import make_column_transformer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
+from mcce import MCCE
+from mcce.datasets import load_german_credit
+from mcce.report import Labels
+
+N_PEOPLE = 10_000
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 
@@ -21,3 +34,99 @@ def browser():
         opened = started.chromium.launch(executable_path=path, args=["--no-sandbox"])
         yield opened
         opened.close()
+
+
+@pytest.fixture(scope="session")
+def bank():
+    """An explainer of the bundled data, with a predictor that looks at every feature."""
+    german = load_german_credit()
+    levels = [name for name, column in german.features.items() if column.dtype == "category"]
+    numbers = [name for name in german.features if name not in levels]
+    encoder = make_column_transformer((OneHotEncoder(), levels), (StandardScaler(), numbers))
+    predictor = make_pipeline(encoder, LogisticRegression(max_iter=2_000))
+    predictor.fit(german.features, (german.target == german.desired).astype(int))
+    explainer = MCCE(predictor, (0.7, 1), immutable=german.immutable, search="balanced")
+    return explainer.set_params(n_counterfactuals=3, random_state=0).fit(german.features)
+
+
+@pytest.fixture(scope="session")
+def applicants():
+    """Ten thousand people."""
+    features = load_german_credit().features
+    return features.iloc[np.arange(N_PEOPLE) * 7 % len(features)].reset_index(drop=True)
+
+
+@pytest.fixture(scope="session")
+def serving():
+    """Runs services."""
+    for name in ("fastapi", "uvicorn"):
+        pytest.importorskip(name, reason=f"{name} is not installed")
+    return running
+
+
+@pytest.fixture(scope="session")
+def address(serving, bank, applicants):
+    """Where the page is."""
+    with serving(bank, applicants) as found:
+        yield found
+
+
+@pytest.fixture
+def opened(browser):
+    """Opens pages; everything that went wrong while they were used is a failure."""
+    contexts, wrong = [], []
+
+    def is_foreign(url, address):
+        return not url.startswith((address, "blob:", "data:"))
+
+    def open_page(address, **options):
+        context = browser.new_context(
+            **{"viewport": {"width": 1280, "height": 900}, "reduced_motion": "reduce", **options}
+        )
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(20_000)
+        page.on("console", lambda said: wrong.append(said.text))
+        page.on("pageerror", lambda error: wrong.append(str(error)))
+        page.on(
+            "request",
+            lambda sent: wrong.append(sent.url) if is_foreign(sent.url, address) else None,
+        )
+        page.goto(address)
+        return page
+
+    open_page.wrong = wrong
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert wrong == []
+
+
+@contextmanager
+def running(explainer, people, **settings):
+    """A service in a thread of its own; gives its address."""
+    import uvicorn
+
+    from mcce.serve.app import create_app
+    from mcce.serve.people import DirectoryMaker
+    from mcce.serve.settings import ServiceSettings
+
+    names = [f"Applicant {row:05d}" for row in range(len(people))]
+    names[3] = "<img src=x onerror=alert(1)>"
+    labels = {code: Labels.bundled("german", code) for code in ("en", "nb", "de")}
+    directory = DirectoryMaker(explainer)
+    directory.add([(np.arange(len(people)), people)], names)
+    settings = ServiceSettings(
+        title="A <b>bank</b>", labels=labels, people=directory.made(), **settings
+    )
+    config = uvicorn.Config(create_app(explainer, settings), port=0, log_level="critical")
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    while not server.started:
+        assert thread.is_alive()
+        time.sleep(0.01)
+    port = server.servers[0].sockets[0].getsockname()[1]
+    yield f"http://127.0.0.1:{port}/"
+    server.should_exit = True
+    thread.join(10)

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import sys
+from datetime import UTC, datetime
+from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from bank_files import write_bank
 from mcce.cli import main
+from mcce.cli.predictors import PredictorChoice
+from mcce.cli.running import ExplainerFile, read_checksum
+from mcce.report.receipts import Origin, make_receipt
 
 FIT = ["fit", "train.csv", "--predictor", "scoring:score", "--desired", "0.6:", "--quiet"]
 
@@ -43,3 +50,18 @@ def explain(here):
         return main([*command, *map(str, arguments)])
 
     return run
+
+
+@pytest.fixture
+def receipt(here):
+    """A receipt of the first person who has an answer, in receipt.json."""
+    file = ExplainerFile("bank.mcce", PredictorChoice("scoring:score"))
+    explainer, people = file.load(), pd.read_csv("people.csv").astype({"Savings": object})
+    result = explainer.explain(people)
+    person = people.iloc[result.owner[:1]]
+    origin = Origin(read_checksum("bank.mcce"), file.predictor.fingerprint())
+    made = make_receipt(
+        explainer, person, result.frame.iloc[:1], origin=origin, made=datetime.now(UTC)
+    )
+    Path("receipt.json").write_text(json.dumps(made), encoding="utf-8")
+    return made

@@ -11,12 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from mcce.cli import app, demo, experiments, explain, fit, inspection, main, report
+from mcce.cli import app, demo, experiments, explain, fit, inspection, main, report, serve, verify
 from shown_commands import commands_in, commands_of_page, run_shown
 
 ROOT = Path(__file__).parents[2]
-COMMANDS = ("fit", "explain", "report", "inspect", "demo", "experiments")
-TEXTS = (app.EPILOG, fit.EPILOG, explain.EPILOG, report.EPILOG, inspection.EPILOG, demo.EPILOG)
+COMMANDS = ("fit", "explain", "report", "serve", "verify", "inspect", "demo", "experiments")
+PARTS = (app, fit, explain, report, serve, verify, inspection, demo)
+TEXTS = [part.EPILOG for part in PARTS]
 # Each once, however often it is shown.
 SHOWN = list(dict.fromkeys(command for text in TEXTS for command in commands_in(text)))
 
@@ -48,15 +49,22 @@ def test_a_wrong_command_is_a_usage_error(arguments, capsys):
 
 def fitted_for(command, monkeypatch):
     """Fit anew where a command wants an explainer of another predictor."""
-    if command.startswith(("mcce explain", "mcce report")) and "model.joblib" in command:
+    if (
+        command.startswith(("mcce explain", "mcce report", "mcce serve"))
+        and "model.joblib" in command
+    ):
         words = "mcce fit train.csv --predictor model.joblib --trust --desired 0.5: -o bank.mcce"
         assert run_shown(words, monkeypatch) == 0
 
 
 @pytest.mark.parametrize("command", SHOWN)
-def test_the_examples_of_help_run(command, here, monkeypatch):
+def test_the_examples_of_help_run(command, here, monkeypatch, request):
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BytesIO(), encoding="utf-8"))
+    # A service would not end; everything before it begins is done.
+    monkeypatch.setattr("uvicorn.run", lambda *args, **options: None)
     fitted_for(command, monkeypatch)
+    if command.startswith("mcce verify"):
+        request.getfixturevalue("receipt")
 
     assert run_shown(command, monkeypatch) == 0
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ..version import __version__
-from . import demo, experiments, explain, fit, inspection, report
+from . import demo, experiments, explain, fit, inspection, report, serve, verify
 
 EPILOG = """\
 \b
@@ -20,12 +20,14 @@ Examples:
       -o answers.csv
   mcce report bank.mcce people.csv --predictor model.joblib --trust \\
       -o report.html
+  mcce serve bank.mcce --predictor model.joblib --trust
+  mcce verify receipt.json
   mcce inspect bank.mcce
 
 \b
 Exit codes: 0 done, 1 a bug of mcce, 2 a wrong option or setting, 3 a file
 that cannot be read or a cell that does not fit, 4 the predictor failed,
-5 the output cannot be written, 130 interrupted.
+5 the output cannot be written, 6 a receipt does not hold, 130 interrupted.
 """
 
 # Plain help: markup in names and texts stays what it is.
@@ -61,6 +63,8 @@ def _options(
 app.command("fit", help=fit.HELP, epilog=fit.EPILOG)(fit.fit)
 app.command("explain", help=explain.HELP, epilog=explain.EPILOG)(explain.explain)
 app.command("report", help=report.HELP, epilog=report.EPILOG)(report.report)
+app.command("verify", help=verify.HELP, epilog=verify.EPILOG)(verify.verify)
+app.command("serve", help=serve.HELP, epilog=serve.EPILOG)(serve.serve)
 app.command("inspect", help=inspection.HELP, epilog=inspection.EPILOG)(inspection.inspect)
 app.command("demo", help=demo.HELP, epilog=demo.EPILOG)(demo.demo)
 app.command("experiments", help=experiments.HELP, epilog=experiments.EPILOG)(

@@ -61,8 +61,8 @@ def demo(
         from ..datasets import load_german_credit
 
         german = load_german_credit()
-        rows, good = german.features.astype(_dtypes(german.features)), german.target == "good"
-        predictor = _train(rows[:N_TRAIN], good[:N_TRAIN])
+        rows, good = german.features.astype(text_dtypes(german.features)), german.target == "good"
+        predictor = train(rows[:N_TRAIN], good[:N_TRAIN])
         people = rows[N_TRAIN:]
         declined = people[~predictor.predict(people)].head(N_SHOWN)
         changes = _explain(predictor, rows[:N_TRAIN], declined)
@@ -80,12 +80,12 @@ def demo(
             show(f"\n{NEXT.format(out=printable(out.as_posix()))}")
 
 
-def _dtypes(frame: pd.DataFrame) -> dict[Any, Any]:
+def text_dtypes(frame: pd.DataFrame) -> dict[Any, Any]:
     """Levels as texts, as a CSV file has them."""
     return {name: object for name, dtype in frame.dtypes.items() if dtype == "category"}
 
 
-def _train(rows: pd.DataFrame, good: pd.Series[bool]) -> Any:
+def train(rows: pd.DataFrame, good: pd.Series[bool]) -> Any:
     """A classifier on raw columns."""
     from sklearn.compose import make_column_selector, make_column_transformer
     from sklearn.linear_model import LogisticRegression

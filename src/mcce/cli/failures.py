@@ -7,6 +7,7 @@
 3     a file cannot be read, lacks columns, or has a cell that does not fit
 4     the predictor cannot be loaded or called, or is another one
 5     the output cannot be written; what was written before stays valid
+6     a receipt does not hold
 130   interrupted by Ctrl-C
 ====  ==============================================================================
 """
@@ -25,7 +26,7 @@ import typer
 
 from .terminal import printable, say, show_json, wrap
 
-BUG, USAGE, INPUT, PREDICTOR, OUTPUT, INTERRUPTED = 1, 2, 3, 4, 5, 130
+BUG, USAGE, INPUT, PREDICTOR, OUTPUT, BROKEN, INTERRUPTED = 1, 2, 3, 4, 5, 6, 130
 
 
 @contextmanager

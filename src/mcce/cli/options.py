@@ -77,7 +77,7 @@ Dtypes = Annotated[
 Jobs = Annotated[int | None, typer.Option("--jobs", metavar="N", help="Threads; -1 for all cores.")]
 KeyFile = Annotated[
     str | None,
-    typer.Option("--key-file", metavar="FILE", help="File with the secret that signs explainers."),
+    typer.Option("--key-file", metavar="FILE", help="Secret that signs explainers and receipts."),
 ]
 Debug = Annotated[
     bool, typer.Option("--debug", help="Show tracebacks of errors; they may quote cells.")

@@ -62,7 +62,7 @@ class Constraints:
             If a constraint names an unknown or immutable column, does not fit its column, or is
             given twice; or if a file cannot be read.
         """
-        bound = cls(schema, tuple(_read(given)))
+        bound = cls(schema, tuple(read_given(given)))
         for constraint in bound.listed:
             try:
                 bound._check(constraint)
@@ -233,7 +233,7 @@ class Constraints:
                 seen.add(key(constraint))
 
 
-def _read(given: Any) -> Iterable[Constraint]:
+def read_given(given: Any) -> Iterable[Constraint]:
     """The constraints in whatever the user passed."""
     if given is None:
         return []

@@ -91,6 +91,35 @@ def read_constraints(path: str | os.PathLike[str]) -> list[Constraint]:
     return constraints
 
 
+def make_constraints(content: Any) -> list[Constraint]:
+    """The constraints that an entry stands for, as a rule file has it.
+
+    Parameters
+    ----------
+    content
+        The name of one constraint with its arguments.
+
+    Returns
+    -------
+    list of Constraint
+        One, or one for each feature of a list.
+
+    Raises
+    ------
+    ConstraintError
+        If the entry is wrong.
+
+    Examples
+    --------
+    >>> make_constraints({"only_up": ["age", "salary"]})
+    [only_up('age'), only_up('salary')]
+    """
+    try:
+        return list(_make_constraints(Entry(content, 0, {})))
+    except _EntryError as error:
+        raise ConstraintError(str(error)) from None
+
+
 def read_text(file: Path, what: str) -> str:
     """The text of a file that is regular and not too large, opened without waiting.
 

@@ -4,6 +4,7 @@ from .making import make_counterfactuals
 from .people import ALREADY, ANSWERED, UNANSWERED
 from .result import Counterfactuals, FrameT, native_rows, native_table
 from .rows import ResultRows
+from .taking import number_people, take_people
 
 __all__ = [
     "ALREADY",
@@ -15,4 +16,6 @@ __all__ = [
     "make_counterfactuals",
     "native_rows",
     "native_table",
+    "number_people",
+    "take_people",
 ]

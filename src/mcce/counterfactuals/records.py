@@ -28,20 +28,20 @@ def make_records(
     owner: IntArray,
 ) -> list[Record]:
     """One record per person; the arguments are those of a result in pandas."""
-    own, rows, costs = _records(factuals), _records(frame), _records(measures)
+    own, rows, costs = as_records(factuals), as_records(frame), as_records(measures)
     answers: list[list[Record]] = [[] for _ in own]
     ranks = frame.index.get_level_values("rank").tolist()
     for person, rank, row, cost in zip(owner.tolist(), ranks, rows, costs, strict=True):
         answers[person].append({"rank": rank, "row": row, "measures": cost, "changes": []})
     listed = [answer for theirs in answers for answer in theirs]
     places = _places(factuals.iloc[owner], frame)
-    for place, change in zip(places.tolist(), _records(changes), strict=True):
+    for place, change in zip(places.tolist(), as_records(changes), strict=True):
         about = {key: value for key, value in change.items() if key not in ("factual", "rank")}
         listed[place]["changes"].append(about | {"feature": str(about["feature"])})
     return [
         {"factual": plain_value(label), **state, "person": person, "counterfactuals": theirs}
         for label, state, person, theirs in zip(
-            factuals.index, _records(people), own, answers, strict=True
+            factuals.index, as_records(people), own, answers, strict=True
         )
     ]
 
@@ -73,14 +73,24 @@ def plain_value(value: Any) -> Any:
     return str(value)
 
 
-def _plain_float(value: float) -> float | str | None:
-    if math.isinf(value):
-        return "Infinity" if value > 0 else "-Infinity"
-    return None if math.isnan(value) else value
+def as_records(table: pd.DataFrame) -> list[Record]:
+    """The rows of a table in types that JSON has, without its index.
 
+    Parameters
+    ----------
+    table : (n_rows, n_columns)
+        Any table.
 
-def _records(table: pd.DataFrame) -> list[Record]:
-    """The rows of a table, without its index."""
+    Returns
+    -------
+    list of dict
+        A value for every column, None where it is missing.
+
+    Examples
+    --------
+    >>> as_records(pd.DataFrame({"age": [30, 31], "home": ["own", None]}))
+    [{'age': 30, 'home': 'own'}, {'age': 31, 'home': None}]
+    """
     keys = _keys(list(table.columns))
     columns = []
     for _, column in table.items():
@@ -88,6 +98,12 @@ def _records(table: pd.DataFrame) -> list[Record]:
         cells = zip(plain(column), missing, strict=True)
         columns.append([None if none else plain_value(cell) for cell, none in cells])
     return [dict(zip(keys, cells, strict=True)) for cells in zip(*columns, strict=True)]
+
+
+def _plain_float(value: float) -> float | str | None:
+    if math.isinf(value):
+        return "Infinity" if value > 0 else "-Infinity"
+    return None if math.isnan(value) else value
 
 
 def _keys(names: Sequence[Hashable]) -> list[str]:

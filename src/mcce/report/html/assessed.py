@@ -18,7 +18,7 @@ import pandas as pd
 from ...counterfactuals import Counterfactuals
 from ...estimator import requirements_of
 from ...explainer import MCCE
-from ...kernels import BoolArray, IntArray
+from ...kernels import BoolArray
 from ..labels import Labels
 from ..letters import write_letters
 
@@ -91,40 +91,4 @@ def join_results(
         n_evaluated=sum(result.n_evaluated for result in results),
         n_unstable=sum(result.n_unstable for result in results),
         stopped=any(result.stopped for result in results),
-    )
-
-
-def take_people(
-    result: Counterfactuals[pd.DataFrame], places: IntArray
-) -> Counterfactuals[pd.DataFrame]:
-    """The result of some of its people, by their places in it, which rise."""
-    answers = np.flatnonzero(np.isin(result.owner, places))
-    missed = result.people["nearest_score"].notna().to_numpy()
-    misses = np.flatnonzero(np.isin(np.flatnonzero(missed), places))
-    return replace(
-        result,
-        factuals=result.factuals.iloc[places],
-        people=result.people.iloc[places],
-        frame=result.frame.iloc[answers],
-        measures=result.measures.iloc[answers],
-        nearest_misses=result.nearest_misses.iloc[misses],
-        owner=np.searchsorted(places, result.owner[answers]),
-    )
-
-
-def number_people(
-    result: Counterfactuals[pd.DataFrame], positions: IntArray
-) -> Counterfactuals[pd.DataFrame]:
-    """The same result with positions instead of labels."""
-    labels = pd.Index(positions, name="factual")
-    ranks = result.frame.index.get_level_values("rank")
-    index = pd.MultiIndex.from_arrays([labels.take(result.owner), ranks], names=["factual", "rank"])
-    missed = result.people["nearest_score"].notna().to_numpy()
-    return replace(
-        result,
-        factuals=result.factuals.set_axis(labels),
-        people=result.people.set_axis(labels),
-        frame=result.frame.set_axis(index),
-        measures=result.measures.set_axis(index),
-        nearest_misses=result.nearest_misses.set_axis(labels[missed]),
     )

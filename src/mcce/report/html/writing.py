@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ...counterfactuals import Counterfactuals
+from ...counterfactuals import Counterfactuals, number_people, take_people
 from ...errors import MissingExtraError, ParameterError, shorten
 from ...estimator import requirements_of
 from ...execution.replacing import replacing, writing
@@ -35,7 +35,7 @@ from ...tables.text import one_line, plain
 from ...version import __version__
 from ..labels import Labels
 from ..plots.style import DARK, LIGHT
-from .assessed import Assessment, join_results, number_people, take_people
+from .assessed import Assessment, join_results
 from .dumbbells import Dumbbells
 from .images import PAPER
 from .people import PeopleSettings, PersonView, limits, view_people

@@ -1,0 +1,238 @@
+"""A run of ``mcce serve``: from the request to the server.
+
+Always true: what cannot be served is said before anybody is let in; every worker makes the same
+service of the same files.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Self
+
+from ..errors import MissingExtraError, ParameterError, shorten
+from ..report.labels import Labels
+from ..report.receipts import Origin
+from .options import read_key
+from .predictors import PredictorChoice
+from .running import ExplainerFile, PeopleFile, read_checksum, without_warnings
+from .serving_people import demo_parts, read_directory
+from .terminal import say, wrap
+
+LIBRARIES = ("fastapi", "uvicorn", "python_multipart", "prometheus_client")
+LOCAL = {"127.0.0.1", "::1", "localhost"}
+# How a worker knows what to serve: it is started with nothing but the name of a function.
+REQUEST, METRICS = "MCCE_SERVE_REQUEST", "PROMETHEUS_MULTIPROC_DIR"
+# Connections of one process; beyond them a client is told to come back.
+MOST_CONNECTIONS = 1_000
+LOGGING: dict[str, Any] = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"json": {"()": "mcce.serve.observing.JsonFormatter"}},
+    "handlers": {
+        "stderr": {
+            "class": "logging.StreamHandler",
+            "formatter": "json",
+            "stream": "ext://sys.stderr",
+        }
+    },
+    "loggers": {
+        name: {"handlers": ["stderr"], "level": "INFO", "propagate": False}
+        for name in ("mcce.serve", "uvicorn")
+    },
+}
+
+
+@dataclass(frozen=True)
+class Operation:
+    """How the server runs; see the options of ``mcce serve``."""
+
+    host: str = "127.0.0.1"
+    port: int = 8000
+    workers: int = 1
+    grace: int = 20
+    token_file: str | None = None
+    allowed_hosts: Sequence[str] = ()
+
+    @property
+    def hosts(self) -> list[str] | None:
+        """Names under which the service may be called; None is any."""
+        if self.allowed_hosts:
+            return list(self.allowed_hosts)
+        return [*sorted(LOCAL - {"::1"}), "[::1]"] if self.host in LOCAL else None
+
+    def read_token(self) -> str | None:
+        """The secret that requests must name."""
+        token = read_key(self.token_file)
+        try:
+            return None if token is None else token.decode("ascii")
+        except UnicodeDecodeError:
+            raise ParameterError("The token in --token-file must be made of ASCII.") from None
+
+
+@dataclass(frozen=True)
+class LimitOptions:
+    """Limits of the service that are options; see ``mcce serve``."""
+
+    threads: int = 2
+    queue: int = 64
+    batch: int = 64
+    people: int = 100
+    seconds: float = 10.0
+    patience: float = 30.0
+
+
+@dataclass(frozen=True)
+class ServeRequest:
+    """What the user asked for; see the options of ``mcce serve``."""
+
+    explainer: ExplainerFile | None = None
+    demo: bool = False
+    people: PeopleFile | None = None
+    labels: Sequence[str] = ()
+    model: str = "mcce"
+    title: str | None = None
+    limits: LimitOptions = LimitOptions()
+    operation: Operation = Operation()
+    folder: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.demo == (self.explainer is not None):
+            raise ParameterError(
+                "mcce serve needs either a file of mcce fit and --predictor, or --demo."
+            )
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """The request of another process."""
+        given = json.loads(text)
+        explainer, people = given["explainer"], given["people"]
+        if explainer is not None:
+            choice = PredictorChoice(**explainer.pop("predictor"))
+            explainer = ExplainerFile(predictor=choice, **explainer)
+        parts = {
+            "explainer": explainer,
+            "people": None if people is None else PeopleFile(**people),
+            "limits": LimitOptions(**given["limits"]),
+            "operation": Operation(**given["operation"]),
+        }
+        return cls(**(given | parts))
+
+    def make_app(self) -> Any:
+        """The application; every worker makes its own."""
+        from ..serve import Limits, ServiceSettings, create_app
+
+        settings = ServiceSettings(
+            name=self.model,
+            title=self.title,
+            labels=_labels(self.labels),
+            limits=Limits(**asdict(self.limits)),
+            token=self.operation.read_token(),
+            hosts=self.operation.hosts,
+            folder=None if self.folder is None else Path(self.folder),
+        )
+        if self.explainer is None:
+            explainer, more = demo_parts()
+            return create_app(explainer, replace(settings, **more))
+        explainer, file = self.explainer.load_with_rules(), self.explainer
+        settings = replace(
+            settings,
+            origin=Origin(read_checksum(file.path), file.predictor.fingerprint()),
+            key=read_key(file.key_file),
+        )
+        if self.people is not None:
+            settings = replace(settings, people=read_directory(explainer, self.people))
+        return create_app(explainer, settings)
+
+
+def run(request: ServeRequest) -> None:
+    """Serve until the process is told to stop.
+
+    Parameters
+    ----------
+    request
+        What the user asked for.
+
+    Raises
+    ------
+    McceError
+        If the explainer, its predictor or the people cannot be read.
+    MissingExtraError
+        If the libraries of the extra ``serve`` are not installed.
+    """
+    lacking = [name for name in LIBRARIES if find_spec(name) is None]
+    if lacking:
+        raise MissingExtraError(f'The service needs {lacking[0]}: pip install "mcce[serve]".')
+    import uvicorn
+
+    operation = request.operation
+    with without_warnings(), ExitStack() as stack:
+        app = request.make_app()
+        _greet(request)
+        given: Any = app
+        if operation.workers > 1:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="mcce-")))
+            given = _for_workers(request, folder)
+        uvicorn.run(
+            given,
+            factory=given is not app,
+            host=operation.host,
+            port=operation.port,
+            workers=operation.workers,
+            log_config=LOGGING,
+            access_log=False,
+            server_header=False,
+            limit_concurrency=MOST_CONNECTIONS,
+            timeout_graceful_shutdown=operation.grace,
+        )
+
+
+def make_worker_app() -> Any:
+    """The application of a worker, which is a process of its own."""
+    import warnings
+
+    from ..errors import McceWarning
+
+    warnings.simplefilter("ignore", McceWarning)
+    return ServeRequest.from_json(os.environ[REQUEST]).make_app()
+
+
+def _for_workers(request: ServeRequest, folder: Path) -> str:
+    """Leave word for the workers, which share uploads and numbers in a folder."""
+    for name in ("jobs", "metrics"):
+        (folder / name).mkdir()
+    os.environ[METRICS] = str(folder / "metrics")
+    shared = replace(request, folder=str(folder / "jobs"))
+    os.environ[REQUEST] = json.dumps(asdict(shared))
+    return f"{__name__}:{make_worker_app.__name__}"
+
+
+def _greet(request: ServeRequest) -> None:
+    operation = request.operation
+    if operation.host not in LOCAL and operation.token_file is None:
+        say(
+            wrap(
+                f"mcce: warning: everybody who reaches {operation.host} may ask, and see the "
+                "people of --people. Use --token-file, or a proxy that knows who asks."
+            )
+        )
+    if sys.stderr.isatty():
+        shown = f"[{operation.host}]" if ":" in operation.host else operation.host
+        say(wrap(f"mcce: open http://{shown}:{operation.port}/ (Ctrl-C ends it)."))
+
+
+def _labels(paths: Sequence[str]) -> Mapping[str, Labels]:
+    read = [Labels.read(path) for path in paths] or [Labels()]
+    made = {labels.language.code: labels for labels in read}
+    if len(made) < len(read):
+        raise ParameterError(
+            f"--labels must be one file for each language, got {shorten(list(paths), 200)}."
+        )
+    return made

@@ -1,0 +1,53 @@
+"""Some people of a result, and people by their position.
+
+Always true: a person's rows are the same alone and among others; labels may repeat.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from ..kernels import IntArray
+
+if TYPE_CHECKING:
+    from .result import Counterfactuals
+
+
+def take_people(
+    result: Counterfactuals[pd.DataFrame], places: IntArray
+) -> Counterfactuals[pd.DataFrame]:
+    """The result of some of its people, by their places in it, which rise."""
+    answers = np.flatnonzero(np.isin(result.owner, places))
+    missed = result.people["nearest_score"].notna().to_numpy()
+    misses = np.flatnonzero(np.isin(np.flatnonzero(missed), places))
+    return replace(
+        result,
+        factuals=result.factuals.iloc[places],
+        people=result.people.iloc[places],
+        frame=result.frame.iloc[answers],
+        measures=result.measures.iloc[answers],
+        nearest_misses=result.nearest_misses.iloc[misses],
+        owner=np.searchsorted(places, result.owner[answers]),
+    )
+
+
+def number_people(
+    result: Counterfactuals[pd.DataFrame], positions: IntArray
+) -> Counterfactuals[pd.DataFrame]:
+    """The same result with positions instead of labels."""
+    labels = pd.Index(positions, name="factual")
+    ranks = result.frame.index.get_level_values("rank")
+    index = pd.MultiIndex.from_arrays([labels.take(result.owner), ranks], names=["factual", "rank"])
+    missed = result.people["nearest_score"].notna().to_numpy()
+    return replace(
+        result,
+        factuals=result.factuals.set_axis(labels),
+        people=result.people.set_axis(labels),
+        frame=result.frame.set_axis(index),
+        measures=result.measures.set_axis(index),
+        nearest_misses=result.nearest_misses.set_axis(labels[missed]),
+    )

@@ -1,0 +1,300 @@
+"""Receipts: one plan of one person, which anybody with the same explainer and predictor can check.
+
+Beyond the paper. A receipt is an object of JSON: the person, the answer, the rules of that call,
+what it was made with, and a checksum of all of it. With a key it is signed.
+
+Always true: a receipt is made only of an answer that the predictor accepts and that keeps every
+rule and all immutable features; a check says of each promise whether it holds.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+
+from ..constraints import Constraint
+from ..constraints.files import make_constraints
+from ..counterfactuals import ALREADY, Counterfactuals
+from ..counterfactuals.records import plain_value
+from ..errors import ParameterError, ReadError, shorten
+from ..estimator import requirements_of
+from ..explainer import MCCE
+from ..tables.columns import differ
+from ..version import __version__
+
+FORMAT = 1
+SEALS = ("checksum", "signature")
+# Measures of an answer, and the columns of a result that they stand in.
+MEASURES = {"score_after": "score", "sparsity": "sparsity", "gower": "gower"}
+KEYS: tuple[str, ...] = (
+    "receipt",
+    "mcce",
+    "made",
+    "seed",
+    "explainer",
+    "predictor",
+    "desired",
+    "rules",
+    "person",
+)
+KEYS += ("answer", "changes", "score_before", *MEASURES)
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What a receipt is made with.
+
+    Parameters
+    ----------
+    explainer, predictor
+        What tells them from others: checksums of their files, or names.
+    """
+
+    explainer: str
+    predictor: str
+
+
+@dataclass(frozen=True)
+class Check:
+    """One promise of a receipt: its name, whether it holds, and what is so if it does not."""
+
+    name: str
+    holds: bool
+    otherwise: str
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """A person and an answer, and what a fresh call of the predictor and the rules say of them.
+
+    Parameters
+    ----------
+    result
+        The answer as a result.
+    broken
+        Names of the rules that it breaks.
+    moved
+        Immutable features that it changes.
+    """
+
+    result: Counterfactuals[pd.DataFrame]
+    broken: list[str]
+    moved: list[str]
+
+    @classmethod
+    def assess(
+        cls,
+        explainer: MCCE,
+        person: pd.DataFrame,
+        answer: pd.DataFrame,
+        constraints: Sequence[Constraint] = (),
+    ) -> Self:
+        """Find out what holds.
+
+        Parameters
+        ----------
+        explainer
+            The fitted explainer.
+        person, answer
+            One row each, with the columns of the explainer.
+        constraints
+            Further constraints.
+        """
+        schema = explainer.schema_
+        person, answer = (frame.reset_index(drop=True) for frame in (person, answer))
+        result = Counterfactuals.from_frame(
+            person, answer, schema=schema, decision=explainer.decision_
+        )
+        rules = requirements_of(explainer, list(constraints)).constraints
+        broken = rules.broken(schema.encode(person), np.zeros(1, dtype=np.int64), answer)
+        fixed = [feature.name for feature in schema.features if feature.immutable]
+        return cls(
+            result,
+            [str(name) for name, breaks in broken.items() if breaks.any()],
+            [str(name) for name in fixed if differ(person[name], answer[name]).any()],
+        )
+
+    @property
+    def measures(self) -> dict[str, Any]:
+        """Scores before and after, changed features and the Gower distance."""
+        own, found = self.result.people.iloc[0], self.result.measures
+        cost = {name: None if found.empty else found[name].iloc[0] for name in MEASURES.values()}
+        measures = {name: plain_value(cost[column]) for name, column in MEASURES.items()}
+        return {"score_before": plain_value(own["score"]), **measures}
+
+    @property
+    def is_accepted(self) -> bool:
+        """Whether the person is declined and the answer is not."""
+        found = self.result.measures
+        return not found.empty and bool(found["valid"].iloc[0])
+
+
+def make_receipt(
+    explainer: MCCE,
+    person: pd.DataFrame,
+    answer: pd.DataFrame,
+    *,
+    rules: Sequence[Mapping[str, Any]] = (),
+    origin: Origin,
+    made: datetime,
+    key: bytes | None = None,
+) -> dict[str, Any]:
+    """A receipt of an answer.
+
+    Parameters
+    ----------
+    explainer
+        The fitted explainer.
+    person, answer
+        One row each, with the columns of the explainer.
+    rules
+        Further rules, as entries of a rule file.
+    origin
+        What it is made with.
+    made
+        When, with a time zone.
+    key
+        A secret that signs it; None does not.
+
+    Returns
+    -------
+    dict
+        The receipt, in types that JSON has.
+
+    Raises
+    ------
+    ParameterError
+        If the predictor does not accept the answer, or it breaks a rule: there is nothing to
+        promise then.
+    """
+    plan = Plan.assess(explainer, person, answer, read_rules(rules))
+    wrong = [check.otherwise for check in _promises(plan) if not check.holds]
+    if wrong:
+        raise ParameterError(f"A receipt is for an answer that holds, but {'; '.join(wrong)}.")
+    (record,) = plan.result.to_dict(orient="records")
+    (answered,) = record["counterfactuals"]
+    content = {
+        "receipt": FORMAT,
+        "mcce": __version__,
+        "made": made.astimezone(UTC).isoformat(timespec="seconds"),
+        "seed": explainer.seed_,
+        "explainer": origin.explainer,
+        "predictor": origin.predictor,
+        "desired": str(explainer.decision_.desired),
+        "rules": [dict(rule) for rule in rules],
+        "person": record["person"],
+        "answer": answered["row"],
+        "changes": answered["changes"],
+        **plan.measures,
+    }
+    sealed = {**content, "checksum": _checksum(content)}
+    return sealed if key is None else {**sealed, "signature": _signature(content, key)}
+
+
+def check_receipt(receipt: Any, key: bytes | None = None) -> list[Check]:
+    """Whether a receipt is whole and unaltered; what it promises is for :func:`check_plan`.
+
+    Parameters
+    ----------
+    receipt
+        What stands in the file.
+    key
+        The secret that signed it; None does not look at a signature.
+
+    Raises
+    ------
+    ReadError
+        If it is no receipt.
+    """
+    if not isinstance(receipt, Mapping) or not set(KEYS) <= set(receipt):
+        raise ReadError("This is no receipt: expected a JSON object with the keys of one.")
+    if receipt["receipt"] != FORMAT:
+        raise ReadError(f"This receipt has another format than {FORMAT}. Use a newer mcce.")
+    content = {name: value for name, value in receipt.items() if name not in SEALS}
+    try:
+        _canonical(content)
+    except ValueError:
+        raise ReadError("This is no receipt: its numbers must be finite.") from None
+    sealed = hmac.compare_digest(str(receipt.get("checksum")), _checksum(content))
+    checks = [Check("the receipt is unaltered", sealed, "its checksum differs")]
+    if key is not None:
+        signed = hmac.compare_digest(str(receipt.get("signature")), _signature(content, key))
+        checks.append(Check("it was signed with this key", signed, "it was not"))
+    return checks
+
+
+def check_plan(
+    receipt: Mapping[str, Any],
+    explainer: MCCE,
+    person: pd.DataFrame,
+    answer: pd.DataFrame,
+    origin: Origin,
+) -> list[Check]:
+    """Whether an explainer and its predictor keep what a receipt promises.
+
+    Parameters
+    ----------
+    receipt
+        What stands in the file.
+    explainer
+        The fitted explainer.
+    person, answer
+        The rows of the receipt.
+    origin
+        What the explainer and the predictor are now.
+    """
+    plan = Plan.assess(explainer, person, answer, read_rules(receipt["rules"]))
+    same = [
+        ("the explainer is the same", origin.explainer, receipt["explainer"]),
+        ("the predictor is the same", origin.predictor, receipt["predictor"]),
+        ("the seed is the same", explainer.seed_, receipt["seed"]),
+        *((f"{name} is the same", now, receipt[name]) for name, now in plan.measures.items()),
+    ]
+    checks = [Check(name, now == then, f"{now} now, {then} then") for name, now, then in same]
+    return checks + _promises(plan)
+
+
+def read_rules(entries: Sequence[Any]) -> list[Constraint]:
+    """The constraints of entries of a rule file."""
+    return [constraint for entry in entries for constraint in make_constraints(entry)]
+
+
+def _promises(plan: Plan) -> list[Check]:
+    already = plan.result.people["status"].iloc[0] == ALREADY
+    refused = "the person is decided as desired already" if already else "it refuses the answer"
+    return [
+        Check("the predictor accepts the answer", plan.is_accepted, refused),
+        Check(
+            "immutable features stay", not plan.moved, f"these change: {shorten(plan.moved, 200)}"
+        ),
+        Check(
+            "every rule holds", not plan.broken, f"these are broken: {shorten(plan.broken, 200)}"
+        ),
+    ]
+
+
+def _canonical(content: Mapping[str, Any]) -> bytes:
+    """The same bytes for the same JSON: programs that pass a file on may write 1.0 as 1."""
+    same = json.loads(json.dumps(content, allow_nan=False), parse_float=_number)
+    return json.dumps(same, sort_keys=True, separators=(",", ":")).encode()
+
+
+def _number(text: str) -> float | int:
+    value = float(text)
+    return int(value) if value.is_integer() else value
+
+
+def _checksum(content: Mapping[str, Any]) -> str:
+    return hashlib.sha256(_canonical(content)).hexdigest()
+
+
+def _signature(content: Mapping[str, Any], key: bytes) -> str:
+    return hmac.new(key, _canonical(content), "sha256").hexdigest()

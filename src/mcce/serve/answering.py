@@ -1,0 +1,199 @@
+"""What the service computes: scores, answers, ranges, and what to lift.
+
+Takes rows of people and constraints that were read already; gives plain values for JSON.
+
+Always true: nothing here knows of HTTP; a person's answer is the same whoever else is asked about.
+"""
+
+from __future__ import annotations
+
+import copy
+import tempfile
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, get_args
+
+import numpy as np
+import pandas as pd
+
+from ..constraints import Constraint
+from ..counterfactuals import Counterfactuals, number_people
+from ..counterfactuals.records import Record, as_records, plain_value
+from ..errors import McceError
+from ..estimator import requirements_of
+from ..execution.parts import checksum
+from ..explainer import MCCE
+from ..protocols import Callback
+from ..report.labels import Labels
+from ..report.letters import write_letters
+from ..search.config import SearchName
+from ..tables.columns import is_missing
+
+
+@dataclass(frozen=True, eq=False)
+class Answerer:
+    """An explainer, as requests use it.
+
+    Parameters
+    ----------
+    explainer
+        The explainer; nobody else changes it.
+    searches
+        Names of the searches that it can run.
+    fingerprint
+        Checksum of its file, which tells it from others.
+    """
+
+    explainer: MCCE
+    searches: tuple[str, ...]
+    fingerprint: str
+
+    @classmethod
+    def make(cls, explainer: MCCE, fingerprint: str | None = None) -> Answerer:
+        """An answerer with a copy of an explainer.
+
+        Parameters
+        ----------
+        explainer
+            The explainer.
+        fingerprint
+            Checksum of its file; None is that of the file that it would be saved to.
+
+        Raises
+        ------
+        McceError
+            If it is not fitted, or cannot be saved.
+        """
+        own = copy.copy(explainer).set_params(max_seconds=None, verbose=False)
+        requirements_of(own)
+        nobody = _nobody(own)
+        made = cls(own, (), fingerprint or _fingerprint(own))
+        names = [name for name in get_args(SearchName) if made._can_search(name, nobody)]
+        return replace(made, searches=tuple(names))
+
+    def score(self, people: pd.DataFrame) -> tuple[list[float | None], list[bool]]:
+        """Score of each person, and whether the decision is the desired one."""
+        rows = self.explainer.schema_.encode(people)
+        scored = self.explainer.decision_.score(rows.frame)
+        return [plain_value(score) for score in scored.score.tolist()], scored.valid.tolist()
+
+    def explain(
+        self,
+        people: pd.DataFrame,
+        constraints: Sequence[Constraint] = (),
+        *,
+        search: str | None = None,
+        n_counterfactuals: int | None = None,
+        callback: Callback | None = None,
+    ) -> Counterfactuals[pd.DataFrame]:
+        """The answers to people, numbered from 0."""
+        explainer = self._variant(search, n_counterfactuals)
+        result = explainer.explain(people, constraints=list(constraints), callback=callback)
+        return number_people(result.to_pandas(), np.arange(len(people)))
+
+    def details(
+        self,
+        result: Counterfactuals[pd.DataFrame],
+        constraints: Sequence[Constraint],
+        labels: Labels,
+    ) -> list[Record]:
+        """The records of a result with letters, ranges and robustness."""
+        records = result.to_dict()
+        letters = write_letters(
+            self.explainer, result, labels, ranges=True, constraints=list(constraints)
+        )
+        robustness = self.explainer.robustness(result, constraints=list(constraints))
+        texts: Mapping[Hashable, str] = letters.answers["text"].to_dict()
+        ranges = _ranges_by_answer(letters.ranges)
+        firm = dict(zip(robustness.index, as_records(robustness), strict=True))
+        for person, record in enumerate(records):
+            record["letter"] = letters.people["text"].iloc[person]
+            for answer in record["counterfactuals"]:
+                key = person, answer["rank"]
+                answer["text"] = texts.get(key)
+                answer["ranges"] = ranges.get(key, [])
+                answer["robustness"] = firm[key]
+        return records
+
+    def ranges(
+        self, person: pd.DataFrame, answers: pd.DataFrame, constraints: Sequence[Constraint]
+    ) -> list[Record]:
+        """Whether rows are answers for a person, and which other values would do as well."""
+        scores, valid = self.score(answers)
+        given = ~np.all([is_missing(column) for _, column in answers.items()], axis=0)
+        result = number_people(
+            Counterfactuals.from_frame(
+                person,
+                answers,
+                schema=self.explainer.schema_,
+                decision=self.explainer.decision_,
+                owner=np.zeros(len(answers), dtype=np.int64),
+            ).to_pandas(),
+            np.arange(1),
+        )
+        ranges: dict[Any, list[Record]] = {}
+        if len(result.frame):
+            ranges = _ranges_by_answer(self.explainer.ranges(result, constraints=list(constraints)))
+        ranks = np.cumsum(given).tolist()
+        return [
+            {"valid": valid[at], "score": scores[at], "ranges": ranges.get((0, ranks[at]), [])}
+            for at in range(len(answers))
+        ]
+
+    def relax(
+        self, person: pd.DataFrame, constraints: Sequence[tuple[int, Constraint]]
+    ) -> list[Record]:
+        """What could be lifted for a person, the best first.
+
+        Parameters
+        ----------
+        person
+            The person.
+        constraints
+            The constraints of the request, with the position of their rules.
+        """
+        given = [constraint for _, constraint in constraints]
+        table = self.explainer.relax(person, constraints=given)
+        order = ["answered", "sparsity", "gower"]
+        table = table.sort_values(order, ascending=[False, True, True], kind="stable")
+        places = {constraint.name: place for place, constraint in reversed(constraints)}
+        lifts = as_records(table.drop(columns="factual"))
+        for lift in lifts:
+            own = lift["kind"] == "constraint"
+            lift["rule"] = places.get(lift["lifted"]) if own else None
+        return lifts
+
+    def _variant(self, search: str | None, n_counterfactuals: int | None) -> MCCE:
+        """The explainer with other parameters; what it learned is shared."""
+        given: dict[str, Any] = {"search": search, "n_counterfactuals": n_counterfactuals}
+        changed = {name: value for name, value in given.items() if value is not None}
+        return copy.copy(self.explainer).set_params(**changed) if changed else self.explainer
+
+    def _can_search(self, name: str, nobody: pd.DataFrame) -> bool:
+        try:
+            self._variant(name, None).explain(nobody)
+        except McceError:
+            return False
+        return True
+
+
+def _fingerprint(explainer: MCCE) -> str:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "explainer.mcce")
+        explainer.save(path)
+        return checksum(path)
+
+
+def _nobody(explainer: MCCE) -> pd.DataFrame:
+    """No people, in the columns of an explainer."""
+    tables = {feature.name: feature.table for feature in explainer.schema_.features}
+    return pd.DataFrame({name: table.iloc[:0] for name, table in tables.items()})
+
+
+def _ranges_by_answer(table: Any) -> dict[tuple[int, int], list[Record]]:
+    """The rows of a table of ranges, by person and rank."""
+    by_answer: dict[tuple[int, int], list[Record]] = {}
+    for row in as_records(table):
+        by_answer.setdefault((row.pop("factual"), row.pop("rank")), []).append(row)
+    return by_answer

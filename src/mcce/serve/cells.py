@@ -1,0 +1,261 @@
+"""People in JSON as rows that an explainer takes: strict, with a message for every cell.
+
+A cell must be one that training could have held: a number of the type of its column and of a sane
+size, a known level, a date; null only where training has missing values. So a predictor that takes
+the training data takes everybody, and all rows have the same dtypes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from pandas.api import types
+
+from ..counterfactuals.records import plain_value
+from ..errors import shorten
+from ..files.cells import CellError, ColumnReader
+from ..files.people import PeopleReader
+from ..files.sources import RawBlock
+from ..tables.columns import plain
+from ..tables.features import Feature
+from ..tables.schema import Schema
+from .refusals import MAX_PROBLEMS, Problem, RefusalError
+
+# Numbers may be so many times as far from training as training is wide.
+FARTHEST = 1_000
+MAX_LEVELS = 1_000
+
+
+@dataclass(frozen=True)
+class JsonColumns:
+    """The columns of a request, for :meth:`PeopleReader.plan`.
+
+    Numbers are written in decimals there, as in texts, so 0.1 fits a column of 32 bits.
+    """
+
+    names: list[str]
+    textual: bool = True
+    whole: frozenset[str] = frozenset()
+
+    def blocks(self, columns: Sequence[str], n_rows: int) -> Iterator[RawBlock]:
+        """Nothing: requests come one by one."""
+        return iter(())
+
+
+@dataclass(frozen=True, eq=False)
+class CellKind:
+    """What a cell of a feature may be.
+
+    Parameters
+    ----------
+    type
+        ``"integer"``, ``"number"``, ``"boolean"``, ``"text"`` or ``"date"``.
+    levels
+        The levels of a category by their value in JSON; None for numbers, dates and durations.
+    low, high
+        The smallest and the largest number; None where there is no order.
+    missing
+        Whether it may be null.
+    reader
+        Reads the value.
+    """
+
+    type: str
+    levels: Mapping[tuple[Any, Any], Any] | None
+    low: float | None
+    high: float | None
+    missing: bool
+    reader: ColumnReader = field(repr=False)
+
+    @classmethod
+    def of(cls, feature: Feature, reader: ColumnReader) -> CellKind:
+        """What a cell of a feature may be."""
+        if feature.kind == "categorical":
+            values = [(plain_value(level), level) for level in plain(feature.known)]
+            levels = {(type(value), value): level for value, level in values}
+            return cls(_level_type(values), levels, None, None, feature.has_missing, reader)
+        dtype = feature.table.dtype
+        if dtype.kind in "mM":
+            name = "date" if dtype.kind == "M" else "text"
+            return cls(name, None, None, None, feature.has_missing, reader)
+        if types.is_bool_dtype(dtype):
+            return cls("boolean", None, None, None, feature.has_missing, reader)
+        name = "integer" if types.is_integer_dtype(dtype) else "number"
+        return cls(name, None, *_far(feature), feature.has_missing, reader)
+
+    def read(self, cell: Any) -> Any:
+        """What the reader of the column takes for a cell.
+
+        Raises
+        ------
+        ValueError
+            If the cell does not fit; the message says what was expected.
+        """
+        if cell is None:
+            if self.missing:
+                return None
+            raise ValueError(f"expected {self.expected}, got null: training has none missing")
+        if self.levels is not None:
+            found = self.levels.get((type(cell), cell)) if _is_plain(cell) else None
+            if found is None:
+                raise ValueError(f"expected {self.expected}, got {shorten(cell)}")
+            return found
+        if not _JSON_TYPES[self.type](cell):
+            raise ValueError(f"expected {self.expected}, got {shorten(cell)}")
+        if self.low is not None and self.high is not None and not self.low <= cell <= self.high:
+            raise ValueError(
+                f"expected {self.expected} from {self.low:.6g} to {self.high:.6g}, got "
+                f"{shorten(cell)}: training is nowhere near"
+            )
+        try:
+            self.reader.values([cell])
+        except CellError as error:
+            raise ValueError(f"expected {error.expected}, got {shorten(cell)}") from None
+        return cell
+
+    @property
+    def expected(self) -> str:
+        """What fits, for errors."""
+        if self.levels is not None:
+            names = [value for _, value in self.levels]
+            return f"one of the levels {shorten(names, 300)}"
+        return _EXPECTED[self.type]
+
+
+@dataclass(frozen=True, eq=False)
+class JsonPeople:
+    """Reads people of requests.
+
+    Parameters
+    ----------
+    reader
+        Makes rows of cells.
+    kinds
+        What cells may be, by name of the column, in the order of training.
+    typical
+        A row of middle values, which is nobody's, for examples.
+    """
+
+    reader: PeopleReader
+    kinds: Mapping[str, CellKind]
+    typical: dict[str, Any]
+
+    @classmethod
+    def plan(cls, schema: Schema) -> JsonPeople:
+        """How people with these columns are read."""
+        names = [str(name) for name in schema.names]
+        reader = PeopleReader.plan("the request", JsonColumns(names), schema)
+        kinds = {
+            name: CellKind.of(feature, reader.readers[name])
+            for name, feature in zip(names, schema.features, strict=True)
+        }
+        return cls(reader, kinds, _typical(schema))
+
+    def objects(self, instances: Sequence[Any]) -> list[dict[str, Any]]:
+        """Instances as objects; a list has one cell for each column, in their order."""
+        for place, one in enumerate(instances):
+            if isinstance(one, list) and len(one) != len(self.kinds):
+                message = f"expected {len(self.kinds)} cells, got {len(one)}"
+                raise RefusalError.of(422, message, "cells", "body", "instances", place)
+        return [
+            dict(zip(self.kinds, one, strict=True)) if isinstance(one, list) else one
+            for one in instances
+        ]
+
+    def read(self, people: Sequence[Mapping[str, Any]], *loc: str | int) -> pd.DataFrame:
+        """People as rows, numbered from 0.
+
+        Parameters
+        ----------
+        people
+            An object each, with a cell for every column.
+        loc
+            Where they stand in the request.
+
+        Raises
+        ------
+        RefusalError
+            If cells do not fit, with a message for each of them.
+        """
+        problems: list[Problem] = []
+        columns: dict[str, list[Any]] = {name: [] for name in self.kinds}
+        for place, person in enumerate(people):
+            for name, cell in self._cells(person, (*loc, place), problems):
+                columns[name].append(cell)
+            if len(problems) >= MAX_PROBLEMS:
+                break
+        if problems:
+            raise RefusalError(422, problems)
+        ((_, frame),) = self.reader.read(RawBlock(0, columns)).groups
+        return frame
+
+    def _cells(
+        self, person: Mapping[str, Any], loc: tuple[str | int, ...], problems: list[Problem]
+    ) -> Iterator[tuple[str, Any]]:
+        for name in person:
+            if name not in self.kinds:
+                message = f"there is no such column; the columns are {shorten([*self.kinds], 300)}"
+                problems.append(Problem((*loc, shorten(name)[1:-1]), message, "unknown"))
+        for name, kind in self.kinds.items():
+            if name not in person:
+                message = f"expected {kind.expected}, but the column is not there"
+                problems.append(Problem((*loc, name), message, "lacking"))
+                continue
+            try:
+                yield name, kind.read(person[name])
+            except ValueError as error:
+                problems.append(Problem((*loc, name), str(error), "cell"))
+
+
+_EXPECTED = {
+    "integer": "a whole number",
+    "number": "a number",
+    "boolean": "true or false",
+    "text": "a text",
+    "date": "a date such as 2024-01-31",
+}
+_JSON_TYPES: dict[str, Callable[[Any], bool]] = {
+    "integer": lambda cell: type(cell) is int or (type(cell) is float and cell.is_integer()),
+    "number": lambda cell: type(cell) is int or (type(cell) is float and math.isfinite(cell)),
+    "boolean": lambda cell: type(cell) is bool,
+    "text": lambda cell: type(cell) is str,
+    "date": lambda cell: type(cell) is str,
+}
+
+
+def _is_plain(cell: Any) -> bool:
+    return isinstance(cell, (str, int, float, bool))
+
+
+def _level_type(values: Sequence[tuple[Any, Any]]) -> str:
+    kinds = {type(value) for value, _ in values}
+    names = {bool: "boolean", int: "integer", float: "number"}
+    return names.get(kinds.pop(), "text") if len(kinds) == 1 else "text"
+
+
+def _far(feature: Feature) -> tuple[float, float]:
+    """The smallest and the largest number that a request may hold."""
+    numbers = feature.numbers
+    if numbers is None or np.isnan(numbers).all():
+        return -float(FARTHEST), float(FARTHEST)
+    low, high = float(np.nanmin(numbers)), float(np.nanmax(numbers))
+    width = FARTHEST * max(abs(low), abs(high), 1.0)
+    dtype: Any = feature.table.dtype
+    if types.is_integer_dtype(dtype):
+        least = 0.0 if dtype.kind == "u" else -math.inf
+        return max(math.floor(low - width), least), math.ceil(high + width)
+    most = float(np.finfo(f"float{8 * dtype.itemsize}").max) if dtype.kind == "f" else math.inf
+    return max(low - width, -most), min(high + width, most)
+
+
+def _typical(schema: Schema) -> dict[str, Any]:
+    cells = {}
+    for feature in schema.features:
+        known = plain(feature.known)
+        cells[str(feature.name)] = plain_value(known[len(known) // 2]) if len(known) else None
+    return cells

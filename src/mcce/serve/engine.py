@@ -1,0 +1,288 @@
+"""Work in threads: a bounded queue, batches of what goes together, and no waiting without end.
+
+A worker takes the first task in the queue and all others with the same key: people of several
+requests are explained by one search, and each request gets the part that is its own.
+
+Always true: a task is answered once; a task whose client has gone is not begun, and ended if nobody
+shares it; a worker that a predictor does not return to is replaced, a few times.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Hashable, Sequence
+from concurrent.futures import Future, InvalidStateError
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..kernels import Cancellation, CancelledError, ExpiredError, cancellable
+from .refusals import RefusalError
+
+
+@dataclass(eq=False)
+class Task:
+    """Something to compute for a request.
+
+    Parameters
+    ----------
+    work
+        Computes the results of tasks that go together from what each was given.
+    given
+        What this one was given: rows of people.
+    size
+        How many people these are.
+    key
+        Tasks with equal keys go together; None goes alone.
+    """
+
+    work: Callable[[Sequence[Any]], Sequence[Any]]
+    given: Any
+    size: int = 1
+    key: Hashable | None = None
+    future: Future[Any] = field(default_factory=Future, repr=False)
+    is_gone: bool = False
+
+    def settle(self, result: Any = None, error: BaseException | None = None) -> None:
+        """Give the result, or what went wrong, unless the task is settled."""
+        with suppress(InvalidStateError):
+            if error is None:
+                self.future.set_result(result)
+            else:
+                self.future.set_exception(error)
+
+
+@dataclass(eq=False)
+class Worker:
+    """A thread and what it does.
+
+    Parameters
+    ----------
+    batch
+        The tasks that it works on; none if it waits.
+    began
+        When it began them.
+    cancellation
+        Ends their kernels.
+    is_replaced
+        Whether another thread took its place; then it ends after its work.
+    """
+
+    batch: Sequence[Task] = ()
+    began: float = math.inf
+    cancellation: Cancellation | None = None
+    is_replaced: bool = False
+
+    def stop(self) -> None:
+        """End the kernels of its work, if it has begun."""
+        if self.cancellation is not None:
+            self.cancellation.cancel()
+
+    def stop_if_left(self) -> None:
+        """End its work if nobody waits for any of it."""
+        if all(task.is_gone for task in self.batch):
+            self.stop()
+
+
+@dataclass(frozen=True)
+class EngineLimits:
+    """How much an engine takes on.
+
+    Parameters
+    ----------
+    threads
+        Worker threads.
+    queue
+        Tasks that may wait.
+    batch
+        People of one batch, unless a single task has more.
+    seconds
+        How long a task may take altogether; a worker that takes longer is stuck.
+    spare
+        How many stuck workers are replaced at most.
+    """
+
+    threads: int = 2
+    queue: int = 64
+    batch: int = 64
+    seconds: float = 30.0
+    spare: int = 8
+
+
+class Engine:
+    """Worker threads behind a queue; they start with the first task.
+
+    Parameters
+    ----------
+    limits
+        How much it takes on.
+    observe
+        Called with the number of tasks and people of each batch.
+    """
+
+    def __init__(
+        self,
+        limits: EngineLimits | None = None,
+        observe: Callable[[int, int], None] = lambda tasks, people: None,
+    ) -> None:
+        self.limits, self._observe = limits or EngineLimits(), observe
+        self._queue: deque[Task] = deque()
+        self._workers: list[Worker] = []
+        self._change = threading.Condition()
+        self._is_closed = False
+        # Seconds of a batch, smoothed: for how long those who are refused should wait.
+        self._pace = 0.5
+
+    @property
+    def n_waiting(self) -> int:
+        """Tasks in the queue."""
+        return len(self._queue)
+
+    @property
+    def n_stuck(self) -> int:
+        """Workers that a predictor does not return to."""
+        now = time.monotonic()
+        return sum(now - worker.began > self.limits.seconds for worker in list(self._workers))
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether a task would be begun: not closed, and not all workers stuck."""
+        return not self._is_closed and self.n_stuck < self.limits.threads + self.limits.spare
+
+    def submit(self, task: Task) -> None:
+        """Put a task into the queue.
+
+        Raises
+        ------
+        RefusalError
+            If the queue is full, the service ends, or no worker is left.
+        """
+        with self._change:
+            self._replace_stuck()
+            if self._is_closed:
+                raise RefusalError.of(503, "the service is shutting down", "closing")
+            if not self.is_ready:
+                raise RefusalError.of(503, "the predictor does not answer", "stuck")
+            if len(self._queue) >= self.limits.queue:
+                wait = math.ceil(self._pace * len(self._queue) / self.limits.threads)
+                refusal = RefusalError.of(429, "too many requests are waiting: try later", "busy")
+                refusal.headers["Retry-After"] = str(min(60, max(1, wait)))
+                raise refusal
+            self._queue.append(task)
+            self._change.notify()
+
+    def leave(self, task: Task) -> None:
+        """Drop a task that nobody waits for any more, and end its work if nobody shares it."""
+        with self._change:
+            task.is_gone = True
+            if task in self._queue:
+                self._queue.remove(task)
+            for worker in self._workers:
+                if task in worker.batch:
+                    worker.stop_if_left()
+
+    def close(self, grace: float = 0.0) -> None:
+        """Take no more tasks; after some seconds end those that are not done.
+
+        Parameters
+        ----------
+        grace
+            How long tasks that wait or run may take.
+        """
+        ends = time.monotonic() + grace
+        with self._change:
+            self._is_closed = True
+            self._change.notify_all()
+            while (self._queue or self._is_busy) and (left := ends - time.monotonic()) > 0:
+                self._change.wait(min(left, 0.1))
+            workers = list(self._workers)
+            tasks = [*self._queue, *(task for one in workers for task in one.batch)]
+            self._queue.clear()
+        # First the answers, then the end of the work: a worker would call it a time that was up.
+        for task in tasks:
+            task.settle(error=RefusalError.of(503, "the service is shutting down", "closing"))
+        for worker in workers:
+            worker.stop()
+
+    @property
+    def _is_busy(self) -> bool:
+        return any(worker.batch for worker in self._workers)
+
+    def _replace_stuck(self) -> None:
+        """Start workers, in the place of stuck ones too, as far as there are spare ones."""
+        now = time.monotonic()
+        for worker in self._workers:
+            if now - worker.began > self.limits.seconds:
+                worker.is_replaced = True
+        n_alive = sum(not worker.is_replaced for worker in self._workers)
+        n_more = self.limits.threads + self.limits.spare - len(self._workers)
+        for _ in range(min(self.limits.threads - n_alive, n_more)):
+            worker = Worker()
+            self._workers.append(worker)
+            threading.Thread(target=self._run, args=(worker,), daemon=True, name="mcce").start()
+
+    def _run(self, worker: Worker) -> None:
+        """Work until the engine is closed, or another thread took this place."""
+        while batch := self._take(worker):
+            began = time.monotonic()
+            self._observe(len(batch), sum(task.size for task in batch))
+            self._answer(worker, batch)
+            with self._change:
+                self._pace += 0.2 * (time.monotonic() - began - self._pace)
+                worker.batch, worker.began, worker.cancellation = (), math.inf, None
+                self._change.notify_all()
+        with self._change:
+            self._workers.remove(worker)
+
+    def _take(self, worker: Worker) -> list[Task]:
+        """The next batch; nothing if the worker is to end."""
+        with self._change:
+            while not self._queue and not self._is_closed and not worker.is_replaced:
+                self._change.wait()
+            if worker.is_replaced or not self._queue:
+                return []
+            first = self._queue.popleft()
+            batch, room = [first], self.limits.batch - first.size
+            for task in list(self._queue) if first.key is not None else ():
+                if task.key == first.key and task.size <= room:
+                    self._queue.remove(task)
+                    batch.append(task)
+                    room -= task.size
+            worker.batch, worker.began = batch, time.monotonic()
+            return batch
+
+    def _answer(self, worker: Worker, batch: Sequence[Task]) -> None:
+        """Compute the results of a batch; if that fails, of each of its tasks alone."""
+        worker.began = time.monotonic()
+        try:
+            with cancellable(self.limits.seconds) as cancellation:
+                with self._change:
+                    worker.cancellation = cancellation
+                    # Those who left before it could be cancelled.
+                    worker.stop_if_left()
+                results = batch[0].work([task.given for task in batch])
+        except (CancelledError, ExpiredError):
+            error = RefusalError.of(504, "it took too long, and was stopped", "timeout")
+            for task in batch:
+                task.settle(error=error)
+        except BaseException as error:
+            if len(batch) == 1:
+                batch[0].settle(error=_safe(error))
+                return
+            # Nobody pays for what is wrong with others.
+            for task in batch:
+                if not task.is_gone:
+                    self._answer(worker, [task])
+        else:
+            for task, result in zip(batch, results, strict=True):
+                task.settle(result)
+
+
+def _safe(error: BaseException) -> BaseException:
+    """An error that may pass through an event loop: not one that would end it."""
+    if isinstance(error, Exception) and not isinstance(error, StopIteration):
+        return error
+    return RefusalError.of(502, f"The predictor raised {type(error).__name__}.", "predictor")

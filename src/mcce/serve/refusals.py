@@ -1,0 +1,98 @@
+"""What a service answers when it cannot do what was asked: a status, and a message for each field.
+
+Always true: messages quote at most a short part of what came, and nothing of other people.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from starlette.responses import Response
+
+from ..errors import (
+    ConstraintError,
+    LabelsError,
+    McceError,
+    NotFittedError,
+    ParameterError,
+    PredictorError,
+    SchemaError,
+)
+
+MAX_PROBLEMS = 50
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What is wrong with a field.
+
+    Parameters
+    ----------
+    loc
+        Where: ``("body", "people", 0, "age")``.
+    msg
+        What was expected, and what came.
+    type
+        The kind of problem.
+    """
+
+    loc: tuple[str | int, ...]
+    msg: str
+    type: str = "value"
+
+    def as_json(self) -> dict[str, Any]:
+        """The problem in plain types."""
+        return {"loc": list(self.loc), "msg": self.msg, "type": self.type}
+
+
+class RefusalError(Exception):
+    """A request that is not answered.
+
+    Parameters
+    ----------
+    status
+        The status of HTTP.
+    problems
+        What is wrong.
+    headers
+        Further headers.
+    """
+
+    def __init__(
+        self, status: int, problems: Sequence[Problem], headers: dict[str, str] | None = None
+    ) -> None:
+        super().__init__(status)
+        self.status, self.problems, self.headers = status, list(problems), headers or {}
+
+    @classmethod
+    def of(cls, status: int, message: str, type_: str, *loc: str | int) -> RefusalError:
+        """A refusal for one reason."""
+        return cls(status, [Problem(loc, message, type_)])
+
+    def response(self) -> Response:
+        """What is answered."""
+        detail = [problem.as_json() for problem in self.problems[:MAX_PROBLEMS]]
+        content = json.dumps({"detail": detail})
+        return Response(content, self.status, self.headers, "application/json")
+
+
+def refusal_of(error: McceError, *loc: str | int) -> RefusalError:
+    """The refusal for an error of ours.
+
+    Parameters
+    ----------
+    error
+        The error.
+    loc
+        The field that it is about, if that is known.
+    """
+    if isinstance(error, PredictorError):
+        kind = type(error.original).__name__ if error.original is not None else None
+        message = f"The predictor failed with a {kind}." if kind else str(error)
+        return RefusalError.of(502, message, "predictor", *loc)
+    asked = (ConstraintError, LabelsError, NotFittedError, ParameterError, SchemaError)
+    status = 422 if isinstance(error, asked) else 500
+    return RefusalError.of(status, str(error), type(error).__name__, *(loc or ("body",)))

@@ -1,0 +1,154 @@
+"""How a service is run: its names, its words, its limits and its secret."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+
+from ..errors import ParameterError, shorten
+from ..parameters import check_count, check_real
+from ..report.labels import Labels
+from ..report.language import languages
+from ..report.receipts import Origin
+from .engine import EngineLimits
+from .people import Directory
+
+# A secret that nobody guesses.
+MIN_TOKEN = 16
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much one request may ask for, and how much the service does at a time.
+
+    Parameters
+    ----------
+    people, answers, rules
+        The most people of a request, the most counterfactuals of each, and the most rules.
+    seconds
+        The longest search of a request; it then ends with what was found.
+    bytes, upload_bytes
+        The largest body of a request, and of an upload.
+    body_seconds
+        How long a body may take to arrive.
+    threads
+        Threads that search; one more scores people.
+    queue, batch
+        Requests that may wait, and people who share a search.
+    patience
+        Seconds after which a request is answered without a result, if a predictor hangs.
+    jobs, job_people
+        Uploads that are kept at a time, and the most people of one.
+    job_seconds
+        How long the files of an upload are kept.
+    """
+
+    people: int = 100
+    answers: int = 10
+    rules: int = 200
+    seconds: float = 10.0
+    bytes: int = 1_000_000
+    upload_bytes: int = 64_000_000
+    body_seconds: float = 20.0
+    threads: int = 2
+    queue: int = 64
+    batch: int = 64
+    patience: float = 30.0
+    jobs: int = 16
+    job_people: int = 50_000
+    job_seconds: float = 3_600.0
+
+    def __post_init__(self) -> None:
+        for one in fields(self):
+            value = getattr(self, one.name)
+            if one.type == "int":
+                check_count(one.name, value)
+            else:
+                check_real(one.name, value, "a finite number above 0", zero=False)
+        if self.patience <= self.seconds:
+            raise ParameterError(
+                f"patience must be more than seconds, or no search could take {self.seconds:g} s, "
+                f"got {self.patience:g}."
+            )
+
+    @property
+    def searching(self) -> EngineLimits:
+        """Limits of the threads that search."""
+        return EngineLimits(self.threads, self.queue, self.batch, self.patience)
+
+    @property
+    def scoring(self) -> EngineLimits:
+        """Limits of the thread that scores, so that scores need not wait for searches."""
+        return EngineLimits(1, 4 * self.queue, 4 * self.batch, self.patience)
+
+
+@dataclass(frozen=True)
+class ServiceSettings:
+    """How a service is run.
+
+    Parameters
+    ----------
+    name
+        What the model is called in addresses, ``/v1/models/{name}``.
+    title
+        What the page is called; None is a title of the language.
+    labels
+        The words for features by code of their language; the first is the language of the page.
+    people
+        People to choose from, if there are some.
+    limits
+        How much may be asked for.
+    token
+        A secret that requests must name, of at least 16 characters; None lets everybody in.
+    hosts
+        Names under which the service may be called; None is any. On a machine of one's own this
+        keeps pages of others out, which may give their own name the address of this machine.
+    origin
+        What tells the explainer and the predictor from others: SHA-256 checksums of their files.
+        None is that of the file that the explainer would be saved to.
+    key
+        A secret that signs receipts; None does not.
+    folder
+        Where uploads and their results are kept; None is a folder that goes with the service.
+        Several workers need one that they share.
+    """
+
+    name: str = "mcce"
+    title: str | None = None
+    labels: Mapping[str, Labels] = field(default_factory=lambda: {"en": Labels()})
+    people: Directory | None = field(default=None, repr=False)
+    limits: Limits = field(default_factory=Limits)
+    token: str | None = field(default=None, repr=False)
+    hosts: Sequence[str] | None = None
+    origin: Origin | None = None
+    key: bytes | None = field(default=None, repr=False)
+    folder: Path | None = None
+
+    def __post_init__(self) -> None:
+        if not self.labels:
+            raise ParameterError("labels must name at least one language, got none.")
+        if self.token is not None and (len(self.token) < MIN_TOKEN or not self.token.isascii()):
+            raise ParameterError(
+                f"token must have at least {MIN_TOKEN} characters, all of them ASCII, got "
+                f"{len(self.token)}. Make one with: openssl rand -hex 32."
+            )
+        if not self.name or not self.name.replace("-", "").replace("_", "").isalnum():
+            raise ParameterError(
+                f"name must be made of letters, digits, - and _, got {shorten(self.name)}."
+            )
+
+    @property
+    def language(self) -> str:
+        """Code of the language of the page."""
+        return next(iter(self.labels))
+
+    @property
+    def languages(self) -> list[str]:
+        """Codes of all languages."""
+        return languages()
+
+    def words(self, language: str | None) -> Labels:
+        """The words of a language; names of columns where it has no labels."""
+        code = language or self.language
+        return self.labels.get(code) or Labels.make({"language": code})

@@ -1,0 +1,206 @@
+"""Requests as tasks of the engine: read strictly, then computed together with others like them.
+
+Always true: everything is checked before a task waits; whoever shares a batch asked for the same,
+so that a request gets what it would get alone.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from itertools import accumulate, pairwise
+from typing import Any
+
+import pandas as pd
+
+from ..constraints import Constraint
+from ..errors import shorten
+from ..estimator import requirements_of
+from ..execution.progress import Progress
+from ..kernels import check_cancellation
+from ..report.receipts import Origin, make_receipt
+from ..version import __version__
+from .answering import Answerer
+from .bodies import ExplainBody, RangesBody, ReceiptBody, RelaxBody, ScoreBody
+from .cells import JsonPeople
+from .engine import Task
+from .refusals import RefusalError
+from .rules import canonical, read_rules
+from .settings import ServiceSettings
+
+
+class TaskMaker:
+    """Makes tasks of requests.
+
+    Parameters
+    ----------
+    answerer
+        Computes the answers.
+    settings
+        Limits and words.
+    """
+
+    def __init__(self, answerer: Answerer, settings: ServiceSettings) -> None:
+        self.answerer, self.settings, self.limits = answerer, settings, settings.limits
+        self.people = JsonPeople.plan(answerer.explainer.schema_)
+
+    def check_labels(self) -> None:
+        """Raise if the words do not fit the features."""
+        explainer = self.answerer.explainer
+        frozen = requirements_of(explainer).constraints.frozen_for_everybody
+        for labels in self.settings.labels.values():
+            labels.check(explainer.schema_, frozen)
+
+    def score(self, body: ScoreBody) -> Task:
+        """Score people; the result is a pair of lists."""
+        frame = self._read(body.people, "people")
+
+        def work(frames: Sequence[pd.DataFrame]) -> list[Any]:
+            scores, desired = self.answerer.score(_joined(frames))
+            return [(scores[part], desired[part]) for part in _parts(frames)]
+
+        return Task(work, frame, len(frame), key="score")
+
+    def explain(self, body: ExplainBody) -> Task:
+        """Explain people; the result is what is answered."""
+        frame = self._read(body.people, "people")
+        constraints = [constraint for _, constraint in self.read_rules(body.rules)]
+        self.check_options(body.search, body.n_counterfactuals, body.language)
+        seconds = min(body.seconds or self.limits.seconds, self.limits.seconds)
+        ends = time.monotonic() + seconds
+        labels = self.settings.words(body.language) if body.details else None
+
+        def stop(progress: Progress) -> bool:
+            check_cancellation()
+            return time.monotonic() >= ends
+
+        def work(frames: Sequence[pd.DataFrame]) -> list[Any]:
+            result = self.answerer.explain(
+                _joined(frames),
+                constraints,
+                search=body.search,
+                n_counterfactuals=body.n_counterfactuals,
+                callback=stop,
+            )
+            if labels is None:
+                records = result.to_dict()
+            else:
+                records = self.answerer.details(result, constraints, labels)
+            whole = {"stopped": result.stopped, **self.origin}
+            return [{"people": _numbered(records[part]), **whole} for part in _parts(frames)]
+
+        # A budget ends a search for all who share it, so whoever has one searches alone.
+        key = None if body.seconds is not None else _key(body)
+        return Task(work, frame, len(frame), key)
+
+    def ranges(self, body: RangesBody) -> Task:
+        """Find the ranges of answers; the result is what is answered."""
+        person = self._read([body.person], "person")
+        answers = self._read(body.answers, "answers", self.limits.answers)
+        constraints = [constraint for _, constraint in self.read_rules(body.rules)]
+        return _alone(
+            lambda: {"answers": self.answerer.ranges(person, answers, constraints)}, len(answers)
+        )
+
+    def relax(self, body: RelaxBody) -> Task:
+        """Find what to lift; the result is what is answered."""
+        person = self._read([body.person], "person")
+        rules = self.read_rules(body.rules)
+        return _alone(lambda: {"lifts": self.answerer.relax(person, rules)}, 1)
+
+    def receipt(self, body: ReceiptBody) -> Task:
+        """Make a receipt, if the answer holds; the result is what is answered."""
+        person = self._read([body.person], "person")
+        answer = self._read([body.answer], "answer")
+        self.read_rules(body.rules)
+        origin = self.settings.origin or Origin(self.answerer.fingerprint, "")
+
+        def work() -> dict[str, Any]:
+            return make_receipt(
+                self.answerer.explainer,
+                person,
+                answer,
+                rules=body.rules,
+                origin=origin,
+                made=datetime.now(UTC),
+                key=self.settings.key,
+            )
+
+        return _alone(work, 1)
+
+    @property
+    def origin(self) -> dict[str, Any]:
+        """What answers come from."""
+        return {
+            "seed": self.answerer.explainer.seed_,
+            "fingerprint": self.answerer.fingerprint,
+            "version": __version__,
+        }
+
+    def _read(
+        self, people: Sequence[dict[str, Any]], field: str, most: int | None = None
+    ) -> pd.DataFrame:
+        most = self.limits.people if most is None else most
+        if len(people) > most:
+            message = f"expected at most {most}, got {len(people)}"
+            raise RefusalError.of(422, message, "too_many", "body", field)
+        return self.people.read(people, "body", field)
+
+    def read_rules(self, entries: Sequence[Any]) -> list[tuple[int, Constraint]]:
+        """The constraints of a request, each with the position of its rule."""
+        if len(entries) > self.limits.rules:
+            message = f"expected at most {self.limits.rules}, got {len(entries)}"
+            raise RefusalError.of(422, message, "too_many", "body", "rules")
+        explainer = self.answerer.explainer
+        return read_rules(entries, explainer.constraints, explainer.schema_)
+
+    def check_options(
+        self, search: str | None, n_counterfactuals: int | None, language: str | None
+    ) -> None:
+        """Raise for a search, number of answers or language that there is not."""
+        for field, value, choices in (
+            ("search", search, self.answerer.searches),
+            ("language", language, self.settings.languages),
+        ):
+            if value is not None and value not in choices:
+                message = f"expected one of {list(choices)}, got {shorten(value)}"
+                raise RefusalError.of(422, message, "choice", "body", field)
+        most = self.limits.answers
+        if n_counterfactuals is not None and n_counterfactuals > most:
+            message = f"expected at most {most}, got {shorten(n_counterfactuals)}"
+            raise RefusalError.of(422, message, "too_many", "body", "n_counterfactuals")
+
+
+def to_json(content: Any) -> bytes:
+    """Content as JSON; lone surrogates, which UTF-8 lacks, are escaped as everything is."""
+    return json.dumps(content, allow_nan=False, separators=(",", ":")).encode("ascii")
+
+
+def _alone(work: Callable[[], Any], size: int) -> Task:
+    """A task that shares its work with nobody."""
+    return Task(lambda given: [work()], None, size)
+
+
+def _key(body: ExplainBody) -> tuple[Any, ...]:
+    """What those who share a search have in common; words matter only in details."""
+    language = body.language if body.details else None
+    asked = body.search, body.n_counterfactuals, body.details, language
+    return ("explain", *asked, canonical(body.rules))
+
+
+def _joined(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """The people of all requests, numbered from 0; their dtypes are the same."""
+    return frames[0] if len(frames) == 1 else pd.concat(frames, ignore_index=True)
+
+
+def _parts(frames: Sequence[pd.DataFrame]) -> list[slice]:
+    """Where the people of each request stand among all."""
+    ends = accumulate(map(len, frames), initial=0)
+    return [slice(first, last) for first, last in pairwise(ends)]
+
+
+def _numbered(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Records of people by their position in the request."""
+    return [record | {"factual": place} for place, record in enumerate(records)]

@@ -1,0 +1,74 @@
+"""Receipts on the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from mcce.cli import main
+from mcce.cli.failures import BROKEN, INPUT, USAGE
+
+OPTIONS = ["--explainer", "bank.mcce", "--predictor", "scoring:score"]
+
+
+def test_a_receipt_holds(receipt, capsys):
+    assert main(["verify", "receipt.json"]) == 0
+    assert "Only the receipt itself" in capsys.readouterr().out
+
+    assert main(["verify", "receipt.json", *OPTIONS]) == 0
+
+    said = capsys.readouterr().out
+    assert "FAILS" not in said
+    assert said.count("holds  ") == 11
+
+
+def test_an_altered_receipt_fails(receipt, capsys):
+    receipt["answer"]["Age"] += 1
+    Path("receipt.json").write_text(json.dumps(receipt), encoding="utf-8")
+
+    assert main(["verify", "receipt.json", *OPTIONS, "--json"]) == BROKEN
+
+    said = json.loads(capsys.readouterr().out)
+    assert not said["holds"]
+    failing = [check["name"] for check in said["checks"] if not check["holds"]]
+    assert "the receipt is unaltered" in failing
+    assert "immutable features stay" in failing
+
+
+def test_another_explainer_fails(receipt, capsys):
+    words = ["fit", "train.csv", "--predictor", "scoring:score", "--desired", "0.6:", "--seed", "1"]
+    assert main([*words, "-o", "other.mcce"]) == 0
+
+    assert main(["verify", "receipt.json", *OPTIONS[:1], "other.mcce", *OPTIONS[2:]]) == BROKEN
+
+    assert "FAILS  the explainer is the same" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("content", "arguments", "code", "message"),
+    [
+        ("{", [], INPUT, "is no JSON"),
+        ("[1]", [], INPUT, "no receipt"),
+        ("[" * 100_000, [], INPUT, "is no JSON"),
+        ("{}", OPTIONS[:2], USAGE, "go together"),
+    ],
+)
+def test_errors_are_one_paragraph(here, content, arguments, code, message, capsys):
+    Path("odd.json").write_text(content, encoding="utf-8")
+
+    assert main(["verify", "odd.json", *arguments]) == code
+
+    said = capsys.readouterr().err
+    assert message in said
+    assert "Traceback" not in said
+
+
+def test_rows_that_do_not_fit_the_explainer_are_an_error(receipt, capsys):
+    del receipt["person"]["Age"]
+    Path("receipt.json").write_text(json.dumps(receipt), encoding="utf-8")
+
+    assert main(["verify", "receipt.json", *OPTIONS]) == INPUT
+
+    assert "lacks the columns" in capsys.readouterr().err

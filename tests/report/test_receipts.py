@@ -1,0 +1,131 @@
+"""Receipts: made of answers that hold, and known again."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+
+import pandas as pd
+import pytest
+
+from mcce import MCCE
+from mcce.errors import ParameterError, ReadError
+from mcce.report.receipts import Origin, check_plan, check_receipt, make_receipt
+
+BANK = pd.DataFrame(
+    {"age": [25, 36, 47, 52] * 25, "salary": [*range(50, 150, 2)] * 2, "home": ["own", "rent"] * 50}
+)
+ORIGIN = Origin("sha256:bank", "scoring:score")
+MADE = datetime(2026, 11, 16, 9, 30, tzinfo=UTC)
+RULES = [{"only_up": "salary"}, {"frozen": ["home"]}]
+KEY = b"a secret of at least 16 bytes"
+
+
+def score(frame):
+    return frame["salary"] / 100
+
+
+@pytest.fixture(scope="module")
+def explainer():
+    return MCCE(score, (0.9, 2), immutable=["age"], random_state=0).fit(BANK)
+
+
+def rows(**cells):
+    person = pd.DataFrame({"age": [36], "salary": [60], "home": ["rent"]})
+    return person, person.assign(**{"salary": 95, **cells})
+
+
+def make(explainer, *, key=None, rules=RULES, **cells):
+    person, answer = rows(**cells)
+    return make_receipt(explainer, person, answer, rules=rules, origin=ORIGIN, made=MADE, key=key)
+
+
+def failing(checks):
+    return [check.name for check in checks if not check.holds]
+
+
+def test_a_receipt_holds(explainer):
+    receipt = json.loads(json.dumps(make(explainer, key=KEY)))
+
+    assert receipt["made"] == "2026-11-16T09:30:00+00:00"
+    assert receipt["answer"] == {"age": 36, "salary": 95, "home": "rent"}
+    assert (receipt["score_before"], receipt["score_after"], receipt["sparsity"]) == (0.6, 0.95, 1)
+    checks = check_receipt(receipt, KEY) + check_plan(receipt, explainer, *rows(), ORIGIN)
+    assert failing(checks) == []
+    assert len({check.name for check in checks}) == len(checks)
+
+
+@pytest.mark.parametrize(
+    ("cells", "message"),
+    [
+        ({"salary": 61}, "refuses the answer"),
+        ({"age": 47}, r"these change: \['age'\]"),
+        ({"home": "own"}, "these are broken"),
+    ],
+)
+def test_nothing_is_promised_of_an_answer_that_does_not_hold(explainer, cells, message):
+    with pytest.raises(ParameterError, match=message):
+        make(explainer, **cells)
+
+
+def test_somebody_who_needs_no_answer_gets_no_receipt(explainer):
+    person, answer = rows()
+
+    with pytest.raises(ParameterError, match="decided as desired already"):
+        make_receipt(explainer, answer, person, origin=ORIGIN, made=MADE)
+
+
+def test_a_receipt_holds_however_a_program_writes_its_numbers(explainer):
+    receipt = make(explainer, salary=100)
+    assert '"score_after": 1.0' in json.dumps(receipt)
+
+    rewritten = json.loads(json.dumps(receipt).replace("1.0,", "1,"))
+
+    assert failing(check_receipt(rewritten)) == []
+
+
+@pytest.mark.parametrize("name", ["made", "person", "answer", "rules", "score_after", "seed"])
+def test_an_altered_receipt_is_noticed(explainer, name):
+    receipt = make(explainer, key=KEY)
+    receipt[name] = {"another": "value"}
+
+    assert failing(check_receipt(receipt)) == ["the receipt is unaltered"]
+    assert len(failing(check_receipt(receipt, KEY))) == 2
+
+
+def test_another_key_and_no_signature_are_noticed(explainer):
+    assert failing(check_receipt(make(explainer, key=KEY), b"another secret of 16 bytes"))
+    assert failing(check_receipt(make(explainer), KEY)) == ["it was signed with this key"]
+
+
+def test_another_predictor_is_noticed(explainer):
+    receipt = make(explainer)
+    stricter = MCCE(
+        lambda frame: frame["salary"] / 120, (0.9, 2), immutable=["age"], random_state=0
+    ).fit(BANK)
+
+    checks = check_plan(receipt, stricter, *rows(), Origin("sha256:bank", "scoring:other"))
+
+    assert failing(checks) == [
+        "the predictor is the same",
+        "score_before is the same",
+        "score_after is the same",
+        "the predictor accepts the answer",
+    ]
+
+
+@pytest.mark.parametrize("content", [None, [], {}, "text", {"receipt": 1}])
+def test_what_is_no_receipt_is_an_error(content):
+    with pytest.raises(ReadError, match="no receipt"):
+        check_receipt(content)
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf")])
+def test_a_receipt_with_numbers_that_json_lacks_is_an_error(explainer, number):
+    with pytest.raises(ReadError, match="finite"):
+        check_receipt({**make(explainer), "gower": number})
+
+
+def test_a_receipt_of_another_format_is_an_error(explainer):
+    with pytest.raises(ReadError, match="another format"):
+        check_receipt({**make(explainer), "receipt": 2})
