@@ -13,7 +13,8 @@ import pandas as pd
 
 from ..errors import SchemaError, shorten
 from ..kernels import IntArray
-from ..tables.columns import differ, is_missing, plain
+from ..tables.columns import is_missing, plain
+from .rows import changed_in
 
 Record = dict[str, Any]
 
@@ -34,7 +35,9 @@ def make_records(
     for person, rank, row, cost in zip(owner.tolist(), ranks, rows, costs, strict=True):
         answers[person].append({"rank": rank, "row": row, "measures": cost, "changes": []})
     listed = [answer for theirs in answers for answer in theirs]
-    places = _places(factuals.iloc[owner], frame)
+    # By position, since labels may repeat.
+    before, after = factuals.iloc[owner].reset_index(drop=True), frame.reset_index(drop=True)
+    places, _ = np.nonzero(changed_in(before, after))
     for place, change in zip(places.tolist(), as_records(changes), strict=True):
         about = {key: value for key, value in change.items() if key not in ("factual", "rank")}
         listed[place]["changes"].append(about | {"feature": str(about["feature"])})
@@ -115,14 +118,3 @@ def _keys(names: Sequence[Hashable]) -> list[str]:
             "of JSON are. Rename all but one of them."
         )
     return keys
-
-
-def _places(before: pd.DataFrame, after: pd.DataFrame) -> IntArray:
-    """The row that each change belongs to, in their order; labels may repeat."""
-    rows = np.arange(len(after))
-    columns = zip(before.items(), after.items(), strict=True)
-    changed = [
-        differ(old.reset_index(drop=True), new.reset_index(drop=True))
-        for (_, old), (_, new) in columns
-    ]
-    return np.repeat(rows, np.sum(changed, axis=0))

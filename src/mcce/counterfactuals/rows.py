@@ -93,26 +93,30 @@ def list_changes(
     consequences
         Columns that were recomputed where others changed.
     """
-    labels, parts = after.index.to_frame(index=False), []
-    for place, name in enumerate(after.columns):
-        old, new = before[name].reset_index(drop=True), after[name].reset_index(drop=True)
-        changed = np.flatnonzero(differ(old, new))
-        parts.append(
-            pd.DataFrame(
-                {
-                    "row": changed,
-                    "place": place,
-                    "feature": pd.Series([name] * changed.size, dtype=object),
-                    "before": old.iloc[changed].astype(object).to_numpy(dtype=object),
-                    "after": new.iloc[changed].astype(object).to_numpy(dtype=object),
-                    "kind": "consequence" if name in consequences else "action",
-                }
-            )
-        )
-    cells = pd.concat(parts, ignore_index=True).sort_values(["row", "place"], kind="stable")
-    labelled = labels.iloc[cells["row"]].reset_index(drop=True)
-    columns = ["feature", "before", "after", "kind"]
-    return labelled.join(cells[columns].reset_index(drop=True))
+    labels = after.index.to_frame(index=False)
+    before, after = before.reset_index(drop=True), after.reset_index(drop=True)
+    row, place = np.nonzero(changed_in(before, after))
+    cells = np.empty((2, row.size), dtype=object)
+    for column in np.unique(place):
+        here = place == column
+        for kept, frame in zip(cells, (before, after), strict=True):
+            kept[here] = frame.iloc[row[here], column].astype(object).to_numpy(dtype=object)
+    names = [after.columns[column] for column in place.tolist()]
+    kinds = ["consequence" if name in consequences else "action" for name in names]
+    listed = {
+        "feature": pd.Series(names, dtype=object),
+        "before": pd.Series(cells[0], dtype=object),
+        "after": pd.Series(cells[1], dtype=object),
+        "kind": pd.Series(kinds, dtype=str),
+    }
+    return labels.iloc[row].reset_index(drop=True).join(pd.DataFrame(listed))
+
+
+def changed_in(before: pd.DataFrame, after: pd.DataFrame) -> BoolArray:
+    """Which cells differ, (n_rows, n_columns); both frames are numbered alike."""
+    columns = zip(before.items(), after.items(), strict=True)
+    changed = [differ(old, new) for (_, old), (_, new) in columns]
+    return np.array(changed, dtype=bool).reshape(len(changed), len(after)).T
 
 
 def _check_owner(owner: Any, frame: pd.DataFrame, rows: EncodedRows) -> IntArray:
