@@ -90,7 +90,7 @@ numpydoc_validation_exclude = {
 nitpick_ignore_regex = [
     (
         r"py:.*",
-        r"(numpy|np|pandas|pd|sklearn|pyarrow|polars|torch|matplotlib|collections|typing|pathlib|os)\..*",
+        r"(numpy|np|pandas|pd|sklearn|pyarrow|polars|torch|matplotlib|fastapi|collections|typing|pathlib|os)\..*",
     ),
     (r"py:class", r"Axes"),  # matplotlib's, which is imported late
     # Signatures with defaults that a dataclass makes cannot be parsed, and are split at commas.

@@ -149,6 +149,17 @@ class ServiceSettings:
         return languages()
 
     def words(self, language: str | None) -> Labels:
-        """The words of a language; names of columns where it has no labels."""
+        """The words of a language.
+
+        Parameters
+        ----------
+        language
+            Its code; None is that of the page.
+
+        Returns
+        -------
+        Labels
+            The labels of the language; where there are none, features go by the names of columns.
+        """
         code = language or self.language
         return self.labels.get(code) or Labels.make({"language": code})
