@@ -120,6 +120,71 @@ def test_whoever_shares_a_batch_with_a_failure_is_answered() -> None:
     engine.close()
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+def test_whoever_shares_a_batch_with_somebody_who_hangs_is_answered(threads: int) -> None:
+    engine = Engine(EngineLimits(threads, queue=10, batch=10, seconds=2))
+    gate, go_on = threading.Event(), threading.Event()
+    for _ in range(threads):
+        engine.submit(Task(lambda given: [gate.wait(5)], None))
+
+    def work(given: Any) -> list[int]:
+        if "hangs" in given:
+            go_on.wait(20)
+        return [len(one) for one in given]
+
+    names = ("hangs", "is well", "too")
+    tasks = {name: Task(work, name, key="same") for name in names}
+    for task in tasks.values():
+        engine.submit(task)
+    gate.set()
+
+    assert tasks["is well"].future.result(2) == 7
+    assert tasks["too"].future.result(2) == 3
+    assert not tasks["hangs"].future.done()
+    go_on.set()
+    assert tasks["hangs"].future.result(2) == 5
+    engine.close()
+
+
+def test_a_stuck_worker_is_replaced_though_nobody_sends_another_task() -> None:
+    engine = Engine(EngineLimits(threads=1, seconds=0.5))
+    go_on = threading.Event()
+    engine.submit(Task(lambda given: [go_on.wait(20)], None))
+    waiting = Task(lambda given: [1], None)
+    engine.submit(waiting)
+
+    assert waiting.future.result(5) == 1
+    go_on.set()
+    engine.close()
+
+
+def test_whoever_leaves_while_tried_again_ends_a_search_of_their_own() -> None:
+    engine, _ = together(batch_size=10)
+    gate, begun = threading.Event(), threading.Event()
+    engine.submit(Task(lambda given: [gate.wait(5)], None))
+
+    def work(given: Any) -> list[None]:
+        if len(given) > 1:
+            raise RuntimeError
+        begun.set()
+        while given[0] == "searches":
+            check_cancellation()
+        return [None]
+
+    searching, other = (Task(work, name, key="same") for name in ("searches", "other"))
+    engine.submit(searching)
+    engine.submit(other)
+    gate.set()
+    begun.wait(5)
+
+    engine.leave(searching)
+
+    assert other.future.result(2) is None
+    with pytest.raises(RefusalError):
+        searching.future.result(2)
+    engine.close()
+
+
 def test_a_full_queue_says_when_to_come_back() -> None:
     engine = Engine(EngineLimits(threads=1, queue=2, seconds=5))
     gate = threading.Event()

@@ -4,7 +4,8 @@ A worker takes the first task in the queue and all others with the same key: peo
 requests are explained by one search, and each request gets the part that is its own.
 
 Always true: a task is answered once; a task whose client has gone is not begun, and ended if nobody
-shares it; a worker that a predictor does not return to is replaced, a few times.
+shares it; a worker that a predictor does not return to is replaced, a few times; who shared a batch
+that failed or hangs is tried again alone.
 """
 
 from __future__ import annotations
@@ -37,6 +38,10 @@ class Task:
         How many people these are.
     key
         Tasks with equal keys go together; None goes alone.
+    is_gone
+        Whether its client has gone.
+    is_retried
+        Whether it is tried again, alone.
     """
 
     work: Callable[[Sequence[Any]], Sequence[Any]]
@@ -45,6 +50,12 @@ class Task:
     key: Hashable | None = None
     future: Future[Any] = field(default_factory=Future, repr=False)
     is_gone: bool = False
+    is_retried: bool = False
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether somebody waits for its result."""
+        return not self.is_gone and not self.future.done()
 
     def settle(self, result: Any = None, error: BaseException | None = None) -> None:
         """Give the result, or what went wrong, unless the task is settled."""
@@ -83,7 +94,7 @@ class Worker:
 
     def stop_if_left(self) -> None:
         """End its work if nobody waits for any of it."""
-        if all(task.is_gone for task in self.batch):
+        if not any(task.is_wanted for task in self.batch):
             self.stop()
 
 
@@ -100,7 +111,7 @@ class EngineLimits:
     batch
         People of one batch, unless a single task has more.
     seconds
-        How long a task may take altogether; a worker that takes longer is stuck.
+        How long a task may take altogether.
     spare
         How many stuck workers are replaced at most.
     """
@@ -110,6 +121,16 @@ class EngineLimits:
     batch: int = 64
     seconds: float = 30.0
     spare: int = 8
+
+    def allowed(self, batch: Sequence[Task]) -> float:
+        """Seconds after which the worker of a batch is stuck.
+
+        Tasks that share a batch get half of the time. The other half is for trying each of them
+        alone; whichever of these hangs then must not keep those behind it waiting to the end.
+        """
+        if len(batch) > 1:
+            return self.seconds / 2
+        return self.seconds / 4 if batch and batch[0].is_retried else self.seconds
 
 
 class Engine:
@@ -133,6 +154,8 @@ class Engine:
         self._workers: list[Worker] = []
         self._change = threading.Condition()
         self._is_closed = False
+        self._watcher: threading.Thread | None = None
+        self._end = threading.Event()
         # Seconds of a batch, smoothed: for how long those who are refused should wait.
         self._pace = 0.5
 
@@ -144,8 +167,7 @@ class Engine:
     @property
     def n_stuck(self) -> int:
         """Workers that a predictor does not return to."""
-        now = time.monotonic()
-        return sum(now - worker.began > self.limits.seconds for worker in list(self._workers))
+        return sum(self._is_stuck(worker) for worker in list(self._workers))
 
     @property
     def is_ready(self) -> bool:
@@ -161,9 +183,9 @@ class Engine:
             If the queue is full, the service ends, or no worker is left.
         """
         with self._change:
-            self._replace_stuck()
             if self._is_closed:
                 raise RefusalError.of(503, "the service is shutting down", "closing")
+            self._start_workers()
             if not self.is_ready:
                 raise RefusalError.of(503, "the predictor does not answer", "stuck")
             if len(self._queue) >= self.limits.queue:
@@ -198,6 +220,7 @@ class Engine:
             self._change.notify_all()
             while (self._queue or self._is_busy) and (left := ends - time.monotonic()) > 0:
                 self._change.wait(min(left, 0.1))
+            self._end.set()
             workers = list(self._workers)
             tasks = [*self._queue, *(task for one in workers for task in one.batch)]
             self._queue.clear()
@@ -211,18 +234,38 @@ class Engine:
     def _is_busy(self) -> bool:
         return any(worker.batch for worker in self._workers)
 
-    def _replace_stuck(self) -> None:
+    def _is_stuck(self, worker: Worker) -> bool:
+        return time.monotonic() - worker.began > self.limits.allowed(worker.batch)
+
+    def _start_workers(self) -> None:
         """Start workers, in the place of stuck ones too, as far as there are spare ones."""
-        now = time.monotonic()
-        for worker in self._workers:
-            if now - worker.began > self.limits.seconds:
-                worker.is_replaced = True
+        if self._watcher is None:
+            self._watcher = threading.Thread(target=self._watch, daemon=True, name="mcce-watch")
+            self._watcher.start()
         n_alive = sum(not worker.is_replaced for worker in self._workers)
         n_more = self.limits.threads + self.limits.spare - len(self._workers)
         for _ in range(min(self.limits.threads - n_alive, n_more)):
             worker = Worker()
             self._workers.append(worker)
             threading.Thread(target=self._run, args=(worker,), daemon=True, name="mcce").start()
+
+    def _watch(self) -> None:
+        """Replace workers that are stuck, until the engine is closed."""
+        while not self._end.wait(self.limits.seconds / 50):
+            with self._change:
+                for worker in self._workers:
+                    if self._is_stuck(worker) and not worker.is_replaced:
+                        worker.is_replaced = True
+                        # It may come back in time: whichever is first is the answer.
+                        self._retry(worker.batch)
+                self._start_workers()
+
+    def _retry(self, batch: Sequence[Task]) -> None:
+        """Put the tasks of a shared batch first in the queue, each alone."""
+        for task in reversed(batch if len(batch) > 1 else ()):
+            task.is_retried, task.key = True, None
+            self._queue.appendleft(task)
+        self._change.notify_all()
 
     def _run(self, worker: Worker) -> None:
         """Work until the engine is closed, or another thread took this place."""
@@ -233,6 +276,8 @@ class Engine:
             with self._change:
                 self._pace += 0.2 * (time.monotonic() - began - self._pace)
                 worker.batch, worker.began, worker.cancellation = (), math.inf, None
+                for other in self._workers:
+                    other.stop_if_left()
                 self._change.notify_all()
         with self._change:
             self._workers.remove(worker)
@@ -240,9 +285,9 @@ class Engine:
     def _take(self, worker: Worker) -> list[Task]:
         """The next batch; nothing if the worker is to end."""
         with self._change:
-            while not self._queue and not self._is_closed and not worker.is_replaced:
+            while not self._has_work() and not self._is_closed and not worker.is_replaced:
                 self._change.wait()
-            if worker.is_replaced or not self._queue:
+            if worker.is_replaced or not self._has_work():
                 return []
             first = self._queue.popleft()
             batch, room = [first], self.limits.batch - first.size
@@ -254,9 +299,14 @@ class Engine:
             worker.batch, worker.began = batch, time.monotonic()
             return batch
 
+    def _has_work(self) -> bool:
+        """Whether a task waits that somebody wants; those before it are dropped."""
+        while self._queue and not self._queue[0].is_wanted:
+            self._queue.popleft()
+        return bool(self._queue)
+
     def _answer(self, worker: Worker, batch: Sequence[Task]) -> None:
-        """Compute the results of a batch; if that fails, of each of its tasks alone."""
-        worker.began = time.monotonic()
+        """Compute the results of a batch; if that fails, each of its tasks is tried alone."""
         try:
             with cancellable(self.limits.seconds) as cancellation:
                 with self._change:
@@ -273,9 +323,9 @@ class Engine:
                 batch[0].settle(error=_safe(error))
                 return
             # Nobody pays for what is wrong with others.
-            for task in batch:
-                if not task.is_gone:
-                    self._answer(worker, [task])
+            with self._change:
+                if not worker.is_replaced:
+                    self._retry(batch)
         else:
             for task, result in zip(batch, results, strict=True):
                 task.settle(result)
