@@ -13,8 +13,11 @@ import pytest
 
 from mcce.kernels import CancelledError, check_cancellation
 from mcce.serve import Limits, ServiceSettings, create_app
+from mcce.serve.answering import Answerer
+from mcce.serve.bodies import ExplainBody
 from mcce.serve.engine import Engine, EngineLimits, Task
 from mcce.serve.refusals import RefusalError
+from mcce.serve.tasks import TaskMaker
 from served_bank import approval, fitted, person, running
 
 pytestmark = pytest.mark.filterwarnings("ignore::mcce.McceWarning")
@@ -204,6 +207,25 @@ def test_a_full_queue_says_when_to_come_back() -> None:
     engine.close(1)
 
 
+def test_a_task_that_waited_for_too_long_to_end_in_time_is_told_to_come_back() -> None:
+    engine = Engine(EngineLimits(threads=1, seconds=1.0))
+    gate = threading.Event()
+    engine.submit(Task(lambda given: [gate.wait(5)], None))
+    late, short = (Task(lambda given: [1], None, seconds=seconds) for seconds in (0.8, 0.1))
+    engine.submit(late)
+    engine.submit(short)
+    time.sleep(0.4)
+
+    gate.set()
+
+    with pytest.raises(RefusalError) as refused:
+        late.future.result(5)
+    assert refused.value.status == 429
+    assert int(refused.value.headers["Retry-After"]) >= 1
+    assert short.future.result(5) == 1
+    engine.close()
+
+
 def test_a_closed_engine_answers_what_waits_and_takes_nothing() -> None:
     engine = Engine(EngineLimits(threads=1, seconds=5))
     gate = threading.Event()
@@ -337,6 +359,18 @@ def test_a_budget_ends_a_search_with_what_was_found() -> None:
 
     assert answer.status_code == 200
     assert answer.json()["stopped"] is True
+
+
+def test_a_budget_counts_from_when_the_search_begins() -> None:
+    explainer = fitted()
+    tasks = TaskMaker(Answerer.make(explainer), ServiceSettings())
+    task = tasks.explain(ExplainBody(people=[person()], seconds=0.4))
+    # As if it waited.
+    time.sleep(0.5)
+
+    (found,) = task.work([task.given])
+
+    assert found["people"][0]["counterfactuals"]
 
 
 def test_a_search_ends_when_its_client_goes(switch: Any) -> None:

@@ -38,6 +38,10 @@ class Task:
         How many people these are.
     key
         Tasks with equal keys go together; None goes alone.
+    seconds
+        How long its work may take, if that is known; after a wait that leaves less it is not begun.
+    submitted
+        When it came.
     is_gone
         Whether its client has gone.
     is_retried
@@ -48,6 +52,8 @@ class Task:
     given: Any
     size: int = 1
     key: Hashable | None = None
+    seconds: float | None = None
+    submitted: float = field(default_factory=time.monotonic)
     future: Future[Any] = field(default_factory=Future, repr=False)
     is_gone: bool = False
     is_retried: bool = False
@@ -189,10 +195,7 @@ class Engine:
             if not self.is_ready:
                 raise RefusalError.of(503, "the predictor does not answer", "stuck")
             if len(self._queue) >= self.limits.queue:
-                wait = math.ceil(self._pace * len(self._queue) / self.limits.threads)
-                refusal = RefusalError.of(429, "too many requests are waiting: try later", "busy")
-                refusal.headers["Retry-After"] = str(min(60, max(1, wait)))
-                raise refusal
+                raise self._busy()
             self._queue.append(task)
             self._change.notify()
 
@@ -292,7 +295,7 @@ class Engine:
             first = self._queue.popleft()
             batch, room = [first], self.limits.batch - first.size
             for task in list(self._queue) if first.key is not None else ():
-                if task.key == first.key and task.size <= room:
+                if task.key == first.key and task.size <= room and self._in_time(task):
                     self._queue.remove(task)
                     batch.append(task)
                     room -= task.size
@@ -300,10 +303,21 @@ class Engine:
             return batch
 
     def _has_work(self) -> bool:
-        """Whether a task waits that somebody wants; those before it are dropped."""
-        while self._queue and not self._queue[0].is_wanted:
-            self._queue.popleft()
+        """Whether a task waits that is wanted and can be in time; those before it are dropped."""
+        while self._queue and not (self._queue[0].is_wanted and self._in_time(self._queue[0])):
+            self._queue.popleft().settle(error=self._busy())
         return bool(self._queue)
+
+    def _in_time(self, task: Task) -> bool:
+        """Whether the work of a task that waited would end before its client is answered."""
+        left = task.submitted + self.limits.seconds - time.monotonic()
+        return task.is_retried or task.seconds is None or left >= task.seconds
+
+    def _busy(self) -> RefusalError:
+        wait = math.ceil(self._pace * len(self._queue) / self.limits.threads)
+        refusal = RefusalError.of(429, "too many requests are waiting: try later", "busy")
+        refusal.headers["Retry-After"] = str(min(60, max(1, wait)))
+        return refusal
 
     def _answer(self, worker: Worker, batch: Sequence[Task]) -> None:
         """Compute the results of a batch; if that fails, each of its tasks is tried alone."""

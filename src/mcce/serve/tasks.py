@@ -20,6 +20,7 @@ from ..errors import shorten
 from ..estimator import requirements_of
 from ..execution.progress import Progress
 from ..kernels import check_cancellation
+from ..protocols import Callback
 from ..report.receipts import Origin, make_receipt
 from ..version import __version__
 from .answering import Answerer
@@ -69,12 +70,7 @@ class TaskMaker:
         constraints = [constraint for _, constraint in self.read_rules(body.rules)]
         self.check_options(body.search, body.n_counterfactuals, body.language)
         seconds = min(body.seconds or self.limits.seconds, self.limits.seconds)
-        ends = time.monotonic() + seconds
         labels = self.settings.words(body.language) if body.details else None
-
-        def stop(progress: Progress) -> bool:
-            check_cancellation()
-            return time.monotonic() >= ends
 
         def work(frames: Sequence[pd.DataFrame]) -> list[Any]:
             result = self.answerer.explain(
@@ -82,7 +78,7 @@ class TaskMaker:
                 constraints,
                 search=body.search,
                 n_counterfactuals=body.n_counterfactuals,
-                callback=stop,
+                callback=_stop_after(seconds),
             )
             if labels is None:
                 records = result.to_dict()
@@ -93,7 +89,7 @@ class TaskMaker:
 
         # A budget ends a search for all who share it, so whoever has one searches alone.
         key = None if body.seconds is not None else _key(body)
-        return Task(work, frame, len(frame), key)
+        return Task(work, frame, len(frame), key, seconds)
 
     def ranges(self, body: RangesBody) -> Task:
         """Find the ranges of answers; the result is what is answered."""
@@ -176,6 +172,17 @@ class TaskMaker:
 def to_json(content: Any) -> bytes:
     """Content as JSON; lone surrogates, which UTF-8 lacks, are escaped as everything is."""
     return json.dumps(content, allow_nan=False, separators=(",", ":")).encode("ascii")
+
+
+def _stop_after(seconds: float) -> Callback:
+    """What ends a search some seconds from now."""
+    ends = time.monotonic() + seconds
+
+    def stop(progress: Progress) -> bool:
+        check_cancellation()
+        return time.monotonic() >= ends
+
+    return stop
 
 
 def _alone(work: Callable[[], Any], size: int) -> Task:
