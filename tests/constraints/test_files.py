@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import datetime
+import json
+
 import numpy as np
+import pandas as pd
 import pytest
 
 from bank import bank
 from mcce import ConstraintError, Schema
 from mcce import constraints as c
 from mcce.constraints.collection import Constraints
-from mcce.constraints.files import read_constraints
+from mcce.constraints.files import make_constraints, read_constraints, write_entry
 
 pytest.importorskip("yaml", reason="YAML files need PyYAML")
 
@@ -224,3 +228,47 @@ def test_constraints_of_a_collection_can_be_taken_out():
 
     assert [constraint.name for constraint in bound.listed] == ["only_up age", "max_changes 2"]
     assert bound.without(bound.listed[0]).listed == bound.listed[1:]
+
+
+@pytest.mark.parametrize(
+    "constraint",
+    [
+        c.only_up("age"),
+        c.change("salary", at_most="20 %"),
+        c.between("salary", low=1.5, high=None),
+        c.levels("home", ["own", "rent"]),
+        c.frozen("home", "salary", where="age > 60"),
+        c.max_changes(2, features=["age", "salary"]),
+        c.together("age", "salary"),
+        c.relation("old enough", "age > 18"),
+        c.transitions("home", {"rent": ["own"]}),
+        c.weight("age", 3.0),
+        c.step("salary", 100),
+        c.derived("total", "age + salary"),
+    ],
+)
+def test_an_entry_that_was_written_is_the_constraint_again(constraint):
+    entry = json.loads(json.dumps(write_entry(constraint)))
+
+    assert repr(make_constraints(entry)) == repr([constraint])
+
+
+def test_a_date_is_written_as_text_that_is_read_as_the_date():
+    constraint = c.between("since", low=datetime.date(2020, 1, 2))
+
+    (again,) = make_constraints(write_entry(constraint))
+
+    days = pd.DataFrame({"since": pd.to_datetime(["2019-05-05", "2021-05-05"])})
+    schema = Schema.learn(days)
+    for one in (constraint, again):
+        Constraints.bind([one], schema)
+    assert again.builder_call()[1]["low"] == "2020-01-02"
+
+
+@pytest.mark.parametrize(
+    "constraint",
+    [c.relation("odd", lambda rows: rows["age"] > 0), c.transitions("rooms", {1: [2]})],
+)
+def test_what_json_cannot_hold_has_no_entry(constraint):
+    with pytest.raises(ConstraintError, match="cannot be written"):
+        write_entry(constraint)

@@ -126,6 +126,11 @@ def test_a_receipt_with_numbers_that_json_lacks_is_an_error(explainer, number):
         check_receipt({**make(explainer), "gower": number})
 
 
+def test_a_receipt_whose_rules_are_no_list_is_an_error(explainer):
+    with pytest.raises(ReadError, match="must be a list"):
+        check_plan(make(explainer) | {"rules": 5}, explainer, *rows(), ORIGIN)
+
+
 def test_a_receipt_of_another_format_is_an_error(explainer):
-    with pytest.raises(ReadError, match="another format"):
+    with pytest.raises(ReadError, match="has format 2; this mcce reads format 1"):
         check_receipt({**make(explainer), "receipt": 2})

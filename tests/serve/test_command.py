@@ -93,6 +93,19 @@ def test_a_request_survives_the_way_to_a_worker(folder: Path) -> None:
     assert again.explainer == request.explainer
 
 
+def test_rules_of_the_command_are_in_receipts(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings: list[Any] = []
+    monkeypatch.setattr("mcce.serve.create_app", lambda made, given: settings.append(given))
+    Path(folder, "rules.toml").write_text('[[rules]]\nfrozen = ["savings"]\n', encoding="utf-8")
+    file = ExplainerFile(str(folder / "bank.mcce"), choice(), rules=str(folder / "rules.toml"))
+
+    ServeRequest(file).make_app()
+
+    assert repr(settings[0].rules) == "[frozen('savings')]"
+
+
 def test_every_limit_of_the_command_is_a_limit_of_the_service(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -18,7 +18,6 @@ from typing import Any
 
 import pandas as pd
 
-from ..constraints.collection import read_given
 from ..constraints.files import read_constraints
 from ..counterfactuals import Counterfactuals
 from ..errors import McceWarning, ParameterError, shorten
@@ -68,13 +67,6 @@ class ExplainerFile:
             explainer.set_params(n_counterfactuals=self.n_counterfactuals)
         # A limit of time per block would make answers depend on blocks and the machine.
         return explainer.set_params(n_jobs=self.jobs, max_seconds=None, verbose=False)
-
-    def load_with_rules(self) -> MCCE:
-        """The explainer with its predictor, whose constraints are joined by the further ones."""
-        explainer, rules = self.load(), self.read_rules()
-        if rules is not None:
-            explainer.set_params(constraints=[*read_given(explainer.constraints), *rules])
-        return explainer
 
     def read_rules(self) -> Any:
         """The further constraints; None without any."""

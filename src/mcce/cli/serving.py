@@ -141,10 +141,11 @@ class ServeRequest:
         if self.explainer is None:
             explainer, more = demo_parts()
             return create_app(explainer, replace(settings, **more))
-        explainer, file = self.explainer.load_with_rules(), self.explainer
+        explainer, file = self.explainer.load(), self.explainer
         settings = replace(
             settings,
             origin=Origin(read_checksum(file.path), file.predictor.fingerprint()),
+            rules=file.read_rules() or (),
             key=read_key(file.key_file),
         )
         if self.people is not None:

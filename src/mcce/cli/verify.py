@@ -48,10 +48,6 @@ def verify(
         str | None,
         typer.Option("--predictor", metavar="FILE|MODULE:NAME|URL", help="The black box."),
     ] = None,
-    rules: Annotated[
-        str | None,
-        typer.Option("--rules", metavar="FILE", help="Rules that the service was run with."),
-    ] = None,
     predictor_kind: PredictorKind = None,
     trust: Trust = False,
     classes: Classes = None,
@@ -71,7 +67,7 @@ def verify(
         file = None
         if explainer is not None and predictor is not None:
             chosen = PredictorChoice(predictor, predictor_kind, trust, classes, output_is)
-            file = ExplainerFile(explainer, chosen, rules, key_file=key_file)
+            file = ExplainerFile(explainer, chosen, key_file=key_file)
         checks = _check(receipt, file, key_file)
         if as_json:
             show_json({"holds": all(check.holds for check in checks), "checks": _plain(checks)})
@@ -98,7 +94,7 @@ def _check(path: str, file: ExplainerFile | None, key_file: str | None) -> list[
     checks = check_receipt(content, read_key(key_file))
     if file is None:
         return checks
-    explainer = file.load_with_rules()
+    explainer = file.load()
     person, answer = (_row(path, content[name], explainer) for name in ("person", "answer"))
     origin = Origin(read_checksum(file.path), file.predictor.fingerprint())
     return checks + check_plan(content, explainer, person, answer, origin)

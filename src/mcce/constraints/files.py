@@ -15,7 +15,9 @@ In TOML, an entry is ``[[rules]]`` and ``only_up = "age"``. Errors point to the 
 
 from __future__ import annotations
 
+import datetime
 import inspect
+import math
 import os
 import stat
 from collections.abc import Callable, Iterator, Mapping
@@ -118,6 +120,51 @@ def make_constraints(content: Any) -> list[Constraint]:
         return list(_make_constraints(Entry(content, 0, {})))
     except _EntryError as error:
         raise ConstraintError(str(error)) from None
+
+
+def write_entry(constraint: Constraint) -> dict[str, Any]:
+    """An entry for a constraint, in types that JSON has; :func:`make_constraints` reads it.
+
+    Parameters
+    ----------
+    constraint
+        The constraint.
+
+    Returns
+    -------
+    dict
+        Its name, with its arguments.
+
+    Raises
+    ------
+    ConstraintError
+        If an argument is a function, or something else that JSON cannot hold.
+
+    Examples
+    --------
+    >>> from mcce import constraints
+    >>> write_entry(constraints.max_changes(2))
+    {'max_changes': {'n': 2, 'features': []}}
+    """
+    name, arguments = constraint.builder_call()
+    return {name: {key: _plain(value, constraint) for key, value in arguments.items()}}
+
+
+def _plain(value: Any, constraint: Constraint) -> Any:
+    """An argument as JSON has it; dates as text, which constraints read as dates."""
+    if isinstance(value, (list, tuple)):
+        return [_plain(item, constraint) for item in value]
+    if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
+        return {key: _plain(item, constraint) for key, item in value.items()}
+    if isinstance(value, datetime.date):
+        return value.isoformat()
+    number = isinstance(value, (int, float)) and math.isfinite(value)
+    if value is None or number or isinstance(value, str):
+        return value
+    raise ConstraintError(
+        f"{constraint.quoted} cannot be written as JSON: it holds {shorten(value)}. Use text, "
+        "finite numbers and dates."
+    )
 
 
 def read_text(file: Path, what: str) -> str:

@@ -1,7 +1,7 @@
 """Receipts: one plan of one person, which anybody with the same explainer and predictor can check.
 
-Beyond the paper. A receipt is an object of JSON: the person, the answer, the rules of that call,
-what it was made with, and a checksum of all of it. With a key it is signed.
+Beyond the paper. A receipt is an object of JSON: the person, the answer, the rules that the
+explainer's file does not hold, what it was made with, and a checksum of all of it. With a key it is signed.
 
 Always true: a receipt is made only of an answer that the predictor accepts and that keeps every
 rule and all immutable features; a check says of each promise whether it holds.
@@ -143,6 +143,7 @@ def make_receipt(
     answer: pd.DataFrame,
     *,
     rules: Sequence[Mapping[str, Any]] = (),
+    added: Sequence[Mapping[str, Any]] = (),
     origin: Origin,
     made: datetime,
     key: bytes | None = None,
@@ -157,12 +158,14 @@ def make_receipt(
         One row each, with the columns of the explainer.
     rules
         Further rules, as entries of a rule file.
+    added
+        Rules that the explainer has, but not its file; the receipt lists them first.
     origin
         What it is made with.
     made
         When, with a time zone.
     key
-        A secret that signs it; None does not.
+        A secret that signs it; None leaves it unsigned.
 
     Returns
     -------
@@ -175,7 +178,7 @@ def make_receipt(
         If the predictor does not accept the answer, or it breaks a rule: there is nothing to
         promise then.
     """
-    plan = Plan.assess(explainer, person, answer, read_rules(rules))
+    plan = Plan.assess(explainer, person, answer, _constraints(rules))
     wrong = [check.otherwise for check in _promises(plan) if not check.holds]
     if wrong:
         raise ParameterError(f"A receipt is for an answer that holds, but {'; '.join(wrong)}.")
@@ -189,7 +192,7 @@ def make_receipt(
         "explainer": origin.explainer,
         "predictor": origin.predictor,
         "desired": str(explainer.decision_.desired),
-        "rules": [dict(rule) for rule in rules],
+        "rules": [dict(rule) for rule in (*added, *rules)],
         "person": record["person"],
         "answer": answered["row"],
         "changes": answered["changes"],
@@ -217,7 +220,10 @@ def check_receipt(receipt: Any, key: bytes | None = None) -> list[Check]:
     if not isinstance(receipt, Mapping) or not set(KEYS) <= set(receipt):
         raise ReadError("This is no receipt: expected a JSON object with the keys of one.")
     if receipt["receipt"] != FORMAT:
-        raise ReadError(f"This receipt has another format than {FORMAT}. Use a newer mcce.")
+        raise ReadError(
+            f"This receipt has format {shorten(receipt['receipt'])}; this mcce reads format "
+            f"{FORMAT}. Use a newer one."
+        )
     content = {name: value for name, value in receipt.items() if name not in SEALS}
     try:
         _canonical(content)
@@ -227,7 +233,8 @@ def check_receipt(receipt: Any, key: bytes | None = None) -> list[Check]:
     checks = [Check("the receipt is unaltered", sealed, "its checksum differs")]
     if key is not None:
         signed = hmac.compare_digest(str(receipt.get("signature")), _signature(content, key))
-        checks.append(Check("it was signed with this key", signed, "it was not"))
+        missing = "its signature is missing or made with another key"
+        checks.append(Check("it was signed with this key", signed, missing))
     return checks
 
 
@@ -245,13 +252,22 @@ def check_plan(
     receipt
         What stands in the file.
     explainer
-        The fitted explainer.
+        The fitted explainer, as its file holds it.
     person, answer
         The rows of the receipt.
     origin
         What the explainer and the predictor are now.
+
+    Raises
+    ------
+    ReadError
+        If the rules of the receipt are no list.
+    ConstraintError
+        If one of them is no rule.
     """
-    plan = Plan.assess(explainer, person, answer, read_rules(receipt["rules"]))
+    if not isinstance(receipt["rules"], list):
+        raise ReadError("This is no receipt: its rules must be a list.")
+    plan = Plan.assess(explainer, person, answer, _constraints(receipt["rules"]))
     same = [
         ("the explainer is the same", origin.explainer, receipt["explainer"]),
         ("the predictor is the same", origin.predictor, receipt["predictor"]),
@@ -262,8 +278,7 @@ def check_plan(
     return checks + _promises(plan)
 
 
-def read_rules(entries: Sequence[Any]) -> list[Constraint]:
-    """The constraints of entries of a rule file."""
+def _constraints(entries: Sequence[Any]) -> list[Constraint]:
     return [constraint for entry in entries for constraint in make_constraints(entry)]
 
 

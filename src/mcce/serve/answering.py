@@ -18,6 +18,7 @@ import numpy as np
 import pandas as pd
 
 from ..constraints import Constraint
+from ..constraints.collection import read_given
 from ..counterfactuals import Counterfactuals, number_people
 from ..counterfactuals.records import Record, as_records, plain_value
 from ..errors import McceError
@@ -50,7 +51,9 @@ class Answerer:
     fingerprint: str
 
     @classmethod
-    def make(cls, explainer: MCCE, fingerprint: str | None = None) -> Answerer:
+    def make(
+        cls, explainer: MCCE, fingerprint: str | None = None, rules: Sequence[Constraint] = ()
+    ) -> Answerer:
         """An answerer with a copy of an explainer.
 
         Parameters
@@ -58,17 +61,22 @@ class Answerer:
         explainer
             The explainer.
         fingerprint
-            Checksum of its file; None is that of the file that it would be saved to.
+            Checksum of its file; None computes it as if the explainer were saved now.
+        rules
+            Constraints that join its own.
 
         Raises
         ------
         McceError
-            If it is not fitted, or cannot be saved.
+            If it is not fitted or cannot be saved, or the rules do not fit.
         """
         own = copy.copy(explainer).set_params(max_seconds=None, verbose=False)
         requirements_of(own)
         nobody = _nobody(own)
-        made = cls(own, (), fingerprint or _fingerprint(own))
+        fingerprint = fingerprint or _fingerprint(own)
+        own.set_params(constraints=[*read_given(own.constraints), *rules])
+        requirements_of(own)
+        made = cls(own, (), fingerprint)
         names = [name for name in get_args(SearchName) if made._can_search(name, nobody)]
         return replace(made, searches=tuple(names))
 

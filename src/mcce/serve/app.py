@@ -52,7 +52,7 @@ def create_app(explainer: MCCE, settings: ServiceSettings | None = None) -> Fast
     Raises
     ------
     McceError
-        If the explainer is not fitted, or the labels do not fit it.
+        If the explainer is not fitted, or the labels or the rules do not fit it.
 
     Examples
     --------
@@ -63,8 +63,8 @@ def create_app(explainer: MCCE, settings: ServiceSettings | None = None) -> Fast
     'mcce'
     """
     settings = settings or ServiceSettings()
-    origin = settings.origin
-    answerer = Answerer.make(explainer, None if origin is None else origin.explainer)
+    fingerprint = None if settings.origin is None else settings.origin.explainer
+    answerer = Answerer.make(explainer, fingerprint, settings.rules)
     tasks, metrics = TaskMaker(answerer, settings), Metrics()
     tasks.check_labels()
     routes, jobs = Routes(tasks, metrics), Jobs(answerer, settings)

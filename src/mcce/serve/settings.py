@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 
+from ..constraints import Constraint
 from ..errors import ParameterError, shorten
 from ..parameters import check_count, check_real
 from ..report.labels import Labels
@@ -102,13 +103,16 @@ class ServiceSettings:
     token
         A secret that requests must name, of at least 16 characters; None lets everybody in.
     hosts
-        Names under which the service may be called; None is any. On a machine of one's own this
-        keeps pages of others out, which may give their own name the address of this machine.
+        Names under which the service may be called; None is any. This protects against DNS
+        rebinding.
     origin
         What tells the explainer and the predictor from others: SHA-256 checksums of their files.
-        None is that of the file that the explainer would be saved to.
+        None computes it as if the explainer were saved now.
+    rules
+        Constraints on everybody's answers, beside those of the explainer. Receipts list them;
+        with one that JSON cannot hold, such as a function, there are no receipts.
     key
-        A secret that signs receipts; None does not.
+        A secret that signs receipts; None leaves them unsigned.
     folder
         Where uploads and their results are kept; None is a folder that goes with the service.
         Several workers need one that they share.
@@ -122,6 +126,7 @@ class ServiceSettings:
     token: str | None = field(default=None, repr=False)
     hosts: Sequence[str] | None = None
     origin: Origin | None = None
+    rules: Sequence[Constraint] = ()
     key: bytes | None = field(default=None, repr=False)
     folder: Path | None = None
 

@@ -16,6 +16,7 @@ from typing import Any
 import pandas as pd
 
 from ..constraints import Constraint
+from ..constraints.files import write_entry
 from ..errors import shorten
 from ..estimator import requirements_of
 from ..execution.progress import Progress
@@ -119,6 +120,7 @@ class TaskMaker:
                 person,
                 answer,
                 rules=body.rules,
+                added=[write_entry(rule) for rule in self.settings.rules],
                 origin=origin,
                 made=datetime.now(UTC),
                 key=self.settings.key,
