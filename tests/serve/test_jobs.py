@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import shutil
 import threading
 import time
 from contextlib import suppress
@@ -17,7 +19,8 @@ from mcce import MCCE
 from mcce.execution.replacing import replacing
 from mcce.serve import Limits, ServiceSettings, create_app
 from mcce.serve.answering import Answerer
-from mcce.serve.jobs import Jobs
+from mcce.serve.job_run import JobOptions
+from mcce.serve.jobs import DEAD, Jobs
 from served_bank import approval, customers, fitted, person, running
 
 pytestmark = pytest.mark.filterwarnings("ignore::mcce.McceWarning")
@@ -205,7 +208,7 @@ def test_an_upload_goes_after_its_time_though_nobody_sends_another(
 ) -> None:
     killed = tmp_path / ("A" * 22)
     killed.mkdir()
-    limits = Limits(job_seconds=2.0)
+    limits = Limits(kept_seconds=2.0)
     with running(create_app(explainer, ServiceSettings(folder=tmp_path, limits=limits))) as client:
         job = upload(client, csv_of(customers(2))).json()["id"]
         before = {folder.name for folder in tmp_path.iterdir()}
@@ -230,3 +233,106 @@ def test_columns_that_have_names_of_ours_keep_them(tmp_path: Path) -> None:
         table = pd.read_csv(io.BytesIO(client.get(f"/jobs/{job}/answers.csv").content))
 
     assert {"mcce_rank", "rank"} <= set(table.columns)
+
+
+class Gate:
+    """A black box that waits for people who are 33 while it is closed."""
+
+    def __init__(self) -> None:
+        self.open = threading.Event()
+        self.open.set()
+
+    def __call__(self, rows: Any) -> Any:
+        if (rows["age"] == 33).any():
+            self.open.wait(20)
+        return approval(rows)
+
+
+@pytest.fixture
+def gate() -> Any:
+    made = Gate()
+    yield made
+    made.open.set()
+
+
+def jobs_of(predictor: Any, folder: Path, **limits: Any) -> Jobs:
+    settings = ServiceSettings(folder=folder, limits=Limits(**limits))
+    made = Jobs(Answerer.make(fitted(predictor)), settings)
+    if isinstance(predictor, Gate):
+        predictor.open.clear()
+    return made
+
+
+def add(jobs: Jobs, **cells: Any) -> str:
+    content = csv_of(customers(2).assign(**cells))
+    return jobs.add("people.csv", io.BytesIO(content), JobOptions())
+
+
+def state_of(jobs: Jobs, job: str, *wanted: str) -> dict[str, Any]:
+    for _ in range(400):
+        jobs.tend()
+        state = jobs.state(job)
+        if state["state"] in wanted:
+            return state
+        time.sleep(0.02)
+    pytest.fail(f"the job stays {state}")
+
+
+def test_removed_jobs_leave_the_queue(gate: Any, tmp_path: Path) -> None:
+    jobs = jobs_of(gate, tmp_path, jobs=3)
+    hanging = add(jobs, age=33)
+    while jobs.engine.n_waiting:
+        time.sleep(0.01)
+
+    for _ in range(4):
+        jobs.remove(add(jobs))
+    # As another process removes one.
+    shutil.rmtree(tmp_path / add(jobs))
+    last = [add(jobs), add(jobs)]
+
+    assert jobs.engine.n_waiting == 2
+    gate.open.set()
+    for job in (hanging, *last):
+        assert state_of(jobs, job, "done", "failed")["state"] == "done"
+    jobs.close()
+
+
+def test_a_job_that_hangs_fails_in_time_and_others_are_answered(gate: Any, tmp_path: Path) -> None:
+    jobs = jobs_of(gate, tmp_path, job_seconds=0.5)
+    hanging, other = add(jobs, age=33), add(jobs)
+
+    assert "longer than 0.5 s" in state_of(jobs, hanging, "failed")["error"]
+    assert state_of(jobs, other, "done", "failed")["state"] == "done"
+    assert not list((tmp_path / hanging).glob("upload*"))
+    jobs.close()
+
+
+def test_a_job_that_waits_is_not_forgotten(gate: Any, tmp_path: Path) -> None:
+    jobs = jobs_of(gate, tmp_path, kept_seconds=0.4)
+    hanging, waiting = add(jobs, age=33), add(jobs)
+
+    for _ in range(8):
+        time.sleep(0.1)
+        jobs.tend()
+
+    assert jobs.state(hanging)["state"] == "running"
+    assert jobs.state(waiting)["state"] == "waiting"
+    jobs.close()
+
+
+def test_a_job_of_a_process_that_was_killed_says_that_it_failed(
+    gate: Any, tmp_path: Path
+) -> None:
+    other, killed = jobs_of(approval, tmp_path), jobs_of(gate, tmp_path)
+    job = add(killed, age=33)
+    state_of(killed, job, "running")
+    other.tend()
+    before = other.state(job)["state"]
+    long_ago = time.time() - 2 * DEAD
+    os.utime(tmp_path / job / "state.json", (long_ago, long_ago))
+
+    other.tend()
+
+    assert before == "running"
+    assert other.state(job)["state"] == "failed"
+    assert not list((tmp_path / job).glob("upload*"))

@@ -20,7 +20,7 @@ from ..version import __version__
 from .answering import Answerer
 from .guarding import Guard
 from .job_routes import JobRoutes
-from .jobs import Jobs
+from .jobs import BEAT, Jobs
 from .observing import Metrics, Observer
 from .openapi import describe_api
 from .refusals import Problem, RefusalError, refusal_of
@@ -30,8 +30,6 @@ from .tasks import TaskMaker
 
 # Seconds that work in progress gets when the service ends; servers wait for requests before.
 GRACE = 1.0
-# Seconds between two looks for uploads that are too old.
-EXPIRY = 60.0
 
 
 def create_app(explainer: MCCE, settings: ServiceSettings | None = None) -> FastAPI:
@@ -71,9 +69,9 @@ def create_app(explainer: MCCE, settings: ServiceSettings | None = None) -> Fast
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        expiring = asyncio.create_task(_expire(jobs))
+        tending = asyncio.create_task(_tend(jobs))
         yield
-        expiring.cancel()
+        tending.cancel()
         for engine in (routes.searching, routes.scoring):
             await run_in_threadpool(engine.close, GRACE)
         await run_in_threadpool(jobs.close)
@@ -97,11 +95,11 @@ def create_app(explainer: MCCE, settings: ServiceSettings | None = None) -> Fast
     return app
 
 
-async def _expire(jobs: Jobs) -> None:
-    """Forget old uploads now and then, also if nobody sends new ones."""
+async def _tend(jobs: Jobs) -> None:
+    """Look after uploads now and then, also if nobody sends new ones."""
     while True:
-        await asyncio.sleep(min(EXPIRY, jobs.limits.job_seconds))
-        await run_in_threadpool(jobs.expire)
+        await asyncio.sleep(min(BEAT, jobs.limits.kept_seconds))
+        await run_in_threadpool(jobs.tend)
 
 
 def _add_refusals(app: FastAPI) -> None:

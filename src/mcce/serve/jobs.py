@@ -1,7 +1,8 @@
 """Uploads: the people of a file, answered in the background, with progress and files to fetch.
 
-Everything about a job stands in a folder of its own, so that several workers can share them: who
-asks for its state reads a file, and who removes the folder ends the job.
+Everything about a job stands in a folder of its own, so that several processes can share them: who
+asks for its state reads a file, and who removes the folder ends the job. The process that works on
+a job touches that file now and then; once it does not, the others say that the job failed.
 
 Always true: names of jobs cannot be guessed; jobs are few, and go after a time.
 """
@@ -9,6 +10,7 @@ Always true: names of jobs cannot be guessed; jobs are few, and go after a time.
 from __future__ import annotations
 
 import json
+import os
 import re
 import secrets
 import shutil
@@ -36,6 +38,8 @@ JOB_ID = re.compile(r"[A-Za-z0-9_-]{22}")
 STATE, UPLOAD = "state.json", "upload"
 # Progress is written at most so often, in seconds.
 PERIOD = 0.3
+# Seconds between two signs of life of a job, and after which it counts as dead without one.
+BEAT, DEAD = 5.0, 60.0
 
 
 @dataclass(frozen=True)
@@ -83,6 +87,9 @@ class Jobs:
         if settings.folder is None:
             self._clean = weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
         seconds = self.limits.job_seconds
+        # Those of this process that are not done, and when they were begun.
+        self._tasks: dict[str, Task] = {}
+        self._begun: dict[str, float] = {}
         self.engine = Engine(EngineLimits(1, self.limits.jobs, 1, seconds, spare=1))
 
     def add(self, name: str, stream: BinaryIO, options: JobOptions) -> str:
@@ -108,7 +115,7 @@ class Jobs:
             If the file cannot be read, or there are too many jobs.
         """
         format_ = _format(name)
-        self.expire()
+        self.tend()
         if len(self._folders()) >= self.limits.jobs:
             refusal = RefusalError.of(429, "too many uploads are kept: remove some", "busy")
             refusal.headers["Retry-After"] = "60"
@@ -118,16 +125,18 @@ class Jobs:
         folder.mkdir(mode=0o700)
         path = folder / f"{UPLOAD}.{format_}"
         run = partial(self._run, folder, path, name, options)
+        task = Task(lambda given: [run()], None)
         try:
             with path.open("xb") as file:
                 shutil.copyfileobj(stream, file)
             with _about(path, name):
                 check_upload(str(path), self.answerer, options)
             self._write(folder, JobState())
-            self.engine.submit(Task(lambda given: [run()], None))
+            self.engine.submit(task)
         except BaseException:
             _forget(folder)
             raise
+        self._tasks[job] = task
         return job
 
     def state(self, job: str) -> dict[str, Any]:
@@ -165,13 +174,33 @@ class Jobs:
             If there is no such job.
         """
         _forget(self._find(job))
+        self._tend_own()
 
-    def expire(self) -> None:
-        """Forget jobs that nothing has happened to for long."""
+    def tend(self) -> None:
+        """Give signs of life of the jobs of this process, and end or forget those without."""
+        self._tend_own()
         for folder in self._folders():
-            with suppress(OSError):
-                if time.time() - _last_change(folder) > self.limits.job_seconds:
+            with suppress(OSError, RefusalError):
+                age = time.time() - _last_change(folder)
+                if age > self.limits.kept_seconds:
                     _forget(folder)
+                elif age > DEAD and self.state(folder.name)["state"] in ("waiting", "running"):
+                    self._fail(folder, "the service was ended meanwhile: send it again")
+
+    def _tend_own(self) -> None:
+        now, most = time.monotonic(), self.limits.job_seconds
+        for job, task in list(self._tasks.items()):
+            folder = self.folder / job
+            late = now - self._begun.get(job, now) > most
+            if late and folder.exists():
+                self._fail(folder, f"it took longer than {most:g} s, and was stopped")
+            if late or task.future.done() or not folder.exists():
+                self.engine.leave(task)
+                self._tasks.pop(job, None)
+                self._begun.pop(job, None)
+            else:
+                with suppress(OSError):
+                    os.utime(folder / STATE)
 
     def close(self) -> None:
         """End all jobs of this process and remove what it keeps."""
@@ -191,6 +220,7 @@ class Jobs:
     def _run(self, folder: Path, path: Path, name: str, options: JobOptions) -> None:
         """Answer the people of a file, and say how far it is."""
         state, written = JobState("running"), 0.0
+        self._begun[folder.name] = time.monotonic()
 
         def show(done: int, total: int | None) -> None:
             nonlocal state, written
@@ -202,6 +232,7 @@ class Jobs:
                 written = time.monotonic()
 
         try:
+            self._write(folder, state)
             with _about(path, name):
                 files = run_job(self.answerer, self.settings, str(path), options, show)
             state = replace(state, state="done", files=files, total=state.done)
@@ -217,6 +248,13 @@ class Jobs:
         path.unlink(missing_ok=True)
         with suppress(OSError, RemovedError):
             self._write(folder, state)
+
+    def _fail(self, folder: Path, reason: str) -> None:
+        """Say of a job that nobody works on that it failed."""
+        for path in folder.glob(f"{UPLOAD}.*"):
+            path.unlink(missing_ok=True)
+        with suppress(OSError, RemovedError):
+            self._write(folder, JobState("failed", error=reason))
 
     def _write(self, folder: Path, state: JobState) -> None:
         try:

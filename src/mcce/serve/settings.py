@@ -41,8 +41,8 @@ class Limits:
         Seconds after which a request is answered without a result, if a predictor hangs.
     jobs, job_people
         Uploads that are kept at a time, and the most people of one.
-    job_seconds
-        How long the files of an upload are kept.
+    job_seconds, kept_seconds
+        How long an upload may take once it is begun, and how long it is kept afterwards.
     """
 
     people: int = 100
@@ -58,7 +58,8 @@ class Limits:
     patience: float = 30.0
     jobs: int = 16
     job_people: int = 50_000
-    job_seconds: float = 3_600.0
+    job_seconds: float = 1_800.0
+    kept_seconds: float = 3_600.0
 
     def __post_init__(self) -> None:
         for one in fields(self):
