@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import socket
+import subprocess
+import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
+from prometheus_client.mmap_dict import MmapedDict, mmap_key
 
 from mcce.serve import create_app
-from mcce.serve.observing import LOGGER, JsonFormatter
+from mcce.serve.observing import LOGGER, JsonFormatter, Metrics
 from served_bank import approval, fitted, person, running
 
 pytestmark = pytest.mark.filterwarnings("ignore::mcce.McceWarning")
@@ -89,3 +94,19 @@ def test_a_bug_is_answered_and_logged_without_its_message(lines: Any, monkeypatc
     assert bug["at"].startswith("tasks.py:")
     assert bug["request"] == answer.headers["x-request-id"]
     assert str(SECRET) not in json.dumps(lines()) + answer.text
+
+
+@pytest.mark.skipif(os.name != "posix", reason="whether a process lives is asked by a signal")
+def test_gauges_of_a_worker_that_was_killed_go(tmp_path: Path, monkeypatch: Any) -> None:
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    key = mmap_key("mcce_waiting", "mcce_waiting", ["engine"], ["search"], "")
+    for pid, n_waiting in ((ended.pid, 7.0), (os.getpid(), 2.0)):
+        numbers = MmapedDict(str(tmp_path / f"gauge_livesum_{pid}.db"))
+        numbers.write_value(key, n_waiting, 0.0)
+        numbers.close()
+    monkeypatch.setenv("PROMETHEUS_MULTIPROC_DIR", str(tmp_path))
+
+    text = Metrics().text().decode()
+
+    assert 'mcce_waiting{engine="search"} 2.0' in text

@@ -12,6 +12,7 @@ import os
 import re
 import time
 import traceback
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -65,9 +66,32 @@ class Metrics:
         """The numbers in the format of Prometheus."""
         registry = self.registry
         if "PROMETHEUS_MULTIPROC_DIR" in os.environ:
+            _drop_dead(Path(os.environ["PROMETHEUS_MULTIPROC_DIR"]))
             registry = CollectorRegistry()
             multiprocess.MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
         return generate_latest(registry)
+
+
+def _drop_dead(folder: Path) -> None:
+    """Forget the gauges of workers that were killed; their counters stay."""
+    pids = {int(path.stem.rsplit("_", 1)[1]) for path in folder.glob("gauge_live*_*.db")}
+    for pid in sorted(pids):
+        if not _is_alive(pid):
+            # Another worker may do the same at this moment.
+            with suppress(FileNotFoundError):
+                multiprocess.mark_process_dead(pid, str(folder))  # type: ignore[no-untyped-call]
+
+
+def _is_alive(pid: int) -> bool:
+    # Elsewhere there is no signal 0, which asks and does nothing.
+    if os.name != "posix":
+        return True
+    try:
+        with suppress(PermissionError):
+            os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
 
 
 class Observer:
