@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import time
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -122,6 +123,28 @@ def test_every_limit_of_the_command_is_a_limit_of_the_service(
 
 def test_a_batch_of_nobody_is_refused() -> None:
     assert main(["serve", "--demo", "--batch", "0"]) == 2
+
+
+def test_the_parent_of_workers_keeps_no_application(monkeypatch: pytest.MonkeyPatch) -> None:
+    class App:
+        pass
+
+    kept: list[Any] = []
+
+    def make_app(request: ServeRequest) -> App:
+        app = App()
+        kept.append(weakref.ref(app))
+        return app
+
+    monkeypatch.setattr(ServeRequest, "make_app", make_app)
+    for name in (serving.REQUEST, serving.METRICS):
+        monkeypatch.setenv(name, "")
+    seen: list[Any] = []
+    monkeypatch.setattr("uvicorn.run", lambda app, **given: seen.append((app, kept[0]())))
+
+    serving.run(ServeRequest(demo=True, operation=Operation(workers=2)))
+
+    assert seen == [("mcce.cli.serving:make_worker_app", None)]
 
 
 def test_either_a_file_or_the_demo_is_served() -> None:

@@ -6,6 +6,7 @@ service of the same files.
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import sys
@@ -175,15 +176,16 @@ def run(request: ServeRequest) -> None:
 
     operation = request.operation
     with without_warnings(), ExitStack() as stack:
-        app = request.make_app()
+        app: Any = request.make_app()
         _greet(request)
-        given: Any = app
         if operation.workers > 1:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="mcce-")))
-            given = _for_workers(request, folder)
+            # It could be made; each worker makes its own, and this process needs none.
+            app = _for_workers(request, folder)
+            gc.collect()
         uvicorn.run(
-            given,
-            factory=given is not app,
+            app,
+            factory=isinstance(app, str),
             host=operation.host,
             port=operation.port,
             workers=operation.workers,
