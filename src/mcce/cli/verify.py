@@ -120,7 +120,7 @@ def _plain(checks: list[Check]) -> list[dict[str, Any]]:
         {
             "name": check.name,
             "holds": check.holds,
-            "found": None if check.holds else check.otherwise,
+            "found": None if check.holds else check.found,
         }
         for check in checks
     ]
@@ -128,7 +128,7 @@ def _plain(checks: list[Check]) -> list[dict[str, Any]]:
 
 def _show(checks: list[Check], *, whole: bool) -> None:
     for check in checks:
-        found = "" if check.holds else f": {check.otherwise}"
+        found = "" if check.holds else f": {check.found}"
         show(f"{'holds' if check.holds else 'FAILS'}  {check.name}{printable(found)}")
     if not whole:
         show("Only the receipt itself was checked; --explainer and --predictor check its promises.")

@@ -64,11 +64,11 @@ class Origin:
 
 @dataclass(frozen=True)
 class Check:
-    """One promise of a receipt: its name, whether it holds, and what is so if it does not."""
+    """One promise of a receipt: its name, whether it holds, and what was found if it does not."""
 
     name: str
     holds: bool
-    otherwise: str
+    found: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,7 +179,7 @@ def make_receipt(
         promise then.
     """
     plan = Plan.assess(explainer, person, answer, _constraints(rules))
-    wrong = [check.otherwise for check in _promises(plan) if not check.holds]
+    wrong = [check.found for check in _promises(plan) if not check.holds]
     if wrong:
         raise ParameterError(f"A receipt is for an answer that holds, but {'; '.join(wrong)}.")
     (record,) = plan.result.to_dict(orient="records")

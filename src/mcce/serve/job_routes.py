@@ -10,7 +10,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import FormData, UploadFile
 from starlette.exceptions import HTTPException
 
-from . import answers
+from . import responses
 from .bodies import UploadBody, check_fields, check_media, parse_json
 from .job_run import JobOptions
 from .jobs import Jobs
@@ -43,11 +43,11 @@ class JobRoutes:
         app.post(
             "/jobs",
             status_code=202,
-            response_model=answers.JobBegun,
+            response_model=responses.JobBegun,
             responses=refused_with(408, 413, 415, 422, 429, 502, 503),
             openapi_extra={"requestBody": body},
         )(self.begin)
-        app.get("/jobs/{job}", response_model=answers.Job, responses=refused_with(404, 422))(
+        app.get("/jobs/{job}", response_model=responses.Job, responses=refused_with(404, 422))(
             self.state
         )
         app.get(

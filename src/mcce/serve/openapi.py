@@ -7,7 +7,7 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
-from . import answers
+from . import responses
 from .bodies import PERSON, Body
 from .cells import MAX_LEVELS, CellKind, JsonPeople
 
@@ -30,7 +30,7 @@ MEANINGS = {
 def refused_with(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """How a route may refuse, for its description."""
     return {
-        status: {"model": answers.Refused, "description": MEANINGS[status]} for status in statuses
+        status: {"model": responses.Refused, "description": MEANINGS[status]} for status in statuses
     }
 
 

@@ -11,7 +11,7 @@ from fastapi.responses import FileResponse
 from starlette.concurrency import run_in_threadpool
 
 from ..report.language import find_language
-from . import answers
+from . import responses
 from .bodies import (
     Body,
     ExplainBody,
@@ -64,26 +64,26 @@ class Routes:
     def add_to(self, app: FastAPI) -> None:
         """Add them to an application."""
         app.get("/", include_in_schema=False)(self.page)
-        app.get("/health", response_model=answers.Status)(self.health)
-        app.get("/ready", response_model=answers.Status, responses=refused_with(503))(self.ready)
+        app.get("/health", response_model=responses.Status)(self.health)
+        app.get("/ready", response_model=responses.Status, responses=refused_with(503))(self.ready)
         app.get("/metrics", response_class=Response)(self.numbers)
         known: dict[str, Any] = {"response_class": Response}
-        app.get("/schema", responses=_of(answers.ServiceSchema, 422), **known)(self.schema)
-        app.get("/messages/{language}", responses=_of(answers.Messages, 404), **known)(
+        app.get("/schema", responses=_of(responses.ServiceSchema, 422), **known)(self.schema)
+        app.get("/messages/{language}", responses=_of(responses.Messages, 404), **known)(
             self.messages
         )
-        app.get("/people", responses=_of(answers.PeopleFound, 422), **known)(self.list_people)
-        app.get("/people/{row}", responses=_of(answers.PersonFound, 404, 422), **known)(self.person)
-        self._post(app, "/score", self.score, ScoreBody, answers.Scores)
-        self._post(app, "/explain", self.explain, ExplainBody, answers.Explained)
-        self._post(app, "/ranges", self.ranges, RangesBody, answers.RangesFound)
-        self._post(app, "/relax", self.relax, RelaxBody, answers.Lifts)
-        self._post(app, "/receipts", self.receipt, ReceiptBody, answers.ReceiptMade)
+        app.get("/people", responses=_of(responses.PeopleFound, 422), **known)(self.list_people)
+        app.get("/people/{row}", responses=_of(responses.PersonFound, 404, 422), **known)(self.person)
+        self._post(app, "/score", self.score, ScoreBody, responses.Scores)
+        self._post(app, "/explain", self.explain, ExplainBody, responses.Explained)
+        self._post(app, "/ranges", self.ranges, RangesBody, responses.RangesFound)
+        self._post(app, "/relax", self.relax, RelaxBody, responses.Lifts)
+        self._post(app, "/receipts", self.receipt, ReceiptBody, responses.ReceiptMade)
         model = f"/v1/models/{self.settings.name}"
-        app.get(model, response_model=answers.ModelStatus)(self.model)
-        self._post(app, f"{model}:predict", self.predict, InstancesBody, answers.Predictions)
+        app.get(model, response_model=responses.ModelStatus)(self.model)
+        self._post(app, f"{model}:predict", self.predict, InstancesBody, responses.Predictions)
         self._post(
-            app, f"{model}:explain", self.explain_instances, InstancesBody, answers.Explanations
+            app, f"{model}:explain", self.explain_instances, InstancesBody, responses.Explanations
         )
 
     def _post(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -57,8 +56,3 @@ def _check_conditions(entry: Any) -> None:
         where = arguments.get("where") if isinstance(arguments, dict) else None
         if where is not None and not isinstance(where, str):
             raise ConstraintError(f"where must be a condition as text, got {shorten(where)}.")
-
-
-def canonical(entries: Sequence[Any]) -> str:
-    """Rules as a text that is the same for the same rules."""
-    return json.dumps(entries, sort_keys=True)

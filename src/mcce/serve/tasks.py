@@ -29,7 +29,7 @@ from .bodies import ExplainBody, RangesBody, ReceiptBody, RelaxBody, ScoreBody
 from .cells import JsonPeople
 from .engine import Task
 from .refusals import RefusalError
-from .rules import canonical, read_rules
+from .rules import read_rules
 from .settings import ServiceSettings
 
 
@@ -196,7 +196,7 @@ def _key(body: ExplainBody) -> tuple[Any, ...]:
     """What those who share a search have in common; words matter only in details."""
     language = body.language if body.details else None
     asked = body.search, body.n_counterfactuals, body.details, language
-    return ("explain", *asked, canonical(body.rules))
+    return ("explain", *asked, json.dumps(body.rules, sort_keys=True))
 
 
 def _joined(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:

@@ -1,6 +1,6 @@
-"""What routes answer, for their description; answers themselves are plain values.
+"""What responses hold, for the description of routes; what is sent are plain values.
 
-Always true: nothing is computed here, and answers may hold more than is named.
+Always true: nothing is computed here, and responses may hold more than is named.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict
 
 
-class Answer(BaseModel):
-    """An answer."""
+class Content(BaseModel):
+    """The content of a response, which may hold more than is named."""
 
     model_config = ConfigDict(extra="allow")
 
 
-class FieldProblem(Answer):
+class FieldProblem(Content):
     """What is wrong with a field."""
 
     loc: list[str | int]
@@ -24,40 +24,40 @@ class FieldProblem(Answer):
     type: str
 
 
-class Refused(Answer):
+class Refused(Content):
     """Why a request is not answered."""
 
     detail: list[FieldProblem]
 
 
-class Status(Answer):
+class Status(Content):
     """A status."""
 
     status: str
 
 
-class ModelStatus(Answer):
+class ModelStatus(Content):
     """The status of a model, in the form of KServe."""
 
     name: str
     ready: bool
 
 
-class Level(Answer):
+class Level(Content):
     """A level of a category."""
 
     value: Any
     label: str
 
 
-class Bars(Answer):
+class Bars(Content):
     """How many accepted people have which values; the levels stand for their own edges."""
 
     edges: list[Any]
     accepted: list[int]
 
 
-class FeatureDescription(Answer):
+class FeatureDescription(Content):
     """A feature."""
 
     name: str
@@ -76,7 +76,7 @@ class FeatureDescription(Answer):
     frozen: bool
 
 
-class Desired(Answer):
+class Desired(Content):
     """Which decisions are desired: scores between two ends (null: any), or labels."""
 
     low: float | None
@@ -85,7 +85,7 @@ class Desired(Answer):
     labels: list[Any] | None
 
 
-class ServiceSchema(Answer):
+class ServiceSchema(Content):
     """What is explained."""
 
     name: str
@@ -110,7 +110,7 @@ class Messages(BaseModel):
     model_config = ConfigDict(extra="allow")
 
 
-class ListedPerson(Answer):
+class ListedPerson(Content):
     """A person of the list."""
 
     row: int
@@ -119,7 +119,7 @@ class ListedPerson(Answer):
     desired: bool
 
 
-class PeopleFound(Answer):
+class PeopleFound(Content):
     """People whose name holds what was asked for."""
 
     n_people: int
@@ -127,7 +127,7 @@ class PeopleFound(Answer):
     people: list[ListedPerson]
 
 
-class PersonFound(Answer):
+class PersonFound(Content):
     """A person."""
 
     row: int
@@ -135,14 +135,14 @@ class PersonFound(Answer):
     person: dict[str, Any]
 
 
-class Scores(Answer):
+class Scores(Content):
     """Scores of people, and whether each decision is the desired one."""
 
     scores: list[Any]
     desired: list[bool]
 
 
-class Change(Answer):
+class Change(Content):
     """A changed cell."""
 
     feature: str
@@ -151,7 +151,7 @@ class Change(Answer):
     kind: str
 
 
-class Counterfactual(Answer):
+class Counterfactual(Content):
     """An answer of a person; with details also text, ranges and robustness."""
 
     rank: int
@@ -160,7 +160,7 @@ class Counterfactual(Answer):
     changes: list[Change]
 
 
-class PersonAnswer(Answer):
+class PersonAnswer(Content):
     """What became of a person; with details also their letter."""
 
     factual: int
@@ -172,8 +172,8 @@ class PersonAnswer(Answer):
     counterfactuals: list[Counterfactual]
 
 
-class Explained(Answer):
-    """What became of everybody."""
+class Explained(Content):
+    """The answers, in the order of the request."""
 
     people: list[PersonAnswer]
     stopped: bool
@@ -182,7 +182,7 @@ class Explained(Answer):
     version: str
 
 
-class AnswerRanges(Answer):
+class AnswerRanges(Content):
     """Whether a row is accepted, and which other values would do as well."""
 
     valid: bool
@@ -190,13 +190,13 @@ class AnswerRanges(Answer):
     ranges: list[dict[str, Any]]
 
 
-class RangesFound(Answer):
+class RangesFound(Content):
     """The ranges of answers."""
 
     answers: list[AnswerRanges]
 
 
-class ReceiptMade(Answer):
+class ReceiptMade(Content):
     """A receipt, which ``mcce verify`` checks."""
 
     receipt: int
@@ -217,7 +217,7 @@ class ReceiptMade(Answer):
     checksum: str
 
 
-class Lift(Answer):
+class Lift(Content):
     """Something that could be lifted, and what the best answer would then cost."""
 
     lifted: str
@@ -228,13 +228,13 @@ class Lift(Answer):
     gower: float | None
 
 
-class Lifts(Answer):
+class Lifts(Content):
     """What could be lifted, the best first."""
 
     lifts: list[Lift]
 
 
-class Predictions(Answer):
+class Predictions(Content):
     """Scores, in the form of KServe."""
 
     predictions: list[Any]
@@ -246,13 +246,13 @@ class Explanations(Predictions):
     explanations: list[PersonAnswer]
 
 
-class JobBegun(Answer):
+class JobBegun(Content):
     """The name of an upload."""
 
     id: str
 
 
-class Job(Answer):
+class Job(Content):
     """How far an upload is."""
 
     state: Literal["waiting", "running", "done", "failed"]
