@@ -320,9 +320,7 @@ def test_a_job_that_waits_is_not_forgotten(gate: Any, tmp_path: Path) -> None:
     jobs.close()
 
 
-def test_a_job_of_a_process_that_was_killed_says_that_it_failed(
-    gate: Any, tmp_path: Path
-) -> None:
+def test_a_job_of_a_process_that_was_killed_says_that_it_failed(gate: Any, tmp_path: Path) -> None:
     other, killed = jobs_of(approval, tmp_path), jobs_of(gate, tmp_path)
     job = add(killed, age=33)
     state_of(killed, job, "running")

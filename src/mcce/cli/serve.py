@@ -50,7 +50,7 @@ People = Annotated[
 ]
 Name = Annotated[
     str | None,
-    typer.Option("--name", metavar="COLUMN", help="What these people are called."),
+    typer.Option("--name", metavar="COLUMN", help="Column with the names of these people."),
 ]
 LabelsFiles = Annotated[
     list[str] | None,
@@ -98,7 +98,7 @@ Batch = Annotated[
         help="People who share one search; 1 searches for each request alone.",
     ),
 ]
-MaxPeople = Annotated[int, typer.Option("--max-people", min=1, help="The most of a request.")]
+MaxPeople = Annotated[int, typer.Option("--max-people", min=1, help="Most people in one request.")]
 Seconds = Annotated[
     float, typer.Option("--seconds", help="The longest search; it ends with what was found.")
 ]

@@ -1,7 +1,8 @@
 """Receipts: one plan of one person, which anybody with the same explainer and predictor can check.
 
 Beyond the paper. A receipt is an object of JSON: the person, the answer, the rules that the
-explainer's file does not hold, what it was made with, and a checksum of all of it. With a key it is signed.
+explainer's file does not hold, what it was made with, and a checksum of all of it. With a key it is
+signed.
 
 Always true: a receipt is made only of an answer that the predictor accepts and that keeps every
 rule and all immutable features; a check says of each promise whether it holds.

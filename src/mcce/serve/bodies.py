@@ -197,11 +197,11 @@ def _problem(error: dict[str, Any]) -> Problem:
 
 
 def _no_number(text: str) -> NoReturn:
-    raise ValueError(f"there is no {text}, write null")
+    raise ValueError(f"JSON has no {text}: write null")
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     made = dict(pairs)
     if len(made) < len(pairs):
-        raise ValueError("each key of an object may stand there once")
+        raise ValueError("an object names the same key twice")
     return made

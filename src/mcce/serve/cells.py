@@ -99,7 +99,10 @@ class CellKind:
         if cell is None:
             if self.missing:
                 return None
-            raise ValueError(f"expected {self.expected}, got null: training has none missing")
+            raise ValueError(
+                f"expected {self.expected}, got null, but the training data "
+                "have no missing values here"
+            )
         if self.levels is not None:
             found = self.levels.get((type(cell), cell)) if _is_plain(cell) else None
             if found is None:
@@ -110,7 +113,7 @@ class CellKind:
         if self.low is not None and self.high is not None and not self.low <= cell <= self.high:
             raise ValueError(
                 f"expected {self.expected} from {self.low:.6g} to {self.high:.6g}, got "
-                f"{shorten(cell)}: training is nowhere near"
+                f"{shorten(cell)}: that is far outside the training data"
             )
         try:
             self.reader.values([cell])
@@ -203,7 +206,7 @@ class JsonPeople:
                 problems.append(Problem((*loc, shorten(name)[1:-1]), message, "unknown"))
         for name, kind in self.kinds.items():
             if name not in person:
-                message = f"expected {kind.expected}, but the column is not there"
+                message = f"expected {kind.expected}, but the column is missing"
                 problems.append(Problem((*loc, name), message, "lacking"))
                 continue
             try:

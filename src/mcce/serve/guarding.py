@@ -79,13 +79,17 @@ class Guard:
         host = headers.get("host", "").lower()
         name = host if host.endswith("]") else host.rpartition(":")[0] or host
         if self.hosts is not None and name not in self.hosts:
-            raise RefusalError.of(421, "the service does not go by this name", "host", "header")
+            raise RefusalError.of(
+                421, "this host name is not allowed; see --allowed-host", "host", "header"
+            )
 
     def _check_origin(self, scope: Scope, headers: Headers) -> None:
         """A page of another origin may not make a browser send something here."""
         site = headers.get("sec-fetch-site", "same-origin")
         if scope["method"] not in READING and site not in ("same-origin", "none"):
-            raise RefusalError.of(403, "requests from other pages are refused", "origin", "header")
+            raise RefusalError.of(
+                403, "requests from pages of other origins are refused", "origin", "header"
+            )
 
     def _check_token(self, scope: Scope, headers: Headers) -> None:
         path: str = scope["path"]

@@ -73,7 +73,9 @@ class Routes:
             self.messages
         )
         app.get("/people", responses=_of(responses.PeopleFound, 422), **known)(self.list_people)
-        app.get("/people/{row}", responses=_of(responses.PersonFound, 404, 422), **known)(self.person)
+        app.get("/people/{row}", responses=_of(responses.PersonFound, 404, 422), **known)(
+            self.person
+        )
         self._post(app, "/score", self.score, ScoreBody, responses.Scores)
         self._post(app, "/explain", self.explain, ExplainBody, responses.Explained)
         self._post(app, "/ranges", self.ranges, RangesBody, responses.RangesFound)
