@@ -20,7 +20,30 @@ if TYPE_CHECKING:
 def take_people(
     result: Counterfactuals[pd.DataFrame], places: IntArray
 ) -> Counterfactuals[pd.DataFrame]:
-    """The result of some of its people, by their places in it, which rise."""
+    """The result of some of its people.
+
+    Parameters
+    ----------
+    result
+        The result of all of them.
+    places : (n_taken,)
+        Their positions among the people of the result, ascending and each once.
+
+    Returns
+    -------
+    Counterfactuals
+        These people with their labels, counterfactuals and nearest misses.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from mcce import MCCE
+    >>> bank = pd.DataFrame({"age": [25, 36, 47, 52] * 5, "salary": range(50, 90, 2)})
+    >>> explainer = MCCE(lambda frame: frame["salary"], (70, 100), random_state=0).fit(bank)
+    >>> result = explainer.explain(bank.head(3))
+    >>> take_people(result, np.array([0, 2])).people.index.tolist()
+    [0, 2]
+    """
     answers = np.flatnonzero(np.isin(result.owner, places))
     missed = result.people["nearest_score"].notna().to_numpy()
     misses = np.flatnonzero(np.isin(np.flatnonzero(missed), places))
@@ -38,7 +61,30 @@ def take_people(
 def number_people(
     result: Counterfactuals[pd.DataFrame], positions: IntArray
 ) -> Counterfactuals[pd.DataFrame]:
-    """The same result with positions instead of labels."""
+    """The same result with numbers instead of labels, which may repeat.
+
+    Parameters
+    ----------
+    result
+        The result.
+    positions : (n_factuals,)
+        The number of each person.
+
+    Returns
+    -------
+    Counterfactuals
+        The result, in which people and counterfactuals are found by these numbers.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from mcce import MCCE
+    >>> bank = pd.DataFrame({"age": [25, 36, 47, 52] * 5, "salary": range(50, 90, 2)})
+    >>> explainer = MCCE(lambda frame: frame["salary"], (70, 100), random_state=0).fit(bank)
+    >>> result = explainer.explain(bank.head(2))
+    >>> number_people(result, np.array([10, 11])).people.index.tolist()
+    [10, 11]
+    """
     labels = pd.Index(positions, name="factual")
     ranks = result.frame.index.get_level_values("rank")
     index = pd.MultiIndex.from_arrays([labels.take(result.owner), ranks], names=["factual", "rank"])
