@@ -152,6 +152,31 @@ def test_a_file_of_people_is_answered(opened, address, applicants):
     assert report.value.path().read_text().startswith("<!DOCTYPE html>")
 
 
+def test_an_upload_that_is_done_can_be_removed(opened, address):
+    page = opened(address)
+    asked = []
+
+    def jobs(route):
+        asked.append((route.request.method, route.request.url.rpartition("/")[2]))
+        if route.request.method == "DELETE":
+            return route.fulfill(status=204)
+        if route.request.method == "POST":
+            return route.fulfill(status=202, json={"id": "7"})
+        done = {"state": "done", "done": 1, "total": 1}
+        return route.fulfill(json={**done, "error": None, "files": ["answers.csv"]})
+
+    page.route(re.compile("/jobs"), jobs)
+    page.get_by_role("link", name="Many people").click()
+    page.set_input_files("#file", {"name": "p.csv", "mimeType": "text/csv", "buffer": b"Age"})
+    page.wait_for_selector("text=Done.")
+
+    page.get_by_role("button", name="Remove from the service: p.csv").click()
+
+    expect(page.locator(".job")).to_have_count(0)
+    expect(page.locator("#file")).to_be_focused()
+    assert asked[-1] == ("DELETE", "7")
+
+
 def test_progress_is_watched_and_can_be_stopped(opened, address):
     page = opened(address)
     asked = []

@@ -1,7 +1,7 @@
 /** Many people at once: a file goes up, its progress is watched, answers and a report come down. */
 
 import { download, get, remove, upload } from "./api.js";
-import { announce, button, fill, h, save } from "./dom.js";
+import { announce, button, byId, fill, h, save } from "./dom.js";
 import { state } from "./state.js";
 import { currentLanguage, number, percent, reason, say } from "./words.js";
 
@@ -15,7 +15,7 @@ export function manyView() {
   const problem = h("div", {});
   const jobs = h("ul", { class: "jobs" });
   const options = { search: searchField(), n_counterfactuals: answersField() };
-  const list = () => fill(jobs, sent.map((job) => job.element));
+  const list = () => fill(jobs, sent.map((job) => job.draw()));
   const zone = h("div", { class: "zone" },
     h("p", {}, h("label", { for: "file", class: "button primary" }, say("choose_file")), file),
     h("p", { class: "hint" }, say("drop_hint")));
@@ -27,7 +27,12 @@ export function manyView() {
     form.append("file", chosen);
     try {
       const { id } = await upload("jobs", form);
-      const job = jobItem(id, chosen.name);
+      const job = jobItem(id, chosen.name, () => {
+        sent = sent.filter((other) => other !== job);
+        job.element.remove();
+        announce(say("job_removed", { name: chosen.name }));
+        byId("file")?.focus();
+      });
       sent = [job, ...sent];
       list();
       job.watch();
@@ -61,27 +66,35 @@ const selection = (id, entries) => h("select", { id }, h("option", { value: "" }
 
 const optionField = (key, field) => h("div", { class: "field" }, h("label", { for: field.id }, say(key)), field);
 
-function jobItem(id, name) {
-  const bar = h("progress", { max: 1, value: 0, "aria-label": say("progress_of", { name }) });
+/** An upload that was sent; `onRemoved` is called once the service has forgotten it. */
+function jobItem(id, name, onRemoved) {
+  const bar = h("progress", { max: 1, value: 0 });
   const status = h("p", { class: "job-state" });
   const actions = h("p", { class: "actions" });
-  const stop = button(say("stop"), async () => {
-    stop.disabled = true;
-    await remove(`jobs/${id}`).catch(() => null);
-    show({ state: "cancelled", files: [] });
-  }, { class: "quiet" });
   const element = h("li", { class: "job" }, h("h2", {}, name), bar, status, actions);
-  let ended = false;
-  const show = ({ state: stage, done, total, error, files }) => {
-    if (ended) return;
-    ended = ENDED.has(stage);
+  let last, ended;
+  const update = () => {
+    const { state: stage, done, total, error } = last;
     bar.hidden = ended;
     if (total) bar.value = done / total;
     else bar.removeAttribute("value");
     status.textContent = stateText(stage, done, total, error);
     status.classList.toggle("failure", stage === "failed");
-    fill(actions, ended ? files.map((file) => fileButton(id, file)) : stop);
-    if (ended) announce(`${name}: ${status.textContent}`);
+  };
+  // In the language of the page, which may have changed.
+  const draw = () => {
+    update();
+    bar.setAttribute("aria-label", say("progress_of", { name }));
+    fill(actions, ended ? [...last.files.map((file) => fileButton(id, file)), removeButton(id, name, onRemoved)] : stopButton(id, show));
+    return element;
+  };
+  const show = (found) => {
+    if (ended) return;
+    [last, ended] = [found, ENDED.has(found.state)];
+    update();
+    if (!ended) return;
+    draw();
+    announce(`${name}: ${status.textContent}`);
   };
   const watch = async () => {
     while (!ended) {
@@ -94,7 +107,34 @@ function jobItem(id, name) {
     }
   };
   show({ state: "waiting", done: 0, total: null });
-  return { element, watch };
+  return { element, draw, watch };
+}
+
+function stopButton(id, show) {
+  const made = button(say("stop"), async () => {
+    made.disabled = true;
+    await remove(`jobs/${id}`).catch(() => null);
+    show({ state: "cancelled", files: [] });
+  }, { class: "quiet" });
+  return made;
+}
+
+function removeButton(id, name, onRemoved) {
+  const made = button(say("remove_job"), async () => {
+    made.disabled = true;
+    try {
+      await remove(`jobs/${id}`);
+    } catch (failure) {
+      // One that is not there any more is what the reader wants.
+      if (failure.status !== 404) {
+        made.after(h("span", { class: "failure", role: "alert" }, reason(failure)));
+        made.disabled = false;
+        return;
+      }
+    }
+    onRemoved();
+  }, { class: "quiet", "aria-label": `${say("remove_job")}: ${name}` });
+  return made;
 }
 
 function stateText(stage, done, total, error) {
