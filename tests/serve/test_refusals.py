@@ -12,8 +12,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcce.errors import ParameterError
+from mcce.errors import (
+    ConstraintError,
+    LabelsError,
+    McceError,
+    NotFittedError,
+    ParameterError,
+)
 from mcce.serve import Limits, ServiceSettings, create_app
+from mcce.serve.refusals import refusal_of
 from served_bank import fitted, person, running
 
 pytestmark = pytest.mark.filterwarnings("ignore::mcce.McceWarning")
@@ -317,3 +324,16 @@ def test_any_person_is_scored_or_refused(client: Any, cells: Any) -> None:
     answer: httpx.Response = client.post("/score", content=content, headers=headers)
 
     assert answer.status_code in (200, 413, 422), answer.text
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (ConstraintError("x"), 422),
+        (ParameterError("x"), 422),
+        (NotFittedError("x"), 500),
+        (LabelsError("x"), 500),
+    ],
+)
+def test_only_what_a_request_can_cause_is_its_fault(error: McceError, status: int) -> None:
+    assert refusal_of(error).status == status

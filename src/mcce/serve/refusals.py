@@ -12,15 +12,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from ..errors import (
-    ConstraintError,
-    LabelsError,
-    McceError,
-    NotFittedError,
-    ParameterError,
-    PredictorError,
-    SchemaError,
-)
+from ..errors import ConstraintError, McceError, ParameterError, PredictorError, SchemaError
 
 MAX_PROBLEMS = 50
 
@@ -93,6 +85,6 @@ def refusal_of(error: McceError, *loc: str | int) -> RefusalError:
         kind = type(error.original).__name__ if error.original is not None else None
         message = f"The predictor failed with a {kind}." if kind else str(error)
         return RefusalError.of(502, message, "predictor", *loc)
-    asked = (ConstraintError, LabelsError, NotFittedError, ParameterError, SchemaError)
+    asked = (ConstraintError, ParameterError, SchemaError)
     status = 422 if isinstance(error, asked) else 500
     return RefusalError.of(status, str(error), type(error).__name__, *(loc or ("body",)))
