@@ -261,7 +261,8 @@ class Engine:
                         worker.is_replaced = True
                         # It may come back in time: whichever is first is the answer.
                         self._retry(worker.batch)
-                self._start_workers()
+                if self._queue or not self._is_closed:
+                    self._start_workers()
 
     def _retry(self, batch: Sequence[Task]) -> None:
         """Put the tasks of a shared batch first in the queue, each alone."""
