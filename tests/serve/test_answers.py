@@ -197,3 +197,19 @@ def test_answers_are_json_without_nan(client: Any) -> None:
     text = client.post("/explain", json={"people": [person()], "details": True}).text
 
     json.loads(text, parse_constant=lambda name: pytest.fail(name))
+
+
+def test_an_identifier_may_be_new_and_those_of_training_are_not_told() -> None:
+    train = customers()
+    train.insert(0, "number", [f"C{row:05d}" for row in range(len(train))])
+    explainer = MCCE(approval, (0.5, 1.0), immutable=["number", "age", "sex"], random_state=0)
+    somebody = {"number": "new", **person()}
+
+    with running(create_app(explainer.fit(train))) as client:
+        answer = client.post("/explain", json={"people": [somebody]}).json()
+        told = [client.get(route).text for route in ("/schema", "/openapi.json")]
+        refused = client.post("/score", json={"people": [somebody | {"number": 3}]})
+
+    assert answer["people"][0]["counterfactuals"][0]["row"]["number"] == "new"
+    assert not any(name in text for name in train["number"] for text in told)
+    assert refused.json()["detail"][0]["msg"] == "expected a text, got 3"

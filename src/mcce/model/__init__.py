@@ -2,7 +2,7 @@
 
 from .associations import Associations
 from .capabilities import require, visit_order_of
-from .identifiers import warn_of_useless_columns
+from .identifiers import is_identifier, warn_of_useless_columns
 from .registry import GENERATORS, find_generator, limit_inputs
 from .trees import TreeChain
 
@@ -11,6 +11,7 @@ __all__ = [
     "Associations",
     "TreeChain",
     "find_generator",
+    "is_identifier",
     "limit_inputs",
     "require",
     "visit_order_of",

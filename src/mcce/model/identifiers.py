@@ -23,6 +23,11 @@ SHARE, MIN_ROWS = 0.9, 100
 DISTINCT, SPAN = 0.99, 2.0
 
 
+def is_identifier(feature: Feature, n_rows: int) -> bool:
+    """Whether almost every one of so many rows has a level of its own."""
+    return not feature.ordered and n_rows >= MIN_ROWS and feature.n_codes > SHARE * n_rows
+
+
 def warn_of_useless_columns(rows: EncodedRows, *, stacklevel: int) -> None:
     """Warn of columns that look like identifiers, row numbers or constants."""
     if len(rows) < MIN_ROWS:
@@ -31,9 +36,7 @@ def warn_of_useless_columns(rows: EncodedRows, *, stacklevel: int) -> None:
     mutable = [(at, feature) for at, feature in features if not feature.immutable]
     found = {
         "Almost every row has its own level in {}": [
-            feature.name
-            for _, feature in features
-            if not feature.ordered and feature.n_codes > SHARE * len(rows)
+            feature.name for _, feature in features if is_identifier(feature, len(rows))
         ],
         "{} look like row numbers": [
             feature.name for at, feature in mutable if _numbers_rows(rows, at, feature)

@@ -2,13 +2,14 @@
 
 A cell must be one that training could have held: a number of the type of its column and of a sane
 size, a known level, a date; null only where training has missing values. So a predictor that takes
-the training data takes everybody, and all rows have the same dtypes.
+the training data takes everybody, and all rows have the same dtypes. An identifier may be new, as
+everybody has one of their own; its levels, each of which is a person, are never told.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,6 +22,8 @@ from ..errors import shorten
 from ..files.cells import CellError, ColumnReader
 from ..files.people import PeopleReader
 from ..files.sources import RawBlock
+from ..fitted import Fitted
+from ..model import is_identifier
 from ..tables.columns import plain
 from ..tables.features import Feature
 from ..tables.schema import Schema
@@ -56,7 +59,8 @@ class CellKind:
     type
         ``"integer"``, ``"number"``, ``"boolean"``, ``"text"`` or ``"date"``.
     levels
-        The levels of a category by their value in JSON; None for numbers, dates and durations.
+        The levels of a category by their value in JSON; None for numbers, dates, durations and
+        identifiers.
     low, high
         The smallest and the largest number; None where there is no order.
     missing
@@ -73,10 +77,12 @@ class CellKind:
     reader: ColumnReader = field(repr=False)
 
     @classmethod
-    def of(cls, feature: Feature, reader: ColumnReader) -> CellKind:
+    def of(cls, feature: Feature, reader: ColumnReader, *, identifier: bool) -> CellKind:
         """What a cell of a feature may be."""
         if feature.kind == "categorical":
             values = [(plain_value(level), level) for level in plain(feature.known)]
+            if identifier:
+                return cls(_level_type(values), None, None, None, feature.has_missing, reader)
             levels = {(type(value), value): level for value, level in values}
             return cls(_level_type(values), levels, None, None, feature.has_missing, reader)
         dtype = feature.table.dtype
@@ -149,15 +155,16 @@ class JsonPeople:
     typical: dict[str, Any]
 
     @classmethod
-    def plan(cls, schema: Schema) -> JsonPeople:
-        """How people with these columns are read."""
+    def plan(cls, fitted: Fitted) -> JsonPeople:
+        """How people are read for an explainer."""
+        schema, identifiers = fitted.schema, _identifiers(fitted)
         names = [str(name) for name in schema.names]
         reader = PeopleReader.plan("the request", JsonColumns(names), schema)
         kinds = {
-            name: CellKind.of(feature, reader.readers[name])
+            name: CellKind.of(feature, reader.readers[name], identifier=name in identifiers)
             for name, feature in zip(names, schema.features, strict=True)
         }
-        return cls(reader, kinds, _typical(schema))
+        return cls(reader, kinds, _typical(schema, identifiers))
 
     def objects(self, instances: Sequence[Any]) -> list[dict[str, Any]]:
         """Instances as objects; a list has one cell for each column, in their order."""
@@ -256,9 +263,21 @@ def _far(feature: Feature) -> tuple[float, float]:
     return max(low - width, -most), min(high + width, most)
 
 
-def _typical(schema: Schema) -> dict[str, Any]:
-    cells = {}
+def _identifiers(fitted: Fitted) -> frozenset[str]:
+    """Texts and codes that tell people apart; a category can hold no others than it knows."""
+    n_rows = int(fitted.value_counts[0].sum()) if fitted.value_counts else 0
+    return frozenset(
+        str(feature.name)
+        for feature in fitted.schema.features
+        if is_identifier(feature, n_rows)
+        and not isinstance(feature.table.dtype, pd.CategoricalDtype)
+    )
+
+
+def _typical(schema: Schema, identifiers: Set[str]) -> dict[str, Any]:
+    cells: dict[str, Any] = {}
     for feature in schema.features:
-        known = plain(feature.known)
-        cells[str(feature.name)] = plain_value(known[len(known) // 2]) if len(known) else None
+        known, name = plain(feature.known), str(feature.name)
+        middle: Any = plain_value(known[len(known) // 2]) if len(known) else None
+        cells[name] = type(middle)() if name in identifiers else middle
     return cells

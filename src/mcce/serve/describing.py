@@ -98,7 +98,7 @@ def _feature(
         "immutable": feature.immutable,
         "ordered": feature.ordered,
         "missing": feature.has_missing,
-        "levels": _levels(feature, words),
+        "levels": _levels(feature, kind, words),
         "low": low,
         "high": high,
         "step": _step(feature, kind),
@@ -112,9 +112,9 @@ def _unit(template: str) -> str | None:
     return None if template == "{number}" else template
 
 
-def _levels(feature: Feature, words: CellWords) -> list[dict[str, Any]] | None:
+def _levels(feature: Feature, kind: CellKind, words: CellWords) -> list[dict[str, Any]] | None:
     """The levels of a category, and the values of a number that have words of their own."""
-    if feature.kind == "numeric" and not words.labels.of(feature.name).levels:
+    if kind.levels is None and not words.labels.of(feature.name).levels:
         return None
     levels = plain(feature.known)[:MAX_LEVELS]
     shown = words.values(feature.name, list(levels))
@@ -146,6 +146,8 @@ def _accepted(fitted: Fitted) -> pd.DataFrame | None:
 def _histogram(feature: Feature, kind: CellKind, accepted: pd.Series[Any]) -> dict[str, Any] | None:
     """How many accepted people have which values; few people are nobody."""
     if feature.kind == "categorical":
+        if kind.levels is None:
+            return None
         counts = accepted.value_counts()
         levels = plain(feature.known)[:MAX_LEVELS]
         shown = [_at_least(int(counts.get(level, 0))) for level in levels]

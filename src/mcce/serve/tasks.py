@@ -46,7 +46,7 @@ class TaskMaker:
 
     def __init__(self, answerer: Answerer, settings: ServiceSettings) -> None:
         self.answerer, self.settings, self.limits = answerer, settings, settings.limits
-        self.people = JsonPeople.plan(answerer.explainer.schema_)
+        self.people = JsonPeople.plan(answerer.explainer.fitted_)
 
     def check_labels(self) -> None:
         """Raise if the words do not fit the features."""
