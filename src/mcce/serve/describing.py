@@ -52,6 +52,7 @@ def describe(
         "title": settings.title,
         "language": labels.language.code,
         "languages": settings.languages,
+        "labelled": list(settings.labels),
         "features": [
             _feature(
                 feature,

@@ -96,6 +96,7 @@ class ServiceSchema(Content):
     title: str | None
     language: str
     languages: list[str]
+    labelled: list[str]
     features: list[FeatureDescription]
     search: str | None
     searches: list[str]

@@ -20,8 +20,9 @@ async function start() {
   const browsers = navigator.languages.map((code) => code.slice(0, 2).replace("no", "nb"));
   await speak([chosenLanguage(), ...browsers, "en"].find((code) => code in NAMES));
   await load();
-  // The words for features are best in the language that they were written in.
-  const wished = chosenLanguage() ?? state.schema.language;
+  // A language without words for features would show the names of columns.
+  const { labelled } = state.schema;
+  const wished = chosenLanguage() ?? browsers.find((code) => labelled.includes(code)) ?? labelled[0] ?? currentLanguage();
   if (wished !== currentLanguage()) await speakAs(wished);
   draw();
 }
