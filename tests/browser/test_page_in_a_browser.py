@@ -8,7 +8,8 @@ import re
 import pytest
 
 import served_bank
-from mcce.serve import create_app
+from mcce.report import Labels
+from mcce.serve import ServiceSettings, create_app
 
 expect = pytest.importorskip("playwright.sync_api", reason="playwright is not installed").expect
 
@@ -379,3 +380,41 @@ def test_markup_in_names_is_text(opened, address):
     page.wait_for_selector("#decision .gauge")
     assert page.inner_text("#h-person") == "<img src=x onerror=alert(1)>"
     assert page.title() == "A <b>bank</b>"
+
+
+@pytest.mark.parametrize(
+    ("code", "salary", "savings"), [("en", "40,000", "1.25"), ("de", "40.000", "1,25")]
+)
+def test_numbers_are_typed_as_they_are_written(opened, code, salary, savings):
+    """Percent of a share, a number without groups, and groups that are no decimal points."""
+    features = {
+        name: {"reason": "Because."}
+        for name in served_bank.customers().columns.drop(["age", "sex"])
+    }
+    features["savings"] |= {"scale": 100, "unit": "{number} %"}
+    features["salary"] |= {"grouping": False}
+    labels = {code: Labels.make({"language": code, "features": features})}
+    settings = ServiceSettings(labels=labels)
+    sent = []
+    with served_bank.running(create_app(served_bank.fitted(), settings)) as client:
+        page = opened(str(client.base_url))
+        page.on("request", lambda one: one.url.endswith("/score") and sent.append(one.post_data))
+        for name, text in (("age", "30"), ("salary", salary), ("savings", savings)):
+            page.get_by_label(re.compile(f"^{name}", re.I)).fill(text)
+        for field in page.locator("form select").all():
+            field.select_option(index=1)
+        page.locator("form button[type=submit]").click()
+        page.wait_for_selector("#decision .gauge")
+        page.locator(".values summary").click()
+        shown = page.locator(".values dd").all_inner_texts()
+        page.locator(".hero .actions button").nth(1).click()
+        again = [
+            page.get_by_label(re.compile(f"^{name}", re.I)).input_value()
+            for name in ("salary", "savings")
+        ]
+
+    (person,) = json.loads(sent[0])["people"]
+    assert (person["salary"], person["savings"]) == (40_000, 0.0125)
+    assert "40000" in shown
+    assert f"{savings}\xa0%" in shown
+    assert again == ["40000", savings]

@@ -94,6 +94,8 @@ def _feature(
         "name": str(feature.name),
         "label": words.name(feature.name),
         "unit": _unit(label.unit[1]),
+        "scale": label.scale,
+        "grouping": label.grouping,
         "kind": feature.kind,
         "type": kind.type,
         "immutable": feature.immutable,

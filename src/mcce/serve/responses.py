@@ -63,6 +63,8 @@ class FeatureDescription(Content):
     name: str
     label: str
     unit: str | None
+    scale: float
+    grouping: bool
     kind: Literal["numeric", "categorical"]
     type: Literal["integer", "number", "boolean", "text", "date"]
     immutable: bool

@@ -4,8 +4,7 @@ import { Failure, post } from "./api.js";
 import { button, fill, h, newId } from "./dom.js";
 import { levelField } from "./sliders.js";
 import { features } from "./state.js";
-import { parse } from "./values.js";
-import { cell, reason, say, title, unitOf } from "./words.js";
+import { cell, editable, parse, reason, say, title, unitOf } from "./words.js";
 
 const TYPES = { date: "date", integer: "text", number: "text" };
 const MAX_OPTIONS = 200;
@@ -78,10 +77,11 @@ function levelControl(feature, values, id) {
 
 function textControl(feature, values, id) {
   const numeric = feature.type === "integer" || feature.type === "number";
+  const own = values?.[feature.name];
   const hint = feature.low === null || feature.low === undefined ? null
     : say("from_to", { low: cell({ ...feature, unit: null }, feature.low), high: cell({ ...feature, unit: null }, feature.high) });
   const list = feature.levels ? h("datalist", { id: `${id}-list` }, feature.levels.map((level) => h("option", { value: level.value }))) : null;
   const input = h("input", { type: TYPES[feature.type] ?? "text", id, autocomplete: "off", placeholder: hint,
-    inputmode: numeric ? "decimal" : null, list: list ? list.id : null, value: String(values?.[feature.name] ?? "") });
+    inputmode: numeric ? "decimal" : null, list: list ? list.id : null, value: numeric && typeof own === "number" ? editable(feature, own) : String(own ?? "") });
   return { input, list, read: () => parse(feature, input.value), clear: () => (input.value = "") };
 }

@@ -2,20 +2,24 @@
 
 import { h, newId } from "./dom.js";
 import { distribution } from "./picture.js";
-import { axis, position, valueAt } from "./values.js";
+import { axis, position, scaled, unscaled, valueAt } from "./values.js";
 import { cell, say, title, unitOf } from "./words.js";
 
 const boxType = (feature) => (feature.type === "date" ? "date" : "number");
-const boxStep = (feature, step) => (feature.type === "number" ? "any" : step);
+const boxStep = (feature, step) => (feature.type === "number" || feature.scale !== 1 ? "any" : step);
 
 const unit = (feature) => (unitOf(feature) ? h("span", { class: "unit" }, unitOf(feature)) : null);
+
+/** What the box of a number shows at a position. */
+const boxText = (feature, at) =>
+  feature.type === "date" ? valueAt(feature, at) : String(scaled(feature, valueAt(feature, at)));
 
 /** The box of one number; `onvalue` gets a position on the axis. */
 function box(feature, at, step, label, onvalue) {
   const field = h("input", { type: boxType(feature), step: boxStep(feature, step), "aria-label": label,
-    value: String(valueAt(feature, at)), class: "box" });
+    value: boxText(feature, at), class: "box" });
   field.addEventListener("input", () => {
-    const typed = position(feature, boxType(feature) === "date" ? field.value : field.valueAsNumber);
+    const typed = position(feature, boxType(feature) === "date" ? field.value : unscaled(feature, field.valueAsNumber));
     if (typed !== null && Number.isFinite(typed)) onvalue(typed);
   });
   return field;
@@ -40,7 +44,7 @@ export function rangeField(feature, own, wished, onchange) {
     for (const side of ["low", "high"]) {
       thumbs[side].value = now[side];
       thumbs[side].setAttribute("aria-valuetext", cell(feature, valueAt(feature, now[side])));
-      if (boxes[side] !== except) boxes[side].value = String(valueAt(feature, now[side]));
+      if (boxes[side] !== except) boxes[side].value = boxText(feature, now[side]);
     }
   };
   const move = (side, at, except = null) => {
@@ -80,7 +84,7 @@ export function valueField(feature, value, own, onchange) {
   function move(to, from) {
     thumb.value = to;
     thumb.setAttribute("aria-valuetext", cell(feature, valueAt(feature, to)));
-    if (from !== field) field.value = String(valueAt(feature, to));
+    if (from !== field) field.value = boxText(feature, to);
     if (none) none.checked = false;
     onchange(valueAt(feature, to));
   }

@@ -21,6 +21,10 @@ export const valueAt = (feature, at) =>
 // Sliders add steps up; 0.1 + 0.2 should read 0.3.
 const tidy = (at) => Number(at.toPrecision(12));
 
+/** A number as readers see it, such as 25 for 0.25 in percent, and back. */
+export const scaled = (feature, value) => (feature.scale === 1 ? value : tidy(value * feature.scale));
+export const unscaled = (feature, value) => (feature.scale === 1 ? value : tidy(value / feature.scale));
+
 /** Ends of the axis, wide enough for some values, and its step. */
 export function axis(feature, ...values) {
   const places = values.map((value) => position(feature, value)).filter((at) => at !== null);
@@ -32,17 +36,6 @@ export function axis(feature, ...values) {
 function stepFor(width, type) {
   if (type === "integer" || !(width > 0)) return 1;
   return 10 ** Math.floor(Math.log10(width / 200));
-}
-
-/** What the reader typed as a cell: null if empty, the text itself if it is none. */
-export function parse(feature, text) {
-  const given = text.trim();
-  if (given === "") return null;
-  if (feature.type === "integer" || feature.type === "number") {
-    const value = Number(given.replace(",", "."));
-    return Number.isFinite(value) ? value : given;
-  }
-  return given;
 }
 
 export const sameCell = (a, b) => (a ?? null) === (b ?? null);

@@ -6,8 +6,8 @@ import { showDecision } from "./decision.js";
 import { keep } from "./kept.js";
 import { levelField, valueField } from "./sliders.js";
 import { canChange, features, on, state } from "./state.js";
-import { isMeasured, parse, sameCell } from "./values.js";
-import { cell, count, say, score, title } from "./words.js";
+import { isMeasured, sameCell } from "./values.js";
+import { cell, count, parse, say, score, title } from "./words.js";
 
 // Screen readers hear a score when it has rested for a while.
 const REST = 700;

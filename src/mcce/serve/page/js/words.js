@@ -5,6 +5,7 @@
  */
 
 import { get } from "./api.js";
+import { scaled, unscaled } from "./values.js";
 
 const KEY = "mcce.language";
 let words = {};
@@ -39,8 +40,30 @@ function format(options) {
 }
 
 /** A number as it is, up to a number of decimal places. */
-export const number = (value, places = 6) =>
-  format({ maximumFractionDigits: places }).format(value).replace("-", "\u2212");
+export const number = (value, places = 6, useGrouping = true) =>
+  format({ maximumFractionDigits: places, useGrouping }).format(value).replace("-", "\u2212");
+
+const decimalPoint = () => format({}).formatToParts(0.5).find((part) => part.type === "decimal").value;
+
+/** A number to go on typing from: every digit, without groups. */
+export const editable = (feature, value) => String(scaled(feature, value)).replace(".", decimalPoint());
+
+/** What the reader typed as a cell: null if empty, the text itself if it is none. */
+export function parse(feature, text) {
+  const given = text.trim();
+  if (given === "") return null;
+  if (feature.type !== "integer" && feature.type !== "number") return given;
+  const value = numberOf(given);
+  return Number.isFinite(value) ? unscaled(feature, value) : given;
+}
+
+/** A number as it is written in this language: 1,200.5 or 1.200,5. A stray comma or point is a decimal one. */
+function numberOf(text) {
+  const close = text.replace(/[\s'\u2019]/g, "").replace("\u2212", "-");
+  const group = decimalPoint() === "," ? "." : ",";
+  const isGrouped = new RegExp(`^-?[1-9]\\d{0,2}([${group}]\\d{3})+([${decimalPoint()}]\\d*)?$`).test(close);
+  return Number((isGrouped ? close.replaceAll(group, "") : close).replace(",", "."));
+}
 
 /** A score: three places tell it from the threshold beside it. */
 export const score = (value) =>
@@ -68,7 +91,7 @@ const yesOrNo = (level) =>
   String(level.label).toLowerCase() === String(level.value) ? say(level.value ? "yes" : "no") : level.label;
 
 // Units are templates, such as "{number} months".
-const withUnit = (feature, value) => (feature.unit ?? "{number}").replace("{number}", () => number(value));
+const withUnit = (feature, value) => (feature.unit ?? "{number}").replace("{number}", () => number(scaled(feature, value), 6, feature.grouping));
 
 /** What stands after a number that is typed in a box. */
 export const unitOf = (feature) => (feature.unit ?? "").replace("{number}", "").trim();
