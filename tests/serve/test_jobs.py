@@ -126,6 +126,29 @@ def test_a_cell_that_does_not_fit_ends_the_job_with_its_place(client: Any, tmp_p
     assert str(tmp_path) not in state["error"]
 
 
+@pytest.mark.parametrize("error", [SystemExit, KeyboardInterrupt, ValueError])
+def test_a_job_ends_whatever_its_predictor_raises(
+    error: type[BaseException], tmp_path: Path
+) -> None:
+    raises: list[bool] = []
+
+    def predictor(rows: pd.DataFrame) -> Any:
+        if raises:
+            raise error("salary 40000")
+        return approval(rows)
+
+    app = create_app(fitted(predictor), ServiceSettings(folder=tmp_path))
+    with running(app) as client:
+        raises.append(True)
+        job = upload(client, csv_of(customers(5))).json()["id"]
+        state = ended(client, job)
+
+        assert state["state"] == "failed"
+        assert error.__name__ in state["error"]
+        assert "40000" not in state["error"]
+        assert not list((tmp_path / job).glob("upload*"))
+
+
 def test_too_many_people_and_too_many_jobs_are_refused(client: Any) -> None:
     state = ended(client, upload(client, csv_of(customers(60))).json()["id"])
     upload(client, csv_of(customers(2)))

@@ -242,8 +242,8 @@ class Jobs:
             state = replace(state, state="failed", error=error.problems[0].msg)
         except (CancelledError, ExpiredError):
             state = replace(state, state="failed", error="it was stopped")
-        except Exception as error:
-            # What it says may quote cells.
+        except BaseException as error:
+            # Predictors may also raise SystemExit. What it says may quote cells.
             state = replace(state, state="failed", error=f"unexpected {type(error).__name__}")
         path.unlink(missing_ok=True)
         with suppress(OSError, RemovedError):
