@@ -93,6 +93,13 @@ def test_an_altered_receipt_is_noticed(explainer, name):
     assert len(failing(check_receipt(receipt, KEY))) == 2
 
 
+@pytest.mark.parametrize("seal", ["é", "\ud800", 7, None, ["a"]])
+def test_a_seal_that_is_none_is_noticed(explainer, seal):
+    receipt = {**make(explainer, key=KEY), "checksum": seal, "signature": seal}
+
+    assert len(failing(check_receipt(receipt, KEY))) == 2
+
+
 def test_another_key_and_no_signature_are_noticed(explainer):
     assert failing(check_receipt(make(explainer, key=KEY), b"another secret of 16 bytes"))
     assert failing(check_receipt(make(explainer), KEY)) == ["it was signed with this key"]

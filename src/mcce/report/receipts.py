@@ -230,10 +230,10 @@ def check_receipt(receipt: Any, key: bytes | None = None) -> list[Check]:
         _canonical(content)
     except ValueError:
         raise ReadError("This is no receipt: its numbers must be finite.") from None
-    sealed = hmac.compare_digest(str(receipt.get("checksum")), _checksum(content))
+    sealed = _is(receipt.get("checksum"), _checksum(content))
     checks = [Check("the receipt is unaltered", sealed, "its checksum differs")]
     if key is not None:
-        signed = hmac.compare_digest(str(receipt.get("signature")), _signature(content, key))
+        signed = _is(receipt.get("signature"), _signature(content, key))
         missing = "its signature is missing or made with another key"
         checks.append(Check("it was signed with this key", signed, missing))
     return checks
@@ -306,6 +306,11 @@ def _canonical(content: Mapping[str, Any]) -> bytes:
 def _number(text: str) -> float | int:
     value = float(text)
     return int(value) if value.is_integer() else value
+
+
+def _is(given: Any, seal: str) -> bool:
+    """Whether a seal is the one given, compared whole; what is given may be anything."""
+    return hmac.compare_digest(str(given).encode("utf-8", "surrogatepass"), seal.encode())
 
 
 def _checksum(content: Mapping[str, Any]) -> str:
