@@ -105,6 +105,17 @@ def test_another_key_and_no_signature_are_noticed(explainer):
     assert failing(check_receipt(make(explainer), KEY)) == ["it was signed with this key"]
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("desired", "scores from 0.1"), ("changes", []), ("changes", [{"feature": "age"}])],
+)
+def test_what_follows_from_the_plan_is_not_believed(explainer, name, value):
+    """Without a key anybody can seal a receipt anew."""
+    receipt = make(explainer) | {name: value}
+
+    assert len(failing(check_plan(receipt, explainer, *rows(), ORIGIN))) == 1
+
+
 def test_another_predictor_is_noticed(explainer):
     receipt = make(explainer)
     stricter = MCCE(

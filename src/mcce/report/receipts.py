@@ -132,6 +132,12 @@ class Plan:
         return {"score_before": plain_value(own["score"]), **measures}
 
     @property
+    def changes(self) -> list[dict[str, Any]]:
+        """The changed cells."""
+        (record,) = self.result.to_dict(orient="records")
+        return [one for answer in record["counterfactuals"] for one in answer["changes"]]
+
+    @property
     def is_accepted(self) -> bool:
         """Whether the person is declined and the answer is not."""
         found = self.result.measures
@@ -196,7 +202,7 @@ def make_receipt(
         "rules": [dict(rule) for rule in (*added, *rules)],
         "person": record["person"],
         "answer": answered["row"],
-        "changes": answered["changes"],
+        "changes": plan.changes,
         **plan.measures,
     }
     sealed = {**content, "checksum": _checksum(content)}
@@ -273,9 +279,12 @@ def check_plan(
         ("the explainer is the same", origin.explainer, receipt["explainer"]),
         ("the predictor is the same", origin.predictor, receipt["predictor"]),
         ("the seed is the same", explainer.seed_, receipt["seed"]),
+        ("what is desired is the same", str(explainer.decision_.desired), receipt["desired"]),
         *((f"{name} is the same", now, receipt[name]) for name, now in plan.measures.items()),
     ]
     checks = [Check(name, now == then, f"{now} now, {then} then") for name, now, then in same]
+    told = plan.changes == receipt["changes"]
+    checks.append(Check("the changes are those of the answer", told, "they are others"))
     return checks + _promises(plan)
 
 
