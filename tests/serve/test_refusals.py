@@ -287,6 +287,28 @@ def test_other_names_and_other_origins_are_refused(guarded: Any) -> None:
     assert crossed.status_code == 403
 
 
+@pytest.mark.parametrize(
+    ("origin", "status"),
+    [
+        ("http://localhost:8000", 200),
+        ("https://LOCALHOST", 200),
+        ("http://evil.example", 403),
+        ("http://localhost.evil.example", 403),
+        ("http://[", 403),
+        ("null", 403),
+        ("", 403),
+    ],
+)
+def test_browsers_that_name_their_page_alone_are_believed(
+    guarded: Any, origin: str, status: int
+) -> None:
+    headers = {"Authorization": f"Bearer {TOKEN}", "Host": "localhost:8000", "Origin": origin}
+
+    answer = guarded.post("/score", json={"people": [person()]}, headers=headers)
+
+    assert answer.status_code == status
+
+
 def test_every_answer_has_the_headers_of_a_careful_service(client: Any) -> None:
     for answer in (client.get("/"), client.get("/schema"), client.get("/nothing")):
         assert answer.headers["content-security-policy"].startswith("default-src 'none'")

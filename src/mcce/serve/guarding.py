@@ -76,17 +76,22 @@ class Guard:
         # Whoever looks whether the process lives often knows its address alone.
         if scope["path"] == HEALTH:
             return
-        host = headers.get("host", "").lower()
-        name = host if host.endswith("]") else host.rpartition(":")[0] or host
-        if self.hosts is not None and name not in self.hosts:
+        if self.hosts is not None and _name(headers) not in self.hosts:
             raise RefusalError.of(
                 421, "this host name is not allowed; see --allowed-host", "host", "header"
             )
 
     def _check_origin(self, scope: Scope, headers: Headers) -> None:
         """A page of another origin may not make a browser send something here."""
-        site = headers.get("sec-fetch-site", "same-origin")
-        if scope["method"] not in READING and site not in ("same-origin", "none"):
+        if scope["method"] in READING:
+            return
+        site = headers.get("sec-fetch-site")
+        if site is None:
+            # Browsers say it over HTTPS and on this machine alone; older ones never do.
+            own = "origin" not in headers or _page(headers["origin"]) == _name(headers)
+        else:
+            own = site in ("same-origin", "none")
+        if not own:
             raise RefusalError.of(
                 403, "requests from pages of other origins are refused", "origin", "header"
             )
@@ -163,6 +168,21 @@ def _with_headers(scope: Scope, send: Send) -> Send:
         await send(message)
 
     return send_with_headers
+
+
+def _name(headers: Headers) -> str:
+    """The name under which the service was called, without the port."""
+    return _without_port(headers.get("host", ""))
+
+
+def _page(origin: str) -> str:
+    """The name in an origin, which is a scheme, a name and perhaps a port."""
+    return _without_port(origin.partition("://")[2])
+
+
+def _without_port(host: str) -> str:
+    host = host.lower()
+    return host if host.endswith("]") else host.rpartition(":")[0] or host
 
 
 def _digest(text: str) -> bytes:
