@@ -233,6 +233,23 @@ def test_workers_share_uploads_and_survive_a_kill(folder: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+def test_workers_end_with_a_parent_that_is_killed(folder: Path) -> None:
+    options = ["bank.mcce", "--predictor", "served_bank:approval", "--workers", "2"]
+    with served(folder, *options) as (client, process):
+        process.kill()
+        process.wait()
+        for _ in range(100):
+            time.sleep(0.1)
+            try:
+                httpx.get(client.base_url.join("/health"), timeout=5)
+            except httpx.TransportError:
+                return
+
+    pytest.fail("workers still answer, and keep the port")
+
+
+@pytest.mark.slow
 def test_the_demo_is_served(tmp_path: Path) -> None:
     with served(tmp_path, "--demo") as (client, _):
         people = client.get("/people", params={"limit": 200}).json()

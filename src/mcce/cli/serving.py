@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import gc
 import json
+import multiprocessing
 import os
+import signal
 import sys
 import tempfile
+import threading
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
@@ -204,7 +207,16 @@ def make_worker_app() -> Any:
     from ..errors import McceWarning
 
     warnings.simplefilter("ignore", McceWarning)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     return ServeRequest.from_json(os.environ[REQUEST]).make_app()
+
+
+def _end_with_parent() -> None:
+    """End this worker when its parent is killed: it would keep the port, and nobody could stop it."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        signal.raise_signal(signal.SIGTERM)
 
 
 def _for_workers(request: ServeRequest, folder: Path) -> str:
