@@ -36,6 +36,9 @@ LOCAL = {"127.0.0.1", "::1", "localhost"}
 REQUEST, METRICS = "MCCE_SERVE_REQUEST", "PROMETHEUS_MULTIPROC_DIR"
 # Connections of one process; beyond them a client is told to come back.
 MOST_CONNECTIONS = 1_000
+# A worker that gives no sign of life for so long is replaced. On a busy machine it takes many
+# seconds to start, and a predictor may keep all of its threads waiting.
+WORKER_SECONDS = 60
 LOGGING: dict[str, Any] = {
     "version": 1,
     "disable_existing_loggers": False,
@@ -197,6 +200,7 @@ def run(request: ServeRequest) -> None:
             server_header=False,
             limit_concurrency=MOST_CONNECTIONS,
             timeout_graceful_shutdown=operation.grace,
+            timeout_worker_healthcheck=WORKER_SECONDS,
         )
 
 
@@ -212,7 +216,7 @@ def make_worker_app() -> Any:
 
 
 def _end_with_parent() -> None:
-    """End this worker when its parent is killed: it would keep the port, and nobody could stop it."""
+    """End this worker when its parent is killed: it would keep the port."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()
