@@ -21,7 +21,7 @@ def test_a_receipt_holds(receipt, capsys):
 
     said = capsys.readouterr().out
     assert "FAILS" not in said
-    assert said.count("holds  ") == 11
+    assert said.count("holds  ") == 13
 
 
 def test_an_altered_receipt_fails(receipt, capsys):
