@@ -44,6 +44,30 @@ def test_scores_are_those_of_the_predictor(client: Any) -> None:
     assert answer == {"scores": approval(rows(*people)).tolist(), "desired": [False, True]}
 
 
+def test_what_follows_from_a_change_is_computed_before_it_is_scored() -> None:
+    train = pd.DataFrame({"pay": range(10, 410), "extra": [0, 5, 9, 20] * 100})
+    train["total"] = train["pay"] + train["extra"]
+
+    def by_total(rows: Any) -> Any:
+        return np.clip(rows["total"].to_numpy() / 400, 0, 1)
+
+    train["age"] = [30, 40] * 200
+    explainer = MCCE(by_total, (0.5, 1.0), immutable=["age"], search="balanced", random_state=0)
+    explainer.fit(train)
+    own = {"pay": 100, "extra": 5, "total": 105, "age": 30}
+    rows = [own, own | {"pay": 300}, own | {"extra": 9, "total": 400}]
+    with running(create_app(explainer, ServiceSettings())) as client:
+        found = client.post("/score", json={"people": rows, "person": own}).json()
+        schema = client.get("/schema").json()
+        older = client.post("/score", json={"people": [own | {"age": 40}], "person": own})
+
+    assert older.status_code == 422
+    assert "'age'" in older.json()["detail"][0]["msg"]
+    assert [row["total"] for row in found["people"]] == [105, 305, 109]
+    assert found["scores"] == [105 / 400, 305 / 400, 109 / 400]
+    assert [one["name"] for one in schema["features"] if one["follows"]] == ["total"]
+
+
 def test_answers_are_those_of_the_library(client: Any, explainer: Any) -> None:
     people = [person(), person(age=55, sex="male", savings=1.25), person(salary=90_000)]
 

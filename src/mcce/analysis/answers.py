@@ -89,16 +89,41 @@ class Answers:
                 f"was fitted on {schema.names!r}. Pass a result of this explainer."
             )
         factuals, rows = schema.encode(result.factuals), schema.encode(frame)
-        changed = _changed(factuals.take(result.owner), rows)
+        return cls.make(factuals, result.owner, rows, targets)
+
+    @classmethod
+    def make(
+        cls, factuals: EncodedRows, owner: IntArray, rows: EncodedRows, targets: Sequence[Target]
+    ) -> Answers:
+        """Any rows as counterfactuals of people.
+
+        Parameters
+        ----------
+        factuals
+            The people.
+        owner : (n_rows,)
+            Position of each row's person.
+        rows
+            The rows.
+        targets
+            The columns that follow from others.
+
+        Raises
+        ------
+        SchemaError
+            If a row changes what is immutable.
+        """
+        schema = factuals.schema
+        changed = _changed(factuals.take(owner), rows)
         moved = [str(schema.names[at]) for at in schema.immutable if changed[at].any()]
         if moved:
             raise SchemaError(
-                f"The result changes {moved!r}, immutable for this explainer. "
+                f"The rows change {moved!r}, immutable for this explainer. "
                 "Pass a result of this explainer."
             )
         acted = changed[schema.mutable]
         acted[[target.row for target in targets]] = False
-        return cls(factuals, result.owner, rows, changed[schema.mutable], acted)
+        return cls(factuals, owner, rows, changed[schema.mutable], acted)
 
     def of(self, some: slice) -> Answers:
         """The same for some of them."""

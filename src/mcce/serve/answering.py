@@ -17,6 +17,7 @@ from typing import Any, get_args
 import numpy as np
 import pandas as pd
 
+from ..analysis.answers import Answers, AnswerVariants
 from ..constraints import Constraint
 from ..constraints.collection import read_given
 from ..counterfactuals import Counterfactuals, number_people
@@ -86,6 +87,18 @@ class Answerer:
         scored = self.explainer.decision_.score(rows.frame)
         return [plain_value(score) for score in scored.score.tolist()], scored.valid.tolist()
 
+    def complete(self, person: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
+        """Rows of a person with what follows from their changes, such as totals."""
+        requirements, schema = requirements_of(self.explainer), self.explainer.schema_
+        owner = np.zeros(len(rows), dtype=np.int64)
+        answers = Answers.make(
+            schema.encode(person), owner, schema.encode(rows), requirements.targets
+        )
+        if not requirements.targets:
+            return rows
+        variants = AnswerVariants(answers, requirements.targets, requirements.constraints)
+        return variants.make(np.arange(len(rows)), answers.codes).frame
+
     def explain(
         self,
         people: pd.DataFrame,
@@ -115,6 +128,7 @@ class Answerer:
         texts: Mapping[Hashable, str] = letters.answers["text"].to_dict()
         ranges = _ranges_by_answer(letters.ranges)
         firm = dict(zip(robustness.index, as_records(robustness), strict=True))
+        rounded = self._rounded(letters.frame)
         for person, record in enumerate(records):
             record["letter"] = letters.people["text"].iloc[person]
             for answer in record["counterfactuals"]:
@@ -122,7 +136,18 @@ class Answerer:
                 answer["text"] = texts.get(key)
                 answer["ranges"] = ranges.get(key, [])
                 answer["robustness"] = firm[key]
+                # A row that the predictor refuses once it is rounded has no text.
+                answer["rounded"] = rounded[key] if key in texts else None
         return records
+
+    def _rounded(self, rows: pd.DataFrame) -> dict[Any, Record]:
+        """Rows as letters show them, with their scores, by person and rank."""
+        if not len(rows):
+            return {}
+        scores, _ = self.score(rows)
+        records = zip(as_records(rows), scores, strict=True)
+        made = [{"row": row, "score": score} for row, score in records]
+        return dict(zip(rows.index, made, strict=True))
 
     def ranges(
         self, person: pd.DataFrame, answers: pd.DataFrame, constraints: Sequence[Constraint]

@@ -47,9 +47,10 @@ class Body(BaseModel):
 
 
 class ScoreBody(Body):
-    """People to score."""
+    """People to score; as rows of one person, with what follows from the changes."""
 
     people: People
+    person: Person | None = None
 
 
 class ExplainBody(Body):

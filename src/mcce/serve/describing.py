@@ -40,7 +40,9 @@ def describe(
 ) -> dict[str, Any]:
     """What the service explains, in the words of a language."""
     explainer, labels = answerer.explainer, settings.words(language)
-    frozen = requirements_of(explainer).constraints.frozen_for_everybody
+    requirements, mutable = requirements_of(explainer), explainer.schema_.mutable
+    frozen = requirements.constraints.frozen_for_everybody
+    following = {int(mutable[target.row]) for target in requirements.targets}
     accepted = _accepted(explainer.fitted_)
     return {
         "name": settings.name,
@@ -60,6 +62,7 @@ def describe(
                 labels,
                 accepted=None if accepted is None else accepted.iloc[:, at],
                 frozen=feature.name in frozen,
+                follows=at in following,
             )
             for at, feature in enumerate(explainer.schema_.features)
         ],
@@ -87,6 +90,7 @@ def _feature(
     *,
     accepted: pd.Series[Any] | None,
     frozen: bool,
+    follows: bool,
 ) -> dict[str, Any]:
     words, label = CellWords(labels), labels.of(feature.name)
     low, high = _ends(feature)
@@ -107,6 +111,7 @@ def _feature(
         "step": _step(feature, kind),
         "histogram": None if accepted is None else _histogram(feature, kind, accepted),
         "frozen": frozen,
+        "follows": follows,
     }
 
 

@@ -97,7 +97,8 @@ class JobRoutes:
         most = self.tasks.limits.bytes
         try:
             return await request.form(max_files=1, max_fields=20, max_part_size=most)
-        except HTTPException:
+        except (HTTPException, ValueError):
+            # Older parsers of forms raise errors of their own, which are ValueErrors.
             raise RefusalError.of(422, f"expected {MULTIPART}", "form", "body") from None
 
     def _options(self, given: dict[str, Any]) -> JobOptions:

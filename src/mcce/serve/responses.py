@@ -76,6 +76,7 @@ class FeatureDescription(Content):
     step: float | None
     histogram: Bars | None
     frozen: bool
+    follows: bool
 
 
 class Desired(Content):
@@ -143,6 +144,7 @@ class Scores(Content):
 
     scores: list[Any]
     desired: list[bool]
+    people: list[dict[str, Any]] | None = None
 
 
 class Change(Content):

@@ -158,8 +158,7 @@ class Routes:
     async def score(self, request: Request) -> Response:
         """Scores of people, and whether each decision is the desired one."""
         task = await self._task(request, ScoreBody, self.tasks.score)
-        scores, desired = await self._answer(self.scoring, task, request)
-        return _json({"scores": scores, "desired": desired})
+        return _json(await self._answer(self.scoring, task, request))
 
     async def explain(self, request: Request) -> Response:
         """What would have given people the desired decision."""
@@ -194,8 +193,8 @@ class Routes:
             return self.tasks.score(ScoreBody(people=self.tasks.people.objects(body.instances)))
 
         task = await self._task(request, InstancesBody, make)
-        scores, _ = await self._answer(self.scoring, task, request)
-        return _json({"predictions": scores})
+        found = await self._answer(self.scoring, task, request)
+        return _json({"predictions": found["scores"]})
 
     async def explain_instances(self, request: Request) -> Response:
         """What would have given the desired decision, in the form of KServe."""

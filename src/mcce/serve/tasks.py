@@ -17,6 +17,7 @@ import pandas as pd
 
 from ..constraints import Constraint
 from ..constraints.files import write_entry
+from ..counterfactuals.records import as_records
 from ..errors import shorten
 from ..estimator import requirements_of
 from ..execution.progress import Progress
@@ -56,14 +57,26 @@ class TaskMaker:
             labels.check(explainer.schema_, frozen)
 
     def score(self, body: ScoreBody) -> Task:
-        """Score people; the result is a pair of lists."""
+        """Score people; the result is what is answered."""
         frame = self._read(body.people, "people")
+        if body.person is not None:
+            return self._score_variants(self._read([body.person], "person"), frame)
 
         def work(frames: Sequence[pd.DataFrame]) -> list[Any]:
             scores, desired = self.answerer.score(_joined(frames))
-            return [(scores[part], desired[part]) for part in _parts(frames)]
+            return [{"scores": scores[part], "desired": desired[part]} for part in _parts(frames)]
 
         return Task(work, frame, len(frame), key="score")
+
+    def _score_variants(self, person: pd.DataFrame, rows: pd.DataFrame) -> Task:
+        """Score rows of a person with what follows from their changes."""
+
+        def work() -> dict[str, Any]:
+            completed = self.answerer.complete(person, rows)
+            scores, desired = self.answerer.score(completed)
+            return {"scores": scores, "desired": desired, "people": as_records(completed)}
+
+        return _alone(work, len(rows))
 
     def explain(self, body: ExplainBody) -> Task:
         """Explain people; the result is what is answered."""
