@@ -104,7 +104,7 @@ def test_a_range_of_acceptable_values_holds(case):
 def test_every_wish_becomes_a_rule(case):
     page, searches = case
     row = wish(page, "The term of the loan")
-    row.get_by_role("radio", name="very hard").check()
+    row.get_by_role("radio", name="hard", exact=True).check()
     row.get_by_role("radio", name="only down").check()
     row = wish(page, "Your housing")
     row.locator(".tick").first.click()
@@ -121,6 +121,37 @@ def test_every_wish_becomes_a_rule(case):
     page.get_by_text("Reset (4)").click()
     page.wait_for_timeout(600)
     assert searches[-1]["rules"] == []
+
+
+def test_what_is_very_hard_changes_only_if_needed(case):
+    page, searches = case
+    row = wish(page, "The term of the loan")
+    row.get_by_role("radio", name="only if needed").check()
+    page.wait_for_timeout(600)
+    page.wait_for_selector(".plan .sentence:not(.coming)")
+
+    assert searches[-1]["rules"] == [{"frozen": {"features": ["Duration"]}}]
+    assert "The term of the loan" not in page.locator(".plans").inner_text()
+
+    page.locator(".panel fieldset").first.get_by_role("radio", name="1").check()
+    page.wait_for_selector(".plan")
+
+
+def test_the_way_back_leads_to_the_list(case):
+    page, _ = case
+    page.go_back()
+    page.wait_for_selector("#h-choose")
+    page.locator(".person").first.wait_for()
+
+
+def test_the_sentence_and_the_card_show_the_same_numbers(case):
+    page, _ = case
+    page.wait_for_selector(".plan .sentence:not(.coming)")
+    for card in page.locator(".plan").all():
+        said = card.locator(".sentence").inner_text().replace("\xa0", " ")
+        for value in card.locator(".way strong").all_inner_texts():
+            if value.replace("\xa0", " ")[0].isdigit():
+                assert value.replace("\xa0", " ") in said
 
 
 def test_the_score_follows_a_drag(case, bank, applicants):

@@ -115,4 +115,5 @@ function fail(failure) {
   fill(byId("app"), h("main", { class: "gate" }, h("p", { class: "card failure", role: "alert" }, reason(failure))));
 }
 
+addEventListener("popstate", () => state.person && leave());
 start().catch(fail);

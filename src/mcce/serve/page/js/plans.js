@@ -7,6 +7,7 @@ import { nothingView } from "./nothing.js";
 import { rangeText } from "./panel.js";
 import { canDraw, dumbbell } from "./picture.js";
 import { printPlan, receiptButton } from "./receipt.js";
+import { ask } from "./session.js";
 import { featureOf, on, state } from "./state.js";
 import { cell, count, listed, percent, reason, say, score, title } from "./words.js";
 
@@ -28,7 +29,7 @@ export function plansView(tryByHand) {
     cards = failure ? [] : record.counterfactuals.map((plan) => planCard(plan, tryByHand));
     status.textContent = failure ? "" : foundText(record, stopped);
     announce(status.textContent);
-    fill(list, failure ? h("p", { class: "failure", role: "alert" }, reason(failure)) : instead(record), cards.map((card) => card.element));
+    fill(list, failure ? failed(failure) : instead(record), cards.map((card) => card.element));
   };
   on("waiting", wait);
   on("found", show);
@@ -46,6 +47,9 @@ function foundText(record, stopped) {
   return count("n_plans", record.counterfactuals.length) + (stopped ? ` ${say("stopped")}` : "");
 }
 
+const failed = (failure) => h("div", { class: "card failed" },
+  h("p", { class: "failure", role: "alert" }, reason(failure)), button(say("ask_again"), () => ask(0), { class: "primary" }));
+
 /** What stands in place of plans. */
 function instead(record) {
   if (record.status === "no answer") return nothingView(state.found);
@@ -58,12 +62,11 @@ function planCard(plan, tryByHand) {
   const sentence = h("p", { class: "sentence" });
   const name = say("plan", { rank: plan.rank });
   Object.assign(plan, { name, rules: state.found.rules });
-  const changes = plan.changes.map(changeItem);
+  const head = h("header");
+  const changes = h("ul", { class: "changes" });
   const keeper = button("", () => (isKept(plan.row) ? unkeep(plan.row) : keep(plan)), { class: "primary" });
   const element = h("article", { class: "card plan", "aria-labelledby": id },
-    h("header", {}, h("h3", { id }, name), facts(plan)),
-    sentence,
-    h("ul", { class: "changes" }, changes.map((item) => item.element)),
+    head, sentence, changes,
     h("footer", {}, keeper,
       button(say("try"), () => tryByHand(plan.row)),
       button(say("print"), () => printPlan(plan)),
@@ -75,7 +78,8 @@ function planCard(plan, tryByHand) {
   const addDetails = () => {
     sentence.textContent = plan.text ?? "";
     sentence.classList.toggle("coming", !plan.text && !state.found.detailed);
-    for (const item of changes) item.addRange(plan.ranges?.find((one) => one.feature === item.feature));
+    fill(head, h("h3", { id }, name), facts(plan));
+    fill(changes, plan.changes.map((change) => changeItem(change, plan.ranges?.find((one) => one.feature === change.feature))));
   };
   showKept();
   addDetails();
@@ -99,29 +103,19 @@ function meter(share) {
     [1, 2, 3, 4, 5].map((at) => h("i", { class: at <= full ? "full" : null })));
 }
 
-function changeItem(change) {
+function changeItem(change, range) {
   const feature = featureOf(change.feature);
-  const also = h("p", { class: "also" });
-  const picture = h("div", { class: "picture" });
   const [before, after] = [cell(feature, change.before), cell(feature, change.after)];
   const label = say("picture_of", { name: title(feature), before, after });
-  const draw = (range) => canDraw(feature) && fill(picture, dumbbell(feature, change.before, change.after, range, label));
-  draw(null);
-  const element = h("li", {},
+  return h("li", {},
     h("div", { class: "step" },
       h("h4", {}, title(feature)),
       h("p", { class: "way" }, h("span", { class: "old" }, h("span", { class: "unseen" }, say("now")), " ", before),
         h("span", { class: "arrow", "aria-hidden": "true" }, "\u2192"),
         h("span", { class: "unseen" }, say("then")), h("strong", {}, after)),
       change.kind === "action" ? null : h("p", { class: "follows" }, say("follows")),
-      also),
-    picture);
-  const addRange = (range) => {
-    if (!range) return;
-    also.textContent = alsoText(feature, range);
-    draw(range);
-  };
-  return { feature: change.feature, element, addRange };
+      h("p", { class: "also" }, range ? alsoText(feature, range) : "")),
+    h("div", { class: "picture" }, canDraw(feature) ? dumbbell(feature, change.before, change.after, range ?? null, label) : null));
 }
 
 /** Other values that would do as well, in words. */

@@ -8,15 +8,19 @@
 
 import { Latest, post } from "./api.js";
 import { nothingShown, state, tell } from "./state.js";
-import { rules } from "./wishes.js";
+import { rules, sparing } from "./wishes.js";
+import { sameCell } from "./values.js";
 import { currentLanguage } from "./words.js";
 
 const DELAY = 150;
+const CASE = "case";
 const scoring = new Latest();
 const searching = new Latest();
 
 /** Takes up the case of a person: {row, name, values}. */
 export function take(person) {
+  // The way back leads to the list, and not away from the page.
+  if (history.state !== CASE) history.pushState(CASE, "");
   Object.assign(state, { person, decision: null, wishes: new Map(), most: null, found: null, kept: [], shown: nothingShown() });
   tell("person");
   decide();
@@ -45,11 +49,6 @@ async function decide() {
 /** Looks for plans that keep the wishes; earlier searches are given up. */
 export async function ask(delay = DELAY) {
   const wished = rules();
-  const request = {
-    people: [state.person.values],
-    rules: wished.map((rule) => rule.entry),
-    language: currentLanguage(),
-  };
   state.found = { ...state.found, waiting: true };
   tell("waiting");
   const show = (found) => {
@@ -58,7 +57,7 @@ export async function ask(delay = DELAY) {
   };
   try {
     await searching.run(async (signal) => {
-      const quick = await post("explain", { ...request, details: false }, signal);
+      const { request, quick } = await search(wished, signal);
       if (signal.aborted) return;
       const record = quick.people[0];
       show({ record, stopped: quick.stopped, detailed: false });
@@ -67,6 +66,18 @@ export async function ask(delay = DELAY) {
   } catch (failure) {
     show({ record: null, failure });
   }
+}
+
+/** Searches without what is very hard, and with it if nothing else works. */
+async function search(wished, signal) {
+  const askFor = async (made) => {
+    const request = { people: [state.person.values], rules: made.map((rule) => rule.entry), language: currentLanguage() };
+    return { request, quick: await post("explain", { ...request, details: false }, signal) };
+  };
+  const spared = sparing(wished);
+  const found = await askFor(spared);
+  const isVain = found.quick.people[0].status === "no answer" && spared.some((rule, at) => rule !== wished[at]);
+  return isVain ? askFor(wished) : found;
 }
 
 /** Adds what takes longer: sentences and ranges, or what could be lifted. */
@@ -88,8 +99,17 @@ function addDetails(record, detailed) {
   record.letter = detailed.letter;
   for (const plan of record.counterfactuals) {
     const same = detailed.counterfactuals.find((one) => sameRow(one.row, plan.row));
-    if (same) Object.assign(plan, { text: same.text, ranges: same.ranges, robustness: same.robustness });
+    if (!same) continue;
+    Object.assign(plan, { text: same.text, ranges: same.ranges, robustness: same.robustness });
+    if (same.rounded) round(plan, same.rounded);
   }
+}
+
+/** The plan in round numbers, as its sentence has it. */
+function round(plan, { row, score }) {
+  const changes = plan.changes.map((change) => ({ ...change, after: row[change.feature] }));
+  Object.assign(plan, { row, measures: { ...plan.measures, score },
+    changes: changes.filter(({ before, after }) => !sameCell(before, after)) });
 }
 
 export const sameRow = (a, b) => Object.keys(a).every((name) => (a[name] ?? null) === (b[name] ?? null));

@@ -22,13 +22,16 @@ export function whatIfView() {
   const back = button(say("back_to_now"), () => start(state.person.values), { class: "quiet" });
   const keeper = button(say("keep"), () => keepRow(), { class: "primary" });
   let resting = 0;
+  // What shows the values of features that follow from others, by name.
+  const followers = new Map();
   const following = new Following(
     async (values) => {
-      const scored = await post("score", { people: [values] });
-      return { score: scored.scores[0], desired: scored.desired[0] };
+      const scored = await post("score", { people: [values], person: state.person.values });
+      return { score: scored.scores[0], desired: scored.desired[0], row: scored.people?.[0] };
     },
     (found) => {
       decision = found;
+      if (found.row) showFollowing(found.row);
       show();
       clearTimeout(resting);
       if (!found.failure) resting = setTimeout(() => announce(say(found.desired ? "score_accepted" : "score_declined", { score: score(found.score) })), REST);
@@ -41,6 +44,13 @@ export function whatIfView() {
     back.hidden = n === 0;
     keeper.hidden = n === 0 || !decision || Boolean(decision.failure);
   };
+  const showFollowing = (completed) => {
+    for (const [name, shown] of followers) {
+      row = { ...row, [name]: completed[name] };
+      shown(completed[name]);
+    }
+    state.shown.tried = row;
+  };
   const set = (feature, value) => {
     row = { ...row, [feature.name]: value };
     state.shown.tried = row;
@@ -51,8 +61,11 @@ export function whatIfView() {
     row = { ...values };
     state.shown.tried = row;
     const [measured, others] = [[], []];
+    followers.clear();
     for (const feature of features().filter(canChange)) {
-      (isMeasured(feature) ? measured : others).push(tryField(feature, row[feature.name], set));
+      const [element, showValue] = tryField(feature, row[feature.name], set);
+      if (feature.follows) followers.set(feature.name, showValue);
+      (isMeasured(feature) ? measured : others).push(element);
     }
     fill(sliders, measured);
     fill(selects, others);
@@ -62,7 +75,7 @@ export function whatIfView() {
   };
   const keepRow = () => {
     kept += 1;
-    const changes = changed().map(({ name }) => ({ feature: name, before: state.person.values[name], after: row[name], kind: "action" }));
+    const changes = changed().map(({ name, follows }) => ({ feature: name, before: state.person.values[name], after: row[name], kind: follows ? "consequence" : "action" }));
     keep({ name: say("own_plan", { n: kept }), row, changes, rules: [], desired: decision.desired, measures: { score: decision.score } });
   };
   on("decision", () => changed().length === 0 && start(state.person.values));
@@ -75,22 +88,26 @@ export function whatIfView() {
   return Object.assign(view, { start });
 }
 
+/** A field to try values in, and what shows a value in it; what follows from others is shown only. */
 function tryField(feature, value, set) {
   const own = state.person.values[feature.name];
   const was = h("span", { class: "was" });
   const element = h("div", { class: "card try", role: "group", "aria-label": title(feature) });
+  const followed = h("p", { class: "followed" });
   const show = (now) => {
     const differs = !sameCell(now, own);
     element.classList.toggle("changed", differs);
     was.textContent = differs ? say("was", { value: cell(feature, own) }) : "";
+    if (feature.follows) fill(followed, h("strong", {}, cell(feature, now)), " ", h("span", { class: "follows" }, say("follows")));
   };
   const change = (now) => {
     show(now);
     set(feature, now);
   };
-  fill(element, h("p", { class: "try-name" }, h("span", {}, title(feature)), was), fieldFor(feature, value, own, change));
+  fill(element, h("p", { class: "try-name" }, h("span", {}, title(feature)), was),
+    feature.follows ? followed : fieldFor(feature, value, own, change));
   show(value);
-  return element;
+  return [element, show];
 }
 
 function fieldFor(feature, value, own, change) {

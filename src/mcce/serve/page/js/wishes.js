@@ -7,9 +7,14 @@
 
 import { state, tell, features, canChange } from "./state.js";
 
-/** Weights of the five steps from very easy to very hard; the middle one is the default. */
-export const WEIGHTS = [0.1, 0.3, 1, 3, 10];
+/**
+ * Weights of the five steps from very easy to very hard; the middle one is the default. A change of
+ * a number may be a hundredth of its range, a change of a level is the whole of it: steps that
+ * differ by less than ten would often make no difference.
+ */
+export const WEIGHTS = [0.01, 0.1, 1, 10, 100];
 export const MIDDLE = 2;
+const VERY_HARD = WEIGHTS.length - 1;
 
 const NOTHING = { may: true, effort: MIDDLE, low: null, high: null, levels: null, direction: null };
 
@@ -52,11 +57,17 @@ export function rules() {
   return made;
 }
 
+/** The rules with what is very hard left as it is: it should change only if nothing else works. */
+export const sparing = (made) => made.map((rule) => (isVeryHard(rule) ? { ...rule, entry: frozen(rule.feature) } : rule));
+
+const isVeryHard = ({ feature, part }) => part === "effort" && wishOf(feature).effort === VERY_HARD;
+const frozen = (name) => ({ frozen: { features: [name] } });
+
 function rulesOf(name) {
   const { may, effort, low, high, levels, direction } = wishOf(name);
   const rule = (part, builder, more) => ({ feature: name, part, entry: { [builder]: { feature: name, ...more } } });
   // Of a feature that stays as it is, nothing else matters.
-  if (!may) return [{ feature: name, part: "may", entry: { frozen: { features: [name] } } }];
+  if (!may) return [{ feature: name, part: "may", entry: frozen(name) }];
   return [
     direction && rule("direction", direction, {}),
     (low !== null || high !== null) && rule("range", "between", { low, high }),
