@@ -165,7 +165,8 @@ def print_page(case: str, n_requests: int) -> None:
             page.fill("#search", name)
             page.locator(".person", has=page.get_by_text(name, exact=True)).wait_for()
             plans.append(page.evaluate(CLICK, name))
-            page.wait_for_load_state("networkidle")
+            # Once sentences and ranges have come too, nothing else is computed.
+            page.locator(".plan .sentence:not(.coming), .calm, .nothing").first.wait_for()
             page.click("#tab-whatif")
             value = page.locator(".try input.box").first.input_value()
             for step in range(1, 6):

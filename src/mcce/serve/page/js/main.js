@@ -102,10 +102,10 @@ function chooseView() {
   return h("div", { class: "choose" }, heading, bar, Object.values(holders));
 }
 
-async function choose({ row, name }) {
+async function choose({ row, name, score, desired }) {
   try {
     const { person } = await get(`people/${row}`);
-    take({ row, name, values: person });
+    take({ row, name, values: person }, { score, desired });
   } catch (failure) {
     announce(reason(failure));
   }

@@ -17,13 +17,13 @@ const CASE = "case";
 const scoring = new Latest();
 const searching = new Latest();
 
-/** Takes up the case of a person: {row, name, values}. */
-export function take(person) {
+/** Takes up the case of a person: {row, name, values}; the decision is asked for if it is not known. */
+export function take(person, decision = null) {
   // The way back leads to the list, and not away from the page.
   if (history.state !== CASE) history.pushState(CASE, "");
-  Object.assign(state, { person, decision: null, wishes: new Map(), most: null, found: null, kept: [], shown: nothingShown() });
+  Object.assign(state, { person, decision, wishes: new Map(), most: null, found: null, kept: [], shown: nothingShown() });
   tell("person");
-  decide();
+  if (decision === null) decide();
   ask(0);
 }
 
