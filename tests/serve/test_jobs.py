@@ -175,6 +175,23 @@ def test_a_job_that_there_is_not_is_not_found(client: Any, job: str) -> None:
     assert client.delete(f"/jobs/{job}").status_code in (404, 405)
 
 
+def test_a_file_that_grows_when_it_is_read_is_refused(explainer: Any, tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    content = io.BytesIO()
+    rows = pd.concat([customers()] * 50)
+    how = {"index": False, "compression": "zstd", "use_dictionary": False}
+    rows.assign(note="x" * 1000).to_parquet(content, **how)
+    limits = Limits(upload_bytes=400_000)
+    settings = ServiceSettings(folder=tmp_path, limits=limits)
+    assert len(content.getvalue()) < limits.upload_bytes
+    with running(create_app(explainer, settings)) as client:
+        answer = upload(client, content.getvalue(), "people.parquet")
+
+    assert answer.status_code == 422
+    assert "once it is uncompressed" in answer.json()["detail"][0]["msg"]
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_request_without_a_file_is_refused(client: Any) -> None:
     assert client.post("/jobs", data={"file": "x"}).status_code == 415
     assert client.post("/jobs", files={"other": ("a.csv", b"x")}).status_code == 422

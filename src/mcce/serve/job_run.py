@@ -64,11 +64,31 @@ class JobOptions:
     delimiter: str = ","
 
 
-def check_upload(path: str, answerer: Answerer, options: JobOptions) -> None:
-    """Raise if a file is no table of people with the columns of the explainer."""
+def check_upload(path: str, answerer: Answerer, options: JobOptions, most: int) -> None:
+    """Raise if a file is no table of people with the columns of the explainer.
+
+    Parameters
+    ----------
+    path, options
+        The file, and how its people are to be answered.
+    answerer
+        What answers them.
+    most
+        The most bytes that the file may have, also once it is uncompressed.
+    """
     check_delimiter(options.delimiter)
     with _open(path, answerer, options):
         pass
+    if path.endswith(".parquet"):
+        import pyarrow.parquet as pq
+
+        found = pq.read_metadata(path)
+        size = sum(found.row_group(at).total_byte_size for at in range(found.num_row_groups))
+        if size > most:
+            raise ParameterError(
+                f"The file {path!r} has {size} bytes once it is uncompressed, expected at most "
+                f"{most}. Upload it in parts."
+            )
 
 
 def run_job(

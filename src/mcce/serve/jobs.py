@@ -130,7 +130,7 @@ class Jobs:
             with path.open("xb") as file:
                 shutil.copyfileobj(stream, file)
             with _about(path, name):
-                check_upload(str(path), self.answerer, options)
+                check_upload(str(path), self.answerer, options, self.limits.upload_bytes)
             self._write(folder, JobState())
             self.engine.submit(task)
         except BaseException:
