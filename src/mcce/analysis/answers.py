@@ -118,7 +118,7 @@ class Answers:
         moved = [str(schema.names[at]) for at in schema.immutable if changed[at].any()]
         if moved:
             raise SchemaError(
-                f"The rows change {moved!r}, immutable for this explainer. "
+                f"A row changes {moved!r}, immutable for this explainer. "
                 "Pass a result of this explainer."
             )
         acted = changed[schema.mutable]
