@@ -39,6 +39,7 @@ export function plansView(tryByHand) {
   });
   on("kept", () => cards.forEach((card) => card.showKept()));
   if (state.found?.record || state.found?.failure) show();
+  else wait();
   return view;
 }
 

@@ -22,9 +22,10 @@ export function take(person, decision = null) {
   // The way back leads to the list, and not away from the page.
   if (history.state !== CASE) history.pushState(CASE, "");
   Object.assign(state, { person, decision, wishes: new Map(), most: null, found: null, kept: [], shown: nothingShown() });
-  tell("person");
+  // The service searches while the page is drawn.
   if (decision === null) decide();
   ask(0);
+  tell("person");
 }
 
 export function leave() {
