@@ -188,6 +188,8 @@ def run(request: ServeRequest) -> None:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="mcce-")))
             # It could be made; each worker makes its own, and this process needs none.
             app = _for_workers(request, folder)
+            for name in (REQUEST, METRICS):
+                stack.callback(os.environ.pop, name, None)
             gc.collect()
         uvicorn.run(
             app,
