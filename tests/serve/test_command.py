@@ -220,7 +220,8 @@ def test_workers_share_uploads_and_survive_a_kill(folder: Path) -> None:
             time.sleep(0.1)
         metrics = client.get("/metrics").text
         process.send_signal(signal.SIGTERM)
-        _, log = process.communicate(timeout=30)
+        # The worker in place of the killed one may still be starting, for which it has a minute.
+        _, log = process.communicate(timeout=120)
 
     assert states[-1] == "done"
     assert {answer.status_code for answer in answers} == {200}
