@@ -14,26 +14,21 @@
 namespace {
 
 using AnyColumn = nb::ndarray<nb::ro, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using Order = In<std::uint32_t, 1>;
 
 // The columns, and the arrays they point into.
 class Columns {
 public:
     Columns(const nb::list& codes, const In<std::int32_t, 1>& n_codes, const In<std::uint8_t, 1>& by_set,
-            const In<std::uint8_t, 1>& ordered, const nb::list& orders, std::size_t n_rows)
-        : n_rows_(n_rows), codes_(codes.size()), orders_(codes.size()) {
+            const In<std::uint8_t, 1>& ordered, std::size_t n_rows)
+        : n_rows_(n_rows), codes_(codes.size()) {
         const std::size_t n = codes.size();
-        mcce::require(n_codes.size() == n && by_set.size() == n && ordered.size() == n && orders.size() == n,
+        mcce::require(n_codes.size() == n && by_set.size() == n && ordered.size() == n,
                       "the arrays of columns differ in size");
         for (std::size_t j = 0; j < n; ++j) {
             mcce::require(nb::try_cast(codes[j], codes_[j]) && codes_[j].size() == n_rows,
                           "a column is of other rows than the response");
-            const bool has_order = !orders[j].is_none();
-            mcce::require(!has_order || (nb::try_cast(orders[j], orders_[j]) && orders_[j].size() == n_rows),
-                          "an order is of other rows than the response");
             columns_.push_back({codes_[j].data(), static_cast<int>(codes_[j].itemsize()), n_codes.data()[j],
-                                by_set.data()[j] != 0, ordered.data()[j] != 0,
-                                has_order ? orders_[j].data() : nullptr});
+                                by_set.data()[j] != 0, ordered.data()[j] != 0});
         }
     }
 
@@ -56,32 +51,17 @@ private:
         mcce::require(type == nb::dtype<std::uint8_t>() || type == nb::dtype<std::uint16_t>() ||
                           type == nb::dtype<std::uint32_t>(),
                       "codes must be unsigned integers of 8, 16 or 32 bits");
-        mcce::require(!column.order || column.ordered, "a column without an order has sorted rows");
         column.with_codes([&](const auto* own) {
             const auto n_codes = static_cast<std::uint32_t>(std::max(column.n_codes, 0));
             std::uint32_t highest = 0;
             for (std::size_t row = 0; row < n_rows_; ++row) highest = std::max<std::uint32_t>(highest, own[row]);
             mcce::require(!n_rows_ || highest < n_codes, "a column has a code beyond its last");
-            if (column.order) check_order(column.order, own);
         });
-    }
-
-    // Rows that ascend by code, then number, and are in range, are all rows.
-    template <class Code>
-    void check_order(const std::uint32_t* order, const Code* codes) const {
-        std::uint64_t least = 0;
-        for (std::size_t i = 0; i < n_rows_; ++i) {
-            mcce::require(order[i] < n_rows_, "a column sorts rows that there are not");
-            const std::uint64_t key = std::uint64_t{codes[order[i]]} << 32 | order[i];
-            mcce::require(key >= least, "the rows of a column are not sorted");
-            least = key + 1;
-        }
     }
 
     std::size_t n_rows_;
     std::vector<mcce::Column> columns_;
     std::vector<AnyColumn> codes_;
-    std::vector<Order> orders_;
 };
 
 // Sums of the units stay within 62 bits, and classes are counted by number.
@@ -105,7 +85,7 @@ void check_response(const In<std::int64_t, 1>& units, const In<std::int32_t, 1>&
 
 nb::tuple grow_tree(const nb::list& codes, const In<std::int32_t, 1>& n_codes,
                     const In<std::uint8_t, 1>& by_set, const In<std::uint8_t, 1>& ordered,
-                    const nb::list& orders, const In<std::int32_t, 1>& inputs, const In<std::int64_t, 1>& units,
+                    const In<std::int32_t, 1>& inputs, const In<std::int64_t, 1>& units,
                     const In<std::int32_t, 1>& classes, std::size_t n_classes,
                     const In<std::int32_t, 1>& answers, std::int64_t min_samples_leaf,
                     std::int64_t min_samples_split, std::int64_t max_depth,
@@ -117,7 +97,7 @@ nb::tuple grow_tree(const nb::list& codes, const In<std::int32_t, 1>& n_codes,
     // Two classes have a response of their own, which knows no rule for many of them.
     mcce::require(many_levels > 1, "many_levels must be at least 2");
     mcce::require(smallest_part > 0, "smallest_part must be at least 1");
-    const Columns columns(codes, n_codes, by_set, ordered, orders, n_rows);
+    const Columns columns(codes, n_codes, by_set, ordered, n_rows);
     const std::vector<std::int32_t> given = copy(inputs);
     // No node has more rows than there are.
     const mcce::Growth growth{std::min(min_samples_leaf, static_cast<std::int64_t>(n_rows) + 1),

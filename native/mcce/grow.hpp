@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "compiler.hpp"
+#include "near_rows.hpp"
 #include "partition.hpp"
 #include "pulse.hpp"
 #include "responses.hpp"
@@ -25,28 +26,20 @@
 
 namespace mcce {
 
-struct Growth {
-    std::int64_t min_samples_leaf;
-    std::int64_t min_samples_split;
-    std::int64_t max_depth;  // negative: no limit
-    std::int32_t decision_column;
-    bool grow_undesired;
-    std::int64_t levels_per_row;  // of a node that a set of levels may split
-    std::int64_t many_levels;     // beyond so many, one in smallest_part rows must go either way
-    std::int64_t smallest_part;
-};
-
 template <class Response>
 class Grower {
 public:
     Grower(const std::vector<Column>& columns, const std::vector<std::int32_t>& inputs,
            Response response, const std::int32_t* answers, std::size_t n_rows, const Growth& growth,
            Pulse& pulse)
-        : columns_(columns), response_(std::move(response)), answers_(answers), growth_(growth), pulse_(pulse),
-          tables_(columns, inputs, response_, n_rows), rows_(columns, inputs, n_rows), open_(inputs),
-          local_(n_rows), order_(n_rows) {
+        : near_(columns, answers), response_(std::move(response)), growth_(growth), pulse_(pulse),
+          tables_(near_.columns(), inputs, response_, n_rows), rows_(near_.columns(), inputs, n_rows),
+          open_(inputs), local_(n_rows), order_(Response::kByRow ? n_rows : 0) {
         std::size_t most = 2;
-        for (const auto number : inputs) most = std::max(most, static_cast<std::size_t>(at(number).n_codes));
+        for (const auto number : inputs)
+            if (!at(number).is_kept_sorted()) most = std::max(most, static_cast<std::size_t>(at(number).n_codes));
+        // No more than that; memory that is not written to takes no room.
+        tree_.values.reserve(n_rows);
         tallies_.assign(most, Tally{0, 0});
         met_.assign(most / 64 + 1, 0);
         levels_.resize(most + 1);
@@ -59,6 +52,7 @@ public:
             Node node = waiting.back();
             waiting.pop_back();
             open_.resize(node.to);
+            if (near_.is_beyond(node.begin)) gather_near(node);
             const std::int32_t number = tree_.size();
             if (node.parent >= 0) tree_.right[static_cast<std::size_t>(node.parent)] = number;
             if (!find_split(node)) {
@@ -101,7 +95,15 @@ private:
         std::size_t size() const { return end - begin; }
     };
 
-    const Column& at(std::int32_t number) const { return columns_[static_cast<std::size_t>(number)]; }
+    // Gathers the rows of a node, if they are few of all; its descendants follow before other nodes.
+    void gather_near(const Node& node) {
+        near_.release();
+        const ColumnSpan open{open_.data() + node.from, node.to - node.from};
+        if (!is_too_small(node) && near_.is_worth(node.size(), rows_.size(), open))
+            near_.gather(rows_, node.begin, node.end, open);
+    }
+
+    const Column& at(std::int32_t number) const { return near_.columns()[static_cast<std::size_t>(number)]; }
 
     bool is_too_small(const Node& node) const {
         const std::int64_t least = std::max<std::int64_t>(
@@ -144,7 +146,7 @@ private:
         if constexpr (Response::kByRow) {
             if (column.n_codes > 2 && is_many(response_.n_present())) least_ = part_;
         }
-        if (column.order) return scan_kept(number, column, node);
+        if (column.is_kept_sorted()) return scan_kept(number, column, node);
         if (tables_.is_dense(number, node.size())) return scan_table(number, column, node);
         column.gather(rows_.at(node.begin), node.size(), local_.data());
         if (static_cast<std::size_t>(column.n_codes) > kSparse * node.size()) {
@@ -239,7 +241,7 @@ private:
     void count(const Node& node, std::size_t n_rows) {
         for (std::size_t i = node.from; i < node.to; ++i)
             if (tables_.is_dense(open_[i], n_rows))
-                tables_.count(response_, open_[i], rows_.at(node.begin), node.size(), node.table);
+                tables_.count(response_, open_[i], rows_.at(node.begin), node.size(), node.table, local_.data());
     }
 
     // Derives the tables of children from their parent's.
@@ -363,14 +365,13 @@ private:
     }
 
     void add_leaf(Node& node) {
-        for (std::size_t i = node.begin; i < node.end; ++i) tree_.values.push_back(answers_[*rows_.at(i)]);
+        for (std::size_t i = node.begin; i < node.end; ++i) tree_.values.push_back(near_.answers()[*rows_.at(i)]);
         tree_.add_leaf(node.size());
         tables_.release(node.table);
     }
 
-    const std::vector<Column>& columns_;
+    NearRows near_;
     Response response_;  // its values are in the order of rows_
-    const std::int32_t* answers_;
     Growth growth_;
     Pulse& pulse_;
     Tree tree_;

@@ -45,6 +45,7 @@ public:
 
     Neighbours build() {
         build(0, order_.size(), 0);
+        built_.points.reserve(order_.size() * n_columns_);
         for (const std::size_t row : order_)
             built_.points.insert(built_.points.end(), points_ + row * n_columns_,
                                  points_ + (row + 1) * n_columns_);

@@ -20,7 +20,7 @@ public:
 
     Tables(const std::vector<Column>& columns, const std::vector<std::int32_t>& inputs,
            const Response& response, std::size_t n_rows)
-        : columns_(columns), width_(response.n_entries()), offset_(columns.size()), local_(n_rows) {
+        : columns_(columns), width_(response.n_entries()), offset_(columns.size()) {
         for (const auto number : inputs) {
             if (!is_dense(number, n_rows)) continue;
             offset_[static_cast<std::size_t>(number)] = size_;
@@ -32,7 +32,7 @@ public:
     // Whether a column is worth counting in a table of a node of so many rows.
     bool is_dense(std::int32_t number, std::size_t n_rows) const {
         const Column& column = columns_[static_cast<std::size_t>(number)];
-        return !column.order && column.n_codes > 1 && size_of(number) <= n_rows;
+        return !column.is_kept_sorted() && column.n_codes > 1 && size_of(number) <= n_rows;
     }
 
     // A table that is not in use.
@@ -58,15 +58,15 @@ public:
         return &tables_[static_cast<std::size_t>(table)][offset_[static_cast<std::size_t>(number)]];
     }
 
-    // Counts the rows that the response has loaded.
+    // Counts the rows that the response has loaded; there is room for their codes in `local`.
     void count(const Response& response, std::int32_t number, const std::uint32_t* rows, std::size_t n,
-               int table) {
+               int table, std::uint32_t* local) {
         Entry* counted = entries(table, number);
         const Column& column = columns_[static_cast<std::size_t>(number)];
         if constexpr (!Response::kByRow) {
             if (column.n_codes == 2) {
-                column.gather(rows, n, local_.data());
-                counted[1] = response.ones(local_.data(), n);
+                column.gather(rows, n, local);
+                counted[1] = response.ones(local, n);
                 counted[0] = response.loaded() - counted[1];
                 return;
             }
@@ -105,7 +105,6 @@ private:
     std::vector<std::vector<Entry>> tables_;
     std::vector<Entry> others_;
     std::vector<int> free_;
-    std::vector<std::uint32_t> local_;
 };
 
 }  // namespace mcce

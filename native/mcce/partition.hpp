@@ -29,9 +29,8 @@ public:
         std::size_t most = 2;
         for (const auto number : inputs) {
             const Column& column = columns_[static_cast<std::size_t>(number)];
-            most = std::max(most, static_cast<std::size_t>(column.n_codes));
-            if (column.order)
-                sorted_[static_cast<std::size_t>(number)].assign(column.order, column.order + n_rows);
+            if (!column.ordered) most = std::max(most, static_cast<std::size_t>(column.n_codes));
+            if (column.is_kept_sorted()) sorted_[static_cast<std::size_t>(number)] = column.sort_rows(n_rows);
         }
         goes_left_.resize(most);
     }
@@ -40,6 +39,11 @@ public:
 
     // The rows from a place on.
     const std::uint32_t* at(std::size_t place) const { return rows_.data() + place; }
+
+    // Renumbers the rows of a node from 0, in their order.
+    void renumber(std::size_t begin, std::size_t end) {
+        for (std::size_t i = begin; i < end; ++i) rows_[i] = static_cast<std::uint32_t>(i - begin);
+    }
 
     // Places of rows by code, sorted within each node, of a column with an order.
     const std::uint32_t* sorted(std::int32_t number) const {
@@ -68,7 +72,7 @@ public:
         std::copy_n(spare_rows_.begin(), right, rows_.begin() + static_cast<std::ptrdiff_t>(middle));
         std::copy_n(spare_values_.begin(), right, values.begin() + static_cast<std::ptrdiff_t>(middle));
         for (const auto number : open)
-            if (columns_[static_cast<std::size_t>(number)].order)
+            if (columns_[static_cast<std::size_t>(number)].is_kept_sorted())
                 divide_sorted(sorted_[static_cast<std::size_t>(number)], begin, end, middle);
         return middle;
     }

@@ -4,7 +4,10 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <limits>
+#include <numeric>
+#include <type_traits>
 #include <vector>
 
 #include "compiler.hpp"
@@ -12,6 +15,8 @@
 namespace mcce {
 
 constexpr std::int32_t kLeaf = -1;
+// Beyond so many codes the rows of an ordered column are worth keeping sorted.
+constexpr std::int32_t kManyCodes = 4096;
 
 // Descent codes of one column in the width it needs, and how it may be split.
 struct Column {
@@ -20,7 +25,9 @@ struct Column {
     std::int32_t n_codes;
     bool by_set;
     bool ordered;
-    const std::uint32_t* order;  // rows by code, for an ordered column of many codes; else null
+
+    // Whether the rows of each node are kept sorted by this column.
+    bool is_kept_sorted() const { return ordered && n_codes > kManyCodes; }
 
     // Calls a function with the codes in their own width.
     template <class Function>
@@ -40,6 +47,38 @@ struct Column {
             for (std::size_t i = 0; i < n; ++i) out[i] = own[rows[i]];
         });
     }
+
+    // The same in their own width.
+    void gather(const std::uint32_t* rows, std::size_t n, std::vector<unsigned char>& out) const {
+        out.resize(n * static_cast<std::size_t>(width));
+        with_codes([&](const auto* own) {
+            using Code = std::remove_const_t<std::remove_pointer_t<decltype(own)>>;
+            for (std::size_t i = 0; i < n; ++i) std::memcpy(&out[i * sizeof(Code)], &own[rows[i]], sizeof(Code));
+        });
+    }
+
+    // All rows by code, then by number.
+    std::vector<std::uint32_t> sort_rows(std::size_t n_rows) const {
+        std::vector<std::uint32_t> next(static_cast<std::size_t>(n_codes) + 1), rows(n_rows);
+        with_codes([&](const auto* own) {
+            for (std::size_t row = 0; row < n_rows; ++row) ++next[std::size_t{own[row]} + 1];
+            std::partial_sum(next.begin(), next.end(), next.begin());
+            for (std::size_t row = 0; row < n_rows; ++row) rows[next[own[row]]++] = static_cast<std::uint32_t>(row);
+        });
+        return rows;
+    }
+};
+
+// When a tree stops, and which splits are admissible; see kernels/reference/_grow.py.
+struct Growth {
+    std::int64_t min_samples_leaf;
+    std::int64_t min_samples_split;
+    std::int64_t max_depth;  // negative: no limit
+    std::int32_t decision_column;
+    bool grow_undesired;
+    std::int64_t levels_per_row;  // of a node that a set of levels may split
+    std::int64_t many_levels;     // beyond so many, one in smallest_part rows must go either way
+    std::int64_t smallest_part;
 };
 
 // A split of a node.

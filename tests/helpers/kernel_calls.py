@@ -60,7 +60,7 @@ class Rows:
         columns = self.columns
         flags = columns.by_set.view(np.uint8), columns.ordered.view(np.uint8)
         inputs, no_classes = np.arange(3, dtype=np.int32), np.empty(0, np.int32)
-        split = columns.narrow, columns.n_codes, *flags, columns.sorted_rows, inputs
+        split = columns.narrow, columns.n_codes, *flags, inputs
         return Call(
             _native.grow_tree,
             (

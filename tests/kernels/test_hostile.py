@@ -99,7 +99,7 @@ def grow_classes(*arguments):
 def with_classes(n_classes):
     """The arguments of a tree that predicts classes."""
     arguments = list(ROWS.grow().arguments)
-    arguments[7:9] = ROWS.columns.codes[1] % n_classes, n_classes
+    arguments[6:8] = ROWS.columns.codes[1] % n_classes, n_classes
     return tuple(arguments)
 
 

@@ -138,7 +138,10 @@ class BinnedColumns:
         if not self.codes.size:
             return rank
         order = sort_rows(self.codes)
-        differs = (self.codes[:, order[1:]] != self.codes[:, order[:-1]]).any(axis=0)
+        differs = np.zeros(order.size - 1, dtype=bool)
+        for column in self.codes:
+            ascending = column[order]
+            differs |= ascending[1:] != ascending[:-1]
         rank[order[1:]] = np.cumsum(differs)
         return rank
 

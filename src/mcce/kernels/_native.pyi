@@ -138,7 +138,6 @@ def grow_tree(
     n_codes: NDArray[np.int32],
     by_set: NDArray[np.uint8],
     ordered: NDArray[np.uint8],
-    sorted_rows: list[np.ndarray | None],
     inputs: NDArray[np.int32],
     units: NDArray[np.int64],
     classes: NDArray[np.int32],

@@ -101,7 +101,6 @@ def grow_tree(
         columns.n_codes.astype(np.int32),
         columns.by_set.view(np.uint8),
         columns.ordered.view(np.uint8),
-        columns.sorted_rows,
         inputs.astype(np.int32),
         units,
         classes,

@@ -6,6 +6,8 @@ levels that plausibility uses.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from ..kernels import BoolArray, Classes, Codes, Columns, Numbers, fixed_point
@@ -17,7 +19,7 @@ def with_decision(codes: Codes, decision: BoolArray) -> Codes:
     return np.vstack([codes, decision[None, :].astype(np.int32)])
 
 
-def split_columns(schema: Schema, codes: Codes) -> Columns:
+def split_columns(schema: Schema, codes: Codes | Sequence[Codes]) -> Columns:
     """How each column may be split; the decision, if it comes last, is a number."""
     features, decision = schema.features, [True] * (len(codes) - len(schema.features))
     return Columns(

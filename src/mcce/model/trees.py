@@ -19,8 +19,6 @@ from sklearn.base import BaseEstimator
 
 from ..candidates import Draws
 from ..errors import ParameterError
-from ..execution.progress import ProgressBar
-from ..execution.threads import map_ordered
 from ..kernels import (
     BoolArray,
     Codes,
@@ -41,6 +39,8 @@ from ..kernels import (
     sample,
 )
 from ..protocols import Capabilities
+from ..runtime.progress import ProgressBar
+from ..runtime.threads import map_ordered
 from ..tables.schema import EncodedRows, Schema
 from .arrays import ChainRules, pack_trees, unpack_order, unpack_trees
 from .associations import Associations
@@ -89,6 +89,7 @@ class TreeChain(BaseEstimator):
     1
     """
 
+    array_names = ("visit_order", "trees")
     capabilities = Capabilities(
         limits=True,
         guidance=True,
@@ -146,7 +147,7 @@ class TreeChain(BaseEstimator):
         order = visit_order(
             self.visit_order, rows, decision if self.condition_on_decision else None
         )
-        columns = split_columns(schema, with_decision(rows.descent, decision))
+        columns = split_columns(schema, [*rows.descent, decision.astype(np.int32)])
         last = [len(schema.features)] * self.condition_on_decision
         most = self.max_inputs
         screen = None if most is None else Associations.of(rows)

@@ -18,6 +18,7 @@ from pandas.api import types
 from ..errors import SchemaError, shorten
 from ..kernels import BoolArray, Codes, FloatArray, IntArray
 from .identity import represent
+from .ranks import rank_cells, rank_numbered
 
 Kind = Literal["numeric", "categorical"]
 # All integers up to here are exact in float64.
@@ -180,18 +181,14 @@ def code_values(series: pd.Series[Any], kind: Kind) -> tuple[Codes, IntArray, bo
     has_missing = bool(missing.any())
     cells = series[~missing] if has_missing else series
     if kind == "numeric":
-        numbers, values = pd.factorize(_native(cells))
-        order = np.argsort(values)
+        codes, first = rank_cells(_native(cells))
     else:
         numbers, levels = factorize(cells)
-        order = _level_order(cells, numbers, levels)
-    rank = np.empty(order.size, dtype=np.int32)
-    rank[order] = np.arange(order.size)
-    first = _first_of_each(numbers)[order]
-    codes = rank[numbers]
+        codes, first = rank_numbered(numbers, _level_order(cells, numbers, levels))
     if has_missing:
-        codes = np.full(len(series), order.size, dtype=np.int32)
-        codes[~missing] = rank[numbers]
+        present = codes
+        codes = np.full(len(series), first.size, dtype=np.int32)
+        codes[~missing] = present
         first = np.append(np.flatnonzero(~missing)[first], np.argmax(missing))
     return codes, represent(unwrapped(series), codes, first), has_missing
 
@@ -347,14 +344,6 @@ def unit_of(dtype: Any) -> int:
     """Unit in which dates and durations of a dtype are counted, in nanoseconds."""
     name = getattr(dtype, "unit", None) or np.datetime_data(getattr(dtype, "numpy_dtype", dtype))[0]
     return int(np.array(1, dtype=f"m8[{name}]") / np.timedelta64(1, "ns"))
-
-
-def _first_of_each(numbers: IntArray) -> IntArray:
-    """Position at which each number first occurs; new numbers count up from 0."""
-    highest = np.maximum.accumulate(numbers)
-    is_new = np.ones(numbers.size, dtype=bool)
-    np.not_equal(highest[1:], highest[:-1], out=is_new[1:])
-    return np.flatnonzero(is_new)
 
 
 def _gap(low: np.ndarray, high: np.ndarray) -> np.ndarray:

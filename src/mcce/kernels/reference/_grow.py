@@ -14,6 +14,7 @@ gains are float64 by the two formulas below, which treat left and right alike.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -24,8 +25,6 @@ from .._types import BoolArray, Codes, FloatArray, IntArray, WordArray
 from ._trees import LEAF, WORD_BITS, Trees, pack_set
 
 SUM_BITS = 62
-# Beyond so many codes the rows of an ordered column are worth sorting once for all trees.
-MANY = 4096
 
 
 class Response(Protocol):
@@ -164,7 +163,7 @@ class Columns:
     Parameters
     ----------
     codes : (n_columns, n_train)
-        Descent codes.
+        Descent codes: an array, or one for each column.
     by_set : (n_columns,)
         Categorical columns, whose splits are stored as sets of levels.
     ordered : (n_columns,)
@@ -173,26 +172,20 @@ class Columns:
         Number of codes, missing included.
     """
 
-    codes: Codes
+    codes: Codes | Sequence[Codes]
     by_set: BoolArray
     ordered: BoolArray
     n_codes: IntArray
 
     @cached_property
     def narrow(self) -> list[np.ndarray]:
-        """Each column in the smallest unsigned integers that hold its codes."""
-        return [
-            np.ascontiguousarray(codes, dtype=np.min_scalar_type(int(n) - 1))
-            for codes, n in zip(self.codes, self.n_codes, strict=True)
-        ]
-
-    @cached_property
-    def sorted_rows(self) -> list[np.ndarray | None]:
-        """Rows by code, for ordered columns of many codes; None for the others."""
-        return [
-            np.argsort(codes, kind="stable").astype(np.uint32) if ordered and n > MANY else None
-            for codes, ordered, n in zip(self.narrow, self.ordered, self.n_codes, strict=True)
-        ]
+        """Each column in the smallest unsigned integers that hold its codes; views if possible."""
+        narrow = []
+        for codes, n in zip(self.codes, self.n_codes, strict=True):
+            dtype = np.min_scalar_type(int(n) - 1)
+            unsigned = codes.view(np.uint32) if dtype == np.uint32 else codes.astype(dtype)
+            narrow.append(np.ascontiguousarray(unsigned))
+        return narrow
 
 
 def fixed_point(values: FloatArray) -> IntArray:
@@ -331,7 +324,7 @@ def best_split_of(
     """Admissible split on one column with the largest gain, the lowest cut of those."""
     if columns.by_set[column] and columns.n_codes[column] > growth.levels_per_row * rows.size:
         return None
-    codes = columns.codes[column, rows]
+    codes = columns.codes[column][rows]
     order = np.argsort(codes, kind="stable")
     n_left = _run_ends(codes[order])
     if not n_left.size:

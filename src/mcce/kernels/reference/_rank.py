@@ -15,9 +15,6 @@ from ...caching import cached_property
 from .._types import BoolArray, Codes, FloatArray, IntArray
 from ._gower import gower_gap
 
-# Columns that rows are sorted by first: the others matter only where these are equal.
-N_FIRST_KEYS = 24
-
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
@@ -211,14 +208,23 @@ def rows_as_bytes(codes: Codes) -> np.ndarray:
 def sort_rows(codes: Codes) -> IntArray:
     """Rows by their codes of shape (n_columns, n_rows): by the last column, then the one before.
 
-    As ``np.lexsort(codes)``; most often the last columns tell all rows apart.
+    As ``np.lexsort(codes)``; most often the last columns, as one number, tell all rows apart.
 
     Examples
     --------
     >>> sort_rows(np.array([[1, 0, 0], [1, 2, 0]], dtype=np.int32))
     array([2, 0, 1])
     """
-    last = codes[-N_FIRST_KEYS:]
-    order: IntArray = np.lexsort(last)
-    differs = (last[:, order[1:]] != last[:, order[:-1]]).any(axis=0)
-    return order if len(last) == len(codes) or differs.all() else np.lexsort(codes)
+    key, n_joined, room = np.zeros(codes.shape[1], dtype=np.uint64), 0, 2**64
+    for column in codes[::-1]:
+        low = column.min(initial=0)
+        size = int(column.max(initial=0)) - int(low) + 1
+        if size > room:
+            break
+        key = key * np.uint64(size) + (column - low).astype(np.uint64)
+        n_joined, room = n_joined + 1, room // size
+    order: IntArray = np.argsort(key)
+    ascending = key[order]
+    if (ascending[1:] != ascending[:-1]).all():
+        return order
+    return np.argsort(key, kind="stable") if n_joined == len(codes) else np.lexsort(codes)

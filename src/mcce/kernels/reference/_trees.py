@@ -7,7 +7,7 @@ the nodes of a tree are adjacent, in preorder, left child before right.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 
 import numpy as np
 
@@ -88,24 +88,22 @@ def pack_set(members: BoolArray) -> WordArray:
 
 def join(trees: Sequence[Trees], by_set: BoolArray) -> Trees:
     """One struct that holds all the trees, in order; ``by_set`` marks the categorical columns."""
+    joined = Trees(
+        *(np.concatenate([getattr(tree, f.name) for tree in trees]) for f in fields(Trees))
+    )
     n_nodes, n_words, n_values = np.int32(0), np.int32(0), 0
-    parts = []
-    for tree in trees:
+    for number, tree in enumerate(trees):
+        own = slice(int(n_nodes), int(n_nodes) + tree.feature.size)
         inner = tree.feature != LEAF
-        shifted = {
-            "roots": tree.roots + n_nodes,
-            "cut": tree.cut + n_words * (inner & by_set[tree.feature]),
-            "left": tree.left + n_nodes * inner,
-            "right": tree.right + n_nodes * inner,
-            "start": tree.start + n_values * ~inner,
-        }
-        parts.append(replace(tree, **shifted))
+        joined.roots[number] += n_nodes
+        joined.cut[own] += n_words * (inner & by_set[tree.feature])
+        joined.left[own] += n_nodes * inner
+        joined.right[own] += n_nodes * inner
+        joined.start[own] += n_values * ~inner
         n_nodes += np.int32(tree.feature.size)
         n_words += np.int32(tree.sets.size)
         n_values += tree.values.size
-    return Trees(
-        *(np.concatenate([getattr(part, f.name) for part in parts]) for f in fields(Trees))
-    )
+    return joined
 
 
 @dataclass(frozen=True, slots=True, eq=False)
