@@ -15,7 +15,9 @@ from .associations import MAX_INPUTS, is_wide
 from .capabilities import check_capabilities
 from .trees import TreeChain
 
-GENERATORS: dict[str, type[TreeChain]] = {"trees": TreeChain}
+# Classes whose parameters are their arguments, as scikit-learn has it; `array_names` are the
+# entries of their `to_arrays`. What they need beyond the required set they import when they fit.
+GENERATORS: dict[str, type[Any]] = {"trees": TreeChain}
 
 
 def find_generator(generator: Any) -> Generator:
@@ -42,7 +44,8 @@ def find_generator(generator: Any) -> Generator:
     TreeChain()
     """
     if isinstance(generator, str) and generator in GENERATORS:
-        return GENERATORS[generator]()
+        named: Generator = GENERATORS[generator]()
+        return named
     if not _can_generate(generator):
         raise ParameterError(
             f"generator must be one of {sorted(GENERATORS)!r} or an object with "

@@ -26,7 +26,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import McceError, MissingExtraError, ParameterError, SavedFileError, shorten
-from ..execution.replacing import check_regular, replacing
+from ..runtime.replacing import check_regular, replacing
 from ..version import __version__
 from .container import MOST_MEMBERS, check_layout, lay_out, take_apart
 

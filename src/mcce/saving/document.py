@@ -286,7 +286,9 @@ def _unpack_training_rows(plain: Any, parameters: Parameters, fields: Fields) ->
 
 
 def _pack_value_counts(fitted: Fitted, parameters: Parameters) -> np.ndarray | None:
-    return None if fitted.value_counts is None else np.concatenate(fitted.value_counts)
+    if fitted.value_counts is None:
+        return None
+    return np.concatenate(fitted.value_counts, dtype=np.int64)
 
 
 def _unpack_value_counts(plain: Any, parameters: Parameters, fields: Fields) -> Fields:

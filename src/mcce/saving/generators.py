@@ -18,7 +18,7 @@ from ..protocols import Generator
 from ..tables.schema import Schema
 from .archive import ARRAY, ARRAY_KINDS, refused
 from .checks import check_entries
-from .values import pack, unpack
+from .values import generator_name, pack, unpack
 
 CUSTOM = "custom generator"
 
@@ -76,7 +76,8 @@ def unpack_fitted(plain: Mapping[str, Any], blank: Generator, schema: Schema) ->
     """The fitted generator of what :func:`pack_fitted` gave."""
     savable = require(blank, "saving", "Loading needs a generator that takes arrays")
     if not is_custom(blank):
-        check_entries(plain, ("visit_order", "trees"), "the model")
+        names: tuple[str, ...] = GENERATORS[generator_name(blank)].array_names
+        check_entries(plain, names, "the model")
         return savable.from_arrays(plain, schema)
     arrays = check_entries(plain, (CUSTOM,), "the model")[CUSTOM]
     try:

@@ -22,7 +22,7 @@ from ..constraints.constraint import Constraint
 from ..constraints.rows import CONSTRAINT_KINDS
 from ..distances import DISTANCES, Gower
 from ..errors import SavedFileError, shorten
-from ..model import GENERATORS, TreeChain
+from ..model import GENERATORS
 from ..predictors.interval import Interval
 from ..search.config import ExactSearch, Search
 from ..tables.names import has_surrogate
@@ -186,8 +186,13 @@ def _make_scalar(parts: list[Any]) -> Any:
     return np.array(item, dtype=plain).astype(dtype)[()]
 
 
-def _take_chain(chain: TreeChain) -> list[Any]:
-    return ["trees", dict(sorted(chain.get_params(deep=False).items()))]
+def generator_name(generator: Any) -> str:
+    """The name of a generator that is part of mcce."""
+    return next(name for name, kind in GENERATORS.items() if kind is type(generator))
+
+
+def _take_generator(generator: Any) -> list[Any]:
+    return [generator_name(generator), dict(sorted(generator.get_params(deep=False).items()))]
 
 
 def _take_gower(gower: Gower) -> str:
@@ -244,7 +249,10 @@ CODECS = (
     Codec(
         Interval, "interval", lambda i: [i.low, i.high, i.closed], lambda parts: Interval(*parts)
     ),
-    Codec(TreeChain, "generator", _take_chain, lambda parts: GENERATORS[parts[0]](**parts[1])),
+    *(
+        Codec(kind, "generator", _take_generator, lambda parts: GENERATORS[parts[0]](**parts[1]))
+        for kind in GENERATORS.values()
+    ),
     Codec(Search, "search", asdict, lambda parts: Search(**upgrade_search(parts))),
     Codec(
         ExactSearch,
@@ -255,6 +263,10 @@ CODECS = (
     Codec(Gower, "distance", _take_gower, lambda name: DISTANCES[name]()),
 )
 # What a file may hold, but not as a cell.
-NO_CELLS = (list, set, dict, Interval, TreeChain, Search, ExactSearch, Gower, *CONSTRAINT_KINDS)
+NO_CELLS = (
+    *(list, set, dict, Interval, Search, ExactSearch, Gower),
+    *GENERATORS.values(),
+    *CONSTRAINT_KINDS,
+)
 _BY_TYPE = {codec.type: codec for codec in CODECS}
 _BY_TAG = {codec.tag: codec for codec in CODECS}
