@@ -29,9 +29,11 @@ if TYPE_CHECKING:
         SavedFileError,
         SchemaError,
         TimeLimitError,
+        WorkerError,
         WriteError,
     )
     from .explainer import MCCE
+    from .files.sampling import TrainingSample, sample_training
     from .loading import load
     from .model import TreeChain
     from .predictors.decision import Decision
@@ -61,7 +63,9 @@ __all__ = [
     "SchemaError",
     "Search",
     "TimeLimitError",
+    "TrainingSample",
     "TreeChain",
+    "WorkerError",
     "WriteError",
     "__version__",
     "baselines",
@@ -72,6 +76,7 @@ __all__ = [
     "predictors",
     "protocols",
     "report",
+    "sample_training",
     "testing",
 ]
 
@@ -98,9 +103,12 @@ _MODULES = {
     "SchemaError": "errors",
     "Search": "search.config",
     "TimeLimitError": "errors",
+    "TrainingSample": "files.sampling",
     "TreeChain": "model",
+    "WorkerError": "errors",
     "WriteError": "errors",
     "load": "loading",
+    "sample_training": "files.sampling",
 }
 _SUBMODULES = (
     "baselines",

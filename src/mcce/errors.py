@@ -6,6 +6,7 @@ McceError
 ├── ConstraintError     a constraint is not valid or does not fit the data
 ├── LabelsError         the wording of features is not valid or not complete
 ├── PredictorError      the black box cannot be called or returns something unusable
+├── WorkerError         a worker process died with the people that it had
 ├── NotFittedError      the explainer is used before it is fitted
 ├── TimeLimitError      fitting takes longer than it may
 ├── SavedFileError      a file cannot be written or read, or does not hold a usable explainer
@@ -144,6 +145,20 @@ class PredictorError(McceError, ValueError):
     ... except mcce.PredictorError as error:
     ...     print(repr(error.original))
     KeyError('Age')
+    """
+
+
+class WorkerError(McceError, RuntimeError):
+    """A worker process died with the people that it had.
+
+    Examples
+    --------
+    >>> import mcce.execution.executor
+    >>> raise mcce.execution.executor.lost()
+    Traceback (most recent call last):
+        ...
+    mcce.errors.WorkerError: The worker died: it ran out of memory, or the predictor ended its
+    process. Give workers more memory, or cut people into smaller blocks.
     """
 
 

@@ -18,11 +18,11 @@ from .analysis.relaxation import Refit, relaxations
 from .counterfactuals import Counterfactuals, FrameT
 from .distances import find_distance
 from .estimator import Estimator
-from .execution.limits import time_limit
 from .fitted import learn
 from .model import find_generator
 from .parameters import check_parameters, check_seconds, learned_parameters
 from .protocols import Callback, Distance, Generator
+from .runtime.limits import time_limit
 from .saving import save
 from .search.config import ExactSearch, Search, SearchName, find_search
 from .search.explain import explain
@@ -82,7 +82,8 @@ class MCCE(Estimator):
     memory
         Megabytes that the candidates of one block of people may take.
     n_jobs
-        Threads, as in scikit-learn. The predictor is called from the caller's thread only.
+        Threads, as in scikit-learn. The predictor is called from the caller's thread only, unless
+        it has the attribute ``thread_safe``, which is then True.
     random_state
         Seed of all draws, a whole number; None draws one at fit and keeps it as ``seed_``.
     verbose

@@ -16,16 +16,17 @@ import numpy as np
 from .constraints.collection import Constraints
 from .constraints.derived import warn_of_wrong_formulas
 from .errors import NotFittedError
-from .execution.progress import Clock
-from .kernels import BoolArray, IntArray, check_cancellation, rows_as_bytes
+from .kernels import BoolArray, Codes, IntArray, check_cancellation, rows_as_bytes
 from .model import limit_inputs, visit_order_of, warn_of_useless_columns
 from .plausibility.model import PlausibilityModel
-from .predictors.decision import Decision, ScoredRows
+from .predictors.decision import Decision
 from .predictors.labels import LabelRule
 from .predictors.names import decision_on
+from .predictors.scored import ScoredRows
 from .protocols import Distance, Generator
 from .relations import FoundRelation
 from .relations.discovery import find_relations, warn_of_blocked_actions
+from .runtime.progress import Clock
 from .surrogate import Surrogate
 from .tables.columns import Kind
 from .tables.schema import EncodedRows, Schema
@@ -77,7 +78,7 @@ class Fitted:
     surrogate: Surrogate | None = None
     relations: tuple[FoundRelation, ...] | None = None
     training_rows: np.ndarray | None = field(default=None, repr=False)
-    value_counts: tuple[IntArray, ...] | None = field(default=None, repr=False)
+    value_counts: tuple[IntArray | Codes, ...] | None = field(default=None, repr=False)
     parameters: Mapping[str, Any] = field(default_factory=dict)
     seconds: Mapping[str, float] = field(default_factory=dict)
 
@@ -161,7 +162,7 @@ def learn(
         label_rule=label_rule,
         **beyond,
         training_rows=np.unique(rows_as_bytes(rows.exact.T)) if training_rows else None,
-        value_counts=tuple(np.bincount(rows.exact[at]) for at in rows.schema.mutable),
+        value_counts=tuple(_count(rows.exact[at]) for at in rows.schema.mutable),
         parameters=parameters,
         seconds=clock.seconds,
     )
@@ -190,10 +191,11 @@ def _learn_beyond_paper(
     n_jobs: int | None,
 ) -> dict[str, Any]:
     """Fields of :class:`Fitted` that searches beyond the paper need, as far as they are wanted."""
+    # What keeps most comes last, so that the others work in memory that it does not take yet.
     steps: dict[str, Callable[[], Any]] = {
-        "plausibility": lambda: _learn_plausibility(rows, scored.valid, generator, n_jobs),
-        "surrogate": lambda: Surrogate.fit(rows, scored, decision),
         "relations": lambda: _find_relations(rows),
+        "surrogate": lambda: Surrogate.fit(rows, scored, decision),
+        "plausibility": lambda: _learn_plausibility(rows, scored.valid, generator, n_jobs),
     }
     learned = {}
     for name, learn_it in steps.items():
@@ -217,6 +219,11 @@ def _find_relations(rows: EncodedRows) -> tuple[FoundRelation, ...]:
     found = find_relations(rows)
     warn_of_blocked_actions(found, rows, stacklevel=6)
     return found
+
+
+def _count(codes: Codes) -> Codes:
+    """How many rows have each code."""
+    return np.bincount(codes).astype(np.int32)
 
 
 def _seed(random_state: int | None) -> int:

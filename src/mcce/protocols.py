@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from .candidates import Draws
-from .execution.progress import Progress
 from .kernels import (
     BoolArray,
     Codes,
@@ -28,6 +27,7 @@ from .kernels import (
     draw_keys,
     pick,
 )
+from .runtime.progress import Progress
 
 if TYPE_CHECKING:
     from .candidates import CandidateRows, Candidates

@@ -20,8 +20,9 @@ from sklearn.base import clone
 
 from .boosting import BinnedColumns, BoostedTrees, predict_each, screen
 from .kernels import Codes, FloatArray, IntArray
-from .predictors.decision import Decision, ScoredRows
+from .predictors.decision import Decision
 from .predictors.interval import Interval
+from .predictors.scored import ScoredRows
 from .tables.schema import EncodedRows
 
 Link = Literal["logit", "identity", "label"]
@@ -98,7 +99,7 @@ class Surrogate:
         link, threshold = _link(scored, decision)
         response = _response(scored, link)
         table = BinnedColumns.of(rows)
-        order = np.lexsort((response, table.rank))
+        order = _order(table.rank, response)
         chosen = order[:: max(-(-order.size // MAX_ROWS), 1)]
         if chosen.size < 2 * HELD_OUT or np.ptp(response[chosen]) == 0:
             return None
@@ -182,6 +183,15 @@ class Surrogate:
             low = -math.inf if low <= 0 else float(_logit(np.array([low]))[0])
             high = math.inf if high >= 1 else float(_logit(np.array([high]))[0])
         return Interval(low, max(low, high))
+
+
+def _order(rank: IntArray, response: FloatArray) -> IntArray:
+    """Rows by rank, then by response."""
+    if int(rank.max(initial=-1)) + 1 < rank.size:
+        return np.lexsort((response, rank))
+    order = np.empty_like(rank)
+    order[rank] = np.arange(rank.size)
+    return order
 
 
 def _boost(

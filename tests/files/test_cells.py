@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -16,6 +17,7 @@ from mcce.errors import ReadError
 from mcce.files.cells import MISSING, CellError, make_reader
 from mcce.files.people import PeopleReader
 from mcce.files.sources import CsvSource, RawBlock
+from mcce.files.values import read_values
 
 TRAIN = pd.DataFrame(
     {
@@ -111,18 +113,16 @@ def test_a_text_that_could_be_missing_is_a_level_where_training_had_it():
 
 
 def test_dtypes_depend_on_a_persons_own_cells_alone():
-    missing, new = {**GOOD, "age": ""}, {**GOOD, "job": "diver"}
+    missing, new, newer = {**GOOD, "age": ""}, {**GOOD, "job": "diver"}, {**GOOD, "job": "baker"}
+    rows = [GOOD, missing, new, GOOD, newer, {**newer, "grade": "9"}, newer]
 
-    together = read([GOOD, missing, new, GOOD]).groups
+    together = read(rows).groups
 
-    alone = {
-        tuple(at): frame
-        for start, row in ((0, GOOD), (1, missing), (2, new))
-        for at, frame in [(np.array([start]), read([row]).groups[0][1])]
-    }
-    assert sorted(tuple(at) for at, _ in together) == [(0, 3), (1,), (2,)]
+    assert sorted(tuple(at) for at, _ in together) == [(0, 3), (1,), (2,), (4, 6), (5,)]
     for at, frame in together:
-        assert frame.dtypes.to_dict() == alone[(at[0],)].dtypes.to_dict()
+        for place in at:
+            ((_, alone),) = read([rows[place]]).groups
+            pd.testing.assert_frame_equal(frame.loc[[place]].reset_index(drop=True), alone)
 
 
 @given(
@@ -145,7 +145,8 @@ def test_numbers_come_back_bit_by_bit(values):
     column = pd.Series([0.5], name="x")
     reader = make_reader("x", column.dtype, column, textual=True)
 
-    read_back = reader.column(reader.values([repr(value) for value in values]), wide=False)
+    cells = read_values(reader, [repr(value) for value in values])
+    read_back = cells.as_column(column.dtype)
 
     assert read_back.to_numpy().tobytes() == np.array(values, dtype=float).tobytes()
 
@@ -249,3 +250,38 @@ def test_the_example_for_moments_of_a_zone_is_one():
         reader.values(["2024-01-31"])
     example = raised.value.expected.split("such as ")[1]
     assert reader.values([example]) == [pd.Timestamp(example)]
+
+
+@pytest.mark.parametrize("cell", [Decimal(2**63 + 1), Decimal("7.000")])
+def test_exact_decimals_are_whole_numbers_of_any_size(cell):
+    column = pd.Series([1, 2**63 + 1], dtype="uint64", name="limit")
+    reader = make_reader("limit", column.dtype, column, textual=False)
+
+    assert reader.values([cell]) == [int(cell)]
+
+
+@pytest.mark.parametrize("cell", [Decimal("1.5"), Decimal("NaN"), Decimal("Infinity")])
+def test_other_decimals_are_no_whole_numbers(cell):
+    column = pd.Series([1, 2], name="limit")
+
+    with pytest.raises(CellError):
+        make_reader("limit", column.dtype, column, textual=False).values([cell])
+
+
+@pytest.mark.parametrize("textual", [True, False])
+def test_a_level_of_training_is_never_missing(textual):
+    reader = make_reader("zip", TRAIN["zip"].dtype, TRAIN["zip"], textual=textual)
+
+    # Where a file has types, a text is a text.
+    assert reader.values(["NA", "0150", "null"]) == ["NA", "0150", None if textual else "null"]
+
+
+@pytest.mark.parametrize("name", ["age", "limit", "member", "grade", "bonus"])
+def test_texts_stand_for_others_only_in_files_without_types(name):
+    cell = {"member": "true"}.get(name, "2")
+    reader = make_reader(name, TRAIN[name].dtype, TRAIN[name], textual=False)
+
+    assert make_reader(name, TRAIN[name].dtype, TRAIN[name], textual=True).values([cell]) != [cell]
+    for text in (cell, "NA", ""):
+        with pytest.raises(CellError):
+            reader.values([text])

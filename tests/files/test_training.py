@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from mcce.errors import ReadError
-from mcce.files.training import read_training
+from mcce.files.training import convert, read_training
 
 
 @pytest.mark.parametrize(
@@ -51,6 +51,15 @@ def test_numbers_are_read_as_python_reads_them(tmp_path):
     path.write_text("\n".join(["x", *texts]), encoding="utf-8")
 
     assert read_training(str(path), "csv")["x"].tolist() == [float(text) for text in texts]
+
+
+def test_rows_that_are_converted_stay_as_they_were():
+    rows = pd.DataFrame({"age": [1, 2]})
+
+    found = convert("train.jsonl", "jsonl", rows, {"age": np.dtype(float)})
+
+    assert found["age"].dtype == float
+    assert rows["age"].dtype == np.int64
 
 
 @pytest.mark.parametrize("name", ["train.csv", "train.jsonl"])

@@ -42,7 +42,7 @@ Sex = {name = "your sex", reason = "Your sex."}
 
 
 def write_bank(folder, n_train=300, n_people=60):
-    """Write train and people in every format, rules, labels, scoring.py and model.joblib."""
+    """Write train and people in every format, a lake of people, rules, labels and predictors."""
     german = load_german_credit()
     frame = german.features[COLUMNS]
     texts = dict.fromkeys(("Savings", "Sex", "Job"), object)
@@ -52,6 +52,11 @@ def write_bank(folder, n_train=300, n_people=60):
         rows.to_json(folder / f"{name}.jsonl", orient="records", lines=True)
         rows.to_parquet(folder / f"{name}.parquet", index=False)
         rows.reset_index(drop=True).to_feather(folder / f"{name}.feather")
+    (folder / "lake").mkdir()
+    numbered = people.assign(customer=range(100, 100 + n_people))
+    for at in range(3):
+        rows = numbered[at * n_people // 3 : (at + 1) * n_people // 3]
+        rows.to_parquet(folder / f"lake/{at}.parquet", index=False, row_group_size=6)
     columns = make_column_transformer(
         (OneHotEncoder(handle_unknown="ignore"), make_column_selector(dtype_exclude="number")),
         (StandardScaler(), make_column_selector(dtype_include="number")),

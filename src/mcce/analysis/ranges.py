@@ -20,9 +20,9 @@ import pandas as pd
 
 from ..counterfactuals import Counterfactuals, FrameT
 from ..errors import McceWarning
-from ..execution.progress import ProgressBar
 from ..fitted import Fitted
 from ..kernels import BoolArray, Codes, IntArray
+from ..runtime.progress import ProgressBar
 from ..tables.schema import OWN
 from .answers import Answers, chunks
 from .boxes import MOST_CORNERS, N_FREE_POINTS, find_boxes
@@ -159,7 +159,7 @@ def _find_reach(moves: Moves, trials: Trials) -> tuple[IntArray, IntArray]:
 
 
 def _find_levels(
-    answers: Answers, trials: Trials, counts: Sequence[IntArray] | None
+    answers: Answers, trials: Trials, counts: Sequence[IntArray | Codes] | None
 ) -> OtherLevels:
     """The other levels of changed categories that would do, the most frequent first."""
     schema = answers.rows.schema

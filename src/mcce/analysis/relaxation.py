@@ -17,11 +17,11 @@ import pandas as pd
 from sklearn.base import clone
 
 from ..constraints.collection import Constraints
-from ..execution.progress import ProgressBar
 from ..fitted import Fitted
 from ..kernels import IntArray
 from ..postprocess.remembered import RememberedScores
-from ..predictors.decision import ScoredRows
+from ..predictors.scored import ScoredRows
+from ..runtime.progress import ProgressBar
 from ..search.outcome import Outcome
 from ..search.plan import Settings, search
 from ..search.remedies import lift_bounds

@@ -23,9 +23,9 @@ import pandas as pd
 from ..constraints.collection import Constraints
 from ..counterfactuals import Counterfactuals, FrameT, native_table
 from ..errors import McceWarning
-from ..execution.progress import ProgressBar
 from ..kernels import BoolArray, Codes, FloatArray, IntArray, draw_keys, person_keys, pick
 from ..predictors.decision import Decision
+from ..runtime.progress import ProgressBar
 from ..search.followers import Target
 from ..tables.schema import OWN, Schema
 from .answers import Answers, AnswerVariants, chunks, numbered

@@ -27,7 +27,8 @@ from ..errors import NotFittedError
 from ..kernels import BoolArray, IntArray
 from ..parameters import check_unchanged, learned_parameters
 from ..predictors import make_decision
-from ..predictors.decision import Decision, ScoredRows
+from ..predictors.decision import Decision
+from ..predictors.scored import ScoredRows
 from ..search.result import warn_of_gaps
 from ..tables.columns import Kind
 from ..tables.schema import EncodedRows, Schema

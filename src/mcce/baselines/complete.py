@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ..errors import SchemaError
-from ..predictors.decision import ScoredRows
+from ..predictors.scored import ScoredRows
 from .baseline import Declined, Found, Training
 from .space import Space
 

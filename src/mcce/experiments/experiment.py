@@ -20,7 +20,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 import pandas as pd
 
 from ..datasets.cards import DatasetName
-from ..execution.progress import ProgressBar
+from ..runtime.progress import ProgressBar
 
 Factuals = Literal["paper", "heldout"]
 # Frames by name, as written to files.

@@ -27,8 +27,9 @@ from ..baselines.nice import progress
 from ..errors import McceError, MissingExtraError, SchemaError
 from ..kernels import BoolArray, FloatArray, IntArray
 from ..parameters import check_choice, check_count, check_flag, check_whole
-from ..predictors.decision import Decision, ScoredRows
+from ..predictors.decision import Decision
 from ..predictors.interval import Interval
+from ..predictors.scored import ScoredRows
 from ..tables.columns import Kind, is_time
 from ..tables.dtypes import to_dtype
 from ..tables.schema import OWN, EncodedRows

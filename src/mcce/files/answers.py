@@ -19,6 +19,7 @@ import pandas as pd
 from pandas.api import types
 
 from ..counterfactuals import Counterfactuals
+from ..counterfactuals.rows import changed_in
 from ..errors import ParameterError, shorten
 from ..kernels import IntArray
 from .people import People, PeopleReader
@@ -26,6 +27,9 @@ from .people import People, PeopleReader
 FIRST = {"factual": "Int64"}
 BEFORE = {"rank": "Int64", "status": "object", "reason": "object", "score_before": "float64"}
 CHANGED = {"changed": "object"}
+_ABOUT_PEOPLE = ("status", "reason", "score_before")
+# Where a row's person is in the block; no column of the table.
+PLACE = object()
 
 
 @dataclass(frozen=True)
@@ -50,7 +54,14 @@ class Layout:
     prefix: str = ""
 
     @classmethod
-    def plan(cls, reader: PeopleReader, result: Counterfactuals[Any], prefix: str = "") -> Layout:
+    def plan(
+        cls,
+        reader: PeopleReader,
+        result: Counterfactuals[Any],
+        prefix: str = "",
+        *,
+        numbered: bool = True,
+    ) -> Layout:
         """The columns of answers to people who are read in this way.
 
         Parameters
@@ -61,6 +72,9 @@ class Layout:
             Any result of the explainer, also one of nobody: it says which measures there are.
         prefix
             What stands before the names of our columns.
+        numbered
+            Whether people have a number, ``factual``; otherwise columns that are copied identify
+            them.
 
         Raises
         ------
@@ -76,8 +90,11 @@ class Layout:
             )
         measures = result.to_pandas().measures
         measured = {str(name): _output_dtype(dtype) for name, dtype in measures.dtypes.items()}
-        own: dict[str, Any] = {**FIRST, **BEFORE, **measured}
-        features = {r.name: _output_dtype(r.dtype) for r in reader.readers.values()}
+        own: dict[str, Any] = {**(FIRST if numbered else {}), **BEFORE, **measured}
+        features = {
+            r.name: pd.BooleanDtype() if r.truths else _output_dtype(r.dtype)
+            for r in reader.readers.values()
+        }
         kept = {name: one.dtype for name, one in reader.kept.items()}
         layout = cls(own | CHANGED, kept, features, prefix)
         names = list(layout.dtypes)
@@ -96,9 +113,9 @@ class Layout:
     def dtypes(self) -> dict[str, Any]:
         """Dtype of each column by its name in the output."""
         ours = {f"{self.prefix}{name}": dtype for name, dtype in self.own.items()}
-        first = f"{self.prefix}factual"
+        first = {n: ours[n] for n in (f"{self.prefix}{name}" for name in FIRST) if n in ours}
         features = {str(name): dtype for name, dtype in self.features.items()}
-        return {first: ours[first], **self.kept, **ours, **features}
+        return {**first, **self.kept, **ours, **features}
 
     def table(
         self, people: People, results: Iterable[tuple[IntArray, Counterfactuals[Any]]]
@@ -117,51 +134,54 @@ class Layout:
         pandas.DataFrame
             One row per answer, and one per person without any.
         """
-        parts = [self._rows(positions, result.to_pandas()) for positions, result in results]
-        joined = {
-            name: [cell for part in parts for cell in part[name]]
-            for name in [*self.own, *(("feature", name) for name in self.features)]
-        }
-        places = np.array(joined["factual"], dtype=np.int64)
-        order = np.lexsort([np.array([rank or 0 for rank in joined["rank"]]), places])
-        joined["factual"] = (places + people.first).tolist()
-        columns = {
-            **{f"{self.prefix}{name}": joined[name] for name in self.own},
-            **{str(name): joined["feature", name] for name in self.features},
-            **{name: [cells[at] for at in places] for name, cells in people.kept.items()},
-        }
-        return pd.DataFrame(
-            {
-                name: pd.Series([columns[name][at] for at in order], dtype=dtype)
-                for name, dtype in self.dtypes.items()
-            }
-        )
+        parts = [self._part(people, positions, result.to_pandas()) for positions, result in results]
+        nobody = pd.DataFrame({n: pd.Series([], dtype=t) for n, t in self.dtypes.items()})
+        if not parts:
+            return nobody
+        table = pd.concat(parts, ignore_index=True)
+        order = np.argsort(table[PLACE].to_numpy(), kind="stable")
+        return table.iloc[order][list(self.dtypes)].reset_index(drop=True)
 
-    def _rows(self, positions: IntArray, result: Counterfactuals[pd.DataFrame]) -> dict[Any, Any]:
-        """Cells of the table by column: answers first, then people without any."""
-        people = result.people
-        without = np.flatnonzero(people["n_counterfactuals"].to_numpy() == 0)
+    def _part(
+        self, people: People, positions: IntArray, result: Counterfactuals[pd.DataFrame]
+    ) -> pd.DataFrame:
+        """Rows of the table, by rank, for some people; answers first, then people without any."""
+        found = result.people
+        without = np.flatnonzero(found["n_counterfactuals"].to_numpy() == 0)
         whose = np.concatenate([result.owner, without])
-        empty = [None] * without.size
-        rows: dict[Any, Any] = {
-            "factual": positions[whose].tolist(),
-            "rank": result.frame.index.get_level_values("rank").tolist() + empty,
-            "status": people["status"].iloc[whose].tolist(),
-            "reason": people["reason"].iloc[whose].tolist(),
-            "score_before": people["score"].iloc[whose].tolist(),
-            "changed": _changed(result) + empty,
+        answers = np.concatenate([np.arange(result.owner.size), np.full(without.size, -1)])
+        place = positions[whose]
+        ranks = result.frame.index.get_level_values("rank").to_series()
+        own = {
+            "factual": pd.Series(place + people.first),
+            "rank": ranks,
+            "status": found["status"],
+            "reason": found["reason"],
+            "score_before": found["score"],
+            **dict(result.measures.items()),
+            "changed": pd.Series(_changed(result), dtype=object),
         }
-        for name, cells in result.measures.items():
-            rows[name] = _cells(cells) + empty
-        for name in self.features:
-            rows["feature", name] = _cells(result.frame[name]) + empty
+        about = {"factual": np.arange(whose.size), **dict.fromkeys(_ABOUT_PEOPLE, whose)}
+        columns = {
+            f"{self.prefix}{name}": _take(own[name], about.get(name, answers), dtype)
+            for name, dtype in self.own.items()
+        }
+        for name, dtype in self.features.items():
+            columns[str(name)] = _take(result.frame[name], answers, dtype)
+        for name, dtype in self.kept.items():
+            cells = people.kept[name]
+            here = pd.Series([cells[at] for at in place.tolist()], dtype=object)
+            columns[name] = _take(here, np.arange(place.size), dtype)
+        rows = pd.DataFrame(columns)
+        rows[PLACE] = place
         return rows
 
 
 def count_status(table: pd.DataFrame, prefix: str = "") -> dict[str, int]:
     """How many people of a table of answers have which status."""
-    status = table.drop_duplicates(f"{prefix}factual")[f"{prefix}status"]
-    return {str(name): int(count) for name, count in status.value_counts().items()}
+    once = table[f"{prefix}rank"].fillna(1) == 1
+    counts = table.loc[once, f"{prefix}status"].value_counts()
+    return {str(name): int(count) for name, count in counts.items()}
 
 
 def _output_dtype(dtype: Any) -> Any:
@@ -177,17 +197,22 @@ def _output_dtype(dtype: Any) -> Any:
     return dtype if dtype.kind in "mM" else np.dtype(object)
 
 
-def _cells(series: pd.Series[Any]) -> list[Any]:
-    """Cells as Python values, None for missing ones."""
-    missing = series.isna().to_numpy()
-    return [None if gone else cell for cell, gone in zip(series.tolist(), missing, strict=True)]
+def _take(cells: pd.Series[Any], places: IntArray, dtype: Any) -> Any:
+    """Cells at these places in another dtype; those at -1 are missing."""
+    if types.is_object_dtype(dtype):
+        values = np.append(cells.astype(object).to_numpy(dtype=object), [None])
+        values[np.append(cells.isna().to_numpy(), True)] = None
+        return pd.Series(values[places], dtype=object)
+    if isinstance(cells.dtype, pd.CategoricalDtype):
+        cells = cells.astype(cells.dtype.categories.dtype)
+    return pd.Series(cells.astype(dtype).array.take(places, allow_fill=True))
 
 
 def _changed(result: Counterfactuals[pd.DataFrame]) -> list[str]:
     """Names of the changed features of each answer, as a JSON list."""
-    changes = result.changes()
-    named: dict[Any, list[str]] = {key: [] for key in result.frame.index}
-    keys = zip(changes["factual"], changes["rank"], strict=True)
-    for key, feature in zip(keys, changes["feature"], strict=True):
-        named[key].append(str(feature))
-    return [json.dumps(names, ensure_ascii=False) for names in named.values()]
+    before = result.factuals.iloc[result.owner].reset_index(drop=True)
+    changed = changed_in(before, result.frame.reset_index(drop=True))
+    patterns, which = np.unique(changed, axis=0, return_inverse=True)
+    names = np.array([str(name) for name in result.frame.columns], dtype=object)
+    lists = [json.dumps(names[pattern].tolist(), ensure_ascii=False) for pattern in patterns]
+    return [lists[at] for at in which.ravel().tolist()]

@@ -1,7 +1,8 @@
 """What the cells of a file are, in the columns of a fitted explainer.
 
 The schema decides, never the cells of a block: "0123" is a number in a column of numbers and a
-level in a column of levels, also where all cells of a block look like numbers.
+level in a column of levels, also where all cells of a block look like numbers. Texts stand for
+numbers and missing values only in files that have no types.
 
 Always true: a cell is read by itself, so that neighbours cannot change it; no cell changes its
 value; a cell that does not fit is an error with its position, and never a guess.
@@ -23,7 +24,8 @@ from pandas.api import types
 from ..kernels import BoolArray
 from ..tables.columns import plain
 
-# Texts that mean a missing value, in training data as for people: those of pandas.
+# Texts that mean a missing value in files without types, in training data as for people: those of
+# pandas.
 MISSING = frozenset(
     {
         *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND"),
@@ -33,6 +35,7 @@ MISSING = frozenset(
 EXACT = 2**53
 WHOLE = re.compile(r"\s*[+-]?[0-9]{1,20}\s*", re.ASCII)
 NUMBER = re.compile(r"\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,5})?\s*", re.ASCII)
+TRUTH = "true or false"
 TRUTHS = {"True": True, "TRUE": True, "true": True, "False": False, "FALSE": False, "false": False}
 
 
@@ -66,15 +69,21 @@ class ColumnReader:
         The value of a cell that is not missing; raises ValueError for one that does not fit.
     expected
         What fits, for errors.
-    levels
-        Texts that are levels, also where they could mean missing.
+    missing
+        Texts that mean a missing value.
+    many
+        Many numbers at once: their values, and which of them fit; None reads cell by cell.
+    truths
+        Whether all values are True or False, in whatever dtype.
     """
 
     name: Any
     dtype: Any
     read: Callable[[Any], Any]
     expected: str
-    levels: frozenset[str] = frozenset()
+    missing: frozenset[str] = frozenset()
+    many: Callable[[np.ndarray], tuple[np.ndarray, BoolArray]] | None = None
+    truths: bool = False
 
     def values(self, cells: list[Any]) -> list[Any]:
         """The value of each cell; None if it is missing.
@@ -84,46 +93,19 @@ class ColumnReader:
         CellError
             For the first cell that does not fit.
         """
-        missing, read = MISSING - self.levels, self.read
+        missing, read = self.missing, self.read
         try:
             return [None if _is_missing(cell, missing) else read(cell) for cell in cells]
         except (ValueError, OverflowError, TypeError):
-            position = next(at for at, cell in enumerate(cells) if not self._fits(cell, missing))
+            position = next(at for at, cell in enumerate(cells) if not self._fits(cell))
             raise CellError(position, self.expected) from None
 
-    def _fits(self, cell: Any, missing: frozenset[str]) -> bool:
+    def _fits(self, cell: Any) -> bool:
         try:
-            _ = _is_missing(cell, missing) or self.read(cell)
+            _ = _is_missing(cell, self.missing) or self.read(cell)
         except (ValueError, OverflowError, TypeError):
             return False
         return True
-
-    def wide(self, values: list[Any]) -> BoolArray:
-        """Which values the dtype does not hold: they need a wider one."""
-        if isinstance(self.dtype, pd.CategoricalDtype):
-            known = set(self.dtype.categories)
-            return np.array([v is not None and v not in known for v in values], dtype=bool)
-        if isinstance(self.dtype, np.dtype) and self.dtype.kind in "iub":
-            return np.array([value is None for value in values], dtype=bool)
-        return np.zeros(len(values), dtype=bool)
-
-    def column(self, values: list[Any], *, wide: bool) -> pd.Series[Any]:
-        """Values as a column, in the dtype or, if they need one, in a wider one."""
-        dtype = self.dtype
-        if wide and isinstance(dtype, pd.CategoricalDtype):
-            more = dict.fromkeys(v for v in values if v is not None)
-            levels = [*dtype.categories, *(v for v in more if v not in set(dtype.categories))]
-            dtype = pd.CategoricalDtype(levels)
-        elif wide and dtype.kind == "b":
-            dtype = np.dtype(object)
-        elif wide:
-            dtype = np.dtype(np.float64)
-        if types.is_object_dtype(dtype):
-            # As pandas reads a file; None and NaN are one level, but predictors may differ.
-            values = [np.nan if value is None else value for value in values]
-        if dtype.kind == "f" and isinstance(dtype, np.dtype):
-            return pd.Series(np.array(values, dtype=dtype), name=self.name)
-        return pd.Series(values, dtype=dtype, name=self.name)
 
 
 def make_reader(name: Any, dtype: Any, table: pd.Series[Any], *, textual: bool) -> ColumnReader:
@@ -155,42 +137,71 @@ def make_reader(name: Any, dtype: Any, table: pd.Series[Any], *, textual: bool) 
     ['0789']
     """
     if isinstance(dtype, pd.CategoricalDtype):
-        ordered = dtype.ordered
-        return _level_reader(name, dtype, list(dtype.categories), textual, closed=bool(ordered))
+        return _level_reader(name, dtype, dtype.categories, textual, closed=bool(dtype.ordered))
+    missing = MISSING if textual else frozenset()
     if types.is_bool_dtype(dtype):
-        return ColumnReader(name, dtype, _truth, "true or false")
+        read = _of_type(_truth, textual)
+        return ColumnReader(name, dtype, read, TRUTH, missing, truths=True)
     if types.is_integer_dtype(dtype):
         low, high = _bounds(dtype)
-        expected = f"a whole number that fits {dtype}"
-        return ColumnReader(name, dtype, lambda cell: _within(_whole(cell), low, high), expected)
+        return ColumnReader(
+            name,
+            dtype,
+            _of_type(lambda cell: _within(_whole(cell), low, high), textual),
+            f"a whole number that fits {dtype}",
+            missing,
+            many=lambda numbers: _whole_numbers(numbers, low, high),
+        )
     if types.is_float_dtype(dtype):
         expected = f"a finite number that fits {dtype}"
         if textual or dtype.itemsize == 8:
-            return ColumnReader(name, dtype, _number, expected)
-        return ColumnReader(name, dtype, lambda cell: _exact(cell, dtype), expected)
+            read = _of_type(_number, textual)
+            return ColumnReader(name, dtype, read, expected, missing, many=_finite_numbers)
+        narrow = np.dtype(f"float{8 * dtype.itemsize}")
+        return ColumnReader(
+            name,
+            dtype,
+            _of_type(lambda cell: _exact(cell, narrow), textual),
+            expected,
+            missing,
+            many=lambda numbers: _exact_numbers(numbers, narrow),
+        )
     if dtype.kind in "mM":
         example = "2024-01-31T12:00+00:00" if hasattr(dtype, "tz") else "2024-01-31"
         expected = f"a {dtype}, such as {'2 days' if dtype.kind == 'm' else example}"
-        return ColumnReader(name, dtype, lambda cell: _moment(cell, dtype), expected)
-    known = table[table.notna()]
-    return _level_reader(name, dtype, list(plain(known)), textual, closed=False)
+        return ColumnReader(name, dtype, lambda cell: _moment(cell, dtype), expected, missing)
+    levels = pd.Index(plain(table[table.notna()]), dtype=object)
+    return _level_reader(name, dtype, levels, textual, closed=False)
+
+
+def holds_whole(kind: Any) -> bool:
+    """Whether a dtype of pandas, or a type of Arrow, has whole numbers that all fit int64.
+
+    Parameters
+    ----------
+    kind
+        The dtype or type.
+
+    Examples
+    --------
+    >>> holds_whole(pd.UInt32Dtype()), holds_whole(np.dtype("uint64"))
+    (True, False)
+    """
+    if not hasattr(kind, "kind"):
+        from pyarrow.types import is_integer, is_uint64
+
+        return bool(is_integer(kind) and not is_uint64(kind))
+    return types.is_integer_dtype(kind) and not (kind.kind == "u" and kind.itemsize == 8)
 
 
 def _level_reader(
-    name: Any, dtype: Any, levels: list[Any], textual: bool, *, closed: bool
+    name: Any, dtype: Any, levels: pd.Index[Any], textual: bool, *, closed: bool
 ) -> ColumnReader:
     """For categories, texts and other objects: a level, or a new one of the same type."""
-    by_text = {str(level): level for level in levels} if textual else {}
     known = set(levels)
-    new: Callable[[Any], Any]
-    if all(isinstance(level, str) for level in levels):
-        new, expected = _text, "text"
-    elif all(isinstance(level, (bool, np.bool_)) for level in levels):
-        new, expected = _truth, "true or false"
-    elif all(isinstance(level, (int, np.integer)) for level in levels):
-        new, expected = _whole, "a whole number"
-    else:
-        new, expected = _number, "a number"
+    by_text = {str(level): level for level in levels} if textual else {}
+    new, expected = _new_level(levels, textual)
+    truths = expected == TRUTH
     if closed:
         expected = "one of the levels of training, which are ordered"
 
@@ -200,13 +211,50 @@ def _level_reader(
             raise ValueError
         return value
 
-    return ColumnReader(name, dtype, read, expected, frozenset(by_text))
+    missing = MISSING - by_text.keys() if textual else frozenset()
+    return ColumnReader(name, dtype, read, expected, missing, truths=truths)
+
+
+def _new_level(levels: pd.Index[Any], textual: bool) -> tuple[Callable[[Any], Any], str]:
+    """How a cell is read that need not be a level, and what is expected there."""
+    if all(isinstance(level, str) for level in levels):
+        return _text, "text"
+    if all(isinstance(level, (bool, np.bool_)) for level in levels):
+        return _of_type(_truth, textual), TRUTH
+    if all(isinstance(level, (int, np.integer)) for level in levels):
+        return _of_type(_whole, textual), "a whole number"
+    if all(isinstance(level, (int, float, np.number)) for level in levels):
+        return _of_type(_number, textual), "a number"
+    if levels.dtype.kind in "mM":
+        return lambda cell: _moment(cell, levels.dtype), f"a {levels.dtype}"
+    kinds = {type(level) for level in levels}
+    names = " or ".join(sorted(kind.__name__ for kind in kinds))
+    return lambda cell: _one_of(cell, kinds), f"a level of training, or a new {names}"
+
+
+def _of_type(read: Callable[[Any], Any], textual: bool) -> Callable[[Any], Any]:
+    """Reads cells of which texts are not meant as others, unless a file has nothing but texts."""
+
+    def typed(cell: Any) -> Any:
+        if isinstance(cell, str):
+            raise ValueError
+        return read(cell)
+
+    return read if textual else typed
+
+
+def _one_of(cell: Any, kinds: set[type[Any]]) -> Any:
+    if type(cell) not in kinds:
+        raise ValueError
+    return cell
 
 
 def _is_missing(cell: Any, missing: frozenset[str]) -> bool:
     if isinstance(cell, str):
         return cell in missing
-    return cell is None or (isinstance(cell, float) and math.isnan(cell)) or cell is pd.NaT
+    if cell is None or cell is pd.NA or cell is pd.NaT:
+        return True
+    return isinstance(cell, float) and math.isnan(cell)
 
 
 def _text(cell: Any) -> str:
@@ -228,6 +276,8 @@ def _whole(cell: Any) -> int:
         return int(cell)
     if type(cell) is int:
         return cell
+    if isinstance(cell, Decimal) and cell.is_finite() and cell == cell.to_integral_value():
+        return int(cell)
     number = _number(cell)
     # Whole columns with missing values are often written as 12.0.
     if number != int(number) or abs(number) > EXACT:
@@ -246,9 +296,30 @@ def _number(cell: Any) -> float:
     return number
 
 
-def _exact(cell: Any, dtype: Any) -> float:
+def _whole_numbers(numbers: np.ndarray, low: int, high: int) -> tuple[np.ndarray, BoolArray]:
+    """Many numbers as :func:`_whole` reads them, within bounds."""
+    if numbers.dtype.kind == "f":
+        is_whole = (np.abs(numbers) <= EXACT) & (np.trunc(numbers) == numbers)
+        numbers = np.where(is_whole, numbers, 0).astype(np.int64)
+    else:
+        is_whole = np.ones(numbers.size, dtype=bool)
+    return numbers, is_whole & (numbers >= low) & (numbers <= high)
+
+
+def _finite_numbers(numbers: np.ndarray) -> tuple[np.ndarray, BoolArray]:
+    values = numbers.astype(np.float64)
+    return values, np.isfinite(values)
+
+
+def _exact_numbers(numbers: np.ndarray, dtype: np.dtype[Any]) -> tuple[np.ndarray, BoolArray]:
+    values, fits = _finite_numbers(numbers)
+    with np.errstate(over="ignore"):
+        return values, fits & (values.astype(dtype) == values)
+
+
+def _exact(cell: Any, dtype: np.dtype[Any]) -> float:
     number = _number(cell)
-    if float(np.dtype(dtype.name).type(number)) != number:
+    if float(dtype.type(number)) != number:
         raise ValueError
     return number
 

@@ -1,14 +1,15 @@
 """People in a file, block by block, as rows that an explainer takes.
 
-A block is cut into groups by which cells their columns cannot hold: a missing whole number, a new
-level. So the dtypes that a predictor sees for a person depend on that person's own cells alone.
+A block is cut into groups by which cells their columns cannot hold: a missing whole number, or a
+new level, each by itself. So what a predictor sees of a person depends on that person's own cells
+alone, dtypes and the codes of categories included.
 
 Always true: columns are read by the fitted schema; nobody's row depends on the size of blocks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,8 +21,9 @@ from ..kernels import IntArray
 from ..tables.columns import plain
 from ..tables.features import Feature
 from ..tables.schema import Schema
-from .cells import MISSING, CellError, ColumnReader, make_reader
-from .sources import RawBlock, Source
+from .cells import CellError, ColumnReader, make_reader
+from .sources import Columns, RawBlock
+from .values import Values, read_values
 
 
 @dataclass(frozen=True)
@@ -60,35 +62,45 @@ class PeopleReader:
         Columns that are only copied to the output, and how they are read.
     ignored
         Columns that nobody asked for.
+    remedy
+        What to do about a cell that does not fit its feature, for errors.
     """
 
     path: str
     readers: Mapping[str, ColumnReader]
     kept: Mapping[str, ColumnReader]
     ignored: tuple[str, ...]
+    remedy: str = "Mend the cell, or read the column in another dtype (--dtype)."
 
     @classmethod
     def plan(
         cls,
         path: str,
-        source: Source,
+        source: Columns,
         schema: Schema,
         *,
         keep: Sequence[str] = (),
         dtypes: Mapping[str, Any] | None = None,
+        whole: Collection[str] | None = None,
+        remedy: str | None = None,
     ) -> PeopleReader:
         """How the people in a source are read.
 
         Parameters
         ----------
         path, source
-            The file, and its open table.
+            The file, and its table, or what is known about it.
         schema
             The columns of the explainer.
         keep
             Columns that are not features, to be copied to the output.
         dtypes
             Other dtypes than those of training, by column name.
+        whole
+            Columns to keep that hold whole numbers; None goes by the source.
+        remedy
+            What to do about a cell that does not fit its feature, for errors; None speaks of the
+            command line.
 
         Returns
         -------
@@ -117,9 +129,10 @@ class PeopleReader:
             )
             for name, feature in features.items()
         }
-        kept = {name: _kept_reader(name, name in source.whole) for name in keep}
+        whole = source.whole if whole is None else whole
+        kept = {name: _kept_reader(name, name in whole, textual=source.textual) for name in keep}
         ignored = [name for name in source.names if name not in readers and name not in kept]
-        return cls(path, readers, kept, tuple(ignored))
+        return cls(path, readers, kept, tuple(ignored), remedy or cls.remedy)
 
     @property
     def columns(self) -> list[str]:
@@ -134,38 +147,44 @@ class PeopleReader:
         ReadError
             If a cell does not fit its column.
         """
-        values = {name: self._values(reader, block) for name, reader in self.readers.items()}
-        kept = {name: self._values(reader, block) for name, reader in self.kept.items()}
+        remedy = f", as in the training data. {self.remedy}"
+        values = {name: self._values(r, block, remedy) for name, r in self.readers.items()}
+        kept = {
+            name: self._values(r, block, ", to be copied. Mend the cell.").tolist()
+            for name, r in self.kept.items()
+        }
         return People(block.first, block.n_rows, list(self._groups(block, values)), kept)
 
     def empty(self) -> pd.DataFrame:
         """No people, in the columns and dtypes of all."""
-        cells = {r.name: r.column([], wide=False) for r in self.readers.values()}
-        return pd.DataFrame(cells)
+        nothing = Values(np.array([], dtype=object), np.array([], dtype=np.int64))
+        return pd.DataFrame({r.name: nothing.as_column(r.dtype) for r in self.readers.values()})
 
-    def _values(self, reader: ColumnReader, block: RawBlock) -> list[Any]:
+    def _values(self, reader: ColumnReader, block: RawBlock, remedy: str) -> Values:
         try:
-            return reader.values(block.columns[str(reader.name)])
+            return read_values(reader, block.columns[str(reader.name)])
         except CellError as error:
             first, last = block.first + 1, block.first + block.n_rows
             raise ReadError(
                 f"Column {shorten(str(reader.name), 200)} of {shorten(self.path, 200)}, row "
                 f"{block.first + error.position + 1} (in the block of rows {first} to {last}): "
-                f"expected {error.expected}, as in the training data. Mend the cell, or read "
-                "the column in another dtype (--dtype)."
+                f"expected {error.expected}{remedy}"
             ) from None
 
     def _groups(
-        self, block: RawBlock, values: Mapping[str, list[Any]]
+        self, block: RawBlock, values: Mapping[str, Values]
     ) -> Iterator[tuple[IntArray, pd.DataFrame]]:
-        """People by which of their cells need a wider dtype."""
-        wide = np.stack([r.wide(values[name]) for name, r in self.readers.items()])
-        patterns, which = np.unique(wide.T, axis=0, return_inverse=True)
-        for number, pattern in enumerate(patterns):
-            at = np.flatnonzero(which.ravel() == number)
+        """People by what their cells need beyond the dtypes of their columns."""
+        which = np.zeros(block.n_rows, dtype=np.int64)
+        for name, reader in self.readers.items():
+            demands = values[name].demands(reader.dtype)
+            if demands.any():
+                which, _ = pd.factorize(which * (demands.max() + 1) + demands)
+        for number in range(which.max(initial=-1) + 1):
+            at = np.flatnonzero(which == number)
             columns = {
-                reader.name: reader.column([values[name][place] for place in at], wide=bool(flag))
-                for (name, reader), flag in zip(self.readers.items(), pattern, strict=True)
+                reader.name: values[name].take(at).as_column(reader.dtype)
+                for name, reader in self.readers.items()
             }
             frame = pd.DataFrame(columns)
             frame.index = pd.Index(at)
@@ -192,6 +211,18 @@ def _with_levels(dtype: Any, feature: Feature) -> Any:
 def pandas_dtype(name: str, dtype: Any) -> Any:
     """A dtype that the user named for a column.
 
+    Parameters
+    ----------
+    name
+        The column, for errors.
+    dtype
+        The dtype, or what pandas calls it.
+
+    Returns
+    -------
+    numpy.dtype or pandas.api.extensions.ExtensionDtype
+        The dtype.
+
     Raises
     ------
     ParameterError
@@ -211,10 +242,19 @@ def pandas_dtype(name: str, dtype: Any) -> Any:
         ) from None
 
 
-def _kept_reader(name: str, whole: bool) -> ColumnReader:
-    """Whole numbers as such, anything else as text."""
-    dtype = pd.Int64Dtype() if whole else np.dtype(object)
-    reader = make_reader(name, dtype, pd.Series([], dtype=dtype), textual=False)
+def _kept_reader(name: str, whole: bool, *, textual: bool) -> ColumnReader:
+    """Whole numbers as such, anything else as text; NA is text, too."""
     if whole:
-        return reader
-    return ColumnReader(name, dtype, str, "text", MISSING - {""})
+        dtype = pd.Int64Dtype()
+        return make_reader(name, dtype, pd.Series([], dtype=dtype), textual=textual)
+    missing = frozenset({""}) if textual else frozenset()
+    return ColumnReader(name, np.dtype(object), _as_text, "something that has a text", missing)
+
+
+def _as_text(cell: Any) -> str:
+    """The text of a cell; that of an array is cut short, and some objects have none."""
+    kind: Any = type(cell)
+    nameless = kind.__str__ is object.__str__ and kind.__repr__ is object.__repr__
+    if nameless or isinstance(cell, np.ndarray):
+        raise ValueError
+    return str(cell)

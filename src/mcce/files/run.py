@@ -9,19 +9,21 @@ its input is not computed again.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import BinaryIO
 
 import pandas as pd
 
 from ..counterfactuals import Counterfactuals
-from ..execution.manifest import Receipt
-from ..execution.parts import PartsFolder
 from .answers import Layout, count_status
 from .formats import Format
+from .manifest import Receipt
+from .parts import Number, PartsFolder
 from .people import PeopleReader
 from .sources import RawBlock
-from .writing import write_table
+from .writing import stream_tables
 
 # Counterfactuals that were withdrawn, beside the people by status.
 UNSTABLE = "unstable"
@@ -33,16 +35,13 @@ class Done:
 
     Parameters
     ----------
-    n_rows
-        How many people it has.
-    counts
-        How many of them have which status.
+    receipt
+        Of its part: which people it has, and how many of them have which status.
     reused
         Whether an earlier run had written it.
     """
 
-    n_rows: int
-    counts: dict[str, int]
+    receipt: Receipt
     reused: bool = False
 
 
@@ -99,32 +98,77 @@ class BlockRun:
         """
         number = -1
         for number, block in enumerate(blocks):
-            fingerprint = block.fingerprint()
-            receipt = folder.complete(number, fingerprint)
-            if receipt is not None:
-                yield Done(receipt.n_rows, dict(receipt.counts), reused=True)
-                continue
-            table, counts = self.answer(block)
-            yield self._write(folder, number, block, fingerprint, table, counts, format_)
+            yield self.write_part([block], folder, number, block.fingerprint(), format_)
         if number < 0:
-            nobody, table = self.nobody()
-            yield self._write(folder, 0, nobody, nobody.fingerprint(), table, {}, format_)
+            nobody, _ = self.nobody()
+            yield self.write_part([], folder, 0, nobody.fingerprint(), format_)
+
+    def write_part(
+        self,
+        blocks: Iterable[RawBlock],
+        folder: PartsFolder,
+        number: Number,
+        fingerprint: str,
+        format_: Format,
+    ) -> Done:
+        """Write one part, unless it is complete; memory holds one block.
+
+        Parameters
+        ----------
+        blocks
+            The people of the part.
+        folder, number
+            Which part of which folder.
+        fingerprint
+            What tells these people from others.
+        format_
+            The format of the part.
+
+        Returns
+        -------
+        Done
+            What became of them.
+        """
+        receipt = folder.complete(number, fingerprint)
+        if receipt is not None:
+            return Done(receipt, reused=True)
+
+        def fill(stream: BinaryIO) -> Receipt:
+            answered = Answered(self, blocks)
+            stream_tables(answered, format_, stream)
+            return Receipt(answered.first, answered.n_rows, fingerprint, "", dict(answered.counts))
+
+        return Done(folder.write(number, fill))
 
     def nobody(self) -> tuple[RawBlock, pd.DataFrame]:
         """A block of no people, and the table of answers to them."""
         block = RawBlock(0, {name: [] for name in self.reader.columns})
         return block, self.layout.table(self.reader.read(block), [])
 
-    def _write(
-        self,
-        folder: PartsFolder,
-        number: int,
-        block: RawBlock,
-        fingerprint: str,
-        table: pd.DataFrame,
-        counts: dict[str, int],
-        format_: Format,
-    ) -> Done:
-        receipt = Receipt(block.first, block.n_rows, fingerprint, "", counts)
-        folder.write(number, receipt, lambda stream: write_table(table, format_, stream))
-        return Done(block.n_rows, counts)
+
+class Answered:
+    """Tables of answers, one per block or one of nobody, and what they are about so far.
+
+    Parameters
+    ----------
+    work
+        How blocks are answered.
+    blocks
+        The people.
+    """
+
+    def __init__(self, work: BlockRun, blocks: Iterable[RawBlock]) -> None:
+        self._work, self._blocks = work, blocks
+        self.first, self.n_rows = 0, 0
+        self.counts: Counter[str] = Counter()
+
+    def __iter__(self) -> Iterator[pd.DataFrame]:
+        place = -1
+        for place, block in enumerate(self._blocks):
+            table, counts = self._work.answer(block)
+            self.first = self.first if place else block.first
+            self.n_rows += block.n_rows
+            self.counts.update(counts)
+            yield table
+        if place < 0:
+            yield self._work.nobody()[1]

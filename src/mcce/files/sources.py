@@ -28,7 +28,6 @@ from typing import Any, BinaryIO, Protocol
 from ..errors import McceError, ReadError, shorten
 from .formats import STANDARD, Format, check_delimiter
 
-Cells = list[Any]
 # A level of 10,000 characters is unusual, a cell of 16 million a file without its closing quote.
 csv.field_size_limit(2**24)
 SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
@@ -43,19 +42,25 @@ class RawBlock:
     first
         Position of the first row in the file, counted from 0.
     columns
-        Cells by column name.
+        Cells by column name: lists, or columns of Arrow.
     """
 
     first: int
-    columns: dict[str, Cells] = field(repr=False)
+    columns: dict[str, Any] = field(repr=False)
 
     @property
     def n_rows(self) -> int:
         """Number of rows."""
         return len(next(iter(self.columns.values()), []))
 
+    def cut(self, n_rows: int) -> Iterator[RawBlock]:
+        """The same rows in smaller blocks."""
+        for at in range(0, self.n_rows, n_rows):
+            cells = {name: column[at : at + n_rows] for name, column in self.columns.items()}
+            yield RawBlock(self.first + at, cells)
+
     def fingerprint(self) -> str:
-        """A checksum of the cells, exact in type and bits.
+        """A checksum of the cells, exact in type and bits, and of where they stand.
 
         Examples
         --------
@@ -63,14 +68,18 @@ class RawBlock:
         >>> one.fingerprint() == one.fingerprint(), one.fingerprint() == two.fingerprint()
         (True, False)
         """
-        digest = hashlib.sha256()
+        if not all(isinstance(cells, list) for cells in self.columns.values()):
+            from .arrow import fingerprint
+
+            return f"{self.first}-{fingerprint(self.columns)}"
+        digest = hashlib.sha256(str(self.first).encode())
         for name, cells in self.columns.items():
             digest.update(repr((name, cells)).encode("utf-8", "backslashreplace"))
         return digest.hexdigest()
 
 
-class Source(Protocol):
-    """An open table."""
+class Columns(Protocol):
+    """What is known about a table before its rows are read."""
 
     @property
     def names(self) -> list[str]:
@@ -86,6 +95,10 @@ class Source(Protocol):
     def whole(self) -> frozenset[str]:
         """Columns of whole numbers, as far as the source knows."""
         ...
+
+
+class Source(Columns, Protocol):
+    """An open table."""
 
     def blocks(self, columns: Sequence[str], n_rows: int) -> Iterator[RawBlock]:
         """Rows of some columns, ``n_rows`` at a time."""
@@ -142,7 +155,8 @@ def reading(path: str) -> Iterator[None]:
     except McceError:
         raise
     except OSError as error:
-        raise ReadError(f"Cannot read {shorten(path, 200)}: {error.strerror or error}.") from error
+        why = str(error.strerror or error).rstrip(".")
+        raise ReadError(f"Cannot read {shorten(path, 200)}: {why}.") from error
     except (EOFError, UnicodeDecodeError, zlib.error) as error:
         what = "it is no UTF-8" if isinstance(error, UnicodeDecodeError) else "it is cut off"
         what = "it is damaged" if isinstance(error, zlib.error) else what
@@ -324,9 +338,16 @@ def _is_unicode(row: dict[str, Any]) -> bool:
     return True
 
 
+def is_standard_input(stream: Any) -> bool:
+    """Whether a stream is standard input, which workers and services may not have."""
+    return sys.stdin is not None and stream is sys.stdin.buffer
+
+
 def _open(path: str) -> BinaryIO:
     """A file, or standard input, as bytes."""
     if path == STANDARD:
+        if sys.stdin is None:
+            raise ReadError("Cannot read standard input: this process has none. Name a file.")
         return sys.stdin.buffer
     if path.lower().endswith(".gz"):
         return gzip.open(path, "rb")  # type: ignore[return-value]

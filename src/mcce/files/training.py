@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from io import BytesIO
 from typing import Any
 
 import pandas as pd
 
-from ..errors import ParameterError, ReadError, SchemaError, shorten
+from ..errors import McceError, ParameterError, ReadError, SchemaError, shorten
 from .cells import MISSING, CellError, make_reader
 from .formats import STANDARD, Format, check_delimiter, require_pyarrow
 from .people import pandas_dtype
@@ -50,42 +51,122 @@ def read_training(
     SchemaError
         If ``dtypes`` names columns that are not there.
     """
-    given = {name: pandas_dtype(name, dtype) for name, dtype in (dtypes or {}).items()}
-    # Pandas would guess moments, or not read them at all.
-    moments = {name: str for name, dtype in given.items() if dtype.kind in "mM"}
+    given = plan_dtypes(dtypes)
     with reading(path):
         if format_ == "csv":
-            frame = _read_csv(path, delimiter, {**given, **moments})
+            frame = _read_csv(path, delimiter, given)
         elif format_ == "jsonl":
             frame = _read_json(path)
         else:
             frame = _read_arrow(path, format_)
+    return convert(path, format_, frame, given)
+
+
+def plan_dtypes(dtypes: Mapping[str, str] | None) -> dict[str, Any]:
+    """The dtypes that users named, by column name.
+
+    Parameters
+    ----------
+    dtypes
+        Names of dtypes by column name; None for none.
+
+    Returns
+    -------
+    dict
+        The dtypes of pandas.
+
+    Raises
+    ------
+    ParameterError
+        If pandas does not know one.
+    """
+    return {name: pandas_dtype(name, dtype) for name, dtype in (dtypes or {}).items()}
+
+
+def convert(
+    path: str, format_: Format, frame: pd.DataFrame, given: Mapping[str, Any]
+) -> pd.DataFrame:
+    """Rows with the dtypes that users named, as far as pandas did not give them yet.
+
+    Parameters
+    ----------
+    path, format_
+        The file, for errors, and its format.
+    frame
+        Rows of it.
+    given
+        Dtypes by column name.
+
+    Returns
+    -------
+    pandas.DataFrame
+        The rows; those that came are as they were.
+
+    Raises
+    ------
+    ReadError, SchemaError
+        As :func:`read_training` does.
+    """
     unknown = [name for name in given if name not in frame.columns]
     if unknown:
         raise SchemaError(
             f"{shorten(path, 200)} lacks the columns {shorten(unknown, 300)}. It has "
             f"{shorten(list(frame.columns), 500)}; names are compared exactly."
         )
-    for name in given if format_ != "csv" else moments:
-        frame[name] = _converted(path, frame[name], given[name])
-    return frame
+    names = given if format_ != "csv" else _as_text(given)
+    return frame.assign(**{name: _converted(path, frame[name], given[name]) for name in names})
 
 
 def _read_csv(path: str, delimiter: str, dtypes: Mapping[str, Any]) -> pd.DataFrame:
     content = _checked_csv(path, delimiter)
+    with csv_errors(path, dtypes):
+        return pd.read_csv(content, **csv_options(delimiter, dtypes))
+
+
+def csv_options(delimiter: str, dtypes: Mapping[str, Any]) -> dict[str, Any]:
+    """How pandas is to read CSV.
+
+    Parameters
+    ----------
+    delimiter
+        What separates cells.
+    dtypes
+        Dtypes by column name, as far as users named them.
+
+    Returns
+    -------
+    dict
+        Arguments of ``pandas.read_csv``.
+    """
+    return {
+        "sep": delimiter,
+        "dtype": {**dtypes, **_as_text(dtypes)},
+        "keep_default_na": False,
+        "na_values": sorted(MISSING),
+        "encoding": "utf-8-sig",
+        "low_memory": False,
+        "index_col": False,
+        **AS_PYTHON,
+    }
+
+
+def _as_text(dtypes: Mapping[str, Any]) -> dict[str, type[str]]:
+    """Columns of moments, which pandas would guess, or not read at all."""
+    return {name: str for name, dtype in dtypes.items() if dtype.kind in "mM"}
+
+
+@contextmanager
+def csv_errors(path: str, dtypes: Mapping[str, Any]) -> Iterator[None]:
+    """Turn errors of pandas about a CSV file into a ReadError.
+
+    Parameters
+    ----------
+    path, dtypes
+        The file and the dtypes that users named, for the message.
+    """
     try:
-        return pd.read_csv(
-            content,
-            sep=delimiter,
-            dtype=dict(dtypes),
-            keep_default_na=False,
-            na_values=sorted(MISSING),
-            encoding="utf-8-sig",
-            low_memory=False,
-            index_col=False,
-            **AS_PYTHON,
-        )
-    except UnicodeDecodeError:
+        yield
+    except (McceError, UnicodeDecodeError):
         raise
     except (pd.errors.ParserError, pd.errors.EmptyDataError) as error:
         raise ReadError(
@@ -136,7 +217,7 @@ def _read_arrow(path: str, format_: Format) -> pd.DataFrame:
         frame: pd.DataFrame = read(path).to_pandas().reset_index(drop=True)
     except pa.ArrowException as error:
         raise ReadError(
-            f"Cannot read {shorten(path, 200)} as {format_}: {shorten(error, 200)}."
+            f"Cannot read {shorten(path, 200)} as {format_}: {shorten(error, 200).rstrip('.')}."
         ) from error
     return frame
 

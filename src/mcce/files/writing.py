@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -31,7 +32,7 @@ def write_table(table: pd.DataFrame, format_: Format, stream: BinaryIO) -> None:
     Parameters
     ----------
     table
-        The rows; columns of objects hold texts.
+        The rows; columns of objects are written as texts, as far as the format has no better.
     format_
         The format.
     stream
@@ -119,7 +120,7 @@ def _write_json(table: pd.DataFrame, stream: BinaryIO) -> None:
     names = list(table.columns)
     cells = [_plain(table[name]) for name in names]
     for row in zip(*cells, strict=True):
-        line = json.dumps(dict(zip(names, row, strict=True)), ensure_ascii=False)
+        line = json.dumps(dict(zip(names, row, strict=True)), ensure_ascii=False, default=str)
         stream.write(line.encode("utf-8", "surrogatepass") + b"\n")
 
 
@@ -146,7 +147,7 @@ class ArrowWriter:
     def __init__(self, table: pd.DataFrame, format_: Format, stream: BinaryIO) -> None:
         from .arrow import open_writer
 
-        self._schema = _arrow_schema(table)
+        self._schema = arrow_schema(table)
         self._writer = open_writer(self._schema, format_, stream)
 
     def __enter__(self) -> ArrowWriter:
@@ -157,13 +158,44 @@ class ArrowWriter:
 
     def write(self, table: pd.DataFrame) -> None:
         """Write the rows of a table."""
-        import pyarrow as pa
-
-        rows = pa.Table.from_pandas(table, schema=self._schema, preserve_index=False)
+        rows = arrow_table(table, self._schema)
         self._writer.write_table(rows.replace_schema_metadata(None))
 
 
-def _arrow_schema(table: pd.DataFrame) -> Any:
+def arrow_table(table: pd.DataFrame, schema: Any) -> Any:
+    """A table as one of Arrow; objects that are no texts become their texts.
+
+    Parameters
+    ----------
+    table
+        The rows.
+    schema
+        What :func:`arrow_schema` makes of a table with these columns and dtypes.
+
+    Returns
+    -------
+    pyarrow.Table
+        The rows.
+
+    Examples
+    --------
+    >>> rows = pd.DataFrame({"since": pd.Series(["May", 1999, None], dtype=object)})
+    >>> arrow_table(rows, arrow_schema(rows)).column("since").to_pylist()
+    ['May', '1999', None]
+    """
+    import pyarrow as pa
+
+    def texts(series: pd.Series[Any]) -> pd.Series[Any]:
+        if types.infer_dtype(series, skipna=True) in ("string", "empty"):
+            return series
+        return series.map(str, na_action="ignore").astype(object)
+
+    objects = [name for name, dtype in table.dtypes.items() if types.is_object_dtype(dtype)]
+    rows = table.assign(**{str(name): texts(table[name]) for name in objects})
+    return pa.Table.from_pandas(rows, schema=schema, preserve_index=False)
+
+
+def arrow_schema(table: pd.DataFrame) -> Any:
     """Types by dtype alone, so that a part without any value has those of the others."""
     import pyarrow as pa
 
@@ -175,16 +207,15 @@ def _arrow_schema(table: pd.DataFrame) -> Any:
 
 
 def stream_tables(tables: Iterable[pd.DataFrame], format_: Format, stream: BinaryIO) -> None:
-    """Write tables as they come, as one file; for standard output."""
+    """Write tables of one layout as they come, as one file; at least one."""
     writer: ArrowWriter | None = None
-    for number, table in enumerate(tables):
-        if format_ == "csv":
-            write_csv(table, stream, header=number == 0)
-        elif format_ == "jsonl":
-            _write_json(table, stream)
-        else:
-            writer = writer or ArrowWriter(table, format_, stream)
-            writer.write(table)
-        stream.flush()
-    if writer is not None:
-        writer.__exit__()
+    with ExitStack() as stack:
+        for number, table in enumerate(tables):
+            if format_ == "csv":
+                write_csv(table, stream, header=number == 0)
+            elif format_ == "jsonl":
+                _write_json(table, stream)
+            else:
+                writer = writer or stack.enter_context(ArrowWriter(table, format_, stream))
+                writer.write(table)
+            stream.flush()

@@ -17,9 +17,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..boosting import MAX_BINS, BinnedColumns, BoostedTrees, predict_each, predict_some, screen
-from ..execution.threads import map_ordered
 from ..kernels import BoolArray, Codes, FloatArray, IntArray
 from ..model.associations import Associations
+from ..runtime.threads import map_ordered
 from ..tables.schema import EncodedRows
 
 # The expected error is at least this share of the median error, and of the smallest gap between two

@@ -17,7 +17,6 @@ from functools import cached_property
 
 import numpy as np
 
-from ..execution.threads import map_ordered
 from ..kernels import (
     Codes,
     FloatArray,
@@ -33,6 +32,7 @@ from ..kernels import (
 )
 from ..model.associations import MAX_INPUTS, Associations
 from ..model.responses import split_columns, tree_response
+from ..runtime.threads import map_ordered
 from ..tables.schema import EncodedRows, Schema
 
 # Rows in the smallest node that may reject a level.

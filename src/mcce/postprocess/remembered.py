@@ -12,7 +12,8 @@ import numpy as np
 
 from ..candidates import CandidateRows
 from ..kernels import BoolArray, FloatArray, IntArray, RowTable
-from ..predictors.decision import Decision, ScoredRows
+from ..predictors.decision import Decision
+from ..predictors.scored import ScoredRows
 
 # Bytes per row beside its codes.
 BYTES_PER_ROW = 64
@@ -57,17 +58,16 @@ class RememberedScores:
         if selected.tables is not selected.rows.tables or self._n + n_rows > self._most:
             return decision.score(selected.frame)
         with self._lock:
-            return self._look_up(decision, selected)
-
-    def _look_up(self, decision: Decision, selected: CandidateRows) -> ScoredRows:
-        numbers = self._place(selected)
-        unknown = np.flatnonzero(~self._known[numbers])
+            numbers = self._place(selected)
+            unknown = np.flatnonzero(~self._known[numbers])
         new = unknown[np.unique(numbers[unknown], return_index=True)[1]]
-        if new.size:
-            scored = decision.score(selected.take(new).frame)
-            self._known[numbers[new]] = True
-            self._score[numbers[new]], self._valid[numbers[new]] = scored.score, scored.valid
-        return ScoredRows(self._score[numbers], self._valid[numbers])
+        # Without the lock: threads search for different people, whose rows are not the same.
+        scored = decision.score(selected.take(new).frame) if new.size else None
+        with self._lock:
+            if scored is not None:
+                self._known[numbers[new]] = True
+                self._score[numbers[new]], self._valid[numbers[new]] = scored.score, scored.valid
+            return ScoredRows(self._score[numbers], self._valid[numbers])
 
     def _place(self, selected: CandidateRows) -> IntArray:
         """The number of each row; new rows are added."""

@@ -43,7 +43,10 @@ class TrainingColumns:
     def of(cls, rows: EncodedRows) -> TrainingColumns:
         """The columns of encoded training rows."""
         hashes = _hashes(rows.exact)
-        _, first, weights = np.unique(hashes, return_index=True, return_counts=True)
+        order = np.argsort(hashes)
+        ascending = hashes[order]
+        starts = np.flatnonzero(np.append(True, ascending[1:] != ascending[:-1]))
+        first, weights = np.minimum.reduceat(order, starts), np.diff(starts, append=order.size)
         return cls(rows.schema, rows.exact[:, first], weights)
 
     @property
@@ -79,7 +82,7 @@ class TrainingColumns:
             feature = self.schema.features[at]
             assert feature.numbers is not None
             unit = unit_of(self._dtype(at)) if is_time(self._dtype(at)) else 1
-            tables[at] = feature.numbers * unit
+            tables[at] = feature.numbers * unit if unit != 1 else feature.numbers
         return tables
 
     def numbers(self, position: int, rows: slice | IntArray) -> FloatArray:

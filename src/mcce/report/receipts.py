@@ -21,6 +21,7 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
+from ..caching import cached_property
 from ..constraints import Constraint
 from ..constraints.files import make_constraints
 from ..counterfactuals import ALREADY, Counterfactuals
@@ -131,10 +132,15 @@ class Plan:
         measures = {name: plain_value(cost[column]) for name, column in MEASURES.items()}
         return {"score_before": plain_value(own["score"]), **measures}
 
+    @cached_property
+    def records(self) -> list[dict[str, Any]]:
+        """The person, and the answer if there is one, in types that JSON has."""
+        return self.result.to_dict(orient="records")
+
     @property
     def changes(self) -> list[dict[str, Any]]:
         """The changed cells."""
-        (record,) = self.result.to_dict(orient="records")
+        (record,) = self.records
         return [one for answer in record["counterfactuals"] for one in answer["changes"]]
 
     @property
@@ -188,8 +194,8 @@ def make_receipt(
     plan = Plan.assess(explainer, person, answer, _constraints(rules))
     wrong = [check.found for check in _promises(plan) if not check.holds]
     if wrong:
-        raise ParameterError(f"A receipt is for an answer that holds, but {'; '.join(wrong)}.")
-    (record,) = plan.result.to_dict(orient="records")
+        raise ParameterError(f"There is no receipt for this answer: {'; '.join(wrong)}.")
+    (record,) = plan.records
     (answered,) = record["counterfactuals"]
     content = {
         "receipt": FORMAT,
@@ -294,14 +300,18 @@ def _constraints(entries: Sequence[Any]) -> list[Constraint]:
 
 def _promises(plan: Plan) -> list[Check]:
     already = plan.result.people["status"].iloc[0] == ALREADY
-    refused = "the person is decided as desired already" if already else "it refuses the answer"
+    refused = (
+        "this person has the desired decision already" if already else "the predictor refuses it"
+    )
     return [
         Check("the predictor accepts the answer", plan.is_accepted, refused),
         Check(
-            "immutable features stay", not plan.moved, f"these change: {shorten(plan.moved, 200)}"
+            "immutable features stay",
+            not plan.moved,
+            f"immutable features change: {shorten(plan.moved, 200)}",
         ),
         Check(
-            "every rule holds", not plan.broken, f"these are broken: {shorten(plan.broken, 200)}"
+            "every rule holds", not plan.broken, f"rules are broken: {shorten(plan.broken, 200)}"
         ),
     ]
 

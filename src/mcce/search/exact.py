@@ -17,12 +17,12 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from ..candidates import CandidateRows
-from ..execution.threads import map_ordered
 from ..generate import blocks
 from ..kernels import ExpiredError, FloatArray, IntArray
 from ..postprocess.answers import Answers
 from ..postprocess.filters import ExcludeUnstable
 from ..postprocess.validation import ROWS_PER_CALL
+from ..runtime.threads import map_ordered
 from ..tables.schema import OWN
 from .outcome import Outcome
 from .proof import MAX_LISTED, ExactSettings, Proof, change_costs

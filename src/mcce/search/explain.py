@@ -15,11 +15,11 @@ import numpy as np
 from ..constraints.collection import Constraints
 from ..counterfactuals import Counterfactuals
 from ..errors import ParameterError, shorten
-from ..execution.memory import physical_memory
-from ..execution.progress import Clock, ProgressBar
 from ..fitted import Fitted
 from ..generate import BYTES_PER_CANDIDATE, BYTES_PER_CODE
 from ..protocols import Callback
+from ..runtime.memory import physical_memory
+from ..runtime.progress import Clock, ProgressBar
 from .config import Search
 from .plan import Settings, recomputed, search
 from .progress import ProgressCallback

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 
-from ..execution.progress import ProgressBar
 from ..protocols import Callback, Progress
+from ..runtime.progress import ProgressBar
 
 
 class ProgressCallback:

@@ -16,7 +16,6 @@ from itertools import takewhile
 
 import numpy as np
 
-from ..execution.threads import map_ordered, n_threads
 from ..generate import Block, blocks, generate
 from ..kernels import ExpiredError, IntArray
 from ..postprocess.answers import Answers
@@ -24,6 +23,7 @@ from ..postprocess.filters import ExcludeUnstable
 from ..postprocess.misses import explain_misses
 from ..postprocess.ranking import RankedCandidates, Ranking
 from ..postprocess.validation import LazyValidation, PredictionCache, Selection
+from ..runtime.threads import map_ordered, n_threads
 from .led import LedBlock
 from .outcome import Outcome
 from .stage import BlockMonitor, Monitor, Task, no_unstable

@@ -18,13 +18,13 @@ import numpy as np
 from ..candidates import ReadColumns
 from ..constraints.collection import Constraints
 from ..constraints.limits import FactualLimits
-from ..execution.threads import in_caller, is_caller
 from ..kernels import Cancellation, IntArray, cancellable
 from ..postprocess.filters import ExcludeUnstable
 from ..postprocess.remembered import RememberedScores
 from ..postprocess.validation import CachedScores
 from ..predictors.decision import Decision
 from ..protocols import Callback, Generator, Progress
+from ..runtime.threads import in_caller, is_caller
 from ..tables.schema import EncodedRows
 from .consequences import Consequences
 from .outcome import Outcome

@@ -63,7 +63,13 @@ class Feature:
     @cached_property
     def numbers(self) -> FloatArray | None:
         """Value of each code as float64, NaN for missing; None for a categorical feature."""
-        return columns.as_numbers(self.table) if self.kind == "numeric" else None
+        if self.kind == "categorical":
+            return None
+        if self.table.dtype != np.float64:
+            return columns.as_numbers(self.table)
+        numbers = self.table.to_numpy().view()
+        numbers.flags.writeable = False
+        return numbers
 
     @cached_property
     def known(self) -> pd.Series[Any]:

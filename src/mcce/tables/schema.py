@@ -131,14 +131,14 @@ class Schema:
                 f"The training data have {lack} (shape={frame.shape}) while a minimum of 1 is "
                 "required. Pass at least one row and one column."
             )
-        learned = [
-            Feature.learn_codes(column, kind=given.get(name), immutable=name in fixed)
-            for name, column in frame.items()
-        ]
-        features = tuple(feature for feature, _ in learned)
-        codes = np.stack([codes for _, codes in learned])
+        features, codes = [], np.empty(frame.shape[::-1], dtype=np.int32)
+        for position, (name, column) in enumerate(frame.items()):
+            kind, immutable_ = given.get(name), name in fixed
+            feature, codes[position] = Feature.learn_codes(column, kind=kind, immutable=immutable_)
+            features.append(feature)
         own, labels = frame.reset_index(drop=True), (frame.index, frame.columns)
-        return EncodedRows(cls(features, adapter), own, *labels, codes, codes, adapter, own)
+        schema = cls(tuple(features), adapter)
+        return EncodedRows(schema, own, *labels, codes, codes, adapter, own)
 
     @property
     def names(self) -> list[Hashable]:
@@ -287,13 +287,14 @@ class EncodedRows:
     def take(self, places: IntArray) -> EncodedRows:
         """The rows at some positions."""
         frame, same = self.frame.take(places).reset_index(drop=True), self.returned is self.frame
+        exact = self.exact[:, places]
         return replace(
             self,
             frame=frame,
             returned=frame if same else self.returned.take(places).reset_index(drop=True),
             labels=self.labels.take(places),
-            exact=self.exact[:, places],
-            descent=self.descent[:, places],
+            exact=exact,
+            descent=exact if self.descent is self.exact else self.descent[:, places],
         )
 
     def numbers(self, position: int) -> FloatArray | None:
@@ -323,9 +324,10 @@ class EncodedRows:
     @cached_property
     def points(self) -> FloatArray:
         """The rows as points in the space of all features, shape (n_rows, n_features)."""
-        features = enumerate(self.schema.features)
-        axes = [f.place(self.exact[at], self.numbers(at)) for at, f in features]
-        return np.stack(axes, axis=1)
+        points = np.empty((len(self), len(self.schema.features)))
+        for at, feature in enumerate(self.schema.features):
+            points[:, at] = feature.place(self.exact[at], self.numbers(at))
+        return points
 
     @cached_property
     def unseen(self) -> BoolArray:

@@ -27,10 +27,10 @@ import pandas as pd
 from ...counterfactuals import Counterfactuals, number_people, take_people
 from ...errors import MissingExtraError, ParameterError, shorten
 from ...estimator import requirements_of
-from ...execution.replacing import replacing, writing
 from ...explainer import MCCE
 from ...kernels import IntArray
 from ...parameters import check_count
+from ...runtime.replacing import replacing, writing
 from ...tables.text import one_line, plain
 from ...version import __version__
 from ..labels import Labels

@@ -1,7 +1,8 @@
 """What a long run writes down about itself: its job, and a receipt for every complete part.
 
 The job is everything that decides the output. A run goes on, here or on another machine, only with
-the same job, so parts of one folder always belong together.
+the same job, so parts of one folder always belong together. Each time it goes on it is another run,
+by name, so that workers of the one before can tell that theirs has ended.
 
 Always true: both are plain JSON; a file that is not exactly what was written is no manifest and no
 receipt.
@@ -10,13 +11,15 @@ receipt.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from ..errors import ParameterError, ReadError, shorten
 
 FORMAT, VERSION = "mcce parts", 1
+# Settings that are named in the error about another job.
+MOST_SHOWN = 5
 
 
 @dataclass(frozen=True)
@@ -27,17 +30,20 @@ class Manifest:
     ----------
     job
         Everything that decides the output, by name, as JSON values.
+    run
+        Names the run that writes the parts.
     n_parts
         How many parts there are in all; None as long as the run is not complete.
 
     Examples
     --------
-    >>> manifest = Manifest({"explainer": "ab12", "block_rows": 100})
+    >>> manifest = Manifest({"explainer": "ab12", "block_rows": 100}, "ef56")
     >>> Manifest.from_json(manifest.to_json()) == manifest
     True
     """
 
     job: Mapping[str, Any]
+    run: str
     n_parts: int | None = None
 
     def to_json(self) -> bytes:
@@ -53,13 +59,13 @@ class Manifest:
         ReadError
             If it is no manifest of this version.
         """
-        content = _parse(text, {"format": str, "version": int, "job": dict})
+        content = _parse(text, {"format": str, "version": int, "job": dict, "run": str})
         if content is None or content["format"] != FORMAT or content["version"] != VERSION:
             raise ReadError(
                 f"The manifest of an unfinished run cannot be read: expected {FORMAT!r} of version "
                 f"{VERSION}. Begin anew, or go on with the version of mcce that started the run."
             )
-        return cls(content["job"], content.get("n_parts"))
+        return cls(content["job"], content["run"], content.get("n_parts"))
 
     def check_job(self, job: Mapping[str, Any]) -> None:
         """Raise if a run with another job would go on with these parts.
@@ -71,23 +77,30 @@ class Manifest:
 
         Examples
         --------
-        >>> Manifest({"block_rows": 100}).check_job({"block_rows": 50})
+        >>> Manifest({"block_rows": 100}, "ef56").check_job({"block_rows": 50})
         Traceback (most recent call last):
             ...
         mcce.errors.ParameterError: The unfinished run was started with other settings: block_rows
         was 100 and is 50 now. Use the same settings to go on, or begin anew.
         """
-        names = sorted(self.job.keys() | job.keys())
-        other = [name for name in names if self.job.get(name) != job.get(name)]
+        other = list(_differences(self.job, job))
         if other:
-            listed = ", ".join(
-                f"{name} was {shorten(self.job.get(name))} and is {shorten(job.get(name))} now"
-                for name in other
-            )
+            more = ["and others"] if len(other) > MOST_SHOWN else []
             raise ParameterError(
-                f"The unfinished run was started with other settings: {listed}. Use the same "
-                "settings to go on, or begin anew."
+                "The unfinished run was started with other settings: "
+                f"{', '.join(other[:MOST_SHOWN] + more)}. Use the same settings to go on, or begin "
+                "anew."
             )
+
+
+def _differences(was: Mapping[str, Any], now: Mapping[str, Any], of: str = "") -> Iterator[str]:
+    """What differs between two jobs; of values with names of their own, only those that do."""
+    for name in sorted(was.keys() | now.keys()):
+        old, new = was.get(name), now.get(name)
+        if isinstance(old, Mapping) and isinstance(new, Mapping):
+            yield from _differences(old, new, f" of {name}")
+        elif old != new:
+            yield f"{shorten(name)[1:-1]}{of} was {shorten(old)} and is {shorten(new)} now"
 
 
 @dataclass(frozen=True)

@@ -1,38 +1,45 @@
 """Output in parts: a folder that is valid at any moment, whatever ends the run.
 
 A run of any length, in one process or on many machines, cuts its input into blocks and writes one
-part for each. The folder holds ``_manifest.json``, the parts ``part-000000.csv``, … and a receipt
-``_part-000000.json`` for each complete one. Whoever reads the folder as one table, as Spark, Arrow
-and others do, skips names that begin with an underscore.
+part for each. The folder holds ``_manifest.json``, the parts ``part-000000.csv``, … (of many files
+``part-000000-000000.csv``, …) and a receipt ``_part-000000.json`` for each complete one. Whoever
+reads the folder as one table, as Spark, Arrow and others do, skips names that begin with an
+underscore.
 
 Always true: every file appears whole or not at all, the receipt after its part; a part counts only
 with a receipt that fits its bytes and its input; parts of one folder have one job, and one run at a
-time writes them (:func:`alone`). So a run that was killed at any moment goes on by writing the
-parts that do not count yet.
+time writes them (:func:`alone`): a worker that outlives its run writes nothing once another has
+begun. So a run that was killed at any moment goes on by writing the parts that do not count yet.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO
+from uuid import uuid4
 
-from ..errors import ParameterError, shorten
+from ..errors import ParameterError, WriteError, shorten
+from ..runtime.replacing import DRAFT, replacing, writing
 from .manifest import Manifest, Receipt
-from .replacing import DRAFT, replacing, writing
 
 try:
     import fcntl
 except ImportError:  # pragma: no cover
     fcntl = None  # type: ignore[assignment]
 
-MANIFEST = "_manifest.json"
-OURS = re.compile(rf"_?part-\d{{6,}}\.\w+|{re.escape(DRAFT)}[0-9a-f]{{16}}")
+MANIFEST, FAILURES = "_manifest.json", "_failures.json"
+OURS = re.compile(
+    rf"_?part-\d{{6,}}(-\d{{6,}})?\.\w+|{re.escape(DRAFT)}[0-9a-f]{{16}}|{re.escape(FAILURES)}"
+)
+# Which part, counted from 0; of many files, which file and which part of it.
+Number = int | tuple[int, int]
 
 
 @dataclass(frozen=True)
@@ -45,6 +52,10 @@ class PartsFolder:
         The folder.
     suffix
         How the names of parts end, such as ``".csv"``.
+    job
+        Everything that decides the output.
+    run
+        Names the run.
 
     Examples
     --------
@@ -52,13 +63,15 @@ class PartsFolder:
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     parts = PartsFolder.open(Path(folder, "answers"), {"block_rows": 2}, ".txt")
     ...     receipt = Receipt(0, 2, "ab12", "", {})
-    ...     receipt = parts.write(0, receipt, lambda stream: stream.write(b"x"))
+    ...     receipt = parts.write(0, lambda stream: stream.write(b"x") and receipt)
     ...     parts.complete(0, "ab12") == receipt, parts.complete(0, "cd34"), parts.complete(1, "")
     (True, None, None)
     """
 
     path: Path
     suffix: str
+    job: Mapping[str, Any] = field(default_factory=dict)
+    run: str = field(default_factory=lambda: uuid4().hex)
 
     @classmethod
     def open(cls, path: Path, job: Mapping[str, Any], suffix: str) -> PartsFolder:
@@ -87,26 +100,24 @@ class PartsFolder:
         WriteError
             If it cannot be written to.
         """
-        manifest = read_manifest(path)
+        manifest, parts = read_manifest(path), cls(path, suffix, job)
         if manifest is not None:
             manifest.check_job(job)
-            return cls(path, suffix)
         with writing(path):
             path.mkdir(parents=True, exist_ok=True)
             strangers = _strangers([file.name for file in path.iterdir()])
-            if strangers:
+            if strangers and manifest is None:
                 raise ParameterError(
                     f"The folder {shorten(path)} holds other files: {shorten(strangers)}. Name a "
                     "new or an empty one."
                 )
-            parts = cls(path, suffix)
-            parts._put(MANIFEST, Manifest(job).to_json())
+            parts._put(MANIFEST, Manifest(job, parts.run).to_json())
         return parts
 
-    def complete(self, number: int, fingerprint: str) -> Receipt | None:
+    def complete(self, number: Number, fingerprint: str) -> Receipt | None:
         """The receipt of a part that is complete and answers this input; otherwise None."""
         try:
-            receipt = Receipt.from_json((self.path / self._receipt(number)).read_bytes())
+            receipt = self._read(number)
             if receipt is None or receipt.fingerprint != fingerprint:
                 return None
             return receipt if checksum(self.part(number)) == receipt.sha256 else None
@@ -114,17 +125,16 @@ class PartsFolder:
         except OSError:
             return None
 
-    def write(self, number: int, receipt: Receipt, fill: Callable[[BinaryIO], object]) -> Receipt:
+    def write(self, number: Number, fill: Callable[[BinaryIO], Receipt]) -> Receipt:
         """Write a part, and then its receipt.
 
         Parameters
         ----------
         number
-            Which part, counted from 0.
-        receipt
-            What it answers; the checksum is filled in here.
+            Which part.
         fill
-            Writes the content of the part to a stream.
+            Writes the content of the part to a stream, and says what it answers; the checksum is
+            added here.
 
         Returns
         -------
@@ -134,35 +144,54 @@ class PartsFolder:
         Raises
         ------
         WriteError
-            If there is no room, or the folder cannot be written to.
+            If there is no room, the folder cannot be written to, or it has gone to another job.
         """
         with writing(self.path):
             with replacing(self.part(number)) as stream:
-                fill(stream)
-            receipt = replace(receipt, sha256=checksum(self.part(number)))
+                receipt = fill(stream)
+                stream.flush()
+                # Of the draft, which nobody else writes.
+                receipt = replace(receipt, sha256=checksum(stream.name))
+                self._check_run()
             self._put(self._receipt(number), receipt.to_json())
         return receipt
 
-    def finish(self, job: Mapping[str, Any], n_parts: int) -> list[Path]:
+    def list_failures(self, failures: Sequence[Mapping[str, Any]]) -> None:
+        """Write down which parts are missing, and why; :meth:`finish` removes the list."""
+        with writing(self.path):
+            self._put(FAILURES, json.dumps(list(failures), indent=1).encode() + b"\n")
+
+    def finish(self, receipts: Mapping[Number, Receipt]) -> list[Path]:
         """Mark the folder as complete, without what it holds beyond its parts.
 
         Parameters
         ----------
-        job
-            As in :meth:`open`.
-        n_parts
-            How many parts there are.
+        receipts
+            Which parts there are, and what this run knows of each.
 
         Returns
         -------
         list of Path
-            The parts in order.
+            The parts, in this order.
+
+        Raises
+        ------
+        WriteError
+            If a part answers other input, or the folder cannot be written to.
         """
-        kept = {name for at in range(n_parts) for name in (self.part(at).name, self._receipt(at))}
+        kept = {name for at in receipts for name in (self.part(at).name, self._receipt(at))}
         with writing(self.path):
+            self._check_run()
+            for number, receipt in receipts.items():
+                found = self._read(number)
+                if found is None or found.fingerprint != receipt.fingerprint:
+                    raise WriteError(
+                        f"{shorten(self.part(number), 200)} was replaced by a worker of an earlier "
+                        "run. The same command with --resume writes it again."
+                    )
             self._remove(kept)
-            self._put(MANIFEST, Manifest(job, n_parts).to_json())
-        return [self.part(number) for number in range(n_parts)]
+            self._put(MANIFEST, Manifest(self.job, self.run, len(receipts)).to_json())
+        return [self.part(number) for number in receipts]
 
     def clear(self) -> None:
         """Remove all that this module put into the folder, and nothing else."""
@@ -185,12 +214,22 @@ class PartsFolder:
             if not any(self.path.iterdir()):
                 self.path.rmdir()
 
-    def part(self, number: int) -> Path:
+    def part(self, number: Number) -> Path:
         """The file of a part."""
-        return self.path / f"part-{number:06d}{self.suffix}"
+        numbers = (number,) if isinstance(number, int) else number
+        return self.path / f"part-{'-'.join(f'{one:06d}' for one in numbers)}{self.suffix}"
 
-    def _receipt(self, number: int) -> str:
+    def _check_run(self) -> None:
+        """Raise in a worker that outlived its run, if another one has taken over the folder."""
+        manifest = read_manifest(self.path)
+        if manifest is None or manifest.run != self.run:
+            raise WriteError(f"The folder {shorten(self.path, 200)} is no longer that of this run.")
+
+    def _receipt(self, number: Number) -> str:
         return _receipt_of(self.part(number).name)
+
+    def _read(self, number: Number) -> Receipt | None:
+        return Receipt.from_json((self.path / self._receipt(number)).read_bytes())
 
     def _put(self, name: str, content: bytes) -> None:
         with replacing(self.path / name) as stream:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import threading
 import time
@@ -11,9 +12,9 @@ import pandas as pd
 import pytest
 
 from mcce import MCCE, MissingExtraError, PredictorError
-from mcce.execution import threads
-from mcce.execution.threads import in_caller, is_caller, map_ordered
 from mcce.kernels import CancelledError
+from mcce.runtime import threads
+from mcce.runtime.threads import in_caller, is_caller, map_ordered, one_at_a_time
 from mcce.search import sampling
 
 
@@ -220,3 +221,39 @@ def test_interrupting_changes_nothing_and_the_explainer_goes_on(bank):
         explainer.explain(people, callback=interrupt)
 
     pd.testing.assert_frame_equal(explainer.explain(people).frame, expected)
+
+
+def most_inside(n_threads, context):
+    """The most threads that were in a function at the same time."""
+    inside, most, start = [], [], threading.Barrier(n_threads)
+
+    def function():
+        inside.append(1)
+        most.append(len(inside))
+        time.sleep(0.01)
+        inside.pop()
+
+    def work():
+        with context():
+            start.wait()
+            in_caller(lambda: in_caller(function))
+
+    running = [threading.Thread(target=work) for _ in range(n_threads)]
+    for thread in running:
+        thread.start()
+    for thread in running:
+        thread.join()
+    assert len(most) == n_threads
+    return max(most)
+
+
+def test_threads_take_turns_where_they_are_told_to():
+    assert most_inside(4, one_at_a_time) == 1
+    assert most_inside(4, contextlib.nullcontext) > 1
+
+
+def test_turns_are_taken_by_the_thread_that_takes_results():
+    with one_at_a_time():
+        called = list(map_ordered(lambda _: in_caller(threading.get_ident), range(4), 2))
+
+    assert set(called) == {threading.get_ident()}

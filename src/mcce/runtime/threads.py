@@ -1,7 +1,8 @@
 """Independent tasks in threads.
 
 What must not run in any thread, such as a predictor, a task has called in the thread that takes the
-results, by :func:`in_caller`.
+results, by :func:`in_caller`. Where several threads take results of tasks of their own, they take
+turns inside :func:`one_at_a_time`.
 
 Always true: results come in the order of the items and never depend on the number of threads; at
 most ``n_jobs`` results wait at a time, so memory stays flat; whoever stops taking results, by an
@@ -11,9 +12,11 @@ error or Ctrl-C, leaves nothing running.
 from __future__ import annotations
 
 import queue
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import Any, TypeAlias, TypeVar, cast
 
@@ -114,7 +117,27 @@ def in_caller(function: Callable[[], Result]) -> Result:
     True
     """
     calls = _current.get()
-    return function() if calls is None else calls.call(function)
+    if calls is not None:
+        return calls.call(function)
+    with _turn.get() or nullcontext():
+        return function()
+
+
+@contextmanager
+def one_at_a_time() -> Iterator[None]:
+    """Let the functions that :func:`in_caller` calls wait for those of other threads in here.
+
+    Examples
+    --------
+    >>> with one_at_a_time():
+    ...     in_caller(lambda: "alone")
+    'alone'
+    """
+    before = _turn.set(_alone)
+    try:
+        yield
+    finally:
+        _turn.reset(before)
 
 
 def is_caller() -> bool:
@@ -180,5 +203,9 @@ class _Calls:
         self._closed = True
 
 
+# Held by the only thread of one_at_a_time that calls a function; a function may call others.
+_alone = threading.RLock()
+# What this thread must hold to call a function; None for nothing.
+_turn: ContextVar[AbstractContextManager[Any] | None] = ContextVar("mcce_turn", default=None)
 # Where the current task has functions called; None: in its own thread.
 _current: ContextVar[_Calls | None] = ContextVar("mcce_calls", default=None)

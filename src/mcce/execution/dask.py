@@ -1,0 +1,175 @@
+"""People in a Dask frame, and tasks on a Dask cluster.
+
+Always true: the explainer goes to each worker once, as one object of the graph; partitions stay
+partitions, in their order; what a lost worker had to do, others do.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import pandas as pd
+
+from ..errors import WorkerError
+from ..explainer import MCCE
+from .executor import check_frame, ignoring_sigint, lost, missing_engine
+from .partitions import PartitionTask, columns_of, with_index
+from .shipment import Shipment
+
+if TYPE_CHECKING:
+    import dask.dataframe as dd
+
+__all__ = ["explain"]
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+# How often a task that failed is tried again.
+RETRIES = 3
+# Of a cluster of this machine: how long a new worker may take to start (Dask gives up on it after
+# 15 seconds, for good, so a busy machine that loses its last worker would wait for ever); and no
+# profiles, which grow by the hour.
+SETTINGS = {
+    "distributed.deploy.lost-worker-timeout": "5 minutes",
+    "distributed.worker.profile.enabled": False,
+}
+
+
+def explain(
+    explainer: MCCE,
+    people: dd.DataFrame,
+    *,
+    load_predictor: Callable[[], Any] | None = None,
+    key: str | Sequence[str] | None = None,
+    constraints: Any = None,
+    prefix: str = "",
+) -> dd.DataFrame:
+    """Answers to people in a Dask frame, partition by partition; nothing is computed yet.
+
+    Parameters
+    ----------
+    explainer
+        The fitted explainer.
+    people
+        Whom to explain, with the columns of training.
+    load_predictor
+        Returns the predictor; called once by each worker process, whose threads share it. None
+        sends the explainer's own, pickled.
+    key
+        The columns that identify a person; None for the labels of the index.
+    constraints
+        Further constraints for these people.
+    prefix
+        What stands before the names of added columns.
+
+    Returns
+    -------
+    dask.dataframe.DataFrame
+        One row per answer, and one with the reason for everybody without, in the partitions and
+        the order of the people.
+
+    Raises
+    ------
+    McceError
+        If a parameter or a column cannot be used.
+    MissingExtraError
+        If Dask is not installed.
+    """
+    try:
+        import dask
+        import dask.dataframe as dd
+    except ImportError as error:
+        raise missing_engine("dask", error) from error
+    check_frame(people, dd.DataFrame, "dask.dataframe.DataFrame")
+    meta, keys = with_index(people._meta, key)
+    shipment = Shipment.pack(explainer, load_predictor)
+    task = PartitionTask.plan(
+        explainer, shipment, columns_of(meta), keys, constraints=constraints, prefix=prefix
+    )
+    return people.map_partitions(
+        _answer,
+        dask.delayed(task, pure=False, traverse=False),
+        key,
+        meta=task.nobody,
+        clear_divisions=True,
+        enforce_metadata=False,
+    )
+
+
+def _answer(
+    people: pd.DataFrame, task: PartitionTask, key: str | Sequence[str] | None
+) -> pd.DataFrame:
+    return task.frame(with_index(people, key)[0])
+
+
+@dataclass(frozen=True)
+class DaskExecutor:
+    """Runs tasks on a Dask cluster; see :class:`~mcce.execution.executor.Executor`.
+
+    The cluster is that of the current client, else one of this machine for the time of the run.
+    The address of a remote one can stand in ``DASK_SCHEDULER_ADDRESS``.
+
+    Parameters
+    ----------
+    workers
+        Number of processes of a cluster of this machine.
+    """
+
+    workers: int | None = None
+
+    def map(
+        self, task: Callable[[Item], Result], items: Sequence[Item]
+    ) -> Iterator[tuple[int, Result | WorkerError]]:
+        """The results of a task for some items, as they come."""
+        with self._client() as client:
+            from dask.distributed import KilledWorker, as_completed
+
+            # Computed on a worker: what is scattered is lost with the workers that hold it.
+            held = client.submit(_same, task, pure=False)
+            futures = client.map(_call, items, task=held, pure=False, retries=RETRIES)
+            places = {future.key: place for place, future in enumerate(futures)}
+            for future in as_completed(futures):
+                try:
+                    yield places[future.key], future.result()
+                except KilledWorker:
+                    yield places[future.key], lost()
+                future.release()
+
+    @contextmanager
+    def _client(self) -> Iterator[Any]:
+        """The current client, or one for the time of the run."""
+        try:
+            import dask
+            from dask.distributed import Client, get_client
+        except ImportError as error:
+            raise missing_engine("dask", error) from error
+        try:
+            current = get_client()
+        except ValueError:
+            current = None
+        if current is not None:
+            yield current
+            return
+        local = {
+            "n_workers": self.workers,
+            "threads_per_worker": 1,
+            "dashboard_address": ":0",  # another cluster may have the usual one
+            "silence_logs": logging.ERROR,
+        }
+        options = {} if dask.config.get("scheduler-address", None) else local
+        with dask.config.set(SETTINGS):
+            with ignoring_sigint():
+                started = Client(**options)
+            with started as client:
+                yield client
+
+
+def _same(task: Callable[[Item], Result]) -> Callable[[Item], Result]:
+    return task
+
+
+def _call(item: Item, *, task: Callable[[Item], Result]) -> Result:
+    return task(item)

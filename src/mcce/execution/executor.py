@@ -1,0 +1,175 @@
+"""The seam between work that is cut into tasks and the engines that run them.
+
+Always true: a task is a function of one item that runs in any process, any number of times, with
+the same outcome; so an engine may run it again when a worker is lost. An item that kills every
+worker costs its own result and no other.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from typing import Any, Literal, Protocol, TypeVar, get_args
+
+import numpy as np
+
+from ..errors import MissingExtraError, ParameterError, WorkerError, shorten
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+Engine = Literal["local", "dask", "ray", "spark"]
+ENGINES: tuple[Engine, ...] = get_args(Engine)
+LIBRARIES = {"dask": "distributed", "ray": "ray", "spark": "pyspark"}
+
+
+class Executor(Protocol):
+    """Runs tasks somewhere."""
+
+    def map(
+        self, task: Callable[[Item], Result], items: Sequence[Item]
+    ) -> Iterator[tuple[int, Result | WorkerError]]:
+        """The results of a task for some items, as they come; :func:`run_all` calls it.
+
+        Parameters
+        ----------
+        task
+            A function that an engine can send to its workers.
+        items
+            What it is called with.
+
+        Yields
+        ------
+        tuple
+            The place of an item, and the result for it; each item once. A :class:`WorkerError` if
+            the worker died, of this item or of another that it had.
+        """
+        ...
+
+
+def run_all(
+    executor: Executor, task: Callable[[Item], Result], items: Sequence[Item]
+) -> Iterator[tuple[int, Result | WorkerError]]:
+    """The results of a task for some items; those that a worker died with run again, each alone.
+
+    Parameters
+    ----------
+    executor
+        Where the work is done.
+    task
+        A function that an engine can send to its workers.
+    items
+        What it is called with.
+
+    Yields
+    ------
+    tuple
+        The place of an item, and the result for it, or why its workers died; each item once.
+    """
+    suspects: list[int] = []
+    for place, result in executor.map(task, items):
+        if isinstance(result, WorkerError):
+            suspects.append(place)
+        else:
+            yield place, result
+    for place in suspects:
+        yield from ((place, result) for _, result in executor.map(task, [items[place]]))
+
+
+def lost() -> WorkerError:
+    """What stands for the result of an item whose worker died."""
+    return WorkerError(
+        "The worker died: it ran out of memory, or the predictor ended its process. Give workers "
+        "more memory, or cut people into smaller blocks."
+    )
+
+
+def find_executor(engine: str, workers: int | None = None) -> Executor:
+    """The executor of an engine.
+
+    Parameters
+    ----------
+    engine
+        "local", "dask", "ray" or "spark".
+    workers
+        How many worker processes; None for as many as there are cores, or as a cluster has that
+        the environment names.
+
+    Raises
+    ------
+    ParameterError
+        If there is no such engine.
+    MissingExtraError
+        If its library is not installed.
+    """
+    if engine not in ENGINES:
+        raise ParameterError(f"The engine must be one of {ENGINES!r}, got {shorten(engine)}.")
+    check_workers(workers)
+    _require(engine)
+    if engine == "dask":
+        from .dask import DaskExecutor
+
+        return DaskExecutor(workers)
+    if engine == "ray":
+        from .ray import RayExecutor
+
+        return RayExecutor(workers)
+    if engine == "spark":
+        from .spark import SparkExecutor
+
+        return SparkExecutor(workers)
+    from .joblib import JoblibExecutor
+
+    return JoblibExecutor(workers)
+
+
+def check_workers(workers: Any) -> None:
+    """Raise unless it is a number of workers, or None."""
+    if workers is not None and not (isinstance(workers, int | np.integer) and workers >= 1):
+        raise ParameterError(f"The number of workers must be at least 1, got {shorten(workers)}.")
+
+
+def _require(engine: str) -> None:
+    """Raise if the library of an engine is not installed."""
+    try:
+        if engine in LIBRARIES:
+            import_module(LIBRARIES[engine])
+    except ImportError as error:
+        raise missing_engine(engine, error) from error
+
+
+def missing_engine(engine: str, error: ImportError) -> MissingExtraError:
+    """The error that says which extra an engine needs."""
+    return MissingExtraError(
+        f'The engine {engine} is not installed: pip install "mcce[{engine}]" ({shorten(error)}).'
+    )
+
+
+@contextmanager
+def ignoring_sigint() -> Iterator[None]:
+    """Processes started inside ignore Ctrl-C, so that only this one handles it."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def check_frame(people: Any, kind: type[Any], called: str) -> Any:
+    """The people, if they are in the frame of an engine.
+
+    Raises
+    ------
+    ParameterError
+        If they are in another.
+    """
+    if not isinstance(people, kind):
+        raise ParameterError(
+            f"people must be a {called}, got {type(people).__module__}.{type(people).__name__}."
+        )
+    return people

@@ -1,0 +1,217 @@
+"""People in Ray Data, and tasks on a Ray cluster.
+
+Always true: the explainer goes to each worker once, by Ray's object store; blocks stream through,
+in their order if Ray is told to preserve it; what a lost worker had to do, others do.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import islice
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ..errors import WorkerError
+from ..explainer import MCCE
+from ..files.cells import holds_whole
+from .executor import check_frame, check_workers, lost, missing_engine
+from .partitions import BLOCK_ROWS, PartitionTask, check_block_rows, check_key
+from .shipment import Shipment
+
+if TYPE_CHECKING:
+    from ray.data import Dataset
+
+__all__ = ["explain"]
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+# How often a task is tried again whose worker was lost.
+RETRIES = 3
+
+
+def explain(
+    explainer: MCCE,
+    people: Dataset,
+    *,
+    key: str | Sequence[str],
+    load_predictor: Callable[[], Any] | None = None,
+    constraints: Any = None,
+    workers: int | None = None,
+    block_rows: int = BLOCK_ROWS,
+    prefix: str = "",
+) -> Dataset:
+    """Answers to people in a Ray dataset, block by block; nothing is computed yet.
+
+    Rows come in the order of the people if Ray preserves it
+    (``ray.data.DataContext.get_current().execution_options.preserve_order = True``).
+
+    Parameters
+    ----------
+    explainer
+        The fitted explainer.
+    people
+        Whom to explain, with the columns of training.
+    key
+        The columns that identify a person.
+    load_predictor
+        Returns the predictor; called once by each worker. None sends the explainer's own, pickled.
+    constraints
+        Further constraints for these people.
+    workers
+        The largest number of workers; None for as many as the cluster has room for.
+    block_rows
+        The largest number of people that a worker takes at a time; answers do not depend on it.
+    prefix
+        What stands before the names of added columns.
+
+    Returns
+    -------
+    ray.data.Dataset
+        One row per answer, and one with the reason for everybody without.
+
+    Raises
+    ------
+    McceError
+        If a parameter or a column cannot be used.
+    MissingExtraError
+        If Ray is not installed.
+    """
+    ray = _import_ray()
+    check_frame(people, ray.data.Dataset, "ray.data.Dataset")
+    check_block_rows(block_rows)
+    check_workers(workers)
+    shipment = Shipment.pack(explainer, load_predictor)
+    columns = _columns_of(people, explainer, key)
+    task = PartitionTask.plan(
+        explainer,
+        shipment,
+        columns,
+        check_key(key, list(columns)),
+        constraints=constraints,
+        prefix=prefix,
+    )
+    answers = people.map_batches(
+        _Answering,
+        fn_constructor_args=[ray.put(task)],
+        batch_format="pyarrow",
+        batch_size=block_rows,
+        # Not all at once: whatever makes the people needs room, too.
+        compute=ray.data.ActorPoolStrategy(min_size=1, max_size=workers),
+    )
+    # Ray knows no columns of a dataset without rows unless one block has them.
+    return ray.data.from_arrow(task.arrow_schema.empty_table()).union(answers)
+
+
+def _columns_of(
+    people: Dataset, explainer: MCCE, key: str | Sequence[str] | None
+) -> dict[str, bool]:
+    """Names of the columns, and whether each holds whole numbers."""
+    schema = people.schema()
+    if schema is None:
+        # A dataset without rows may have forgotten its columns; there is nobody to miss them.
+        keys = [key] if isinstance(key, str) else list(key or [])
+        return dict.fromkeys([*map(str, explainer.fitted_.schema.names), *keys], False)
+    base = schema.base_schema
+    return {str(n): holds_whole(kind) for n, kind in zip(base.names, base.types, strict=True)}
+
+
+class _Answering:
+    """What an actor of Ray Data does.
+
+    Parameters
+    ----------
+    task
+        The object of Ray's store that is the task.
+    """
+
+    def __init__(self, task: Any) -> None:
+        import ray
+
+        self._task: PartitionTask = ray.get(task)
+
+    def __call__(self, people: Any) -> Any:
+        return self._task.arrow(people)
+
+
+@dataclass(frozen=True)
+class RayExecutor:
+    """Runs tasks on a Ray cluster; see :class:`~mcce.execution.executor.Executor`.
+
+    The cluster is the one that this process is connected to, else one of this machine for the time
+    of the run. The address of a remote one can stand in ``RAY_ADDRESS``.
+
+    Parameters
+    ----------
+    workers
+        Number of processes of a cluster of this machine.
+    """
+
+    workers: int | None = None
+
+    def map(
+        self, task: Callable[[Item], Result], items: Sequence[Item]
+    ) -> Iterator[tuple[int, Result | WorkerError]]:
+        """The results of a task for some items, as they come."""
+        ray = _import_ray()
+        died = ray.exceptions.WorkerCrashedError, ray.exceptions.OutOfMemoryError
+        with self._cluster(ray):
+            call = ray.remote(max_retries=RETRIES)(_call)
+            # In a list, so that Ray hands over the reference and a worker fetches it once.
+            held = [ray.put(task)]
+            left = enumerate(items)
+            running = {call.remote(held, item): at for at, item in islice(left, _ahead(ray))}
+            while running:
+                [done], _ = ray.wait(list(running), num_returns=1)
+                place = running.pop(done)
+                n_more = max(_ahead(ray) - len(running), 0)
+                running |= {call.remote(held, item): at for at, item in islice(left, n_more)}
+                try:
+                    yield place, ray.get(done)
+                except died:
+                    yield place, lost()
+                except ray.exceptions.RayTaskError as error:
+                    raise error.cause from None
+
+    @contextmanager
+    def _cluster(self, ray: Any) -> Iterator[None]:
+        """A connection to a cluster, which ends with the run if it began with it."""
+        if ray.is_initialized():
+            yield
+            return
+        # Not one that happens to run on this machine, whose cores are not ours to set.
+        local = {"address": "local", "num_cpus": self.workers, "include_dashboard": False}
+        options = {} if os.environ.get("RAY_ADDRESS") else local
+        ray.init(logging_level=logging.WARNING, **options)
+        try:
+            yield
+        finally:
+            ray.shutdown()
+
+
+def _ahead(ray: Any) -> int:
+    """How many tasks are submitted at a time: more than run, so that a cluster knows to grow."""
+    return 2 * max(1, int(ray.cluster_resources().get("CPU", 1)))
+
+
+def _import_ray() -> Any:
+    try:
+        import ray
+        import ray.data
+    except ImportError as error:
+        raise missing_engine("ray", error) from error
+    return ray
+
+
+def _call(held: list[Any], item: Any) -> Any:
+    return _fetch(held[0])(item)
+
+
+@lru_cache(maxsize=1)
+def _fetch(reference: Any) -> Callable[[Any], Any]:
+    import ray
+
+    return ray.get(reference)

@@ -1,0 +1,274 @@
+"""Many files as units of work: which files are meant, and how each is cut.
+
+Parquet and Arrow files are cut by their groups of rows, each of which can be read by itself. CSV
+and JSON lines can only be read from the beginning, so that a file is one unit.
+
+Always true: the units of a file are all its rows, each once; how a file is cut depends on that file
+and the rows per block alone, and so do the numbers of its units, whatever other files are like.
+"""
+
+from __future__ import annotations
+
+import glob
+import hashlib
+import os
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from fnmatch import fnmatch
+from itertools import pairwise
+from pathlib import Path
+
+from ..errors import ParameterError, ReadError, shorten
+from .arrow import ArrowSource
+from .formats import STANDARD, Format, find_format
+from .parts import checksum
+from .sources import RawBlock, Source, iterate, open_source, reading
+
+# A group is decoded from its beginning: in more pieces, that would cost more than it saves.
+MOST_PIECES = 16
+NOBODY = "nobody"
+# Footers that are read at a time; on shared file systems, each is a wait.
+LOOKS = 8
+
+
+@dataclass(frozen=True)
+class Unit:
+    """Rows of a file that are answered together, as one part.
+
+    Parameters
+    ----------
+    number
+        Which file, and which unit of it; counted from 0.
+    path
+        The file.
+    format
+        Its format.
+    first, n_rows
+        Where the rows begin, counted from 0, and how many there are; None for all of the file.
+    """
+
+    number: tuple[int, int]
+    path: str
+    format: Format
+    first: int = 0
+    n_rows: int | None = None
+
+    def read(
+        self, source: Source, columns: Sequence[str], block_rows: int
+    ) -> tuple[str, Iterator[RawBlock]]:
+        """A fingerprint of the unit's rows, and the rows in blocks."""
+        with reading(self.path):
+            if self.n_rows is None or not isinstance(source, ArrowSource):
+                return checksum(self.path), iterate(self.path, source, columns, block_rows)
+            if not self.n_rows:
+                return NOBODY, iter(())
+            rows = source.rows(columns, self.first, self.n_rows)
+        return rows.fingerprint(), rows.cut(block_rows)
+
+    @property
+    def shown(self) -> str:
+        """The file and the rows, counted from 1, for users."""
+        if not self.n_rows:
+            return shorten(self.path, 200)
+        return f"{shorten(self.path, 200)}, rows {self.first + 1} to {self.first + self.n_rows}"
+
+
+@dataclass(frozen=True)
+class FileOfPeople:
+    """What is known about a file before its rows are read.
+
+    Parameters
+    ----------
+    path, format
+        The file.
+    names, whole, textual
+        Its columns; see :class:`~mcce.files.sources.Source`.
+    sizes
+        Rows of each group that can be read by itself; None if there are no groups.
+    error
+        Why it cannot be read; None if it can.
+    """
+
+    path: str
+    format: Format
+    names: list[str] = field(default_factory=list)
+    whole: frozenset[str] = frozenset()
+    textual: bool = False
+    sizes: tuple[int, ...] | None = None
+    error: ReadError | None = None
+
+    @classmethod
+    def look(cls, path: str, format_: Format, delimiter: str = ",") -> FileOfPeople:
+        """Read the names of the columns, and how many rows there are, if that is quickly known."""
+        try:
+            with open_source(path, format_, delimiter) as source:
+                names, whole = source.names, source.whole
+                sizes = source.sizes() if isinstance(source, ArrowSource) else None
+                known = None if sizes is None else tuple(sizes)
+                return cls(path, format_, names, whole, source.textual, known)
+        except ReadError as error:
+            return cls(path, format_, error=error)
+
+    def holds_whole(self, name: str) -> bool:
+        """Whether a column may hold whole numbers, also where the file cannot be read."""
+        return name in self.whole if name in self.names else self.format != "csv"
+
+    def units(self, place: int, block_rows: int) -> list[Unit]:
+        """The units of the file, which is the one at this place.
+
+        Examples
+        --------
+        >>> file = FileOfPeople("people.parquet", "parquet", sizes=(300, 100, 80, 5000))
+        >>> [(unit.first, unit.n_rows) for unit in file.units(0, 200)][:5]
+        [(0, 150), (150, 150), (300, 180), (480, 312), (792, 313)]
+        """
+        if self.sizes is None:
+            return [Unit((place, 0), self.path, self.format)]
+        pieces = list(_pieces(self.sizes, block_rows)) or [(0, 0)]
+        return [
+            Unit((place, at), self.path, self.format, first, n_rows)
+            for at, (first, n_rows) in enumerate(pieces)
+        ]
+
+
+def find_files(names: Sequence[str]) -> list[str]:
+    """The files that a user means by names, patterns and folders, as full paths.
+
+    Parameters
+    ----------
+    names
+        Files; patterns such as ``lake/*.parquet``; folders, which stand for the files in them and
+        in their folders, also by links. Names that begin with an underscore or a dot count only if
+        they are spelled out.
+
+    Returns
+    -------
+    list of str
+        The files: in the order of names, sorted within a pattern or folder.
+
+    Raises
+    ------
+    ReadError
+        If there is no such file, or a folder cannot be read.
+    ParameterError
+        If a file is meant twice, or is standard input.
+    """
+    found = [os.path.abspath(path) for name in names for path in _meant(name)]
+    times = Counter(os.path.realpath(path) for path in found)
+    twice = [path for path, count in times.items() if count > 1]
+    if twice:
+        raise ParameterError(
+            f"Files are named twice: {shorten(twice, 300)}. Name each once, or their rows would "
+            "count twice."
+        )
+    return found
+
+
+def look_into(paths: Sequence[str], format_: str | None, delimiter: str) -> list[FileOfPeople]:
+    """What is known about files before their rows are read.
+
+    Raises
+    ------
+    ParameterError
+        If the format of a file is not clear.
+    MissingExtraError
+        If a library is missing that a format needs.
+    """
+    formats = [find_format(path, format_) for path in paths]
+    with ThreadPoolExecutor(LOOKS) as pool:
+        looks = pool.map(FileOfPeople.look, paths, formats, [delimiter] * len(paths))
+        return list(looks)
+
+
+def names_checksum(files: Sequence[FileOfPeople]) -> str:
+    """A checksum of the names of files, in their order."""
+    return hashlib.sha256(
+        "\0".join(file.path for file in files).encode(errors="replace")
+    ).hexdigest()
+
+
+def is_single(name: str) -> bool:
+    """Whether a name stands for one file or standard input, not for a folder or a pattern.
+
+    Examples
+    --------
+    >>> is_single("people.csv"), is_single("lake/*.parquet"), is_single(".")
+    (True, False, False)
+    """
+    return not Path(name).is_dir() and not (glob.has_magic(name) and not Path(name).exists())
+
+
+def _meant(name: str) -> list[str]:
+    """The files that one name stands for."""
+    if name == STANDARD:
+        raise ParameterError("Standard input is one stream and cannot be one of several files.")
+    with reading(name):
+        if is_single(name):
+            Path(name).stat()
+            return [name]
+        matched = [name] if Path(name).is_dir() else _matching(name)
+        # A pattern may stand for a folder and for what is in it.
+        found = {
+            os.path.abspath(path)
+            for at in matched
+            for path in (_inside(at) if Path(at).is_dir() else [at])
+        }
+    if not found:
+        raise ReadError(f"There are no files in {shorten(name, 200)}. Check the name.")
+    return sorted(found)
+
+
+def _matching(pattern: str) -> list[str]:
+    """What a pattern stands for, without hidden names that it does not spell out."""
+    wanted = Path(pattern).parts
+    spelled = [part for part in wanted if _is_hidden(part)]
+    fixed = next(at for at, part in enumerate(wanted) if glob.has_magic(part))
+    if "**" in wanted:
+        # Where it cannot look, glob says nothing.
+        list(_inside(str(Path(*wanted[:fixed]))))
+    return [
+        path
+        for path in glob.glob(pattern, recursive=True)
+        if not any(
+            _is_hidden(part) and not any(fnmatch(part, one) for one in spelled)
+            for part in Path(path).parts[fixed:]
+        )
+    ]
+
+
+def _inside(folder: str, above: frozenset[str] = frozenset()) -> Iterator[str]:
+    """Files of a folder and of its folders, also by links, without those that are not data."""
+    real = os.path.realpath(folder)
+    # A link to a folder that it is in: these files are known.
+    if real in above:
+        return
+    with os.scandir(folder) as entries:
+        shown = [entry for entry in entries if not _is_hidden(entry.name)]
+    for entry in shown:
+        if entry.is_dir():
+            yield from _inside(entry.path, above | {real})
+        else:
+            yield entry.path
+
+
+def _is_hidden(name: str) -> bool:
+    return name.startswith(("_", ".")) and name not in (".", "..")
+
+
+def _pieces(sizes: Sequence[int], block_rows: int) -> Iterator[tuple[int, int]]:
+    """First row and number of rows of pieces: small groups together, large ones cut evenly."""
+    first = n_rows = 0
+    for size in sizes:
+        if n_rows and n_rows + size > block_rows:
+            yield first, n_rows
+            first, n_rows = first + n_rows, 0
+        n_rows += size
+        n_pieces = min(-(-n_rows // block_rows), MOST_PIECES)
+        if n_pieces > 1:
+            ends = [first + n_rows * at // n_pieces for at in range(n_pieces + 1)]
+            yield from ((low, high - low) for low, high in pairwise(ends))
+            first, n_rows = ends[-1], 0
+    if n_rows:
+        yield first, n_rows

@@ -1,0 +1,1 @@
+"""How work runs in one process: threads, time limits, memory, progress, files written whole."""
