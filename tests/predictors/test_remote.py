@@ -14,6 +14,7 @@ from loans import assert_answers_valid, explain, loans, merit
 from mcce import MCCE, ParameterError, PredictorError
 from mcce.predictors import Remote
 from mcce.predictors.desired import make_decision
+from mcce.predictors.pacing import Pace
 
 
 class Scorer(BaseHTTPRequestHandler):
@@ -215,7 +216,7 @@ def test_attempts_are_further_apart_each_time_and_a_server_may_request_longer_wa
     server, monkeypatch
 ):
     pauses = []
-    monkeypatch.setattr("mcce.predictors.remote.time.sleep", pauses.append)
+    monkeypatch.setattr(Pace, "pause", lambda _, seconds: pauses.append(seconds))
     busy = (503, {}, "busy")
     server.turns = [busy, busy, (429, {"Retry-After": "7"}, ""), (503, {"Retry-After": "900"}, "")]
     server.always = {"predictions": [1, 2, 3]}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import socket
-import time
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 
@@ -14,6 +13,7 @@ import pytest
 from hostile_server import ANSWER, Hostile, remote, reply
 from mcce import PredictorError
 from mcce.predictors import Remote
+from mcce.predictors.pacing import Pace
 
 X = pd.DataFrame({"x": [0.25, 0.5]})
 
@@ -164,7 +164,7 @@ def test_many_threads_share_one_predictor(server):
 
 def test_a_huge_number_of_retries_pauses_a_minute_at_most(monkeypatch):
     pauses = []
-    monkeypatch.setattr(time, "sleep", pauses.append)
+    monkeypatch.setattr(Pace, "pause", lambda _, seconds: pauses.append(seconds))
 
     with pytest.raises(PredictorError, match="attempts: 1101"):
         Remote("http://127.0.0.1:9/", retries=1100, timeout=1e300).predict(X)

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
+from ..runtime.threads import in_caller
 from . import catboost, lightgbm, onnx, torch, xgboost
 from .base import FrameLike, is_from
 
@@ -40,6 +41,17 @@ def check_rows(predictor: Any, rows: FrameLike) -> None:
     """Raise if the predictor's library would silently misread the rows."""
     for library in _libraries(predictor) & CHECKS.keys():
         CHECKS[library](predictor, rows)
+
+
+def call(predictor: Any, function: Callable[[Any], Any], rows: Any) -> Any:
+    """What a function of the predictor returns for rows.
+
+    It is called in the thread that takes the results of this task, since few black boxes are made
+    for several; in this one if the predictor has the attribute ``thread_safe``.
+    """
+    if getattr(predictor, "thread_safe", False) is True:
+        return function(rows)
+    return in_caller(lambda: function(rows))
 
 
 def known_columns(predictor: Any) -> list[str] | None:

@@ -19,32 +19,18 @@ import numpy as np
 import pandas as pd
 
 from ..errors import McceError, ParameterError, shorten
-from ..execution.threads import in_caller
-from ..kernels import BoolArray, CancelledError, FloatArray
+from ..kernels import BoolArray, CancelledError, ExpiredError, FloatArray
 from ..tables.frames import PANDAS_ADAPTER, FrameAdapter
-from .adapters import check_rows
+from .adapters import call, check_rows
 from .failures import check_complete, failed
 from .interval import Interval
 from .labels import LabelRule, Probabilities, has_threshold
 from .output import check_shape, read_output, to_labels, to_numbers
+from .scored import ScoredRows, join_scored
 
 Method = Literal["predict_proba", "decision_function", "predict", "call"]
-
-
-@dataclass(frozen=True)
-class ScoredRows:
-    """What the predictor says about each row.
-
-    Parameters
-    ----------
-    score : (n_rows,)
-        The score f(x).
-    valid : (n_rows,)
-        Whether the decision is the desired one.
-    """
-
-    score: FloatArray
-    valid: BoolArray
+# Training rows that the predictor gets in one call, at most.
+MOST_ROWS = 2**20
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,7 +161,10 @@ class Decision:
         rule : LabelRule or None
             None if the decision needs no labels, or they do not follow from probabilities.
         """
-        scored, probabilities = self._evaluate(frame)
+        # Of a million rows at a time, so that the predictor's copies are of these alone.
+        starts = range(0, max(len(frame), 1), MOST_ROWS)
+        blocks = (frame.iloc[at : at + MOST_ROWS].reset_index(drop=True) for at in starts)
+        scored, probabilities = join_scored([self._evaluate(block) for block in blocks])
         own = has_threshold(self.predictor)
         return scored, LabelRule.learn(probabilities, scored.valid, own_threshold=own)
 
@@ -384,8 +373,8 @@ class Decision:
         rows = self.adapter.rows_for_predictor(frame)
         try:
             check_rows(self.predictor, rows)
-            output = in_caller(lambda: function(rows))
-        except (McceError, CancelledError):
+            output = call(self.predictor, function, rows)
+        except (McceError, CancelledError, ExpiredError):
             raise
         except Exception as error:
             failure = error

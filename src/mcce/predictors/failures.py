@@ -15,8 +15,8 @@ import pandas as pd
 from sklearn.exceptions import NotFittedError as SklearnNotFittedError
 
 from ..errors import PredictorError, shorten
-from ..execution.threads import in_caller
 from ..kernels import BoolArray
+from ..runtime.threads import in_caller
 from ..tables.frames import FrameAdapter
 from .adapters import known_columns, written_name
 from .output import count_rows

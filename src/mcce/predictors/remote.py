@@ -5,7 +5,8 @@ be ``{"predictions": [0.3, ...]}``: one number, one list of probabilities or one
 Common model servers use these keys; both can be changed.
 
 Always true: temporary failures (no connection, a timeout, status 429 or 5xx) are retried with
-growing pauses; anything else is an error at once; predictions are never cut, padded or cast.
+growing pauses, in which nothing else is sent; anything else is an error at once; predictions come
+in the order of the rows and are never cut, padded or cast.
 Errors quote neither headers, user, password and query of an address, nor rows and responses.
 """
 
@@ -14,24 +15,28 @@ from __future__ import annotations
 import json
 import math
 import sys
-import time
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from http.client import HTTPException
+from itertools import chain
 from numbers import Integral, Real
 from typing import Any, Literal, NoReturn, get_args
 from urllib.request import getproxies, proxy_bypass
 
 import numpy as np
-import pandas as pd
 
 from ..errors import ParameterError, PredictorError, shorten
-from ..tables.columns import is_missing, is_time, plain
+from ..kernels import ExpiredError
+from ..runtime.threads import map_ordered
 from .base import FrameLike, Output, Wrapper, check_output
+from .pacing import Pace
+from .records import encode, to_records
 from .transport import Address, Response, TooLargeError, check_headers, post, read_address
 
 LONGEST_PAUSE = 60.0
+# Requests at a time if a rate bounds the load.
+IN_FLIGHT = 4
 # Media types that say what came instead of JSON; others might repeat a secret.
 MEDIA_TYPES = ("application/json", "text/html", "text/plain", "application/problem+json")
 RemoteOutput = Literal["score", "probabilities", "labels"]
@@ -52,7 +57,7 @@ class Remote(Wrapper):
     classes
         The labels in the order of the probabilities.
     batch_size
-        Rows per request.
+        Rows per request; with ``rows_per_second`` at most a tenth of that, or one.
     timeout
         Seconds until an attempt is given up, from connecting to the last byte of the response.
         Each retry has as many again.
@@ -61,7 +66,8 @@ class Remote(Wrapper):
         status 429 or 5xx.
     backoff
         Seconds before the first retry; doubles with each retry, up to a minute. A ``Retry-After``
-        in seconds is respected, up to the same minute.
+        in seconds is respected, up to the same minute. Meanwhile no other request is sent, and
+        after that one at a time until one succeeds.
     headers
         Further request headers, e.g. ``{"Authorization": "Bearer ..."}``. Values are never shown.
     rows_key, predictions_key
@@ -72,6 +78,12 @@ class Remote(Wrapper):
     proxy
         Address of an HTTP proxy, ``"environment"`` for the one that environment variables such as
         ``https_proxy`` name, or None to connect directly, whatever the environment says.
+    rows_per_second
+        The most rows that are sent in any second, evenly; below 10 and not whole, in the time of 10
+        rows. None for no limit.
+    in_flight
+        The most requests at a time, of all threads together. None for one of each thread, or with
+        ``rows_per_second`` for 4 in all.
 
     Raises
     ------
@@ -82,6 +94,9 @@ class Remote(Wrapper):
     -----
     Pickles and copies hold the address, the headers and the proxy, secrets included. Files of
     ``MCCE.save`` hold no predictor.
+
+    Threads and copies share the limits, processes do not: divide ``rows_per_second`` and
+    ``in_flight`` by their number and round down, so that the parts are whole.
 
     Examples
     --------
@@ -101,6 +116,9 @@ class Remote(Wrapper):
     predictions_key: str | None = "predictions"
     max_bytes: int | None = None
     proxy: str | None = None
+    rows_per_second: float | None = None
+    in_flight: int | None = None
+    _pace: Pace = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         check_output(self.output, get_args(RemoteOutput), self.classes)
@@ -114,6 +132,12 @@ class Remote(Wrapper):
         _check("retries", self.retries, Integral, 0)
         _check("timeout", self.timeout, Real, 1e-3)
         _check("backoff", self.backoff, Real, 0)
+        if self.in_flight is not None:
+            _check("in_flight", self.in_flight, Integral, 1)
+        if self.rows_per_second is not None:
+            _check("rows_per_second", self.rows_per_second, Real, 1e-3)
+        default = None if self.rows_per_second is None else IN_FLIGHT
+        object.__setattr__(self, "_pace", Pace(self.rows_per_second, self.in_flight or default))
 
     def __repr__(self) -> str:
         return f"Remote({str(self._address)!r})"
@@ -127,16 +151,33 @@ class Remote(Wrapper):
         return self.classes
 
     def _query(self, rows: FrameLike) -> np.ndarray:
-        records = _to_records(rows)
-        predictions: list[Any] = []
-        for start in range(0, len(records), self.batch_size):
-            batch = records[start : start + self.batch_size]
-            response = self._send(_encode(batch, self.rows_key, start), len(batch))
-            predictions += self._read(response, len(batch))
+        records, n_rows = to_records(rows), self._pace.n_rows(self.batch_size)
+
+        def predict(start: int) -> list[Any]:
+            batch = records[start : start + n_rows]
+            response = self._send(encode(batch, self.rows_key, start), len(batch))
+            return self._read(response, len(batch))
+
+        starts = range(0, len(records), n_rows)
+        n_threads = min(self._pace.in_flight or 1, max(len(starts), 1))
+        predictions = list(chain.from_iterable(map_ordered(predict, starts, n_threads)))
         shapes = [isinstance(prediction, list) for prediction in predictions]
         if len(set(shapes)) > 1:
             self._refuse("predictions of one shape", "lists and single numbers")
         return np.array(predictions, dtype=object if self.output == "labels" else float)
+
+    @property
+    def thread_safe(self) -> bool:
+        """Whether threads may call it concurrently: True if ``in_flight`` bounds the load."""
+        return self._pace.in_flight is not None
+
+    def hold_back(self) -> None:
+        """Send no row as long as those of another process that had these limits may count.
+
+        For a process that takes the place of another one, or of its starter: without it, both
+        could use the whole rate in the same second.
+        """
+        self._pace.hold_back()
 
     @property
     def _address(self) -> Address:
@@ -146,13 +187,15 @@ class Remote(Wrapper):
         """The response to a request, sent again after temporary failures."""
         reason = ""
         for attempt in range(self.retries + 1):
-            outcome = self._post(body, n_rows)
-            if isinstance(outcome, Response) and outcome.status < HTTPStatus.MULTIPLE_CHOICES:
-                return outcome
-            reason, wait = _check_temporary(outcome, self._address)
-            if attempt < self.retries:
-                pause = self.backoff * 2.0 ** min(attempt, 60)
-                time.sleep(min(max(pause, wait), LONGEST_PAUSE))
+            with self._pace.turn(n_rows) as n_failures:
+                outcome = self._post(body, n_rows)
+                if isinstance(outcome, Response) and outcome.status < HTTPStatus.MULTIPLE_CHOICES:
+                    self._pace.go_on(n_failures)
+                    return outcome
+                reason, wait = _check_temporary(outcome, self._address)
+                if attempt < self.retries:
+                    pause = self.backoff * 2.0 ** min(attempt, 60)
+                    self._pace.pause(min(max(pause, wait), LONGEST_PAUSE))
         raise PredictorError(
             f"The predictor at {self._address} did not respond (attempts: {self.retries + 1}, last "
             f"failure: {reason}). Check that it is running and reachable, or raise timeout, "
@@ -177,6 +220,8 @@ class Remote(Wrapper):
             )
         except TooLargeError:
             pass
+        except ExpiredError:  # the time limit of the work, an OSError itself
+            raise
         except (OSError, HTTPException, ValueError) as error:
             return _reason(error, self.timeout)
         raise PredictorError(
@@ -315,56 +360,6 @@ def _reason(error: Exception, timeout: float) -> str:
     if isinstance(error, OSError) and not isinstance(error, HTTPException):
         said = str(error.strerror or "").partition(" (_ssl.c")[0]
     return f"{name}: {said}" if said else name
-
-
-def _to_records(rows: FrameLike) -> list[Any]:
-    """Rows of a frame as objects by column name, rows of an array as lists."""
-    if isinstance(rows, np.ndarray):
-        return [list(row) for row in pd.DataFrame(rows).pipe(_cells)]
-    other = [name for name in rows.columns if not isinstance(name, str)]
-    if other:
-        raise PredictorError(
-            f"Rows are sent as JSON objects, whose keys are strings, but the columns {other!r} "
-            "have other names. Rename them."
-        )
-    return [dict(zip(rows.columns, row, strict=True)) for row in _cells(rows)]
-
-
-def _cells(frame: pd.DataFrame) -> list[tuple[Any, ...]]:
-    """Rows of plain cells: missing ones are None, dates and durations ISO 8601 strings."""
-    columns = []
-    for _, column in frame.items():
-        cells = plain(column).copy()
-        if is_time(column.dtype):
-            cells = np.array(
-                [cell if pd.isna(cell) else cell.isoformat() for cell in cells], object
-            )
-        cells[is_missing(column)] = None
-        columns.append(cells.tolist())
-    return list(zip(*columns, strict=True))
-
-
-def _encode(records: list[Any], key: str | None, start: int) -> bytes:
-    try:
-        return json.dumps(records if key is None else {key: records}, allow_nan=False).encode()
-    except (TypeError, ValueError, RecursionError):
-        place = _first_unwritable(records, start)
-    raise PredictorError(
-        f"{place} cannot be written as JSON. Cells must be finite numbers, strings, booleans, "
-        "dates or missing. Convert the column."
-    )
-
-
-def _first_unwritable(records: list[Any], start: int) -> str:
-    """Row and column of the first cell that JSON cannot hold."""
-    for position, record in enumerate(records, start):
-        cells = record.items() if isinstance(record, dict) else enumerate(record)
-        for name, cell in cells:
-            try:
-                json.dumps(cell, allow_nan=False)
-            except (TypeError, ValueError, RecursionError):
-                return f"A {type(cell).__name__} in row {position} of column {name!r}"
-    return "A row"
 
 
 def _is_number(value: Any) -> bool:

@@ -25,6 +25,7 @@ from typing import Any
 from urllib.parse import unquote_to_bytes, urlsplit
 
 from ..errors import ParameterError
+from ..kernels import check_cancellation
 
 PORTS = {"http": 80, "https": 443}
 # Set here, by what is sent and how.
@@ -34,6 +35,8 @@ CHUNK = 2**16
 FRAMING, FRAMING_PER_BYTE = 2**20, 10
 # Operating systems cannot wait much longer for a single byte.
 LONGEST_WAIT = 1e6
+# While a response is waited for, cancellation takes effect after so many seconds.
+WAIT = 0.1
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 
@@ -307,12 +310,19 @@ class _Link:
 
     def receive(self, n_bytes: int) -> bytes:
         """Some bytes, none at the end."""
-        self._plain.settimeout(_left(self._deadline))
-        content = self._plain.recv(n_bytes)
+        content = self._wait_for(n_bytes)
         self._n_left -= len(content)
         if self._n_left < 0:
             raise TooLargeError
         return content
+
+    def _wait_for(self, n_bytes: int) -> bytes:
+        while True:
+            self._plain.settimeout(min(_left(self._deadline), WAIT))
+            try:
+                return self._plain.recv(n_bytes)
+            except TimeoutError:
+                check_cancellation()
 
     def makefile(self, mode: str) -> io.BufferedReader:
         """The bytes that come back, as a file."""
