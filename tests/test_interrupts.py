@@ -14,9 +14,9 @@ import pandas as pd
 import pytest
 
 from mcce import MCCE, McceError, ParameterError, Search, TimeLimitError
-from mcce.execution.limits import time_limit
 from mcce.kernels import check_cancellation
 from mcce.plausibility.neighbours import KnnDistance
+from mcce.runtime.limits import time_limit
 
 # Seconds until a child process that does not end is killed; far more than any of them takes.
 KILLED_AFTER = 300
@@ -29,7 +29,7 @@ needs_timers = pytest.mark.skipif(
 LARGE_TREE = """
 import os, signal, threading
 import numpy as np
-from mcce.execution.threads import map_ordered
+from mcce.runtime.threads import map_ordered
 from mcce.kernels import Columns, Growth, Numbers, fixed_point, grow_tree
 
 chance, n_rows = np.random.default_rng(0), 400_000
@@ -37,7 +37,7 @@ codes = chance.integers(0, 200_000, (6, n_rows), dtype=np.int32)
 yes = np.ones(6, dtype=bool)
 columns = Columns(codes, ~yes, yes, np.full(6, 200_000))
 response = Numbers(fixed_point(chance.normal(size=n_rows)))
-columns.sorted_rows
+columns.narrow
 
 def grow_large_tree():
     return grow_tree(columns, np.arange(6), response, codes[0], Growth(min_samples_leaf=1))

@@ -14,7 +14,7 @@ import pytest
 from mcce.cli import main
 from mcce.cli.failures import INPUT, PREDICTOR, USAGE
 from mcce.cli.predictors import PredictorChoice
-from mcce.execution.parts import MANIFEST, alone
+from mcce.files.parts import MANIFEST, alone
 
 EXPLAIN = ["explain", "bank.mcce"]
 
@@ -86,14 +86,16 @@ def test_two_runs_do_not_share_an_output(explain, here, capsys):
 
 
 @pytest.mark.parametrize(("option", "code"), [([], USAGE), (["--resume"], 0)])
-def test_an_output_that_appears_meanwhile_stays(explain, here, option, code):
+@pytest.mark.parametrize("shared", [[], ["--workers", "1"]])
+def test_an_output_that_appears_meanwhile_stays(explain, here, capsys, shared, option, code):
     # As if another run ended while the predictor was loaded.
     (here / "meanwhile.py").write_text(
         "from scoring import score\nopen('answers.csv', 'w').write('of another run')"
     )
 
-    assert explain("-o", "answers.csv", *option, predictor="meanwhile:score") == code
+    assert explain("-o", "answers.csv", *option, *shared, predictor="meanwhile:score") == code
 
+    assert " people in " not in capsys.readouterr().err
     assert (here / "answers.csv").read_text() == "of another run"
     assert not (here / "answers.csv.parts").exists()
 
@@ -178,7 +180,7 @@ def test_half_a_character_in_json_is_named(explain, here, capsys):
 
 
 def test_no_cell_forges_a_row(explain, here):
-    table = pd.read_csv("people.csv", dtype=str).head(3)
+    table = pd.read_csv("people.csv").head(3)
     table["id"] = ["a\rforged", "b\nforged", "c\r\nforged"]
     table.to_json("people.jsonl", orient="records", lines=True)
 

@@ -271,13 +271,14 @@ def test_a_full_disk_leaves_complete_parts_and_the_run_goes_on(explain, here, ca
     assert explain("-o", "whole.csv") == 0
     from mcce.files import run as module
 
-    def full(table, format_, stream, write=module.write_table):
-        if table["factual"].iloc[0] >= 30:
+    def full(tables, format_, stream, write=module.stream_tables):
+        tables = list(tables)
+        if tables[0]["factual"].iloc[0] >= 30:
             stream.write(b"half a part")
             raise OSError(28, "No space left on device")
-        write(table, format_, stream)
+        write(tables, format_, stream)
 
-    monkeypatch.setattr(module, "write_table", full)
+    monkeypatch.setattr(module, "stream_tables", full)
     assert explain("-o", "answers.csv", "--block-rows", "10") == OUTPUT
     said = capsys.readouterr().err
     assert "No space left on device" in said

@@ -65,6 +65,64 @@ def test_an_explainer_is_the_one_that_python_fits(here):
     assert (here / "own.mcce").read_bytes() == (here / "python.mcce").read_bytes()
 
 
+def split(rows, path, at):
+    """Write the rows as two files."""
+    rows.iloc[:at].to_csv(f"{path}1.csv", index=False)
+    rows.iloc[at:].to_csv(f"{path}2.csv", index=False)
+    return [f"{path}1.csv", f"{path}2.csv"]
+
+
+def fit_files(paths, *arguments):
+    command = ["fit", *paths, "--predictor", "scoring:score", "--desired", "0.6:"]
+    return main([*command, "-o", "own.mcce", *arguments])
+
+
+def test_several_files_give_the_explainer_of_one(here):
+    assert fit() == 0
+    from_one = (here / "own.mcce").read_bytes()
+
+    assert fit_files(split(pd.read_csv("train.csv"), "part", 120)) == 0
+
+    assert (here / "own.mcce").read_bytes() == from_one
+
+
+def test_a_sample_does_not_depend_on_how_rows_are_divided_into_files(here, capsys):
+    rows, saved = pd.read_csv("train.csv"), []
+    for at in (100, 217):
+        arguments = ["--sample-rows", "150", "--immutable", "Sex", "--json"]
+        assert fit_files(split(rows, "part", at), *arguments) == 0
+        saved.append((here / "own.mcce").read_bytes())
+        said = json.loads(capsys.readouterr().out)
+
+    assert saved[0] == saved[1]
+    assert (said["n_train"], said["n_seen"]) == (150, 300)
+    assert said["rare"] >= 1
+
+
+def test_with_a_key_a_sample_does_not_depend_on_the_order_of_files(here, capsys):
+    rows, saved = pd.read_csv("train.csv"), []
+    paths = split(rows.assign(Customer=range(len(rows))), "part", 100)
+    for order in (paths, paths[::-1]):
+        arguments = ["--sample-rows", "150", "--sample-key", "Customer", "--immutable", "Sex"]
+        assert fit_files(order, *arguments) == 0
+        saved.append((here / "own.mcce").read_bytes())
+
+    assert saved[0] == saved[1]
+    said = " ".join(capsys.readouterr().err.split())
+    assert "a sample of 300 rows" in said
+    assert "accepted rows are over-represented" in said
+
+
+def test_a_sample_that_cannot_be_drawn_is_refused(here, capsys):
+    assert fit("--sample-rows", "3", "--immutable", "Age") == USAGE
+    assert fit("--sample-key", "Age") == USAGE
+    assert fit("--sample-rows", "100", "--sample-key", "Nothing") == INPUT
+    assert fit("--sample-rows", "100", "--drop", "Nothing") == INPUT
+    assert fit("--sample-rows", "100", "--format", "csv", train="-") == USAGE
+
+    assert "too small" in " ".join(capsys.readouterr().err.split())
+
+
 def test_json_says_what_was_learned(here, capsys):
     assert fit("--json", "--immutable", "Age") == 0
 

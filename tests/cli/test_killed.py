@@ -113,14 +113,15 @@ def test_a_process_that_is_killed_while_it_writes_a_part_goes_on(explain, here, 
     program = """
 import os, signal, sys
 from mcce.files import run
-write = run.write_table
-def killed(table, format_, stream):
-    if table["factual"].iloc[0] >= 30:
+write = run.stream_tables
+def killed(tables, format_, stream):
+    tables = list(tables)
+    if tables[0]["factual"].iloc[0] >= 30:
         stream.write(b"half a part")
         stream.flush()
         os.kill(os.getpid(), signal.SIGKILL)
-    write(table, format_, stream)
-run.write_table = killed
+    write(tables, format_, stream)
+run.stream_tables = killed
 from mcce.cli import main
 main(sys.argv[1:])
 """

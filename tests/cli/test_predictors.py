@@ -11,11 +11,14 @@ import joblib
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mcce.cli import main
 from mcce.cli.failures import PREDICTOR, USAGE
 from mcce.cli.predictors import PredictorChoice
 from mcce.errors import MissingExtraError, ParameterError, PredictorError
+from mcce.predictors.pacing import Pace
 
 NUMBERS = ["Duration", "CreditAmount", "Age"]
 
@@ -143,9 +146,75 @@ def test_a_server(here):
     try:
         url = f"http://127.0.0.1:{server.server_port}/score"
         assert fit_and_explain(url, "--desired", "0.6:", train="train.csv") == (0, 0)
+        limits = ["--rows-per-second", "20000", "--in-flight", "2"]
+        assert fit_and_explain(url, *limits, "--desired", "0.6:", train="train.csv") == (0, 0)
     finally:
         server.shutdown()
         server.server_close()
+
+
+def test_a_server_has_limits_and_a_file_has_none(here, capsys):
+    predictor = PredictorChoice("http://127.0.0.1/", rows_per_second=200.0, in_flight=3).load()
+
+    assert (predictor.rows_per_second, predictor.in_flight) == (200.0, 3)
+    limits = ["--rows-per-second", "200", "--trust", "--desired", "good"]
+    assert fit_and_explain("model.joblib", *limits, train="train.csv") == (USAGE, USAGE)
+    assert "are for servers, but the predictor is 'model.joblib'" in capsys.readouterr().err
+    limits = ["--in-flight", "0", "--desired", "0.5:"]
+    assert fit_and_explain("http://127.0.0.1/", *limits, train="train.csv") == (USAGE, USAGE)
+    assert "in_flight must be a whole number of at least 1" in capsys.readouterr().err
+
+
+def test_workers_split_the_limits_of_a_server():
+    server = PredictorChoice("http://x/", rows_per_second=1000.0, in_flight=7)
+
+    parts = [server.shared_by(n) for n in (1, 3, 7)]
+
+    assert [part.rows_per_second for part in parts] == [1000.0, 333.0, 142.0]
+    assert [part.in_flight for part in parts] == [7, 2, 1]
+    assert PredictorChoice("http://x/", rows_per_second=0.5).shared_by(1).rows_per_second == 0.5
+    assert PredictorChoice("model.joblib").shared_by(4) == PredictorChoice("model.joblib")
+
+
+@pytest.mark.parametrize(
+    ("limits", "n_workers", "text"),
+    [
+        ({"rows_per_second": 100.0}, 101, "--rows-per-second 100 .* at most --workers 100"),
+        ({"rows_per_second": 0.5}, 2, "--rows-per-second 0.5 .* at most --workers 1"),
+        ({"in_flight": 3}, 4, "--in-flight 3 .* among 4 workers, .* at most --workers 3"),
+    ],
+)
+def test_a_limit_that_leaves_workers_nothing_is_refused(limits, n_workers, text):
+    with pytest.raises(ParameterError, match=text):
+        PredictorChoice("http://x/", **limits).shared_by(n_workers)
+
+
+@given(st.floats(2.0, 3000.0), st.data())
+def test_workers_together_send_no_second_more_than_the_rate(rate, data):
+    n_workers = data.draw(st.integers(2, min(int(rate), 200)))
+    part = PredictorChoice("http://x/", rows_per_second=rate).shared_by(n_workers)
+    assert part.rows_per_second is not None
+
+    sent, n_rows = sent_by_one(part.rows_per_second)
+
+    # At worst the busiest seconds of all workers are the same one.
+    most = max(n_rows * ((sent >= at) & (sent < at + 1.0)).sum() for at in sent)
+    assert n_workers * most <= rate
+
+
+def sent_by_one(rate):
+    """When a worker that has much to do sends full requests in three seconds, and their rows."""
+    now = [0.0]
+
+    def wait(_, seconds):
+        now[0] = max(now[0] + seconds, np.nextafter(now[0], np.inf))
+
+    pace, sent = Pace(rate, clock=lambda: now[0], wait=wait), []
+    n_rows = pace.n_rows(1000)
+    while now[0] < 3.0:
+        with pace.turn(n_rows):
+            sent.append(now[0])
+    return np.array(sent), n_rows
 
 
 @pytest.mark.parametrize(

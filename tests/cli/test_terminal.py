@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 
 import numpy as np
 import pandas as pd
@@ -12,6 +11,7 @@ import pytest
 
 from mcce.cli import main
 from mcce.cli.terminal import printable, table
+from terminals import in_terminal
 
 HOSTILE = {
     "markup": "<script>alert(1)</script>",
@@ -82,31 +82,6 @@ def test_a_table_fits_the_terminal(width):
 
 def test_printable_texts_are_left_alone():
     assert printable("Löhne ≥ 3 €, [x] {y} <z>") == "Löhne ≥ 3 €, [x] {y} <z>"
-
-
-def in_terminal(arguments, columns):
-    """What a terminal of some width shows of a command."""
-    import fcntl
-    import pty
-    import struct
-    import termios
-
-    pid, terminal = pty.fork()
-    if pid == 0:
-        os.environ.pop("COLUMNS", None)
-        os.execv(sys.executable, [sys.executable, "-m", "mcce.cli", *arguments])
-    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-    shown = b""
-    while True:
-        try:
-            got = os.read(terminal, 4096)
-        except OSError:
-            break
-        if not got:
-            break
-        shown += got
-    os.close(terminal)
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), shown.decode()
 
 
 @pytest.mark.skipif(os.name == "nt", reason="terminals of POSIX")

@@ -58,9 +58,9 @@ def test_a_receipt_holds(explainer):
 @pytest.mark.parametrize(
     ("cells", "message"),
     [
-        ({"salary": 61}, "refuses the answer"),
-        ({"age": 47}, r"these change: \['age'\]"),
-        ({"home": "own"}, "these are broken"),
+        ({"salary": 61}, "the predictor refuses it"),
+        ({"age": 47}, r"immutable features change: \['age'\]"),
+        ({"home": "own"}, "rules are broken"),
     ],
 )
 def test_nothing_is_promised_of_an_answer_that_does_not_hold(explainer, cells, message):
@@ -71,7 +71,7 @@ def test_nothing_is_promised_of_an_answer_that_does_not_hold(explainer, cells, m
 def test_somebody_who_needs_no_answer_gets_no_receipt(explainer):
     person, answer = rows()
 
-    with pytest.raises(ParameterError, match="decided as desired already"):
+    with pytest.raises(ParameterError, match="has the desired decision already"):
         make_receipt(explainer, answer, person, origin=ORIGIN, made=MADE)
 
 

@@ -16,7 +16,7 @@ import pandas as pd
 import pytest
 
 from mcce import MCCE
-from mcce.execution.replacing import replacing
+from mcce.runtime.replacing import replacing
 from mcce.serve import Limits, ServiceSettings, create_app
 from mcce.serve.answering import Answerer
 from mcce.serve.job_run import JobOptions

@@ -78,4 +78,4 @@ def test_no_receipt_of_an_answer_that_does_not_hold(client: Any) -> None:
     refused = client.post("/receipts", json=asked)
 
     assert refused.status_code == 422
-    assert "for an answer that holds" in refused.json()["detail"][0]["msg"]
+    assert "There is no receipt for this answer" in refused.json()["detail"][0]["msg"]

@@ -117,7 +117,7 @@ def _write(out: Path, rows: pd.DataFrame, predictor: Any) -> None:
 
     from joblib import dump
 
-    from ..execution.replacing import writing
+    from ..runtime.replacing import writing
 
     with writing(out):
         out.mkdir(parents=True, exist_ok=True)

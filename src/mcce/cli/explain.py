@@ -1,4 +1,4 @@
-"""``mcce explain``: answers to people in a file, block by block, into a file."""
+"""``mcce explain``: answers to people in files, block by block, into a file or a folder."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from .options import (
     Debug,
     Delimiter,
     Dtypes,
+    InFlight,
     InputFormat,
     Jobs,
     KeyFile,
@@ -20,6 +21,7 @@ from .options import (
     PredictorKind,
     PredictorOutput,
     Quiet,
+    RowsPerSecond,
     Trust,
 )
 
@@ -28,7 +30,10 @@ HELP = """Find what would have given people the desired decision.
 EXPLAINER is a file of mcce fit, PEOPLE a CSV, Parquet, Arrow/Feather or JSON-lines file, or - for
 standard input. The output has one row per answer, and one with a reason for everybody without.
 People are read in blocks by the columns of the explainer, and every block is written as a complete
-part: a run that was interrupted or killed goes on with --resume and loses nothing."""
+part: a run that was interrupted or killed goes on with --resume and loses nothing.
+
+Several files, a folder of them or --engine share the work among processes: of this machine, or of
+a cluster of Dask, Ray or Spark. --key names the columns that identify a person."""
 EPILOG = """\
 \b
 Examples:
@@ -40,11 +45,16 @@ Examples:
       -o - --output-format jsonl < people.jsonl
   mcce explain bank.mcce people.csv --predictor model.joblib --trust \\
       --output-format csv -o answers/
+  mcce explain bank.mcce lake/*.parquet --key customer --workers 2 \\
+      --predictor scoring:score -o answers/
 """
 
 
 Explainer = Annotated[str, typer.Argument(metavar="EXPLAINER", help="File of mcce fit.")]
-People = Annotated[str, typer.Argument(metavar="PEOPLE", help="Whom to explain.")]
+People = Annotated[
+    list[str],
+    typer.Argument(metavar="PEOPLE", help="Whom to explain: files, or folders of files."),
+]
 Output = Annotated[
     str,
     typer.Option(
@@ -66,6 +76,28 @@ Keep = Annotated[
     list[str] | None,
     typer.Option("--keep", metavar="NAMES", help="Columns to copy, e.g. a customer number."),
 ]
+Key = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--key",
+        metavar="NAMES",
+        help="Columns that identify a person, in place of the row in the file; needed for "
+        "several files.",
+    ),
+]
+Engine = Annotated[
+    str | None,
+    typer.Option(
+        "--engine",
+        metavar="NAME",
+        help="Who shares the work: local (processes of this machine), dask, ray or spark. Files "
+        "must have the same names for all workers.",
+    ),
+]
+Workers = Annotated[
+    int | None,
+    typer.Option("--workers", metavar="N", help="Worker processes, by default one for each core."),
+]
 Rules = Annotated[
     str | None,
     typer.Option("--rules", metavar="FILE", help="Further rules for these people."),
@@ -79,8 +111,8 @@ BlockRows = Annotated[
     typer.Option(
         "--block-rows",
         metavar="N",
-        help="People per block, by default 5000. Answers do not depend on it; a killed run "
-        "repeats at most one block.",
+        help="People per block, by default 5000, and 20000 per partition if work is shared. "
+        "Answers do not depend on it; a killed run repeats at most one block per worker.",
     ),
 ]
 Prefix = Annotated[
@@ -104,6 +136,9 @@ def explain(
     resume: Resume = False,
     overwrite: Overwrite = False,
     keep: Keep = None,
+    key: Key = None,
+    engine: Engine = None,
+    workers: Workers = None,
     rules: Rules = None,
     n_counterfactuals: NCounterfactuals = None,
     block_rows: BlockRows = None,
@@ -113,10 +148,12 @@ def explain(
     output_format: OutputFormat = None,
     delimiter: Delimiter = ",",
     dtype: Dtypes = None,
-    predictor_kind: PredictorKind = None,
+    kind: PredictorKind = None,
     trust: Trust = False,
     classes: Classes = None,
     output_is: PredictorOutput = None,
+    rate: RowsPerSecond = None,
+    in_flight: InFlight = None,
     jobs: Jobs = None,
     key_file: KeyFile = None,
     as_json: AsJson = False,
@@ -125,18 +162,19 @@ def explain(
 ) -> None:
     """Find what would have given people the desired decision."""
     with reported(debug=debug, as_json=as_json):
+        from .output import AnswersFile
         from .predictors import PredictorChoice
-        from .running import AnswersFile, ExplainerFile, PeopleFile, Request, run
+        from .running import ExplainerFile, PeopleFile, Request, run
+        from .sharing import SharedRequest, is_shared, run_shared
 
-        choice = PredictorChoice(predictor, predictor_kind, trust, classes, output_is)
-        how = rules, n_counterfactuals, tolerance, jobs, key_file
-        run(
-            Request(
-                explainer=ExplainerFile(explainer, choice, *how),
-                people=PeopleFile(people, format_, delimiter, dtype, keep),
-                answers=AnswersFile(output, output_format, prefix, resume, overwrite),
-                block_rows=block_rows,
-                as_json=as_json,
-                quiet=quiet,
-            )
+        choice = PredictorChoice(predictor, kind, trust, classes, output_is, rate, in_flight)
+        fitted = ExplainerFile(
+            explainer, choice, rules, n_counterfactuals, tolerance, jobs=jobs, key_file=key_file
         )
+        source = PeopleFile(people[0], format_, delimiter, dtype, keep, key)
+        target = AnswersFile(output, output_format, prefix, resume, overwrite)
+        request = Request(fitted, source, target, block_rows, as_json, quiet)
+        if is_shared(people, engine, workers):
+            run_shared(SharedRequest(request, people, engine, workers, debug))
+        else:
+            run(request)

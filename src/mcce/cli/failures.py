@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import os
 import sys
-import traceback
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -88,11 +87,19 @@ def _explained(error: Exception) -> tuple[int, str]:
 
 
 def _code(error: Exception) -> int:
-    from ..errors import PredictorError, ReadError, SavedFileError, SchemaError, WriteError
+    from ..errors import (
+        PredictorError,
+        ReadError,
+        SavedFileError,
+        SchemaError,
+        WorkerError,
+        WriteError,
+    )
 
     codes: dict[type[Exception], int] = {
         WriteError: OUTPUT,
         PredictorError: PREDICTOR,
+        WorkerError: PREDICTOR,
         ReadError: INPUT,
         SchemaError: INPUT,
         SavedFileError: INPUT,
@@ -114,10 +121,9 @@ def _show(code: int, kind: str, message: str, as_json: bool) -> None:
 
 
 def _show_traceback(error: Exception) -> None:
-    original: Any = getattr(error, "original", None)
-    for one in (error, original):
-        if one is not None:
-            sys.stderr.write(printable("".join(traceback.format_exception(one)), lines=True))
+    from ..runtime.tracebacks import format_traceback
+
+    sys.stderr.write(printable(format_traceback(error), lines=True))
 
 
 @contextmanager

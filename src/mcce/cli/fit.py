@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..runtime.quiet import without_prints
 from .failures import reported
 from .options import (
     AsJson,
@@ -15,6 +18,7 @@ from .options import (
     Debug,
     Delimiter,
     Dtypes,
+    InFlight,
     InputFormat,
     Jobs,
     KeyFile,
@@ -22,6 +26,7 @@ from .options import (
     PredictorKind,
     PredictorOutput,
     Quiet,
+    RowsPerSecond,
     Trust,
     check_output,
     read_desired,
@@ -29,17 +34,20 @@ from .options import (
     read_key,
     split_names,
 )
-from .terminal import can_draw, printable, say, show_json, without_prints, wrap
+from .terminal import can_draw, printable, say, show_json, wrap
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from ..explainer import MCCE
+    from ..files.sampling import TrainingSample
 
 HELP = """Learn from training rows, and save an explainer.
 
-TRAIN is a CSV, Parquet, Arrow/Feather or JSON-lines file, or - for standard input: the rows that
-the predictor was trained on, in the same columns and types. The predictor itself is not saved."""
+TRAIN is a CSV, Parquet, Arrow/Feather or JSON-lines file, several of them, a pattern in quotes, a
+folder, or - for standard input: the rows that the predictor was trained on, in the same columns and
+types. The predictor itself is not saved. Of files that do not fit in memory, --sample-rows keeps
+some rows: all accepted ones of rare immutable values, and a random sample of the others."""
 EPILOG = """\
 \b
 Examples:
@@ -48,10 +56,12 @@ Examples:
   mcce fit train.csv --predictor model.joblib --trust --desired good \\
       --search balanced -o bank.mcce
   mcce fit train.jsonl --predictor scoring:score --desired 0.6:1 -o bank.mcce
+  mcce fit "lake/*.parquet" --sample-rows 1000000 --drop customer \\
+      --predictor scoring:score --desired 0.6:1 -o bank.mcce
 """
 
 
-Train = Annotated[str, typer.Argument(metavar="TRAIN", help="Training rows.")]
+Train = Annotated[list[str], typer.Argument(metavar="TRAIN...", help="Training rows.")]
 Output = Annotated[
     str, typer.Option("--output", "-o", metavar="FILE", help="Where to save the explainer.")
 ]
@@ -72,7 +82,9 @@ Immutable = Annotated[
 ]
 Mutable = Annotated[
     list[str] | None,
-    typer.Option("--mutable", metavar="NAMES", help="Or those that may; no others then."),
+    typer.Option(
+        "--mutable", metavar="NAMES", help="Columns that may change; all others stay fixed."
+    ),
 ]
 Rules = Annotated[
     str | None,
@@ -103,6 +115,21 @@ Categorical = Annotated[
     typer.Option("--categorical", metavar="NAMES", help="Numbers that are only codes."),
 ]
 Seed = Annotated[int, typer.Option("--seed", help="Seed of all draws.")]
+SampleRows = Annotated[
+    int | None,
+    typer.Option(
+        "--sample-rows", metavar="N", min=1, help="Learn from so many of the rows, at most."
+    ),
+]
+SampleKey = Annotated[
+    str | None,
+    typer.Option(
+        "--sample-key",
+        metavar="NAME",
+        help="A column that tells all rows apart, is never missing and is no feature: it decides "
+        "which are kept.",
+    ),
+]
 
 
 @dataclass(frozen=True)
@@ -114,6 +141,65 @@ class Written:
     categorical: list[str] | None
     desired: list[str] | None
     score_class: str | None
+
+    def parameters(self, predictor: Any, names: list[str]) -> dict[str, Any]:
+        """The same as parameters of MCCE, given the columns."""
+        labels = _labels(predictor)
+        codes, named = split_names(self.categorical, names), {str(label): label for label in labels}
+        return {
+            "desired": read_desired(self.desired, labels),
+            "immutable": split_names(self.immutable, names),
+            "mutable": split_names(self.mutable, names),
+            "kinds": dict.fromkeys(codes, "categorical") if codes else None,
+            "score_class": named.get(str(self.score_class), self.score_class),
+        }
+
+
+@dataclass(frozen=True)
+class Files:
+    """The training files, and what to read of them."""
+
+    paths: list[str]
+    format_: str | None
+    delimiter: str
+    dtypes: list[str] | None
+    drop: list[str] | None
+
+    def read(self) -> pd.DataFrame:
+        """All rows."""
+        from ..files.blocks import even_blocks
+        from ..files.formats import find_format
+        from ..files.training import read_training
+
+        given: dict[str, Any] = {"delimiter": self.delimiter, "dtypes": read_dtypes(self.dtypes)}
+        kinds = [find_format(path, self.format_) for path in self.paths]
+        pairs = zip(self.paths, kinds, strict=True)
+        frames = [self._without(read_training(path, kind, **given)) for path, kind in pairs]
+        if len(frames) == 1:
+            return frames[0]
+        joined = even_blocks(frames, max(sum(map(len, frames)), 1))
+        return next((frame for frame, *_ in joined), frames[0])
+
+    def blocks(self) -> Iterator[pd.DataFrame]:
+        """The rows, block by block."""
+        from ..files.streaming import iterate_training
+
+        given: dict[str, Any] = {"delimiter": self.delimiter, "dtypes": read_dtypes(self.dtypes)}
+        for frame in iterate_training(self.paths, self.format_, **given):
+            yield self._without(frame)
+
+    def _without(self, rows: pd.DataFrame) -> pd.DataFrame:
+        """The rows without the columns to drop."""
+        from ..errors import SchemaError, shorten
+
+        names = split_names(self.drop, list(rows.columns)) or []
+        unknown = [name for name in names if name not in rows.columns]
+        if unknown:
+            raise SchemaError(
+                f"--drop names columns that are not in the data: {shorten(unknown, 200)}. The "
+                f"columns are {shorten(list(rows.columns), 500)}."
+            )
+        return rows.drop(columns=names)
 
 
 def fit(
@@ -132,13 +218,17 @@ def fit(
     drop: Drop = None,
     categorical: Categorical = None,
     seed: Seed = 0,
+    sample_rows: SampleRows = None,
+    sample_key: SampleKey = None,
     dtype: Dtypes = None,
     format_: InputFormat = None,
     delimiter: Delimiter = ",",
-    predictor_kind: PredictorKind = None,
+    kind: PredictorKind = None,
     trust: Trust = False,
     classes: Classes = None,
     output_is: PredictorOutput = None,
+    rate: RowsPerSecond = None,
+    in_flight: InFlight = None,
     jobs: Jobs = None,
     key_file: KeyFile = None,
     as_json: AsJson = False,
@@ -149,48 +239,53 @@ def fit(
     with reported(debug=debug, as_json=as_json):
         from .predictors import PredictorChoice
 
-        began = time.monotonic()
-        key = read_key(key_file)
-        check_output(output, [train, predictor, rules, key_file])
-        black_box = PredictorChoice(predictor, predictor_kind, trust, classes, output_is).load()
-        rows = _read(train, format_, delimiter, dtype, drop)
+        began, key = time.monotonic(), read_key(key_file)
+        files = Files(_meant(train), format_, delimiter, dtype, drop)
+        check_output(output, [*files.paths, predictor, rules, key_file])
+        model = PredictorChoice(predictor, kind, trust, classes, output_is, rate, in_flight).load()
         written = Written(immutable, mutable, categorical, desired, score_class)
-        settings = {
-            "constraints": rules,
-            "search": search,
-            "n_samples": n_samples,
-            "n_counterfactuals": n_counterfactuals,
-            "diversity": diversity,
-            "n_jobs": jobs,
-            "random_state": seed,
-        }
-        explainer = _fit(black_box, rows, written, settings, quiet=quiet)
+        sample = _sample(files, model, written, sample_rows, sample_key, seed)
+        rows = files.read() if sample is None else sample.rows
+        settings: dict[str, Any] = {"constraints": rules, "search": search, "diversity": diversity}
+        settings |= {"n_samples": n_samples, "n_counterfactuals": n_counterfactuals}
+        settings |= {"n_jobs": jobs, "random_state": seed}
+        explainer = _fit(model, rows, written, settings, quiet=quiet)
         _save(explainer, output, key)
-        _summarize(explainer, rows, output, time.monotonic() - began, as_json=as_json, quiet=quiet)
+        told = Told(output, len(rows), sample, time.monotonic() - began)
+        _summarize(explainer, told, as_json=as_json, quiet=quiet)
 
 
-def _read(
-    train: str,
-    format_: str | None,
-    delimiter: str,
-    dtypes: list[str] | None,
-    drop: list[str] | None,
-) -> pd.DataFrame:
-    """The training rows without the columns to drop."""
-    from ..errors import SchemaError, shorten
-    from ..files.formats import find_format
-    from ..files.training import read_training
+def _meant(names: list[str]) -> list[str]:
+    """The files that are named, also by patterns and folders; one file keeps its name."""
+    from ..files.units import find_files, is_single
 
-    kind = find_format(train, format_)
-    rows = read_training(train, kind, delimiter=delimiter, dtypes=read_dtypes(dtypes))
-    names = split_names(drop, list(rows.columns)) or []
-    unknown = [name for name in names if name not in rows.columns]
-    if unknown:
-        raise SchemaError(
-            f"--drop names columns that are not in the data: {shorten(unknown, 200)}. The columns "
-            f"are {shorten(list(rows.columns), 500)}."
+    return names if len(names) == 1 and is_single(names[0]) else find_files(names)
+
+
+def _sample(
+    files: Files,
+    predictor: Any,
+    written: Written,
+    n_rows: int | None,
+    key: str | None,
+    seed: int,
+) -> TrainingSample | None:
+    """A sample of the training rows, if the user wants one."""
+    from ..errors import ParameterError
+    from ..files.sampling import sample_training
+
+    if n_rows is None:
+        if key is not None:
+            raise ParameterError("--sample-key needs --sample-rows: how many rows to keep.")
+        return None
+    blocks = files.blocks()
+    first = list(islice(blocks, 1))
+    names = [str(name) for frame in first for name in frame.columns if name != key]
+    given = written.parameters(predictor, names)
+    with without_prints():
+        return sample_training(
+            chain(first, blocks), n_rows, predictor=predictor, key=key, random_state=seed, **given
         )
-    return rows.drop(columns=names)
 
 
 def _fit(
@@ -204,19 +299,9 @@ def _fit(
     """The fitted explainer, with what users wrote as names and labels."""
     from ..explainer import MCCE
 
-    names, labels = [str(name) for name in rows.columns], _labels(predictor)
-    codes = split_names(written.categorical, names)
-    named = {str(label): label for label in labels}
-    explainer = MCCE(
-        predictor,
-        read_desired(written.desired, labels),
-        immutable=split_names(written.immutable, names),
-        mutable=split_names(written.mutable, names),
-        kinds=dict.fromkeys(codes, "categorical") if codes else None,
-        score_class=named.get(str(written.score_class), written.score_class),
-        verbose=can_draw() and not quiet,
-        **settings,
-    )
+    given = written.parameters(predictor, [str(name) for name in rows.columns])
+    verbose = can_draw() and not quiet
+    explainer = MCCE(predictor, **given, verbose=verbose, **settings)
     with without_prints():
         return explainer.fit(rows).set_params(verbose=False)
 
@@ -243,31 +328,52 @@ def _score_of(explainer: MCCE) -> list[str]:
     return [str(labels[at]) for at in columns if at < len(labels)]
 
 
-def _summarize(
-    explainer: MCCE, rows: pd.DataFrame, output: str, seconds: float, *, as_json: bool, quiet: bool
-) -> None:
-    fitted = explainer.fitted_
+@dataclass(frozen=True)
+class Told:
+    """What the summary is of."""
+
+    output: str
+    n_train: int
+    sample: TrainingSample | None
+    seconds: float
+
+
+def _summarize(explainer: MCCE, told: Told, *, as_json: bool, quiet: bool) -> None:
+    fitted, sample = explainer.fitted_, told.sample
     if as_json:
         show_json(
             {
-                "output": output,
-                "n_train": len(rows),
+                "output": told.output,
+                "n_train": told.n_train,
                 "n_desired": fitted.n_desired,
                 "score_of": _score_of(explainer),
                 "features": [str(name) for name in fitted.schema.names],
                 "immutable": [str(fitted.schema.names[at]) for at in fitted.schema.immutable],
                 "seed": fitted.seed,
-                "seconds": round(seconds, 3),
+                "seconds": round(told.seconds, 3),
             }
+            | ({} if sample is None else {"n_seen": sample.n_seen, "rare": sample.rare})
         )
     elif not quiet:
         of = " or ".join(map(repr, _score_of(explainer)))
         meant = f" (the score is the probability of {of})" if of else ""
+        from_ = "" if sample is None else f"a sample of {sample.n_seen:,} rows: "
+        kept = "" if sample is None else f" {_describe(sample)}"
         say(
             wrap(
-                f"mcce: learned from {len(rows):,} rows, {fitted.n_desired:,} of them with the "
-                f"desired decision{printable(meant)}, in {seconds:.1f} s; saved as "
-                f"{printable(output)}. It holds training values: protect it like the training "
-                "data (mcce inspect shows which)."
+                f"mcce: learned from {from_}{told.n_train:,} rows, {fitted.n_desired:,} of them "
+                f"with the desired decision{printable(meant)}, in {told.seconds:.1f} s; saved as "
+                f"{printable(told.output)}.{kept} It holds training values: protect it like the "
+                "training data (mcce inspect shows which)."
             )
         )
+
+
+def _describe(sample: TrainingSample) -> str:
+    """What of a sample is complete, and what is over-represented."""
+    accepted = sample.strata[sample.strata["accepted"]]
+    return (
+        f"All accepted rows are kept of {int(accepted['whole'].sum()):,} of {len(accepted):,} "
+        f"combinations of immutable values, those with up to {sample.rare:,} of them; the other "
+        "rows are a random sample, so accepted rows are over-represented."
+    )

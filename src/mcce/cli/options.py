@@ -59,6 +59,23 @@ PredictorOutput = Annotated[
         help="What an ONNX session or a server returns: probabilities, logits, labels or score.",
     ),
 ]
+RowsPerSecond = Annotated[
+    float | None,
+    typer.Option(
+        "--rows-per-second",
+        metavar="N",
+        help="The most rows in any second that a server is sent, in all.",
+    ),
+]
+InFlight = Annotated[
+    int | None,
+    typer.Option(
+        "--in-flight",
+        metavar="N",
+        help="The most requests at a time to a server, of all workers together; by default one of "
+        "each, or 4 of each with --rows-per-second.",
+    ),
+]
 InputFormat = Annotated[
     str | None,
     typer.Option("--format", help="Format of the input: csv, parquet, arrow or jsonl."),

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from importlib import import_module
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from ..errors import McceError, MissingExtraError, ParameterError, PredictorError, shorten
-from ..execution.parts import checksum
-from .terminal import printable, say, without_prints, wrap
+from ..files.parts import checksum
+from ..runtime.quiet import without_prints
+from .modules import Origin
+from .terminal import printable, say, wrap
 
 KINDS = {
     ".joblib": "joblib",
@@ -52,6 +52,10 @@ class PredictorChoice:
         Labels in the order of the output.
     output
         What the numbers are.
+    rows_per_second, in_flight
+        The most rows in any second, and requests at a time, that a server is sent.
+    warned
+        Whether the user was told already that code from the file runs.
     """
 
     name: str
@@ -59,14 +63,23 @@ class PredictorChoice:
     trust: bool = False
     classes: Sequence[str] | None = None
     output: str | None = None
+    rows_per_second: float | None = None
+    in_flight: int | None = None
+    warned: bool = False
 
-    def load(self) -> Any:
+    def load(self, origin: Origin | None = None) -> Any:
         """The predictor.
+
+        Parameters
+        ----------
+        origin
+            Where modules are found; None for the current folder.
 
         Raises
         ------
         ParameterError
-            If the name is none of these, or code would run without trust.
+            If the name is none of these, code would run without trust, or limits are not those of
+            a server.
         PredictorError
             If it cannot be loaded.
         MissingExtraError
@@ -75,12 +88,23 @@ class PredictorChoice:
         if URL.match(self.name):
             from ..predictors import Remote
 
-            return Remote(self.name, self.output or "score", self.classes)  # type: ignore[arg-type]
+            return Remote(
+                self.name,
+                self.output or "score",  # type: ignore[arg-type]
+                self.classes,
+                rows_per_second=self.rows_per_second,
+                in_flight=self.in_flight,
+            )
+        if self.rows_per_second is not None or self.in_flight is not None:
+            raise ParameterError(
+                "--rows-per-second and --in-flight are for servers, but the predictor is "
+                f"{shorten(self.name, 200)}. Leave them out, or give the URL of a server."
+            )
         kind = self.kind or KINDS.get(Path(self.name).suffix.lower())
         function = FUNCTION.fullmatch(self.name)
         if kind is None and function is not None:
             with without_prints():
-                return _import(function["module"], function["name"])
+                return _import(function["module"], function["name"], origin or Origin.here())
         if kind not in LOADERS:
             raise ParameterError(
                 f"The kind of the predictor {shorten(self.name, 200)} is not clear. Use a file "
@@ -93,6 +117,34 @@ class PredictorChoice:
             )
         with without_prints():
             return self._guarded(LOADERS[kind])
+
+    def shared_by(self, n_workers: int) -> PredictorChoice:
+        """The predictor as each of several processes loads it: with its part of the limits.
+
+        Parameters
+        ----------
+        n_workers
+            How many processes there are.
+
+        Raises
+        ------
+        ParameterError
+            If a process would be left without a row a second, or a request at a time.
+
+        Examples
+        --------
+        >>> server = PredictorChoice("http://models/credit", rows_per_second=1000.0, in_flight=8)
+        >>> part = server.shared_by(3)
+        >>> part.rows_per_second, part.in_flight
+        (333.0, 2)
+        """
+        if n_workers == 1:
+            return self
+        return replace(
+            self,
+            rows_per_second=_part("--rows-per-second", self.rows_per_second, n_workers),
+            in_flight=_part("--in-flight", self.in_flight, n_workers),
+        )
 
     @property
     def shown(self) -> str:
@@ -127,6 +179,74 @@ class PredictorChoice:
             ).keeping(error) from error
 
 
+def _part(option: str, limit: Any, n_workers: int) -> Any:
+    """The whole part of a limit that each worker gets; parts never sum up to more than it."""
+    if limit is None:
+        return None
+    if limit < n_workers:
+        raise ParameterError(
+            f"{option} {limit:g} cannot be split among {n_workers} workers, which need at least 1 "
+            f"each. Raise it, or use at most --workers {max(int(limit), 1)}."
+        )
+    return type(limit)(limit // n_workers)
+
+
+@dataclass(frozen=True)
+class PredictorLoader:
+    """Loads a predictor in a worker as it was loaded here, whatever the worker's current folder.
+
+    Parameters
+    ----------
+    choice
+        Which predictor; files by their whole path.
+    origin
+        Where the run was started.
+    """
+
+    choice: PredictorChoice
+    origin: Origin
+
+    @classmethod
+    def here(cls, choice: PredictorChoice) -> PredictorLoader:
+        """The loader for names in the current folder."""
+        path = os.path.abspath(choice.name)
+        name = path if os.path.isfile(path) else choice.name
+        return cls(replace(choice, name=name, warned=True), Origin.here())
+
+    def __call__(self) -> Any:
+        """The predictor.
+
+        Raises
+        ------
+        PredictorError
+            If the worker does not see the folder, or cannot load the predictor.
+        """
+        if not URL.match(self.choice.name) and not os.path.isdir(self.origin.folder):
+            raise PredictorError(
+                f"A worker does not see the folder {shorten(self.origin.folder, 200)}, from which "
+                "the predictor is loaded. Start the run in a folder that all workers share."
+            )
+        predictor = self.choice.load(self.origin)
+        if self.choice.rows_per_second is not None:
+            # The process that leads the run, or a worker that was lost, may just have sent rows.
+            predictor.hold_back()
+        return predictor
+
+
+def _import(module: str, name: str, origin: Origin) -> Any:
+    """A function or object of a module, which may stand in the folder of the run."""
+    try:
+        return origin.load(module, name)
+    except Exception as error:
+        hint = f"Check the names; modules in {shorten(origin.folder, 200)} are found."
+        if isinstance(error, FileNotFoundError):
+            hint = "Let the module find its files by __file__: workers may run in another folder."
+        raise PredictorError(
+            f"The predictor {module}:{name} cannot be imported ({type(error).__name__}: "
+            f"{shorten(error, 200)}). {hint}"
+        ).keeping(error) from error
+
+
 def _load_joblib(choice: PredictorChoice) -> Any:
     if not choice.trust:
         raise ParameterError(
@@ -134,7 +254,8 @@ def _load_joblib(choice: PredictorChoice) -> Any:
             "put there. If the file is your own, add --trust. Formats without code are skops, ONNX "
             "and the files of XGBoost, LightGBM and CatBoost."
         )
-    say(wrap(f"mcce: warning: loading {printable(choice.name)} runs the code in it (--trust)."))
+    if not choice.warned:
+        say(wrap(f"mcce: warning: loading {printable(choice.name)} runs the code in it (--trust)."))
     from joblib import load
 
     return load(choice.name)
@@ -203,19 +324,3 @@ LOADERS: dict[str, Callable[[PredictorChoice], Any]] = {
     "lightgbm": _load_lightgbm,
     "catboost": _load_catboost,
 }
-
-
-def _import(module: str, name: str) -> Any:
-    """A function or object of a module, which may stand in the current folder."""
-    if (here := os.getcwd()) not in sys.path:
-        sys.path.insert(0, here)
-    try:
-        found: Any = import_module(module)
-        for part in name.split("."):
-            found = getattr(found, part)
-    except Exception as error:
-        raise PredictorError(
-            f"The predictor {module}:{name} cannot be imported ({type(error).__name__}: "
-            f"{shorten(error, 200)}). Check the names; modules in the current folder are found."
-        ).keeping(error) from error
-    return found

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from .explain import Explainer, NCounterfactuals, Overwrite, People, Rules, Tolerance
+from .explain import Explainer, NCounterfactuals, Overwrite, Rules, Tolerance
 from .failures import reported
 from .options import (
     AsJson,
@@ -21,6 +21,7 @@ from .options import (
     PredictorKind,
     PredictorOutput,
     Quiet,
+    RowsPerSecond,
     Trust,
 )
 
@@ -28,8 +29,8 @@ HELP = """Write a report on people and their answers: one HTML file.
 
 It shows the run (who has an answer, what changes, what it costs by group, rules and settings) and
 everybody with their answers, ranges, pictures and letter, and how to get the same answers again.
-The file loads nothing from elsewhere, and prints well. EXPLAINER and PEOPLE are as for mcce
-explain. The report holds personal data: protect it like the file of people."""
+The file loads nothing from elsewhere, and prints well. EXPLAINER and PEOPLE are files as for mcce
+explain, one each. The report holds personal data: protect it like the file of people."""
 EPILOG = """\
 \b
 Examples:
@@ -42,6 +43,7 @@ Examples:
       -o report.html --overwrite
 """
 
+People = Annotated[str, typer.Argument(metavar="PEOPLE", help="Whom to explain.")]
 Output = Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="The HTML file.")]
 LabelsFile = Annotated[
     str | None,
@@ -97,10 +99,11 @@ def report(
     format_: InputFormat = None,
     delimiter: Delimiter = ",",
     dtype: Dtypes = None,
-    predictor_kind: PredictorKind = None,
+    kind: PredictorKind = None,
     trust: Trust = False,
     classes: Classes = None,
     output_is: PredictorOutput = None,
+    rate: RowsPerSecond = None,
     jobs: Jobs = None,
     key_file: KeyFile = None,
     as_json: AsJson = False,
@@ -113,7 +116,7 @@ def report(
         from .reporting import Look, ReportRequest, run
         from .running import ExplainerFile, PeopleFile
 
-        choice = PredictorChoice(predictor, predictor_kind, trust, classes, output_is)
+        choice = PredictorChoice(predictor, kind, trust, classes, output_is, rate)
         how = rules, n_counterfactuals, tolerance, jobs, key_file
         run(
             ReportRequest(

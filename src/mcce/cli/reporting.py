@@ -28,9 +28,10 @@ from ..kernels import IntArray
 from ..report.html.provenance import Provenance
 from ..report.html.writing import ReportOptions, check_options, write_page
 from ..report.labels import Labels
+from ..runtime.quiet import without_prints, without_warnings
 from .options import check_output, read_dtypes, split_names
-from .running import ExplainerFile, PeopleFile, explain_people, read_checksum, without_warnings
-from .terminal import PeopleBar, printable, say, show_json, without_prints, wrap
+from .running import ExplainerFile, PeopleFile, explain_people, read_checksum
+from .terminal import PeopleBar, printable, say, show_json, wrap
 
 # More people than these do not fit one page.
 MOST_PEOPLE = 50_000

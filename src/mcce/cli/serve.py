@@ -13,10 +13,12 @@ from .options import (
     Debug,
     Delimiter,
     Dtypes,
+    InFlight,
     InputFormat,
     KeyFile,
     PredictorKind,
     PredictorOutput,
+    RowsPerSecond,
     Trust,
 )
 
@@ -139,10 +141,12 @@ def serve(
     format_: InputFormat = None,
     delimiter: Delimiter = ",",
     dtype: Dtypes = None,
-    predictor_kind: PredictorKind = None,
+    kind: PredictorKind = None,
     trust: Trust = False,
     classes: Classes = None,
     output_is: PredictorOutput = None,
+    rate: RowsPerSecond = None,
+    in_flight: InFlight = None,
     key_file: KeyFile = None,
     debug: Debug = False,
 ) -> None:
@@ -152,14 +156,12 @@ def serve(
         from .running import ExplainerFile, PeopleFile
         from .serving import LimitOptions, Operation, ServeRequest, run
 
-        choice = PredictorChoice(predictor or "", predictor_kind, trust, classes, output_is)
+        choice = PredictorChoice(predictor or "", kind, trust, classes, output_is, rate, in_flight)
         # One thread for each search: several searches run at a time.
         how = rules, n_counterfactuals, tolerance, 1, key_file
         file = ExplainerFile(explainer, choice, *how) if explainer and predictor else None
         keep = [name] if name else None
         listed = PeopleFile(people, format_, delimiter, dtype, keep) if people else None
-        named = tuple(labels or ()), model, title
         limits = LimitOptions(threads, queue, batch, max_people, seconds, patience)
-        hosts = tuple(allowed_host or ())
-        operation = Operation(host, port, workers, grace, token_file, hosts)
-        run(ServeRequest(file, demo, listed, *named, limits, operation))
+        operation = Operation(host, port, workers, grace, token_file, tuple(allowed_host or ()))
+        run(ServeRequest(file, demo, listed, tuple(labels or ()), model, title, limits, operation))

@@ -24,9 +24,10 @@ from typing import Any, Self
 from ..errors import MissingExtraError, ParameterError, shorten
 from ..report.labels import Labels
 from ..report.receipts import Origin
+from ..runtime.quiet import without_warnings
 from .options import read_key
 from .predictors import PredictorChoice
-from .running import ExplainerFile, PeopleFile, read_checksum, without_warnings
+from .running import ExplainerFile, PeopleFile, read_checksum
 from .serving_people import demo_parts, read_directory
 from .terminal import say, wrap
 
@@ -148,7 +149,9 @@ class ServeRequest:
         if self.explainer is None:
             explainer, more = demo_parts()
             return create_app(explainer, replace(settings, **more))
-        explainer, file = self.explainer.load(), self.explainer
+        choice = self.explainer.predictor.shared_by(self.operation.workers)
+        file = replace(self.explainer, predictor=choice)
+        explainer = file.load()
         settings = replace(
             settings,
             origin=Origin(read_checksum(file.path), file.predictor.fingerprint()),

@@ -12,7 +12,6 @@ import sys
 import textwrap
 import time
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, redirect_stdout
 from typing import Any, Self, TextIO
 
 LEAST_WIDTH = 20
@@ -49,11 +48,6 @@ def wrap(text: str) -> str:
 def width() -> int:
     """Columns of the terminal, at most 120 of them; 80 if there is none."""
     return max(min(shutil.get_terminal_size((80, 24)).columns, 120), LEAST_WIDTH)
-
-
-def without_prints() -> AbstractContextManager[Any]:
-    """Send what a predictor prints to standard error: standard output is for results."""
-    return redirect_stdout(sys.stderr)
 
 
 def say(text: str) -> None:
@@ -156,6 +150,13 @@ class PeopleBar:
         if self._bar is not None:
             self._bar.initial = self._bar.n = n_done
             self._bar.refresh()
+
+    def say(self, text: str) -> None:
+        """Write a line to standard error, above the bar."""
+        if self._bar is None:
+            say(text)
+        else:
+            self._bar.write(text, file=sys.stderr)
 
     def __enter__(self) -> Self:
         return self

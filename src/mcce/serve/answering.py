@@ -24,8 +24,8 @@ from ..counterfactuals import Counterfactuals, number_people
 from ..counterfactuals.records import Record, as_records, plain_value
 from ..errors import McceError
 from ..estimator import requirements_of
-from ..execution.parts import checksum
 from ..explainer import MCCE
+from ..files.parts import checksum
 from ..protocols import Callback
 from ..report.labels import Labels
 from ..report.letters import write_letters

@@ -25,9 +25,9 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from ..errors import McceError, ParameterError, ReadError, shorten
-from ..execution.replacing import replacing
 from ..files.formats import find_format
 from ..kernels import CancelledError, ExpiredError
+from ..runtime.replacing import replacing
 from .answering import Answerer
 from .engine import Engine, EngineLimits, Task
 from .job_run import FILES, JobOptions, check_upload, run_job

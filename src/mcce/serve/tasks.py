@@ -20,10 +20,10 @@ from ..constraints.files import write_entry
 from ..counterfactuals.records import as_records
 from ..errors import shorten
 from ..estimator import requirements_of
-from ..execution.progress import Progress
 from ..kernels import check_cancellation
 from ..protocols import Callback
 from ..report.receipts import Origin, make_receipt
+from ..runtime.progress import Progress
 from ..version import __version__
 from .answering import Answerer
 from .bodies import ExplainBody, RangesBody, ReceiptBody, RelaxBody, ScoreBody

@@ -115,5 +115,9 @@ function fail(failure) {
   fill(byId("app"), h("main", { class: "gate" }, h("p", { class: "card failure", role: "alert" }, reason(failure))));
 }
 
-addEventListener("popstate", () => state.person && leave());
+addEventListener("popstate", () => {
+  if (!state.person) return;
+  place = "one";
+  leave();
+});
 start().catch(fail);
