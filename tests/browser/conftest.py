@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import threading
@@ -100,6 +101,23 @@ def opened(browser):
     for context in contexts:
         context.close()
     assert wrong == []
+
+
+@pytest.fixture
+def case(opened, address):
+    """The page with a declined person, and the rules of every search that it asked for."""
+    from page_steps import DECLINED, choose
+
+    page = opened(address)
+    searches = []
+
+    def listen(request):
+        if request.url.endswith("/explain"):
+            searches.append(json.loads(request.post_data))
+
+    page.on("request", listen)
+    choose(page, DECLINED)
+    return page, searches
 
 
 @contextmanager

@@ -204,7 +204,7 @@ def test_a_file_that_does_not_fit_is_refused_with_the_reason(opened, address):
 
     page.set_input_files("#file", {"name": "p.csv", "mimeType": "text/csv", "buffer": b"Age\n1\n"})
 
-    page.wait_for_selector(".failure:has-text('CheckingStatus')")
+    expect(page.locator(".failure")).to_contain_text("CheckingStatus")
     opened.wrong[:] = [text for text in opened.wrong if "422" not in text]
 
 
@@ -235,7 +235,10 @@ def test_a_service_that_is_gone_is_said_so(opened, address):
 
     page.locator(".wish .switch").first.click()
 
-    page.wait_for_selector(".failure:has-text('The service cannot be reached.')")
+    expect(page.locator(".failed .failure")).to_have_text("The service cannot be reached.")
+    page.unroute("**/explain")
+    page.get_by_role("button", name="Try again").click()
+    expect(page.locator(".plan")).not_to_have_count(0)
     opened.wrong[:] = [text for text in opened.wrong if "ERR_FAILED" not in text]
 
 
