@@ -24,6 +24,28 @@ def score(frame):
 """
 
 
+def write_lake(folder: Path, n_people: int, n_rows: int = 50_000) -> None:
+    """Write a folder of Parquet files of people, each with a number of their own.
+
+    Parameters
+    ----------
+    folder
+        Where to; it is made.
+    n_people
+        How many people; each cell is drawn as by :func:`write_files`.
+    n_rows
+        How many of them are in a file.
+    """
+    folder.mkdir()
+    train = load_german_credit().features
+    chance = np.random.default_rng(0)
+    for first in range(0, n_people, n_rows):
+        n = min(n_rows, n_people - first)
+        people = train.apply(lambda column, n=n: chance.choice(column.to_numpy(), n))
+        people.insert(0, "customer", np.arange(first, first + n))
+        people.to_parquet(folder / f"{first:09d}.parquet", index=False)
+
+
 def write_files(folder: Path, n_people: int, search: str, desired: str = "0.65:") -> None:
     """Write scoring.py, train.csv, people.csv and bank.mcce.
 

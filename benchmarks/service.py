@@ -23,7 +23,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import cycle, islice
 from pathlib import Path
 from typing import IO, Any
@@ -132,11 +132,10 @@ def wait_until_ready(server: subprocess.Popen[bytes], log: IO[bytes]) -> None:
         for _ in range(240):
             if server.poll() is not None:
                 break
-            try:
+            # Until it listens, there is no connection.
+            with suppress(httpx.TransportError):
                 if client.get("/ready").status_code == 200:
                     return
-            except httpx.TransportError:
-                pass
             time.sleep(0.5)
     log.seek(0)
     raise SystemExit(f"The server does not get ready:\n{log.read().decode()}")

@@ -29,7 +29,7 @@ def wide_case(p: int, n_train: int, n_factuals: int, seed: int = 0) -> Case:
     Parameters
     ----------
     p : int
-        Number of columns, at least 20.
+        Number of columns, at least 3.
     n_train, n_factuals : int
         Number of training rows, and of people to explain, who are not among them.
     seed : int
@@ -127,7 +127,8 @@ class Scorecard:
     @classmethod
     def draw(cls, rows: pd.DataFrame, rng: np.random.Generator) -> Scorecard:
         """A random scorecard that accepts two rows in five."""
-        chosen = np.sort(rng.choice(rows.shape[1], N_SCORED, replace=False))
+        n_scored = min(N_SCORED, rows.shape[1])
+        chosen = np.sort(rng.choice(rows.shape[1], n_scored, replace=False))
         knots, points = {}, {}
         for name in (str(rows.columns[at]) for at in chosen):
             column = rows[name]

@@ -93,6 +93,7 @@ nitpick_ignore_regex = [
         r"(numpy|np|pandas|pd|sklearn|pyarrow|polars|torch|matplotlib|fastapi|collections|typing|pathlib|os)\..*",
     ),
     (r"py:class", r"Axes"),  # matplotlib's, which is imported late
+    (r"py:class", r"(dd\.)?DataFrame"),  # Dask's and Spark's, imported late too
     # Signatures with defaults that a dataclass makes cannot be parsed, and are split at commas.
     (r"py:class", r"tuple\[str"),
 ]
