@@ -6,7 +6,7 @@ SOURCES := pyproject.toml CMakeLists.txt $(wildcard native/*.cpp native/*.hpp na
 
 SANITIZED := .venv-sanitized/bin
 
-.PHONY: demo test test-slow test-oldest test-predictors test-deep test-browser check check-workflows check-native fuzz docs format
+.PHONY: demo test test-slow test-oldest test-predictors test-deep test-engines test-browser check check-workflows check-native fuzz docs format
 .PHONY: bench bench-search experiments clean
 
 demo: .venv/demo.stamp  ## explain declined applicants of the bundled data
@@ -26,6 +26,11 @@ test-predictors: .venv/predictors.stamp  ## the tests of black boxes, with every
 
 test-deep: .venv/deep.stamp  ## the tests of the baselines that need torch
 	$(BIN)/python -m pytest -n 2 -q tests/baselines/deep tests/predictors/test_gradients.py tests/test_docs_baselines.py
+
+ENGINES := $(patsubst %,tests/execution/test_%.py,lost_workers ray dask spark)
+test-engines: .venv/engines.stamp  ## the tests on Dask, Ray and Spark, which needs Java
+	$(BIN)/python -m pytest -n 2 --dist loadfile -q $(ENGINES)
+	$(BIN)/python -m pytest -n 2 -q tests/cli/test_sharing.py -k "dask or ray or spark"
 
 test-browser: .venv/browser.stamp  ## the tests of pages in a real browser; needs Chromium
 	$(BIN)/python -m pytest -n 0 -q tests/browser
@@ -47,7 +52,7 @@ check-workflows: .venv/dev.stamp  ## the files that GitHub reads; needs no netwo
 SANITIZE := ASAN_OPTIONS=detect_leaks=0:quarantine_size_mb=16 \
   LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libubsan.so)"
 NATIVE_TESTS := tests/kernels tests/boosting tests/model tests/search tests/plausibility tests/postprocess tests/saving \
-  tests/execution tests/test_golden.py
+  tests/runtime tests/test_golden.py
 
 check-native: .venv-sanitized/dev.stamp  ## tests that reach compiled code, under the address and undefined-behaviour sanitizers
 	$(SANITIZE) $(SANITIZED)/python -m pytest -n 2 -q -m "not slow" $(NATIVE_TESTS)
@@ -96,6 +101,10 @@ experiments: .venv/predictors.stamp  ## the paper's experiments, its figures bes
 .venv/deep.stamp: .venv/dev.stamp
 	if $(BIN)/python -m pip install --quiet -c constraints.txt torch; then touch $@; \
 	else echo "not installed, so what needs it is skipped: torch"; fi
+
+.venv/engines.stamp: .venv/dev.stamp
+	if $(BIN)/python -m pip install --quiet -c constraints.txt -e ".[dev,engines]"; then touch $@; \
+	else echo "not installed, so what needs them is skipped: dask, ray, pyspark"; fi
 
 .venv/browser.stamp: .venv/dev.stamp
 	if $(BIN)/python -m pip install --quiet -c constraints.txt -e ".[dev,browser]"; then touch $@; \
