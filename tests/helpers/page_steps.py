@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-# Modules here are imported to look for examples in their docstrings, also where there is no browser.
+# Modules here are imported for the examples in their docstrings, also where there is no browser.
 expect = pytest.importorskip("playwright.sync_api", reason="playwright is not installed").expect
 
 # Declined; a shorter loan would be enough.
