@@ -24,10 +24,11 @@ from engine_cases import (
     square,
 )
 from mcce import MCCE
-from mcce.errors import ParameterError, ReadError
-from mcce.execution.dask import DaskExecutor, explain
+from mcce.errors import ParameterError, ReadError, WorkerError
+from mcce.execution.dask import SETTINGS, DaskExecutor, explain
 from mcce.execution.executor import run_all
 
+dask = pytest.importorskip("dask", reason="Dask is not installed")
 dd = pytest.importorskip("dask.dataframe", reason="Dask is not installed")
 distributed = pytest.importorskip("distributed", reason="Dask is not installed")
 
@@ -35,6 +36,7 @@ distributed = pytest.importorskip("distributed", reason="Dask is not installed")
 @pytest.fixture(scope="module")
 def client():
     with (
+        dask.config.set(SETTINGS),
         distributed.LocalCluster(
             n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0"
         ) as cluster,
@@ -150,6 +152,16 @@ def test_an_item_that_kills_every_worker_costs_no_other(client):
     results = run_all(DaskExecutor(), deadly, range(12))
 
     assert_only_the_deadly_are_lost(results)
+
+
+def test_a_cluster_that_stays_without_workers_is_an_error(monkeypatch):
+    monkeypatch.setattr("mcce.execution.dask.PATIENCE", 0.2)
+    with (
+        distributed.LocalCluster(n_workers=0, processes=False, dashboard_address=":0") as cluster,
+        distributed.Client(cluster),
+        pytest.raises(WorkerError, match="no worker for 0 seconds"),
+    ):
+        list(DaskExecutor().map(square, range(3)))
 
 
 def test_tasks_run_without_a_cluster(monkeypatch):

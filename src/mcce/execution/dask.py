@@ -7,6 +7,7 @@ partitions, in their order; what a lost worker had to do, others do.
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -36,6 +37,8 @@ SETTINGS = {
     "distributed.deploy.lost-worker-timeout": "5 minutes",
     "distributed.worker.profile.enabled": False,
 }
+# How long to wait, in seconds, while the cluster has no worker; and for the next result.
+PATIENCE, PAUSE = 600.0, 0.05
 
 
 def explain(
@@ -125,13 +128,13 @@ class DaskExecutor:
     ) -> Iterator[tuple[int, Result | WorkerError]]:
         """The results of a task for some items, as they come."""
         with self._client() as client:
-            from dask.distributed import KilledWorker, as_completed
+            from dask.distributed import KilledWorker
 
             # Computed on a worker: what is scattered is lost with the workers that hold it.
             held = client.submit(_same, task, pure=False)
             futures = client.map(_call, items, task=held, pure=False, retries=RETRIES)
             places = {future.key: place for place, future in enumerate(futures)}
-            for future in as_completed(futures):
+            for future in _completed(client, futures):
                 try:
                     yield places[future.key], future.result()
                 except KilledWorker:
@@ -165,6 +168,31 @@ class DaskExecutor:
                 started = Client(**options)
             with started as client:
                 yield client
+
+
+def _completed(client: Any, futures: list[Any]) -> Iterator[Any]:
+    """Futures as they complete; a cluster that stays without workers is an error, not a wait."""
+    from dask.distributed import as_completed
+
+    waiting = as_completed(futures)
+    seen = looked = time.monotonic()
+    while not waiting.is_empty():
+        if waiting.has_ready():
+            yield from waiting.next_batch(block=False)
+            continue
+        time.sleep(PAUSE)
+        now = time.monotonic()
+        if now - looked < PATIENCE / 100:
+            continue
+        looked = now
+        if client.nthreads():
+            seen = now
+        elif now - seen > PATIENCE:
+            raise WorkerError(
+                f"The Dask cluster has had no worker for {PATIENCE:.0f} seconds: they died or were "
+                "stopped, and it started no new ones. Look at their logs, start workers, and run "
+                "again."
+            )
 
 
 def _same(task: Callable[[Item], Result]) -> Callable[[Item], Result]:
