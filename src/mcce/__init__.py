@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from .explainer import MCCE
     from .files.sampling import TrainingSample, sample_training
     from .loading import load
-    from .model import TreeChain
+    from .model import Domain, Ledger, PrivateTrees, TreeChain
     from .predictors.decision import Decision
     from .predictors.interval import Interval
     from .search.config import ExactSearch, Search
@@ -47,16 +47,19 @@ __all__ = [
     "Counterfactuals",
     "DatasetError",
     "Decision",
+    "Domain",
     "ExactSearch",
     "Gower",
     "Interval",
     "LabelsError",
+    "Ledger",
     "McceError",
     "McceWarning",
     "MissingExtraError",
     "NotFittedError",
     "ParameterError",
     "PredictorError",
+    "PrivateTrees",
     "ReadError",
     "SavedFileError",
     "Schema",
@@ -87,16 +90,19 @@ _MODULES = {
     "Counterfactuals": "counterfactuals",
     "DatasetError": "errors",
     "Decision": "predictors.decision",
+    "Domain": "model",
     "ExactSearch": "search.config",
     "Gower": "distances",
     "Interval": "predictors.interval",
     "LabelsError": "errors",
+    "Ledger": "model",
     "McceError": "errors",
     "McceWarning": "errors",
     "MissingExtraError": "errors",
     "NotFittedError": "errors",
     "ParameterError": "errors",
     "PredictorError": "errors",
+    "PrivateTrees": "model",
     "ReadError": "errors",
     "SavedFileError": "errors",
     "Schema": "tables.schema",

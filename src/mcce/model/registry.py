@@ -10,14 +10,15 @@ from sklearn.base import clone
 
 from ..errors import ParameterError, shorten
 from ..protocols import Generator
-from ..tables.schema import Schema
+from ..tables.schema import EncodedRows, Schema
 from .associations import MAX_INPUTS, is_wide
 from .capabilities import check_capabilities
+from .private import PrivateTrees
 from .trees import TreeChain
 
 # Classes whose parameters are their arguments, as scikit-learn has it; `array_names` are the
 # entries of their `to_arrays`. What they need beyond the required set they import when they fit.
-GENERATORS: dict[str, type[Any]] = {"trees": TreeChain}
+GENERATORS: dict[str, type[Any]] = {"private": PrivateTrees, "trees": TreeChain}
 
 
 def find_generator(generator: Any) -> Generator:
@@ -55,6 +56,36 @@ def find_generator(generator: Any) -> Generator:
     check_capabilities(generator)
     copy: Generator = clone(generator) if hasattr(generator, "get_params") else deepcopy(generator)
     return copy
+
+
+def is_private(generator: Any) -> bool:
+    """Whether a generator learns with differential privacy.
+
+    It says so by ``is_private = True``. Its ``encode_training`` gives the rows that it fits on, in
+    a schema that is public, and its ``n_desired_`` a noisy count. Nothing else reads the rows.
+    """
+    return getattr(generator, "is_private", False) is True
+
+
+def encode_training(generator: Generator, data: Any, **names: Any) -> EncodedRows:
+    """Training rows for a generator: encoded with their own schema, or with a public one.
+
+    Parameters
+    ----------
+    generator
+        An unfitted generator.
+    data, **names
+        As for :meth:`Schema.learn_rows`.
+
+    Returns
+    -------
+    EncodedRows
+        The rows; their schema is ``rows.schema``.
+    """
+    if is_private(generator):
+        rows: EncodedRows = generator.encode_training(data, **names)  # type: ignore[attr-defined]
+        return rows
+    return Schema.learn_rows(data, **names)
 
 
 def limit_inputs(generator: Generator, given: Any, schema: Schema, beyond_paper: bool) -> Generator:

@@ -38,7 +38,7 @@ def visit_order(
         return schema.mutable
     if isinstance(order, str) and order == "correlation":
         return _by_association(rows, decision)
-    return _by_name(order, schema)
+    return named_order(order, schema)
 
 
 def check_order(order: str | Sequence[Hashable], saved: IntArray, schema: Schema) -> None:
@@ -56,12 +56,13 @@ def check_order(order: str | Sequence[Hashable], saved: IntArray, schema: Schema
     if isinstance(order, str) and order == "correlation":
         return
     by_data = isinstance(order, str) and order == "data"
-    expected = schema.mutable if by_data else _by_name(order, schema)
+    expected = schema.mutable if by_data else named_order(order, schema)
     if not np.array_equal(saved, expected):
         raise SavedFileError("the visit order is not that of the generator")
 
 
-def _by_name(names: Any, schema: Schema) -> IntArray:
+def named_order(names: Any, schema: Schema) -> IntArray:
+    """Positions of all mutable features in the order in which they are named."""
     mutable = [schema.names[position] for position in schema.mutable]
     listed = isinstance(names, (list, tuple)) and all(isinstance(name, Hashable) for name in names)
     if not listed or len(names) != len(mutable) or set(names) != set(mutable):

@@ -10,7 +10,7 @@ import pandas as pd
 from ..candidates import Draws
 from ..errors import ParameterError
 from ..kernels import Codes, IntArray, WordArray, person_keys
-from ..model import find_generator
+from ..model import encode_training, find_generator
 from ..protocols import Generator
 from ..tables.schema import EncodedRows, Schema
 from ._cases import DESIRED, IMMUTABLE, demand, make_frame, score
@@ -24,7 +24,7 @@ class GeneratorCase:
     def __init__(self, generator: Generator) -> None:
         self.generator = generator
         self.frame = make_frame()
-        self.rows: EncodedRows = Schema.learn_rows(self.frame, immutable=IMMUTABLE)
+        self.rows: EncodedRows = encode_training(self.new(), self.frame, immutable=IMMUTABLE)
         self.decision = score(self.frame) >= DESIRED[0]
         self.blank = self.new()
         self.fitted = self.fit(self.blank)

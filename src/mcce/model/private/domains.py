@@ -1,0 +1,328 @@
+"""What is public about a column: the values it can have, and how finely they are told apart.
+
+A private model may learn from training rows only through noise. So the levels of a category, the
+range of a number and the bins in which it is counted are declared by the user, and not read from
+the rows. Values outside are moved to the nearest end; see :mod:`.rows`.
+
+Always true: nothing here depends on training rows.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from decimal import Decimal
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from ...caching import cached_property
+from ...errors import ParameterError, shorten
+from ...kernels import FloatArray, IntArray
+
+N_BINS = 20
+# Values inside a bin that can be drawn, at most; and how many a bin has if no step is declared.
+MOST_VALUES, FEWEST_VALUES = 32, 10
+MOST_BINS = 10_000
+
+
+@dataclass(frozen=True)
+class Domain:
+    """The public domain of a column.
+
+    Parameters
+    ----------
+    levels
+        All levels of a categorical column; in their order if the column is an ordered category.
+    other
+        The level that undeclared ones count as. None leaves rows with such a level out.
+    low, high
+        Range of a number. Values outside are moved to the nearest end.
+    bins
+        Number of bins of the same width in which a number is counted.
+    edges
+        Edges of the bins instead: ascending, from ``low`` to ``high``.
+    atoms
+        Numbers that are counted, and drawn, on their own: a frequent 0, for example.
+    step
+        Drawn numbers are multiples of this, or one end of the range: 1 for whole numbers. None
+        takes 1, 2 or 5 times a power of ten, so that each bin has at least ten of them. A bin has
+        at most 32, evenly spread.
+    missing
+        Whether a cell can be missing, which is then counted on its own. Otherwise rows with a
+        missing cell are left out.
+
+    Examples
+    --------
+    >>> Domain(low=17, high=90, step=1).n_bins
+    20
+    >>> Domain(levels=["rent", "own"], missing=True).n_bins
+    3
+    """
+
+    levels: Sequence[Any] | None = None
+    other: Any = None
+    low: float | None = None
+    high: float | None = None
+    bins: int = N_BINS
+    edges: Sequence[float] | None = None
+    atoms: Sequence[float] = ()
+    step: float | None = None
+    missing: bool = False
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.missing, bool):
+            raise ParameterError(f"missing must be True or False, got {shorten(self.missing)}.")
+        for name in ("levels", "edges", "atoms"):
+            given = getattr(self, name)
+            if given is not None:
+                if isinstance(given, (str, bytes)) or not isinstance(given, (Sequence, np.ndarray)):
+                    raise ParameterError(f"{name} must be a list of values, got {shorten(given)}.")
+                # As plain values, so that two domains compare and a file can hold them.
+                object.__setattr__(self, name, tuple(_plain(value) for value in given))
+        if self.levels is not None:
+            self._check_levels(self.levels)
+        else:
+            self._check_numbers()
+
+    @property
+    def is_numeric(self) -> bool:
+        """Whether it is the domain of a number."""
+        return self.levels is None
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """Range of a number."""
+        return float(self.low or 0), float(self.high or 0)
+
+    @property
+    def n_bins(self) -> int:
+        """Number of bins, missing being one of them."""
+        if self.levels is not None:
+            return len(self.levels) + self.missing
+        return int(self.bin_of_value[-1]) + 1 + self.missing
+
+    @cached_property
+    def values(self) -> FloatArray:
+        """The numbers that can be drawn, ascending, without missing."""
+        return self._drawn[0]
+
+    @cached_property
+    def bin_of_value(self) -> IntArray:
+        """The bin of each of ``values``, ascending."""
+        return self._drawn[1]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the numbers are declared as whole ones: by a step, and the ends of the range."""
+        return self.step is not None and bool((self.values == np.round(self.values)).all())
+
+    def bin_numbers(self, numbers: FloatArray) -> IntArray:
+        """The bin of each number, after it was moved into the range.
+
+        A missing one is in the last bin, or in none (-1) if it is not declared.
+        """
+        missing = np.isnan(numbers)
+        low, high = self.ends
+        inside = np.clip(np.where(missing, low, numbers), low, high)
+        place = self._places(inside)
+        known = np.unique(self._places(self.values))
+        # A place without any value that can be drawn goes to that of the nearest value.
+        nearest = self.values[_nearest(self.values, inside)]
+        place = np.where(np.isin(place, known), place, self._places(nearest))
+        found = np.searchsorted(known, place)
+        return np.where(missing, self.n_bins - 1 if self.missing else -1, found)
+
+    @cached_property
+    def points(self) -> FloatArray:
+        """Numbers that are bins on their own: the atoms, or all values if there are few."""
+        (low, high), step = self.ends, self._step
+        if self.edges is not None or (high - low) / step > self.bins:
+            return np.unique(np.array(self.atoms, dtype=np.float64))
+        return np.unique([low, *_multiples(low, high, step, None), high, *self.atoms])
+
+    @cached_property
+    def breaks(self) -> FloatArray:
+        """Edges of bins and points, ascending."""
+        return np.unique(np.concatenate([self._edges, self.points]))
+
+    @property
+    def _edges(self) -> FloatArray:
+        if self.edges is not None:
+            return np.array(self.edges, dtype=np.float64)
+        return np.linspace(*self.ends, self.bins + 1)
+
+    def _places(self, numbers: FloatArray) -> IntArray:
+        """Place of each number among breaks and the intervals between them, ascending.
+
+        Point number k has the place 2 k, and the interval that begins with break k, 2 k + 1. An
+        interval holds the edge that it begins with, unless that is a point; the last holds both.
+        """
+        at = np.searchsorted(self.breaks, numbers, side="right") - 1
+        on_point = np.isin(self.breaks, self.points)[at] & (self.breaks[at] == numbers)
+        return np.where(on_point, 2 * at, 2 * np.minimum(at, self.breaks.size - 2) + 1)
+
+    @cached_property
+    def _drawn(self) -> tuple[FloatArray, IntArray]:
+        """Values that can be drawn, and their bins."""
+        pairs = zip(self.breaks[:-1], self.breaks[1:], strict=True)
+        between = [_multiples(a, b, self._step, MOST_VALUES) for a, b in pairs]
+        values = np.unique(np.concatenate([[self.low, self.high], *between, self.points]))
+        return values, np.unique(self._places(values), return_inverse=True)[1].ravel()
+
+    @property
+    def _step(self) -> float:
+        if self.step is not None:
+            return float(self.step)
+        largest = float(np.diff(self._edges).min()) / FEWEST_VALUES
+        power = Decimal(10) ** math.floor(math.log10(largest))
+        return max(float(times * power) for times in (1, 2, 5) if times * float(power) <= largest)
+
+    def _check_levels(self, levels: Sequence[Any]) -> None:
+        numeric = {"low": None, "high": None, "edges": None, "step": None, "atoms": ()}
+        given = [name for name, none in numeric.items() if getattr(self, name) != none]
+        if given:
+            raise ParameterError(f"A domain has levels or {given[0]}, got both. Leave one out.")
+        if any(value is None or value != value for value in levels):
+            raise ParameterError("levels must not name missing cells. Pass missing=True for them.")
+        if not levels or len(set(levels)) < len(levels):
+            raise ParameterError(f"levels must name each level once, got {shorten(levels)}.")
+        if self.other is not None and self.other not in levels:
+            raise ParameterError(
+                f"other must be one of the levels {shorten(levels, 200)}, got "
+                f"{shorten(self.other)}."
+            )
+
+    def _check_numbers(self) -> None:
+        if self.other is not None:
+            raise ParameterError("other is for a domain of levels. Numbers are moved into range.")
+        if not (_is_number(self.low) and _is_number(self.high) and self.low < self.high):  # type: ignore[operator]
+            raise ParameterError(
+                "A domain must name all levels, or a range low < high of finite numbers, got "
+                f"low={shorten(self.low)} and high={shorten(self.high)}."
+            )
+        whole = isinstance(self.bins, int) and not isinstance(self.bins, bool)
+        if not whole or not 1 <= self.bins <= MOST_BINS:
+            raise ParameterError(
+                f"bins must be a whole number from 1 to {MOST_BINS}, got {shorten(self.bins)}."
+            )
+        if self.step is not None and not (_is_number(self.step) and self.step > 0):
+            raise ParameterError(f"step must be a number above 0, got {shorten(self.step)}.")
+        edges = self.edges if self.edges is not None else (self.low, self.high)
+        ascending = all(map(_is_number, edges)) and bool((np.diff(np.array(edges)) > 0).all())
+        if not ascending or len(edges) < 2 or (edges[0], edges[-1]) != (self.low, self.high):
+            raise ParameterError(
+                f"edges must ascend from low={self.low!r} to high={self.high!r}, got "
+                f"{shorten(self.edges, 200)}."
+            )
+        if not all(_is_number(atom) and self.low <= atom <= self.high for atom in self.atoms):  # type: ignore[operator]
+            raise ParameterError(
+                f"atoms must be numbers from {self.low!r} to {self.high!r}, got "
+                f"{shorten(self.atoms, 200)}."
+            )
+
+
+def read_domains(domains: Any) -> dict[Any, Domain]:
+    """Domains by column, from such a mapping, or from a JSON file.
+
+    Parameters
+    ----------
+    domains
+        A mapping from columns to :class:`Domain`, or to its arguments as a mapping; or the path of
+        a JSON file with such a mapping.
+
+    Returns
+    -------
+    dict
+        Domains by column.
+
+    Raises
+    ------
+    ParameterError
+        If there are none, or one cannot be used.
+
+    Examples
+    --------
+    >>> read_domains({"age": {"low": 0, "high": 100, "step": 5}})["age"].n_bins
+    21
+    """
+    if isinstance(domains, (str, os.PathLike)):
+        domains = _read_file(domains)
+    if not isinstance(domains, Mapping) or not domains:
+        raise ParameterError(
+            "A private generator reads no values from the training rows, so it needs the public "
+            'domain of every column: domains={"age": Domain(low=18, high=100, step=1), "sex": '
+            f'Domain(levels=["f", "m"]), ...}}, got {shorten(domains)}.'
+        )
+    return {name: _domain(name, given) for name, given in domains.items()}
+
+
+def _domain(name: Any, given: Any) -> Domain:
+    if isinstance(given, Domain):
+        return given
+    known = [field.name for field in fields(Domain)]
+    if not isinstance(given, Mapping) or not set(given) <= set(known):
+        raise ParameterError(
+            f"The domain of column {name!r} must be a Domain, or a mapping with some of {known!r}, "
+            f"got {shorten(given)}."
+        )
+    try:
+        return Domain(**given)
+    except ParameterError as error:
+        raise ParameterError(f"The domain of column {name!r}: {error}") from None
+
+
+def _read_file(path: str | os.PathLike[str]) -> Any:
+    try:
+        with open(path, encoding="utf-8") as file:
+            return json.load(file)
+    except (OSError, ValueError) as error:
+        raise ParameterError(
+            f"domains={os.fspath(path)!r} cannot be read as a JSON file of domains: "
+            f"{shorten(error, 200)}. Write one object by column, e.g. "
+            '{"age": {"low": 18, "high": 100, "step": 1}, "sex": {"levels": ["f", "m"]}}.'
+        ) from None
+
+
+def plain_domains(domains: Mapping[Any, Domain]) -> dict[Any, dict[str, Any]]:
+    """Domains as plain values, without what is not declared; a JSON file can hold them."""
+    empty = asdict(Domain(low=0, high=1)) | {"low": None, "high": None}
+    return {
+        name: {key: value for key, value in asdict(domain).items() if value != empty[key]}
+        for name, domain in domains.items()
+    }
+
+
+def _multiples(low: float, high: float, step: float, most: int | None) -> FloatArray:
+    """Multiples of a step from low to high, evenly spread ones if there are too many."""
+    unit = Decimal(repr(step))
+    # With room for the last bit of an end that is a multiple itself.
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    count = last - first + 1
+    if most is None or count <= most:
+        numbers = np.arange(first, last + 1)
+    else:
+        numbers = np.unique(np.round(np.linspace(first, last, most)).astype(np.int64))
+    exact = np.array([float(int(number) * unit) for number in numbers])
+    return np.clip(exact, low, high)
+
+
+def _nearest(values: FloatArray, numbers: FloatArray) -> IntArray:
+    """Position of the nearest value, the lower of two."""
+    above = np.clip(np.searchsorted(values, numbers), 1, max(values.size - 1, 1))
+    above = np.minimum(above, values.size - 1)
+    below = np.maximum(above - 1, 0)
+    return np.where(numbers - values[below] <= values[above] - numbers, below, above)
+
+
+def _is_number(value: Any) -> bool:
+    real = isinstance(value, Real) and not isinstance(value, bool)
+    return real and math.isfinite(value)
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value

@@ -1,0 +1,396 @@
+"""The chain of trees with differential privacy.
+
+As :mod:`mcce.model.trees`, one tree for each mutable feature given the immutable ones and those
+before it, but grown from declared domains and noisy counts: what is fitted, drawn and saved tells
+next to nothing of any single training row. The predictor is taken as public.
+
+Always true: rows are read through their bins alone, and only with noise; the noise does not come
+from the seed of the explainer; a draw is a declared level or atom, or a value of a declared bin.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from ...candidates import Draws
+from ...errors import NotFittedError, SavedFileError
+from ...kernels import (
+    BoolArray,
+    Codes,
+    Enumerated,
+    FloatArray,
+    Forest,
+    Guide,
+    IntArray,
+    Limits,
+    Person,
+    Trees,
+    WordArray,
+    enumerate_rows,
+    sample,
+)
+from ...protocols import Capabilities
+from ...tables.schema import EncodedRows, Schema
+from ..arrays import ChainRules, pack_trees, unpack_order, unpack_trees, vector
+from ..responses import with_decision
+from .chain import Chain, log_likelihood, release_chain
+from .domains import Domain
+from .ledger import Ledger, Neighbours, Noise, Structure
+from .noise import Words
+from .rows import bin_rows, check_public, encode_public
+from .settings import MOST_DEPTH, Plan, check_settings, private_order
+
+
+class PrivateTrees(BaseEstimator):
+    """Trees that are learned with differential privacy; by name ``"private"``.
+
+    Every training row is first moved into the declared domains and replaced by its bins. Splits
+    are random, or chosen by the exponential mechanism; every leaf holds a noisy histogram. Drawn
+    are declared levels and atoms, and values spread evenly over bins: training values never.
+
+    Parameters
+    ----------
+    domains
+        The public domain of every column: a mapping from names to :class:`Domain`, or the path of
+        a JSON file. There is no default: domains that are read from rows would give them away.
+    epsilon
+        The budget of a fit. Smaller is more private; infinity adds no noise and is not private.
+    delta
+        Probability that the bound may fail, for Gaussian noise: much less than 1 / rows.
+    neighbours
+        Which data sets shall be hard to tell apart: those with one row more (``"add_remove"``), or
+        with another row in its place (``"replace"``), which needs twice the noise.
+    structure
+        ``"random"`` splits cost nothing. ``"expmech"`` spends 30 % of the budget on splits that
+        tell more.
+    noise
+        ``"geometric"`` noise for pure privacy, or ``"gaussian"`` for zero-concentrated privacy,
+        which suits tables with many mutable columns.
+    depth
+        Depth of the trees. None is for each tree the depth at which the noise of a leaf is worth a
+        tenth of its rows.
+    n_rows
+        About how many training rows have the desired decision, for that depth, if this is public.
+        None spends 1 % of the budget on a noisy count of them.
+    visit_order
+        ``"data"`` (column order), or a list that names every mutable column once. An order that
+        depends on the rows would have to be paid for.
+    decisions
+        Decisions that rows can be drawn for. Only rows with one of them are read.
+    seed
+        Seed of the noise, for tests alone: whoever knows it can remove the noise. None takes it
+        from the operating system. An explainer with a seed cannot be saved.
+
+    Attributes
+    ----------
+    ledger_ : Ledger
+        What the fit has spent, by part.
+    n_desired_ : int
+        A noisy count of the rows with the desired decision, at least 1.
+    forest_ : Forest
+        All that was learned; ``trees_`` and ``visit_order_`` are parts of it.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame({"age": [30, 40] * 500, "salary": range(1000)})
+    >>> domains = {"age": Domain(levels=[30, 40]), "salary": Domain(low=0, high=2000, step=1)}
+    >>> private = PrivateTrees(domains=domains, epsilon=2.0, depth=1)
+    >>> rows = private.encode_training(frame, immutable=["age"])
+    >>> private.fit(rows, np.ones(1000, dtype=bool)).ledger_
+    <Ledger: epsilon 2 in 1 entries, neighbours 'add_remove'>
+    """
+
+    array_names = ("visit_order", "trees", "depths")
+    # The explainer then keeps nothing else of the training rows.
+    is_private = True
+    capabilities = Capabilities(
+        limits=True,
+        guidance=True,
+        back_off=True,
+        enumeration=True,
+        density=True,
+        visit_order=True,
+        saving=True,
+    )
+
+    def __init__(
+        self,
+        *,
+        domains: Any = None,
+        epsilon: float = 1.0,
+        delta: float | None = None,
+        neighbours: Neighbours = "add_remove",
+        structure: Structure = "random",
+        noise: Noise = "geometric",
+        depth: int | None = None,
+        n_rows: int | None = None,
+        visit_order: str | Sequence[Hashable] = "data",
+        decisions: tuple[bool, ...] = (True,),
+        seed: int | None = None,
+    ) -> None:
+        self.domains = domains
+        self.epsilon = epsilon
+        self.delta = delta
+        self.neighbours = neighbours
+        self.structure = structure
+        self.noise = noise
+        self.depth = depth
+        self.n_rows = n_rows
+        self.visit_order = visit_order
+        self.decisions = decisions
+        self.seed = seed
+
+    def encode_training(self, data: Any, **names: Any) -> EncodedRows:
+        """Training rows, moved into the domains and encoded with their schema.
+
+        Parameters
+        ----------
+        data
+            The training rows.
+        **names
+            As for :meth:`Schema.learn_rows`.
+
+        Returns
+        -------
+        EncodedRows
+            The rows that :meth:`fit` takes.
+        """
+        check_settings(self)
+        return encode_public(self.domains, data, **names)
+
+    def fit(
+        self,
+        rows: EncodedRows,
+        decision: BoolArray,
+        *,
+        seed: int = 0,
+        n_jobs: int | None = 1,
+        verbose: bool = False,
+    ) -> Self:
+        """Grow one private tree per mutable feature; each call spends the budget again.
+
+        Parameters
+        ----------
+        rows, decision
+            As for :meth:`mcce.protocols.Generator.fit`, in the schema of :meth:`encode_training`.
+        seed, n_jobs
+            Ignored: the noise must not come from a seed that others may know.
+        verbose
+            Whether to show a progress bar.
+
+        Returns
+        -------
+        PrivateTrees
+            Itself.
+        """
+        check_settings(self)
+        domains = check_public(rows.schema, self.domains)
+        order = private_order(self.visit_order, rows.schema)
+        plan = self._plan(rows.schema, order, domains)
+        used = np.isin(decision, self.decisions)
+        bins = np.vstack([bin_rows(rows, domains), decision[None]]).astype(np.int32)[:, used]
+        chain = Chain(rows.schema, domains, order, bins, both=False in self.decisions)
+        released = release_chain(chain, plan, Words(self.seed), verbose=verbose)
+        self.n_desired_: int = released.n_desired
+        return self._keep(rows.schema, order, released.trees, released.depths)
+
+    def _plan(
+        self, schema: Schema, order: IntArray, domains: Mapping[Any, Domain], depths: Any = None
+    ) -> Plan:
+        names = tuple(schema.names[at] for at in order)
+        n_bins = tuple(domains[name].n_bins for name in names)
+        return Plan.of(self, names, n_bins, depths)
+
+    def _keep(self, schema: Schema, order: IntArray, trees: Trees, depths: Sequence[int]) -> Self:
+        """Take trees that were grown on rows of this schema."""
+        domains = check_public(schema, self.domains)
+        levels = [f.n_codes if f.kind == "categorical" else 0 for f in schema.features]
+        self.schema_: Schema = schema
+        self.domains_: dict[Any, Domain] = domains
+        self.forest_: Forest = Forest(trees, order, np.array([*levels, 0]))
+        self.depths_: tuple[int, ...] = tuple(depths)
+        self.ledger_: Ledger = self._plan(schema, order, domains, self.depths_).ledger()
+        return self
+
+    @property
+    def trees_(self) -> Trees:
+        """All trees, flat."""
+        return self.forest_.trees
+
+    @property
+    def visit_order_(self) -> IntArray:
+        """Position of the feature that each tree predicts, shape (n_mutable,)."""
+        return self.forest_.responses
+
+    def check_savable(self) -> None:
+        """Raise SavedFileError if a file would hold the seed of the noise, or there is none."""
+        if self.seed is not None or math.isinf(self.epsilon):
+            raise SavedFileError(
+                "Cannot save private trees whose noise has a seed or is none: the file would tell "
+                "of training rows. Fit with seed=None and a finite epsilon. Nothing was written."
+            )
+
+    def to_arrays(self) -> dict[str, Any]:
+        """What ``fit`` released.
+
+        Returns
+        -------
+        dict
+            The visit order, the arrays of all trees, and their depths.
+        """
+        depths = np.array(self.depths_, dtype=np.int64)
+        return {
+            "visit_order": self.visit_order_,
+            "trees": pack_trees(self.trees_),
+            "depths": depths,
+        }
+
+    def from_arrays(self, arrays: Mapping[str, Any], schema: Schema) -> Self:
+        """Take what :meth:`to_arrays` gave, checked; raises SavedFileError for anything else.
+
+        Parameters
+        ----------
+        arrays, schema
+            As for :meth:`mcce.protocols.SavableGenerator.from_arrays`.
+
+        Returns
+        -------
+        PrivateTrees
+            Itself, as if fitted.
+        """
+        check_settings(self)
+        check_public(schema, self.domains)
+        private_order(self.visit_order, schema)
+        order = unpack_order(arrays["visit_order"], self.visit_order, schema)
+        depths = vector(arrays["depths"], np.int64)
+        if depths.shape != order.shape or (depths < 0).any() or (depths > MOST_DEPTH).any():
+            raise SavedFileError("the depths of its trees are not those of private trees")
+        if self.depth is not None and (depths != self.depth).any():
+            raise SavedFileError("its trees do not have the depth of its parameters")
+        rules = ChainRules(schema, order, order, decision=False in self.decisions)
+        trees = unpack_trees(arrays["trees"], rules)
+        return self._keep(schema, order, trees, [int(depth) for depth in depths])
+
+    def sample(
+        self,
+        given: Codes,
+        keys: WordArray,
+        draws: IntArray,
+        *,
+        decision: BoolArray | None = None,
+    ) -> Draws:
+        """Draws for each group of immutable codes.
+
+        Parameters
+        ----------
+        given, keys, draws
+            As for :meth:`mcce.protocols.Generator.sample`.
+        decision : (n_groups,), optional
+            The decision of each group; None is the desired one.
+
+        Returns
+        -------
+        Draws
+            Codes of shape (n_mutable, n_groups, n_draws).
+        """
+        if decision is not None and not decision.all():
+            self._check_grown_for(False)
+        return self._draw(given, keys, draws, decision=decision)
+
+    def sample_within(
+        self, given: Codes, keys: WordArray, draws: IntArray, limits: Limits | None
+    ) -> Draws:
+        """Draws within limits, see :meth:`mcce.protocols.LimitedGenerator.sample_within`."""
+        return self._draw(given, keys, draws, limits)
+
+    def sample_guided(
+        self,
+        given: Codes,
+        keys: WordArray,
+        draws: IntArray,
+        limits: Limits | None,
+        guide: Guide | None,
+    ) -> Draws:
+        """Guided draws, see :meth:`mcce.protocols.GuidedGenerator.sample_guided`."""
+        return self._draw(given, keys, draws, limits, guide)
+
+    def sample_backed_off(
+        self,
+        given: Codes,
+        keys: WordArray,
+        draws: IntArray,
+        limits: Limits | None,
+        guide: Guide | None,
+        least: IntArray | None,
+    ) -> Draws:
+        """Draws from larger nodes, see :class:`mcce.protocols.BackingOffGenerator`."""
+        return self._draw(given, keys, draws, limits, guide, least)
+
+    def _draw(
+        self,
+        given: Codes,
+        keys: WordArray,
+        draws: IntArray,
+        limits: Limits | None = None,
+        guide: Guide | None = None,
+        least: IntArray | None = None,
+        *,
+        decision: BoolArray | None = None,
+    ) -> Draws:
+        is_desired = np.ones(given.shape[1], dtype=bool) if decision is None else decision
+        inputs = with_decision(given, is_desired)
+        return Draws(sample(self.forest_, inputs, keys, draws, limits, guide, least))
+
+    def enumerate_rows(
+        self,
+        person: Person,
+        *,
+        n_changes: int,
+        n_best: int,
+        max_nodes: int,
+        after: tuple[float, Codes] | None = None,
+    ) -> Enumerated:
+        """The nearest rows with so many changes that could be drawn for a person.
+
+        See :meth:`mcce.protocols.EnumeratingGenerator.enumerate_rows`.
+        """
+        return enumerate_rows(
+            self.forest_,
+            replace(person, given=np.append(person.given, np.int32(True))),
+            n_changes=n_changes,
+            n_best=n_best,
+            max_nodes=max_nodes,
+            after=after,
+        )
+
+    def log_likelihood(self, rows: EncodedRows, *, decision: bool = True) -> FloatArray:
+        """Log-probability of each row's mutable values, which are uniform inside a bin.
+
+        Parameters
+        ----------
+        rows
+            The rows.
+        decision
+            The decision that they are given.
+
+        Returns
+        -------
+        (n_rows,)
+            Log-probabilities; minus infinity where a bin cannot be drawn.
+        """
+        self._check_grown_for(decision)
+        return log_likelihood(self.forest_, rows, self.domains_, decision)
+
+    def _check_grown_for(self, decision: bool) -> None:
+        if decision not in self.decisions:
+            raise NotFittedError(
+                f"The trees were not grown for decision={decision!r}; fit them with "
+                "decisions=(False, True)."
+            )
