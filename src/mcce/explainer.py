@@ -26,6 +26,7 @@ from .runtime.limits import time_limit
 from .saving import save
 from .search.config import ExactSearch, Search, SearchName, find_search
 from .search.explain import explain
+from .search.needs import check_private, check_refit
 from .search.relations import check_ignored
 from .search.result import warn_of_gaps
 from .tables.columns import Kind
@@ -56,7 +57,8 @@ class MCCE(Estimator):
     score_class
         The class whose probability is the score, if not the second.
     generator
-        Step 1: ``"trees"`` or a generator object, e.g. ``TreeChain(min_samples_leaf=10)``.
+        Step 1: ``"trees"`` or a generator object, e.g. ``TreeChain(min_samples_leaf=10)``, or
+        :class:`PrivateTrees` for differential privacy.
     constraints
         How people may change: a list of :mod:`mcce.constraints`, or the path of a file of them.
     ignore_relations
@@ -110,7 +112,7 @@ class MCCE(Estimator):
         roles: Mapping[Hashable, Role] | None = None,
         kinds: Mapping[Hashable, Kind] | None = None,
         score_class: Hashable | None = None,
-        generator: Literal["trees"] | Generator = "trees",
+        generator: Literal["trees", "private"] | Generator = "trees",
         constraints: Any = None,
         ignore_relations: bool | Sequence[str] = False,
         search: SearchName | Search | ExactSearch = "paper",
@@ -187,7 +189,10 @@ class MCCE(Estimator):
         """
         check_parameters(self)
         check_seconds(max_seconds)
-        needs = find_search(self.search).needs
+        search = find_search(self.search)
+        generator, distance = find_generator(self.generator), find_distance(self.distance)
+        check_private(generator, search, distance, self.ignore_relations)
+        needs = search.needs
         with time_limit("fit", max_seconds):
             fitted = learn(
                 X,
@@ -198,8 +203,8 @@ class MCCE(Estimator):
                 kinds=self.kinds,
                 score_class=self.score_class,
                 feature_names=feature_names,
-                generator=find_generator(self.generator),
-                distance=find_distance(self.distance),
+                generator=generator,
+                distance=distance,
                 constraints=self.constraints,
                 plausibility=needs.measures_plausibility,
                 surrogate=needs.surrogate,
@@ -282,7 +287,8 @@ class MCCE(Estimator):
             People, with the columns of the training data in any order.
         training
             The training data, to try immutable features too: each is modelled again as mutable,
-            which takes as long as fitting. None does not try immutable features.
+            which takes as long as fitting. None does not try immutable features; nor does a
+            private explainer, which would have to pay for every model.
         constraints
             Further constraints, as in :meth:`explain`.
 
@@ -299,6 +305,7 @@ class MCCE(Estimator):
             If the explainer is not fitted, or a parameter that ``fit`` depends on was changed.
         """
         fitted, settings = self._check_ready(), self._settings()
+        check_refit(fitted.generator, training)
         return relaxations(
             fitted,
             settings,
@@ -313,6 +320,7 @@ class MCCE(Estimator):
 
         The file holds no code, but training values by feature; whole training rows only with a
         search that excludes copies of them, and whole accepted ones with a search that uses them.
+        With a private generator it holds none of these.
 
         Parameters
         ----------

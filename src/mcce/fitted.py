@@ -17,7 +17,13 @@ from .constraints.collection import Constraints
 from .constraints.derived import warn_of_wrong_formulas
 from .errors import NotFittedError
 from .kernels import BoolArray, Codes, IntArray, check_cancellation, rows_as_bytes
-from .model import limit_inputs, visit_order_of, warn_of_useless_columns
+from .model import (
+    encode_training,
+    is_private,
+    limit_inputs,
+    visit_order_of,
+    warn_of_useless_columns,
+)
 from .plausibility.model import PlausibilityModel
 from .predictors.decision import Decision
 from .predictors.labels import LabelRule
@@ -45,7 +51,7 @@ class Fitted:
     generator, distance
         The fitted model of step 1, and the fitted distance.
     n_desired
-        Number of training rows with the desired decision.
+        Number of training rows with the desired decision; with noise if the model is private.
     seed
         Seed of all draws.
     label_rule
@@ -60,7 +66,7 @@ class Fitted:
         The distinct training rows as bytes; None unless copies of them are excluded.
     value_counts
         For each mutable feature, how many training rows have each of its values; None if the
-        explainer was saved by an earlier version of mcce.
+        model is private, or the explainer was saved by an earlier version of mcce.
     parameters
         The parameters that all this depends on, as they were at fit.
     seconds
@@ -141,8 +147,8 @@ def learn(
     """
     clock, seed = Clock(), _seed(random_state)
     names = {"immutable": immutable, "mutable": mutable, "feature_names": feature_names}
-    rows = Schema.learn_rows(X, kinds=kinds, **names)
-    _check_columns(rows, constraints)
+    rows = encode_training(generator, X, kinds=kinds, **names)
+    _check_columns(rows, constraints, is_private(generator))
     _finish(clock, "encode")
     decision = decision_on(rows.schema, predictor, desired, score_class)
     scored, label_rule = decision.learn_rule(rows.frame)
@@ -150,8 +156,9 @@ def learn(
     generator = limit_inputs(generator, parameters["generator"], rows.schema, plausibility)
     generator = generator.fit(rows, scored.valid, seed=seed, n_jobs=n_jobs, verbose=verbose)
     _finish(clock, "model")
+    if is_private(generator):
+        return _public_part(rows, decision, generator, distance, seed, parameters, clock)
     wanted = {"plausibility": plausibility, "surrogate": surrogate, "relations": relations}
-    beyond = _learn_beyond_paper(rows, scored, decision, generator, wanted, clock, n_jobs)
     return Fitted(
         schema=rows.schema,
         decision=decision,
@@ -160,7 +167,7 @@ def learn(
         n_desired=int(scored.valid.sum()),
         seed=seed,
         label_rule=label_rule,
-        **beyond,
+        **_learn_beyond_paper(rows, scored, decision, generator, wanted, clock, n_jobs),
         training_rows=np.unique(rows_as_bytes(rows.exact.T)) if training_rows else None,
         value_counts=tuple(_count(rows.exact[at]) for at in rows.schema.mutable),
         parameters=parameters,
@@ -168,9 +175,38 @@ def learn(
     )
 
 
-def _check_columns(rows: EncodedRows, constraints: Any) -> None:
+def _public_part(
+    rows: EncodedRows,
+    decision: Decision,
+    generator: Generator,
+    distance: Distance,
+    seed: int,
+    parameters: Mapping[str, Any],
+    clock: Clock,
+) -> Fitted:
+    """What an explainer with a private model keeps: nothing that was read from rows without noise.
+
+    Not the rule of labels, which follows from the scores of training rows, nor how often values
+    occur. The distance is fitted on no rows at all.
+    """
+    nothing = rows.take(np.empty(0, dtype=np.int64))
+    return Fitted(
+        schema=rows.schema,
+        decision=decision,
+        generator=generator,
+        distance=distance.fit(rows.schema, nothing, np.empty(0, dtype=bool)),
+        n_desired=int(generator.n_desired_),  # type: ignore[attr-defined]
+        seed=seed,
+        parameters=parameters,
+        seconds=clock.seconds,
+    )
+
+
+def _check_columns(rows: EncodedRows, constraints: Any, private: bool) -> None:
     """Raise for constraints that cannot hold, and warn of columns that look wrong."""
     bound = Constraints.bind(constraints, rows.schema)
+    if private:
+        return
     warn_of_useless_columns(rows, stacklevel=4)
     warn_of_wrong_formulas(bound.derived, rows.frame, rows.schema.features, stacklevel=4)
 

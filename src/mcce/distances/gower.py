@@ -34,6 +34,8 @@ class Gower:
     """
 
     name = "gower"
+    # It needs the schema alone, so that private explainers can use it.
+    reads_rows = False
 
     def __init__(self, weights: FloatArray | None = None) -> None:
         self.weights = weights

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..model import is_private
 from ..tables.schema import Schema
 from . import archive
 from .document import SECTIONS
@@ -84,7 +85,7 @@ def inspect(path: str | os.PathLike[str], key: bytes | None = None) -> Inspectio
     about, signed = archive.read_about(path)
     with archive.refused(path):
         given = {
-            name: value if name == "generator" else unpack(value)
+            name: _generator(value) if name == "generator" else unpack(value)
             for name, value in document["parameters"].items()
         }
         absent = ("constraints", "kinds", "mutable", "roles")
@@ -111,3 +112,10 @@ def inspect(path: str | os.PathLike[str], key: bytes | None = None) -> Inspectio
             },
             n_probes=int(document["predictor"]["probes"].shape[1]),
         )
+
+
+def _generator(packed: Any) -> Any:
+    """A private generator itself, which tells its budget; any other as it is packed."""
+    tagged = isinstance(packed, dict) and "generator" in packed
+    made = unpack(packed) if tagged else None
+    return made if is_private(made) else packed

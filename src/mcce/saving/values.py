@@ -22,7 +22,7 @@ from ..constraints.constraint import Constraint
 from ..constraints.rows import CONSTRAINT_KINDS
 from ..distances import DISTANCES, Gower
 from ..errors import SavedFileError, shorten
-from ..model import GENERATORS
+from ..model import GENERATORS, Domain, is_private, read_domains
 from ..predictors.interval import Interval
 from ..search.config import ExactSearch, Search
 from ..tables.names import has_surrogate
@@ -192,7 +192,12 @@ def generator_name(generator: Any) -> str:
 
 
 def _take_generator(generator: Any) -> list[Any]:
-    return [generator_name(generator), dict(sorted(generator.get_params(deep=False).items()))]
+    given = generator.get_params(deep=False)
+    if is_private(generator):
+        generator.check_savable()
+        # Domains are saved themselves, not the file that they may come from.
+        given["domains"] = read_domains(given["domains"])
+    return [generator_name(generator), dict(sorted(given.items()))]
 
 
 def _take_gower(gower: Gower) -> str:
@@ -253,6 +258,7 @@ CODECS = (
         Codec(kind, "generator", _take_generator, lambda parts: GENERATORS[parts[0]](**parts[1]))
         for kind in GENERATORS.values()
     ),
+    Codec(Domain, "domain", asdict, lambda parts: Domain(**parts)),
     Codec(Search, "search", asdict, lambda parts: Search(**upgrade_search(parts))),
     Codec(
         ExactSearch,
@@ -264,7 +270,7 @@ CODECS = (
 )
 # What a file may hold, but not as a cell.
 NO_CELLS = (
-    *(list, set, dict, Interval, Search, ExactSearch, Gower),
+    *(list, set, dict, Interval, Search, ExactSearch, Gower, Domain),
     *GENERATORS.values(),
     *CONSTRAINT_KINDS,
 )

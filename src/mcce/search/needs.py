@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..constraints.collection import Constraints
 from ..distances import Gower, is_gower
 from ..errors import ConstraintError, NotFittedError, ParameterError, shorten
 from ..fitted import Fitted
 from ..generate import GUIDANCE_NEEDED
-from ..model import require
+from ..model import is_private, require
 from ..protocols import Distance, Generator
 from .config import ExactSearch, Search
 
@@ -37,6 +39,59 @@ def check_needs(
         raise _not_for_exact("distance", "gower", distance.name)
     if not needs.diversity and diversity is not None:
         raise _not_for_exact("diversity", None, diversity)
+
+
+def check_private(
+    generator: Generator,
+    search: Search | ExactSearch,
+    distance: Distance,
+    ignore_relations: Any,
+) -> None:
+    """Raise if the model is private, and a search or distance reads training rows without noise.
+
+    Parameters
+    ----------
+    generator
+        The model, fitted or not.
+    search
+        Which search to run.
+    distance
+        How candidates are compared.
+    ignore_relations
+        As for :class:`mcce.MCCE`.
+    """
+    if not is_private(generator):
+        return
+    needs = search.needs
+    reads = {
+        "learns what accepted training rows look like": needs.plausibility or needs.surrogate,
+        "keeps the training rows, to tell copies of them": needs.training_rows,
+        "keeps relations that are found in the training rows": (
+            needs.relations and ignore_relations is not True
+        ),
+    }
+    found = [what for what, does in reads.items() if does]
+    if found:
+        raise ParameterError(
+            f"The generator {type(generator).__name__} is private, but the search "
+            f"{' and '.join(found)}, which its budget does not cover. Use search='paper'; or "
+            "search='fast' or search='exact' with ignore_relations=True."
+        )
+    if getattr(distance, "reads_rows", True):
+        raise ParameterError(
+            f"The generator {type(generator).__name__} is private, but the distance "
+            f"{distance.name!r} learns from training rows, which its budget does not cover. Use "
+            "distance='gower', whose ranges are those of the declared domains."
+        )
+
+
+def check_refit(generator: Generator, training: Any) -> None:
+    """Raise if a private model would be fitted again, which spends its budget each time."""
+    if training is not None and is_private(generator):
+        raise ParameterError(
+            f"The generator {type(generator).__name__} is private, and to fit it again with other "
+            "immutable features would spend its budget once for each. Leave training out."
+        )
 
 
 def check_inputs(fitted: Fitted, search: Search | ExactSearch) -> None:

@@ -33,7 +33,7 @@ from .direct import MAX_ROWS, DirectSettings
 from .exact import ExactStage
 from .filters import row_filters
 from .followers import Target
-from .needs import ENUMERATION_NEEDED, check_inputs, check_needs, weighted
+from .needs import ENUMERATION_NEEDED, check_inputs, check_needs, check_private, weighted
 from .outcome import Outcome
 from .proof import ExactSettings
 from .relations import check_ignored, followed_relations, kept_relations
@@ -127,6 +127,7 @@ def search(
     Outcome
         Answers, and reasons for everybody else.
     """
+    check_private(fitted.generator, settings.search, fitted.distance, settings.ignore_relations)
     check_ignored(fitted, settings.ignore_relations)
     if fitted.n_desired == 0:
         return Outcome.empty(factuals, people, NO_DESIRED)
