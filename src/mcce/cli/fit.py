@@ -12,6 +12,7 @@ import typer
 
 from ..runtime.quiet import without_prints
 from .failures import reported
+from .generators import Domains, Epsilon, Generator, chosen, kept_of_rows
 from .options import (
     AsJson,
     Classes,
@@ -211,6 +212,9 @@ def fit(
     mutable: Mutable = None,
     rules: Rules = None,
     search: Search = "paper",
+    generator: Generator = "trees",
+    domains: Domains = None,
+    epsilon: Epsilon = None,
     n_samples: NSamples = None,
     n_counterfactuals: NCounterfactuals = 1,
     diversity: Diversity = None,
@@ -237,20 +241,17 @@ def fit(
 ) -> None:
     """Learn from training rows, and save an explainer."""
     with reported(debug=debug, as_json=as_json):
-        from .predictors import PredictorChoice
-
         began, key = time.monotonic(), read_key(key_file)
         files = Files(_meant(train), format_, delimiter, dtype, drop)
-        check_output(output, [*files.paths, predictor, rules, key_file])
-        model = PredictorChoice(predictor, kind, trust, classes, output_is, rate, in_flight).load()
+        check_output(output, [*files.paths, predictor, rules, domains, key_file])
+        model = _load(predictor, kind, trust, classes, output_is, rate, in_flight)
         written = Written(immutable, mutable, categorical, desired, score_class)
         sample = _sample(files, model, written, sample_rows, sample_key, seed)
         rows = files.read() if sample is None else sample.rows
         settings: dict[str, Any] = {"constraints": rules, "search": search, "diversity": diversity}
-        settings |= {"n_samples": n_samples, "n_counterfactuals": n_counterfactuals}
-        settings |= {"n_jobs": jobs, "random_state": seed}
-        explainer = _fit(model, rows, written, settings, quiet=quiet)
-        _save(explainer, output, key)
+        settings |= {"n_samples": n_samples, "n_counterfactuals": n_counterfactuals, "n_jobs": jobs}
+        settings |= {"random_state": seed, "generator": chosen(generator, domains, epsilon, sample)}
+        explainer = _save(_fit(model, rows, written, settings, quiet=quiet), output, key)
         told = Told(output, len(rows), sample, time.monotonic() - began)
         _summarize(explainer, told, as_json=as_json, quiet=quiet)
 
@@ -306,10 +307,18 @@ def _fit(
         return explainer.fit(rows).set_params(verbose=False)
 
 
-def _save(explainer: MCCE, path: str, key: bytes | None) -> None:
+def _load(*choice: Any) -> Any:
+    """The predictor that the options choose."""
+    from .predictors import PredictorChoice
+
+    return PredictorChoice(*choice).load()
+
+
+def _save(explainer: MCCE, path: str, key: bytes | None) -> MCCE:
     # The predictor scores the probes that are saved.
     with without_prints():
         explainer.save(path, key=key)
+    return explainer
 
 
 def _labels(predictor: Any) -> list[Any]:
@@ -363,8 +372,7 @@ def _summarize(explainer: MCCE, told: Told, *, as_json: bool, quiet: bool) -> No
             wrap(
                 f"mcce: learned from {from_}{told.n_train:,} rows, {fitted.n_desired:,} of them "
                 f"with the desired decision{printable(meant)}, in {told.seconds:.1f} s; saved as "
-                f"{printable(told.output)}.{kept} It holds training values: protect it like the "
-                "training data (mcce inspect shows which)."
+                f"{printable(told.output)}.{kept} {kept_of_rows(fitted.generator)}"
             )
         )
 

@@ -47,6 +47,8 @@ def inspect(
 
 def _content(path: str, found: Inspection) -> dict[str, Any]:
     """Everything that is shown, as plain values."""
+    from ..model import is_private
+
     rules = found.parameters["constraints"] or []
     return {
         "file": path,
@@ -69,17 +71,35 @@ def _content(path: str, found: Inspection) -> dict[str, Any]:
         "relations": list(found.relations),
         "decision": dict(found.decision),
         "settings": {
-            name: value if isinstance(value, (bool, int, float, str)) else repr(value)
+            name: value if isinstance(value, (bool, int, float, str)) else _shown(value)
             for name, value in {**found.parameters, "seed": found.seed}.items()
             if name not in LEFT_OUT and value is not None
         },
         "n_desired": found.n_desired,
+        "private": is_private(found.parameters["generator"]),
         "personal_data": _personal_data(found),
     }
 
 
+def _shown(value: Any) -> str:
+    """A setting; of a private generator not its domains, which fill pages."""
+    from ..model import is_private
+
+    if not is_private(value):
+        return repr(value)
+    return f"{type(value).__name__}, epsilon {value.epsilon:g}, neighbours {value.neighbours!r}"
+
+
 def _personal_data(found: Inspection) -> list[str]:
     """What of the file is about people, each as a sentence."""
+    from ..model import is_private
+
+    if is_private(found.parameters["generator"]):
+        return [
+            "no training values: columns and probe rows are made of declared domains",
+            "trees with noise, by differential privacy with epsilon "
+            f"{found.parameters['generator'].epsilon:g}",
+        ]
     n_values = sum(feature.n_codes for feature in found.schema.features)
     said = [
         f"{n_values:,} distinct training values, by column",
@@ -135,4 +155,5 @@ def _show(content: dict[str, Any]) -> None:
     show(f"\nPersonal data ({content['n_desired']:,} training rows had the desired decision)")
     for line in content["personal_data"]:
         show(f"  {line}")
-    show("  Protect the file like the training data.")
+    if not content["private"]:
+        show("  Protect the file like the training data.")

@@ -1,0 +1,77 @@
+"""The options of ``mcce fit`` that choose the model of step 1."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+Generator = Annotated[
+    str,
+    typer.Option("--generator", metavar="NAME", help="The model of step 1: trees or private."),
+]
+Domains = Annotated[
+    str | None,
+    typer.Option(
+        "--domains",
+        metavar="FILE",
+        help="Public domains of all columns as JSON, for --generator private.",
+    ),
+]
+Epsilon = Annotated[
+    float | None,
+    typer.Option("--epsilon", metavar="E", help="Privacy budget of --generator private, e.g. 1."),
+]
+
+
+def chosen(name: str, domains: str | None, epsilon: float | None, sample: Any) -> Any:
+    """The generator of a name; a private one with its domains and budget.
+
+    Parameters
+    ----------
+    name
+        A name in the registry of generators.
+    domains, epsilon
+        What users wrote for a private one.
+    sample
+        The sample that the rows are, if they are one; None otherwise.
+
+    Returns
+    -------
+    str or PrivateTrees
+        The parameter ``generator`` of an explainer.
+    """
+    from ..errors import ParameterError
+
+    if name != "private":
+        if domains is not None or epsilon is not None:
+            raise ParameterError("--domains and --epsilon need --generator private.")
+        return name
+    from ..model import PrivateTrees, read_domains
+
+    if domains is None or epsilon is None:
+        raise ParameterError(
+            "--generator private needs --domains, a JSON file with the public domain of every "
+            "column, and --epsilon, its budget."
+        )
+    if sample is not None:
+        raise ParameterError(
+            "--sample-rows keeps rows by how rare they are, which the budget of --generator "
+            "private does not cover. Leave it out."
+        )
+    return PrivateTrees(domains=read_domains(domains), epsilon=epsilon)
+
+
+def kept_of_rows(generator: Any) -> str:
+    """What of the training rows a saved explainer holds, as a sentence."""
+    from ..model import is_private
+
+    if not is_private(generator):
+        return (
+            "It holds training values: protect it like the training data (mcce inspect shows "
+            "which)."
+        )
+    return (
+        f"Its model spent epsilon {generator.ledger_.epsilon:.3g}, counts have noise, and it holds "
+        "no training values. The predictor is not covered."
+    )

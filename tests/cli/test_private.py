@@ -1,0 +1,61 @@
+"""``mcce fit --generator private``: domains from a file, and no training values in the other."""
+
+import json
+
+import pandas as pd
+import pytest
+
+from mcce.cli import main
+from mcce.cli.failures import USAGE
+
+FIT = ["fit", "train.csv", "--predictor", "scoring:score", "--desired", "0.6:", "-o", "own.mcce"]
+PRIVATE = ["--generator", "private", "--domains", "domains.json", "--epsilon", "2"]
+
+
+@pytest.fixture
+def domains(here):
+    train = pd.read_csv("train.csv")
+    known = {
+        "Duration": {"low": 0, "high": 72, "step": 1},
+        "CreditAmount": {"low": 0, "high": 20000, "step": 100},
+        "Age": {"low": 18, "high": 90, "step": 1},
+    }
+    known |= {name: {"levels": sorted(train[name].unique())} for name in ("Savings", "Sex", "Job")}
+    (here / "domains.json").write_text(json.dumps(known), encoding="utf-8")
+    return "domains.json"
+
+
+def test_a_private_explainer_is_fitted_inspected_and_used(domains, here, capsys):
+    assert main([*FIT, *PRIVATE, "--immutable", "Age,Sex"]) == 0
+
+    assert "spent epsilon 2" in capsys.readouterr().err.replace("\n", " ")
+    assert main(["inspect", "own.mcce"]) == 0
+    said = capsys.readouterr().out
+    assert "no training values" in said
+    assert "Protect the file" not in said
+    explain = ["explain", "own.mcce", "people.csv", "--predictor", "scoring:score", "-o", "a.csv"]
+    assert main([*explain, "--quiet"]) == 0
+    answers = pd.read_csv("a.csv")
+    assert len(answers) > 10
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--generator", "private"], "needs --domains"),
+        (["--generator", "private", "--domains", "domains.json"], "needs --domains"),
+        ([*PRIVATE, "--sample-rows", "200"], "Leave it out"),
+        (["--epsilon", "1"], "need --generator private"),
+        (["--generator", "public"], "generator must be one of"),
+    ],
+)
+def test_options_that_do_not_go_together_are_refused(domains, capsys, arguments, words):
+    assert main([*FIT, *arguments]) == USAGE
+
+    assert words in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_search_that_reads_rows_is_refused(domains, capsys):
+    assert main([*FIT, *PRIVATE, "--search", "balanced"]) == USAGE
+
+    assert "Use search='paper'" in " ".join(capsys.readouterr().err.split())
