@@ -23,6 +23,7 @@ LISTED = (
     "plausibility",
     "search",
     "analysis",
+    "privacy",
     "baselines",
 )
 

@@ -14,7 +14,7 @@ import matplotlib.pyplot as plt
 import pandas as pd
 from sklearn.ensemble import HistGradientBoostingClassifier
 
-from mcce import MCCE, Counterfactuals
+from mcce import MCCE, Counterfactuals, privacy
 from mcce.datasets import load_german_credit
 from mcce.report import Labels, plots
 
@@ -24,7 +24,7 @@ FOLDER = Path(__file__).parent
 def main() -> None:
     """Explain and draw."""
     results, accepted = explain()
-    for name, axes in draw(results, accepted):
+    for name, axes in [*draw(results, accepted), *draw_audit()]:
         axes.figure.savefig(FOLDER / f"pictures-{name}.png", dpi=110)
         plt.close(axes.figure)
 
@@ -60,6 +60,19 @@ def draw(
     yield "features", plots.plot_changed_features(result, labels=labels)
     yield "front", plots.plot_front(results)
     yield "groups", plots.plot_group_costs(result, "Sex", labels=labels)
+
+
+def draw_audit() -> Iterator[tuple[str, Any]]:
+    """The pictures of a privacy audit."""
+    german = load_german_credit()
+    X, y = german.features, german.target
+    predictor = HistGradientBoostingClassifier(
+        categorical_features="from_dtype", max_iter=40, random_state=0
+    )
+    explainer = MCCE(predictor.fit(X, y), "good", immutable=["Age", "Sex"], random_state=0)
+    found = privacy.split_and_audit(explainer, X, release="rows")
+    yield "membership", plots.plot_membership(found)
+    yield "closest", plots.plot_closest_records(found)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,17 @@ from typing import TYPE_CHECKING, Any
 from .version import __version__
 
 if TYPE_CHECKING:
-    from . import baselines, constraints, datasets, metrics, predictors, protocols, report, testing
+    from . import (
+        baselines,
+        constraints,
+        datasets,
+        metrics,
+        predictors,
+        privacy,
+        protocols,
+        report,
+        testing,
+    )
     from .counterfactuals import Counterfactuals
     from .distances import Gower
     from .errors import (
@@ -77,6 +87,7 @@ __all__ = [
     "load",
     "metrics",
     "predictors",
+    "privacy",
     "protocols",
     "report",
     "sample_training",
@@ -122,6 +133,7 @@ _SUBMODULES = (
     "datasets",
     "metrics",
     "predictors",
+    "privacy",
     "protocols",
     "report",
     "testing",

@@ -140,7 +140,7 @@ def generate(
     people = block.people[first]
     least = None if n_from_leaves is None else least_rows(draws, n_from_leaves)
     sampled = _sample(generator, personal, people, draws, seed, keep_probability, least)
-    tables = _tables(rows, sampled)
+    tables = value_tables(rows, sampled)
     return Candidates(
         rows=rows,
         people=block.people,
@@ -233,7 +233,7 @@ def _features(rows: EncodedRows, tables: Sequence[pd.Series[Any]]) -> list[Featu
     return features
 
 
-def _tables(rows: EncodedRows, sampled: Draws) -> Sequence[pd.Series[Any]]:
+def value_tables(rows: EncodedRows, sampled: Draws) -> Sequence[pd.Series[Any]]:
     """The generator's own value tables in the dtypes of the rows, or those of training."""
     if sampled.tables is None:
         return rows.tables

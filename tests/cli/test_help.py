@@ -11,12 +11,27 @@ from pathlib import Path
 
 import pytest
 
-from mcce.cli import app, demo, experiments, explain, fit, inspection, main, report, serve, verify
+from mcce.cli import (
+    app,
+    demo,
+    experiments,
+    explain,
+    fit,
+    inspection,
+    main,
+    privacy_audit,
+    report,
+    serve,
+    verify,
+)
 from shown_commands import commands_in, commands_of_page, run_shown
 
 ROOT = Path(__file__).parents[2]
-COMMANDS = ("fit", "explain", "report", "serve", "verify", "inspect", "demo", "experiments")
-PARTS = (app, fit, explain, report, serve, verify, inspection, demo)
+COMMANDS = (
+    *("fit", "explain", "report", "serve", "verify", "privacy-audit", "inspect", "demo"),
+    "experiments",
+)
+PARTS = (app, fit, explain, report, serve, verify, privacy_audit, inspection, demo)
 TEXTS = [part.EPILOG for part in PARTS]
 # Each once, however often it is shown.
 SHOWN = list(dict.fromkeys(command for text in TEXTS for command in commands_in(text)))
@@ -50,7 +65,7 @@ def test_a_wrong_command_is_a_usage_error(arguments, capsys):
 def fitted_for(command, monkeypatch):
     """Fit anew where a command wants an explainer of another predictor."""
     if (
-        command.startswith(("mcce explain", "mcce report", "mcce serve"))
+        command.startswith(("mcce explain", "mcce report", "mcce serve", "mcce privacy-audit"))
         and "model.joblib" in command
     ):
         words = "mcce fit train.csv --predictor model.joblib --trust --desired 0.5: -o bank.mcce"

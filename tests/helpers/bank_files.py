@@ -42,7 +42,7 @@ Sex = {name = "your sex", reason = "Your sex."}
 
 
 def write_bank(folder, n_train=300, n_people=60):
-    """Write train and people in every format, a lake of people, rules, labels and predictors."""
+    """Write train and people in every format, a holdout, a lake, rules, labels and predictors."""
     german = load_german_credit()
     frame = german.features[COLUMNS]
     texts = dict.fromkeys(("Savings", "Sex", "Job"), object)
@@ -52,6 +52,8 @@ def write_bank(folder, n_train=300, n_people=60):
         rows.to_json(folder / f"{name}.jsonl", orient="records", lines=True)
         rows.to_parquet(folder / f"{name}.parquet", index=False)
         rows.reset_index(drop=True).to_feather(folder / f"{name}.feather")
+    holdout = frame[n_train : 2 * n_train].astype(texts)
+    holdout.to_csv(folder / "holdout.csv", index=False)
     (folder / "lake").mkdir()
     numbered = people.assign(customer=range(100, 100 + n_people))
     for at in range(3):

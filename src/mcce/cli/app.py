@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ..version import __version__
-from . import demo, experiments, explain, fit, inspection, report, serve, verify
+from . import demo, experiments, explain, fit, inspection, privacy_audit, report, serve, verify
 
 EPILOG = """\
 \b
@@ -22,6 +22,8 @@ Examples:
       -o report.html
   mcce serve bank.mcce --predictor model.joblib --trust
   mcce verify receipt.json
+  mcce privacy-audit bank.mcce --predictor model.joblib --trust \\
+      --training train.csv --holdout holdout.csv
   mcce inspect bank.mcce
 
 \b
@@ -64,6 +66,9 @@ app.command("fit", help=fit.HELP, epilog=fit.EPILOG)(fit.fit)
 app.command("explain", help=explain.HELP, epilog=explain.EPILOG)(explain.explain)
 app.command("report", help=report.HELP, epilog=report.EPILOG)(report.report)
 app.command("verify", help=verify.HELP, epilog=verify.EPILOG)(verify.verify)
+app.command("privacy-audit", help=privacy_audit.HELP, epilog=privacy_audit.EPILOG)(
+    privacy_audit.privacy_audit
+)
 app.command("serve", help=serve.HELP, epilog=serve.EPILOG)(serve.serve)
 app.command("inspect", help=inspection.HELP, epilog=inspection.EPILOG)(inspection.inspect)
 app.command("demo", help=demo.HELP, epilog=demo.EPILOG)(demo.demo)

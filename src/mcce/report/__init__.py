@@ -1,6 +1,6 @@
 """Results for people who read rather than program: letters, pictures and reports."""
 
-from .html import write_report
+from .html import write_privacy_report, write_report
 from .labels import FeatureLabel, Labels
 from .language import languages
 from .letters import Letters, write_letters
@@ -11,5 +11,6 @@ __all__ = [
     "Letters",
     "languages",
     "write_letters",
+    "write_privacy_report",
     "write_report",
 ]

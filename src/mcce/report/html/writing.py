@@ -30,6 +30,7 @@ from ...estimator import requirements_of
 from ...explainer import MCCE
 from ...kernels import IntArray
 from ...parameters import check_count
+from ...privacy import PrivacyAudit
 from ...runtime.replacing import replacing, writing
 from ...tables.text import one_line, plain
 from ...version import __version__
@@ -39,6 +40,7 @@ from .assessed import Assessment, join_results
 from .dumbbells import Dumbbells
 from .images import PAPER
 from .people import PeopleSettings, PersonView, limits, view_people
+from .privacy import view_privacy
 from .provenance import Provenance, fingerprint
 from .run import view_run
 from .words import PageWords
@@ -60,6 +62,7 @@ class ReportOptions:
     names: Sequence[Any] | None = None
     title: str | None = None
     card: str | None = None
+    privacy: PrivacyAudit | None = None
     provenance: Provenance = field(default_factory=Provenance)
     # Called with the number of people who are written.
     callback: Callable[[int], object] | None = None
@@ -78,6 +81,7 @@ def write_report(
     names: Sequence[Any] | None = None,
     title: str | None = None,
     card: str | None = None,
+    privacy: PrivacyAudit | None = None,
 ) -> None:
     """Write a report on a run and everybody in it: one HTML file, for reading and for printing.
 
@@ -107,6 +111,8 @@ def write_report(
         What the report is called.
     card
         A text about the data: where they come from, and what to watch out for.
+    privacy
+        An audit of the explainer by :func:`mcce.privacy.audit`, to be shown.
 
     Raises
     ------
@@ -147,6 +153,7 @@ def write_report(
         list(own) if names is None else names,
         title,
         card,
+        privacy,
     )
     write_page(explainer, [(np.arange(len(own)), result)], path, options)
 
@@ -170,7 +177,7 @@ def write_page(
     options
         How it is written.
     """
-    template = _template()
+    template = find_template("report.html")
     check_options(explainer, options, sum(len(positions) for positions, _ in results))
     numbered = [number_people(result.to_pandas(), positions) for positions, result in results]
     page = _page(explainer, numbered, options)
@@ -194,6 +201,10 @@ def check_options(explainer: MCCE, options: ReportOptions, n_people: int) -> Non
     for name, text in (("title", options.title), ("card", options.card)):
         if text is not None and not isinstance(text, str):
             raise ParameterError(f"{name} must be a text or None, got {shorten(text)}.")
+    if options.privacy is not None and not isinstance(options.privacy, PrivacyAudit):
+        raise ParameterError(
+            f"privacy must be what mcce.privacy.audit returned, got {shorten(options.privacy)}."
+        )
 
 
 def _page(
@@ -221,7 +232,7 @@ def _page(
         part = Assessment.make(explainer, some, options.labels, options.constraints)
         return view_people(part, settings, dumbbells)
 
-    script, style = _read("report.js"), _style(words)
+    script, style = _read("report.js"), page_style(words)
     return {
         "words": words,
         "say": words.say,
@@ -229,6 +240,7 @@ def _page(
         "title": plain(options.title or words.say("title"), MAX_TITLE),
         "card": "\n".join(map(one_line, (options.card or "")[:MAX_CARD].splitlines())),
         "run": view_run(explainer, together, words, names, options.groups, options.constraints),
+        "privacy": None if options.privacy is None else view_privacy(options.privacy, words),
         "people": _everybody(results, shown, view, options.callback),
         "shown": set(shown),
         "n_shown": len(shown),
@@ -241,7 +253,7 @@ def _page(
         "fingerprint": _fingerprint(together),
         "script": script,
         "style": style,
-        "hashes": {"script": _source_hash(script), "style": _source_hash(style)},
+        "hashes": {"script": source_hash(script), "style": source_hash(style)},
     }
 
 
@@ -280,7 +292,8 @@ def _fingerprint(result: Counterfactuals[Any]) -> str:
     return fingerprint([__version__, people])
 
 
-def _template() -> Any:
+def find_template(name: str) -> Any:
+    """A template by name; raises MissingExtraError without Jinja2."""
     try:
         from jinja2 import Environment, FunctionLoader, StrictUndefined
     except ImportError as error:
@@ -292,14 +305,14 @@ def _template() -> Any:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    return made.get_template("report.html")
+    return made.get_template(name)
 
 
 def _read(name: str) -> str:
     return files(__package__).joinpath("templates", name).read_text(encoding="utf-8")
 
 
-def _style(words: PageWords) -> str:
+def page_style(words: PageWords) -> str:
     """The style sheet, with the colours of pictures and the heads that narrow tables show."""
     variables = {
         kind: "".join(f"--{name}:{colour};" for name, colour in vars(theme).items())
@@ -311,6 +324,6 @@ def _style(words: PageWords) -> str:
     return f"{light}{dark}:root{{{heads}}}\n{_read('report.css')}"
 
 
-def _source_hash(text: str) -> str:
+def source_hash(text: str) -> str:
     """How a policy of the page names a script or style."""
     return f"sha256-{b64encode(hashlib.sha256(text.encode()).digest()).decode('ascii')}"

@@ -1,0 +1,375 @@
+"""Audits: of an explainer, of rows of any origin, and of an explainer on data that are split.
+
+Always true: released rows are made for people of the reference, who are neither members nor
+nonmembers; the same arguments give the same figures.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.base import clone
+
+from ..errors import McceWarning, ParameterError, SchemaError, shorten
+from ..metrics.evaluator import Evaluator, FrameLike, ResultLike
+from ..model import find_generator
+from ..parameters import check_choice, check_count
+from ..runtime.quiet import without_warnings
+from ..tables.columns import Kind
+from ..tables.frames import read_frame
+from ..tables.schema import Schema
+from .closest import closest_figures, copy_figures, n_copies
+from .linkage import check_known, linkage_figures, names_of
+from .membership import membership_figures, membership_scores
+from .release import Release, release_answers, release_rows
+from .result import PrivacyAudit
+from .sides import LEAST_ROWS, read_sides
+
+QuasiIdentifiers = Sequence[Hashable] | Mapping[Hashable, float]
+
+
+def audit(
+    explainer: Any,
+    training: FrameLike,
+    holdout: FrameLike,
+    reference: FrameLike | None = None,
+    *,
+    release: Release = "answers",
+    n_people: int = 1_000,
+    quasi_identifiers: QuasiIdentifiers | None = None,
+    private: Sequence[Hashable] | None = None,
+    random_state: int = 0,
+) -> PrivacyAudit:
+    """Attack what an explainer releases, to find out who was in its training data.
+
+    Parameters
+    ----------
+    explainer
+        A fitted :class:`mcce.MCCE`, with any generator and any search, or any other explainer.
+    training : frame
+        The rows that it was fitted on.
+    holdout : frame
+        Rows of other people from the same population, best as many as in training.
+    reference : frame, optional
+        Rows of further people. Rows are released for them, and an attacker knows them. None sets
+        half of the holdout aside.
+    release
+        ``"answers"``: the counterfactuals of the reference's people. ``"rows"``: as many rows as
+        there are training rows, drawn by the generator with the immutable values of the reference's
+        people; with their decisions too if it was fitted for both,
+        e.g. ``TreeChain(decisions=(False, True))``, and otherwise with the desired one.
+    n_people
+        People of the reference who get answers, at most. Everybody in it is known to the attacker.
+    quasi_identifiers, private
+        What an attacker knows and would like to know, for linkage: see :func:`class_sizes`. None
+        measures no linkage.
+    random_state
+        Seed of samples and resamples.
+
+    Returns
+    -------
+    PrivacyAudit
+        Figures with intervals, each beside what no leak would give.
+
+    Raises
+    ------
+    SchemaError
+        If rows lack columns, are too few, or are in two of training, holdout and reference.
+    NotFittedError, ParameterError
+        If the explainer is not fitted on these rows, or a parameter cannot have its value.
+
+    Warns
+    -----
+    McceWarning
+        If the holdout is smaller than training: figures are then of a sample of training rows.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from mcce import MCCE
+    >>> rng = np.random.default_rng(0)
+    >>> people = pd.DataFrame({"salary": rng.normal(60, 9, 900), "debt": rng.normal(9, 2, 900)})
+    >>> explainer = MCCE(lambda frame: frame["salary"] - frame["debt"], (55, 999), random_state=0)
+    >>> found = audit(explainer.fit(people[:300]), people[:300], people[300:600], people[600:])
+    >>> found["value_copies"].finding, found["value_copies"].null
+    ('leak', 0.0)
+    """
+    check_choice("release", release, ("answers", "rows"))
+    check_count("n_people", n_people)
+    check_count("random_state", random_state, least=0)
+    evaluator = _evaluator_of(explainer, training)
+    real = _read_real(holdout, reference, random_state)
+    if release == "answers":
+        made = release_answers(explainer, _sample(real.reference, n_people, random_state))
+    else:
+        made = release_rows(explainer, real.reference, len(evaluator.rows))
+    attack = _Attack(release, quasi_identifiers, private, random_state)
+    return attack.run(evaluator, made.frame, real, made.factuals if release == "answers" else None)
+
+
+def audit_rows(
+    released: ResultLike,
+    training: FrameLike | Evaluator,
+    holdout: FrameLike,
+    reference: FrameLike | None = None,
+    *,
+    factuals: FrameLike | None = None,
+    immutable: Sequence[Hashable] | None = None,
+    kinds: Mapping[Hashable, Kind] | None = None,
+    quasi_identifiers: QuasiIdentifiers | None = None,
+    private: Sequence[Hashable] | None = None,
+    random_state: int = 0,
+) -> PrivacyAudit:
+    """Attack rows of any origin, to find out who was in the data that they were made from.
+
+    Parameters
+    ----------
+    released : frame or Counterfactuals
+        The rows. They must not be made for people of training or holdout.
+    training : frame or Evaluator
+        The rows that they were made from.
+    holdout, reference
+        As for :func:`audit`.
+    factuals : frame, optional
+        The people that the rows were made for, row by row: only cells that differ from theirs count
+        as released values.
+    immutable, kinds
+        As for :class:`mcce.MCCE`; an evaluator has them already.
+    quasi_identifiers, private, random_state
+        As for :func:`audit`.
+
+    Returns
+    -------
+    PrivacyAudit
+        As of :func:`audit`.
+
+    Raises
+    ------
+    SchemaError, ParameterError
+        As of :func:`audit`.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> people = pd.DataFrame(np.random.default_rng(0).normal(size=(300, 2)), columns=["a", "b"])
+    >>> training, holdout, reference = people[:100], people[100:200], people[200:]
+    >>> audit_rows(training, training, holdout, reference)["distance_auc"].value
+    1.0
+    """
+    check_count("random_state", random_state, least=0)
+    if isinstance(training, Evaluator):
+        if immutable is not None or kinds is not None:
+            raise ParameterError(
+                "training is an Evaluator, which already has its immutable and kinds. Pass them to "
+                "metrics.Evaluator.fit, or pass the training frame here."
+            )
+        evaluator = training
+    else:
+        evaluator = Evaluator.fit(training, immutable=immutable, kinds=kinds)
+    real = _read_real(holdout, reference, random_state)
+    attack = _Attack("given", quasi_identifiers, private, random_state)
+    return attack.run(evaluator, released, real, factuals)
+
+
+def split_and_audit(
+    explainer: Any,
+    people: FrameLike,
+    *,
+    release: Release = "answers",
+    n_people: int = 1_000,
+    quasi_identifiers: QuasiIdentifiers | None = None,
+    private: Sequence[Hashable] | None = None,
+    random_state: int = 0,
+) -> PrivacyAudit:
+    """Split data, fit a copy of an explainer on one part, and attack what it releases.
+
+    Two fifths are for training, two fifths for the holdout and one fifth for the reference. The
+    predictor stays as it is: what it learned from the same people is not found.
+
+    Parameters
+    ----------
+    explainer
+        An explainer, which need not be fitted and stays as it is.
+    people : frame
+        The data, without the target.
+    release, n_people, quasi_identifiers, private, random_state
+        As for :func:`audit`. With ``release="rows"``, a generator that can be fitted for both
+        decisions is.
+
+    Returns
+    -------
+    PrivacyAudit
+        As of :func:`audit`.
+
+    Raises
+    ------
+    SchemaError, ParameterError
+        As of :func:`audit`.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from mcce import MCCE
+    >>> rng = np.random.default_rng(0)
+    >>> people = pd.DataFrame({"salary": rng.normal(60, 9, 500), "debt": rng.normal(9, 2, 500)})
+    >>> explainer = MCCE(lambda frame: frame["salary"] - frame["debt"], (55, 999), random_state=0)
+    >>> split_and_audit(explainer, people).n_each
+    200
+    """
+    check_choice("release", release, ("answers", "rows"))
+    check_count("random_state", random_state, least=0)
+    frame = read_frame(people)[0]
+    if len(frame) < 5 * LEAST_ROWS:
+        raise SchemaError(
+            f"An audit needs at least {5 * LEAST_ROWS} rows to split, got {len(frame)}. Some "
+            "thousands tell much more."
+        )
+    order = np.random.default_rng([random_state, 4]).permutation(len(frame))
+    ends = len(frame) * 2 // 5, len(frame) * 2 // 5 * 2
+    training, holdout, reference = (frame.iloc[np.sort(some)] for some in np.split(order, ends))
+    copy = clone(explainer, safe=False)
+    if release == "rows":
+        _draw_for_both(copy)
+    with without_warnings():
+        copy.fit(training)
+    return audit(
+        copy,
+        training,
+        holdout,
+        reference,
+        release=release,
+        n_people=n_people,
+        quasi_identifiers=quasi_identifiers,
+        private=private,
+        random_state=random_state,
+    )
+
+
+def _draw_for_both(explainer: Any) -> None:
+    """Let the generator of an explainer draw for both decisions, if it can."""
+    given = getattr(explainer, "generator", None)
+    if given is None:
+        return
+    generator: Any = find_generator(given)
+    if hasattr(generator, "get_params") and "decisions" in generator.get_params():
+        explainer.set_params(generator=generator.set_params(decisions=(False, True)))
+
+
+@dataclass(frozen=True, eq=False)
+class _Real:
+    """Real rows that training does not have."""
+
+    holdout: pd.DataFrame
+    reference: pd.DataFrame
+
+
+def _read_real(holdout: FrameLike, reference: FrameLike | None, seed: int) -> _Real:
+    """The holdout and the reference; without one, half of the holdout."""
+    outside = read_frame(holdout)[0]
+    if reference is not None:
+        return _Real(outside, read_frame(reference)[0])
+    if len(outside) < 2 * LEAST_ROWS:
+        raise SchemaError(
+            f"Without a reference, half of the holdout is one, so that it needs at least "
+            f"{2 * LEAST_ROWS} rows, got {len(outside)}. Pass more, or a reference."
+        )
+    order = np.random.default_rng([seed, 0]).permutation(len(outside))
+    halves = np.split(order, [len(order) // 2])
+    return _Real(*(outside.iloc[np.sort(half)] for half in halves))
+
+
+def _sample(frame: pd.DataFrame, n: int, seed: int) -> pd.DataFrame:
+    if len(frame) <= n:
+        return frame
+    return frame.iloc[np.sort(np.random.default_rng([seed, 5]).permutation(len(frame))[:n])]
+
+
+def _evaluator_of(explainer: Any, training: FrameLike) -> Evaluator:
+    """The training rows, in the columns of the explainer; raises if it was fitted on others."""
+    if not callable(getattr(explainer, "explain", None)):
+        raise ParameterError(
+            f"explainer must have the method explain, as MCCE, got {shorten(explainer)}."
+        )
+    schema = getattr(explainer, "schema_", None)
+    if not isinstance(schema, Schema):
+        # One that is not fitted says so when it explains.
+        given = {name: getattr(explainer, name, None) for name in ("immutable", "kinds")}
+        return Evaluator.fit(training, **given)
+    try:
+        rows = schema.encode(training)
+    except SchemaError as error:
+        raise SchemaError(f"training does not fit the explainer. {error}") from None
+    counts = getattr(getattr(explainer, "fitted_", None), "value_counts", None)
+    n_fitted = int(counts[0].sum()) if counts else len(rows)
+    n_unseen = int(rows.unseen.any(axis=0).sum()) if counts else 0
+    if n_fitted != len(rows) or n_unseen:
+        raise SchemaError(
+            f"The explainer was fitted on other rows: on {n_fitted}, while training has "
+            f"{len(rows)}, of which {n_unseen} hold values that it has not seen. Pass the rows "
+            "that it was fitted on."
+        )
+    names = schema.names
+    return Evaluator.fit(
+        rows.frame,
+        immutable=[names[at] for at in schema.immutable],
+        kinds={feature.name: feature.kind for feature in schema.features},
+    )
+
+
+@dataclass(frozen=True)
+class _Attack:
+    """What to measure, and how."""
+
+    release: str
+    quasi_identifiers: QuasiIdentifiers | None
+    private: Sequence[Hashable] | None
+    seed: int
+
+    def run(
+        self,
+        evaluator: Evaluator,
+        released: ResultLike,
+        real: _Real,
+        factuals: FrameLike | None,
+    ) -> PrivacyAudit:
+        """All figures."""
+        known = (
+            None
+            if self.quasi_identifiers is None
+            else check_known(self.quasi_identifiers, self.private, evaluator.schema)
+        )
+        sides = read_sides(
+            evaluator, released, real.holdout, real.reference, factuals=factuals, seed=self.seed
+        )
+        n_training = len(evaluator.rows)
+        if sides.n_each < n_training:
+            warnings.warn(
+                f"The holdout has {sides.n_each} rows and training {n_training}: figures are of a "
+                f"sample of {sides.n_each} training rows. Pass a holdout as large as training.",
+                McceWarning,
+                stacklevel=3,
+            )
+        scores = membership_scores(sides)
+        closest, distances = closest_figures(sides, self.seed)
+        figures = [*copy_figures(sides), *closest, *membership_figures(scores, self.seed)]
+        if known is not None:
+            figures += linkage_figures(sides, known)
+        return PrivacyAudit(
+            figures=tuple(figures),
+            release=self.release,
+            n_released=len(sides.rows["released"]),
+            n_training=n_training,
+            n_holdout=len(real.holdout),
+            n_reference=len(real.reference),
+            n_each=sides.n_each,
+            n_copies=n_copies(sides),
+            scores=scores,
+            distances=distances,
+            quasi_identifiers=() if known is None else names_of(evaluator.schema, known.widths),
+            excluded={} if known is None else known.excluded,
+        )

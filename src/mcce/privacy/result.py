@@ -1,0 +1,305 @@
+"""The result of an audit: figures, each beside what no leak would give.
+
+Always true: figures hold counts and shares alone, never a cell of a person; ``scores`` and
+``distances`` are numbers without the rows they belong to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
+from html import escape
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+
+from ..kernels import FloatArray
+from .bound import DPBound, dp_bound
+from .intervals import Z95
+
+Finding = Literal["none", "hint", "leak", "reversed", "unknown"]
+# How far from the null, in standard errors, a figure must be to be called a leak.
+LEAK = 3.0
+
+VERDICTS: dict[Finding, str] = {
+    "none": "no sign of a leak",
+    "hint": "a hint: beyond the 95 % interval of chance, but not beyond three standard errors",
+    "leak": "a leak: more than three standard errors beyond chance",
+    "reversed": "a leak the other way round: released rows avoid training rows",
+    "unknown": "cannot be judged with so few rows",
+}
+MEANINGS: dict[str, str] = {
+    "copies": "share of released rows that equal a training row in every cell",
+    "value_copies": "share of released numbers that exactly one training row has",
+    "closest_median": "distance of released rows to the closest training row, median",
+    "closest_q05": "distance of released rows to the closest training row, 5 % quantile",
+    "closest_zero": "share of released rows at distance 0 from a training row",
+    "holdout_share": "share of released rows closer to training than to an equally large holdout",
+    "linkage_unique": "share of released rows whose quasi-identifiers one training row has",
+    "linkage_small": "share of released rows whose quasi-identifiers 1 to 9 training rows have",
+    "linkage_homogeneous": "share of released rows that also have the private values of all these",
+}
+_SCORES = {
+    "distance": "how near a released row is",
+    "calibrated": "how much nearer a released row is than a reference row",
+    "rare_values": "values that the reference lacks and the release has",
+}
+for _name, _words in _SCORES.items():
+    MEANINGS[f"{_name}_auc"] = f"membership guessed by {_words}: AUC"
+    for _rate in ("1", "0.1"):
+        MEANINGS[f"{_name}_tpr_{_rate}%"] = (
+            f"membership guessed by {_words}: members found at {_rate} % false alarms"
+        )
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One figure of an audit.
+
+    Parameters
+    ----------
+    name
+        Its name, a key of ``PrivacyAudit.to_frame()``.
+    value, low, high
+        What was measured, and its 95 % interval.
+    null
+        What no leak would give.
+    spread
+        Standard error of the value if there is no leak.
+    n
+        Rows, or cells, that it was measured on.
+    smaller_leaks
+        Whether smaller values than the null are a leak, as of distances.
+    both_ways
+        Whether values beyond the null on the other side tell members, too.
+    """
+
+    name: str
+    value: float
+    low: float
+    high: float
+    null: float
+    spread: float
+    n: int
+    smaller_leaks: bool = False
+    both_ways: bool = False
+
+    @property
+    def excess(self) -> float:
+        """How far beyond the null it is, in standard errors; above 0 towards a leak."""
+        if np.isnan([self.value, self.null, self.spread]).any():
+            return np.nan
+        away = (self.value - self.null) * (-1 if self.smaller_leaks else 1)
+        if away == 0:
+            return 0.0
+        return float(away / self.spread) if self.spread > 0 else float(np.sign(away) * np.inf)
+
+    @property
+    def finding(self) -> Finding:
+        """What follows from it."""
+        excess = self.excess
+        if np.isnan(excess):
+            return "unknown"
+        if excess > LEAK:
+            return "leak"
+        if excess < -LEAK and self.both_ways:
+            return "reversed"
+        beyond = abs(excess) if self.both_ways else excess
+        return "hint" if beyond > Z95 else "none"
+
+
+@dataclass(frozen=True, eq=False)
+class PrivacyAudit:
+    """What an audit found; :func:`mcce.privacy.audit` and its sisters make one.
+
+    Parameters
+    ----------
+    figures
+        The figures, in the order of the table.
+    release
+        What was audited: "answers", "rows" drawn by the generator, or rows that were "given".
+    n_released, n_training, n_holdout, n_reference
+        Rows that were released, and real ones.
+    n_each
+        Members and nonmembers, equally many: the smaller of training and holdout.
+    n_copies
+        Released rows that equal any training row.
+    scores
+        What each attack says of members and of nonmembers; larger is more likely a member.
+    distances
+        Distance of released rows to the closest member, and to the closest nonmember.
+    quasi_identifiers
+        The columns that linkage was measured by.
+    excluded
+        Quasi-identifiers that were left out, and why.
+    """
+
+    figures: tuple[Figure, ...]
+    release: str
+    n_released: int
+    n_training: int
+    n_holdout: int
+    n_reference: int
+    n_each: int
+    n_copies: int
+    scores: Mapping[str, tuple[FloatArray, FloatArray]] = field(repr=False)
+    distances: tuple[FloatArray, FloatArray] = field(repr=False)
+    quasi_identifiers: tuple[Hashable, ...]
+    excluded: Mapping[Hashable, str]
+
+    def __getitem__(self, name: str) -> Figure:
+        """A figure by its name."""
+        return {figure.name: figure for figure in self.figures}[name]
+
+    def to_frame(self) -> pd.DataFrame:
+        """The figures as a table.
+
+        Returns
+        -------
+        DataFrame
+            Indexed by ``figure``: its ``value``, the 95 % interval from ``low`` to ``high``, the
+            ``null`` (what no leak would give), the ``finding`` ("none", "hint", "leak",
+            "reversed" or "unknown"), the ``verdict`` in words, the ``meaning`` of the figure, and
+            the number ``n`` of rows or cells behind it. Undefined values are NaN.
+        """
+        rows = [
+            {
+                "value": figure.value,
+                "low": figure.low,
+                "high": figure.high,
+                "null": figure.null,
+                "finding": figure.finding,
+                "verdict": VERDICTS[figure.finding],
+                "meaning": MEANINGS[figure.name],
+                "n": figure.n,
+            }
+            for figure in self.figures
+        ]
+        names = pd.Index([figure.name for figure in self.figures], name="figure", dtype=object)
+        return pd.DataFrame(rows, index=names)
+
+    @property
+    def leaks(self) -> tuple[str, ...]:
+        """Names of the figures that show a leak."""
+        return tuple(f.name for f in self.figures if f.finding in ("leak", "reversed"))
+
+    @property
+    def finding(self) -> Finding:
+        """The gravest finding of all figures."""
+        if self.leaks:
+            return "leak"
+        return "hint" if any(f.finding == "hint" for f in self.figures) else "none"
+
+    def summary(self) -> str:
+        """The outcome in a few sentences.
+
+        Returns
+        -------
+        str
+            What was found, and how much was released and attacked.
+        """
+        found = {
+            "leak": f"Leaks were found by {', '.join(self.leaks)}.",
+            "hint": "There are hints of leaks, none of them beyond three standard errors.",
+            "none": "No leak was found by these attacks, which is no proof that there is none.",
+        }[self.finding]
+        members = (
+            "all training rows"
+            if self.n_each == self.n_training
+            else f"a sample of {self.n_each:,} of {self.n_training:,} training rows"
+        )
+        return (
+            f"{found} {self.n_released:,} released rows, {self.n_copies:,} of them copies of a "
+            f"training row; attacked were {members} and {self.n_each:,} rows of the holdout."
+        )
+
+    def dp_bound(self, epsilon: float, *, delta: float = 0.0, confidence: float = 0.95) -> DPBound:
+        """Whether the attacks stay within what differential privacy allows.
+
+        Parameters
+        ----------
+        epsilon, delta
+            The guarantee, for rows that are replaced.
+        confidence
+            Confidence with which a violation is one, over all thresholds of all scores.
+
+        Returns
+        -------
+        DPBound
+            The check by the score that comes nearest to a violation, or beyond.
+        """
+        each = 1 - (1 - confidence) / len(self.scores)
+        checks = [
+            dp_bound(*pair, epsilon, delta=delta, confidence=each) for pair in self.scores.values()
+        ]
+        return max(checks, key=lambda check: check.epsilon_low)
+
+    def to_html(self) -> str:
+        """The summary and the figures as an HTML fragment.
+
+        Returns
+        -------
+        str
+            A paragraph and a table; ``mcce.report.write_privacy_report`` writes a whole page.
+        """
+        heads = ("figure", "value", "95 % interval", "without a leak", "verdict")
+        rows = [
+            (f.name, number(f.value), interval(f), number(f.null), VERDICTS[f.finding])
+            for f in self.figures
+        ]
+        head = "".join(f'<th scope="col">{escape(text)}</th>' for text in heads)
+        body = "".join(
+            f'<tr><th scope="row">{escape(row[0])}</th>'
+            + "".join(f"<td>{escape(cell)}</td>" for cell in row[1:])
+            + "</tr>"
+            for row in rows
+        )
+        table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        return f"<div><p>{escape(self.summary())}</p>{table}</div>"
+
+    def _repr_html_(self) -> str:
+        return self.to_html()
+
+    def __repr__(self) -> str:
+        return f"<PrivacyAudit of {self.n_released:,} {self.release} rows: {self.summary()}>"
+
+
+def number(value: float) -> str:
+    """A number with few digits; a dash if it is not defined.
+
+    Examples
+    --------
+    >>> number(0.12345), number(0.0004)
+    ('0.123', '4e-04')
+    """
+    if np.isnan(value):
+        return "\N{EN DASH}"
+    return f"{value:.3f}" if value == 0 or abs(value) >= 0.001 else f"{value:.0e}"
+
+
+def interval(figure: Figure) -> str:
+    """The interval of a figure as a text."""
+    if np.isnan(figure.low):
+        return "\N{EN DASH}"
+    return f"{number(figure.low)} to {number(figure.high)}"
+
+
+def as_json(audit: PrivacyAudit) -> dict[str, Any]:
+    """An audit as plain values; undefined ones are None."""
+    rows = audit.to_frame().drop(columns=["verdict", "meaning"]).reset_index()
+    figures = [
+        {
+            name: None if isinstance(cell, float) and np.isnan(cell) else cell
+            for name, cell in row.items()
+        }
+        for row in rows.to_dict("records")
+    ]
+    counts = ("release", "n_released", "n_training", "n_holdout", "n_reference", "n_each")
+    return {
+        "finding": audit.finding,
+        "leaks": list(audit.leaks),
+        **{name: getattr(audit, name) for name in (*counts, "n_copies")},
+        "excluded": {str(name): why for name, why in audit.excluded.items()},
+        "figures": figures,
+    }

@@ -1,0 +1,193 @@
+"""The rows of an audit: what was released, and real rows that the release may tell apart.
+
+Members are training rows, nonmembers are rows of the holdout, and there are equally many of both:
+if the release told nothing of training, they could be exchanged. That is what every figure is
+compared with. The reference is what an attacker knows of the population.
+
+Always true: codes are equal where cells are, in all sets of rows, also of values that training
+lacks; the same rows and seed give the same sample.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from ..errors import SchemaError
+from ..kernels import BoolArray, Codes, FloatArray, IntArray, rows_as_bytes
+from ..metrics.evaluator import Evaluator, FrameLike, ResultLike, pair, read_rows
+from ..tables.columns import is_missing, plain
+from ..tables.comparing import changed_cells
+from ..tables.schema import EncodedRows
+
+# Real rows that each set needs.
+LEAST_ROWS = 20
+SETS = ("released", "members", "nonmembers", "reference")
+
+
+@dataclass(frozen=True, eq=False)
+class Sides:
+    """The rows of an audit.
+
+    Parameters
+    ----------
+    evaluator
+        All training rows.
+    rows
+        The rows of each set, by its name in ``SETS``.
+    codes
+        For each set, codes of shape (n_features, n_rows) that are equal where cells are.
+    counted : (n_features, n_released)
+        Cells that were released: all, or those in which a released row differs from its person.
+    """
+
+    evaluator: Evaluator
+    rows: Mapping[str, EncodedRows]
+    codes: Mapping[str, Codes]
+    counted: BoolArray
+
+    @property
+    def n_each(self) -> int:
+        """Number of members, and of nonmembers."""
+        return len(self.rows["members"])
+
+    def row_numbers(self, positions: IntArray | None = None) -> dict[str, IntArray]:
+        """A number for each row of each set, equal where rows are, in some or all features."""
+        chosen = {
+            name: rows_as_bytes((codes if positions is None else codes[positions]).T)
+            for name, codes in self.codes.items()
+        }
+        _, number = np.unique(np.concatenate(list(chosen.values())), return_inverse=True)
+        ends = np.cumsum([len(keys) for keys in chosen.values()])
+        return dict(zip(chosen, np.split(number, ends[:-1]), strict=True))
+
+    def points(self) -> dict[str, FloatArray]:
+        """Every set as points of shape (n_rows, n_features): scaled numbers, or codes of levels."""
+        schema = self.evaluator.schema
+        made = {}
+        for name, rows in self.rows.items():
+            points = np.empty((len(rows), len(schema.features)))
+            for at, feature in enumerate(schema.features):
+                levels = schema.is_level[at]
+                points[:, at] = (
+                    self.codes[name][at]
+                    if levels
+                    else feature.place(rows.exact[at], rows.numbers(at))
+                )
+            made[name] = points
+        return made
+
+
+def read_sides(
+    evaluator: Evaluator,
+    released: ResultLike,
+    holdout: FrameLike,
+    reference: FrameLike,
+    *,
+    factuals: FrameLike | None,
+    seed: int,
+) -> Sides:
+    """The rows of an audit, read and checked.
+
+    Parameters
+    ----------
+    evaluator
+        The training rows.
+    released
+        The rows that were released.
+    holdout, reference
+        Real rows.
+    factuals
+        The people whom released rows were made for: cells equal to theirs were not released. None
+        counts every cell.
+    seed
+        Seed of samples.
+    """
+    given = {
+        "training": evaluator.rows,
+        "holdout": read_set(holdout, evaluator, "holdout"),
+        "reference": read_set(reference, evaluator, "reference"),
+    }
+    _check_sizes(given)
+    rng = np.random.default_rng([seed, 1])
+    n_each = min(len(given["training"]), len(given["holdout"]))
+    rows = {
+        "released": read_set(released, evaluator, "released"),
+        "members": _sample(given["training"], n_each, rng),
+        "nonmembers": _sample(given["holdout"], n_each, rng),
+        "reference": given["reference"],
+    }
+    counted = np.ones(rows["released"].exact.shape, dtype=bool)
+    if factuals is not None:
+        pairs = pair(factuals, released, evaluator)
+        counted = changed_cells(pairs.before, pairs.after)
+    codes = dict(zip(rows, shared_codes(list(rows.values())), strict=True))
+    sides = Sides(evaluator, rows, codes, counted)
+    _check_disjoint(sides)
+    return sides
+
+
+def read_set(rows: ResultLike, evaluator: Evaluator, argument: str) -> EncodedRows:
+    """Rows of the training schema; errors name the argument."""
+    try:
+        encoded = read_rows(rows, evaluator)[1]
+    except SchemaError as error:
+        raise SchemaError(f"{argument} does not fit the training data. {error}") from None
+    if not len(encoded):
+        raise SchemaError(f"{argument} has no row that holds a value. Pass at least one.")
+    return encoded
+
+
+def shared_codes(parts: Sequence[EncodedRows]) -> list[Codes]:
+    """Codes of each part that are equal where cells are; those of training where it has them."""
+    codes = [part.exact.copy() for part in parts]
+    for at in range(len(parts[0].schema.features)):
+        unseen = [np.flatnonzero(own[at] < 0) for own in codes]
+        if not any(places.size for places in unseen):
+            continue
+        pairs = list(zip(parts, unseen, strict=True))
+        missing = [is_missing(part.frame.iloc[places, at]) for part, places in pairs]
+        cells = [
+            np.asarray(plain(part.frame.iloc[places, at]), dtype=object) for part, places in pairs
+        ]
+        number = pd.factorize(np.concatenate(cells), use_na_sentinel=False)[0]
+        ends = np.cumsum([places.size for places in unseen])[:-1]
+        each = zip(codes, unseen, missing, np.split(number, ends), strict=True)
+        for own, places, none, numbers in each:
+            own[at, places] = np.where(none, -1, -2 - numbers)
+    return codes
+
+
+def _sample(rows: EncodedRows, n: int, rng: np.random.Generator) -> EncodedRows:
+    return rows if len(rows) == n else rows.take(np.sort(rng.permutation(len(rows))[:n]))
+
+
+def _check_sizes(given: Mapping[str, EncodedRows]) -> None:
+    for name, rows in given.items():
+        if len(rows) < LEAST_ROWS:
+            raise SchemaError(
+                f"An audit needs at least {LEAST_ROWS} rows in each of training, holdout and "
+                f"reference, but {name} has {len(rows)}. Some hundreds tell much more."
+            )
+
+
+def _check_disjoint(sides: Sides) -> None:
+    """Raise if rows of one set are in another, beyond what equal people explain."""
+    number = sides.row_numbers()
+    words = {"members": "training", "nonmembers": "holdout", "reference": "reference"}
+    pairs = [("nonmembers", "members"), ("reference", "members"), ("reference", "nonmembers")]
+    for name, others in pairs:
+        n_equal = int(np.isin(number[name], number[others]).sum())
+        values, counts = np.unique(number[others], return_counts=True)
+        twins = counts[np.searchsorted(values, number[others])] > 1
+        n_expected = float(twins.mean()) * len(number[name])
+        most = n_expected + 5 * np.sqrt(2 * n_expected) + max(3, 0.01 * len(number[name]))
+        if n_equal > most:
+            raise SchemaError(
+                f"{words[name]} and {words[others]} share rows: {n_equal} of {len(number[name])} "
+                f"rows of {words[name]} are in {words[others]} too, where people who are equal by "
+                f"chance explain about {n_expected:.0f}. Pass rows of other people."
+            )
