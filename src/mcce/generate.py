@@ -21,6 +21,7 @@ import pandas as pd
 from .candidates import Candidates, Draws
 from .constraints.limits import FactualLimits
 from .kernels import (
+    ANY_LEAF,
     Codes,
     Comparison,
     FloatArray,
@@ -195,8 +196,9 @@ def _sample(
     rows = personal.rows
     given = rows.descent[:, people]
     keys = person_keys(seed, given[rows.schema.immutable].T)
-    limits = personal.limits(people, rows.schema.features)
-    guide = _guide(personal, people, keep_probability) if keep_probability else None
+    features = features_of(generator, rows)
+    limits = personal.limits(people, features)
+    guide = _guide(personal, people, keep_probability, features) if keep_probability else None
     if least is not None and generator.capabilities.back_off:
         backing_off = require(generator, "back_off", "The draws back off")
         return backing_off.sample_backed_off(given, keys, draws, limits, guide, least)
@@ -214,14 +216,41 @@ def _sample(
     return replace(sampled, codes=hold(limits, sampled.codes, rows.schema.mutable))
 
 
-def _guide(personal: FactualLimits, people: IntArray, keep_probability: float) -> Guide:
+def features_of(generator: Generator, rows: EncodedRows) -> Sequence[Feature]:
+    """The features as a fitted generator draws them: with its own tables if it has such.
+
+    Parameters
+    ----------
+    generator
+        The fitted model.
+    rows
+        Rows with the columns of training.
+    """
+    if not generator.capabilities.own_values:
+        return rows.schema.features
+    inventing = require(generator, "own_values", "The generator draws values of its own")
+    tables = zip(inventing.tables_, rows.tables, strict=True)
+    return _features(rows, [cast_like(own, table) for own, table in tables])
+
+
+def _guide(
+    personal: FactualLimits,
+    people: IntArray,
+    keep_probability: float,
+    features: Sequence[Feature],
+) -> Guide:
     """The people's own codes, and the keep probability in units of 2**-32."""
+    rows = personal.rows
+    exact, stays = rows.exact[:, people].copy(), personal.stays[:, people].copy()
+    for position in rows.schema.mutable.tolist():
+        feature = features[position]
+        if feature is not rows.schema.features[position]:
+            exact[position] = feature.encode(rows.own(position, people))[0]
+            # Between the values of a table there are others that could have been drawn as well.
+            stays[position] = np.where(stays[position] == -1, -1, ANY_LEAF)
     # One column more than features: the decision, which is never drawn.
-    own, stays = (
-        np.pad(codes[:, people], ((0, 1), (0, 0)), constant_values=-1)
-        for codes in (personal.rows.exact, personal.stays)
-    )
-    return Guide(own, stays, int(keep_probability * 2**32))
+    own, kept = (np.pad(codes, ((0, 1), (0, 0)), constant_values=-1) for codes in (exact, stays))
+    return Guide(own, kept, int(keep_probability * 2**32))
 
 
 def _features(rows: EncodedRows, tables: Sequence[pd.Series[Any]]) -> list[Feature]:

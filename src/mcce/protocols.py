@@ -8,7 +8,7 @@ declared in its :class:`Capabilities` and never guessed from the names of its me
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
@@ -30,6 +30,8 @@ from .kernels import (
 from .runtime.progress import Progress
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from .candidates import CandidateRows, Candidates
     from .counterfactuals import Counterfactuals
     from .tables.schema import EncodedRows, Schema
@@ -46,6 +48,7 @@ __all__ = [
     "Explainer",
     "Generator",
     "GuidedGenerator",
+    "InventingGenerator",
     "LimitedGenerator",
     "OrderedGenerator",
     "Progress",
@@ -110,12 +113,15 @@ class Capabilities:
         what levels accepted rows have is learned in column order.
     saving
         Turns into arrays and back: :class:`SavableGenerator`. Needed by ``MCCE.save``.
+    own_values
+        Draws from tables of its own, always the same: :class:`InventingGenerator`. The limits and
+        the guides that it gets are in the codes of these tables.
 
     Examples
     --------
     >>> Capabilities(density=True)
     Capabilities(limits=False, guidance=False, back_off=False, enumeration=False, density=True,
-                 visit_order=False, saving=False)
+                 visit_order=False, saving=False, own_values=False)
     """
 
     limits: bool = False
@@ -125,6 +131,7 @@ class Capabilities:
     density: bool = False
     visit_order: bool = False
     saving: bool = False
+    own_values: bool = False
 
 
 class Generator(Protocol):
@@ -192,12 +199,8 @@ class LimitedGenerator(Generator, Protocol):
     ) -> Draws:
         """Draws that stay within the limits of each group.
 
-        Parameters
-        ----------
-        given, keys, draws
-            As for :meth:`Generator.sample`.
-        limits
-            The values that each group may have; None for all.
+        ``limits`` are the values that each group may have; None for all. Everything else is as for
+        :meth:`Generator.sample`.
         """
         ...
 
@@ -217,12 +220,8 @@ class GuidedGenerator(Generator, Protocol):
 
         These draws may also depend on the limits and the guide of their group.
 
-        Parameters
-        ----------
-        given, keys, draws, limits
-            As for :meth:`LimitedGenerator.sample_within`.
-        guide
-            Each group's own values and how often to keep them; None does not.
+        ``guide`` has each group's own values and how often to keep them; None does not. Everything
+        else is as for :meth:`LimitedGenerator.sample_within`.
         """
         ...
 
@@ -286,13 +285,7 @@ class DensityGenerator(Generator, Protocol):
     """A generator with the capability ``density``."""
 
     def log_likelihood(self, rows: EncodedRows) -> FloatArray:
-        """Log-probability of each row's mutable values; minus infinity if it cannot be drawn.
-
-        Parameters
-        ----------
-        rows
-            The rows.
-        """
+        """Log-probability of each row's mutable values; minus infinity if it cannot be drawn."""
         ...
 
 
@@ -324,6 +317,18 @@ class SavableGenerator(Generator, Protocol):
             What :meth:`to_arrays` gave.
         schema
             The columns of the training data.
+        """
+        ...
+
+
+class InventingGenerator(Generator, Protocol):
+    """A generator with the capability ``own_values``."""
+
+    @property
+    def tables_(self) -> Sequence[pd.Series[Any]]:
+        """The value of each code that it draws, one table per mutable feature.
+
+        Ascending, missing last, in the dtypes of training; those of every :class:`Draws`.
         """
         ...
 
@@ -380,13 +385,7 @@ class RowFilter(CandidateFilter, Protocol):
     """A filter for any rows, not only for the draws of a block."""
 
     def keeps(self, chosen: CandidateRows) -> BoolArray:
-        """Which rows pass, shape (n_rows,).
-
-        Parameters
-        ----------
-        chosen
-            The rows.
-        """
+        """Which of the chosen rows pass, shape (n_rows,)."""
         ...
 
 

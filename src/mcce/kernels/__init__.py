@@ -57,6 +57,7 @@ from .reference import (
     draw_keys,
     fixed_point,
     gower_gap,
+    happens,
     hold,
     join,
     leaf_frequency,
@@ -65,6 +66,7 @@ from .reference import (
     rows_as_bytes,
     scaled_gap,
     sort_rows,
+    uniforms,
 )
 
 __all__ = [
@@ -113,6 +115,7 @@ __all__ = [
     "gather_holdings",
     "gower_gap",
     "grow_tree",
+    "happens",
     "hold",
     "inner_cancellation",
     "join",
@@ -127,5 +130,6 @@ __all__ = [
     "sample",
     "scaled_gap",
     "sort_rows",
+    "uniforms",
     "weigh_errors",
 ]

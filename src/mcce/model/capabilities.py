@@ -18,13 +18,14 @@ from ..protocols import (
     EnumeratingGenerator,
     Generator,
     GuidedGenerator,
+    InventingGenerator,
     LimitedGenerator,
     OrderedGenerator,
     SavableGenerator,
 )
 from ..tables.schema import Schema
 
-# The members that come with each capability; all but the visit order are methods.
+# The members that come with each capability; visit order and tables are no methods.
 MEMBERS: dict[str, tuple[str, ...]] = {
     "limits": ("sample_within",),
     "guidance": ("sample_guided",),
@@ -33,6 +34,7 @@ MEMBERS: dict[str, tuple[str, ...]] = {
     "density": ("log_likelihood",),
     "visit_order": ("visit_order_",),
     "saving": ("to_arrays", "from_arrays"),
+    "own_values": ("tables_",),
 }
 
 
@@ -64,6 +66,10 @@ def require(
 def require(
     generator: Generator, capability: Literal["saving"], reason: str
 ) -> SavableGenerator: ...
+@overload
+def require(
+    generator: Generator, capability: Literal["own_values"], reason: str
+) -> InventingGenerator: ...
 def require(generator: Generator, capability: str, reason: str) -> Any:
     """The generator, if it declares a capability.
 
@@ -96,9 +102,18 @@ def require(generator: Generator, capability: str, reason: str) -> Any:
         raise ParameterError(
             f"{reason}, but the generator {type(generator).__name__} does not declare the "
             f"capability {capability!r} ({', '.join(MEMBERS[capability])}). Use "
-            'generator="trees", or declare and implement it.'
+            f"{' or '.join(_named_with(capability))}, or declare and implement it."
         )
     return generator
+
+
+def _named_with(capability: str) -> list[str]:
+    """How to ask for the generators of mcce that have a capability."""
+    from .registry import GENERATORS
+
+    declared = {name: kind.capabilities for name, kind in GENERATORS.items()}
+    able = [n for n, c in declared.items() if getattr(c, capability, False) is True]
+    return [f'generator="{name}"' for name in able]
 
 
 def visit_order_of(generator: Generator, schema: Schema) -> IntArray:

@@ -37,7 +37,9 @@ def check_guidance(case: GeneratorCase) -> None:
     free = case.fitted.sample_guided(case.given, case.keys, case.draws, None, None)
     demand_same(case, case.values(free), "The capability guidance, sample_guided without a guide")
     # One column more than features: the decision, which is never drawn.
-    own = np.pad(case.people.exact, ((0, 1), (0, 0)), constant_values=-1)
+    frame = case.people.frame
+    codes = [f.encode(frame.iloc[:, at])[0] for at, f in enumerate(case.features)]
+    own = np.pad(np.stack(codes), ((0, 1), (0, 0)), constant_values=-1)
     guide = Guide(own, own, int(0.9 * 2**32))
     guided = case.fitted.sample_guided(case.given, case.keys, case.draws, None, guide)
     mine = own[case.schema.mutable][:, :, None]
@@ -117,10 +119,20 @@ def check_saving(case: GeneratorCase) -> None:
     demand_same(case, case.values(drawn), check)
 
 
+def check_own_values(case: GeneratorCase) -> None:
+    """All draws come with the tables that the generator has."""
+    check = "The capability own_values, the tables of draws"
+    drawn = case.fitted.sample(case.given, case.keys, case.draws)
+    tables = list(case.fitted.tables_)
+    same = drawn.tables is not None and len(tables) == len(drawn.tables)
+    same = same and all(a.equals(b) for a, b in zip(tables, drawn.tables or [], strict=True))
+    demand(same, check, "those of tables_", "others")
+
+
 def _only_up(case: GeneratorCase) -> Limits:
     constraints = Constraints.bind([only_up("years")], case.schema)
     groups = np.arange(len(case.people))
-    limits = FactualLimits(constraints, case.people).limits(groups, case.schema.features)
+    limits = FactualLimits(constraints, case.people).limits(groups, case.features)
     if limits is None:  # a constraint on a mutable feature always limits it
         raise RuntimeError("The case for limits has none.")
     return limits
@@ -148,4 +160,5 @@ CAPABILITY_CHECKS: dict[str, Callable[[GeneratorCase], None]] = {
     "density": check_density,
     "visit_order": check_visit_order,
     "saving": check_saving,
+    "own_values": check_own_values,
 }

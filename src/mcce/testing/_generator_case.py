@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,9 +10,11 @@ import pandas as pd
 
 from ..candidates import Draws
 from ..errors import ParameterError
+from ..generate import features_of
 from ..kernels import Codes, IntArray, WordArray, person_keys
 from ..model import encode_training, find_generator
 from ..protocols import Generator
+from ..tables.features import Feature
 from ..tables.schema import EncodedRows, Schema
 from ._cases import DESIRED, IMMUTABLE, demand, make_frame, score
 
@@ -37,6 +40,11 @@ class GeneratorCase:
     def schema(self) -> Schema:
         """The columns."""
         return self.rows.schema
+
+    @property
+    def features(self) -> Sequence[Feature]:
+        """The features with the tables that limits and guides refer to."""
+        return features_of(self.fitted, self.people)
 
     def new(self) -> Any:
         """An unfitted copy, as MCCE makes one."""

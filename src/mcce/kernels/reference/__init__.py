@@ -7,7 +7,7 @@ from ._gower import MISSING, gower_gap, scaled_gap
 from ._grow import Classes, Columns, Growth, Numbers, Response, fixed_point, grow_tree
 from ._nearest import Neighbours, nearest
 from ._nonconformity import MOST_LEVELS, Holdings, gather_holdings, nonconformity
-from ._random import DRAWS_VERSION, draw_keys, person_keys, pick
+from ._random import DRAWS_VERSION, draw_keys, happens, person_keys, pick, uniforms
 from ._rank import (
     Comparison,
     Listing,
@@ -56,6 +56,7 @@ __all__ = [
     "gather_holdings",
     "gower_gap",
     "grow_tree",
+    "happens",
     "hold",
     "join",
     "leaf_frequency",
@@ -69,5 +70,6 @@ __all__ = [
     "sample",
     "scaled_gap",
     "sort_rows",
+    "uniforms",
     "weigh_errors",
 ]

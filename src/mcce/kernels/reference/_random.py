@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._types import BoolArray, Codes, IntArray, WordArray
+from .._types import BoolArray, Codes, FloatArray, IntArray, WordArray
 
 DRAWS_VERSION = 1
 
@@ -104,3 +104,16 @@ def pick(row_keys: WordArray, position: int, counts: IntArray) -> IntArray:
 def happens(row_keys: WordArray, position: int, often: int) -> BoolArray:
     """For each row, whether something happens that does so ``often`` times in 2**32."""
     return absorb(row_keys, position) >> np.uint64(32) < np.uint64(often)
+
+
+def uniforms(row_keys: WordArray, position: int) -> FloatArray:
+    """Random numbers strictly between 0 and 1, one for each row, in the shape of ``row_keys``.
+
+    The high 52 bits of the draw stand for the middle of one of 2**52 equal intervals.
+
+    Examples
+    --------
+    >>> uniforms(draw_keys(np.array([1], np.uint64), np.arange(2)), 0).round(3)
+    array([[0.343, 0.625]])
+    """
+    return ((absorb(row_keys, position) >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52
