@@ -1,0 +1,103 @@
+"""What the draws of some rows are to keep: limits, and own values.
+
+Shared by the generators that draw one feature after another, in whatever way. The rows are the
+draws of some groups, group after group.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..caching import cached_property
+from ..kernels import BoolArray, Codes, Guide, IntArray, Limits, WordArray, draw_keys, happens
+
+
+@dataclass(frozen=True, eq=False)
+class DrawRequest:
+    """Rows to be drawn, and what is wanted of them.
+
+    Parameters
+    ----------
+    given : (n_columns, n_groups)
+        Descent codes of the groups, with the decision.
+    keys : (n_groups,)
+        The random key of each group.
+    draws : (n_draws,)
+        Draw numbers.
+    limits, guide
+        What the draws of each group are restricted to, and which values they prefer to keep, in
+        the codes that are drawn.
+    """
+
+    given: Codes
+    keys: WordArray
+    draws: IntArray
+    limits: Limits | None = None
+    guide: Guide | None = None
+
+    @cached_property
+    def row_keys(self) -> WordArray:
+        """The random key of each row."""
+        return draw_keys(self.keys, self.draws).ravel()
+
+    @cached_property
+    def group(self) -> IntArray:
+        """The group of each row."""
+        return np.repeat(np.arange(self.keys.size), self.draws.size)
+
+    def of(self, groups: slice) -> DrawRequest:
+        """The rows of some groups."""
+        limits, guide = self.limits, self.guide
+        if limits is not None:
+            limits = replace(
+                limits,
+                own=limits.own[:, groups],
+                first=limits.first[:, groups],
+                last=limits.last[:, groups],
+                near=limits.near[:, groups],
+            )
+        if guide is not None:
+            guide = replace(guide, own=guide.own[:, groups], stays=guide.stays[:, groups])
+        return DrawRequest(self.given[:, groups], self.keys[groups], self.draws, limits, guide)
+
+    def in_chunks(self, n_rows: int) -> list[slice]:
+        """Groups whose rows are about so many."""
+        at_once = max(1, n_rows // max(self.draws.size, 1))
+        return [slice(start, start + at_once) for start in range(0, self.keys.size, at_once)]
+
+    def allowed(self, position: int, n_codes: int) -> BoolArray | None:
+        """Which codes of a feature each group may have, (n_groups, n_codes); None for all."""
+        if self.limits is None or not (self.limits.first[position] >= 0).any():
+            return None
+        first, last = self.limits.first[position], self.limits.last[position]
+        allowed = np.ones((first.size, n_codes), dtype=bool)
+        for group in np.flatnonzero(first >= 0):
+            allowed[group] = False
+            for low, high in self.limits.runs[first[group] : last[group]]:
+                allowed[group, low : high + 1] = True
+        return allowed
+
+    def kept(self, position: int, codes: Codes, possible: BoolArray) -> tuple[Codes, BoolArray]:
+        """The own code of each row, and whether it is kept.
+
+        Parameters
+        ----------
+        position
+            Position of the feature.
+        codes, possible : (n_rows,)
+            What was drawn, and whether a code that is allowed could be drawn at all.
+        """
+        own = np.full(codes.size, -1, dtype=np.int32)
+        kept = np.zeros(codes.size, dtype=bool)
+        if self.limits is not None:
+            bound = (self.limits.first[position] >= 0)[self.group]
+            own = np.where(bound, self.limits.own[position][self.group], own)
+            low, high = self.limits.near[position][self.group].T
+            kept = bound & (~possible | ((low <= codes) & (codes <= high)))
+        if self.guide is not None:
+            own = self.guide.own[position][self.group]
+            stays = self.guide.stays[position][self.group] != -1
+            kept |= stays & happens(self.row_keys, position + len(self.given), self.guide.often)
+        return own.astype(np.int32), kept
