@@ -24,8 +24,8 @@ test-oldest: .venv-oldest/dev.stamp  ## all tests but the slow ones, oldest supp
 test-predictors: .venv/predictors.stamp  ## the tests of black boxes, with every library they are for
 	$(BIN)/python -m pytest -n 2 -q tests/predictors
 
-test-deep: .venv/deep.stamp  ## the tests of the baselines that need torch
-	$(BIN)/python -m pytest -n 2 -q tests/baselines/deep tests/predictors/test_gradients.py tests/test_docs_baselines.py
+test-deep: .venv/deep.stamp  ## the tests of baselines and generators that need torch
+	$(BIN)/python -m pytest -n 2 -q tests/baselines/deep tests/model/deep tests/predictors/test_gradients.py tests/test_docs_baselines.py
 
 ENGINES := $(patsubst %,tests/execution/test_%.py,lost_workers ray dask spark)
 test-engines: .venv/engines.stamp  ## the tests on Dask, Ray and Spark, which needs Java

@@ -45,13 +45,23 @@ if TYPE_CHECKING:
     from .explainer import MCCE
     from .files.sampling import TrainingSample, sample_training
     from .loading import load
-    from .model import Domain, Ledger, PrivateTrees, TreeChain
+    from .model import (
+        CTGAN,
+        MADE,
+        Domain,
+        GaussianCopula,
+        Ledger,
+        PrivateTrees,
+        TreeChain,
+    )
     from .predictors.decision import Decision
     from .predictors.interval import Interval
     from .search.config import ExactSearch, Search
     from .tables.schema import Schema
 
 __all__ = [
+    "CTGAN",
+    "MADE",
     "MCCE",
     "ConstraintError",
     "Counterfactuals",
@@ -59,6 +69,7 @@ __all__ = [
     "Decision",
     "Domain",
     "ExactSearch",
+    "GaussianCopula",
     "Gower",
     "Interval",
     "LabelsError",
@@ -96,6 +107,8 @@ __all__ = [
 
 # The module of each name above; a test compares them with the imports for type checkers.
 _MODULES = {
+    "CTGAN": "model",
+    "MADE": "model",
     "MCCE": "explainer",
     "ConstraintError": "errors",
     "Counterfactuals": "counterfactuals",
@@ -103,6 +116,7 @@ _MODULES = {
     "Decision": "predictors.decision",
     "Domain": "model",
     "ExactSearch": "search.config",
+    "GaussianCopula": "model",
     "Gower": "distances",
     "Interval": "predictors.interval",
     "LabelsError": "errors",

@@ -2,15 +2,20 @@
 
 from .associations import Associations
 from .capabilities import require, visit_order_of
+from .copula import GaussianCopula
 from .identifiers import is_identifier, warn_of_useless_columns
+from .networks import CTGAN, MADE
 from .private import Domain, Ledger, PrivateTrees, plain_domains, read_domains
 from .registry import GENERATORS, encode_training, find_generator, is_private, limit_inputs
 from .trees import TreeChain
 
 __all__ = [
+    "CTGAN",
     "GENERATORS",
+    "MADE",
     "Associations",
     "Domain",
+    "GaussianCopula",
     "Ledger",
     "PrivateTrees",
     "TreeChain",

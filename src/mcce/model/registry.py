@@ -13,12 +13,20 @@ from ..protocols import Generator
 from ..tables.schema import EncodedRows, Schema
 from .associations import MAX_INPUTS, is_wide
 from .capabilities import check_capabilities
+from .copula import GaussianCopula
+from .networks import CTGAN, MADE
 from .private import PrivateTrees
 from .trees import TreeChain
 
 # Classes whose parameters are their arguments, as scikit-learn has it; `array_names` are the
 # entries of their `to_arrays`. What they need beyond the required set they import when they fit.
-GENERATORS: dict[str, type[Any]] = {"private": PrivateTrees, "trees": TreeChain}
+GENERATORS: dict[str, type[Any]] = {
+    "trees": TreeChain,
+    "copula": GaussianCopula,
+    "made": MADE,
+    "ctgan": CTGAN,
+    "private": PrivateTrees,
+}
 
 
 def find_generator(generator: Any) -> Generator:
