@@ -8,7 +8,11 @@ import typer
 
 Generator = Annotated[
     str,
-    typer.Option("--generator", metavar="NAME", help="The model of step 1: trees or private."),
+    typer.Option(
+        "--generator",
+        metavar="NAME",
+        help="The model of step 1: trees, copula, made, ctgan or private.",
+    ),
 ]
 Domains = Annotated[
     str | None,
