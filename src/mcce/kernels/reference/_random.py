@@ -114,6 +114,6 @@ def uniforms(row_keys: WordArray, position: int) -> FloatArray:
     Examples
     --------
     >>> uniforms(draw_keys(np.array([1], np.uint64), np.arange(2)), 0).round(3)
-    array([[0.343, 0.625]])
+    array([[0.368, 0.652]])
     """
     return ((absorb(row_keys, position) >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52

@@ -95,7 +95,7 @@ def ppf(p: FloatArray) -> FloatArray:
     Examples
     --------
     >>> ppf(np.array([0.0, 0.5, 0.975])).round(4)
-    array([ -inf, 0.    , 1.96  ])
+    array([-inf, 0.  , 1.96])
     """
     p = np.asarray(p, dtype=np.float64)
     centred = p - 0.5
