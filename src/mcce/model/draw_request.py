@@ -6,6 +6,7 @@ draws of some groups, group after group.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -47,8 +48,8 @@ class DrawRequest:
         """The group of each row."""
         return np.repeat(np.arange(self.keys.size), self.draws.size)
 
-    def of(self, groups: slice) -> DrawRequest:
-        """The rows of some groups."""
+    def of(self, groups: slice, draws: slice) -> DrawRequest:
+        """Some draws of some groups."""
         limits, guide = self.limits, self.guide
         if limits is not None:
             limits = replace(
@@ -60,12 +61,30 @@ class DrawRequest:
             )
         if guide is not None:
             guide = replace(guide, own=guide.own[:, groups], stays=guide.stays[:, groups])
-        return DrawRequest(self.given[:, groups], self.keys[groups], self.draws, limits, guide)
+        given, keys = self.given[:, groups], self.keys[groups]
+        return DrawRequest(given, keys, self.draws[draws], limits, guide)
 
-    def in_chunks(self, n_rows: int) -> list[slice]:
-        """Groups whose rows are about so many."""
-        at_once = max(1, n_rows // max(self.draws.size, 1))
-        return [slice(start, start + at_once) for start in range(0, self.keys.size, at_once)]
+    def drawn(self, draw: Callable[[DrawRequest], Codes], n_mutable: int, n_rows: int) -> Codes:
+        """Codes of all rows, drawn some at a time: (n_mutable, n_groups, n_draws).
+
+        Parameters
+        ----------
+        draw
+            From a request to the codes of its rows, shape (n_mutable, n_rows).
+        n_mutable
+            Number of mutable features.
+        n_rows
+            The most rows of a request, about; it changes nothing but the memory.
+        """
+        codes = np.empty((n_mutable, self.keys.size, self.draws.size), dtype=np.int32)
+        n_draws = max(1, min(self.draws.size, n_rows))
+        n_groups = max(1, n_rows // n_draws)
+        for group in range(0, self.keys.size, n_groups):
+            for first in range(0, self.draws.size, n_draws):
+                some = slice(group, group + n_groups), slice(first, first + n_draws)
+                part = codes[:, *some]
+                part[...] = draw(self.of(*some)).reshape(part.shape)
+        return codes
 
     def allowed(self, position: int, n_codes: int) -> BoolArray | None:
         """Which codes of a feature each group may have, (n_groups, n_codes); None for all."""

@@ -199,9 +199,7 @@ class GaussianCopula(BaseEstimator):
         """
         is_desired = np.ones(keys.size, dtype=bool) if decision is None else decision
         request = DrawRequest(with_decision(given, is_desired), keys, draws, limits, guide)
-        codes = np.empty((self.schema_.mutable.size, keys.size, draws.size), dtype=np.int32)
-        for groups in request.in_chunks(CHUNK):
-            codes[:, groups] = self._draw(request.of(groups))
+        codes = request.drawn(self._draw, self.schema_.mutable.size, CHUNK)
         return Draws(codes)
 
     def log_likelihood(self, rows: EncodedRows, *, decision: bool = True) -> FloatArray:
@@ -256,7 +254,7 @@ class GaussianCopula(BaseEstimator):
         return margins[:n_given], margins[n_given:]
 
     def _draw(self, request: DrawRequest) -> Codes:
-        """Codes of some groups, shape (n_mutable, n_some, n_draws)."""
+        """Codes of some rows, shape (n_mutable, n_rows)."""
         # The words of earlier positions are those of guidance and of other generators.
         latents = LatentRows(self._gaussian, request.row_keys, 3 * len(request.given))
         given, drawn = self._ordered()
@@ -267,7 +265,7 @@ class GaussianCopula(BaseEstimator):
         placed = list(enumerate(drawn, self._gaussian.n_given))
         for row, position in enumerate(self.schema_.mutable.tolist()):
             codes[row] = features.draw(position, [p for p in placed if p[1].position == position])
-        return codes.reshape(-1, request.keys.size, request.draws.size)
+        return codes
 
     def _log_likelihood(self, codes: Codes) -> FloatArray:
         n_rows = codes.shape[1]

@@ -32,11 +32,9 @@ from .cell_draws import draw_cells
 from .cells import ColumnCells, learn_cells, pack_cells, unpack_cells
 from .ctgan_network import GanLayout, GanNetwork, normal_noise, one_hot
 from .ctgan_training import GanTraining, train_gan
-from .fixed import choose
+from .fixed import choose, chunk_rows
 from .modes import ColumnModes, learn_modes, pack_modes, unpack_modes
 
-# Rows that are computed together; it changes nothing but the memory.
-CHUNK = 2**13
 # Numbers are drawn from tables with so many bins.
 N_BINS = 64
 
@@ -243,9 +241,8 @@ class CTGAN(BaseEstimator):
         """
         is_desired = np.ones(keys.size, dtype=bool) if decision is None else decision
         request = DrawRequest(with_decision(given, is_desired), keys, draws, limits, guide)
-        codes = np.empty((self.schema_.mutable.size, keys.size, draws.size), dtype=np.int32)
-        for groups in request.in_chunks(CHUNK):
-            codes[:, groups] = self._draw(request.of(groups))
+        at_once = chunk_rows(int(self.network_.layout.starts[-1]))
+        codes = request.drawn(self._draw, self.schema_.mutable.size, at_once)
         return Draws(codes, self.tables_)
 
     def _check(self) -> None:
@@ -296,7 +293,7 @@ class CTGAN(BaseEstimator):
         return self
 
     def _draw(self, request: DrawRequest) -> Codes:
-        """Codes of some groups, shape (n_mutable, n_some, n_draws)."""
+        """Codes of some rows, shape (n_mutable, n_rows)."""
         layout = self.network_.layout
         context = self._context(layout, self.schema_, request.given)[request.group]
         # The words of earlier positions are those of the features and of guidance.
@@ -309,7 +306,7 @@ class CTGAN(BaseEstimator):
                 codes[row] = self._draw_number(request, position, units)
             else:
                 codes[row] = draw_cells(request, position, self.cells_[position], units)[0]
-        return codes.reshape(-1, request.keys.size, request.draws.size)
+        return codes
 
     def _draw_number(self, request: DrawRequest, position: int, units: FloatArray) -> Codes:
         """Codes of a number: a mode by its probability, and the value nearest to its place."""

@@ -17,6 +17,13 @@ from ...kernels import FloatArray, IntArray
 # Units of weights and activations, and the largest activation. Sums stay below 2**24.
 WEIGHT_UNIT, UNIT, LARGEST = 2.0**-16, 2.0**-12, 2.0**8
 LARGEST_SUM = 2.0**24
+# Rows that are computed together at most, and outputs of all of them.
+MOST_ROWS, MOST_OUTPUTS = 2**13, 2**22
+
+
+def chunk_rows(n_outputs: int) -> int:
+    """How many rows to compute together; it changes nothing but the memory."""
+    return max(1, min(MOST_ROWS, MOST_OUTPUTS // max(n_outputs, 1)))
 
 
 def fix_weights(weights: Any, reach: float = 1.0) -> FloatArray:

@@ -31,11 +31,8 @@ from ..visit_order import visit_order
 from .autoregression import Autoregression, Layout, Network
 from .cell_draws import draw_cells
 from .cells import ColumnCells, learn_cells, pack_cells, unpack_cells
-from .fixed import log_shares
+from .fixed import chunk_rows, log_shares
 from .made_training import Training, train_network
-
-# Rows that are computed together; it changes nothing but the memory.
-CHUNK = 2**14
 
 
 class MADE(BaseEstimator):
@@ -265,9 +262,8 @@ class MADE(BaseEstimator):
         """
         is_desired = np.ones(keys.size, dtype=bool) if decision is None else decision
         request = DrawRequest(with_decision(given, is_desired), keys, draws, limits, guide)
-        codes = np.empty((self.schema_.mutable.size, keys.size, draws.size), dtype=np.int32)
-        for groups in request.in_chunks(CHUNK):
-            codes[:, groups] = self._draw(request.of(groups))
+        at_once = chunk_rows(max(self.network_.layout.drawn, default=1))
+        codes = request.drawn(self._draw, self.schema_.mutable.size, at_once)
         return Draws(codes, self.tables_)
 
     def log_likelihood(self, rows: EncodedRows, *, decision: bool = True) -> FloatArray:
@@ -289,8 +285,9 @@ class MADE(BaseEstimator):
             Log-probabilities; minus infinity for levels that training never held.
         """
         total = np.zeros(len(rows))
-        for start in range(0, len(rows), CHUNK):
-            some = slice(start, start + CHUNK)
+        at_once = chunk_rows(max(self.network_.layout.drawn, default=1))
+        for start in range(0, len(rows), at_once):
+            some = slice(start, start + at_once)
             codes = rows.descent[:, some]
             inputs = with_decision(codes, np.full(codes.shape[1], decision))
             steps = Autoregression(self.network_, self._inputs(self.cells_, inputs, self.schema_))
@@ -336,7 +333,7 @@ class MADE(BaseEstimator):
         return self
 
     def _draw(self, request: DrawRequest) -> Codes:
-        """Codes of some groups, shape (n_mutable, n_some, n_draws)."""
+        """Codes of some rows, shape (n_mutable, n_rows)."""
         context = self._inputs(self.cells_, request.given, self.schema_)
         steps = Autoregression(self.network_, context[:, request.group])
         row_of = {position: row for row, position in enumerate(self.schema_.mutable.tolist())}
@@ -346,4 +343,4 @@ class MADE(BaseEstimator):
             drawn = draw_cells(request, position, self.cells_[position], logits)
             codes[row_of[position]] = drawn[0]
             steps.put(number, drawn[1])
-        return codes.reshape(-1, request.keys.size, request.draws.size)
+        return codes
