@@ -23,7 +23,7 @@ if TYPE_CHECKING:
         report,
         testing,
     )
-    from .counterfactuals import Counterfactuals
+    from .counterfactuals import AnonymousAnswers, Counterfactuals
     from .distances import Gower
     from .errors import (
         ConstraintError,
@@ -63,6 +63,7 @@ __all__ = [
     "CTGAN",
     "MADE",
     "MCCE",
+    "AnonymousAnswers",
     "ConstraintError",
     "Counterfactuals",
     "DatasetError",
@@ -110,6 +111,7 @@ _MODULES = {
     "CTGAN": "model",
     "MADE": "model",
     "MCCE": "explainer",
+    "AnonymousAnswers": "counterfactuals",
     "ConstraintError": "errors",
     "Counterfactuals": "counterfactuals",
     "DatasetError": "errors",

@@ -14,8 +14,10 @@ from typing import Any, Literal, Self, overload
 import numpy as np
 import pandas as pd
 
+from .analysis.anonymity import anonymize, read_anonymity
 from .analysis.relaxation import Refit, relaxations
-from .counterfactuals import Counterfactuals, FrameT
+from .analysis.requirements import Requirements
+from .counterfactuals import Counterfactuals, FrameT, with_anonymous
 from .distances import find_distance
 from .estimator import Estimator
 from .fitted import learn
@@ -222,14 +224,38 @@ class MCCE(Estimator):
 
     @overload
     def explain(
-        self, X: np.ndarray, *, constraints: Any = None, callback: Callback | None = None
+        self,
+        X: np.ndarray,
+        *,
+        constraints: Any = None,
+        callback: Callback | None = None,
+        anonymity: int | None = None,
+        quasi_identifiers: Sequence[Hashable] | None = None,
+        training: Any = None,
+        min_pureness: float = 0.9,
     ) -> Counterfactuals[pd.DataFrame]: ...
     @overload
     def explain(
-        self, X: FrameT, *, constraints: Any = None, callback: Callback | None = None
+        self,
+        X: FrameT,
+        *,
+        constraints: Any = None,
+        callback: Callback | None = None,
+        anonymity: int | None = None,
+        quasi_identifiers: Sequence[Hashable] | None = None,
+        training: Any = None,
+        min_pureness: float = 0.9,
     ) -> Counterfactuals[FrameT]: ...
     def explain(
-        self, X: Any, *, constraints: Any = None, callback: Callback | None = None
+        self,
+        X: Any,
+        *,
+        constraints: Any = None,
+        callback: Callback | None = None,
+        anonymity: int | None = None,
+        quasi_identifiers: Sequence[Hashable] | None = None,
+        training: Any = None,
+        min_pureness: float = 0.9,
     ) -> Counterfactuals[Any]:
         """Find counterfactuals for people (steps 2 and 3).
 
@@ -246,6 +272,17 @@ class MCCE(Estimator):
         callback
             Called with a :class:`~mcce.protocols.Progress` between predictor calls. Return True to
             stop and keep what was found.
+        anonymity
+            Also give the answers with ranges and sets of values that at least so many training
+            people fit, as ``result.anonymous``: see :class:`mcce.AnonymousAnswers`.
+        quasi_identifiers
+            With ``anonymity``, the columns by which people could be recognised. Those that are
+            immutable are the person's own in every answer, and are not widened.
+        training
+            With ``anonymity``, the rows that the explainer was fitted on, which it does not keep.
+        min_pureness
+            With ``anonymity``, the share of the combinations of widened values that the predictor
+            must accept, where possible; ``result.anonymous.measures`` says where it is not.
 
         Returns
         -------
@@ -266,16 +303,23 @@ class MCCE(Estimator):
         # Read once: another thread may fit this explainer again meanwhile.
         fitted, settings = self._check_ready(), self._settings()
         roles = check_roles(self.roles, fitted.schema.names)
+        given = anonymity, quasi_identifiers, training, min_pureness
+        anonymous = read_anonymity(fitted.schema, *given)
+        bound = self._bind(constraints, fitted)
         result = explain(
             fitted,
             settings,
             X,
-            self._bind(constraints, fitted),
+            bound,
             max_seconds=self.max_seconds,
             callback=callback,
             verbose=bool(self.verbose),
         )
         warn_of_gaps(result, fitted.schema)
+        if anonymous is not None:
+            requirements = Requirements.of(fitted, settings, bound)
+            widened = anonymize(anonymous, fitted, requirements, result)
+            result = with_anonymous(result, widened)
         return result.with_roles(roles)
 
     def relax(self, X: FrameT, training: Any = None, *, constraints: Any = None) -> Any:

@@ -12,8 +12,9 @@ import pytest
 from mcce import ParameterError
 from mcce.datasets import load
 from mcce.report import Labels, languages, write_letters
-from mcce.report.language import find_language, to_decimal
+from mcce.report.language import find_language
 from mcce.report.wording import check_template, placeholders
+from mcce.tables.resolution import to_decimal
 from mcce.tables.schema import Schema
 
 OTHERS = [code for code in languages() if code != "en"]

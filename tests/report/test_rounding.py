@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from mcce import MCCE, Interval, McceWarning, Search, constraints
 from mcce.report import write_letters
 from mcce.report.ladder import NumberToRound
-from mcce.report.language import to_decimal
+from mcce.tables.resolution import to_decimal
 
 SEARCHES = ["paper", "fast", "sparse", "exact"]
 

@@ -1,8 +1,10 @@
 """The result of an explanation, and how any method makes one."""
 
+from .anonymous import AnonymousAnswers, with_anonymous
 from .making import make_counterfactuals
+from .native import FrameT, native_rows, native_table
 from .people import ALREADY, ANSWERED, UNANSWERED
-from .result import Counterfactuals, FrameT, native_rows, native_table
+from .result import Counterfactuals
 from .rows import ResultRows
 from .taking import number_people, take_people
 
@@ -10,6 +12,7 @@ __all__ = [
     "ALREADY",
     "ANSWERED",
     "UNANSWERED",
+    "AnonymousAnswers",
     "Counterfactuals",
     "FrameT",
     "ResultRows",
@@ -18,4 +21,5 @@ __all__ = [
     "native_table",
     "number_people",
     "take_people",
+    "with_anonymous",
 ]

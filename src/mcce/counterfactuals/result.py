@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, cast
 
 import numpy as np
 import pandas as pd
@@ -23,15 +23,15 @@ from ..predictors.decision import Decision
 from ..tables.frames import PANDAS_ADAPTER, FrameAdapter
 from ..tables.roles import Role, actors, check_roles
 from ..tables.schema import Schema
+from .anonymous import AnonymousAnswers
 from .html import write_table
+from .native import FrameT, native_table
 from .people import ALREADY, ANSWERED, UNANSWERED, summarize
 from .records import make_records
 from .rows import list_changes, read_answers
 from .styling import style_pandas, style_polars
 
 NO_REASON = "the method returned no answer"
-
-FrameT = TypeVar("FrameT")
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,6 +83,9 @@ class Counterfactuals(Generic[FrameT]):
         Seconds by step, added up over threads, and ``total`` by the wall clock.
     roles
         Who can act on a column, by its name; see :meth:`with_roles`.
+    anonymous
+        The answers with ranges and sets of values, if ``explain`` had ``anonymity``; see
+        :class:`AnonymousAnswers`.
 
     Examples
     --------
@@ -109,6 +112,7 @@ class Counterfactuals(Generic[FrameT]):
     stopped: bool
     timings: Mapping[str, float]
     roles: Mapping[Hashable, Role] = field(default_factory=dict)
+    anonymous: AnonymousAnswers[FrameT] | None = None
     _consequences: tuple[Hashable, ...] = field(default=(), repr=False)
     _adapter: FrameAdapter = field(default=PANDAS_ADAPTER, repr=False)
     _in_pandas: Counterfactuals[pd.DataFrame] | None = field(default=None, repr=False)
@@ -386,13 +390,3 @@ class Counterfactuals(Generic[FrameT]):
         status = result.people["status"].value_counts()
         counts = ", ".join(f"{status.get(s, 0)} {s}" for s in (ANSWERED, ALREADY, UNANSWERED))
         return f"Counterfactuals({len(result.people)} people: {counts}; {len(result.frame)} rows)"
-
-
-def native_table(result: Counterfactuals[FrameT], table: pd.DataFrame) -> FrameT:
-    """A table about a result, in the kind of frame of the result."""
-    return cast("FrameT", result._adapter.table_to_native(table))
-
-
-def native_rows(result: Counterfactuals[FrameT], rows: pd.DataFrame) -> FrameT:
-    """Rows made of those of a result, in its kind of frame."""
-    return cast("FrameT", result._adapter.rows_to_native(rows))

@@ -6,12 +6,13 @@ Always true: a person's rows are the same alone and among others; labels may rep
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import pandas as pd
 
 from ..kernels import IntArray
+from .anonymous import take_answers
 
 if TYPE_CHECKING:
     from .result import Counterfactuals
@@ -47,6 +48,7 @@ def take_people(
     answers = np.flatnonzero(np.isin(result.owner, places))
     missed = result.people["nearest_score"].notna().to_numpy()
     misses = np.flatnonzero(np.isin(np.flatnonzero(missed), places))
+    index, widened = cast("pd.MultiIndex", result.frame.index[answers]), result.anonymous
     return replace(
         result,
         factuals=result.factuals.iloc[places],
@@ -55,6 +57,7 @@ def take_people(
         measures=result.measures.iloc[answers],
         nearest_misses=result.nearest_misses.iloc[misses],
         owner=np.searchsorted(places, result.owner[answers]),
+        anonymous=None if widened is None else take_answers(widened, answers, index),
     )
 
 
@@ -89,6 +92,7 @@ def number_people(
     ranks = result.frame.index.get_level_values("rank")
     index = pd.MultiIndex.from_arrays([labels.take(result.owner), ranks], names=["factual", "rank"])
     missed = result.people["nearest_score"].notna().to_numpy()
+    widened, everybody = result.anonymous, np.arange(len(result.frame))
     return replace(
         result,
         factuals=result.factuals.set_axis(labels),
@@ -96,4 +100,5 @@ def number_people(
         frame=result.frame.set_axis(index),
         measures=result.measures.set_axis(index),
         nearest_misses=result.nearest_misses.set_axis(labels[missed]),
+        anonymous=None if widened is None else take_answers(widened, everybody, index),
     )

@@ -16,11 +16,11 @@ import numpy as np
 import pandas as pd
 
 from ..tables.columns import is_missing
+from ..tables.resolution import to_decimal
 from ..tables.text import plain
 from .clauses import DIGITS, Clauses, readable
 from .label_checks import level_key
 from .labels import Labels
-from .language import to_decimal
 
 # Digits that tell all floats of 64 bits apart.
 ALL_DIGITS = 17

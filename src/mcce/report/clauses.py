@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
+from ..tables.resolution import to_decimal
 from .label_checks import level_key
 from .labels import FeatureLabel, Labels
 from .ladder import Rung
-from .language import to_decimal
 from .wording import fill
 
 # Digits of numbers that are told, not asked for, if they have more than two decimal places.
@@ -37,6 +37,10 @@ class Change:
         What is said of a number that the person would have to reach, if it is not a level.
     others
         Other levels that would do.
+    ends
+        The ends of a range that stands for the value, None where it has no end.
+    vague
+        Whether no more can be said than that the value differs.
     """
 
     feature: Hashable
@@ -45,6 +49,8 @@ class Change:
     is_number: bool = False
     rung: Rung | None = None
     others: tuple[Any, ...] = ()
+    ends: tuple[Any, Any] | None = None
+    vague: bool = False
 
     @property
     def direction(self) -> str:
@@ -55,6 +61,8 @@ class Change:
 
     def asks_at_least(self, other: Change) -> bool:
         """Whether the person would have to go as far as in another change of the same cell."""
+        if self.ends is not None or other.ends is not None:
+            return self.ends == other.ends
         if self.after == other.after or self.after in other.others:
             return True
         if self.rung is None or other.rung is None or self.direction != other.direction:
@@ -77,6 +85,8 @@ class Clauses:
     def clause(self, change: Change) -> str:
         """What would have been different, as a clause after "if"."""
         label = self.labels.of(change.feature)
+        if change.vague:
+            return self.language.say("clauses.different", name=label.name)
         if change.after is None:
             return self.language.say("clauses.unstated", name=label.name)
         after, before = self._after(label, change), self._before(label, change, bare=True)
@@ -112,7 +122,9 @@ class Clauses:
         """What would have followed, as sentences without their full stops."""
         told = [(self.labels.of(change.feature), change) for change in changes]
         return [
-            self._consequence(label, change) for label, change in told if label.follow is not False
+            self._consequence(label, change)
+            for label, change in told
+            if label.follow is not False and not change.vague
         ]
 
     def reason(self, change: Change) -> str:
@@ -130,6 +142,8 @@ class Clauses:
 
     def _consequence(self, label: FeatureLabel, change: Change) -> str:
         before, after = self._told(label, change.before), self._told(label, change.after)
+        if change.ends is not None:
+            after = self._between(label, *change.ends)
         if after is None:
             after = self.language.messages["values.missing"]
         if label.follow:
@@ -138,6 +152,8 @@ class Clauses:
 
     def _after(self, label: FeatureLabel, change: Change) -> str:
         rung = change.rung
+        if change.ends is not None:
+            return self._between(label, *change.ends)
         if rung is None or level_key(change.after) in label.levels:
             return self._level(label, change.after)
         value = self.number(label, rung.value)
@@ -153,15 +169,29 @@ class Clauses:
             high=self.number(label, high),
         )
 
+    def _between(self, label: FeatureLabel, low: Any, high: Any) -> str:
+        """A range; None is no end."""
+        if low is None or high is None:
+            key, end = ("values.at_most", high) if low is None else ("values.at_least", low)
+            return self.language.say(key, value=self._level(label, end))
+        plain = _is_number(low) and level_key(low) not in label.levels
+        first = self.number(label, to_decimal(low), bare=True) if plain else self._level(label, low)
+        return self.language.say("values.between", low=first, high=self._level(label, high))
+
     def _before(self, label: FeatureLabel, change: Change, *, bare: bool = False) -> str | None:
         """The person's own value; None if it is missing.
 
         Beside the value after, the unit need not be said twice: ``bare`` leaves it out.
         """
-        if change.before is None or change.rung is None:
-            return None if change.before is None else self._level(label, change.before)
+        if change.before is None:
+            return None
         if level_key(change.before) in label.levels:
             return label.levels[level_key(change.before)]
+        if change.rung is None:
+            is_number = change.is_number and _is_number(change.before)
+            if is_number and not isinstance(change.before, bool):
+                return self.number(label, to_decimal(change.before), bare=bare)
+            return self._level(label, change.before)
         own, shown = to_decimal(change.before), change.rung.value
         digits = DIGITS
         while (told := readable(own, digits)) != own and (told > shown) != (own > shown):

@@ -169,14 +169,6 @@ def languages() -> list[str]:
     return sorted(name.removesuffix(".toml") for name in names if name.endswith(".toml"))
 
 
-def to_decimal(value: Any) -> Decimal:
-    """A number with the fewest digits that stand for it."""
-    if isinstance(value, (int, np.integer)):
-        return Decimal(int(value))
-    short = value if isinstance(value, np.floating) else np.float64(value)
-    return Decimal(np.format_float_scientific(short, unique=True, trim="-"))
-
-
 @cache
 def _read(code: str) -> Language:
     text = files(__package__).joinpath("messages", f"{code}.toml").read_text(encoding="utf-8")

@@ -38,6 +38,7 @@ from .ladder import Rung
 from .nothing import kind_of
 from .rounding import RoundedAnswers, RoundedColumn, RoundingSettings, round_answers
 from .text import AnswerChanges, Writer, without_needless
+from .widened import widen_changes, with_shares
 
 EXACT = 2.0**53
 
@@ -56,7 +57,8 @@ class Letters(Generic[FrameT]):
     reasons
         One row per principal reason: ``factual``, ``place`` from 1, ``feature`` and ``text``.
     frame
-        The answers as the letters show them: rounded, and accepted by the predictor as they are.
+        The answers as the letters show them: rounded, and accepted by the predictor as they are; or
+        those of ``result.anonymous``, if there are some.
     language
         Code of the language.
     ranges
@@ -86,7 +88,8 @@ def write_letters(
 
     Numbers that a person would have to reach are rounded. Each rounded row is put to the predictor
     and to the constraints, relations and plausibility of the search again; where it would fail, the
-    rounding is made finer, down to the number as it is.
+    rounding is made finer, down to the number as it is. Of a result with anonymous answers, letters
+    tell the ranges and sets of these, and round nothing else.
 
     Parameters
     ----------
@@ -163,20 +166,30 @@ class _Draft:
         result = result.to_pandas()
         how = RoundingSettings(
             requirements,
-            _columns_to_round(schema, labels, requirements.constraints),
+            # Anonymous answers have ranges with round ends already.
+            _columns_to_round(schema, labels, requirements.constraints)
+            if result.anonymous is None
+            else {},
             RangeSettings(fitted, requirements, fitted.seed) if ranges else None,
         )
         rounded = round_answers(how, answers)
         frame = rounded.as_given().set_axis(result.frame.index)
         rungs, levels = _rungs(how, answers, rounded), rounded.levels_by_column(schema)
+        if result.anonymous is not None:
+            levels = {}  # they would do beside the exact values alone
         before = result.factuals.iloc[result.owner]
         changed = [
             Changed.read(feature, before[name], frame[name], rungs.get(at, {}), levels.get(at, {}))
             for at, (name, feature) in enumerate(zip(schema.names, schema.features, strict=True))
         ]
+        if result.anonymous is not None:
+            changed, frame = widen_changes(changed, result.anonymous), result.anonymous.frame
         follow = [target.feature.name for target in requirements.targets]
         told = [name for name in follow if labels.of(name).follow is not False]
         changes = changes_of(changed, follow, told, len(frame))
+        if result.anonymous is not None:
+            shares = result.anonymous.measures["pureness_of_changes"]
+            changes = with_shares(changes, shares.tolist())
         return cls(result, schema, rounded, frame, changes, labels)
 
     def letters(self, native: Counterfactuals[FrameT]) -> Letters[FrameT]:

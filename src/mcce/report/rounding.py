@@ -28,10 +28,9 @@ from ..caching import cached_property
 from ..candidates import CandidateRows
 from ..kernels import BoolArray, Codes, FloatArray, IntArray
 from ..tables.features import Feature
-from ..tables.resolution import decimals, is_single, known_numbers
+from ..tables.resolution import decimals, is_single, known_numbers, to_decimal
 from ..tables.schema import Schema
 from .ladder import NumberToRound, Rung
-from .language import to_decimal
 from .ranges import Choices
 
 

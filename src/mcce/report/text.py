@@ -17,10 +17,15 @@ MAX_IN_SENTENCE = 3
 
 @dataclass(frozen=True)
 class AnswerChanges:
-    """The changes of one answer: what the person would do, and what would follow."""
+    """The changes of one answer: what the person would do, and what would follow.
+
+    ``share`` says which share of the values that an anonymous answer stands for is accepted, if
+    not all.
+    """
 
     actions: Sequence[Change]
     consequences: Sequence[Change] = ()
+    share: float | None = None
 
     def asks_at_least(self, other: AnswerChanges) -> bool:
         """Whether the person would have to do all that another answer asks for, or more."""
@@ -68,7 +73,10 @@ class Writer:
             text = self._listed(clauses, self._language.messages["lists.bullet"], "lists.item_and")
         follow = self._clauses.consequences(answer.consequences)
         between = " " if len(clauses) <= MAX_IN_SENTENCE else "\n"
-        sentences = " ".join(f"{text[:1].upper()}{text[1:]}." for text in follow)
+        told = [f"{text[:1].upper()}{text[1:]}." for text in follow]
+        if answer.share is not None:
+            told.append(self._share("share", answer.share))
+        sentences = " ".join(told)
         return f"{text}{between}{sentences}" if sentences else text
 
     def answers(self, answers: Sequence[AnswerChanges]) -> str:
@@ -104,8 +112,13 @@ class Writer:
     def _case(self, answer: AnswerChanges) -> str:
         """An answer among several."""
         text = self._language.join([self._clauses.clause(change) for change in answer.actions])
-        follow = "; ".join(self._clauses.consequences(answer.consequences))
-        return f"{text} ({follow})" if follow else text
+        told = self._clauses.consequences(answer.consequences)
+        if answer.share is not None:
+            told = [*told, self._share("share_of_case", answer.share)]
+        return f"{text} ({'; '.join(told)})" if told else text
+
+    def _share(self, key: str, share: float) -> str:
+        return self._language.say(f"letter.{key}", share=self._language.percent(share))
 
     def _listed(self, items: Sequence[str], mark: str, last: str) -> str:
         """Clauses below one another, as one sentence; numbered unless there is a mark."""

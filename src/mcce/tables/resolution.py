@@ -6,6 +6,7 @@ that can be told from noise has resolution 0: nothing is rounded.
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -71,3 +72,11 @@ def epsilon(dtype: Any) -> float:
 def is_single(dtype: Any) -> bool:
     """Whether a dtype holds floats of 32 bits."""
     return dtype.kind == "f" and dtype.itemsize == 4
+
+
+def to_decimal(value: Any) -> Decimal:
+    """A number with the fewest digits that stand for it."""
+    if isinstance(value, (int, np.integer)):
+        return Decimal(int(value))
+    short = value if isinstance(value, np.floating) else np.float64(value)
+    return Decimal(np.format_float_scientific(short, unique=True, trim="-"))

@@ -91,4 +91,5 @@ def join_results(
         n_evaluated=sum(result.n_evaluated for result in results),
         n_unstable=sum(result.n_unstable for result in results),
         stopped=any(result.stopped for result in results),
+        anonymous=None,
     )

@@ -17,6 +17,7 @@ from ...tables.schema import Schema
 from ...tables.text import plain
 from ...version import __version__
 from ..cells import cells_of
+from ..widened import cells_by_answer, say_cells, shown_share
 from .assessed import Assessment
 from .dumbbells import Dumbbell, Dumbbells
 from .provenance import FINGERPRINT_DIGITS, Provenance, fingerprint
@@ -174,6 +175,7 @@ class _Viewer:
         ):
             changed[number[factual, rank]][feature] = kind
         self.changed = changed
+        self.widened = None if result.anonymous is None else cells_by_answer(result.anonymous)
 
     def person(self, place: int) -> PersonView:
         row, answers = self.rows[place], self.answers[place]
@@ -231,8 +233,22 @@ class _Viewer:
         ]
         if not measures["valid"]:
             remarks.append(self.words.say("remark_withdrawn"))
+        if self.widened is not None:
+            remarks.append(self._anonymous(answer))
         figures, n_left_out = self._figures(measures), len(listed) - len(shown)
         return AnswerView(self.ranks[answer], figures, remarks, changes, n_left_out)
+
+    def _anonymous(self, answer: int) -> str:
+        """What an anonymous answer says, and how many people it fits."""
+        assert self.widened is not None
+        assert self.part.result.anonymous is not None
+        measures = self.part.result.anonymous.measures.iloc[answer]
+        return self.words.say(
+            "remark_anonymous",
+            cells=say_cells(self.words.cells, self.widened[answer]),
+            crowd=str(measures["crowd"]),
+            share=self.words.percent(shown_share(measures["pureness"])),
+        )
 
     def _figures(self, measures: Mapping[Hashable, Any]) -> list[tuple[str, str]]:
         words = self.words

@@ -6,9 +6,9 @@ import math
 from decimal import Decimal
 from typing import Any
 
+from ...tables.resolution import to_decimal
 from ..cells import CellWords
 from ..labels import Labels
-from ..language import to_decimal
 
 
 class PageWords:

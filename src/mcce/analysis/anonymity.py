@@ -1,0 +1,281 @@
+"""Anonymity: answers widened until at least k training people fit.
+
+Beyond the paper; after Goethals, Sörensen and Martens, "The privacy issue of counterfactual
+explanations: explanation linkage attacks". Each quasi-identifier that can change becomes a range or
+a set of values. Greedy: of all wider cells the one that brings most people for its loss, as long as
+the predictor still accepts a share of at least ``min_pureness`` of the values inside. Where nothing
+does, the cell with the largest share is taken, and the answer is reported as not pure.
+
+Always true: at least k training people are in the cells of every answer, which hold the answer
+itself; an answer's cells do not depend on the others, their order or the size of a call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ..counterfactuals import AnonymousAnswers, Counterfactuals
+from ..errors import ParameterError, SchemaError, shorten
+from ..fitted import Fitted
+from ..kernels import IntArray
+from ..parameters import check_real, check_whole
+from ..search.followers import Target
+from ..tables.columns import check_names
+from ..tables.schema import EncodedRows, Schema
+from .answers import Answers
+from .cell_table import describe_cell
+from .pureness import PurenessMeter
+from .requirements import Requirements
+from .widener import WidenedAnswer, Widener
+
+# Rows that are scored to measure the pureness of an answer.
+ROWS_TO_MEASURE = 1000
+
+
+@dataclass(frozen=True, eq=False)
+class Anonymity:
+    """What is asked for; :func:`read_anonymity` checks it.
+
+    Parameters
+    ----------
+    k
+        The smallest crowd.
+    names
+        The quasi-identifiers, as they were named.
+    training
+        The people who are counted.
+    min_pureness
+        The smallest share of the values inside that the predictor accepts, where possible.
+    """
+
+    k: int
+    names: tuple[Hashable, ...]
+    training: EncodedRows
+    min_pureness: float
+
+
+def read_anonymity(
+    schema: Schema, anonymity: Any, quasi_identifiers: Any, training: Any, min_pureness: Any
+) -> Anonymity | None:
+    """What a call asks for; None if answers are not to be widened.
+
+    Parameters
+    ----------
+    schema
+        The columns of the explainer.
+    anonymity, quasi_identifiers, training, min_pureness
+        As for :meth:`mcce.MCCE.explain`.
+
+    Raises
+    ------
+    ParameterError, SchemaError
+        If an argument is missing or cannot be used.
+    """
+    given = {"quasi_identifiers": quasi_identifiers, "training": training}
+    if anonymity is None:
+        needless = [name for name, value in given.items() if value is not None]
+        if needless:
+            raise ParameterError(
+                f"{needless[0]} is for anonymous answers, but anonymity is None. Pass anonymity, "
+                f"the smallest number of training people that an answer must fit, or leave "
+                f"{needless[0]} out."
+            )
+        return None
+    for name, value in given.items():
+        if value is None:
+            what = {
+                "quasi_identifiers": "a list of the columns by which people can be recognised",
+                "training": "the rows that the explainer was fitted on, since it keeps none",
+            }
+            raise ParameterError(f"anonymity needs {name}: pass {what[name]}.")
+    check_real("min_pureness", min_pureness, "a number from 0 to 1", most=1.0)
+    names = _check_names(schema, quasi_identifiers)
+    rows = schema.encode(training)
+    check_whole("anonymity", anonymity, 2, max(2, len(rows)))
+    if int(anonymity) > len(rows):
+        raise ParameterError(
+            f"anonymity={anonymity} asks for more people than training has: {len(rows)}."
+        )
+    _check_known(schema, rows, names)
+    return Anonymity(int(anonymity), names, rows, float(min_pureness))
+
+
+def anonymize(
+    asked: Anonymity,
+    fitted: Fitted,
+    requirements: Requirements,
+    result: Counterfactuals[Any],
+) -> AnonymousAnswers[pd.DataFrame]:
+    """The answers of a result, widened.
+
+    Parameters
+    ----------
+    asked
+        What is asked for.
+    fitted
+        What ``fit`` learned.
+    requirements
+        What a search requires of rows; here, which columns follow from others.
+    result
+        What ``explain`` returned.
+
+    Returns
+    -------
+    AnonymousAnswers
+        In pandas.
+    """
+    schema = fitted.schema
+    # A row counts as accepted by its decision alone, whatever margin the search keeps.
+    requirements = replace(requirements, decision=fitted.decision)
+    answers = Answers.read(schema, result, requirements.targets)
+    rows = _rows_to_widen(schema, asked.names, requirements.targets)
+    meter = PurenessMeter(requirements, answers, rows, fitted.seed)
+    widener = Widener(asked.k, asked.min_pureness, asked.training, answers, rows, meter)
+    return _tabulate(asked, widener, widener.run(), result.to_pandas())
+
+
+def _check_names(schema: Schema, given: Any) -> tuple[Hashable, ...]:
+    names = check_names(given, pd.DataFrame(columns=schema.names), "quasi_identifiers")
+    mutable = {schema.names[position] for position in schema.mutable}
+    if not mutable.intersection(names):
+        raise ParameterError(
+            f"quasi_identifiers must name a column that can change, got {shorten(names, 200)}. "
+            "Immutable columns are the person's own in every answer and are not widened."
+        )
+    return tuple(names)
+
+
+def _check_known(schema: Schema, rows: EncodedRows, names: Sequence[Hashable]) -> None:
+    """Raise if people have values that the explainer does not know."""
+    known = [name for position, name in enumerate(schema.names) if position in schema.mutable]
+    for name in dict.fromkeys([*names, *known]):
+        n_unknown = int((rows.exact[schema.names.index(name)] < 0).sum())
+        if n_unknown:
+            raise SchemaError(
+                f"training has {n_unknown} of {len(rows)} rows with a value of {name!r} that the "
+                "explainer has never seen. Pass the rows that it was fitted on, or some of them."
+            )
+
+
+def _rows_to_widen(
+    schema: Schema, names: Sequence[Hashable], targets: Sequence[Target]
+) -> list[int]:
+    """Places among the mutable features of what is widened, with all that would give it away.
+
+    A column that follows from a quasi-identifier is widened too, and so is what a quasi-identifier
+    follows from.
+    """
+    rows = {row for row, at in enumerate(schema.mutable) if schema.names[at] in names}
+    size = 0
+    while size < len(rows):
+        size = len(rows)
+        for target in targets:
+            tied = {target.row, *target.actions.tolist()}
+            if target.row in rows or rows.intersection(target.actions.tolist()):
+                rows |= tied if target.row in rows else {target.row}
+    return sorted(rows)
+
+
+def _tabulate(
+    asked: Anonymity,
+    widener: Widener,
+    widened: Sequence[WidenedAnswer],
+    result: Counterfactuals[pd.DataFrame],
+) -> AnonymousAnswers[pd.DataFrame]:
+    """What was found, with the labels of the result."""
+    index, names = result.frame.index, [feature.name for feature in widener.features]
+    told = [
+        {"feature": feature.name, **describe_cell(feature, own, cell)}
+        for one in widened
+        for feature, own, cell in zip(widener.features, one.own, one.cells, strict=True)
+    ]
+    columns = ["feature", "kind", "low", "high", "levels", "missing", "loss", "text"]
+    cells = pd.DataFrame(
+        {name: pd.Series([row[name] for row in told], dtype=_DTYPES.get(name)) for name in columns}
+    )
+    labels = index.repeat(len(names)).to_frame(index=False)
+    frame = result.frame.copy()
+    for name in names:
+        texts = [row["text"] for row in told if row["feature"] == name]
+        frame[name] = pd.Series(texts, index=index, dtype=object)
+    immutable = [
+        widener.answers.rows.schema.names[at] for at in widener.answers.rows.schema.immutable
+    ]
+    excluded = tuple(name for name in asked.names if name in immutable)
+    return AnonymousAnswers(
+        frame=frame,
+        measures=_measure(asked, widener, widened, excluded).set_axis(index),
+        cells=labels.join(cells),
+        k=asked.k,
+        quasi_identifiers=tuple(names),
+        excluded=excluded,
+        min_pureness=asked.min_pureness,
+    )
+
+
+_DTYPES = {"missing": bool, "loss": float} | dict.fromkeys(
+    ("feature", "kind", "low", "high", "levels", "text"), object
+)
+
+
+def _measure(
+    asked: Anonymity,
+    widener: Widener,
+    widened: Sequence[WidenedAnswer],
+    excluded: Sequence[Hashable],
+) -> pd.DataFrame:
+    """The measures of widened answers."""
+    found = widener.meter.measure([(one.answer, one.cells) for one in widened], ROWS_TO_MEASURE)
+    told = [(one.answer, widener.told(one, one.cells)) for one in widened]
+    of_changes = widener.meter.measure(told, ROWS_TO_MEASURE)
+    measures: dict[str, Any] = {"crowd": np.array([one.crowd for one in widened], dtype=np.int64)}
+    if excluded:
+        measures["crowd_alike"] = _count_alike(asked, widener, widened, excluded)
+    # All cells of a column with a single value are the same: nothing can be lost there.
+    varied = [feature.n_codes > 1 for feature in widener.features]
+    losses = [[cell.loss for cell in one.cells] for one in widened]
+    loss = np.array(losses, dtype=float).reshape(len(widened), len(varied))[:, varied]
+    share = np.array([one.share for one in found], dtype=float)
+    share_of_changes = np.array([one.share for one in of_changes], dtype=float)
+    n_combinations = np.array([one.n_combinations for one in found], dtype=float)
+    measures |= {
+        "loss": loss.mean(axis=1) if any(varied) else np.zeros(len(widened)),
+        "pureness": share,
+        "enumerated": n_combinations <= ROWS_TO_MEASURE,
+        "pureness_error": np.array([one.error for one in found], dtype=float),
+        "n_scored": np.array([one.n_scored for one in found], dtype=np.int64),
+        "n_combinations": n_combinations,
+        "pureness_of_changes": share_of_changes,
+        "pure": np.minimum(share, share_of_changes) >= asked.min_pureness,
+        "n_blurred": np.array(
+            [
+                sum(widener.blurs(one.answer, at, cell) for at, cell in enumerate(one.cells))
+                for one in widened
+            ],
+            dtype=np.int64,
+        ),
+    }
+    return pd.DataFrame(measures)
+
+
+def _count_alike(
+    asked: Anonymity,
+    widener: Widener,
+    widened: Sequence[WidenedAnswer],
+    excluded: Sequence[Hashable],
+) -> IntArray:
+    """How many of each crowd have the immutable values of the person."""
+    names, training, rows = asked.training.schema.names, asked.training, widener.answers.rows
+    fixed = [names.index(name) for name in excluded]
+    counts = []
+    for one in widened:
+        alike = (training.exact[fixed] == rows.exact[fixed][:, [one.answer]]).all(axis=0)
+        for at, cell, feature in zip(widener.positions, one.cells, widener.features, strict=True):
+            alike &= cell.inside(feature.n_codes)[training.exact[at]]
+        counts.append(int(alike.sum()))
+    return np.array(counts, dtype=np.int64)

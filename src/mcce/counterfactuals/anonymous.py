@@ -1,0 +1,140 @@
+"""Answers whose quasi-identifiers are widened until they fit a crowd of training people.
+
+``MCCE.explain(anonymity=k)`` makes them; see :mod:`mcce.analysis.anonymity`.
+
+Always true: rows stand in the order of the answers of the result; nothing here holds the exact
+value of a quasi-identifier, unless at least k training people have it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Generic, cast
+
+import numpy as np
+import pandas as pd
+
+from ..kernels import IntArray
+from .native import FrameT, native_rows, native_table
+
+if TYPE_CHECKING:
+    from .result import Counterfactuals
+
+
+@dataclass(frozen=True, eq=False)
+class AnonymousAnswers(Generic[FrameT]):
+    """Answers with ranges and sets of values, each of which fits at least k training people.
+
+    Parameters
+    ----------
+    frame
+        The answers, index (factual, rank); quasi-identifiers are texts such as ``"20 to 30"``,
+        ``"at most 500"``, ``"own or rent"`` or ``"any"``. All other columns are as in the result.
+    measures
+        For each answer: ``crowd`` (training people with these values), ``loss`` (the mean width of
+        the quasi-identifiers: 0 for single values, 1 where anything fits), ``pureness`` (share of
+        the combinations of these values that the predictor accepts, the answer's other values as
+        they are), whether all combinations were ``enumerated`` or, if not, the standard error
+        ``pureness_error``, ``n_scored`` of ``n_combinations``; ``pureness_of_changes`` (the share
+        if a person alters what the answer changes, to other values of these ranges and sets, and
+        nothing else), whether the answer is ``pure`` (both shares are at least ``min_pureness``)
+        and ``n_blurred`` (changes that can no longer be seen, since the person's own value is
+        inside). If immutable quasi-identifiers were named,
+        also ``crowd_alike``: how many of the crowd have the person's values of these.
+    cells
+        One row per answer and quasi-identifier: ``factual``, ``rank``, ``feature``, ``kind``
+        ("value", "range", "levels" or "any"), the ends ``low`` and ``high`` of a range (missing
+        where it extends as far as there are values), ``levels``, a list, whether ``missing`` values
+        are inside, ``loss`` and ``text``.
+    k
+        The smallest crowd that was asked for.
+    quasi_identifiers
+        The columns that are widened: those that were named and can change, and those that follow
+        from them or that they follow from.
+    excluded
+        Immutable columns that were named: they are the person's own and stay as they are.
+    min_pureness
+        The pureness that was asked for.
+
+    Examples
+    --------
+    >>> from mcce import MCCE
+    >>> bank = pd.DataFrame({"age": [25, 36, 47, 52] * 5, "salary": range(50, 90, 2)})
+    >>> explainer = MCCE(lambda frame: frame["salary"], (70, 100), random_state=0).fit(bank)
+    >>> wanted = {"anonymity": 3, "quasi_identifiers": ["salary"], "training": bank}
+    >>> result = explainer.explain(bank.iloc[[3]], **wanted)
+    >>> result.anonymous.frame
+                  age    salary
+    factual rank
+    3       1      52  70 to 75
+    >>> result.anonymous.measures[["crowd", "loss", "pureness"]].round(2)
+                  crowd  loss  pureness
+    factual rank
+    3       1         3  0.13       1.0
+    """
+
+    frame: FrameT
+    measures: FrameT
+    cells: FrameT
+    k: int
+    quasi_identifiers: tuple[Hashable, ...]
+    excluded: tuple[Hashable, ...]
+    min_pureness: float
+
+    def __repr__(self) -> str:
+        n_answers, n_columns = len(self.frame), len(self.quasi_identifiers)  # type: ignore[arg-type]
+        return f"AnonymousAnswers({n_answers} answers, k={self.k}, {n_columns} columns widened)"
+
+
+def with_anonymous(
+    result: Counterfactuals[FrameT], answers: AnonymousAnswers[pd.DataFrame]
+) -> Counterfactuals[FrameT]:
+    """The same result with widened answers.
+
+    Parameters
+    ----------
+    result
+        What was found.
+    answers
+        Its answers, widened, in pandas.
+    """
+    if result._in_pandas is None:
+        return replace(result, anonymous=cast("AnonymousAnswers[FrameT]", answers))
+    native = AnonymousAnswers[FrameT](
+        native_rows(result, answers.frame),
+        native_table(result, answers.measures),
+        native_table(result, answers.cells),
+        answers.k,
+        answers.quasi_identifiers,
+        answers.excluded,
+        answers.min_pureness,
+    )
+    inner = with_anonymous(result._in_pandas, answers)
+    return replace(result, anonymous=native, _in_pandas=inner)
+
+
+def take_answers(
+    answers: AnonymousAnswers[pd.DataFrame], places: IntArray, index: pd.MultiIndex
+) -> AnonymousAnswers[pd.DataFrame]:
+    """Some of the answers, with other labels.
+
+    Parameters
+    ----------
+    answers
+        All of them.
+    places
+        Their positions.
+    index
+        The labels of those that are taken.
+    """
+    n_columns = len(answers.quasi_identifiers)
+    of_each = (places[:, None] * n_columns + np.arange(n_columns)).ravel()
+    labels = index.repeat(n_columns)
+    about = {name: labels.get_level_values(name).to_numpy() for name in ("factual", "rank")}
+    return replace(
+        answers,
+        frame=answers.frame.iloc[places].set_axis(index),
+        measures=answers.measures.iloc[places].set_axis(index),
+        cells=answers.cells.iloc[of_each].reset_index(drop=True).assign(**about),
+    )
