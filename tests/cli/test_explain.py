@@ -439,3 +439,46 @@ def test_a_file_that_cannot_be_read_further_leaves_complete_parts(
     assert explain("-o", "answers.csv", "--resume") == 0
     assert explain("-o", "whole.csv") == 0
     assert (here / "answers.csv").read_bytes() == (here / "whole.csv").read_bytes()
+
+
+ANONYMOUS = ["--anonymity", "5", "--quasi-identifiers", "Duration,CreditAmount"]
+
+
+def test_anonymous_answers_have_ranges_in_place_of_values(explain, here):
+    assert explain("-o", "answers.csv", *ANONYMOUS, "--training", "train.csv") == 0
+
+    table = pd.read_csv("answers.csv", keep_default_na=False, na_values=[""])
+    answered = table[table["rank"].notna()]
+    train = pd.read_csv("train.csv")
+    assert {"crowd", "loss", "pureness", "pure", "sparsity"} <= set(table.columns)
+    # From these, exact values could be computed.
+    assert not {"score", "gower", "l1"} & set(table.columns)
+    assert (answered["crowd"] >= 5).all()
+    assert answered["CreditAmount"].astype(str).str.contains("to|at most|at least|any").any()
+    for shown in answered["CreditAmount"].astype(str):
+        if shown.isdigit():
+            assert (train["CreditAmount"] == int(shown)).sum() >= 5
+
+
+def test_anonymous_answers_do_not_depend_on_blocks(explain, here):
+    more = (*ANONYMOUS, "--training", "train.csv")
+    assert explain("-o", "whole.csv", *more) == 0
+    assert explain("-o", "blocks.csv", *more, "--block-rows", "7") == 0
+
+    assert (here / "whole.csv").read_text() == (here / "blocks.csv").read_text()
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (["--anonymity", "5"], "--anonymity needs --quasi-identifiers"),
+        (["--training", "train.csv"], "--training is for anonymous answers"),
+        ([*ANONYMOUS, "--training", "train.csv", "--workers", "2"], "in one process"),
+        (["--anonymity", "5", "--quasi-identifiers", "Nope", "--training", "train.csv"], "Nope"),
+        (["--anonymity", "1", *ANONYMOUS[2:], "--training", "train.csv"], "from 2 to"),
+    ],
+)
+def test_what_is_wrong_with_anonymous_answers_is_said(explain, here, capsys, more, said):
+    assert explain("-o", "answers.csv", *more) in (USAGE, INPUT)
+
+    assert said in " ".join(capsys.readouterr().err.split())

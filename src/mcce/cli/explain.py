@@ -45,6 +45,9 @@ Examples:
       -o - --output-format jsonl < people.jsonl
   mcce explain bank.mcce people.csv --predictor model.joblib --trust \\
       --output-format csv -o answers/
+  mcce explain bank.mcce people.csv --predictor model.joblib --trust \\
+      --anonymity 5 --quasi-identifiers Job,Duration --training train.csv \\
+      -o release.csv
   mcce explain bank.mcce lake/*.parquet --key customer --workers 2 \\
       --predictor scoring:score -o answers/
 """
@@ -118,6 +121,39 @@ BlockRows = Annotated[
 Prefix = Annotated[
     str, typer.Option("--prefix", help="What stands before the names of added columns.")
 ]
+Anonymity = Annotated[
+    int | None,
+    typer.Option(
+        "--anonymity",
+        metavar="K",
+        help="Write ranges and sets of values that at least K training people fit, in place of "
+        "exact values of --quasi-identifiers.",
+    ),
+]
+QuasiIdentifiers = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--quasi-identifiers",
+        metavar="NAMES",
+        help="With --anonymity: columns by which people could be recognised.",
+    ),
+]
+Training = Annotated[
+    str | None,
+    typer.Option(
+        "--training",
+        metavar="FILE",
+        help="With --anonymity: the rows that the explainer was fitted on.",
+    ),
+]
+MinPureness = Annotated[
+    float | None,
+    typer.Option(
+        "--min-pureness",
+        help="With --anonymity: the share of these values that the predictor must accept, where "
+        "possible; by default 0.9.",
+    ),
+]
 Tolerance = Annotated[
     float,
     typer.Option("--tolerance", help="How far scores may be from those at fit, relatively."),
@@ -141,6 +177,10 @@ def explain(
     workers: Workers = None,
     rules: Rules = None,
     n_counterfactuals: NCounterfactuals = None,
+    anonymity: Anonymity = None,
+    quasi_identifiers: QuasiIdentifiers = None,
+    training: Training = None,
+    min_pureness: MinPureness = None,
     block_rows: BlockRows = None,
     prefix: Prefix = "",
     tolerance: Tolerance = 1e-9,
@@ -162,19 +202,16 @@ def explain(
 ) -> None:
     """Find what would have given people the desired decision."""
     with reported(debug=debug, as_json=as_json):
+        from .anonymity import AnonymityChoice
         from .output import AnswersFile
         from .predictors import PredictorChoice
-        from .running import ExplainerFile, PeopleFile, Request, run
-        from .sharing import SharedRequest, is_shared, run_shared
+        from .running import ExplainerFile, PeopleFile, Request
+        from .sharing import SharedRequest, run_any
 
         choice = PredictorChoice(predictor, kind, trust, classes, output_is, rate, in_flight)
-        fitted = ExplainerFile(
-            explainer, choice, rules, n_counterfactuals, tolerance, jobs=jobs, key_file=key_file
-        )
+        file = ExplainerFile(explainer, choice, rules, n_counterfactuals, tolerance, jobs, key_file)
         source = PeopleFile(people[0], format_, delimiter, dtype, keep, key)
         target = AnswersFile(output, output_format, prefix, resume, overwrite)
-        request = Request(fitted, source, target, block_rows, as_json, quiet)
-        if is_shared(people, engine, workers):
-            run_shared(SharedRequest(request, people, engine, workers, debug))
-        else:
-            run(request)
+        crowd = AnonymityChoice(anonymity, quasi_identifiers, training, min_pureness)
+        request = Request(file, source, target, block_rows, as_json, quiet, crowd)
+        run_any(SharedRequest(request, people, engine, workers, debug))

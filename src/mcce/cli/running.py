@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,7 @@ from ..runtime.progress import Progress
 from ..runtime.quiet import without_prints, without_warnings
 from ..runtime.replacing import writing
 from ..version import __version__
+from .anonymity import AnonymityChoice
 from .options import check_output, read_dtypes, read_key, split_names
 from .output import (
     AnswersFile,
@@ -132,6 +133,7 @@ class Request:
     block_rows: int | None = None
     as_json: bool = False
     quiet: bool = False
+    anonymity: AnonymityChoice = field(default_factory=AnonymityChoice)
 
 
 def run(request: Request) -> None:
@@ -150,7 +152,9 @@ def run(request: Request) -> None:
     target = Target.find(request.answers.path, request.answers.format)
     kind = find_format(request.people.path, request.people.format)
     check_block_rows(request.block_rows)
-    check_output(request.answers.path, [request.people.path, *request.explainer.files])
+    request.anonymity.check()
+    read = [request.people.path, request.anonymity.training, *request.explainer.files]
+    check_output(request.answers.path, read)
     if nothing_to_do(request.answers, target):
         return
     explainer = request.explainer.load()
@@ -180,16 +184,16 @@ def say_ignored(reader: PeopleReader) -> None:
 
 
 def explain_people(
-    explainer: MCCE, rows: pd.DataFrame, rules: Any, bar: PeopleBar
+    explainer: MCCE, rows: pd.DataFrame, rules: Any, bar: PeopleBar, **more: Any
 ) -> Counterfactuals[pd.DataFrame]:
-    """The answers to some people, with progress."""
+    """The answers to some people, with progress; ``more`` are further arguments of ``explain``."""
 
     def show(progress: Progress) -> None:
         # People who need no answer are settled at once.
         bar.show(bar.done + len(rows) - progress.n_factuals + progress.n_settled)
 
     with without_prints():
-        result = explainer.explain(rows, constraints=rules, callback=show)
+        result = explainer.explain(rows, constraints=rules, callback=show, **more)
     bar.done += len(rows)
     bar.show(bar.done)
     return result.to_pandas()
@@ -197,10 +201,11 @@ def explain_people(
 
 def _plan(request: Request, explainer: MCCE, reader: PeopleReader, bar: PeopleBar) -> BlockRun:
     """How blocks are answered, after a trial with nobody."""
-    rules = request.explainer.read_rules()
+    rules, people = request.explainer.read_rules(), request.people
+    more = request.anonymity.arguments(explainer.schema_, people.delimiter, people.dtypes)
 
     def explain(rows: pd.DataFrame) -> Counterfactuals[pd.DataFrame]:
-        return explain_people(explainer, rows, rules, bar)
+        return explain_people(explainer, rows, rules, bar, **more)
 
     nobody, numbered = explain(reader.empty()), not request.people.key
     layout = Layout.plan(reader, nobody, request.answers.prefix, numbered=numbered)
@@ -230,6 +235,7 @@ def _write_parts(
     block_rows = choose_block_rows(request.block_rows, manifest, BLOCK_ROWS)
     blocks = iterate(request.people.path, source, work.reader.columns, block_rows)
     job = request.explainer.job(target.format, work.layout, block_rows)
+    job |= request.anonymity.job()
     kind = find_format(request.people.path, request.people.format)
     folder = open_folder(target, path, job | request.people.job([kind]))
     totals: Counter[str] = Counter()

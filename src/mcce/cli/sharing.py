@@ -41,7 +41,7 @@ from .output import (
     resumable,
 )
 from .predictors import PredictorLoader
-from .running import Request, say_ignored
+from .running import Request, run, say_ignored
 from .terminal import PeopleBar, can_draw, printable, wrap
 
 # Failures that are shown as they happen; a file lists all in the end.
@@ -64,6 +64,14 @@ def is_shared(names: Sequence[str], engine: str | None, workers: int | None) -> 
     if engine is not None or workers is not None or len(names) > 1:
         return True
     return not is_single(names[0])
+
+
+def run_any(request: SharedRequest) -> None:
+    """Explain people, in this process or shared; see :func:`run` and :func:`run_shared`."""
+    if is_shared(request.names, request.engine, request.workers):
+        run_shared(request)
+    else:
+        run(request.asked)
 
 
 def run_shared(request: SharedRequest) -> None:
@@ -125,6 +133,12 @@ def _check(request: SharedRequest) -> list[str]:
         raise ParameterError(
             "Workers write files, not standard output. Name a file or a folder with -o, or leave "
             "out --engine, --workers and other files."
+        )
+    asked.anonymity.check()
+    if asked.anonymity.k is not None:
+        raise ParameterError(
+            "--anonymity counts training people in one process. Name one file of people, and leave "
+            "out --engine and --workers."
         )
     if asked.explainer.jobs is not None:
         raise ParameterError("--jobs is for one process. Say --workers, the number of processes.")

@@ -88,13 +88,15 @@ class Layout:
                 "that the explainer does not know, such as a customer number; factual is the row "
                 "of the person."
             )
-        measures = result.to_pandas().measures
+        measures = _measures(result.to_pandas())
         measured = {str(name): _output_dtype(dtype) for name, dtype in measures.dtypes.items()}
         own: dict[str, Any] = {**(FIRST if numbered else {}), **BEFORE, **measured}
         features = {
             r.name: pd.BooleanDtype() if r.truths else _output_dtype(r.dtype)
             for r in reader.readers.values()
         }
+        if result.anonymous is not None:
+            features |= dict.fromkeys(result.anonymous.quasi_identifiers, np.dtype(object))
         kept = {name: one.dtype for name, one in reader.kept.items()}
         layout = cls(own | CHANGED, kept, features, prefix)
         names = list(layout.dtypes)
@@ -158,7 +160,7 @@ class Layout:
             "status": found["status"],
             "reason": found["reason"],
             "score_before": found["score"],
-            **dict(result.measures.items()),
+            **dict(_measures(result).items()),
             "changed": pd.Series(_changed(result), dtype=object),
         }
         about = {"factual": np.arange(whose.size), **dict.fromkeys(_ABOUT_PEOPLE, whose)}
@@ -166,8 +168,9 @@ class Layout:
             f"{self.prefix}{name}": _take(own[name], about.get(name, answers), dtype)
             for name, dtype in self.own.items()
         }
+        frame = result.frame if result.anonymous is None else result.anonymous.frame
         for name, dtype in self.features.items():
-            columns[str(name)] = _take(result.frame[name], answers, dtype)
+            columns[str(name)] = _take(frame[name], answers, dtype)
         for name, dtype in self.kept.items():
             cells = people.kept[name]
             here = pd.Series([cells[at] for at in place.tolist()], dtype=object)
@@ -175,6 +178,13 @@ class Layout:
         rows = pd.DataFrame(columns)
         rows[PLACE] = place
         return rows
+
+
+def _measures(result: Counterfactuals[pd.DataFrame]) -> pd.DataFrame:
+    """What is measured of answers; of anonymous ones nothing that depends on exact values."""
+    if result.anonymous is None:
+        return result.measures
+    return result.measures[["sparsity"]].join(result.anonymous.measures)
 
 
 def count_status(table: pd.DataFrame, prefix: str = "") -> dict[str, int]:
