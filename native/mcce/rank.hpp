@@ -10,6 +10,7 @@
 
 #include "forest.hpp"
 #include "gower.hpp"
+#include "measure.hpp"
 #include "pulse.hpp"
 #include "random.hpp"
 
@@ -87,32 +88,33 @@ public:
           rules_(rules), pulse_(pulse), sparsity_(n_draws), total_(n_draws) {}
 
     // Writes at most `n_best` to `out`, best first; returns how many are allowed in all.
-    // `distance`, if not null, replaces Gower's in ranking.
-    std::size_t rank(std::size_t person, std::size_t group, const std::uint8_t* allowed,
-                     const double* distance, std::size_t n_best, std::vector<Best>& out) {
+    // `distance` or `measurer`, if not null, replaces Gower's in ranking.
+    std::size_t rank(std::size_t person, std::size_t group, const std::uint8_t* allowed, const double* distance,
+                     Measurer* measurer, std::size_t n_best, std::vector<Best>& out) {
         pulse_.tick(n_draws_ * (1 + cells_.size()));
         count_changes(person, group);
         std::size_t n_allowed = choose(allowed, n_best);
-        measure(person, group);
-        require(!beyond_, "a code has no number");
+        // Of another distance, Gower's is measured too, but only of what is listed.
+        const bool by_gower = !measurer && !distance;
+        if (by_gower) measure(person, group);
+        if (measurer) measure_by(*measurer, person, group);
         out.clear();
         for (std::size_t i = 0; i < chosen_.size(); ++i) {
             const auto k = static_cast<std::size_t>(chosen_[i]);
-            const double gower = total_[i] / n_features_;
-            const double ranked_by = distance ? distance[k] : gower;
+            const double gower = by_gower ? total_[i] / n_features_ : 0.0;
+            const double ranked_by = by_gower ? gower : measurer ? measurer->distance(i, person) : distance[k];
             if (ranked_by <= rules_.max_distance)
                 out.push_back({chosen_[i], sparsity_[k], ranked_by, gower});
         }
         if (bounded()) n_allowed = out.size();
-        const std::size_t n = std::min(n_best, out.size());
-        const auto end = out.begin() + static_cast<std::ptrdiff_t>(n);
-        if (rules_.first_key == kSparsity && rules_.second_key == kDistance) {
-            std::partial_sort(out.begin(), end, out.end(), paper_order);
-        } else {
-            std::partial_sort(out.begin(), end, out.end(),
-                              [this](const Best& a, const Best& b) { return before(a, b); });
+        keep_first(std::min(n_best, out.size()), out);
+        if (!by_gower) {
+            chosen_.clear();
+            for (const Best& one : out) chosen_.push_back(one.draw);
+            measure(person, group);
+            for (std::size_t i = 0; i < out.size(); ++i) out[i].gower = total_[i] / n_features_;
         }
-        out.resize(n);
+        require(!beyond_ && !(measurer && measurer->beyond()), "a code has no number");
         return n_allowed;
     }
 
@@ -131,6 +133,18 @@ private:
             if (key == kDistance && a.distance != b.distance) return a.distance < b.distance;
         }
         return a.draw < b.draw;
+    }
+
+    // The first n of the candidates, in order.
+    void keep_first(std::size_t n, std::vector<Best>& out) const {
+        const auto end = out.begin() + static_cast<std::ptrdiff_t>(n);
+        if (rules_.first_key == kSparsity && rules_.second_key == kDistance) {
+            std::partial_sort(out.begin(), end, out.end(), paper_order);
+        } else {
+            std::partial_sort(out.begin(), end, out.end(),
+                              [this](const Best& a, const Best& b) { return before(a, b); });
+        }
+        out.resize(n);
     }
 
     // Notes, rather than follows, a code beyond the table: a check of all codes would be another pass.
@@ -189,6 +203,12 @@ private:
             for (std::size_t i = 0; i < chosen_.size(); ++i)
                 total_[i] += gap(cells, codes[chosen_[i]], own, number);
         }
+    }
+
+    void measure_by(Measurer& measurer, std::size_t person, std::size_t group) {
+        measurer.begin(chosen_.size());
+        for (std::size_t at = 0; at < cells_.size(); ++at)
+            measurer.add(at, person, cells_[at].codes + group * n_draws_, cells_[at].own_codes[person], chosen_);
     }
 
     std::vector<Cells> cells_;

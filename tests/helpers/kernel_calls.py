@@ -110,9 +110,20 @@ class Rows:
         candidates = codes[:2].reshape(2, 1, -1)
         people = codes[:2, :5].copy(), np.zeros((2, 5)), np.ones(2), np.zeros(5, dtype=np.int64)
         allowed = np.ones((5, self.n_rows), np.uint8)
-        rules = 2, n_best, 0, 1, 0.0, 9, np.inf
+        rules = 2, n_best, 0, 1, 0.0, 9, np.inf, _native.Measure(*self.places())
         arguments = candidates, numbers, *people, allowed, np.empty((0, 0)), *rules
         return Call(_native.rank, arguments)
+
+    def places(self):
+        """Places of two features: points, and numbers."""
+        tables = [np.linspace(0.0, 1.0, 8400).reshape(4200, 2), np.arange(30.0)[:, None]]
+        own = [np.zeros((5, 2)), np.zeros((5, 1))]
+        return tables, own, *np.ones((2, 2)), np.full(5, 2.0), True, False, True, True
+
+    def measure(self):
+        codes = self.columns.codes[:2].reshape(2, 1, -1)
+        people = self.columns.codes[:2, :5].copy(), np.zeros(5, dtype=np.int64)
+        return Call(_native.measure, (codes, *people, _native.Measure(*self.places())))
 
     def weigh_errors(self, n_errors=20):
         cells, rows = np.ascontiguousarray(self.columns.codes.T), np.arange(self.n_rows)
@@ -144,5 +155,6 @@ def kernel_calls(n_rows=5000, n_draws=2000):
         "place": Call(place, (np.ascontiguousarray(codes.T),)),
         "first_of_each": Call(_native.first_of_each, (codes[:2].reshape(2, 1, n_rows),)),
         "rank": rows.rank(100 if n_rows > 100 else 10),
+        "measure": rows.measure(),
         "weigh_errors": rows.weigh_errors(),
     }

@@ -92,6 +92,11 @@ def bound_guide(own, stays, often):
     use_forest(FOREST.bound, guide=_native.Guide(own, stays, often))
 
 
+def bound_measure(*arrays):
+    call = ROWS.measure()
+    call.with_argument(3, _native.Measure(*arrays))(watch())
+
+
 def grow_classes(*arguments):
     return _native.grow_tree(*arguments, watch())
 
@@ -124,6 +129,7 @@ TARGETS = {
     "Ensemble": Call(bound_ensemble, (*parts(ENSEMBLE.nodes)[:-1], *parts(ENSEMBLE)[1:])),
     "Limits": Call(bound_limits, parts(LIMITS)),
     "Limits of one person": Call(one_person, single),
+    "Measure": Call(bound_measure, ROWS.places()),
     "Guide": Call(bound_guide, (GIVEN, GIVEN, 2**31)),
 }  # fmt: skip
 

@@ -175,6 +175,30 @@ def weigh_errors(
     /,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
 def first_of_each(codes: NDArray[np.int32], watch: Watch, /) -> NDArray[np.uint8]: ...
+
+class Measure:
+    def __init__(
+        self,
+        places: list[NDArray[np.float64] | None],
+        own_places: list[NDArray[np.float64] | None],
+        spreads: NDArray[np.float64],
+        weights: NDArray[np.float64],
+        n_present: NDArray[np.float64],
+        squared: bool,
+        city_block: bool,
+        mean: bool,
+        ignores_missing: bool,
+        /,
+    ) -> None: ...
+
+def measure(
+    codes: NDArray[np.int32],
+    own_codes: NDArray[np.int32],
+    group: NDArray[np.int64],
+    axes: Measure,
+    watch: Watch,
+    /,
+) -> NDArray[np.float64]: ...
 def rank(
     codes: NDArray[np.int32],
     numbers: list[NDArray[np.float64] | None],
@@ -191,6 +215,6 @@ def rank(
     tolerance: float,
     max_sparsity: int,
     max_distance: float,
+    axes: Measure | None,
     watch: Watch,
-    /,
 ) -> tuple[np.ndarray, ...]: ...

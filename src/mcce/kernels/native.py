@@ -32,6 +32,7 @@ from .reference import (
     Guide,
     Limits,
     Listing,
+    Measure,
     Numbers,
     Person,
     Trees,
@@ -244,6 +245,7 @@ def rank(
     max_sparsity: int | None = None,
     max_distance: float | None = None,
     distance: FloatArray | None = None,
+    axes: Measure | None = None,
 ) -> Listing:
     """The best candidates of each person; see :func:`reference.rank`."""
     keys = [KEYS[name] for name in rank_by]
@@ -263,9 +265,31 @@ def rank(
         tolerance,
         np.iinfo(np.int64).max if max_sparsity is None else max_sparsity,
         np.inf if max_distance is None else max_distance,
+        None if axes is None else _bind_axes(axes),
         watch(),
     )
     return Listing(*parts)
+
+
+def measure(comparison: Comparison, axes: Measure) -> FloatArray:
+    """Distance of each candidate to its person; see :func:`reference.measure`."""
+    return _native.measure(
+        np.ascontiguousarray(comparison.codes),
+        np.ascontiguousarray(comparison.own_codes),
+        comparison.group,
+        _bind_axes(axes),
+        watch(),
+    )
+
+
+def _bind_axes(axes: Measure) -> _native.Measure:
+    places, own_places = (
+        [None if table is None else np.ascontiguousarray(table) for table in side]
+        for side in (axes.places, axes.own_places)
+    )
+    how = axes.how.squared, axes.how.city_block, axes.how.mean, axes.how.ignores_missing
+    arrays = axes.spreads, axes.weights, axes.n_present
+    return _native.Measure(places, own_places, *arrays, *how)
 
 
 def _bind_limits(limits: Limits | None) -> _native.Limits | None:

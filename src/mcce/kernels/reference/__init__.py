@@ -5,6 +5,7 @@ from ._errors import weigh_errors
 from ._exact import Enumerated, Person, enumerate_rows
 from ._gower import MISSING, gower_gap, scaled_gap
 from ._grow import Classes, Columns, Growth, Numbers, Response, fixed_point, grow_tree
+from ._measure import Measure, Summation, Total, measure
 from ._nearest import Neighbours, nearest
 from ._nonconformity import MOST_LEVELS, Holdings, gather_holdings, nonconformity
 from ._random import DRAWS_VERSION, draw_keys, happens, person_keys, pick, uniforms
@@ -40,11 +41,14 @@ __all__ = [
     "Holdings",
     "Limits",
     "Listing",
+    "Measure",
     "Neighbours",
     "Numbers",
     "Person",
     "Response",
     "RowTable",
+    "Summation",
+    "Total",
     "Trees",
     "boost",
     "descend",
@@ -60,6 +64,7 @@ __all__ = [
     "hold",
     "join",
     "leaf_frequency",
+    "measure",
     "nearest",
     "nonconformity",
     "person_keys",

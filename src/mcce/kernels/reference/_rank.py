@@ -14,6 +14,7 @@ import numpy as np
 from ...caching import cached_property
 from .._types import BoolArray, Codes, FloatArray, IntArray
 from ._gower import gower_gap
+from ._measure import Measure, measure
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,6 +133,7 @@ def rank(
     max_sparsity: int | None = None,
     max_distance: float | None = None,
     distance: FloatArray | None = None,
+    axes: Measure | None = None,
 ) -> Listing:
     """The best candidates of each person.
 
@@ -151,6 +153,8 @@ def rank(
         Candidates beyond these are not listed.
     distance : (n_people, n_draws)
         Distances to rank by; Gower's if None.
+    axes
+        Instead, the distance by which to rank; it is measured only where that decides.
     """
     shape = comparison.group.size, comparison.codes.shape[2]
     sparsity, total = np.zeros(shape, dtype=np.int64), np.zeros(shape)
@@ -161,6 +165,7 @@ def rank(
         sparsity += changed
         total += gap
     gower = total / comparison.n_features
+    distance = distance if axes is None else measure(comparison, axes)
     costs = {"sparsity": sparsity, "distance": gower if distance is None else distance}
     if max_sparsity is not None:
         allowed = allowed & (costs["sparsity"] <= max_sparsity)
