@@ -66,7 +66,7 @@ WRONG = [
     ("random_state", 1.5, "got 1.5"),
     ("random_state", 2**64, "got 18446744073709551616"),
     ("random_state", np.random.RandomState(0), r"got RandomState"),
-    ("distance", "foo", r"one of \['gower'\] or an object.*got 'foo'"),
+    ("distance", "foo", r"one of \['gower', .* or an object.*got 'foo'"),
     ("distance", Gower, r"the class Gower. Pass an instance: distance=Gower\(\)"),
     ("distance", Nameless(), "an object with name, fit and __call__"),
     ("distance", None, "got None"),

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
         testing,
     )
     from .counterfactuals import AnonymousAnswers, Counterfactuals
-    from .distances import Gower
+    from .distances import HEOM, HVDM, IVDM, L1, Gower
     from .errors import (
         ConstraintError,
         DatasetError,
@@ -61,6 +61,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CTGAN",
+    "HEOM",
+    "HVDM",
+    "IVDM",
+    "L1",
     "MADE",
     "MCCE",
     "AnonymousAnswers",
@@ -109,6 +113,10 @@ __all__ = [
 # The module of each name above; a test compares them with the imports for type checkers.
 _MODULES = {
     "CTGAN": "model",
+    "HEOM": "distances",
+    "HVDM": "distances",
+    "IVDM": "distances",
+    "L1": "distances",
     "MADE": "model",
     "MCCE": "explainer",
     "AnonymousAnswers": "counterfactuals",

@@ -364,12 +364,12 @@ class Estimator(BaseEstimator):
         )
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Parameters by name, including those of the generator but not those of the predictor.
+        """Parameters by name, including those of generator and distance, not of the predictor.
 
         Parameters
         ----------
         deep
-            Whether to include the parameters of the generator.
+            Whether to include the parameters of generator and distance.
 
         Returns
         -------
@@ -377,9 +377,9 @@ class Estimator(BaseEstimator):
             Values by name.
         """
         params: dict[str, Any] = super().get_params(deep=False)
-        if deep and hasattr(self.generator, "get_params"):
-            nested = self.generator.get_params()
-            params |= {f"generator__{name}": value for name, value in nested.items()}
+        for part in ("generator", "distance") if deep else ():
+            if hasattr(params[part], "get_params") and not isinstance(params[part], type):
+                params |= {f"{part}__{k}": v for k, v in params[part].get_params().items()}
         return params
 
     def __sklearn_tags__(self) -> Any:

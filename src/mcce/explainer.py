@@ -18,7 +18,7 @@ from .analysis.anonymity import anonymize, read_anonymity
 from .analysis.relaxation import Refit, relaxations
 from .analysis.requirements import Requirements
 from .counterfactuals import Counterfactuals, FrameT, with_anonymous
-from .distances import find_distance
+from .distances import DistanceName, find_distance
 from .estimator import Estimator
 from .fitted import learn
 from .model import find_generator
@@ -82,7 +82,9 @@ class MCCE(Estimator):
         their distance; see :mod:`mcce.postprocess.diversity` for the rule. The first one stays the
         same. None returns the best ones, however similar.
     distance
-        ``"gower"`` or a distance object.
+        ``"gower"``, ``"l1"``, ``"heom"``, ``"hvdm"`` or ``"ivdm"``, or a distance object, e.g.
+        ``HVDM(alpha=0.5)``. It ranks after the number of changes, and is a column of
+        ``result.measures``.
     memory
         Megabytes that the candidates of one block of people may take.
     n_jobs
@@ -122,7 +124,7 @@ class MCCE(Estimator):
         max_seconds: float | None = None,
         n_counterfactuals: int = 1,
         diversity: float | None = None,
-        distance: Literal["gower"] | Distance = "gower",
+        distance: DistanceName | Distance = "gower",
         memory: float = 256.0,
         n_jobs: int | None = None,
         random_state: int | None = None,

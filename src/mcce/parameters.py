@@ -83,9 +83,10 @@ def check_seed(random_state: Any) -> None:
 
 
 def learned_parameters(given: Any, names: Iterable[str] = LEARNED) -> dict[str, Any]:
-    """Current values of the parameters that fit uses, including those of the generator."""
+    """Current values of the parameters that fit uses, with those of generator and distance."""
     values = {name: getattr(given, name) for name in names}
-    values |= {k: v for k, v in given.get_params().items() if k.startswith("generator__")}
+    nested = "generator__", "distance__"
+    values |= {k: v for k, v in given.get_params().items() if k.startswith(nested)}
     return {name: _frozen(value) for name, value in values.items()}
 
 

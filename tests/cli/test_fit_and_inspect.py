@@ -65,6 +65,17 @@ def test_an_explainer_is_the_one_that_python_fits(here):
     assert (here / "own.mcce").read_bytes() == (here / "python.mcce").read_bytes()
 
 
+def test_a_distance_is_chosen_by_its_name(here, capsys):
+    from scoring import score
+
+    assert fit("--distance", "hvdm") == 0
+
+    assert mcce.load("own.mcce", score).distance == "hvdm"
+    capsys.readouterr()
+    main(["inspect", "own.mcce"])
+    assert "share of desired decisions" in capsys.readouterr().out
+
+
 def split(rows, path, at):
     """Write the rows as two files."""
     rows.iloc[:at].to_csv(f"{path}1.csv", index=False)
@@ -152,6 +163,7 @@ def test_columns_can_be_dropped_and_read_in_another_dtype(here, capsys):
         (["--dtype", "Age=nonsense"], USAGE, "no dtype"),
         (["--dtype", "Sex=float64"], INPUT, "do not fit"),
         (["--search", "best"], USAGE, "search"),
+        (["--distance", "miles"], USAGE, "'miles'"),
         (["--rules", "absent.toml"], USAGE, "absent.toml"),
         (["--key-file", "absent.key"], INPUT, "absent.key"),
     ],

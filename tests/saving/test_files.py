@@ -236,7 +236,7 @@ def test_a_file_from_the_future_says_so(folder, tmp_path):
     path = tmp_path / "future.mcce"
     path.write_bytes(zip_of(members | {"manifest.json": json.dumps(manifest).encode()}))
 
-    with pytest.raises(SavedFileError, match=r"version 8, .* reads versions up to 7; update"):
+    with pytest.raises(SavedFileError, match=r"version 9, .* reads versions up to 8; update"):
         mcce.load(path, scores)
 
 

@@ -95,6 +95,10 @@ Search = Annotated[
     str,
     typer.Option("--search", help="paper, balanced, sparse, plausible, near, fast or exact."),
 ]
+Distance = Annotated[
+    str,
+    typer.Option("--distance", help="gower, l1, heom, hvdm or ivdm: ranks after sparsity."),
+]
 NSamples = Annotated[int | None, typer.Option("--n-samples", metavar="N", help="Draws per person.")]
 NCounterfactuals = Annotated[
     int, typer.Option("--n-counterfactuals", metavar="N", help="Answers per person, at most.")
@@ -212,6 +216,7 @@ def fit(
     mutable: Mutable = None,
     rules: Rules = None,
     search: Search = "paper",
+    distance: Distance = "gower",
     generator: Generator = "trees",
     domains: Domains = None,
     epsilon: Epsilon = None,
@@ -246,14 +251,13 @@ def fit(
         check_output(output, [*files.paths, predictor, rules, domains, key_file])
         model = _load(predictor, kind, trust, classes, output_is, rate, in_flight)
         written = Written(immutable, mutable, categorical, desired, score_class)
-        sample = _sample(files, model, written, sample_rows, sample_key, seed)
-        rows = files.read() if sample is None else sample.rows
+        rows, sample = _read(files, model, written, sample_rows, sample_key, seed)
         settings: dict[str, Any] = {"constraints": rules, "search": search, "diversity": diversity}
         settings |= {"n_samples": n_samples, "n_counterfactuals": n_counterfactuals, "n_jobs": jobs}
         settings |= {"random_state": seed, "generator": chosen(generator, domains, epsilon, sample)}
+        settings |= {"distance": distance}
         explainer = _save(_fit(model, rows, written, settings, quiet=quiet), output, key)
-        told = Told(output, len(rows), sample, time.monotonic() - began)
-        _summarize(explainer, told, as_json=as_json, quiet=quiet)
+        _summarize(explainer, Told(output, len(rows), sample, began), as_json=as_json, quiet=quiet)
 
 
 def _meant(names: list[str]) -> list[str]:
@@ -263,30 +267,31 @@ def _meant(names: list[str]) -> list[str]:
     return names if len(names) == 1 and is_single(names[0]) else find_files(names)
 
 
-def _sample(
+def _read(
     files: Files,
     predictor: Any,
     written: Written,
     n_rows: int | None,
     key: str | None,
     seed: int,
-) -> TrainingSample | None:
-    """A sample of the training rows, if the user wants one."""
+) -> tuple[pd.DataFrame, TrainingSample | None]:
+    """The training rows, or a sample of them if the user wants one."""
     from ..errors import ParameterError
     from ..files.sampling import sample_training
 
     if n_rows is None:
         if key is not None:
             raise ParameterError("--sample-key needs --sample-rows: how many rows to keep.")
-        return None
+        return files.read(), None
     blocks = files.blocks()
     first = list(islice(blocks, 1))
     names = [str(name) for frame in first for name in frame.columns if name != key]
     given = written.parameters(predictor, names)
     with without_prints():
-        return sample_training(
+        sample = sample_training(
             chain(first, blocks), n_rows, predictor=predictor, key=key, random_state=seed, **given
         )
+    return sample.rows, sample
 
 
 def _fit(
@@ -344,11 +349,11 @@ class Told:
     output: str
     n_train: int
     sample: TrainingSample | None
-    seconds: float
+    began: float
 
 
 def _summarize(explainer: MCCE, told: Told, *, as_json: bool, quiet: bool) -> None:
-    fitted, sample = explainer.fitted_, told.sample
+    fitted, sample, seconds = explainer.fitted_, told.sample, time.monotonic() - told.began
     if as_json:
         show_json(
             {
@@ -359,7 +364,7 @@ def _summarize(explainer: MCCE, told: Told, *, as_json: bool, quiet: bool) -> No
                 "features": [str(name) for name in fitted.schema.names],
                 "immutable": [str(fitted.schema.names[at]) for at in fitted.schema.immutable],
                 "seed": fitted.seed,
-                "seconds": round(told.seconds, 3),
+                "seconds": round(seconds, 3),
             }
             | ({} if sample is None else {"n_seen": sample.n_seen, "rare": sample.rare})
         )
@@ -371,7 +376,7 @@ def _summarize(explainer: MCCE, told: Told, *, as_json: bool, quiet: bool) -> No
         say(
             wrap(
                 f"mcce: learned from {from_}{told.n_train:,} rows, {fitted.n_desired:,} of them "
-                f"with the desired decision{printable(meant)}, in {told.seconds:.1f} s; saved as "
+                f"with the desired decision{printable(meant)}, in {seconds:.1f} s; saved as "
                 f"{printable(told.output)}.{kept} {kept_of_rows(fitted.generator)}"
             )
         )

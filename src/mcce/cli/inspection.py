@@ -106,6 +106,8 @@ def _personal_data(found: Inspection) -> list[str]:
         "the training values of one column in every leaf of the trees, with their frequencies",
         f"{found.n_probes} probe rows made of training values, with their scores",
     ]
+    if found.n_shares:
+        said.append(f"the share of desired decisions of {found.n_shares:,} values and ranges")
     said += [f"{n:,} {what}, as whole rows" for what, n in found.whole_rows.items() if n]
     if not any(found.whole_rows.values()):
         said.append("no whole training rows")

@@ -1,31 +1,33 @@
 """How far a candidate is from its person, beside the number of changed features.
 
-Paper, section "Post-processing": the Gower distance. Distances add one feature at a time in
-column order and are divided by the number of all features at the end, so that their bits do not
-depend on blocks or machines.
+Paper, section "Post-processing": the Gower distance. A number differs by its distance over the
+training range, a level by 1. The three distances here add up these gaps in different ways; none of
+them learns anything that the schema does not know.
 """
 
 from __future__ import annotations
 
-from typing import Self
-
 import numpy as np
 
-from ..candidates import Candidates
 from ..errors import ParameterError, shorten
-from ..kernels import BoolArray, FloatArray, differences
-from ..tables.schema import EncodedRows, Schema
+from ..kernels import FloatArray, Summation
+from ..tables.schema import Schema
+from .feature_distance import FeatureDistance, Missing
 
 
-class Gower:
+class Gower(FeatureDistance):
     """Mean over all features of the range-scaled difference; 0 or 1 for a category.
 
-    This is the definition; step 3 computes the same in a compiled kernel.
+    Distances are in [0, 1] for values inside the training range.
 
     Parameters
     ----------
     weights : (n_mutable,), optional
         How many times the difference of each mutable feature counts.
+    missing : {"level", "ignore"}
+        Whether a missing cell is 1 away from any other cell, or its feature is left out of the
+        mean, as in Gower's own definition. Then the distance of rows that have no feature in common
+        is infinite, deleting a value costs nothing, and the measure is called ``gower_observed``.
 
     Examples
     --------
@@ -33,35 +35,23 @@ class Gower:
     'gower'
     """
 
-    name = "gower"
-    # It needs the schema alone, so that private explainers can use it.
-    reads_rows = False
+    title = "gower"
+    summation = Summation(mean=True)
 
-    def __init__(self, weights: FloatArray | None = None) -> None:
+    def __init__(self, weights: FloatArray | None = None, *, missing: Missing = "level") -> None:
         self.weights = weights
+        self.missing = missing
 
-    def fit(self, schema: Schema, rows: EncodedRows, decision: BoolArray) -> Self:
-        """Check the weights; the training ranges are in the schema.
+    @property
+    def name(self) -> str:
+        """Name of its column in ``result.measures``, where ``gower`` has one meaning."""
+        return self.title if self.missing == "level" else f"{self.title}_observed"
 
-        Parameters
-        ----------
-        schema
-            The columns.
-        rows, decision
-            Ignored: the training rows and their decisions.
-
-        Returns
-        -------
-        Gower
-            Itself.
-
-        Raises
-        ------
-        ParameterError
-            If there is not one finite weight >= 0 for each mutable feature.
-        """
+    def check(self, schema: Schema) -> None:
+        """Raise unless there is one finite weight >= 0 for each mutable feature, or none."""
+        super().check(schema)
         if self.weights is None:
-            return self
+            return
         weights, n_mutable = np.asarray(self.weights), schema.mutable.size
         numeric = weights.dtype.kind in "biuf"
         if weights.shape != (n_mutable,) or not numeric or not (weights >= 0).all():
@@ -69,12 +59,52 @@ class Gower:
                 f"weights of Gower must be {n_mutable} numbers >= 0, one per mutable feature, got "
                 f"{shorten(self.weights)}."
             )
-        return self
 
-    def __call__(self, candidates: Candidates) -> FloatArray:
-        """Distances in [0, 1] for values inside the training range."""
-        total = np.zeros(candidates.shape)
-        for feature in candidates.comparison.changed_features:
-            gap = differences(candidates.comparison, feature)[1]
-            total += gap if self.weights is None else self.weights[feature] * gap
-        return total / len(candidates.rows.schema.features)
+    def _weights(self, n_mutable: int) -> FloatArray:
+        if self.weights is None:
+            return super()._weights(n_mutable)
+        return np.asarray(self.weights, dtype=np.float64)
+
+
+class L1(FeatureDistance):
+    """Sum over features of the range-scaled difference: Gower's distance times their number.
+
+    Parameters
+    ----------
+    missing : {"level", "ignore"}
+        Whether a missing cell is 1 away from any other cell, or adds nothing; the measure is then
+        called ``l1_observed``.
+
+    Examples
+    --------
+    >>> L1().name
+    'l1'
+    """
+
+    title = "l1"
+
+    @property
+    def name(self) -> str:
+        """Name of its column in ``result.measures``, where ``l1`` has one meaning."""
+        return self.title if self.missing == "level" else f"{self.title}_observed"
+
+
+class HEOM(FeatureDistance):
+    """Heterogeneous Euclidean-overlap metric: root of the sum of squared range-scaled differences.
+
+    One large change costs more than several small ones that add up to the same (Wilson and
+    Martinez, 1997).
+
+    Parameters
+    ----------
+    missing : {"level", "ignore"}
+        Whether a missing cell is 1 away from any other cell, or adds nothing.
+
+    Examples
+    --------
+    >>> HEOM().name
+    'heom'
+    """
+
+    title = "heom"
+    summation = Summation(squared=True)

@@ -12,11 +12,22 @@ Always true: the first answer is the best candidate; nobody's choice depends on 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from ..candidates import Candidates, pair_rows
-from ..distances import is_gower
-from ..kernels import BoolArray, Codes, Comparison, FloatArray, IntArray, gower_gap
+from ..distances import axes_of, is_gower
+from ..kernels import (
+    BoolArray,
+    Codes,
+    Comparison,
+    FloatArray,
+    IntArray,
+    Measure,
+    Total,
+    gower_gap,
+)
 from ..protocols import Distance
 from ..tables.schema import EncodedRows
 
@@ -105,9 +116,13 @@ def diverse_ranks(
     shape = people.size, int(place.max(initial=0)) + 1
     draws, cost, free = np.zeros(shape, np.int32), np.zeros(shape), np.zeros(shape, dtype=bool)
     draws[row, place], cost[row, place], free[row, place] = draw, gower, True
-    between: GowerBetween | DistanceBetween
+    between: GowerBetween | MeasureBetween | DistanceBetween
+    axes = None if is_gower(distance) else axes_of(distance, candidates)
     if is_gower(distance):
         between = GowerBetween(candidates.comparison, people, draws)
+    elif axes is not None:
+        between = MeasureBetween(axes, candidates.comparison, people, draws)
+        cost = between.to_person()
     else:
         between = DistanceBetween(distance, candidates, people, draws)
         cost = between.to_person()
@@ -140,6 +155,48 @@ class GowerBetween:
         for feature, spread in enumerate(self.comparison.spreads):
             total += _gap_to(taken, self.codes[feature], self.numbers[feature], spread)
         return total / self.comparison.n_features
+
+
+class MeasureBetween:
+    """Distances that come with mcce, other than Gower's, between the candidates of each pool."""
+
+    def __init__(
+        self, axes: Measure, comparison: Comparison, people: IntArray, draws: Codes
+    ) -> None:
+        self.axes = axes.of(people)
+        self.codes = comparison.codes[:, comparison.group[people][:, None], draws]
+        self.own_codes = comparison.own_codes[:, people, None]
+        self.own = [None if own is None else own[:, None] for own in self.axes.own_places]
+        # The person's own place where a cell has no code.
+        self.places = [
+            None if table is None or own is None else np.where(c[..., None] < 0, own, table[c])
+            for table, own, c in zip(self.axes.places, self.own, self.codes, strict=True)
+        ]
+
+    def to_person(self) -> FloatArray:
+        """From each candidate to its person."""
+        return self._distances(self.own_codes, self.own, self.axes.n_present[:, None])
+
+    def to_taken(self, taken: IntArray) -> FloatArray:
+        """From each candidate to the one at ``taken``, one of each person."""
+        at = np.arange(taken.size)[:, None], taken[:, None]
+        there = [None if places is None else places[at] for places in self.places]
+        present = self.axes.n_present[:, None].copy()
+        if self.axes.how.ignores_missing:
+            for old, new in zip(self.own, there, strict=True):
+                if old is not None and new is not None:
+                    present += np.isnan(old[..., 0]).astype(float) - np.isnan(new[..., 0])
+        return self._distances(self.codes[:, *at], there, present)
+
+    def _distances(
+        self, codes: Codes, others: Sequence[FloatArray | None], n_present: FloatArray
+    ) -> FloatArray:
+        """From each candidate to another row of its person."""
+        total = Total(self.axes.how, self.codes.shape[1:])
+        weights = zip(self.axes.spreads, self.axes.weights, strict=True)
+        for at, (spread, weight) in enumerate(weights):
+            total.add(self.codes[at] != codes[at], self.places[at], others[at], spread, weight)
+        return total.distance(n_present)
 
 
 class DistanceBetween:

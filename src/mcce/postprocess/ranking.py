@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..candidates import Candidates
-from ..distances import is_gower
+from ..distances import axes_of, is_plain_gower
 from ..kernels import BoolArray, IntArray, Listing, rank
 from ..protocols import CandidateFilter, Distance
 from .diversity import POOL
@@ -84,8 +84,9 @@ class RankedCandidates:
         self.n_wanted = min(ranking.n_wanted, candidates.draws.size)
         self.passed = {keep.name: keep(candidates) for keep in ranking.filters}
         distance = ranking.distance
-        plain = is_gower(distance) and getattr(distance, "weights", None) is None
-        self._distance = None if plain else distance(candidates)
+        plain = is_plain_gower(distance)
+        self._axes = None if plain else axes_of(distance, candidates)
+        self._distance = None if plain or self._axes is not None else distance(candidates)
         n_listed = max(N_LISTED, 4 * self.n_wanted)
         self.first = self.list_allowed(np.arange(candidates.people.size), n_listed)
 
@@ -120,4 +121,5 @@ class RankedCandidates:
             max_sparsity=max_sparsity,
             max_distance=max_distance,
             distance=None if self._distance is None else self._distance[person],
+            axes=None if self._axes is None else self._axes.of(person),
         )

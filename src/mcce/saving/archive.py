@@ -31,7 +31,7 @@ from ..version import __version__
 from .container import MOST_MEMBERS, check_layout, lay_out, take_apart
 
 FORMAT = "mcce explainer"
-FORMAT_VERSION = 7
+FORMAT_VERSION = 8
 MANIFEST, DOCUMENT, SIGNATURE = "manifest.json", "explainer.json", "signature.txt"
 MOST_MANIFEST_BYTES = 2**26
 # Bounds that no document of ours comes near.

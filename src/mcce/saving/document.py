@@ -20,7 +20,6 @@ import numpy as np
 import pandas as pd
 
 from ..constraints.collection import Constraints
-from ..distances import find_distance
 from ..errors import NotFittedError, SavedFileError, shorten
 from ..fitted import Fitted
 from ..kernels import DRAWS_VERSION, rows_as_bytes
@@ -39,6 +38,7 @@ from ..tables.schema import Schema
 from . import archive
 from .cells import pack_cells, unpack_cells
 from .checks import check_codes, check_entries, check_integer
+from .distances import pack_distance, unpack_distance
 from .frames import pack_adapter, unpack_adapter
 from .generators import pack_fitted, pack_generator, unpack_fitted, unpack_generator
 from .plausibility import pack_plausibility, unpack_plausibility
@@ -227,9 +227,16 @@ def _unpack_model(plain: Any, parameters: Parameters, fields: Fields) -> Fields:
     return {
         "generator": unpack_fitted(learned, blank, fields["schema"]),
         "n_desired": check_integer(n_desired, "the number of desired rows", 2**53),
-        # Gower learns nothing that the schema does not know.
-        "distance": find_distance(parameters["distance"]),
     }
+
+
+def _pack_distance(fitted: Fitted, parameters: Parameters) -> dict[str, Any] | None:
+    return pack_distance(fitted.distance)
+
+
+def _unpack_distance(plain: Any, parameters: Parameters, fields: Fields) -> Fields:
+    # Files up to version 7 have distances that learn nothing.
+    return {"distance": unpack_distance(plain, parameters["distance"], fields["schema"])}
 
 
 def _pack_label_rule(fitted: Fitted, parameters: Parameters) -> dict[str, Any] | None:
@@ -376,6 +383,7 @@ def _needs_relations(parameters: Parameters) -> bool:
 SECTIONS: dict[str, Section] = {
     "schema": Section(_pack_schema, _unpack_schema),
     "model": Section(_pack_model, _unpack_model),
+    "distance": Section(_pack_distance, _unpack_distance, optional=True),
     "draws": Section(_pack_draws, _unpack_draws),
     "label_rule": Section(_pack_label_rule, _unpack_label_rule, optional=True),
     "training_rows": Section(_pack_training_rows, _unpack_training_rows),

@@ -46,6 +46,8 @@ class Inspection:
         How many training rows stand in the file as whole rows, by what they are.
     n_probes
         Rows made of training values that recognize the predictor.
+    n_shares
+        Levels and bins of which the distance knows how many training rows had the desired decision.
     """
 
     version: int
@@ -59,6 +61,7 @@ class Inspection:
     relations: tuple[str, ...]
     whole_rows: Mapping[str, int]
     n_probes: int
+    n_shares: int
 
 
 def inspect(path: str | os.PathLike[str], key: bytes | None = None) -> Inspection:
@@ -96,6 +99,7 @@ def inspect(path: str | os.PathLike[str], key: bytes | None = None) -> Inspectio
         left_out = parameters.get("ignore_relations")
         ignored = left_out if isinstance(left_out, (list, tuple)) else ()
         accepted, training = document.get("accepted"), document.get("training_rows")
+        learned = document.get("distance")
         return Inspection(
             version=about["version"],
             written_by=about["written_by"],
@@ -111,6 +115,7 @@ def inspect(path: str | os.PathLike[str], key: bytes | None = None) -> Inspectio
                 "training rows": 0 if training is None else len(training["codes"]),
             },
             n_probes=int(document["predictor"]["probes"].shape[1]),
+            n_shares=0 if learned is None else len(learned["shares"]),
         )
 
 

@@ -20,7 +20,7 @@ import pandas as pd
 from ..constraints.builders import build
 from ..constraints.constraint import Constraint
 from ..constraints.rows import CONSTRAINT_KINDS
-from ..distances import DISTANCES, Gower
+from ..distances import DISTANCES, FeatureDistance
 from ..errors import SavedFileError, shorten
 from ..model import GENERATORS, Domain, is_private, read_domains
 from ..predictors.interval import Interval
@@ -200,11 +200,21 @@ def _take_generator(generator: Any) -> list[Any]:
     return [generator_name(generator), dict(sorted(given.items()))]
 
 
-def _take_gower(gower: Gower) -> str:
+def _take_distance(distance: FeatureDistance) -> str | list[Any]:
+    """The name of a distance, and its parameters where they are not the default ones."""
+    given, usual = distance.get_params(), type(distance)().get_params()
     # The file has no place for weights; without them, answers would silently differ.
-    if gower.weights is not None:
+    if given.get("weights") is not None:
         raise NotPlainError
-    return gower.name
+    changed = {name: given[name] for name in sorted(given) if given[name] != usual[name]}
+    return [distance.title, changed] if changed else distance.title
+
+
+def _make_distance(parts: str | list[Any]) -> FeatureDistance:
+    if isinstance(parts, str):
+        return DISTANCES[parts]()
+    name, given = parts
+    return DISTANCES[name](**given)
 
 
 def _make_constraint(parts: list[Any]) -> Constraint:
@@ -266,11 +276,12 @@ CODECS = (
         asdict,
         lambda parts: ExactSearch(**{"keep_unseen": False, **parts}),
     ),
-    Codec(Gower, "distance", _take_gower, lambda name: DISTANCES[name]()),
+    *(Codec(kind, "distance", _take_distance, _make_distance) for kind in DISTANCES.values()),
 )
 # What a file may hold, but not as a cell.
 NO_CELLS = (
-    *(list, set, dict, Interval, Search, ExactSearch, Gower, Domain),
+    *(list, set, dict, Interval, Search, ExactSearch, Domain),
+    *DISTANCES.values(),
     *GENERATORS.values(),
     *CONSTRAINT_KINDS,
 )

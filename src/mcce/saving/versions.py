@@ -1,5 +1,6 @@
 """Files of older versions, read as if this version had written them.
 
+Up to version 7 the distance learned nothing from training rows.
 Up to version 6 nothing is known of how many training rows have a value.
 Up to version 5 nothing was known of labels, and nothing imitated the predictor: a search calls it,
 and for labels ``predict``, on every row that it looks at. Trees considered all columns, however

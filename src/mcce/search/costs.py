@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..candidates import Candidates
-from ..distances import Gower
+from ..distances import is_plain_gower
 from ..kernels import Codes, FloatArray, IntArray, differences
 from ..postprocess.ranking import Ranking
 from ..tables.schema import OWN
@@ -65,8 +65,7 @@ def row_costs(block: Candidates, ranking: Ranking, recomputed: list[int]) -> Row
         total += gap
     gower = total / block.comparison.n_features
     measure = ranking.distance
-    is_plain = type(measure) is Gower and measure.weights is None
-    distance = gower if is_plain else measure(block)[:, 0]
+    distance = gower if is_plain_gower(measure) else measure(block)[:, 0]
     return RowCosts(sparsity, sparsity - n_consequences, gower, distance)
 
 

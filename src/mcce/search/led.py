@@ -18,8 +18,10 @@ from collections.abc import Callable
 
 import numpy as np
 
+from ..distances import is_mean
 from ..kernels import BoolArray, FloatArray, IntArray, RowTable
 from ..postprocess.answers import Answers
+from ..postprocess.diversity import FAR
 from ..tables.schema import OWN
 from .believed import BelievedRows, n_before
 from .minimal import select_more, undone
@@ -187,14 +189,17 @@ class LedBlock(WalkedBlock):
         merit = visited.desirability(numbers)
         if not closer:
             return merit, numbers
-        distance = np.zeros(visited.people.size)
-        distance[person[first.numbers]] = first.gower
-        visited.price(self.how.selection.ranking, numbers)
-        gain = (
-            distance[person[numbers]]
-            - visited.distance[numbers]
-            + (n_changes < fewest[person])[numbers]
+        ranking, distance = self.how.selection.ranking, np.zeros(visited.people.size)
+        distance[person[first.numbers]] = visited.distance[first.numbers]
+        visited.price(ranking, numbers)
+        # Infinite distances are as far as can be.
+        gain = np.minimum(distance[person[numbers]], FAR) - np.minimum(
+            visited.distance[numbers], FAR
         )
+        if not is_mean(ranking.distance):
+            # As shares of what changing everything costs, roughly.
+            gain /= visited.candidates.comparison.n_features
+        gain += (n_changes < fewest[person])[numbers]
         chance = np.clip(0.5 + merit / (2 * REACH * max(visited.error, 1e-9)), 0.0, 1.0)
         better = (gain > 0) | self._whole[person[numbers]]
         return (gain * chance)[better], numbers[better]

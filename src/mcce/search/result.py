@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..counterfactuals import UNANSWERED, Counterfactuals, ResultRows, make_counterfactuals
-from ..distances import is_gower, measure_rows
+from ..distances import measure_rows
 from ..errors import McceWarning, shorten
 from ..fitted import Fitted
 from ..postprocess.answers import Answers
@@ -76,12 +76,13 @@ def _result_rows(answers: Answers, more: Mapping[str, np.ndarray]) -> ResultRows
 def further_measures(
     fitted: Fitted, search: Search | ExactSearch, outcome: Outcome, targets: Sequence[Target] = ()
 ) -> dict[str, np.ndarray]:
-    """Actions, the user's own distance, whether answers are proven, and how plausible they are."""
+    """Actions, the chosen distance, whether answers are proven, and how plausible they are."""
     measures: dict[str, np.ndarray] = {}
     if targets or fitted.plausibility is not None:
         followed = outcome.answers.rows.codes[[target.row for target in targets]] != OWN
         measures["n_actions"] = outcome.answers.sparsity - followed.sum(axis=0)
-    if not is_gower(fitted.distance):
+    # These two are measured in any case.
+    if fitted.distance.name not in ("gower", "l1"):
         measures[fitted.distance.name] = measure_rows(fitted.distance, outcome.answers.rows)
     if isinstance(search, ExactSearch):
         measures["proven"] = np.isin(outcome.answers.owner, sorted(outcome.proven))

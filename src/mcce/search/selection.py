@@ -12,6 +12,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from ..candidates import Candidates
+from ..distances import is_mean
 from ..kernels import BoolArray, FloatArray, IntArray
 from ..plausibility.neighbours import KnnDistance
 from ..postprocess.answers import Answers
@@ -168,7 +169,8 @@ def _order(
         settings.prefer
     )
     if cost is None:
-        n_features = visited.candidates.comparison.n_features
+        mean = is_mean(settings.ranking.distance)
+        n_features = visited.candidates.comparison.n_features if mean else 1
         typical = settings.knn_distance.median if settings.knn_distance is not None else 0.0
         price = WEIGHTS.change + WEIGHTS.typical_change * typical
         cost = knn_distance + WEIGHTS.l1 * distance * n_features + price * above

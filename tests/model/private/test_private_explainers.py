@@ -12,6 +12,7 @@ import pytest
 
 import mcce
 from mcce import (
+    IVDM,
     MCCE,
     Domain,
     ExactSearch,
@@ -71,9 +72,17 @@ class MeanDistance(Gower):
     reads_rows = True
 
 
-def test_distances_that_read_rows_are_refused():
-    with pytest.raises(ParameterError, match="distance 'mean' learns from training rows"):
-        explainer(distance=MeanDistance()).fit(bank())
+@pytest.mark.parametrize(
+    ("distance", "name"), [(MeanDistance(), "mean"), ("hvdm", "hvdm"), (IVDM(), "ivdm")]
+)
+def test_distances_that_read_rows_are_refused(distance, name):
+    with pytest.raises(ParameterError, match=f"distance {name!r} learns from training rows"):
+        explainer(distance=distance).fit(bank())
+
+
+@pytest.mark.parametrize("distance", ["l1", "heom"])
+def test_distances_that_need_ranges_alone_are_not(distance):
+    explainer(distance=distance).fit(bank())
 
 
 def test_a_warning_of_rows_left_out_points_to_the_call_and_tells_no_cell():
