@@ -306,7 +306,7 @@ class MCCE(Estimator):
         fitted, settings = self._check_ready(), self._settings()
         roles = check_roles(self.roles, fitted.schema.names)
         given = anonymity, quasi_identifiers, training, min_pureness
-        anonymous = read_anonymity(fitted.schema, *given)
+        anonymous = read_anonymity(fitted, *given)
         bound = self._bind(constraints, fitted)
         result = explain(
             fitted,

@@ -23,6 +23,7 @@ from ..counterfactuals import AnonymousAnswers, Counterfactuals
 from ..errors import ParameterError, SchemaError, shorten
 from ..fitted import Fitted
 from ..kernels import IntArray
+from ..model import is_private
 from ..parameters import check_real, check_whole
 from ..search.followers import Target
 from ..tables.columns import check_names
@@ -60,14 +61,14 @@ class Anonymity:
 
 
 def read_anonymity(
-    schema: Schema, anonymity: Any, quasi_identifiers: Any, training: Any, min_pureness: Any
+    fitted: Fitted, anonymity: Any, quasi_identifiers: Any, training: Any, min_pureness: Any
 ) -> Anonymity | None:
     """What a call asks for; None if answers are not to be widened.
 
     Parameters
     ----------
-    schema
-        The columns of the explainer.
+    fitted
+        What ``fit`` learned.
     anonymity, quasi_identifiers, training, min_pureness
         As for :meth:`mcce.MCCE.explain`.
 
@@ -93,6 +94,13 @@ def read_anonymity(
                 "training": "the rows that the explainer was fitted on, since it keeps none",
             }
             raise ParameterError(f"anonymity needs {name}: pass {what[name]}.")
+    if is_private(fitted.generator):
+        raise ParameterError(
+            f"The generator {type(fitted.generator).__name__} is private, but anonymity counts "
+            "training people without noise. Leave anonymity out: what a private explainer answers "
+            "is protected already."
+        )
+    schema = fitted.schema
     check_real("min_pureness", min_pureness, "a number from 0 to 1", most=1.0)
     names = _check_names(schema, quasi_identifiers)
     rows = schema.encode(training)

@@ -85,6 +85,14 @@ def test_distances_that_need_ranges_alone_are_not(distance):
     explainer(distance=distance).fit(bank())
 
 
+def test_counting_people_without_noise_is_refused():
+    fitted = explainer(private(depth=1)).fit(bank())
+    wanted = {"anonymity": 5, "quasi_identifiers": ["housing"], "training": bank()}
+
+    with pytest.raises(ParameterError, match="private, but anonymity counts training people"):
+        fitted.explain(declined(bank()), **wanted)
+
+
 def test_a_warning_of_rows_left_out_points_to_the_call_and_tells_no_cell():
     with pytest.warns(McceWarning, match=r"\['housing'\] do not declare") as caught:
         explainer(private(depth=0)).fit(planted())
