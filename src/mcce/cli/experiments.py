@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import StrEnum
@@ -188,17 +188,21 @@ def _run_all(asked: Asked) -> None:
 
 
 def _write_pages(reports: Path, page: Path) -> Iterator[Path]:
-    """The page of the paper's experiments and, beside it, that of the comparison if it was run."""
-    from ..experiments import EXPERIMENTS, write_comparison, write_page
+    """The page of the paper's experiments and, beside it, those of further ones that were run."""
+    from ..experiments import EXPERIMENTS, STEPS, write_comparison, write_page, write_steps
+
+    def was_run(names: Iterable[str]) -> bool:
+        return any((reports / f"{name}.json").is_file() for name in names)
 
     of_paper = [one for one in EXPERIMENTS.values() if one.in_paper]
-    others = [one for one in EXPERIMENTS.values() if not one.in_paper]
-    compared = any((reports / f"{one.name}.json").is_file() for one in others)
+    compared, replaced = was_run(["compare"]), was_run(STEPS)
     # Without any report this raises an error that says what to do.
-    if not compared or any((reports / f"{one.name}.json").is_file() for one in of_paper):
+    if not (compared or replaced) or was_run(one.name for one in of_paper):
         yield write_page(reports, page, of_paper)
     if compared:
         yield write_comparison(reports, page.with_name("comparison.md"))
+    if replaced:
+        yield write_steps(reports, page.with_name("steps.md"))
 
 
 def _run(experiment: Experiment, asked: Asked) -> Path:

@@ -12,6 +12,7 @@ from . import (
     privacy,
     samples,
     scaling,
+    steps,
     unconditioned,
     visit_order,
 )
@@ -21,11 +22,13 @@ from .experiment import Experiment, Options, ProgressLine, PublishedTable, Repor
 from .report.figures import require_matplotlib
 from .report.files import ensure_folder, write_report
 from .report.page import write_page
+from .steps import STEPS, write_steps
 
 _IN_ORDER = (
     *(costs, authors, example, samples, manifold, scaling, privacy),
     *(levels, forest, unconditioned, mimic, visit_order),
     comparison,
+    *(steps.generators, steps.distances, steps.private),
 )
 EXPERIMENTS: dict[str, Experiment] = {
     module.EXPERIMENT.name: module.EXPERIMENT for module in _IN_ORDER
@@ -33,6 +36,7 @@ EXPERIMENTS: dict[str, Experiment] = {
 
 __all__ = [
     "EXPERIMENTS",
+    "STEPS",
     "Case",
     "Experiment",
     "Options",
@@ -44,4 +48,5 @@ __all__ = [
     "write_comparison",
     "write_page",
     "write_report",
+    "write_steps",
 ]

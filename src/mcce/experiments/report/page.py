@@ -173,6 +173,44 @@ def write_page(reports: Path, page: Path, experiments: Sequence[Described]) -> P
     ParameterError
         If the folder has no report.
     """
+    _gather(reports, page.with_suffix(""), experiments)
+    page.write_text(page_text(page.with_suffix(""), experiments), encoding="utf-8")
+    return page
+
+
+def join_reports(
+    reports: Path, page: Path, experiments: Sequence[Described], introduction: str
+) -> Path:
+    """Join the reports in a folder into a page with an introduction of its own.
+
+    Parameters
+    ----------
+    reports, page, experiments
+        As for :func:`write_page`.
+    introduction : str
+        What the page begins with.
+
+    Returns
+    -------
+    Path
+        The page.
+    """
+    folder = page.with_suffix("")
+    _gather(reports, folder, experiments)
+    page.write_text(joined_text(folder, experiments, introduction), encoding="utf-8")
+    return page
+
+
+def joined_text(folder: Path, experiments: Sequence[Described], introduction: str) -> str:
+    """The page of :func:`join_reports` from the folder next to it."""
+    available = _available(folder, experiments)
+    parts = [introduction, *_machines(folder, [one.name for one in available])]
+    parts += [_section(markdown(one, folder), one.name, folder.name) for one in available]
+    return "\n\n".join(parts) + "\n"
+
+
+def _gather(reports: Path, folder: Path, experiments: Sequence[Described]) -> None:
+    """Copy the files of the reports into the folder of a page."""
     available = _available(reports, experiments)
     if not available:
         names = ", ".join(experiment.name for experiment in experiments)
@@ -180,7 +218,6 @@ def write_page(reports: Path, page: Path, experiments: Sequence[Described]) -> P
             f"The page needs reports, but {str(reports)!r} has none of {names}. "
             "Run experiments with the same --out first."
         )
-    folder = page.with_suffix("")
     folder.mkdir(parents=True, exist_ok=True)
     for experiment in available:
         manifest = read_manifest(experiment.name, reports)
@@ -193,8 +230,6 @@ def write_page(reports: Path, page: Path, experiments: Sequence[Described]) -> P
         for figure in manifest["figures"]:
             picture = f"{experiment.name}-{figure}.png"
             shrink(reports / picture, folder / picture)
-    page.write_text(page_text(folder, experiments), encoding="utf-8")
-    return page
 
 
 def page_text(folder: Path, experiments: Sequence[Described]) -> str:
