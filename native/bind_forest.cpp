@@ -2,6 +2,7 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -60,11 +61,19 @@ mcce::GuideView view_of(const mcce::Guide* guide, std::size_t n_columns, std::si
     return guide->view();
 }
 
+// Whether the codes that are given and drawn fit in 16 bits.
+bool is_narrow(const mcce::Forest& forest, const std::vector<std::int32_t>& codes) {
+    constexpr std::int32_t kBound = std::int32_t{1} << 16;
+    return forest.gives_below(kBound) &&
+           std::all_of(codes.begin(), codes.end(), [](std::int32_t code) { return code >= 0 && code < kBound; });
+}
+
 Out<std::int32_t> sample(const mcce::Forest& forest, const CodeTable& given, const In<std::uint64_t, 1>& keys,
                          const In<std::int64_t, 1>& draws, const mcce::Limits* limits,
-                         const mcce::Guide* guide, const std::optional<In<std::int64_t, 1>>& least,
+                         const mcce::Guide* guide, const std::optional<In<std::int64_t, 1>>& least, bool pooled,
                          const Watch& watch) {
     const std::size_t n_columns = forest.n_columns(), n_groups = given.shape(1), n_draws = draws.size();
+    const std::size_t n_responses = forest.n_responses();
     forest.check_chain();
     mcce::require(given.shape(0) == n_columns, "given needs one row per column");
     mcce::require(keys.size() == n_groups, "keys need one entry per group");
@@ -76,12 +85,18 @@ Out<std::int32_t> sample(const mcce::Forest& forest, const CodeTable& given, con
         nb::gil_scoped_release release;
         mcce::Pulse pulse = watch.pulse();
         const auto codes = forest.read_codes(given.data(), n_groups);
-        out.resize(n_entries({forest.n_trees(), n_groups, n_draws}));
-        mcce::Sampler(forest.view(), limits_view, guide_view, pulse)
-            .sample(codes.data(), n_groups, keys.data(), draws.data(), n_draws, least ? least->data() : nullptr,
-                    out.data());
+        out.resize(n_entries({n_responses, n_groups, n_draws}));
+        const auto sample_in = [&](auto sampler) {
+            sampler.sample(codes.data(), n_groups, keys.data(), draws.data(), n_draws,
+                           least ? least->data() : nullptr, out.data());
+        };
+        if (is_narrow(forest, codes)) {
+            sample_in(mcce::Sampler<std::uint16_t>(forest.view(), limits_view, guide_view, pooled, pulse));
+        } else {
+            sample_in(mcce::Sampler<std::int32_t>(forest.view(), limits_view, guide_view, pooled, pulse));
+        }
     }
-    return give(std::move(out), {forest.n_trees(), n_groups, n_draws});
+    return give(std::move(out), {n_responses, n_groups, n_draws});
 }
 
 // Own codes, costs and offsets are read for the responses only.
@@ -103,6 +118,7 @@ nb::tuple enumerate_rows(const mcce::Forest& forest, const Codes& given, const C
                          std::int64_t max_nodes, double after_total, const Codes& after,
                          const Watch& watch) {
     forest.check_chain();
+    forest.check_single();
     mcce::require(given.size() == forest.n_columns(), "given needs one code per column");
     mcce::require(after.size() == forest.n_trees(), "after needs one code per tree");
     mcce::require(n_best > 0, "n_best must be at least 1");
@@ -175,7 +191,7 @@ void bind_forest(nb::module_& module) {
     nb::class_<mcce::Forest>(module, "Forest")
         .def(nb::new_(&make_forest))
         .def("sample", &sample, nb::arg("given"), nb::arg("keys"), nb::arg("draws"), nb::arg("limits").none(),
-             nb::arg("guide").none(), nb::arg("least").none(), nb::arg("watch"))
+             nb::arg("guide").none(), nb::arg("least").none(), nb::arg("pooled"), nb::arg("watch"))
         .def("enumerate_rows", &enumerate_rows, nb::arg("given"), nb::arg("own"), nb::arg("stays"),
              nb::arg("limits").none(), nb::arg("costs"), nb::arg("offsets"), nb::arg("n_changes"), nb::arg("n_best"),
              nb::arg("max_nodes"), nb::arg("after_total"), nb::arg("after"), nb::arg("watch"))

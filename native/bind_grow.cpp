@@ -1,12 +1,16 @@
 // Growing a tree.
+#include <nanobind/stl/optional.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "arrays.hpp"
+#include "mcce/fill.hpp"
 #include "mcce/forest.hpp"
 #include "mcce/grow.hpp"
 #include "watch.hpp"
@@ -83,6 +87,67 @@ void check_response(const In<std::int64_t, 1>& units, const In<std::int32_t, 1>&
     mcce::require(fits, "a response is no class, or too large to be summed");
 }
 
+// The rows that decide on the splits: their columns, responses and answers, side by side.
+class Drawn {
+public:
+    Drawn(const std::vector<std::int64_t>& rows, const std::vector<mcce::Column>& columns,
+          const std::vector<std::int32_t>& inputs)
+        : rows_(rows.begin(), rows.end()), columns_(columns), codes_(columns.size()) {
+        for (const std::int32_t number : inputs) {
+            const auto at = static_cast<std::size_t>(number);
+            columns[at].gather(rows_.data(), rows_.size(), codes_[at]);
+            columns_[at].codes = codes_[at].data();
+        }
+    }
+
+    const std::vector<mcce::Column>& columns() const { return columns_; }
+    std::size_t size() const { return rows_.size(); }
+
+    template <class Value>
+    std::vector<Value> take(const Value* values) const {
+        std::vector<Value> taken(rows_.size());
+        for (std::size_t i = 0; i < rows_.size(); ++i) taken[i] = values[rows_[i]];
+        return taken;
+    }
+
+private:
+    std::vector<std::uint32_t> rows_;
+    std::vector<mcce::Column> columns_;
+    std::vector<std::vector<unsigned char>> codes_;  // of each column
+};
+
+// The response of some rows, and what to grow from it.
+struct Problem {
+    const std::vector<mcce::Column>& columns;
+    const std::vector<std::int32_t>& inputs;
+    const std::int64_t* units;
+    const std::int32_t* classes;
+    std::size_t n_classes;
+    const std::int32_t* answers;
+    std::size_t n_rows;
+};
+
+mcce::Tree grow(const Problem& of, const mcce::Growth& growth, mcce::Pulse& pulse) {
+    const auto grow_on = [&](auto response) {
+        return mcce::Grower(of.columns, of.inputs, std::move(response), of.answers, of.n_rows, growth, pulse).grow();
+    };
+    if (of.n_classes == 0) return grow_on(mcce::NumberResponse(of.units, of.n_rows));
+    if (of.n_classes == 2) return grow_on(mcce::BinaryResponse(of.classes, of.n_rows));
+    return grow_on(mcce::ClassResponse(of.classes, of.n_rows, of.n_classes));
+}
+
+// The same on drawn rows; the leaves keep all.
+mcce::Tree grow_drawn(const Problem& all, const std::vector<std::int64_t>& rows, const mcce::Growth& growth,
+                      mcce::Pulse& pulse) {
+    const Drawn drawn(rows, all.columns, all.inputs);
+    const auto units = all.n_classes ? std::vector<std::int64_t>{} : drawn.take(all.units);
+    const auto classes = all.n_classes ? drawn.take(all.classes) : std::vector<std::int32_t>{};
+    const auto answers = drawn.take(all.answers);
+    const Problem some{drawn.columns(), all.inputs,     units.data(), classes.data(),
+                       all.n_classes,   answers.data(), drawn.size()};
+    return mcce::Filler(all.columns, all.answers, all.n_rows, pulse).fill(grow(some, growth, pulse));
+}
+
 nb::tuple grow_tree(const nb::list& codes, const In<std::int32_t, 1>& n_codes,
                     const In<std::uint8_t, 1>& by_set, const In<std::uint8_t, 1>& ordered,
                     const In<std::int32_t, 1>& inputs, const In<std::int64_t, 1>& units,
@@ -90,36 +155,33 @@ nb::tuple grow_tree(const nb::list& codes, const In<std::int32_t, 1>& n_codes,
                     const In<std::int32_t, 1>& answers, std::int64_t min_samples_leaf,
                     std::int64_t min_samples_split, std::int64_t max_depth,
                     std::int32_t decision_column, bool grow_undesired, std::int64_t levels_per_row,
-                    std::int64_t many_levels, std::int64_t smallest_part, const Watch& watch) {
+                    std::int64_t many_levels, std::int64_t smallest_part, std::int64_t max_features,
+                    std::uint64_t key, const std::optional<In<std::int64_t, 1>>& drawn, const Watch& watch) {
     const std::size_t n_rows = answers.size();
     mcce::require(n_rows <= mcce::kMostRows, "there are too many rows");
     mcce::require(min_samples_leaf > 0, "min_samples_leaf must be at least 1");
     // Two classes have a response of their own, which knows no rule for many of them.
     mcce::require(many_levels > 1, "many_levels must be at least 2");
     mcce::require(smallest_part > 0, "smallest_part must be at least 1");
+    mcce::require(max_features, "max_features must be at least 1");
+    mcce::require(!drawn || drawn->size() <= n_rows, "more rows are drawn than there are");
     const Columns columns(codes, n_codes, by_set, ordered, n_rows);
     const std::vector<std::int32_t> given = copy(inputs);
+    const std::vector<std::int64_t> rows = drawn ? copy(*drawn) : std::vector<std::int64_t>{};
+    mcce::check_rows(rows, n_rows);
     // No node has more rows than there are.
     const mcce::Growth growth{std::min(min_samples_leaf, static_cast<std::int64_t>(n_rows) + 1),
                               min_samples_split, max_depth, decision_column, grow_undesired, levels_per_row,
-                              many_levels, smallest_part};
+                              many_levels, smallest_part, max_features, key};
     mcce::Tree tree;
     {
         nb::gil_scoped_release release;
         mcce::Pulse pulse = watch.pulse();
         columns.check_inputs(given);
         check_response(units, classes, n_classes, n_rows);
-        const auto grow = [&](auto response) {
-            return mcce::Grower(columns.all(), given, std::move(response), answers.data(), n_rows, growth, pulse)
-                .grow();
-        };
-        if (n_classes == 0) {
-            tree = grow(mcce::NumberResponse(units.data(), units.size()));
-        } else if (n_classes == 2) {
-            tree = grow(mcce::BinaryResponse(classes.data(), classes.size()));
-        } else {
-            tree = grow(mcce::ClassResponse(classes.data(), classes.size(), n_classes));
-        }
+        const Problem all{columns.all(), given,          units.data(), classes.data(),
+                          n_classes,     answers.data(), n_rows};
+        tree = drawn ? grow_drawn(all, rows, growth, pulse) : grow(all, growth, pulse);
     }
     return nb::make_tuple(give(std::move(tree.feature)), give(std::move(tree.cut)),
                           give(std::move(tree.left)), give(std::move(tree.right)),

@@ -22,6 +22,13 @@
 #define MCCE_COLD
 #endif
 
+// Asks for memory that is read soon.
+#if defined(__GNUC__) && !defined(MCCE_PORTABLE)
+#define MCCE_PREFETCH(address) __builtin_prefetch(address)
+#else
+#define MCCE_PREFETCH(address) static_cast<void>(address)
+#endif
+
 namespace mcce {
 
 static_assert(std::numeric_limits<double>::is_iec559, "results are defined in IEEE 754 doubles");

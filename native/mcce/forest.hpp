@@ -36,6 +36,25 @@ inline bool has_bit(const std::uint64_t* set, std::int32_t code) {
     return (set[static_cast<std::uint32_t>(code) / 64] >> (static_cast<std::uint32_t>(code) % 64)) & 1;
 }
 
+// A node as draws read it: all in one place, as most nodes of a large forest are not in the cache. A left
+// child comes next.
+struct Step {
+    enum Kind : std::uint32_t { kCut, kSet, kLongSet, kEnd };
+
+    std::uint64_t word;     // a cut, a set of less than 64 levels, the place of a larger one, or that of values
+    std::int32_t right;     // of a leaf, the number of its values
+    std::uint32_t column_;  // times four, plus the kind
+
+    Step() = default;
+    Step(std::uint64_t first, std::int32_t second, std::int32_t column, Kind kind)
+        : word(first), right(second), column_(static_cast<std::uint32_t>(column) * 4 + kind) {}
+
+    std::uint32_t column() const { return column_ / 4; }
+    std::uint32_t kind() const { return column_ % 4; }
+    bool is_leaf() const { return kind() == kEnd; }
+    std::int32_t cut() const { return static_cast<std::int32_t>(word); }
+};
+
 // A forest as kernels read it; kernels/reference/_trees.py documents the arrays.
 struct ForestView {
     const std::int64_t* roots;
@@ -44,10 +63,11 @@ struct ForestView {
     const std::int64_t* start;
     const std::uint64_t* sets;
     const std::int32_t* values;
-    const std::int32_t* responses;  // (n_trees,) the column that each tree predicts
+    const std::int32_t* responses;  // (n_trees,) the column that each tree predicts, the same ones adjacent
     const std::int32_t* n_levels;   // (n_columns,) levels of a categorical column, 0 for a numeric one
     const std::int32_t* above;      // (n_nodes,) parent of a node, kNoNode for a root
     const std::int64_t *first, *end;  // (n_nodes,) the values that a node holds, leaf after leaf
+    const Step* steps;                // (n_nodes,)
 
     // Whether a row with this code in the node's column goes left.
     bool goes_left(std::int32_t node, std::int32_t code) const {
@@ -78,26 +98,36 @@ public:
         require(n_values == arrays_.values.size(), "the leaves do not use all values");
         find_ranges();
         pad_empty_leaves();
+        pack_steps();
     }
 
     std::size_t n_trees() const { return arrays_.roots.size(); }
     std::size_t n_nodes() const { return arrays_.feature.size(); }
     std::size_t n_columns() const { return arrays_.n_levels.size(); }
+    std::size_t n_responses() const { return n_responses_; }
     std::int32_t response(std::size_t tree) const { return arrays_.responses[tree]; }
     std::int32_t n_levels(std::size_t column) const { return arrays_.n_levels[column]; }
 
     // Refuses trees that split on what they, or later ones, predict: rows cannot be drawn from them.
     void check_chain() const { require(is_chain_, "a node splits on what is predicted later"); }
 
+    // Refuses several trees of a column: what they give together is not listed.
+    void check_single() const { require(n_responses_ == n_trees(), "a column has several trees"); }
+
     // One more than the greatest code that a tree can give.
     std::int64_t n_codes(std::size_t tree) const { return n_codes_[tree]; }
+
+    // Whether all codes that trees can give are below a bound.
+    bool gives_below(std::int64_t bound) const {
+        return std::all_of(n_codes_.begin(), n_codes_.end(), [=](auto n) { return n <= bound; });
+    }
 
     ForestView view() const {
         const ForestArrays& a = arrays_;
         return {a.roots.data(),  n_trees(),         n_nodes(),       n_columns(),     a.feature.data(),
                 a.cut.data(),    a.left.data(),     a.right.data(),  a.count.data(),  a.start.data(),
                 a.sets.data(),   a.values.data(),   a.responses.data(), a.n_levels.data(),
-                above_.data(),   first_.data(),     end_.data()};
+                above_.data(),   first_.data(),     end_.data(),     steps_.data()};
     }
 
     // Copies descent codes, (n_columns, n_rows), and refuses levels that no set has a bit for.
@@ -137,13 +167,18 @@ private:
             require(n_levels >= 0, "a column has less than no levels");
     }
 
-    // The tree that predicts each column, for the check of splits.
+    // The last tree that predicts each column, for the check of splits.
     void check_responses() {
         tree_of_.assign(n_columns(), kNoTree);
+        std::size_t n_each = 0;
         for (std::size_t tree = 0; tree < n_trees(); ++tree) {
             const std::int32_t response = arrays_.responses[tree];
-            require(is_column(response) && tree_of_[static_cast<std::size_t>(response)] == kNoTree,
+            const bool is_new = !tree || response != arrays_.responses[tree - 1];
+            require(is_column(response) && (!is_new || tree_of_[static_cast<std::size_t>(response)] == kNoTree),
                     "the responses are not distinct columns");
+            n_responses_ += is_new;
+            n_each = is_new ? 1 : n_each + 1;
+            require(n_each <= kMostTrees, "a column has too many trees");
             tree_of_[static_cast<std::size_t>(response)] = static_cast<std::int64_t>(tree);
         }
     }
@@ -229,13 +264,35 @@ private:
             if (arrays_.feature[node] == kLeaf && !arrays_.count[node]) arrays_.start[node] = padding;
     }
 
+    void pack_steps() {
+        const ForestArrays& a = arrays_;
+        require(n_columns() < std::size_t{1} << 29, "there are too many columns");
+        steps_.resize(n_nodes());
+        for (std::size_t node = 0; node < n_nodes(); ++node) {
+            const std::int32_t column = a.feature[node];
+            if (column == kLeaf) {
+                steps_[node] = {static_cast<std::uint64_t>(a.start[node]), a.count[node], 0, Step::kEnd};
+                continue;
+            }
+            const std::int32_t n_levels = a.n_levels[static_cast<std::size_t>(column)];
+            const auto cut = static_cast<std::uint64_t>(static_cast<std::uint32_t>(a.cut[node]));
+            // With the bit of unseen levels, one word.
+            const auto kind = n_levels == 0 ? Step::kCut : n_levels < 64 ? Step::kSet : Step::kLongSet;
+            const std::uint64_t word = kind == Step::kSet ? a.sets[cut] : cut;
+            steps_[node] = {word, a.right[node], column, kind};
+        }
+    }
+
     static constexpr std::int64_t kNoTree = -1;
+    static constexpr std::size_t kMostTrees = 65'535;  // of one column
 
     ForestArrays arrays_;
     std::vector<std::int64_t> n_codes_, tree_of_;
     std::vector<std::int32_t> above_;
     std::vector<std::int64_t> first_, end_;
+    std::vector<Step> steps_;
     bool is_chain_ = true;
+    std::size_t n_responses_ = 0;
 };
 
 }  // namespace mcce

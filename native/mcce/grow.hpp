@@ -5,7 +5,7 @@
 //   few codes for the node's rows from the node's table, derived from its parent's where possible;
 //   many codes for them           counted anew, level by level.
 // All sums are integers. Gains are the two float64 formulas of the reference, evaluated only where a
-// cheap bound says that they could win.
+// cheap bound says that they could win. A node that checks some columns only counts those alone.
 #pragma once
 
 #include <algorithm>
@@ -20,6 +20,7 @@
 #include "near_rows.hpp"
 #include "partition.hpp"
 #include "pulse.hpp"
+#include "random.hpp"
 #include "responses.hpp"
 #include "node_counts.hpp"
 #include "tree.hpp"
@@ -47,7 +48,7 @@ public:
     }
 
     Tree grow() {
-        std::vector<Node> waiting{{0, rows_.size(), 0, -1, 0, open_.size(), kNoTable}};
+        std::vector<Node> waiting{{0, rows_.size(), 0, -1, 0, open_.size(), kNoTable, growth_.key}};
         while (!waiting.empty()) {
             Node node = waiting.back();
             waiting.pop_back();
@@ -61,8 +62,10 @@ public:
             }
             const ColumnSpan open{open_.data() + node.to, open_.size() - node.to};
             const std::size_t middle = rows_.divide(node.begin, node.end, best_, response_.values(), open);
-            Node left{node.begin, middle, node.depth + 1, -1, node.to, open_.size(), kNoTable};
-            Node right{middle, node.end, node.depth + 1, number, node.to, open_.size(), kNoTable};
+            Node left{node.begin, middle, node.depth + 1, -1, node.to, open_.size(), kNoTable,
+                      absorb(node.key, kLeftKey)};
+            Node right{middle, node.end, node.depth + 1, number, node.to, open_.size(), kNoTable,
+                       absorb(node.key, kRightKey)};
             tree_.add_split(best_, at(best_.column), left.size() >= right.size());
             // The branch of an undesired decision is never sampled from.
             if (best_.column == growth_.decision_column && !growth_.grow_undesired) left.end = left.begin;
@@ -83,6 +86,8 @@ private:
     static constexpr std::size_t kSparse = 256;  // codes per row above which sorting is cheaper
     static constexpr std::size_t kStretch = 16;  // cuts that are compared with the floor together
     static constexpr std::size_t kPerRow = 8;    // work, roughly, that a column is for one row of a node
+    // What the key of a node absorbs to give those of its children; no column has such a number.
+    static constexpr std::uint64_t kLeftKey = std::uint64_t{1} << 32, kRightKey = kLeftKey + 1;
 
     // Rows [begin, end) of a node.
     struct Node {
@@ -91,6 +96,7 @@ private:
         std::int32_t parent;   // whose right child this is, or -1
         std::size_t from, to;  // of open_: the columns that may still split it
         int table;             // with the counts of its rows, if any
+        std::uint64_t key;     // of the order in which it checks columns
 
         std::size_t size() const { return end - begin; }
     };
@@ -115,23 +121,51 @@ private:
     // Looks for the best admissible split of a node; false if it is a leaf.
     bool find_split(Node& node) {
         if (is_too_small(node) || response_.enter(node.begin, node.size())) return false;
-        if (node.table == kNoTable && has_dense(node)) {
-            node.table = tables_.take();
-            count(node, node.size());
-        }
         best_.gain = -std::numeric_limits<double>::infinity();
         best_.column = -1;
         const auto n = static_cast<std::int64_t>(node.size());
         part_ = std::max(growth_.min_samples_leaf, (n - 1) / growth_.smallest_part + 1);
         if constexpr (!Response::kByRow) floor_ = response_.floor(best_.gain);
-        for (std::size_t i = node.from; i < node.to; ++i) {
-            const auto number = open_[i];
-            pulse_.tick(kPerRow * node.size());
-            divisible_ = false;
-            if (at(number).n_codes > 1 && fits(at(number), node)) consider(number, at(number), node);
-            if (divisible_) open_.push_back(number);
-        }
+        growth_.draws_columns() ? check_some(node) : check_all(node);
         return best_.column >= 0;
+    }
+
+    void check_all(Node& node) {
+        if (node.table == kNoTable && has_dense(node)) {
+            node.table = tables_.take();
+            count(node, node.size());
+        }
+        for (std::size_t i = node.from; i < node.to; ++i) check(open_[i], node);
+    }
+
+    // Checks columns in the random order of the node until enough had an admissible split. Those that
+    // are not open have none.
+    void check_some(Node& node) {
+        shuffled_.clear();
+        for (std::size_t i = node.from; i < node.to; ++i)
+            shuffled_.emplace_back(absorb(node.key, static_cast<std::uint64_t>(open_[i])), open_[i]);
+        std::sort(shuffled_.begin(), shuffled_.end());
+        std::int64_t n_checked = 0;
+        for (const auto& [word, number] : shuffled_) {
+            if (n_checked == growth_.max_features) {
+                open_.push_back(number);
+                continue;
+            }
+            if (tables_.is_dense(number, node.size())) {
+                if (node.table == kNoTable) node.table = tables_.take();
+                tables_.count(response_, number, rows_.at(node.begin), node.size(), node.table, local_.data());
+            }
+            check(number, node);
+            n_checked += admissible_;
+        }
+        tables_.release(node.table);
+    }
+
+    void check(std::int32_t number, const Node& node) {
+        pulse_.tick(kPerRow * node.size());
+        divisible_ = admissible_ = false;
+        if (at(number).n_codes > 1 && fits(at(number), node)) consider(number, at(number), node);
+        if (divisible_) open_.push_back(number);
     }
 
     // Whether a set of a column's levels is no larger than the node that it splits.
@@ -171,12 +205,13 @@ private:
             divisible_ |= n_left >= growth_.min_samples_leaf && n_right >= growth_.min_samples_leaf;
             return false;
         }
-        divisible_ = true;
+        divisible_ = admissible_ = true;
         if constexpr (!Response::kByRow) {
             if (!floor_.admits(prefix.sum, prefix.count)) return false;
         }
         const double gain = response_.gain(prefix);
-        if (!(gain > best_.gain)) return false;
+        // Columns may come in any order; of equally good ones, the lowest wins.
+        if (!(gain > best_.gain) && !(gain == best_.gain && number < best_.column)) return false;
         best_.gain = gain;
         best_.column = number;
         if constexpr (!Response::kByRow) floor_ = response_.floor(gain);
@@ -196,6 +231,10 @@ private:
             };
             if (code(0) == code(node.size() - 1)) return;
             divisible_ = true;
+            // Between the first and the last place where enough rows go either way.
+            const auto least = static_cast<std::size_t>(least_);
+            if (2 * least > node.size() || code(least - 1) == code(node.size() - least)) return;
+            admissible_ = true;
             try_cuts(places, node.size() - 1, try_cut);
         });
     }
@@ -377,11 +416,11 @@ private:
     Tree tree_;
     Tables<Response> tables_;
 
-    // The current node: the best split so far, and whether the current column may split it or a
-    // descendant.
+    // The current node: the best split so far, whether the current column may split it or a descendant,
+    // and whether it may split it.
     Split best_;
     Floor floor_{1, 0, 1.0, 0.0};
-    bool divisible_ = false;
+    bool divisible_ = false, admissible_ = false;
     std::int64_t least_ = 0, part_ = 0;  // rows on either side: of the current column, and of even splits
 
     Partition<Value> rows_;
@@ -392,6 +431,7 @@ private:
     std::vector<Tally> tallies_;
     std::vector<std::uint64_t> met_;
     std::vector<std::pair<double, std::int32_t>> keyed_;
+    std::vector<std::pair<std::uint64_t, std::int32_t>> shuffled_;
     std::vector<std::uint32_t> place_, local_, order_;
 };
 

@@ -85,4 +85,39 @@ private:
     std::uint32_t often_;
 };
 
+// What one group may have in a column.
+struct GroupColumn {
+    bool limited = false;
+    std::int32_t given = 0, own = 0, same_low = 0, same_high = 0;
+    std::int32_t stays = -1;  // with this value in a leaf, guided draws prefer the own one
+    const std::int32_t *runs = nullptr, *runs_end = nullptr;
+    std::vector<std::uint8_t> kept;  // rows with the own value, if its code is not the given one
+
+    bool is_same(std::int32_t code) const { return code >= same_low && code <= same_high; }
+
+    // Takes the given code of a group with so many rows.
+    void begin(std::int32_t code) {
+        limited = false;
+        given = code;
+        kept.clear();
+    }
+    // Takes its limits.
+    void limit(const LimitsView& limits, std::size_t at, std::size_t n_rows) {
+        limited = limits.first[at] >= 0;
+        if (!limited) return;
+        own = limits.own[at];
+        same_low = limits.same[2 * at];
+        same_high = limits.same[2 * at + 1];
+        runs = limits.runs + 2 * limits.first[at];
+        runs_end = limits.runs + 2 * limits.last[at];
+        if (own != given) kept.resize(n_rows);
+    }
+    // Takes what guided draws prefer.
+    void guide(const GuideView& guide, std::size_t at, std::size_t n_rows) {
+        own = guide.own[at];
+        stays = guide.stays[at];
+        kept.resize(own != given ? n_rows : 0);
+    }
+};
+
 }  // namespace mcce

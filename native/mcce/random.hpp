@@ -23,6 +23,11 @@ inline std::uint32_t pick(std::uint64_t row_key, std::uint64_t position, std::ui
     return static_cast<std::uint32_t>((std::uint64_t{high} * count) >> 32);
 }
 
+// The same with the other half of a word, which says nothing of the first; up to 2^32 things.
+inline std::uint64_t pick_other(std::uint64_t word, std::uint64_t count) {
+    return (word & 0xFFFFFFFFULL) * count >> 32;
+}
+
 // Whether something happens that does so `often` times in 2^32.
 inline bool happens(std::uint64_t row_key, std::uint64_t position, std::uint32_t often) {
     return static_cast<std::uint32_t>(absorb(row_key, position) >> 32) < often;

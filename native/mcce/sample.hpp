@@ -1,8 +1,7 @@
 // Step 2's inner loop: equals kernels/reference/_sample.py bit for bit.
 //
-// The rows of a group descend a tree together, as a list that each split divides in two. So a node is
-// read once for all its rows, a split on a given column costs the same for one row as for a thousand,
-// and no path is a branch that the processor has to predict.
+// The rows of a group descend a tree together. Where columns have several trees, each row draws one, and so
+// few rows of a group would come to a tree that groups with similar codes descend together.
 #pragma once
 
 #include <algorithm>
@@ -12,19 +11,28 @@
 #include <vector>
 
 #include "back_off.hpp"
+#include "descent.hpp"
 #include "forest.hpp"
+#include "groups.hpp"
 #include "limits.hpp"
 #include "pulse.hpp"
 #include "random.hpp"
 
 namespace mcce {
 
+template <class Code>
 class Sampler {
 public:
-    Sampler(const ForestView& forest, const LimitsView& limits, const GuideView& guide, Pulse& pulse)
-        : forest_(forest), limits_(limits), guide_(guide), pulse_(pulse),
-          responses_(forest.responses, forest.responses + forest.n_trees),
-          keys_(kRows), order_(kRows), rows_(2 * kRows), parts_(kRows + 1), leaves_(kRows) {}
+    Sampler(const ForestView& forest, const LimitsView& limits, const GuideView& guide, bool pooled, Pulse& pulse)
+        : forest_(forest), limits_(limits), guide_(guide), pooled_(pooled), pulse_(pulse), descent_(forest),
+          cells_(forest.n_columns) {
+        for (std::size_t tree = 0; tree < forest.n_trees; ++tree) {
+            if (!tree || forest.responses[tree] != forest.responses[tree - 1])
+                groves_.push_back({forest.responses[tree], tree, 0});
+            most_trees_ = std::max(most_trees_, ++groves_.back().n_trees);
+        }
+        for (const Grove& grove : groves_) cells_of(grove.response).drawn = true;
+    }
 
     // Codes of the responses, in column order, for every group and draw: out[response][group][draw].
     //   given   (n_columns, n_groups) descent codes
@@ -33,51 +41,43 @@ public:
     void sample(const std::int32_t* given, std::size_t n_groups, const std::uint64_t* keys,
                 const std::int64_t* draws, std::size_t n_draws, const std::int64_t* least,
                 std::int32_t* out) {
-        const std::size_t n_columns = forest_.n_columns;
-        columns_.assign(n_columns, {});
-        for (const std::int32_t response : responses_) columns_[response].drawn = out;
-        for (std::size_t group = 0; group < n_groups; ++group) {
-            for (std::size_t j = 0; j < n_columns; ++j) {
-                columns_[j].given = given[j * n_groups + group];
-                columns_[j].kept.clear();
-                if (limits_.own) limit(columns_[j], j * n_groups + group);
-                if (guide_.own) guide(columns_[j], j * n_groups + group);
-            }
-            for (std::size_t first = 0; first < n_draws; first += kRows) {
-                const std::size_t n = std::min(kRows, n_draws - first);
-                for (std::size_t i = 0; i < n; ++i)
-                    keys_[i] = absorb(keys[group], static_cast<std::uint64_t>(draws[first + i]));
-                least_ = least ? least + first : nullptr;
-                most_ = least ? *std::max_element(least_, least_ + n) : 0;
-                std::int32_t* to = out + group * n_draws + first;
-                for (Column& column : columns_) {
-                    if (!column.drawn) continue;
-                    column.drawn = to;
-                    to += n_groups * n_draws;
-                }
-                draw_rows(n);
+        const std::vector<std::size_t> numbers = order_groups(given, n_groups);
+        for (std::size_t first = 0; first < n_draws; first += kAlone) {
+            const std::size_t n = std::min(kAlone, n_draws - first);
+            least_ = least ? least + first : nullptr;
+            most_ = least ? *std::max_element(least_, least_ + n) : 0;
+            const std::size_t n_together = most_trees_ > 1 ? kTogether / n : 1;
+            for (std::size_t from = 0; from < n_groups; from += n_together) {
+                groups_.resize(std::min(n_together, n_groups - from));
+                begin(given, n_groups, numbers.data() + from, n);
+                for (std::size_t row = 0; row < n_rows(); ++row)
+                    keys_[row] = absorb(keys[groups_[row / n].number], static_cast<std::uint64_t>(draws[first + row % n]));
+                draw_rows();
+                write(out + first, n_groups, n_draws);
             }
         }
     }
 
 private:
-    using Row = std::uint16_t;
-    // Rows that descend together, a power of two: long lists whose columns still fit in the cache.
-    static constexpr std::size_t kRows = 4096;
-    static constexpr std::size_t kLong = 32;  // rows above which a binary search is faster than a pass
+    using Lists = Descent<Code>;
+    using Row = typename Lists::Row;
+    using Part = typename Lists::Part;
+    using Cells = typename Lists::Cells;
+    using Column = GroupColumn;
+    // Rows of one group, and of several, that descend together.
+    static constexpr std::size_t kAlone = 4096, kTogether = Lists::kRows;
+    static_assert(kAlone <= kTogether, "groups of many rows are cut");
     static constexpr std::size_t kPerRow = 32;  // work, roughly, of one row in one tree
 
-    struct Column {
-        std::int32_t* drawn = nullptr;  // the rows' codes; null for a given column ...
-        std::int32_t given = 0;         // ... where all have this one
-        std::size_t n_read = 0;         // rows that splits have read the code of
-        bool limited = false;
-        std::int32_t own = 0, same_low = 0, same_high = 0;
-        std::int32_t stays = -1;  // with this value in a leaf, guided draws prefer the own one
-        const std::int32_t *runs = nullptr, *runs_end = nullptr;
-        std::vector<std::uint8_t> kept;  // rows with the own value, if its code is not the given one
+    struct Group {
+        std::size_t number, first;  // of all groups, and its first row
+        std::vector<Column> columns;
+    };
 
-        bool is_same(std::int32_t code) const { return code >= same_low && code <= same_high; }
+    // The trees that predict one column.
+    struct Grove {
+        std::int32_t response;
+        std::size_t first, n_trees;
     };
 
     // The values of a leaf within one run.
@@ -86,99 +86,175 @@ private:
         std::uint32_t n;
     };
 
-    // The rows that have come to a node: rows_[first], ..., n of them.
-    struct Part {
-        std::int32_t at;
-        Row first, n;
-    };
+    Cells& cells_of(std::int32_t column) { return cells_[static_cast<std::size_t>(column)]; }
+    Column& column_of(std::int32_t response) { return group_->columns[static_cast<std::size_t>(response)]; }
+    std::size_t n_rows() const { return groups_.size() * n_each_; }
 
-    // Draws n rows of one group, tree by tree. Lists are sorted by the column that splits read most in
-    // the groups before, so that a cut of that column is found by binary search.
-    void draw_rows(std::size_t n) {
+    // The groups, similar ones side by side if they descend together.
+    std::vector<std::size_t> order_groups(const std::int32_t* given, std::size_t n_groups) const {
+        std::vector<const std::int32_t*> columns;
+        for (std::size_t j = 0; j < cells_.size(); ++j)
+            if (!cells_[j].drawn && most_trees_ > 1) columns.push_back(given + j * n_groups);
+        return sort_by_codes(columns, n_groups);
+    }
+
+    // Takes groups that descend together, with n rows each.
+    void begin(const std::int32_t* given, std::size_t n_groups, const std::size_t* numbers, std::size_t n) {
+        n_each_ = n;
+        keys_.resize(n_rows());
+        codes_.resize(cells_.size() * n_rows());
+        for (std::size_t i = 0; i < groups_.size(); ++i) {
+            groups_[i].number = numbers[i];
+            groups_[i].first = i * n;
+            groups_[i].columns.resize(cells_.size());
+        }
+        for (std::size_t j = 0; j < cells_.size(); ++j) {
+            cells_[j].codes = codes_.data() + j * n_rows();
+            cells_[j].met = 0;
+            for (Group& group : groups_) {
+                const std::size_t at = j * n_groups + group.number;
+                Column& column = group.columns[j];
+                column.begin(given[at]);
+                if (!cells_[j].drawn) {
+                    cells_[j].meet(column.given);
+                    std::fill_n(cells_[j].codes + group.first, n, static_cast<Code>(column.given));
+                    continue;
+                }
+                if (limits_.own) column.limit(limits_, at, n);
+                if (guide_.own) column.guide(guide_, at, n);
+            }
+        }
+    }
+
+    // Writes what was drawn, response after response in column order.
+    void write(std::int32_t* out, std::size_t n_groups, std::size_t n_draws) const {
+        std::size_t response = 0;
+        for (std::size_t j = 0; j < cells_.size(); ++j) {
+            if (!cells_[j].drawn) continue;
+            for (const Group& group : groups_) {
+                const Column& column = group.columns[j];
+                std::int32_t* to = out + (response * n_groups + group.number) * n_draws;
+                std::copy_n(cells_[j].codes + group.first, n_each_, to);
+                for (std::size_t i = 0; i < n_each_ && !column.kept.empty(); ++i)
+                    if (column.kept[i]) to[i] = column.own;
+            }
+            ++response;
+        }
+    }
+
+    // Draws all rows, column by column. Lists are sorted by the column that splits read most before, so
+    // that a cut of that column is found by binary search.
+    void draw_rows() {
+        order_.resize(n_rows());
         std::iota(order_.begin(), order_.end(), Row{0});
         sorted_by_ = kLeaf;
         std::size_t most = 0;
-        for (std::size_t tree = 0; tree < forest_.n_trees; ++tree) {
-            const std::int32_t response = responses_[tree];
-            pulse_.tick(kPerRow * n);
-            draw(tree, response, n);
-            const Column& column = columns_[response];
-            if (forest_.n_levels[response] > 0 || column.n_read <= most) continue;
-            most = column.n_read;
+        for (const Grove& grove : groves_) {
+            draw_column(grove);
+            const std::int32_t response = grove.response;
+            if (forest_.n_levels[response] > 0 || descent_.n_read(response) <= most) continue;
+            most = descent_.n_read(response);
             sorted_by_ = response;
-            sort_order(column.drawn, n);
-        }
-        for (const Column& column : columns_)
-            for (std::size_t i = 0; i < n && !column.kept.empty(); ++i)
-                if (column.kept[i]) column.drawn[i] = column.own;
-    }
-
-    // Sets the limits of a column for one group.
-    void limit(Column& column, std::size_t at) const {
-        column.limited = column.drawn && limits_.first[at] >= 0;
-        if (!column.limited) return;
-        column.own = limits_.own[at];
-        column.same_low = limits_.same[2 * at];
-        column.same_high = limits_.same[2 * at + 1];
-        column.runs = limits_.runs + 2 * limits_.first[at];
-        column.runs_end = limits_.runs + 2 * limits_.last[at];
-        if (column.own != column.given) column.kept.resize(kRows);
-    }
-
-    // Sets what guided draws of a column prefer for one group.
-    void guide(Column& column, std::size_t at) const {
-        if (!column.drawn) return;
-        column.own = guide_.own[at];
-        column.stays = guide_.stays[at];
-        column.kept.resize(column.own != column.given ? kRows : 0);
-    }
-
-    // Radix sort by code: no branch depends on a code.
-    void sort_order(const std::int32_t* codes, std::size_t n) {
-        constexpr int kBits = 9;
-        constexpr std::int32_t kDigits = 1 << kBits;
-        const std::int32_t highest = *std::max_element(codes, codes + n);
-        for (int shift = 0; shift < 31 && highest >> shift; shift += kBits) {
-            const auto digit = [=](Row row) { return (codes[row] >> shift) & (kDigits - 1); };
-            Row place[kDigits + 1] = {};
-            for (std::size_t i = 0; i < n; ++i) ++place[digit(order_[i]) + 1];
-            std::partial_sum(place, place + kDigits, place);
-            std::copy_n(order_.data(), n, rows_.data());
-            for (std::size_t i = 0; i < n; ++i) order_[place[digit(rows_[i])]++] = rows_[i];
+            descent_.sort(order_, cells_of(response).codes);
         }
     }
 
-    // Sends all rows down a tree, then draws a value for each from its leaf. In a second pass, so that
+    // Draws a column of all rows: from its tree, or from the one that each row has drawn of several.
+    void draw_column(const Grove& grove) {
+        pulse_.tick(kPerRow * n_rows());
+        halves_.clear();
+        if (grove.n_trees == 1) {
+            std::copy(order_.begin(), order_.end(), descent_.rows());
+            return draw(grove.first, grove.response, n_rows());
+        }
+        chosen_.resize(n_rows());
+        pooled_ ? choose_by_leaves(grove) : choose_trees(grove);
+        std::vector<std::size_t> ends(grove.n_trees + 1);
+        for (const std::uint16_t tree : chosen_) ++ends[tree + 1];
+        std::partial_sum(ends.begin(), ends.end(), ends.begin());
+        by_tree_.resize(n_rows());
+        for (const Row row : order_) by_tree_[ends[chosen_[row]]++] = row;
+        std::size_t first = 0;
+        for (std::size_t tree = 0; tree < grove.n_trees; ++tree) {
+            const std::size_t n = ends[tree] - first;
+            std::copy_n(by_tree_.data() + first, n, descent_.rows());
+            draw(grove.first + tree, grove.response, n);
+            first = ends[tree];
+        }
+    }
+
+    // Each tree alike. Of the random word, one half draws the tree, the other one the value.
+    void choose_trees(const Grove& grove) {
+        const auto position = static_cast<std::uint64_t>(grove.response);
+        halves_.resize(n_rows());
+        for (std::size_t row = 0; row < n_rows(); ++row) {
+            const std::uint64_t word = absorb(keys_[row], position);
+            chosen_[row] = static_cast<std::uint16_t>(pick_other(word, grove.n_trees));
+            halves_[row] = static_cast<std::uint32_t>(word >> 32);
+        }
+    }
+
+    // Each tree as likely as its leaf holds allowed values; the first one if none does.
+    void choose_by_leaves(const Grove& grove) {
+        weights_.resize(n_rows() * most_trees_);
+        for (std::size_t tree = 0; tree < grove.n_trees; ++tree) {
+            pulse_.tick(kPerRow * n_rows());
+            std::copy(order_.begin(), order_.end(), descent_.rows());
+            for (const Part& leaf : descent_.descend(grove.first + tree, n_rows(), cells_, sorted_by_))
+                for_each_group(leaf, limits_.own != nullptr, [&](const Part& part) {
+                    const std::uint32_t weight = find_pieces(part.at, column_of(grove.response));
+                    for (std::size_t i = 0; i < part.n; ++i)
+                        weights_[descent_.row(part.first + i) * most_trees_ + tree] = weight;
+                });
+        }
+        for (std::size_t row = 0; row < n_rows(); ++row) {
+            const std::uint32_t* weights = &weights_[row * most_trees_];
+            const std::uint64_t total = std::accumulate(weights, weights + grove.n_trees, std::uint64_t{0});
+            std::uint64_t place = pick_other(absorb(keys_[row], static_cast<std::uint64_t>(grove.response)), total);
+            std::uint16_t tree = 0;
+            for (; total && place >= weights[tree]; ++tree) place -= weights[tree];
+            chosen_[row] = tree;
+        }
+    }
+
+    // Calls a function with the rows of a leaf, or with those of each group in turn if they differ.
+    template <class Function>
+    void for_each_group(Part part, bool differ, const Function& function) {
+        group_ = groups_.data();
+        if (!differ || groups_.size() == 1) return function(part);
+        Row* const rows = descent_.rows() + part.first;
+        std::sort(rows, rows + part.n);
+        for (std::size_t done = 0; done < part.n;) {
+            group_ = &groups_[rows[done] / n_each_];
+            const std::size_t end = group_->first + n_each_, from = done;
+            while (done < part.n && rows[done] < end) ++done;
+            function(Part{part.at, static_cast<Row>(part.first + from), static_cast<Row>(done - from)});
+        }
+    }
+
+    // Sends rows down a tree, then draws a value for each from its leaf. In a second pass, so that
     // the processor can fetch a leaf while it works on another.
     void draw(std::size_t tree, std::int32_t response, std::size_t n) {
-        std::copy_n(order_.data(), n, rows_.data());
-        Part* const bottom = parts_.data();
-        Part* top = push(bottom, static_cast<std::int32_t>(forest_.roots[tree]), 0, n);
-        Part* arrived = leaves_.data();
-        while (top != bottom) {
-            Part part = *--top;
-            part.at = pass_given(part.at);
-            const std::int32_t feature = forest_.feature[part.at];
-            if (feature == kLeaf) {
-                *arrived++ = part;
+        const bool personal = limits_.own || guide_.own || least_;
+        listed_for_ = nullptr;
+        for (const Part& leaf : descent_.descend(tree, n, cells_, sorted_by_)) {
+            if (!personal) {
+                pick_values(leaf, response);
                 continue;
             }
-            columns_[feature].n_read += part.n;
-            const bool by_search = feature == sorted_by_ && part.n > kLong;
-            top = by_search ? split_sorted(part, top) : split(part, top);
+            for_each_group(leaf, true, [&](const Part& part) { pick_personal(part, tree, response); });
         }
-        const bool limited = columns_[response].limited, guided = guide_.own != nullptr;
-        bool listed = false;
-        for (const Part* leaf = leaves_.data(); leaf != arrived; ++leaf) {
-            if (least_ && is_small(*leaf, columns_[response], tree)) {
-                if (!listed) list_places(tree, columns_[response]);
-                listed = true;
-                pick_backed_off(*leaf, response);
-                continue;
-            }
-            limited ? pick_within(*leaf, response)
-                    : guided ? pick_guided(*leaf, response) : pick_values(*leaf, response);
+    }
+
+    void pick_personal(const Part& part, std::size_t tree, std::int32_t response) {
+        const Column& column = column_of(response);
+        if (least_ && is_small(part, column, tree)) {
+            if (listed_for_ != group_) list_places(tree, column);
+            listed_for_ = group_;
+            return pick_backed_off(part, response);
         }
+        column.limited ? pick_within(part, response)
+                       : guide_.own ? pick_guided(part, response) : pick_values(part, response);
     }
 
     // Whether a leaf holds too few allowed values for some row, and a node above may hold more.
@@ -196,84 +272,24 @@ private:
         places_.find(forest_, tree, column.limited, runs, runs_end, column.stays);
     }
 
-    // The next push overwrites an empty part: no branch, and never more parts than rows.
-    static Part* push(Part* top, std::int32_t at, std::size_t first, std::size_t n) {
-        *top = {at, static_cast<Row>(first), static_cast<Row>(n)};
-        return top + (n > 0);
-    }
-
-    // The first node from here on that is a leaf or splits on a drawn column.
-    std::int32_t pass_given(std::int32_t at) const {
-        for (;;) {
-            const std::int32_t feature = forest_.feature[at];
-            if (feature == kLeaf || columns_[feature].drawn) return at;
-            const bool left = forest_.goes_left(at, columns_[feature].given);
-            at = left ? forest_.left[at] : forest_.right[at];
-        }
-    }
-
-    // Splits a list that is sorted by the node's column, ascending or descending, in place.
-    Part* split_sorted(Part part, Part* top) const {
-        const std::int32_t cut = forest_.cut[part.at];
-        const std::int32_t* codes = columns_[sorted_by_].drawn;
-        const Row* rows = rows_.data() + part.first;
-        const bool low_first = codes[*rows] <= cut;
-        const Row* last = rows;  // of those on the side of the first
-        for (std::size_t n = part.n; n > 1; n -= n / 2)
-            last += (codes[last[n / 2]] <= cut) == low_first ? n / 2 : 0;
-        const auto n_front = static_cast<std::size_t>(last - rows) + 1;
-        const std::int32_t left = forest_.left[part.at], right = forest_.right[part.at];
-        top = push(top, low_first ? right : left, part.first + n_front, part.n - n_front);
-        return push(top, low_first ? left : right, part.first, n_front);
-    }
-
-    // Splits any list, from its half of rows_ into the other.
-    Part* split(Part part, Part* top) {
-        const std::int32_t feature = forest_.feature[part.at], cut = forest_.cut[part.at];
-        const std::int32_t n_levels = forest_.n_levels[feature];
-        const std::size_t first = part.first ^ kRows;
-        const auto partition_by = [&](auto goes_left) {
-            return partition(columns_[feature].drawn, &rows_[part.first], &rows_[first], part.n, goes_left);
-        };
-        std::size_t n_left;
-        if (n_levels == 0) {
-            n_left = partition_by([=](std::int32_t code) { return code <= cut; });
-        } else if (n_levels < 64) {  // with the bit of unseen levels, one word
-            const std::uint64_t word = forest_.sets[cut];
-            n_left = partition_by([=](std::int32_t code) { return (word >> code) & 1; });
-        } else {
-            const std::uint64_t* set = forest_.sets + cut;
-            n_left = partition_by([=](std::int32_t code) { return has_bit(set, code); });
-        }
-        top = push(top, forest_.right[part.at], first + n_left, part.n - n_left);
-        return push(top, forest_.left[part.at], first, n_left);
-    }
-
-    // Fills in the rows that go left from the front, the others from the back, so sorted lists stay
-    // sorted, ascending or descending. Each row is written to both places, as a branch would cost more;
-    // a later row overwrites the wrong one.
-    template <class GoesLeft>
-    static std::size_t partition(const std::int32_t* codes, const Row* from, Row* to, std::size_t n,
-                                 GoesLeft goes_left) {
-        std::size_t n_left = 0;
-        Row* back = to + n;  // less the rows so far; the next free place from the back is back[n_left]
-        for (std::size_t i = 0; i < n; ++i) {
-            const Row row = from[i];
-            to[n_left] = row;
-            (--back)[n_left] = row;
-            n_left += goes_left(codes[row]);
-        }
-        return n_left;
-    }
-
-    void pick_values(Part part, std::int32_t response) const {
-        const std::int32_t* values = forest_.values + forest_.start[part.at];
-        const auto count = static_cast<std::uint32_t>(forest_.count[part.at]);
+    // A value of a leaf for each row; its random half word is known if a tree was drawn before.
+    void pick_values(Part part, std::int32_t response) {
+        const Step& leaf = forest_.steps[part.at];
+        const std::int32_t* values = forest_.values + leaf.word;
+        const auto count = static_cast<std::uint32_t>(leaf.right);
         const auto position = static_cast<std::uint64_t>(response);
-        const Row* rows = rows_.data() + part.first;
-        std::int32_t* drawn = columns_[response].drawn;
-        for (std::size_t i = 0; i < part.n; ++i)
-            drawn[rows[i]] = values[pick(keys_[rows[i]], position, count)];
+        Code* const codes = cells_of(response).codes;
+        const auto pick_all = [&](auto place) {
+            for (std::size_t i = 0; i < part.n; ++i) {
+                const Row row = descent_.row(part.first + i);
+                codes[row] = static_cast<Code>(values[place(row)]);
+            }
+        };
+        if (halves_.empty()) {
+            pick_all([&](Row row) { return pick(keys_[row], position, count); });
+        } else {
+            pick_all([&](Row row) { return std::uint64_t{halves_[row]} * count >> 32; });
+        }
     }
 
     // The same, guided: a leaf that holds the own value may keep it.
@@ -281,56 +297,56 @@ private:
         const std::int32_t* values = forest_.values + forest_.start[part.at];
         const auto count = static_cast<std::uint32_t>(forest_.count[part.at]);
         const auto position = static_cast<std::uint64_t>(response);
-        Column& column = columns_[response];
+        Column& column = column_of(response);
         const bool may_stay = lets_stay(column.stays, values, values + count);
         for (std::size_t i = 0; i < part.n; ++i) {
-            const Row row = rows_[part.first + i];
+            const Row row = descent_.row(part.first + i);
             const bool kept = may_stay && stays(row, response);
-            column.drawn[row] = kept ? column.given : values[pick(keys_[row], position, count)];
-            if (!column.kept.empty()) column.kept[row] = kept;
+            set(response, row, values[pick(keys_[row], position, count)], kept);
         }
     }
 
     // Whether a guided row keeps the own value. Its random word is none that values are picked with.
     bool stays(Row row, std::int32_t response) const {
-        return happens(keys_[row], static_cast<std::uint64_t>(response) + columns_.size(), guide_.often);
+        return happens(keys_[row], static_cast<std::uint64_t>(response) + forest_.n_columns, guide_.often);
     }
 
     // The same within the limits of the column; where nothing is allowed, the own value is kept.
     void pick_within(Part part, std::int32_t response) {
-        Column& column = columns_[response];
+        Column& column = column_of(response);
         const std::uint32_t count = find_pieces(part.at, column);
         const std::int32_t* values = forest_.values + forest_.start[part.at];
         const bool may_stay = guide_.own && lets_stay(column.stays, values, values + forest_.count[part.at]);
         for (std::size_t i = 0; i < part.n; ++i) {
-            const Row row = rows_[part.first + i];
+            const Row row = descent_.row(part.first + i);
             const bool wanted = may_stay && stays(row, response);
             const std::int32_t code = count && !wanted ? choose(row, response, count) : column.own;
-            set(column, row, code, wanted || !count || column.is_same(code));
+            set(response, row, code, wanted || !count || column.is_same(code));
         }
     }
 
     // The same from a node above the leaf, for each row the first that holds enough allowed values.
     void pick_backed_off(Part part, std::int32_t response) {
-        Column& column = columns_[response];
+        Column& column = column_of(response);
         for (std::size_t i = 0; i < part.n; ++i) {
-            const Row row = rows_[part.first + i];
-            const std::int32_t at = places_.climb(part.at, least_[row]);
+            const Row row = descent_.row(part.first + i);
+            const std::int32_t at = places_.climb(part.at, least_[row - group_->first]);
             const AllowedPlaces::Range range = places_.range(at);
             if (!range.n || (guide_.own && places_.lets_stay(at) && stays(row, response))) {
-                set(column, row, column.own, true);
+                set(response, row, column.own, true);
                 continue;
             }
             const std::uint32_t place = pick(keys_[row], static_cast<std::uint64_t>(response),
                                              static_cast<std::uint32_t>(range.n));
             const std::int32_t code = places_.value(range.first + place);
-            set(column, row, code, column.limited && column.is_same(code));
+            set(response, row, code, column.limited && column.is_same(code));
         }
     }
 
-    static void set(Column& column, Row row, std::int32_t code, bool kept) {
-        column.drawn[row] = kept ? column.given : code;
-        if (!column.kept.empty()) column.kept[row] = kept;
+    void set(std::int32_t response, Row row, std::int32_t code, bool kept) {
+        Column& column = column_of(response);
+        cells_of(response).codes[row] = static_cast<Code>(kept ? column.given : code);
+        if (!column.kept.empty()) column.kept[row - group_->first] = kept;
     }
 
     // The allowed values of a leaf, and how many there are.
@@ -361,19 +377,28 @@ private:
     ForestView forest_;
     LimitsView limits_;
     GuideView guide_;
+    bool pooled_;
     Pulse& pulse_;
-    std::vector<std::int32_t> responses_;
-    std::vector<Column> columns_;
-    std::vector<std::uint64_t> keys_;  // of the rows
-    std::vector<Row> order_;           // in which rows enter each tree ...
-    std::int32_t sorted_by_ = kLeaf;   // ... sorted by the codes of this column, if any
-    std::vector<Row> rows_;            // all lists, in two halves: lists are split from one into the other
-    std::vector<Part> parts_;          // the stack of lists on their way down
-    std::vector<Part> leaves_;         // lists that have reached their leaf
-    std::vector<Piece> pieces_;        // of the current leaf
+    std::vector<Grove> groves_;  // in the order in which they are visited
+    std::size_t most_trees_ = 0;
+    Lists descent_;
+    std::vector<Group> groups_;         // that descend together ...
+    std::size_t n_each_ = 0;            // ... with so many rows each
+    std::vector<Cells> cells_;  // all their codes ...
+    std::vector<Code> codes_;            // ... column by column
+    std::vector<std::uint64_t> keys_;    // of the rows
+    std::vector<Row> order_;             // in which rows enter each tree ...
+    std::int32_t sorted_by_ = kLeaf;     // ... sorted by the codes of this column, if any
+    Group* group_ = nullptr;             // the current one
+    std::vector<Piece> pieces_;          // of the current leaf
+    std::vector<std::uint16_t> chosen_;   // the tree that each row has drawn, of those of a column ...
+    std::vector<std::uint32_t> halves_;   // ... the half word that its value is picked with, if known ...
+    std::vector<Row> by_tree_;            // ... the rows in the order of trees ...
+    std::vector<std::uint32_t> weights_;  // ... and how likely each tree was, for each row
     const std::int64_t* least_ = nullptr;  // allowed values that a row must be drawn among, if any ...
     std::int64_t most_ = 0;                // ... the largest of them
-    AllowedPlaces places_;                 // of the current tree and group
+    AllowedPlaces places_;                 // of the current tree, and of this group
+    const Group* listed_for_ = nullptr;
 };
 
 }  // namespace mcce

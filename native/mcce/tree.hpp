@@ -79,6 +79,10 @@ struct Growth {
     std::int64_t levels_per_row;  // of a node that a set of levels may split
     std::int64_t many_levels;     // beyond so many, one in smallest_part rows must go either way
     std::int64_t smallest_part;
+    std::int64_t max_features;  // columns that a node checks; negative: all
+    std::uint64_t key;          // of the order in which it does
+
+    bool draws_columns() const { return max_features >= 0; }
 };
 
 // A split of a node.

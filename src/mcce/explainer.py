@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any, Literal, Self, overload
+from typing import Any, Self, overload
 
 import numpy as np
 import pandas as pd
@@ -21,7 +21,7 @@ from .counterfactuals import Counterfactuals, FrameT, with_anonymous
 from .distances import DistanceName, find_distance
 from .estimator import Estimator
 from .fitted import learn
-from .model import find_generator
+from .model import GeneratorName, find_generator
 from .parameters import check_parameters, check_seconds, learned_parameters
 from .protocols import Callback, Distance, Generator
 from .runtime.limits import time_limit
@@ -59,8 +59,8 @@ class MCCE(Estimator):
     score_class
         The class whose probability is the score, if not the second.
     generator
-        Step 1: ``"trees"`` or a generator object, e.g. ``TreeChain(min_samples_leaf=10)``, or
-        :class:`PrivateTrees` for differential privacy.
+        Step 1: ``"trees"`` or another name of :doc:`generators </user_guide/generators>`, or a
+        generator object, e.g. ``TreeChain(min_samples_leaf=10)``.
     constraints
         How people may change: a list of :mod:`mcce.constraints`, or the path of a file of them.
     ignore_relations
@@ -116,7 +116,7 @@ class MCCE(Estimator):
         roles: Mapping[Hashable, Role] | None = None,
         kinds: Mapping[Hashable, Kind] | None = None,
         score_class: Hashable | None = None,
-        generator: Literal["trees", "private"] | Generator = "trees",
+        generator: GeneratorName | Generator = "trees",
         constraints: Any = None,
         ignore_relations: bool | Sequence[str] = False,
         search: SearchName | Search | ExactSearch = "paper",

@@ -77,6 +77,9 @@ class Rows:
                 64,
                 1024,
                 10,
+                -1,
+                0,
+                None,
             ),
         )
 
@@ -94,7 +97,8 @@ class Rows:
         given = self.columns.codes[:, :20].copy()
         keys = reference.person_keys(0, given[:1].T)
         return Call(
-            forest.bound.sample, (given, keys, np.arange(n_draws), None, None, np.arange(n_draws))
+            forest.bound.sample,
+            (given, keys, np.arange(n_draws), None, None, np.arange(n_draws), False),
         )
 
     def enumerate_rows(self, forest):

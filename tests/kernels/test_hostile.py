@@ -47,7 +47,9 @@ def use_forest(forest, limits=None, guide=None):
     """Draw from a forest, and list its rows."""
     keys, draws = np.arange(20, dtype=np.uint64), np.arange(30)
     for least in (None, np.arange(30) * 20):
-        attempt(lambda n=least: forest.sample(GIVEN, keys, draws, limits, guide, n, watch()))
+        for pooled in (False, True):
+            what = GIVEN, keys, draws, limits, guide, least, pooled
+            attempt(lambda w=what: forest.sample(*w, watch()))
     listing = ROWS.enumerate_rows(FOREST).arguments
     attempt(lambda: forest.enumerate_rows(*listing, watch()))
 

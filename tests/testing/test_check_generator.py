@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mcce import TreeChain
+from mcce import ForestChain, InferenceTreeChain, TreeChain
 from mcce.candidates import Draws
 from mcce.kernels import draw_keys, pick
 from mcce.protocols import Capabilities
@@ -37,7 +37,15 @@ class Marginals:
 
 @pytest.mark.parametrize(
     "generator",
-    [TreeChain(), TreeChain(visit_order="correlation", min_samples_leaf=20), Marginals()],
+    [
+        TreeChain(),
+        TreeChain(visit_order="correlation", min_samples_leaf=20),
+        TreeChain(max_features="sqrt"),
+        ForestChain(),
+        ForestChain(sampling="pool", n_trees=4, bootstrap=False),
+        InferenceTreeChain(),
+        Marginals(),
+    ],
 )
 def test_our_generators_and_a_plain_one_pass(generator):
     check_generator(generator)

@@ -11,7 +11,7 @@ Generator = Annotated[
     typer.Option(
         "--generator",
         metavar="NAME",
-        help="The model of step 1: trees, copula, made, ctgan or private.",
+        help="The model of step 1: trees, forest, ctree, copula, made, ctgan or private.",
     ),
 ]
 Domains = Annotated[

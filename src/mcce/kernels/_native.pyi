@@ -56,6 +56,7 @@ class Forest:
         limits: Limits | None,
         guide: Guide | None,
         least: NDArray[np.int64] | None,
+        pooled: bool,
         watch: Watch,
     ) -> NDArray[np.int32]: ...
     def enumerate_rows(
@@ -151,6 +152,9 @@ def grow_tree(
     levels_per_row: int,
     many_levels: int,
     smallest_part: int,
+    max_features: int,
+    key: int,
+    drawn: NDArray[np.int64] | None,
     watch: Watch,
     /,
 ) -> tuple[np.ndarray, ...]: ...

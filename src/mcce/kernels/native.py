@@ -90,6 +90,7 @@ def grow_tree(
     response: Numbers | Classes,
     response_codes: Codes,
     growth: Growth,
+    drawn: IntArray | None = None,
 ) -> Trees:
     """Tree of ``response`` given some columns; see :func:`reference.grow_tree`."""
     units, classes, n_classes = np.empty(0, np.int64), np.empty(0, np.int32), 0
@@ -115,6 +116,9 @@ def grow_tree(
         growth.levels_per_row,
         growth.many_levels,
         growth.smallest_part,
+        -1 if growth.max_features is None else growth.max_features,
+        growth.key,
+        drawn,
         watch(),
     )
     return Trees(np.zeros(1, dtype=np.int64), *parts)
@@ -147,8 +151,9 @@ def sample(
     if guide is not None:
         own, stays = map(np.ascontiguousarray, (guide.own, guide.stays))
         bound_guide = _native.Guide(own, stays, guide.often)
+    bound_limits, pooled = _bind_limits(limits), forest.pooled
     return forest.bound.sample(
-        np.ascontiguousarray(given), keys, draws, _bind_limits(limits), bound_guide, least, watch()
+        np.ascontiguousarray(given), keys, draws, bound_limits, bound_guide, least, pooled, watch()
     )
 
 

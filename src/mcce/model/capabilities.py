@@ -6,14 +6,12 @@ that need one call :func:`require`, which says what is missing and why it is nee
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import Any, Literal, overload
 
 from ..errors import ParameterError
 from ..kernels import IntArray
 from ..protocols import (
     BackingOffGenerator,
-    Capabilities,
     DensityGenerator,
     EnumeratingGenerator,
     Generator,
@@ -24,18 +22,8 @@ from ..protocols import (
     SavableGenerator,
 )
 from ..tables.schema import Schema
-
-# The members that come with each capability; visit order and tables are no methods.
-MEMBERS: dict[str, tuple[str, ...]] = {
-    "limits": ("sample_within",),
-    "guidance": ("sample_guided",),
-    "back_off": ("sample_backed_off",),
-    "enumeration": ("enumerate_rows",),
-    "density": ("log_likelihood",),
-    "visit_order": ("visit_order_",),
-    "saving": ("to_arrays", "from_arrays"),
-    "own_values": ("tables_",),
-}
+from .declarations import MEMBERS
+from .registry import GENERATORS
 
 
 @overload
@@ -102,18 +90,21 @@ def require(generator: Generator, capability: str, reason: str) -> Any:
         raise ParameterError(
             f"{reason}, but the generator {type(generator).__name__} does not declare the "
             f"capability {capability!r} ({', '.join(MEMBERS[capability])}). Use "
-            f"{' or '.join(_named_with(capability))}, or declare and implement it."
+            f"{suggest_generators(capability)}, or declare and implement it."
         )
     return generator
 
 
-def _named_with(capability: str) -> list[str]:
-    """How to ask for the generators of mcce that have a capability."""
-    from .registry import GENERATORS
+def suggest_generators(capability: str) -> str:
+    """The generators of mcce with a capability, as parameters to choose from.
 
-    declared = {name: kind.capabilities for name, kind in GENERATORS.items()}
-    able = [n for n, c in declared.items() if getattr(c, capability, False) is True]
-    return [f'generator="{name}"' for name in able]
+    Examples
+    --------
+    >>> suggest_generators("enumeration")
+    'generator="trees", "ctree" or "private"'
+    """
+    able = [f'"{n}"' for n, g in GENERATORS.items() if getattr(g().capabilities, capability)]
+    return "generator=" + " or ".join([", ".join(able[:-1]), able[-1]] if able[1:] else able)
 
 
 def visit_order_of(generator: Generator, schema: Schema) -> IntArray:
@@ -121,21 +112,3 @@ def visit_order_of(generator: Generator, schema: Schema) -> IntArray:
     if not generator.capabilities.visit_order:
         return schema.mutable
     return require(generator, "visit_order", "Plausibility follows the visit order").visit_order_
-
-
-def check_capabilities(generator: Any) -> None:
-    """Raise unless a generator declares capabilities and has the members of each."""
-    name, declared = type(generator).__name__, getattr(generator, "capabilities", None)
-    if not isinstance(declared, Capabilities):
-        raise ParameterError(
-            f"The generator {name} must declare what it can do, got capabilities={declared!r}. "
-            "Add the attribute capabilities = mcce.protocols.Capabilities()."
-        )
-    for field in fields(declared):
-        # Members are looked up on the class: a visit order is there only after fit.
-        missing = [m for m in MEMBERS[field.name] if not hasattr(type(generator), m)]
-        if getattr(declared, field.name) and missing:
-            raise ParameterError(
-                f"The generator {name} declares the capability {field.name!r} but lacks "
-                f"{missing!r}. Implement it, or leave the capability out."
-            )

@@ -1,15 +1,117 @@
-"""The parameters of a chain of trees, checked: when its trees stop."""
+"""How the trees of a chain are grown: parameters, inputs, and one task for each feature.
+
+Paper, section "Model": the tree of a feature may split on the immutable features, on the mutable
+ones visited before and on the decision.
+"""
 
 from __future__ import annotations
 
-from numbers import Integral
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import isqrt
+from numbers import Integral, Real
 from typing import Any
 
-from ..errors import ParameterError, shorten
-from ..kernels import Growth
+import numpy as np
 
-WHOLE = {"min_samples_leaf": 1, "min_samples_split": 2, "max_depth": 1, "max_inputs": 1}
+from ..errors import ParameterError, shorten
+from ..kernels import BoolArray, Columns, Growth, IntArray, Trees, join, person_keys
+from ..runtime.progress import ProgressBar
+from ..runtime.threads import map_ordered
+from ..tables.schema import EncodedRows
+from .associations import Associations
+from .responses import split_columns
+from .visit_order import visit_order
+
+WHOLE = {
+    "min_samples_leaf": 1,
+    "min_samples_split": 2,
+    "max_depth": 1,
+    "max_inputs": 1,
+    "n_trees": 1,
+}
 NO_LIMIT = ("max_depth", "max_inputs")
+# More would only take time; a file that names more is refused before memory is taken for them.
+MOST_TREES = 10_000
+FLAGS = ("condition_on_decision", "bootstrap")
+AUTO = "auto"
+# No code of a person is negative, so no key of a tree is one that a person's draws have.
+OF_A_TREE = -1
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """What the trees of one feature are grown from.
+
+    Parameters
+    ----------
+    columns
+        All columns, the decision last.
+    inputs
+        Those that may be split on, ascending.
+    position
+        Position of the feature.
+    growth
+        When trees stop.
+    """
+
+    columns: Columns
+    inputs: IntArray
+    position: int
+    growth: Growth
+
+
+def grow_chain(
+    chain: Any,
+    rows: EncodedRows,
+    decision: BoolArray,
+    grow: Callable[[Task], Sequence[Trees]],
+    *,
+    n_jobs: int | None,
+    verbose: bool,
+) -> tuple[IntArray, Trees]:
+    """The visit order of a chain, and the trees of all features in it.
+
+    Parameters
+    ----------
+    chain
+        The generator with its parameters.
+    rows, decision
+        The training rows and their decisions.
+    grow
+        The trees of one feature.
+    n_jobs, verbose
+        Threads for one feature each, and whether to show a progress bar.
+
+    Returns
+    -------
+    tuple
+        Positions of the mutable features, and their trees.
+    """
+    schema = rows.schema
+    growth = growth_of(chain, len(schema.features))
+    order = visit_order(chain.visit_order, rows, decision if chain.condition_on_decision else None)
+    columns = split_columns(schema, [*rows.descent, decision.astype(np.int32)])
+    last = [len(schema.features)] * chain.condition_on_decision
+    most = chain.max_inputs
+    screen = None if most is None else Associations.of(rows)
+
+    def grow_feature(place: int) -> Sequence[Trees]:
+        position = int(order[place])
+        known = np.sort(np.concatenate([schema.immutable, order[:place]]))
+        if screen is not None:
+            known = screen.inputs(position, known, most)
+        inputs = np.concatenate([known, last]).astype(np.int64)
+        return grow(Task(columns, inputs, position, growth))
+
+    bar = ProgressBar(order.size, "model", verbose)
+    grown: list[Sequence[Trees]] = []
+    # The last feature has the most inputs; begun first, it does not leave a thread alone.
+    for trees in map_ordered(grow_feature, range(order.size)[::-1], n_jobs):
+        grown.append(trees)
+        bar.show(len(grown))
+    bar.close()
+    return order, join([tree for trees in grown[::-1] for tree in trees], columns.by_set)
 
 
 def growth_of(chain: Any, n_features: int) -> Growth:
@@ -18,14 +120,14 @@ def growth_of(chain: Any, n_features: int) -> Growth:
     Parameters
     ----------
     chain
-        A ``TreeChain``.
+        A ``TreeChain``, or another chain of trees with some of its parameters.
     n_features
         Number of columns; the decision comes after them.
 
     Returns
     -------
     Growth
-        The rules for growing.
+        The rules for growing; leaves of 1 if the chain decides on them for each feature.
 
     Raises
     ------
@@ -33,22 +135,88 @@ def growth_of(chain: Any, n_features: int) -> Growth:
         For the first parameter that cannot work.
     """
     for name, least in WHOLE.items():
-        value = getattr(chain, name)
-        whole = isinstance(value, Integral) and not isinstance(value, bool)
-        if not (whole and value >= least) and not (name in NO_LIMIT and value is None):
-            got = shorten(value)
-            raise ParameterError(f"{name} must be a whole number >= {least}, got {got}.")
+        _check_whole(chain, name, least)
     if chain.decisions not in ((True,), (False, True), (True, False)):
         raise ParameterError(
             f"decisions must be (True,) or (False, True), got {shorten(chain.decisions)}."
         )
-    if not isinstance(chain.condition_on_decision, bool):
-        got = shorten(chain.condition_on_decision)
-        raise ParameterError(f"condition_on_decision must be True or False, got {got}.")
+    if getattr(chain, "n_trees", 1) > MOST_TREES:
+        raise ParameterError(f"n_trees must be at most {MOST_TREES}, got {shorten(chain.n_trees)}.")
+    for name in FLAGS:
+        if not isinstance(getattr(chain, name, True), bool):
+            got = shorten(getattr(chain, name))
+            raise ParameterError(f"{name} must be True or False, got {got}.")
+    if getattr(chain, "max_features", None) is not None:
+        features_to_check(chain.max_features, 1, automatic=hasattr(chain, "n_trees"))
     return Growth(
-        min_samples_leaf=chain.min_samples_leaf,
+        min_samples_leaf=1 if chain.min_samples_leaf == AUTO else chain.min_samples_leaf,
         min_samples_split=chain.min_samples_split,
         max_depth=chain.max_depth,
         decision_column=n_features,
         grow_undesired=False in chain.decisions,
     )
+
+
+def features_to_check(given: Any, n_inputs: int, *, automatic: bool = False) -> int | None:
+    """How many of the inputs of a tree a node checks; None for all.
+
+    Parameters
+    ----------
+    given
+        The parameter ``max_features``.
+    n_inputs
+        Number of inputs.
+    automatic
+        Whether ``"auto"`` is a choice.
+
+    Returns
+    -------
+    int or None
+        At least 1, and less than there are.
+
+    Raises
+    ------
+    ParameterError
+        If the parameter is none of its choices.
+
+    Examples
+    --------
+    >>> [features_to_check(given, 12) for given in ("sqrt", "third", 0.5, 5, 20, None)]
+    [3, 4, 6, 5, None, None]
+    """
+    if given is None or (automatic and given == AUTO):
+        return None
+    number = isinstance(given, Real) and not isinstance(given, bool)
+    if given in ("sqrt", "third") if isinstance(given, str) else False:
+        n_checked = isqrt(n_inputs) if given == "sqrt" else n_inputs // 3
+    elif number and isinstance(given, Integral) and int(given) >= 1:
+        n_checked = int(given)
+    elif number and not isinstance(given, Integral) and 0 < float(given) <= 1:
+        n_checked = int(float(given) * n_inputs)
+    else:
+        choices = '"auto", "sqrt", "third"' if automatic else '"sqrt", "third"'
+        raise ParameterError(
+            f"max_features must be a whole number >= 1, a share above 0 and up to 1.0, {choices} "
+            f"or None for all features, got {shorten(given)}."
+        )
+    return None if n_checked >= n_inputs else max(n_checked, 1)
+
+
+def tree_key(seed: int, position: int, tree: int = 0) -> int:
+    """The random key of a tree of a feature."""
+    return int(person_keys(seed, np.array([[OF_A_TREE, position, tree]]))[0])
+
+
+def _check_whole(chain: Any, name: str, least: int) -> None:
+    """Raise unless a parameter of a chain is a whole number, or has another value that it may."""
+    value = getattr(chain, name, least)
+    if name in NO_LIMIT and value is None:
+        return
+    automatic = name == "min_samples_leaf" and hasattr(chain, "n_trees")
+    if automatic and isinstance(value, str) and value == AUTO:
+        return
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
+        choice = ' or "auto"' if automatic else ""
+        raise ParameterError(
+            f"{name} must be a whole number >= {least}{choice}, got {shorten(value)}."
+        )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from copy import deepcopy
-from typing import Any
+from typing import Any, Literal
 
 from sklearn.base import clone
 
@@ -12,16 +12,21 @@ from ..errors import ParameterError, shorten
 from ..protocols import Generator
 from ..tables.schema import EncodedRows, Schema
 from .associations import MAX_INPUTS, is_wide
-from .capabilities import check_capabilities
 from .copula import GaussianCopula
+from .ctree import InferenceTreeChain
+from .declarations import check_capabilities
+from .forest import ForestChain
 from .networks import CTGAN, MADE
 from .private import PrivateTrees
 from .trees import TreeChain
 
+GeneratorName = Literal["trees", "forest", "ctree", "copula", "made", "ctgan", "private"]
 # Classes whose parameters are their arguments, as scikit-learn has it; `array_names` are the
 # entries of their `to_arrays`. What they need beyond the required set they import when they fit.
 GENERATORS: dict[str, type[Any]] = {
     "trees": TreeChain,
+    "forest": ForestChain,
+    "ctree": InferenceTreeChain,
     "copula": GaussianCopula,
     "made": MADE,
     "ctgan": CTGAN,
@@ -116,8 +121,8 @@ def limit_inputs(generator: Generator, given: Any, schema: Schema, beyond_paper:
         The same object.
     """
     named = isinstance(given, str) and beyond_paper
-    if named and is_wide(schema) and isinstance(generator, TreeChain):
-        generator.set_params(max_inputs=MAX_INPUTS)
+    if named and is_wide(schema) and hasattr(generator, "max_inputs"):
+        generator.max_inputs = MAX_INPUTS
     return generator
 
 

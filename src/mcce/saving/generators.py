@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import ParameterError, SavedFileError, shorten
-from ..model import GENERATORS, require
+from ..model import GENERATORS, require, suggest_generators
 from ..protocols import Generator
 from ..tables.schema import Schema
 from .archive import ARRAY, ARRAY_KINDS, refused
@@ -36,7 +36,7 @@ def pack_generator(generator: Any) -> Any:
         raise SavedFileError(
             f"Cannot save the generator {type(generator).__name__}: it does not declare the "
             "capability 'saving' (to_arrays, from_arrays), and a file holds no code. Declare and "
-            'implement it, or use generator="trees". Nothing was written.'
+            f"implement it, or use {suggest_generators('saving')}. Nothing was written."
         )
     return {CUSTOM: type(generator).__name__}
 

@@ -4,7 +4,7 @@ from ._boost import BoostedNodes, Boosting, Ensemble, boost, predict_units
 from ._errors import weigh_errors
 from ._exact import Enumerated, Person, enumerate_rows
 from ._gower import MISSING, gower_gap, scaled_gap
-from ._grow import Classes, Columns, Growth, Numbers, Response, fixed_point, grow_tree
+from ._grow import Columns, Growth, Node, Split, grow_tree, grow_with, split_after
 from ._measure import Measure, Summation, Total, measure
 from ._nearest import Neighbours, nearest
 from ._nonconformity import MOST_LEVELS, Holdings, gather_holdings, nonconformity
@@ -18,6 +18,7 @@ from ._rank import (
     rows_as_bytes,
     sort_rows,
 )
+from ._responses import Classes, Numbers, Response, fixed_point, times_seen_before
 from ._rows import RowTable
 from ._sample import ANY_LEAF, Guide, Limits, hold, leaf_frequency, sample
 from ._trees import LEAF, Forest, Trees, descend, join
@@ -43,10 +44,12 @@ __all__ = [
     "Listing",
     "Measure",
     "Neighbours",
+    "Node",
     "Numbers",
     "Person",
     "Response",
     "RowTable",
+    "Split",
     "Summation",
     "Total",
     "Trees",
@@ -60,6 +63,7 @@ __all__ = [
     "gather_holdings",
     "gower_gap",
     "grow_tree",
+    "grow_with",
     "happens",
     "hold",
     "join",
@@ -75,6 +79,8 @@ __all__ = [
     "sample",
     "scaled_gap",
     "sort_rows",
+    "split_after",
+    "times_seen_before",
     "uniforms",
     "weigh_errors",
 ]

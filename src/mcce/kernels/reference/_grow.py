@@ -4,108 +4,28 @@ Paper, section "Model". A node takes the admissible split of largest gain: every
 or ordered column, every prefix of the level order of a categorical one, with at least
 ``min_samples_leaf`` rows on both sides. Ties go to the lowest column, then the lowest cut. As in
 CART the best split is made even if it gains nothing; only a pure node, or one without an
-admissible split, is a leaf. Rules of :class:`Growth` keep columns of very many levels near n log n;
-they never touch columns of up to 128 levels, and nodes of up to 1,024.
+admissible split, is a leaf. As in a random forest, a node may check some columns only, and the
+splits may be chosen on a sample of the rows. Rules of :class:`Growth` keep columns of very many
+levels near n log n; they never touch columns of up to 128 levels, and nodes of up to 1,024.
 
-Always true: all sums are integers, so neither the order of rows nor the machine can change a bit;
-gains are float64 by the two formulas below, which treat left and right alike.
+Always true: neither the order of rows nor the machine can change a bit.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ...caching import cached_property
-from .._types import BoolArray, Codes, FloatArray, IntArray, WordArray
-from ._trees import LEAF, WORD_BITS, Trees, pack_set
+from .._types import BoolArray, Codes, IntArray, WordArray
+from ._random import absorb
+from ._responses import Response, run_ends
+from ._trees import LEAF, WORD_BITS, Trees, descend, pack_set
 
-SUM_BITS = 62
-
-
-class Response(Protocol):
-    """What a node wants to be pure in; implementations below."""
-
-    def take(self, rows: IntArray) -> Response: ...
-    def is_pure(self) -> bool: ...
-    def n_classes_present(self) -> int: ...
-    def level_means(self, order: IntArray, starts: IntArray) -> FloatArray: ...
-    def gains(self, order: IntArray, n_left: IntArray) -> FloatArray: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Numbers:
-    """Numeric response: squared error over fixed-point integers."""
-
-    units: IntArray
-
-    def take(self, rows: IntArray) -> Numbers:
-        return Numbers(self.units[rows])
-
-    def is_pure(self) -> bool:
-        return bool((self.units == self.units[0]).all())
-
-    def n_classes_present(self) -> int:
-        return 0
-
-    def level_means(self, order: IntArray, starts: IntArray) -> FloatArray:
-        """Mean response of each level, measured from the node's floor mean."""
-        sums = np.add.reduceat(self._centred()[order], starts)
-        return sums / (np.append(starts[1:], order.size) - starts)
-
-    def gains(self, order: IntArray, n_left: IntArray) -> FloatArray:
-        """Fall of squared error: (mean left - mean right)^2 * (n_left * n_right / n)."""
-        sums = np.cumsum(self._centred()[order])
-        n_right = order.size - n_left
-        left = sums[n_left - 1]
-        gap = left / n_left - (sums[-1] - left) / n_right
-        return (gap * gap) * (n_left.astype(np.float64) * n_right / order.size)
-
-    def _centred(self) -> IntArray:
-        # Exact: n_train * max|units| < 2^62 leaves room for one subtraction of the mean.
-        return self.units - self.units.sum() // self.units.size
-
-
-@dataclass(frozen=True, slots=True)
-class Classes:
-    """Categorical response: Gini over class counts."""
-
-    classes: IntArray
-    n_classes: int
-
-    def take(self, rows: IntArray) -> Classes:
-        return Classes(self.classes[rows], self.n_classes)
-
-    def is_pure(self) -> bool:
-        return bool((self.classes == self.classes[0]).all())
-
-    def n_classes_present(self) -> int:
-        return np.unique(self.classes).size
-
-    def level_means(self, order: IntArray, starts: IntArray) -> FloatArray:
-        """Share in each level of the second of two classes, or of the node's most frequent."""
-        target = 1 if self.n_classes == 2 else np.argmax(np.bincount(self.classes))
-        hits = (self.classes[order] == target).astype(np.int64)
-        return np.add.reduceat(hits, starts) / (np.append(starts[1:], order.size) - starts)
-
-    def gains(self, order: IntArray, n_left: IntArray) -> FloatArray:
-        """Fall of n * Gini: Q_left / n_left + Q_right / n_right - Q / n, Q = sum of counts^2.
-
-        A row that goes left when ``seen`` of its class stand there already adds 2 seen + 1 to
-        Q_left, so no array has a side for the classes, however many there are.
-        """
-        classes = self.classes[order]
-        totals = np.bincount(classes, minlength=self.n_classes)
-        squares_left = np.cumsum(2 * _times_seen_before(classes) + 1)[n_left - 1]
-        cross = np.cumsum(totals[classes])[n_left - 1]
-        squares = (totals * totals).sum()
-        squares_right = squares - 2 * cross + squares_left
-        n_right = order.size - n_left
-        return squares_left / n_left + squares_right / n_right - squares / order.size
+# What the key of a node absorbs to give the keys of its children; no column has such a number.
+LEFT_KEY, RIGHT_KEY = 2**32, 2**32 + 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +53,12 @@ class Growth:
         forests). If all classes differ, all splits gain the same, and taking the first would make
         the tree as deep as it has rows. Columns of two codes, such as a rare decision, may split
         many classes unevenly, as they split a path only once.
+    max_features
+        Number of columns that a node checks: the first so many, in an order drawn for the node,
+        of those that have an admissible split. None checks all.
+    key
+        Random key of the tree, a word. A node's order of columns depends on it and on the path to
+        the node alone.
     """
 
     min_samples_leaf: int = 5
@@ -143,6 +69,17 @@ class Growth:
     levels_per_row: int = WORD_BITS
     many_levels: int = 1024
     smallest_part: int = 10
+    max_features: int | None = None
+    key: int = 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Node:
+    """The rows of a node that is still to be split, its depth, and its random key."""
+
+    rows: IntArray
+    depth: int
+    key: WordArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,30 +125,13 @@ class Columns:
         return narrow
 
 
-def fixed_point(values: FloatArray) -> IntArray:
-    """Values as centred integers, scaled by a power of two so that any sum of them fits.
-
-    Examples
-    --------
-    >>> units = fixed_point(np.array([1.0, 2.0, 4.0]))
-    >>> (units - units[0]) // (units[1] - units[0])
-    array([0, 1, 3])
-    """
-    low, high = values.min(), values.max()
-    centred = values - (low + (high - low) / 2)
-    largest = float(np.abs(centred).max())
-    if largest == 0.0:
-        return np.zeros(values.size, dtype=np.int64)
-    exponent = SUM_BITS - 1 - values.size.bit_length() - math.frexp(largest)[1]
-    return np.rint(np.ldexp(centred, exponent)).astype(np.int64)
-
-
 def grow_tree(
     columns: Columns,
     inputs: IntArray,
     response: Response,
     response_codes: Codes,
     growth: Growth,
+    drawn: IntArray | None = None,
 ) -> Trees:
     """Tree of ``response`` given the columns numbered in ``inputs``, as a struct of one.
 
@@ -227,21 +147,64 @@ def grow_tree(
         What the leaves keep.
     growth
         When to stop.
+    drawn : (n_drawn,), optional
+        Rows that decide on the splits, each as often as it was drawn, at most n_train in all. The
+        leaves keep all training rows that come to them.
+    """
+
+    def find_split(node: Node) -> Split | None:
+        return _best_split(columns, inputs, node, response, growth)
+
+    rows = np.arange(response_codes.size) if drawn is None else drawn
+    tree = grow_with(find_split, rows, response_codes, growth)
+    return tree if drawn is None else _fill(tree, columns, response_codes)
+
+
+def grow_with(
+    find_split: Callable[[Node], Split | None],
+    rows: IntArray,
+    response_codes: Codes,
+    growth: Growth,
+) -> Trees:
+    """Tree whose splits a function chooses, as a struct of one.
+
+    Parameters
+    ----------
+    find_split
+        The split of a node, None for a leaf.
+    rows : (n_rows,)
+        The rows of the root.
+    response_codes : (n_train,)
+        What the leaves keep.
+    growth
+        Of which the key and the rules for decisions are followed.
     """
     draft = _Draft()
-    waiting = [(np.arange(response_codes.size), 0)]
+    waiting = [Node(rows, 0, np.array([growth.key], dtype=np.uint64))]
     while waiting:
-        rows, depth = waiting.pop()
-        split = _best_split(columns, inputs, rows, response, growth, depth)
+        node = waiting.pop()
+        split = find_split(node)
         if split is None:
-            draft.add_leaf(np.sort(response_codes[rows]))
+            draft.add_leaf(np.sort(response_codes[node.rows]))
             continue
         draft.add_split(split)
-        left, right = rows[split.goes_left], rows[~split.goes_left]
+        left, right = node.rows[split.goes_left], node.rows[~split.goes_left]
         if split.column == growth.decision_column and not growth.grow_undesired:
             left = left[:0]
-        waiting += [(right, depth + 1), (left, depth + 1)]
+        for rows, word in ((right, RIGHT_KEY), (left, LEFT_KEY)):
+            waiting.append(Node(rows, node.depth + 1, absorb(node.key, word)))
     return draft.finish()
+
+
+def _fill(tree: Trees, columns: Columns, response_codes: Codes) -> Trees:
+    """The tree with all rows in its leaves; those that were never grown stay empty."""
+    leaf = descend(tree, 0, np.asarray(columns.codes), columns.by_set)
+    kept = tree.count[leaf] > 0
+    leaf, values = leaf[kept], response_codes[kept]
+    count = np.bincount(leaf, minlength=tree.count.size)
+    start = np.where(tree.feature == LEAF, np.cumsum(count) - count, 0)
+    order = np.lexsort((values, leaf))
+    return replace(tree, start=start, count=count.astype(np.int32), values=values[order])
 
 
 class _Draft:
@@ -296,26 +259,33 @@ def _children(feature: IntArray) -> tuple[Codes, Codes]:
 
 
 def _best_split(
-    columns: Columns,
-    inputs: IntArray,
-    rows: IntArray,
-    response: Response,
-    growth: Growth,
-    depth: int,
+    columns: Columns, inputs: IntArray, node: Node, response: Response, growth: Growth
 ) -> Split | None:
     """Admissible split of largest gain, or None where the node is a leaf."""
     smallest = max(growth.min_samples_split, 2 * growth.min_samples_leaf, 2)
-    if rows.size < smallest or (growth.max_depth is not None and depth >= growth.max_depth):
+    too_deep = growth.max_depth is not None and node.depth >= growth.max_depth
+    if node.rows.size < smallest or too_deep:
         return None
-    inside = response.take(rows)
+    inside = response.take(node.rows)
     if inside.is_pure():
         return None
     best: Split | None = None
-    for column in inputs:
-        split = best_split_of(columns, int(column), rows, inside, growth)
-        if split is not None and (best is None or split.gain > best.gain):
+    n_checked = 0
+    for column in inputs if growth.max_features is None else _shuffle(inputs, node.key):
+        split = best_split_of(columns, int(column), node.rows, inside, growth)
+        if split is None:
+            continue
+        if best is None or (split.gain, -split.column) > (best.gain, -best.column):
             best = split
+        n_checked += 1
+        if n_checked == growth.max_features:
+            break
     return best
+
+
+def _shuffle(inputs: IntArray, key: WordArray) -> IntArray:
+    """The columns in the random order of a node."""
+    return inputs[np.argsort(absorb(key, inputs))]
 
 
 def best_split_of(
@@ -326,7 +296,7 @@ def best_split_of(
         return None
     codes = columns.codes[column][rows]
     order = np.argsort(codes, kind="stable")
-    n_left = _run_ends(codes[order])
+    n_left = run_ends(codes[order])
     if not n_left.size:
         return None
     levels = codes[order[np.append(n_left, rows.size) - 1]]
@@ -339,7 +309,7 @@ def best_split_of(
         place_of[levels] = np.arange(levels.size)
         places = place_of[codes]
         order = np.argsort(places, kind="stable")
-        n_left = _run_ends(places[order])
+        n_left = run_ends(places[order])
     least = _smallest_side(columns, column, levels.size, rows.size, inside, growth)
     cuts = np.flatnonzero((n_left >= least) & (n_left <= rows.size - least))
     if not cuts.size:
@@ -348,7 +318,7 @@ def best_split_of(
     best = int(np.argmax(gains))
     last = int(cuts[best])
     goes_left = places <= places[order[n_left[last] - 1]]
-    return _split(columns, column, float(gains[best]), levels, last, goes_left)
+    return split_after(columns, column, float(gains[best]), levels, last, goes_left)
 
 
 def _smallest_side(
@@ -361,7 +331,7 @@ def _smallest_side(
     return max(growth.min_samples_leaf, part)
 
 
-def _split(
+def split_after(
     columns: Columns, column: int, gain: float, levels: Codes, last: int, goes_left: BoolArray
 ) -> Split:
     """The split after ``levels[last]``, with a side for every level the node does not hold."""
@@ -376,18 +346,3 @@ def _split(
         members[levels[: last + 1]] = True
         members[levels[last + 1 :]] = False
     return Split(column, gain, cut, members, goes_left)
-
-
-def _run_ends(ascending: IntArray | Codes) -> IntArray:
-    """How many entries stand before each change of value."""
-    return np.flatnonzero(ascending[1:] != ascending[:-1]) + 1
-
-
-def _times_seen_before(classes: IntArray) -> IntArray:
-    """How many earlier rows are of the same class."""
-    order = np.argsort(classes, kind="stable")
-    starts = np.append(0, _run_ends(classes[order]))
-    lengths = np.append(starts[1:], classes.size) - starts
-    seen = np.empty(classes.size, dtype=np.int64)
-    seen[order] = np.arange(classes.size) - np.repeat(starts, lengths)
-    return seen

@@ -101,6 +101,12 @@ def pick(row_keys: WordArray, position: int, counts: IntArray) -> IntArray:
     return ((high * counts.astype(np.uint64)) >> np.uint64(32)).astype(np.int64)
 
 
+def pick_other(row_keys: WordArray, position: int, counts: IntArray) -> IntArray:
+    """The same with the low 32 bits of the draw, which say nothing of the high ones."""
+    low = absorb(row_keys, position) & np.uint64(2**32 - 1)
+    return ((low * counts.astype(np.uint64)) >> np.uint64(32)).astype(np.int64)
+
+
 def happens(row_keys: WordArray, position: int, often: int) -> BoolArray:
     """For each row, whether something happens that does so ``often`` times in 2**32."""
     return absorb(row_keys, position) >> np.uint64(32) < np.uint64(often)

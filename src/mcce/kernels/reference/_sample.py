@@ -3,7 +3,8 @@
 Paper, Algorithm 1. Every row carries the immutable codes of its person and the decision; each
 tree in turn sends the rows to their leaves, where one training value is drawn uniformly: of all
 that the leaf holds, or of those within a person's limits. Beyond the paper, a draw backs off: where
-the leaf holds too few of these, it is drawn from the smallest node above that holds enough.
+the leaf holds too few of these, it is drawn from the smallest node above that holds enough. And of
+several trees that predict a column, one is drawn before the row descends it.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._types import BoolArray, Codes, IntArray, WordArray
-from ._random import draw_keys, happens, pick
+from ._random import draw_keys, happens, pick, pick_other
 from ._trees import LEAF, NO_NODE, Forest, NodeSlices, Trees, descend, node_slices
 
 # The own value may stay whatever a leaf holds.
@@ -76,7 +77,7 @@ def sample(
     guide: Guide | None = None,
     least: IntArray | None = None,
 ) -> Codes:
-    """Codes drawn for each response, in column order, shape (n_trees, n_groups, n_draws).
+    """Codes drawn for each response, in column order, shape (n_responses, n_groups, n_draws).
 
     Parameters
     ----------
@@ -97,17 +98,23 @@ def sample(
     least : (n_draws,), optional
         Allowed training values that a node must hold for a draw to be made from it: the leaf, or
         the first node above that does, at last the root. None draws from the leaf.
+
+    Notes
+    -----
+    The random word of a column has two halves: the high one picks a value, the low one a tree of
+    several. A pooled forest weighs trees by the allowed values in their leaves, which is a draw
+    from the leaves of all trees taken together.
     """
-    trees, responses, n_levels = forest.trees, forest.responses, forest.n_levels
+    trees = forest.trees
     held = node_slices(trees)
     codes = np.repeat(given, draws.size, axis=1)
     drawn = codes.copy()
     row_keys = draw_keys(keys, draws).ravel()
-    for tree, column in enumerate(responses):
-        node = descend(trees, tree, codes, n_levels > 0)
+    for column in dict.fromkeys(forest.responses.tolist()):
+        node = _find_leaves(forest, column, codes, row_keys, limits)
         if least is not None:
-            node = _back_off(trees, held, node, limits, int(column), least)
-        chosen = pick(row_keys, int(column), held.end[node] - held.first[node])
+            node = _back_off(trees, held, node, limits, column, least)
+        chosen = pick(row_keys, column, held.end[node] - held.first[node])
         drawn[column] = trees.values[held.first[node] + chosen]
         kept = np.zeros(row_keys.size, dtype=bool)
         if limits is not None:
@@ -115,17 +122,51 @@ def sample(
                 rows = np.arange(group * draws.size, (group + 1) * draws.size)
                 values = [trees.values[held.first[at] : held.end[at]] for at in node[rows]]
                 drawn[column, rows], kept[rows] = _within(
-                    limits, int(column), int(group), values, row_keys[rows]
+                    limits, column, int(group), values, row_keys[rows]
                 )
         if guide is not None:
             own, needed = np.repeat([guide.own[column], guide.stays[column]], draws.size, axis=1)
             stays = _holds(trees, held, node, needed)
             stays |= needed == ANY_LEAF
-            stays &= happens(row_keys, int(column) + len(given), guide.often)
+            stays &= happens(row_keys, column + len(given), guide.often)
             kept |= stays
             drawn[column] = np.where(kept, own, drawn[column])
         codes[column] = np.where(kept, codes[column], drawn[column])
-    return drawn[np.sort(responses)].reshape(responses.size, keys.size, draws.size)
+    responses = np.unique(forest.responses)
+    return drawn[responses].reshape(responses.size, keys.size, draws.size)
+
+
+def _find_leaves(
+    forest: Forest, column: int, codes: Codes, row_keys: WordArray, limits: Limits | None
+) -> IntArray:
+    """The leaf of each row: in the tree of a column, or in the one drawn of several."""
+    own, by_set = np.flatnonzero(forest.responses == column), forest.n_levels > 0
+    leaves = np.array([descend(forest.trees, int(tree), codes, by_set) for tree in own])
+    if own.size == 1:
+        return leaves[0]
+    weights = np.ones(leaves.shape, dtype=np.int64)
+    if forest.pooled:
+        weights = _count_allowed(forest.trees, leaves, column, limits)
+    ends = np.cumsum(weights, axis=0)
+    place = pick_other(row_keys, column, ends[-1])
+    # Where no leaf holds an allowed value, the first tree stands for all.
+    chosen = np.where(ends[-1] > 0, (ends <= place).sum(axis=0), 0)
+    return leaves[chosen, np.arange(row_keys.size)]
+
+
+def _count_allowed(trees: Trees, leaves: IntArray, column: int, limits: Limits | None) -> IntArray:
+    """How many values of each leaf, shape (n_trees, n_rows), the group of a row may have."""
+    counts = trees.count[leaves].astype(np.int64)
+    if limits is None:
+        return counts
+    n_draws = leaves.shape[1] // limits.first.shape[1]
+    for group in np.flatnonzero(limits.first[column] >= 0):
+        runs = limits.runs[limits.first[column, group] : limits.last[column, group]]
+        n_before = np.append(0, np.cumsum(_inside(runs, trees.values)))
+        rows = slice(group * n_draws, (group + 1) * n_draws)
+        start = trees.start[leaves[:, rows]]
+        counts[:, rows] = n_before[start + counts[:, rows]] - n_before[start]
+    return counts
 
 
 def _back_off(

@@ -61,14 +61,18 @@ class Forest:
     trees
         The trees, in the order in which they are visited.
     responses : (n_trees,)
-        Column that each tree predicts.
+        Column that each tree predicts. Trees of the same column are adjacent.
     n_levels : (n_columns,)
         Number of levels of each categorical column, 0 for numeric ones.
+    pooled
+        Of several trees of a column, one is drawn: each as likely as its leaf is large if True,
+        each alike if False.
     """
 
     trees: Trees
     responses: IntArray
     n_levels: IntArray
+    pooled: bool = False
 
 
 def pack_set(members: BoolArray) -> WordArray:

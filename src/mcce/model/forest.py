@@ -1,0 +1,207 @@
+"""Step 1 by random forests: several trees for each mutable feature instead of one.
+
+Beyond the paper, which allows any model of p(X^m | X^f, Y'). Each tree is grown on a bootstrap
+sample of the training rows, and each of its nodes checks some features only, drawn at random
+(Breiman 2001). Leaves keep the values of all training rows that come to them, whether the sample
+held them or not. A value is drawn from the leaf of one tree, so it costs as much as with one tree.
+
+Always true: the forest depends on the seed and on the training rows as a set; neither their order,
+nor threads, nor the machine change a bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import replace
+from typing import Literal, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from ..errors import ParameterError, shorten
+from ..kernels import (
+    BoolArray,
+    Classes,
+    Growth,
+    IntArray,
+    Trees,
+    draw_keys,
+    grow_tree,
+    pick,
+    sort_rows,
+)
+from ..protocols import Capabilities
+from ..tables.schema import EncodedRows, Schema
+from .growing import AUTO, Task, features_to_check, grow_chain, growth_of, tree_key
+from .leaves import LeafChain
+from .responses import tree_response, with_decision
+
+TREE_FIRST, POOL = "tree_first", "pool"
+# Stands for a feature in the keys that rows are drawn with.
+OF_ROWS = -1
+# Smallest leaf of trees that predict levels and of those that predict numbers.
+LEAF_OF_LEVELS, LEAF_OF_NUMBERS = 1, 5
+
+
+class ForestChain(LeafChain, BaseEstimator):
+    """A random forest for each mutable feature given those before it.
+
+    Parameters
+    ----------
+    n_trees
+        Trees of each feature.
+    max_features
+        Number of features that a node checks, drawn at random from those that can split it: a
+        whole number, a share of the inputs of the tree, ``"sqrt"`` or ``"third"`` of them, or None
+        for all. ``"auto"`` is ``"sqrt"`` for trees of levels, ``"third"`` for trees of numbers.
+    min_samples_leaf
+        Smallest number of drawn rows in a leaf; ``"auto"`` is 1 for trees of levels, 5 for trees of
+        numbers.
+    bootstrap
+        Whether each tree is grown on as many rows as there are, drawn with replacement. Otherwise
+        on all rows.
+    sampling
+        Where values are drawn from: ``"tree_first"`` draws a tree, then a value in its leaf, so all
+        trees count alike; ``"pool"`` draws one of all values in the leaves of all trees, so
+        trees with large leaves count more. A draw from the pool visits every tree.
+    min_samples_split, max_depth, visit_order, condition_on_decision, decisions, max_inputs
+        As for :class:`TreeChain`.
+
+    Attributes
+    ----------
+    forest_ : Forest
+        All that was learned; ``trees_``, ``visit_order_`` and ``n_levels_`` are parts of it.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from mcce import Schema
+    >>> frame = pd.DataFrame({"age": [30, 40] * 10, "salary": range(20)})
+    >>> rows = Schema.learn_rows(frame, immutable=["age"])
+    >>> chain = ForestChain(n_trees=3).fit(rows, frame["salary"].to_numpy() > 9)
+    >>> chain.trees_.roots.size
+    3
+    """
+
+    capabilities = Capabilities(
+        limits=True,
+        guidance=True,
+        back_off=True,
+        density=True,
+        visit_order=True,
+        saving=True,
+    )
+
+    def __init__(
+        self,
+        *,
+        n_trees: int = 10,
+        max_features: int | float | str | None = AUTO,
+        min_samples_leaf: int | Literal["auto"] = "auto",
+        bootstrap: bool = True,
+        sampling: Literal["tree_first", "pool"] = "tree_first",
+        min_samples_split: int = 2,
+        max_depth: int | None = None,
+        visit_order: str | Sequence[Hashable] = "data",
+        condition_on_decision: bool = True,
+        decisions: tuple[bool, ...] = (True,),
+        max_inputs: int | None = None,
+    ) -> None:
+        self.n_trees = n_trees
+        self.max_features = max_features
+        self.min_samples_leaf = min_samples_leaf
+        self.bootstrap = bootstrap
+        self.sampling = sampling
+        self.min_samples_split = min_samples_split
+        self.max_depth = max_depth
+        self.visit_order = visit_order
+        self.condition_on_decision = condition_on_decision
+        self.decisions = decisions
+        self.max_inputs = max_inputs
+
+    def fit(
+        self,
+        rows: EncodedRows,
+        decision: BoolArray,
+        *,
+        seed: int = 0,
+        n_jobs: int | None = 1,
+        verbose: bool = False,
+    ) -> Self:
+        """Grow the trees of every mutable feature.
+
+        Parameters
+        ----------
+        rows, decision
+            As for :meth:`mcce.protocols.Generator.fit`.
+        seed, n_jobs, verbose
+            Seed of the samples and of the features that nodes check, threads for one feature each,
+            and whether to show a progress bar.
+
+        Returns
+        -------
+        ForestChain
+            Itself.
+        """
+        _check_sampling(self.sampling)
+        samples = self._draw_samples(rows, decision, seed)
+
+        def grow(task: Task) -> list[Trees]:
+            response = tree_response(rows, task.position)
+            codes, inputs = rows.descent[task.position], task.inputs
+            base = self._growth(task, isinstance(response, Classes))
+            trees = []
+            for tree, drawn in enumerate(samples):
+                growth = replace(base, key=tree_key(seed, task.position, tree))
+                trees.append(grow_tree(task.columns, inputs, response, codes, growth, drawn))
+            return trees
+
+        order, trees = grow_chain(self, rows, decision, grow, n_jobs=n_jobs, verbose=verbose)
+        return self._keep(rows.schema, order, trees)
+
+    def _draw_samples(
+        self, rows: EncodedRows, decision: BoolArray, seed: int
+    ) -> list[IntArray | None]:
+        """The rows that each tree is grown on, None for all; the same ones for every feature."""
+        growth_of(self, len(rows.schema.features))
+        if not self.bootstrap:
+            return [None] * self.n_trees
+        # Drawn by place in this order, rows do not depend on the one in which they came.
+        in_order = sort_rows(with_decision(rows.exact, decision))
+        return [_draw_rows(in_order, tree_key(seed, OF_ROWS, tree)) for tree in range(self.n_trees)]
+
+    def _growth(self, task: Task, of_levels: bool) -> Growth:
+        """When the trees of one feature stop, and how many features their nodes check."""
+        given = self.max_features
+        if given == AUTO:
+            given = "sqrt" if of_levels else "third"
+        least = LEAF_OF_LEVELS if of_levels else LEAF_OF_NUMBERS
+        if not isinstance(self.min_samples_leaf, str):
+            least = self.min_samples_leaf
+        n_checked = features_to_check(given, task.inputs.size)
+        return replace(task.growth, min_samples_leaf=least, max_features=n_checked)
+
+    def _keep(self, schema: Schema, order: IntArray, trees: Trees) -> Self:
+        _check_sampling(self.sampling)
+        return super()._keep(schema, order, trees)
+
+    @property
+    def _n_trees(self) -> int:
+        return self.n_trees
+
+    @property
+    def _pooled(self) -> bool:
+        return self.sampling == POOL
+
+
+def _check_sampling(given: object) -> None:
+    if given not in (TREE_FIRST, POOL):
+        raise ParameterError(f'sampling must be "tree_first" or "pool", got {shorten(given)}.')
+
+
+def _draw_rows(in_order: IntArray, key: int) -> IntArray:
+    """As many rows as there are, drawn with replacement by their place in an order, ascending."""
+    n_rows = in_order.size
+    words = draw_keys(np.array([key], dtype=np.uint64), np.arange(n_rows))[0]
+    places = pick(words, 0, np.full(n_rows, n_rows))
+    return np.repeat(np.arange(n_rows), np.bincount(in_order[places], minlength=n_rows))

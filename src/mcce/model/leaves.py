@@ -1,0 +1,300 @@
+"""What chains of trees share once they are grown: training values in leaves, drawn and saved.
+
+Paper, Algorithm 1: each tree in turn sends a row to a leaf and draws one of the training values
+there. How trees were grown does not matter here, nor whether a feature has one tree or several.
+
+Always true: every row that can be drawn from leaves has a finite log-likelihood.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+
+from ..candidates import Draws
+from ..errors import ParameterError
+from ..kernels import (
+    BoolArray,
+    Codes,
+    Enumerated,
+    FloatArray,
+    Forest,
+    Guide,
+    IntArray,
+    Limits,
+    Person,
+    Trees,
+    WordArray,
+    descend,
+    enumerate_rows,
+    leaf_frequency,
+    sample,
+)
+from ..tables.schema import EncodedRows, Schema
+from .arrays import ChainRules, pack_trees, unpack_order, unpack_trees
+from .growing import growth_of
+from .responses import with_decision
+
+
+class LeafChain:
+    """A chain with training values in leaves; a mixin, whose ``fit`` calls ``_keep``.
+
+    Attributes
+    ----------
+    forest_ : Forest
+        All that was learned; ``trees_``, ``visit_order_`` and ``n_levels_`` are parts of it.
+    """
+
+    array_names = ("visit_order", "trees")
+    visit_order: str | Sequence[Hashable]
+    condition_on_decision: bool
+    decisions: tuple[bool, ...]
+
+    @property
+    def _n_trees(self) -> int:
+        """Trees of each feature."""
+        return 1
+
+    @property
+    def _pooled(self) -> bool:
+        """Whether of several trees those with large leaves are drawn more often."""
+        return False
+
+    def to_arrays(self) -> dict[str, Any]:
+        """What ``fit`` learned.
+
+        Returns
+        -------
+        dict
+            The visit order and the arrays of all trees.
+        """
+        return {"visit_order": self.visit_order_, "trees": pack_trees(self.trees_)}
+
+    def from_arrays(self, arrays: Mapping[str, Any], schema: Schema) -> Self:
+        """Take what :meth:`to_arrays` gave, checked; raises SavedFileError for anything else.
+
+        Parameters
+        ----------
+        arrays, schema
+            As for :meth:`mcce.protocols.SavableGenerator.from_arrays`.
+
+        Returns
+        -------
+        LeafChain
+            Itself, as if fitted.
+        """
+        growth_of(self, len(schema.features))
+        order = unpack_order(arrays["visit_order"], self.visit_order, schema)
+        responses, undesired = np.repeat(order, self._n_trees), False in self.decisions
+        rules = ChainRules(schema, responses, order, self.condition_on_decision, undesired)
+        return self._keep(schema, order, unpack_trees(arrays["trees"], rules))
+
+    def _keep(self, schema: Schema, order: IntArray, trees: Trees) -> Self:
+        """Take trees that were grown on rows of this schema, in the visit order of features."""
+        levels = [f.n_codes if f.kind == "categorical" else 0 for f in schema.features]
+        responses = np.repeat(order, self._n_trees)
+        self.schema_: Schema = schema
+        self.forest_: Forest = Forest(trees, responses, np.array([*levels, 0]), self._pooled)
+        return self
+
+    @property
+    def trees_(self) -> Trees:
+        """All trees, flat."""
+        return self.forest_.trees
+
+    @property
+    def visit_order_(self) -> IntArray:
+        """Positions of the mutable features in the order they are drawn, shape (n_mutable,)."""
+        return self.forest_.responses[:: self._n_trees]
+
+    @property
+    def n_levels_(self) -> IntArray:
+        """Number of levels of each categorical column, 0 for numeric ones and the decision."""
+        return self.forest_.n_levels
+
+    def sample(
+        self,
+        given: Codes,
+        keys: WordArray,
+        draws: IntArray,
+        *,
+        decision: BoolArray | None = None,
+    ) -> Draws:
+        """Draws for each group of immutable codes.
+
+        Parameters
+        ----------
+        given, keys, draws
+            As for :meth:`mcce.protocols.Generator.sample`.
+        decision : (n_groups,), optional
+            The decision of each group; None is the desired one.
+
+        Returns
+        -------
+        Draws
+            Codes of shape (n_mutable, n_groups, n_draws).
+        """
+        if decision is not None and not decision.all():
+            self._check_grown_for(False)
+        return self.sample_within(given, keys, draws, None, decision=decision)
+
+    def sample_within(
+        self,
+        given: Codes,
+        keys: WordArray,
+        draws: IntArray,
+        limits: Limits | None,
+        *,
+        decision: BoolArray | None = None,
+    ) -> Draws:
+        """Draws within the limits of each group.
+
+        Parameters
+        ----------
+        given, keys, draws, limits, decision
+            As for :meth:`sample_guided`.
+
+        Returns
+        -------
+        Draws
+            Codes of shape (n_mutable, n_groups, n_draws).
+        """
+        return self.sample_guided(given, keys, draws, limits, None, decision=decision)
+
+    def sample_guided(
+        self,
+        given: Codes,
+        keys: WordArray,
+        draws: IntArray,
+        limits: Limits | None,
+        guide: Guide | None,
+        *,
+        decision: BoolArray | None = None,
+    ) -> Draws:
+        """Draws within limits that keep a group's own values where a leaf holds them.
+
+        Parameters
+        ----------
+        given, keys, draws, limits, guide
+            As for :meth:`mcce.protocols.GuidedGenerator.sample_guided`.
+        decision
+            As for :meth:`sample`.
+
+        Returns
+        -------
+        Draws
+            Codes of shape (n_mutable, n_groups, n_draws).
+        """
+        return self.sample_backed_off(given, keys, draws, limits, guide, None, decision=decision)
+
+    def sample_backed_off(
+        self,
+        given: Codes,
+        keys: WordArray,
+        draws: IntArray,
+        limits: Limits | None,
+        guide: Guide | None,
+        least: IntArray | None,
+        *,
+        decision: BoolArray | None = None,
+    ) -> Draws:
+        """The same from the smallest nodes that hold enough values that a group may have.
+
+        Parameters
+        ----------
+        given, keys, draws, limits, guide, least
+            As for :meth:`mcce.protocols.BackingOffGenerator.sample_backed_off`.
+        decision
+            As for :meth:`sample`.
+
+        Returns
+        -------
+        Draws
+            Codes of shape (n_mutable, n_groups, n_draws).
+        """
+        is_desired = np.ones(given.shape[1], dtype=bool) if decision is None else decision
+        inputs = with_decision(given, is_desired)
+        return Draws(sample(self.forest_, inputs, keys, draws, limits, guide, least))
+
+    def log_likelihood(self, rows: EncodedRows, *, decision: bool = True) -> FloatArray:
+        """Log-probability of each row's mutable values given its immutable ones and a decision.
+
+        Parameters
+        ----------
+        rows
+            The rows.
+        decision
+            The decision that they are given.
+
+        Returns
+        -------
+        (n_rows,)
+            Log-probabilities; minus infinity where the chain could not have drawn the row.
+        """
+        self._check_grown_for(decision)
+        codes = with_decision(rows.descent, np.full(len(rows), decision))
+        total = np.zeros(len(rows))
+        for place, position in enumerate(self.visit_order_):
+            likely = self._likelihood(place, codes, rows.exact[position])
+            with np.errstate(divide="ignore"):
+                total += np.log(likely)
+        return total
+
+    def _likelihood(self, place: int, codes: Codes, values: Codes) -> FloatArray:
+        """Probability that the trees of the feature in a place of the order give these values."""
+        trees, n_trees = self.trees_, self._n_trees
+        hits, sizes = np.zeros((2, n_trees, values.size), dtype=np.int64)
+        for tree in range(n_trees):
+            leaf = descend(trees, place * n_trees + tree, codes, self.n_levels_ > 0)
+            hits[tree], sizes[tree] = leaf_frequency(trees, leaf, values)
+        if self._pooled:
+            hits, sizes = hits.sum(axis=0, keepdims=True), sizes.sum(axis=0, keepdims=True)
+        shares: FloatArray = hits / np.maximum(sizes, 1)
+        return shares[0] if len(shares) == 1 else shares.mean(axis=0)
+
+    def _check_grown_for(self, decision: bool) -> None:
+        if decision not in self.decisions:
+            raise ParameterError(
+                f"The chain was not grown for decision={decision!r}; fit it with "
+                "decisions=(False, True)."
+            )
+
+
+class ListedLeaves:
+    """One tree for each feature, whose leaves can be listed; a mixin beside :class:`LeafChain`."""
+
+    forest_: Forest
+
+    def enumerate_rows(
+        self,
+        person: Person,
+        *,
+        n_changes: int,
+        n_best: int,
+        max_nodes: int,
+        after: tuple[float, Codes] | None = None,
+    ) -> Enumerated:
+        """The nearest rows with so many changes that could be drawn for a person.
+
+        Parameters
+        ----------
+        person, n_changes, n_best, max_nodes, after
+            As for :meth:`mcce.protocols.EnumeratingGenerator.enumerate_rows`.
+            The person comes without the decision.
+
+        Returns
+        -------
+        Enumerated
+            The rows, and whether the visit ended within its budget.
+        """
+        return enumerate_rows(
+            self.forest_,
+            replace(person, given=np.append(person.given, np.int32(True))),
+            n_changes=n_changes,
+            n_best=n_best,
+            max_nodes=max_nodes,
+            after=after,
+        )
