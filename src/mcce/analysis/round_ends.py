@@ -111,11 +111,12 @@ def _duration_ranges(known: pd.Series[Any], value: pd.Timedelta) -> list[Range]:
 
 def _date_ranges(known: pd.Series[Any], value: pd.Timestamp) -> Iterator[Range]:
     """Calendar days, months, quarters, years, …, one or several of them."""
-    cells = [pd.Timestamp(cell).tz_localize(None) for cell in [*plain(known), value]]
+    # In microseconds, since nanoseconds end in the year 2262.
+    cells = [pd.Timestamp(c).tz_localize(None).as_unit("us") for c in [*plain(known), value]]
     width = max(cells) - min(cells)
     whole_days = all(cell.time() == time() for cell in cells)
     # The last day is inside, and the first moment after it is not.
-    last = pd.Timedelta(1, "D" if whole_days else "us")
+    last = pd.Timedelta(1, "D" if whole_days else "us").as_unit("us")
     for start in _calendars(cells[-1], PERIODS[1:] if whole_days else PERIODS):
         for before, after in ((0, 1), (0, 2), (1, 1), (0, 3), (2, 1)):
             low, high = start(-before), start(after)
@@ -134,7 +135,7 @@ def _calendars(
 
 
 def _start_of_period(period: pd.Period, number: int) -> pd.Timestamp | None:
-    return (period + number).start_time
+    return (period + number).start_time.as_unit("us")
 
 
 def _start_of_years(place: int, n_years: int, number: int) -> pd.Timestamp | None:
