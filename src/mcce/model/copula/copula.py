@@ -113,7 +113,13 @@ class GaussianCopula(BaseEstimator):
         return self._keep(rows.schema, margins, latent_correlations(margins, codes))
 
     def to_arrays(self) -> dict[str, Any]:
-        """What was learned."""
+        """What was learned.
+
+        Returns
+        -------
+        dict
+            The margins of columns, and their correlations.
+        """
         return {"margins": pack_margins(self.margins_), "correlations": self.correlations_}
 
     def from_arrays(self, arrays: Mapping[str, Any], schema: Schema) -> Self:

@@ -143,7 +143,13 @@ class CTGAN(BaseEstimator):
         return self._keep(schema, modes, learn_cells(rows, N_BINS), GanNetwork.fix(layout, weights))
 
     def to_arrays(self) -> dict[str, Any]:
-        """What was learned."""
+        """What was learned.
+
+        Returns
+        -------
+        dict
+            The modes of numbers, the cells of columns, and the weights.
+        """
         return {
             "modes": pack_modes(self.modes_),
             "cells": pack_cells(self.cells_),

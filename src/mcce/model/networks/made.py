@@ -159,7 +159,13 @@ class MADE(BaseEstimator):
         return self._keep(rows.schema, order, cells, Network.fix(layout, weights))
 
     def to_arrays(self) -> dict[str, Any]:
-        """What was learned."""
+        """What was learned.
+
+        Returns
+        -------
+        dict
+            The visit order, the cells of columns, and the weights.
+        """
         return {
             "visit_order": self.visit_order_,
             "cells": pack_cells(self.cells_),

@@ -124,7 +124,15 @@ class Domain:
     def bin_numbers(self, numbers: FloatArray) -> IntArray:
         """The bin of each number, after it was moved into the range.
 
-        A missing one is in the last bin, or in none (-1) if it is not declared.
+        Parameters
+        ----------
+        numbers
+            The numbers.
+
+        Returns
+        -------
+        array
+            Bins. A missing number is in the last one, or in none (-1) if it is not declared.
         """
         missing = np.isnan(numbers)
         low, high = self.ends
