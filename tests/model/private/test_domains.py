@@ -206,3 +206,27 @@ def test_other_frames_keep_no_levels_and_no_notes():
 
     assert adapter.schema.metadata is None
     assert "pilot" not in repr(adapter.dtypes)
+
+
+def test_a_step_is_found_where_a_logarithm_is_rounded():
+    # 0.3 / 3 bins / 10 values is just below 0.01, whose logarithm is -2.
+    assert Domain(low=0, high=0.3, bins=3)._step == 0.005
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"low": 1e18, "high": 1e18 + 1000},
+        {"low": -1e308, "high": 1e308},
+        {"low": 0, "high": 5e-324},
+        {"low": 0, "high": 1e15, "step": 1e-9},
+    ],
+)
+def test_ranges_beyond_the_digits_of_a_number_are_refused(given):
+    with pytest.raises(ParameterError, match="too wide or too narrow"):
+        Domain(**given)
+
+
+def test_levels_that_cannot_be_looked_up_are_refused():
+    with pytest.raises(ParameterError, match="levels must be plain values"):
+        Domain(levels=[["a"]])

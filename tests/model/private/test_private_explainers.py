@@ -21,6 +21,7 @@ from mcce import (
     NotFittedError,
     ParameterError,
     PrivateTrees,
+    SchemaError,
     Search,
 )
 from private_bank import DESIRED, IMMUTABLE, bank, declined, domains, explainer, private, score
@@ -321,3 +322,29 @@ def test_other_frames_work(kind):
 
 def f_pandas(frame):
     return np.asarray(frame["salary"].fillna(30) / 100)
+
+
+WHOLE = pd.DataFrame({"age": [30, 40, 50], "kids": [0, 1, 2]})
+AGES = Domain(low=18, high=90, step=1)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "domain", "message"),
+    [
+        ("Int64", Domain(low=0, high=9), "whole numbers by its dtype Int64.* step=1"),
+        ("Int8", Domain(low=0, high=300, step=1), "do not fit its dtype Int8"),
+        ("int64", Domain(levels=["0", "1", "2"], other="0"), "do not fit its dtype int64"),
+    ],
+)
+def test_domains_of_another_type_than_the_column_are_refused(dtype, domain, message):
+    generator = PrivateTrees(domains={"age": AGES, "kids": domain})
+
+    with pytest.raises(ParameterError, match=message):
+        generator.encode_training(WHOLE.astype({"kids": dtype}))
+
+
+def test_no_rows_are_refused():
+    levels = Domain(levels=[0, 1, 2])
+
+    with pytest.raises(SchemaError, match=r"0 sample\(s\)"):
+        PrivateTrees(domains={"age": AGES, "kids": levels}).encode_training(WHOLE[:0])

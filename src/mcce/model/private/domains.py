@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from decimal import Decimal
 from numbers import Real
@@ -28,6 +28,8 @@ N_BINS = 20
 # Values inside a bin that can be drawn, at most; and how many a bin has if no step is declared.
 MOST_VALUES, FEWEST_VALUES = 32, 10
 MOST_BINS = 10_000
+# Steps of a number have at least this share of it, and ranges this width.
+FINEST, SMALLEST = 1e-15, 1e-290
 
 
 @dataclass(frozen=True)
@@ -188,13 +190,17 @@ class Domain:
             return float(self.step)
         largest = float(np.diff(self._edges).min()) / FEWEST_VALUES
         power = Decimal(10) ** math.floor(math.log10(largest))
-        return max(float(times * power) for times in (1, 2, 5) if times * float(power) <= largest)
+        # A logarithm can be rounded up to a whole one; half the power is then the largest below.
+        steps = [times * power for times in (Decimal("0.5"), 1, 2, 5)]
+        return max(float(step) for step in steps if float(step) <= largest)
 
     def _check_levels(self, levels: Sequence[Any]) -> None:
         numeric = {"low": None, "high": None, "edges": None, "step": None, "atoms": ()}
         given = [name for name, none in numeric.items() if getattr(self, name) != none]
         if given:
             raise ParameterError(f"A domain has levels or {given[0]}, got both. Leave one out.")
+        if not all(isinstance(value, Hashable) for value in levels):
+            raise ParameterError(f"levels must be plain values, got {shorten(levels)}.")
         if any(value is None or value != value for value in levels):
             raise ParameterError("levels must not name missing cells. Pass missing=True for them.")
         if not levels or len(set(levels)) < len(levels):
@@ -220,6 +226,7 @@ class Domain:
             )
         if self.step is not None and not (_is_number(self.step) and self.step > 0):
             raise ParameterError(f"step must be a number above 0, got {shorten(self.step)}.")
+        self._check_range()
         edges = self.edges if self.edges is not None else (self.low, self.high)
         ascending = all(map(_is_number, edges)) and bool((np.diff(np.array(edges)) > 0).all())
         if not ascending or len(edges) < 2 or (edges[0], edges[-1]) != (self.low, self.high):
@@ -231,6 +238,18 @@ class Domain:
             raise ParameterError(
                 f"atoms must be numbers from {self.low!r} to {self.high!r}, got "
                 f"{shorten(self.atoms, 200)}."
+            )
+
+    def _check_range(self) -> None:
+        """Raise for a range whose bins or steps numbers of 64 bits cannot tell apart."""
+        low, high = self.ends
+        width, size = high - low, max(abs(low), abs(high))
+        step = width / self.bins if self.step is None else min(float(self.step), width)
+        if not math.isfinite(width) or step < size * FINEST or width < SMALLEST:
+            raise ParameterError(
+                f"The range from low={self.low!r} to high={self.high!r} is too wide or too narrow "
+                f"for bins={self.bins} and step={self.step!r}: numbers would not be told apart. "
+                "Pass fewer bins, a larger step or another range."
             )
 
 

@@ -64,6 +64,11 @@ def encode_public(
     """
     frame, adapter = read_frame(data, check_feature_names(feature_names, data))
     known = _by_column(read_domains(domains), frame)
+    if frame.empty:
+        raise SchemaError(
+            f"The training data have 0 sample(s) (shape={frame.shape}) while a minimum of 1 is "
+            "required. Pass at least one row."
+        )
     fixed = set(immutable_columns(immutable, mutable, frame))
     _check_kinds(checked_kinds(kinds, frame), known)
     columns, kept, gaps = {}, np.ones(len(frame), dtype=bool), []
@@ -155,7 +160,8 @@ def _move_inside(column: pd.Series[Any], domain: Domain) -> tuple[pd.Series[Any]
     if domain.levels is None:
         return _clip(column, domain), domain.missing | ~missing
     known = set(domain.levels)
-    declared = np.array([not gone and cell in known for cell, gone in _cells(column, missing)])
+    cells_known = [not gone and cell in known for cell, gone in _cells(column, missing)]
+    declared = np.array(cells_known, dtype=bool)
     replaced = ~declared & ~(missing & domain.missing)
     cells = plain(column).copy()
     # A cell of a row that is left out is any declared level, so that dtypes hold.
@@ -166,7 +172,7 @@ def _move_inside(column: pd.Series[Any], domain: Domain) -> tuple[pd.Series[Any]
         cells[missing & ~replaced] = None
     try:
         return pd.Series(cells, name=column.name, dtype=object).astype(dtype), inside
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise _misfit(column.name, column.dtype) from None
 
 
@@ -219,12 +225,20 @@ def _table(column: pd.Series[Any], domain: Domain, name: Hashable) -> pd.Series[
         values: Any = [*domain.levels, *none]
     else:
         whole = column.dtype.kind in "iu"
+        if whole and (domain.values != np.round(domain.values)).any():
+            raise ParameterError(
+                f"Column {name!r} holds whole numbers by its dtype {column.dtype}, but its domain "
+                "has others. Declare step=1 and whole ends; or convert the column to floats."
+            )
         numbers = domain.values.astype(np.int64) if whole else domain.values
         values = [*numbers.tolist(), *none]
     try:
         table = pd.Series(values, dtype=object).astype(column.dtype)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise _misfit(name, column.dtype) from None
+    # Text that looks like a number becomes one, and numbers become text.
+    if domain.levels is not None and set(plain(table.dropna())) != set(domain.levels):
+        raise _misfit(name, column.dtype)
     table.name = name
     return table
 
