@@ -56,13 +56,9 @@ class Sides:
 
     def row_numbers(self, positions: IntArray | None = None) -> dict[str, IntArray]:
         """A number for each row of each set, equal where rows are, in some or all features."""
-        chosen = {
-            name: rows_as_bytes((codes if positions is None else codes[positions]).T)
-            for name, codes in self.codes.items()
-        }
-        _, number = np.unique(np.concatenate(list(chosen.values())), return_inverse=True)
-        ends = np.cumsum([len(keys) for keys in chosen.values()])
-        return dict(zip(chosen, np.split(number, ends[:-1]), strict=True))
+        if positions is None:
+            return _numbered(self.codes)
+        return _numbered({name: codes[positions] for name, codes in self.codes.items()})
 
     def points(self) -> dict[str, FloatArray]:
         """Every set as points of shape (n_rows, n_features): scaled numbers, or codes of levels."""
@@ -112,6 +108,7 @@ def read_sides(
         "reference": read_set(reference, evaluator, "reference"),
     }
     _check_sizes(given)
+    _check_disjoint(given)
     rng = np.random.default_rng([seed, 1])
     n_each = min(len(given["training"]), len(given["holdout"]))
     rows = {
@@ -125,9 +122,7 @@ def read_sides(
         pairs = pair(factuals, released, evaluator)
         counted = changed_cells(pairs.before, pairs.after)
     codes = dict(zip(rows, shared_codes(list(rows.values())), strict=True))
-    sides = Sides(evaluator, rows, codes, counted)
-    _check_disjoint(sides)
-    return sides
+    return Sides(evaluator, rows, codes, counted)
 
 
 def read_set(rows: ResultLike, evaluator: Evaluator, argument: str) -> EncodedRows:
@@ -174,20 +169,36 @@ def _check_sizes(given: Mapping[str, EncodedRows]) -> None:
             )
 
 
-def _check_disjoint(sides: Sides) -> None:
-    """Raise if rows of one set are in another, beyond what equal people explain."""
-    number = sides.row_numbers()
-    words = {"members": "training", "nonmembers": "holdout", "reference": "reference"}
-    pairs = [("nonmembers", "members"), ("reference", "members"), ("reference", "nonmembers")]
-    for name, others in pairs:
-        n_equal = int(np.isin(number[name], number[others]).sum())
-        values, counts = np.unique(number[others], return_counts=True)
-        twins = counts[np.searchsorted(values, number[others])] > 1
-        n_expected = float(twins.mean()) * len(number[name])
-        most = n_expected + 5 * np.sqrt(2 * n_expected) + max(3, 0.01 * len(number[name]))
+def _numbered(codes: Mapping[str, Codes]) -> dict[str, IntArray]:
+    """A number for each row of each set, equal where rows are."""
+    keys = {name: rows_as_bytes(own.T) for name, own in codes.items()}
+    _, number = np.unique(np.concatenate(list(keys.values())), return_inverse=True)
+    ends = np.cumsum([len(own) for own in keys.values()])
+    return dict(zip(keys, np.split(number, ends[:-1]), strict=True))
+
+
+def _check_disjoint(given: Mapping[str, EncodedRows]) -> None:
+    """Raise if rows of one set are in another, beyond what equal people explain.
+
+    All rows are compared, not a sample: of a holdout inside a much larger training set, hardly any
+    row would be in a sample of the latter.
+    """
+    number = _numbered(dict(zip(given, shared_codes(list(given.values())), strict=True)))
+    for name, others in (
+        ("holdout", "training"),
+        ("reference", "training"),
+        ("reference", "holdout"),
+    ):
+        small, large = sorted((number[name], number[others]), key=len)
+        n_equal = int(np.isin(small, large).sum())
+        values, counts = np.unique(large, return_counts=True)
+        twins = counts[np.searchsorted(values, large)] > 1
+        n_expected = float(twins.mean()) * len(small)
+        most = n_expected + 5 * np.sqrt(2 * n_expected) + max(3, 0.01 * len(small))
         if n_equal > most:
+            which = name if small is number[name] else others
             raise SchemaError(
-                f"{words[name]} and {words[others]} share rows: {n_equal} of {len(number[name])} "
-                f"rows of {words[name]} are in {words[others]} too, where people who are equal by "
-                f"chance explain about {n_expected:.0f}. Pass rows of other people."
+                f"{name} and {others} share rows: {n_equal} of {len(small)} rows of {which} are in "
+                "both, where people who are equal by chance explain about "
+                f"{n_expected:.0f}. Pass rows of other people."
             )
