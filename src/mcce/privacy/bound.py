@@ -71,7 +71,8 @@ def dp_bound(
         likely a member. ``PrivacyAudit.scores`` has three of them.
     epsilon, delta
         The guarantee for rows that are replaced. One for rows that are added or removed allows
-        twice its epsilon here, since a member is compared with somebody in its place.
+        twice its epsilon here, and (1 + exp(epsilon)) times its delta, since a member is compared
+        with somebody in its place.
     confidence
         Confidence with which a violation is one, over all thresholds together.
 

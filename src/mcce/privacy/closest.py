@@ -9,16 +9,20 @@ that of all of them, distances are those of at most 2,000.
 
 from __future__ import annotations
 
+from statistics import NormalDist
+
 import numpy as np
 
 from ..kernels import BoolArray, FloatArray, IntArray, rows_as_bytes
 from ..metrics.neighbours import nearest
 from ..tables.columns import is_missing
-from .intervals import Z95, effective_size, quantile_interval, sign_flip_spread, wilson
+from .intervals import effective_size, quantile_interval, sign_flip_spread, wilson
 from .result import Figure
 from .sides import Sides
 
 MOST_ROWS = 2_000
+# How often sides are swapped: so often that three standard errors can be told.
+N_SWAPS = 1_000
 
 
 def share_figure(
@@ -109,9 +113,10 @@ def closest_figures(sides: Sides, seed: int) -> tuple[list[Figure], tuple[FloatA
     spread = _spread_of_share(closer, places, sides.n_each)
     n = min(inside.size, 0.25 / spread**2) if spread > 0 else inside.size
     share = float(closer.mean())
+    swapped = _swaps(inside, outside, places, np.random.default_rng([seed, 6]))
     figures = [
-        _quantile_figure("closest_median", inside, outside, 0.5, n),
-        _quantile_figure("closest_q05", inside, outside, 0.05, n),
+        _quantile_figure("closest_median", inside, outside, 0.5, n, swapped),
+        _quantile_figure("closest_q05", inside, outside, 0.05, n, swapped),
         share_figure("closest_zero", inside == 0, outside == 0, number),
         Figure(
             "holdout_share", share, *wilson(share, n), 0.5, spread, n=inside.size, both_ways=True
@@ -120,13 +125,40 @@ def closest_figures(sides: Sides, seed: int) -> tuple[list[Figure], tuple[FloatA
     return figures, (inside, outside)
 
 
+def _swaps(
+    inside: FloatArray, outside: FloatArray, places: list[IntArray], rng: np.random.Generator
+) -> BoolArray:
+    """Which distances change sides, for each of many times.
+
+    By chance the real row that is nearest of all could as well be on the other side, and all
+    released rows that it is the nearest of go with it.
+    """
+    nearest_of_all = np.where(inside <= outside, places[0], -1 - places[1])
+    group = np.unique(nearest_of_all, return_inverse=True)[1]
+    swapped: BoolArray = (rng.random((N_SWAPS, int(group.max()) + 1)) < 0.5)[:, group]
+    return swapped
+
+
 def _quantile_figure(
-    name: str, inside: FloatArray, outside: FloatArray, q: float, n: float
+    name: str,
+    inside: FloatArray,
+    outside: FloatArray,
+    q: float,
+    n: float,
+    swapped: BoolArray,
 ) -> Figure:
     value, low, high = quantile_interval(inside, q, n)
-    null, null_low, null_high = quantile_interval(outside, q, n)
-    spread = np.hypot(high - low, null_high - null_low) / (2 * Z95)
-    return Figure(name, value, low, high, null, float(spread), n=inside.size, smaller_leaks=True)
+    null = float(np.quantile(outside, q))
+    by_chance = np.quantile(np.where(swapped, inside, outside), q, axis=1) - np.quantile(
+        np.where(swapped, outside, inside), q, axis=1
+    )
+    spread = float(by_chance.std())
+    if null > value:
+        # Chance is not normal where distances are few or take few values: its own tail counts.
+        tail = (1 + np.sum(by_chance >= null - value)) / (1 + len(by_chance))
+        beyond = NormalDist().inv_cdf(1 - float(tail)) if tail < 0.5 else 0.0
+        spread = (null - value) / max(beyond, 1e-9)
+    return Figure(name, value, low, high, null, spread, n=inside.size, smaller_leaks=True)
 
 
 def _spread_of_share(closer: FloatArray, places: list[IntArray], n_each: int) -> float:

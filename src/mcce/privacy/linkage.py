@@ -191,17 +191,38 @@ def linkage_figures(sides: Sides, known: Known) -> list[Figure]:
         side: _count(released, (sides.rows[side], sides.codes[side]), known)
         for side in ("members", "nonmembers")
     }
-    whole = sides.row_numbers(np.array([*known.widths, *known.private], dtype=np.int64))["released"]
-    group = sides.row_numbers(np.array(list(known.widths), dtype=np.int64))["released"]
+    alike = _alike(sides, known)
+    private = sides.row_numbers(known.private)["released"] if known.private.size else alike
+    whole = np.unique(np.stack([alike, private]), axis=1, return_inverse=True)[1].ravel()
     (k, same), (other_k, other_same) = counts.values()
     figures = [
-        share_figure("linkage_unique", k == 1, other_k == 1, group),
-        share_figure("linkage_small", _is_small(k), _is_small(other_k), group),
+        share_figure("linkage_unique", k == 1, other_k == 1, alike),
+        share_figure("linkage_small", _is_small(k), _is_small(other_k), alike),
     ]
     if known.private.size:
         pure, other_pure = (k > 0) & (same == k), (other_k > 0) & (other_same == other_k)
         figures.append(share_figure("linkage_homogeneous", pure, other_pure, whole))
     return figures
+
+
+def _alike(sides: Sides, known: Known) -> IntArray:
+    """Numbers of released rows, the same for those whose classes have people in common.
+
+    Classes of numbers that are known to within a width overlap if they are less than twice that
+    apart, so rows are put together by such steps.
+    """
+    codes, released = sides.codes["released"], sides.rows["released"]
+    parts: list[FloatArray] = []
+    for at, width in known.widths.items():
+        if width == 0:
+            parts.append(codes[at].astype(np.float64))
+        elif width < np.inf:
+            parts.append(np.floor(released.all_numbers[at] / (2 * width)))
+    if not parts:
+        return np.zeros(len(released), dtype=np.int64)
+    # Missing numbers are alike.
+    together = np.nan_to_num(np.stack(parts), nan=np.inf)
+    return np.unique(together, axis=1, return_inverse=True)[1].ravel()
 
 
 def _is_small(k: IntArray) -> BoolArray:
