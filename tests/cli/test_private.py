@@ -5,8 +5,11 @@ import json
 import pandas as pd
 import pytest
 
+from mcce import PrivateTrees
 from mcce.cli import main
 from mcce.cli.failures import USAGE
+from private_bank import bank, explainer
+from private_bank import domains as domains_of_a_bank
 
 FIT = ["fit", "train.csv", "--predictor", "scoring:score", "--desired", "0.6:", "-o", "own.mcce"]
 PRIVATE = ["--generator", "private", "--domains", "domains.json", "--epsilon", "2"]
@@ -33,10 +36,21 @@ def test_a_private_explainer_is_fitted_inspected_and_used(domains, here, capsys)
     said = capsys.readouterr().out
     assert "no training values" in said
     assert "Protect the file" not in said
+    assert "Personal data (about " in said
     explain = ["explain", "own.mcce", "people.csv", "--predictor", "scoring:score", "-o", "a.csv"]
     assert main([*explain, "--quiet"]) == 0
     answers = pd.read_csv("a.csv")
     assert len(answers) > 10
+
+
+def test_a_promise_that_may_fail_says_how_often(here, capsys):
+    generator = PrivateTrees(domains=domains_of_a_bank(), noise="gaussian", delta=1e-6, depth=0)
+    explainer(generator).fit(bank()).save("own.mcce")
+
+    assert main(["inspect", "own.mcce"]) == 0
+
+    said = " ".join(capsys.readouterr().out.split())
+    assert "differential privacy with epsilon 1 and delta 1e-06" in said
 
 
 @pytest.mark.parametrize(

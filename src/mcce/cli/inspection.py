@@ -87,7 +87,13 @@ def _shown(value: Any) -> str:
 
     if not is_private(value):
         return repr(value)
-    return f"{type(value).__name__}, epsilon {value.epsilon:g}, neighbours {value.neighbours!r}"
+    return f"{type(value).__name__}, {_promise(value)}, neighbours {value.neighbours!r}"
+
+
+def _promise(generator: Any) -> str:
+    """What a private generator promises: epsilon, and delta if the promise may fail."""
+    failing = f" and delta {generator.delta:g}" if generator.delta else ""
+    return f"epsilon {generator.epsilon:g}{failing}"
 
 
 def _personal_data(found: Inspection) -> list[str]:
@@ -97,8 +103,8 @@ def _personal_data(found: Inspection) -> list[str]:
     if is_private(found.parameters["generator"]):
         return [
             "no training values: columns and probe rows are made of declared domains",
-            "trees with noise, by differential privacy with epsilon "
-            f"{found.parameters['generator'].epsilon:g}",
+            "trees with noise, by differential privacy with "
+            f"{_promise(found.parameters['generator'])}",
         ]
     n_values = sum(feature.n_codes for feature in found.schema.features)
     said = [
@@ -154,7 +160,9 @@ def _show(content: dict[str, Any]) -> None:
     show("\nSettings")
     settings = {**content["settings"], "predictor": _called(content["decision"])}
     show(table(["name", "value"], [[name, value] for name, value in settings.items()]))
-    show(f"\nPersonal data ({content['n_desired']:,} training rows had the desired decision)")
+    about = "about " if content["private"] else ""
+    rows = f"{about}{content['n_desired']:,} training rows"
+    show(f"\nPersonal data ({rows} had the desired decision)")
     for line in content["personal_data"]:
         show(f"  {line}")
     if not content["private"]:
