@@ -161,8 +161,8 @@ def _show(content: dict[str, Any]) -> None:
     settings = {**content["settings"], "predictor": _called(content["decision"])}
     show(table(["name", "value"], [[name, value] for name, value in settings.items()]))
     about = "about " if content["private"] else ""
-    rows = f"{about}{content['n_desired']:,} training rows"
-    show(f"\nPersonal data ({rows} had the desired decision)")
+    known = f"{about}{content['n_desired']:,} training rows"
+    show(f"\nPersonal data ({known} had the desired decision)")
     for line in content["personal_data"]:
         show(f"  {line}")
     if not content["private"]:
