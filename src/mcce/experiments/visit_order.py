@@ -17,6 +17,7 @@ from .. import metrics
 from ..explainer import MCCE
 from ..kernels import BoolArray, FloatArray, descend, leaf_frequency
 from ..model import TreeChain
+from ..model.leaves import LeafChain
 from ..tables.schema import EncodedRows, Schema
 from .case import Case, authors_visit_order, prepare_case
 from .experiment import Experiment, Options, ProgressLine, Report, Tables
@@ -147,23 +148,26 @@ def bin_numbers(
 
 
 def log_likelihood(
-    chain: TreeChain, training: EncodedRows, rows: EncodedRows, decision: BoolArray
+    chain: LeafChain, training: EncodedRows, rows: EncodedRows, decision: BoolArray
 ) -> FloatArray:
     """Log-likelihood of each row with its own decision, never minus infinity.
 
     Every leaf gets one more row, spread over the values as in all of training, with half a row for
-    values that training does not have.
+    values that training does not have. Trees of a forest are drawn with the same probability.
     """
     codes = np.vstack([rows.descent, decision[None, :].astype(np.int32)])
     total = np.zeros(len(rows))
-    for tree, position in enumerate(chain.visit_order_):
-        leaf = descend(chain.trees_, tree, codes, chain.n_levels_ > 0)
-        hits, size = leaf_frequency(chain.trees_, leaf, rows.exact[position])
+    for position in chain.visit_order_:
         n_codes = training.schema.features[position].n_codes
         counts = np.bincount(training.exact[position], minlength=n_codes)
         exact = rows.exact[position]
         share = np.where(exact >= 0, counts[exact], 0.5) / (len(training) + 0.5)
-        total += np.log((hits + share) / (size + 1))
+        likely = []
+        for tree in np.flatnonzero(chain.forest_.responses == position).tolist():
+            leaf = descend(chain.trees_, tree, codes, chain.n_levels_ > 0)
+            hits, size = leaf_frequency(chain.trees_, leaf, exact)
+            likely.append((hits + share) / (size + 1))
+        total += np.log(np.mean(likely, axis=0))
     return total
 
 

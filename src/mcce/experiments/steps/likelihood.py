@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 from sklearn.base import clone
 
-from ...model import Domain, TreeChain, encode_training, is_private
+from ...model import Domain, encode_training, is_private
+from ...model.leaves import LeafChain
 from ...protocols import Generator
 from ..case import Case
 from ..visit_order import bin_numbers, log_likelihood
@@ -41,17 +42,14 @@ def heldout_log_likelihood(generator: Generator, case: Case, parts: Parts, seed:
         generator = _with_deciles(generator, case, binned[0])
     rows = encode_training(generator, binned[0], immutable=case.immutable)
     heldout = rows.schema.encode(binned[1])
-    decision = case.decide(parts.training), case.decide(parts.holdout)
-    if isinstance(generator, TreeChain):
-        chain = fit_for_both(generator, rows, decision[0], seed)[True]
-        total = log_likelihood(chain, rows, heldout, decision[1])
-    else:
-        total = np.zeros(len(heldout))
-        for wanted in (True, False):
-            at = np.flatnonzero(decision[1] == wanted)
-            fitted: Any = clone(generator)
-            fitted.fit(rows, decision[0] == wanted, seed=seed, n_jobs=1, verbose=False)
-            total[at] = fitted.log_likelihood(heldout.take(at))
+    decision = case.decide(parts.holdout)
+    fitted = fit_for_both(generator, rows, case.decide(parts.training), seed)
+    if isinstance(fitted, LeafChain):
+        return float(log_likelihood(fitted, rows, heldout, decision).mean())
+    total = np.zeros(len(heldout))
+    for wanted in (True, False):
+        at = np.flatnonzero(decision == wanted)
+        total[at] = fitted.log_likelihood(heldout.take(at), decision=wanted)
     return float(total.mean()) if np.isfinite(total).all() else np.nan
 
 

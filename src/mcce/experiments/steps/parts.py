@@ -15,7 +15,7 @@ from sklearn.base import clone
 
 from ...candidates import CandidateRows
 from ...generate import value_tables
-from ...kernels import BoolArray, IntArray, person_keys
+from ...kernels import BoolArray, person_keys
 from ...model import encode_training
 from ...protocols import Generator
 from ...tables.schema import EncodedRows
@@ -63,10 +63,8 @@ class Parts:
         return cls(training, holdout, reference, factuals)
 
 
-def fit_for_both(
-    generator: Generator, rows: EncodedRows, decision: BoolArray, seed: int
-) -> dict[bool, Any]:
-    """A fitted generator for each decision: one for both if it can, else two.
+def fit_for_both(generator: Generator, rows: EncodedRows, decision: BoolArray, seed: int) -> Any:
+    """A copy of a generator, fitted to draw rows with either decision.
 
     Parameters
     ----------
@@ -81,19 +79,13 @@ def fit_for_both(
 
     Returns
     -------
-    dict
-        The generator to draw from, by decision.
+    Generator
+        Its ``sample`` and ``log_likelihood`` take a decision.
     """
-    settings = {"seed": seed, "n_jobs": 1, "verbose": False}
     copy: Any = clone(generator)
     if "decisions" in copy.get_params():
         copy.set_params(decisions=(False, True))
-        fitted = copy.fit(rows, decision, **settings)
-        return {True: fitted, False: fitted}
-    return {
-        wanted: clone(generator).fit(rows, decision == wanted, **settings)
-        for wanted in (True, False)
-    }
+    return copy.fit(rows, decision, seed=seed, n_jobs=1, verbose=False)
 
 
 def rows_like(
@@ -147,34 +139,14 @@ def rows_for_desired(generator: Generator, case: Case, parts: Parts, seed: int) 
     decision = case.decide(parts.training)
     fitted: Any = clone(generator)
     fitted.fit(training, decision, seed=seed, n_jobs=1, verbose=False)
-    rows = training.schema.encode(parts.reference)
-    return _draw({True: fitted}, rows, np.ones(len(rows), dtype=bool), seed)
+    return _draw(fitted, training.schema.encode(parts.reference), None, seed)
 
 
-def _draw(
-    fitted: dict[bool, Any], rows: EncodedRows, decision: BoolArray, seed: int
-) -> pd.DataFrame:
+def _draw(fitted: Any, rows: EncodedRows, decision: BoolArray | None, seed: int) -> pd.DataFrame:
     """A row like each of these, in their order."""
     number = np.arange(len(rows), dtype=np.int32)
     # Rows with equal immutable values would share their draws; the row number separates them.
     keys = person_keys(seed, np.vstack([rows.descent[rows.schema.immutable], number]).T)
-    pieces, places = [], []
-    for wanted in (True, False):
-        at = np.flatnonzero(decision == wanted)
-        if at.size:
-            pieces.append(_draw_for(fitted[wanted], rows, keys, at, wanted=wanted))
-            places.append(at)
-    joined = pd.concat(pieces, ignore_index=True)
-    return joined.iloc[np.argsort(np.concatenate(places))].reset_index(drop=True)
-
-
-def _draw_for(
-    generator: Any, rows: EncodedRows, keys: Any, at: IntArray, *, wanted: bool
-) -> pd.DataFrame:
-    first = np.zeros(1, dtype=np.int64)
-    both = False in getattr(generator, "decisions", ())
-    further = {"decision": np.full(at.size, wanted)} if both else {}
-    given = np.ascontiguousarray(rows.descent[:, at])
-    sampled = generator.sample(given, keys[at], first, **further)
-    tables = value_tables(rows, sampled)
-    return CandidateRows(rows, at.astype(np.int64), sampled.codes[:, :, 0], tables).as_given()
+    drawn = fitted.sample(rows.descent, keys, np.zeros(1, dtype=np.int64), decision=decision)
+    tables, owner = value_tables(rows, drawn), number.astype(np.int64)
+    return CandidateRows(rows, owner, drawn.codes[:, :, 0], tables).as_given()
