@@ -77,11 +77,13 @@ def remarks(tables: Tables) -> list[str]:
 REMARKS = [
     "Every seed draws three parts of the rows: generators are fitted on the first, the declined "
     "people of the second are explained and its rows are what generated ones are compared with, "
-    "the third is what judges and attackers know. All generators get the same parts.",
+    "the third is what judges and attackers know. All generators get the same parts. Seeds draw "
+    "from one file, so that their parts share rows: intervals are about other parts and draws, not "
+    "about other populations.",
     "Accuracy and auc: of a random forest that tells generated rows from held-out ones; 50 % and "
     "0.5 mean that it cannot. Log-likelihood: nats per held-out row given its immutable values and "
-    "its decision, on deciles of the numbers; empty where a generator has no likelihood, or gives "
-    "a held-out row none.",
+    "its decision, on deciles of the numbers; leaves of trees count one more row, spread as in all "
+    "of training. Empty where a generator has no likelihood, or gives a held-out row none.",
     "Verdicts: on how many data sets a generator is better (+) and worse (-) than the trees.",
     "knn_distance: mean distance of an answer to the five nearest accepted rows of the reference, "
     "numbers as ranks; outlier_factor: median of the local outlier factor among the same rows. "
