@@ -113,11 +113,11 @@ def remarks(tables: Tables) -> list[str]:
             continue
         by_search = rows.groupby("search", sort=False)[["other_answers_%", "times_gower"]].mean()
         parts = [
-            f"{search} {line['other_answers_%']:.0f} % (at {line['times_gower']:.2f} times the CPU "
-            "time of Gower)"
+            f"{line['other_answers_%']:.0f} % with {search} (in {line['times_gower']:.2f} times "
+            "the CPU time)"
             for search, line in by_search.iterrows()
         ]
-        lines.append(f"{name!s} gives another answer than Gower to {', '.join(parts)}.")
+        lines.append(f"People whom {name!s} answers otherwise than Gower: {', '.join(parts)}.")
     return [*lines, *REMARKS]
 
 
