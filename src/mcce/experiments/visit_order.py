@@ -16,7 +16,7 @@ import pandas as pd
 from .. import metrics
 from ..explainer import MCCE
 from ..kernels import BoolArray, FloatArray, descend, leaf_frequency
-from ..model import TreeChain
+from ..model import PrivateTrees, TreeChain
 from ..model.leaves import LeafChain
 from ..tables.schema import EncodedRows, Schema
 from .case import Case, authors_visit_order, prepare_case
@@ -148,7 +148,7 @@ def bin_numbers(
 
 
 def log_likelihood(
-    chain: LeafChain, training: EncodedRows, rows: EncodedRows, decision: BoolArray
+    chain: LeafChain | PrivateTrees, training: EncodedRows, rows: EncodedRows, decision: BoolArray
 ) -> FloatArray:
     """Log-likelihood of each row with its own decision, never minus infinity.
 
@@ -164,7 +164,7 @@ def log_likelihood(
         share = np.where(exact >= 0, counts[exact], 0.5) / (len(training) + 0.5)
         likely = []
         for tree in np.flatnonzero(chain.forest_.responses == position).tolist():
-            leaf = descend(chain.trees_, tree, codes, chain.n_levels_ > 0)
+            leaf = descend(chain.trees_, tree, codes, chain.forest_.n_levels > 0)
             hits, size = leaf_frequency(chain.trees_, leaf, exact)
             likely.append((hits + share) / (size + 1))
         total += np.log(np.mean(likely, axis=0))
