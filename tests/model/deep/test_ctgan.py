@@ -9,7 +9,7 @@ import pytest
 from mcce import CTGAN, MissingExtraError, ParameterError, SavedFileError, Schema
 from mcce.kernels import person_keys
 from mcce.model.networks.ctgan_network import GanLayout, GanNetwork, normal_noise
-from mcce.model.networks.ctgan_training import Generator, slope_penalty
+from mcce.model.networks.ctgan_training import GanTraining, Generator, slope_penalty
 from mcce.model.networks.modes import learn_modes
 from mcce.testing import check_generator
 
@@ -165,3 +165,12 @@ def test_without_torch_the_error_names_the_extra(monkeypatch):
 
     with pytest.raises(MissingExtraError, match=r'CTGAN needs torch: pip install "mcce\[deep\]"'):
         fitted(pd.DataFrame({"a": [1, 2]}))
+
+
+def test_many_rows_get_fewer_epochs_unless_their_number_is_given():
+    usual, given = (GanTraining(n, 500, 10, 2e-4, "cpu") for n in ("auto", 8))
+
+    assert [usual.epochs_of(n_rows) for n_rows in (1, 4000, 40_000, 10**7)] == [300, 300, 62, 1]
+    assert given.epochs_of(40_000) == 8
+    with pytest.raises(ParameterError, match="n_epochs"):
+        fitted(pd.DataFrame({"a": [1, 2]}), n_epochs="many")

@@ -11,7 +11,7 @@ draw is the same to the last bit whatever the batch.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import pandas as pd
@@ -48,7 +48,8 @@ class CTGAN(BaseEstimator):
     Parameters
     ----------
     n_epochs
-        Passes over the training rows.
+        Passes over the training rows; ``"auto"`` makes 300, as published, or fewer for many rows,
+        so that there are at most 5,000 training steps.
     batch_size, pack
         The most rows of a training step, and how many of them the critic sees together; the batch
         must be a multiple of the pack. Small data get smaller batches.
@@ -77,7 +78,7 @@ class CTGAN(BaseEstimator):
     def __init__(
         self,
         *,
-        n_epochs: int = 60,
+        n_epochs: int | Literal["auto"] = "auto",
         batch_size: int = 500,
         pack: int = 10,
         n_noise: int = 128,
@@ -132,7 +133,7 @@ class CTGAN(BaseEstimator):
         training = GanTraining(
             self.n_epochs, self.batch_size, self.pack, self.learning_rate, self.device
         )
-        bar = ProgressBar(self.n_epochs, "training CTGAN", verbose)
+        bar = ProgressBar(training.epochs_of(len(rows)), "training CTGAN", verbose)
         try:
             with isolated(seed) as torch:
                 weights = train_gan(
@@ -252,7 +253,8 @@ class CTGAN(BaseEstimator):
         return Draws(codes, self.tables_)
 
     def _check(self) -> None:
-        check_count("n_epochs", self.n_epochs)
+        if self.n_epochs != "auto":
+            check_count("n_epochs", self.n_epochs)
         check_whole("pack", self.pack, 1, 1000)
         check_count("batch_size", self.batch_size)
         if self.batch_size % self.pack:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -23,6 +23,8 @@ TEMPERATURE, PENALTY, DROPOUT, LEAK = 0.2, 10.0, 0.5, 0.2
 BETAS, WEIGHT_DECAY = (0.5, 0.9), 1e-6
 # Small data get smaller batches: about so many steps per epoch, of so many packs at least.
 LEAST_STEPS, LEAST_PACKS = 10, 5
+# As many epochs as published, unless data are large.
+MOST_EPOCHS, MOST_STEPS = 300, 5000
 EPSILON = 1e-5
 
 
@@ -33,7 +35,7 @@ class GanTraining:
     Parameters
     ----------
     n_epochs
-        Passes over the rows.
+        Passes over the rows, or ``"auto"``.
     batch_size, pack
         The most rows of a step, and how many of them the critic sees together.
     learning_rate
@@ -42,7 +44,7 @@ class GanTraining:
         Where to train.
     """
 
-    n_epochs: int
+    n_epochs: int | Literal["auto"]
     batch_size: int
     pack: int
     learning_rate: float
@@ -52,6 +54,16 @@ class GanTraining:
         """Rows of a step, a multiple of the pack."""
         wanted = max(n_rows // LEAST_STEPS, LEAST_PACKS * self.pack)
         return max(self.pack, min(self.batch_size, wanted) // self.pack * self.pack)
+
+    def steps_of(self, n_rows: int) -> int:
+        """Steps of an epoch."""
+        return max(1, n_rows // self.batch_of(n_rows))
+
+    def epochs_of(self, n_rows: int) -> int:
+        """Number of epochs."""
+        if self.n_epochs == "auto":
+            return max(1, min(MOST_EPOCHS, MOST_STEPS // self.steps_of(n_rows)))
+        return self.n_epochs
 
 
 class Generator:
@@ -228,8 +240,8 @@ def train_gan(
         for part in both
     ]
     batch = training.batch_of(len(real))
-    for epoch in range(training.n_epochs):
-        for _ in range(max(1, len(real) // batch)):
+    for epoch in range(training.epochs_of(len(real))):
+        for _ in range(training.steps_of(len(real))):
             at = torch.randint(len(real), (batch,), generator=random, device=real.device)
             _step_critic(torch, generator, critic, real[at], given[at], training, optimizers[1])
             at = torch.randint(len(real), (batch,), generator=random, device=real.device)
