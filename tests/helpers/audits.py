@@ -10,7 +10,9 @@ import math
 from collections.abc import Iterator
 
 import numpy as np
+import pytest
 
+from mcce.model.private import growing
 from mcce.model.private.growing import Binned, Node, release_tree
 from mcce.model.private.ledger import TreeBudget
 from mcce.model.private.noise import Words
@@ -44,6 +46,14 @@ def outcomes(
     if relation == "add_remove":
         return label, count, np.zeros_like(count)
     return label * 1000 + other, count, minus
+
+
+def halve_the_noise(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make every mechanism spend twice what it says."""
+    honest = growing.geometric, growing.gaussian, growing.choose
+    monkeypatch.setattr(growing, "geometric", lambda w, rate, n: honest[0](w, 2 * rate, n))
+    monkeypatch.setattr(growing, "gaussian", lambda w, variance, n: honest[1](w, variance / 4, n))
+    monkeypatch.setattr(growing, "choose", lambda w, u, rate, n: honest[2](w, u, 2 * rate, n))
 
 
 def audit_pure(first: tuple, second: tuple, epsilon: float) -> list:

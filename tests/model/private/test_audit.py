@@ -6,20 +6,12 @@ A build with half the noise must not pass.
 
 import pytest
 
-from audits import audit_approximate, audit_pure, neighbours, outcomes
-from mcce.model.private import growing
+from audits import audit_approximate, audit_pure, halve_the_noise, neighbours, outcomes
 from mcce.model.private.ledger import Budget, allocate, rho_of
 
 N_RUNS = 100_000
 RELATIONS = ("add_remove", "replace")
 EPSILON, DELTA = 1.0, 1e-3
-
-
-def halve_the_noise(monkeypatch):
-    honest = growing.geometric, growing.gaussian, growing.choose
-    monkeypatch.setattr(growing, "geometric", lambda w, rate, n: honest[0](w, 2 * rate, n))
-    monkeypatch.setattr(growing, "gaussian", lambda w, variance, n: honest[1](w, variance / 4, n))
-    monkeypatch.setattr(growing, "choose", lambda w, u, rate, n: honest[2](w, u, 2 * rate, n))
 
 
 def observed(budget, relation):
