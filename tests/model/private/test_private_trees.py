@@ -87,6 +87,20 @@ def test_without_noise_drawn_bins_have_the_frequencies_of_the_rows():
         assert np.allclose(drawn, expected)
 
 
+def test_rows_with_undeclared_cells_are_left_out_of_a_fit():
+    known = {"sex": Domain(levels=["f", "m"]), "job": Domain(levels=["none", "some"])}
+    inside = pd.DataFrame({"sex": ["f", "m", "m"], "job": ["none", "some", "some"]})
+    undeclared = pd.DataFrame({"sex": ["x", "f"], "job": ["some", "boss"]})
+    generator = PrivateTrees(domains=known, epsilon=math.inf, depth=1)
+    rows = generator.encode_training(inside, immutable=["sex"])
+    both = rows.schema.encode(pd.concat([inside, undeclared], ignore_index=True))
+
+    fitted = generator.fit(both, np.ones(5, dtype=bool))
+
+    assert fitted.n_desired_ == 3
+    assert np.isneginf(fitted.log_likelihood(both)[[0, 4]]).tolist() == [False, True]
+
+
 def test_noise_is_added_to_every_cell_of_every_leaf(monkeypatch):
     n_cells, honest = [], growing.geometric
     monkeypatch.setattr(

@@ -119,7 +119,10 @@ def bins_of_codes(feature: Feature, domain: Domain) -> Codes:
 
 
 def bin_rows(rows: EncodedRows, domains: Mapping[Any, Domain]) -> Codes:
-    """The bin of each cell, shape (n_features, n_rows): all that a private model reads."""
+    """The bin of each cell, shape (n_features, n_rows): all that a private model reads.
+
+    A level or a missing cell that is not declared has none, -1.
+    """
     bins = np.empty(rows.exact.shape, dtype=np.int32)
     for position, feature in enumerate(rows.schema.features):
         numbers = rows.numbers(position)

@@ -180,6 +180,7 @@ class PrivateTrees(BaseEstimator):
         ----------
         rows, decision
             As for :meth:`mcce.protocols.Generator.fit`, in the schema of :meth:`encode_training`.
+            Rows with a cell that is not declared are left out.
         seed, n_jobs
             Ignored: the noise must not come from a seed that others may know.
         verbose
@@ -194,9 +195,10 @@ class PrivateTrees(BaseEstimator):
         domains = check_public(rows.schema, self.domains)
         order = private_order(self.visit_order, rows.schema)
         plan = self._plan(rows.schema, order, domains)
-        used = np.isin(decision, self.decisions)
-        bins = np.vstack([bin_rows(rows, domains), decision[None]]).astype(np.int32)[:, used]
-        chain = Chain(rows.schema, domains, order, bins, both=False in self.decisions)
+        bins = with_decision(bin_rows(rows, domains), decision)
+        # A cell that is not declared has no bin; such rows are left out, as by encode_training.
+        used = np.isin(decision, self.decisions) & (bins >= 0).all(axis=0)
+        chain = Chain(rows.schema, domains, order, bins[:, used], both=False in self.decisions)
         released = release_chain(chain, plan, Words(self.seed), verbose=verbose)
         self.n_desired_: int = released.n_desired
         return self._keep(rows.schema, order, released.trees, released.depths)
