@@ -1,18 +1,23 @@
 """What the draws of some rows are to keep: limits, and own values.
 
-Shared by the generators that draw one feature after another, in whatever way. The rows are the
-draws of some groups, group after group.
+Shared by the generators without trees, however they draw. The rows are the draws of some groups,
+group after group.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from ..caching import cached_property
+from ..candidates import Draws
 from ..kernels import BoolArray, Codes, Guide, IntArray, Limits, WordArray, draw_keys, happens
+from ..tables.schema import Schema
+from .responses import with_decision
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,3 +125,90 @@ class DrawRequest:
             stays = self.guide.stays[position][self.group] != -1
             kept |= stays & happens(self.row_keys, position + len(self.given), self.guide.often)
         return own.astype(np.int32), kept
+
+
+class RequestedDraws:
+    """A generator that draws what a :class:`DrawRequest` asks for, by ``_draw``; a mixin."""
+
+    schema_: Schema
+
+    def _draw(self, request: DrawRequest) -> Codes:
+        """Codes of the rows of a request, shape (n_mutable, n_rows)."""
+        raise NotImplementedError
+
+    def _rows_at_once(self) -> int:
+        """The most rows of a request."""
+        raise NotImplementedError
+
+    def _drawn_tables(self) -> Sequence[pd.Series[Any]] | None:
+        """What the codes index, one table per mutable feature; None is the training values."""
+        return None
+
+    def sample(
+        self,
+        given: Codes,
+        keys: WordArray,
+        draws: IntArray,
+        *,
+        decision: BoolArray | None = None,
+    ) -> Draws:
+        """Draws for each group of immutable codes.
+
+        Parameters
+        ----------
+        given, keys, draws
+            As for :meth:`mcce.protocols.Generator.sample`.
+        decision : (n_groups,), optional
+            The decision of each group; None is the desired one.
+
+        Returns
+        -------
+        Draws
+            Codes of shape (n_mutable, n_groups, n_draws).
+        """
+        return self.sample_guided(given, keys, draws, None, None, decision=decision)
+
+    def sample_within(
+        self, given: Codes, keys: WordArray, draws: IntArray, limits: Limits | None
+    ) -> Draws:
+        """Draws within the limits of each group.
+
+        Parameters
+        ----------
+        given, keys, draws, limits
+            As for :meth:`mcce.protocols.LimitedGenerator.sample_within`.
+
+        Returns
+        -------
+        Draws
+            Codes of shape (n_mutable, n_groups, n_draws).
+        """
+        return self.sample_guided(given, keys, draws, limits, None)
+
+    def sample_guided(
+        self,
+        given: Codes,
+        keys: WordArray,
+        draws: IntArray,
+        limits: Limits | None,
+        guide: Guide | None,
+        *,
+        decision: BoolArray | None = None,
+    ) -> Draws:
+        """Draws within limits that keep a group's own values where they can.
+
+        Parameters
+        ----------
+        given, keys, draws, limits, guide
+            As for :meth:`mcce.protocols.GuidedGenerator.sample_guided`.
+        decision
+            As for :meth:`sample`.
+
+        Returns
+        -------
+        Draws
+            Codes of shape (n_mutable, n_groups, n_draws).
+        """
+        request = DrawRequest(with_decision(given, decision), keys, draws, limits, guide)
+        codes = request.drawn(self._draw, self.schema_.mutable.size, self._rows_at_once())
+        return Draws(codes, self._drawn_tables())

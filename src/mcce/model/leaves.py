@@ -1,7 +1,8 @@
-"""What chains of trees share once they are grown: training values in leaves, drawn and saved.
+"""What chains of trees share once they are grown: values in leaves, drawn and saved.
 
-Paper, Algorithm 1: each tree in turn sends a row to a leaf and draws one of the training values
-there. How trees were grown does not matter here, nor whether a feature has one tree or several.
+Paper, Algorithm 1: each tree in turn sends a row to a leaf and draws one of the values there. How
+trees were grown does not matter here, nor whether a feature has one tree or several. The values are
+those of training rows; private trees have declared ones instead.
 
 Always true: every row that can be drawn from leaves has a finite log-likelihood.
 """
@@ -40,7 +41,7 @@ from .responses import with_decision
 
 
 class LeafChain:
-    """A chain with training values in leaves; a mixin, whose ``fit`` calls ``_keep``.
+    """A chain of trees with values in leaves; a mixin, whose ``fit`` calls ``_keep``.
 
     Attributes
     ----------
@@ -215,8 +216,7 @@ class LeafChain:
         Draws
             Codes of shape (n_mutable, n_groups, n_draws).
         """
-        is_desired = np.ones(given.shape[1], dtype=bool) if decision is None else decision
-        inputs = with_decision(given, is_desired)
+        inputs = with_decision(given, decision)
         return Draws(sample(self.forest_, inputs, keys, draws, limits, guide, least))
 
     def log_likelihood(self, rows: EncodedRows, *, decision: bool = True) -> FloatArray:

@@ -14,8 +14,10 @@ from ..kernels import BoolArray, Classes, Codes, Columns, Numbers, fixed_point
 from ..tables.schema import EncodedRows, Schema
 
 
-def with_decision(codes: Codes, decision: BoolArray) -> Codes:
-    """The decision as one more column, after all features."""
+def with_decision(codes: Codes, decision: BoolArray | None) -> Codes:
+    """The decision as one more column, after all features; None is the desired one."""
+    if decision is None:
+        decision = np.ones(codes.shape[1], dtype=bool)
     return np.vstack([codes, decision[None, :].astype(np.int32)])
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mcce import Domain, NotFittedError, ParameterError, PrivateTrees, SavedFileError, Schema
+from mcce import Domain, ParameterError, PrivateTrees, SavedFileError, Schema
 from mcce.kernels import LEAF
 from mcce.model.private import growing
 from mcce.model.private.growing import Binned, Node, release_tree
@@ -181,7 +181,7 @@ def test_both_decisions_can_be_drawn_for_the_same_budget():
     assert fitted.ledger_.epsilon == one.ledger_.epsilon == pytest.approx(20.0)
     assert (yes == 0).mean() > 0.9
     assert (no == 0).mean() < 0.1
-    with pytest.raises(NotFittedError, match="decisions="):
+    with pytest.raises(ParameterError, match="decisions="):
         one.sample(given, keys, draws, decision=np.zeros(1, dtype=bool))
 
 

@@ -16,21 +16,11 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from ...candidates import Draws
-from ...kernels import (
-    BoolArray,
-    Codes,
-    FloatArray,
-    Guide,
-    IntArray,
-    Limits,
-    WordArray,
-    draw_keys,
-)
+from ...kernels import BoolArray, Codes, FloatArray, draw_keys
 from ...parameters import check_flag, check_whole
 from ...protocols import Capabilities
 from ...tables.schema import EncodedRows, Schema
-from ..draw_request import DrawRequest
+from ..draw_request import DrawRequest, RequestedDraws
 from ..responses import with_decision
 from .arrays import pack_margins, unpack_margins
 from .correlation import latent_correlations
@@ -44,7 +34,7 @@ CHUNK = 2**15
 N_POINTS, POINTS_SEED = 256, 0
 
 
-class GaussianCopula(BaseEstimator):
+class GaussianCopula(RequestedDraws, BaseEstimator):
     """Normal numbers behind every column, conditioned on the immutable ones and the decision.
 
     Margins are kept as they are: numbers with their atoms, and levels. What it misses is what
@@ -138,76 +128,6 @@ class GaussianCopula(BaseEstimator):
         self._check()
         return self._keep(schema, *unpack_margins(arrays, schema))
 
-    def sample(
-        self,
-        given: Codes,
-        keys: WordArray,
-        draws: IntArray,
-        *,
-        decision: BoolArray | None = None,
-    ) -> Draws:
-        """Draws for each group of immutable codes.
-
-        Parameters
-        ----------
-        given, keys, draws
-            As for :meth:`mcce.protocols.Generator.sample`.
-        decision : (n_groups,), optional
-            The decision of each group; None is the desired one.
-
-        Returns
-        -------
-        Draws
-            Codes of shape (n_mutable, n_groups, n_draws).
-        """
-        return self.sample_guided(given, keys, draws, None, None, decision=decision)
-
-    def sample_within(
-        self, given: Codes, keys: WordArray, draws: IntArray, limits: Limits | None
-    ) -> Draws:
-        """Draws within the limits of each group.
-
-        Parameters
-        ----------
-        given, keys, draws, limits
-            As for :meth:`mcce.protocols.LimitedGenerator.sample_within`.
-
-        Returns
-        -------
-        Draws
-            Codes of shape (n_mutable, n_groups, n_draws).
-        """
-        return self.sample_guided(given, keys, draws, limits, None)
-
-    def sample_guided(
-        self,
-        given: Codes,
-        keys: WordArray,
-        draws: IntArray,
-        limits: Limits | None,
-        guide: Guide | None,
-        *,
-        decision: BoolArray | None = None,
-    ) -> Draws:
-        """Draws within limits that keep a group's own values where they can.
-
-        Parameters
-        ----------
-        given, keys, draws, limits, guide
-            As for :meth:`mcce.protocols.GuidedGenerator.sample_guided`.
-        decision
-            As for :meth:`sample`.
-
-        Returns
-        -------
-        Draws
-            Codes of shape (n_mutable, n_groups, n_draws).
-        """
-        is_desired = np.ones(keys.size, dtype=bool) if decision is None else decision
-        request = DrawRequest(with_decision(given, is_desired), keys, draws, limits, guide)
-        codes = request.drawn(self._draw, self.schema_.mutable.size, CHUNK)
-        return Draws(codes)
-
     def log_likelihood(self, rows: EncodedRows, *, decision: bool = True) -> FloatArray:
         """Log-probability of each row's mutable values given its immutable ones and a decision.
 
@@ -242,7 +162,7 @@ class GaussianCopula(BaseEstimator):
 
     def _keep(self, schema: Schema, margins: list[Margin], correlations: FloatArray) -> Self:
         """Take what was learned of these columns."""
-        self.schema_: Schema = schema
+        self.schema_ = schema
         self.margins_, self.correlations_ = margins, correlations
         given = {*schema.immutable.tolist()}
         if self.condition_on_decision:
@@ -258,6 +178,9 @@ class GaussianCopula(BaseEstimator):
         """The margins that are given and those that are drawn, in order."""
         margins, n_given = [self.margins_[at] for at in self._order], self._gaussian.n_given
         return margins[:n_given], margins[n_given:]
+
+    def _rows_at_once(self) -> int:
+        return CHUNK
 
     def _draw(self, request: DrawRequest) -> Codes:
         """Codes of some rows, shape (n_mutable, n_rows)."""

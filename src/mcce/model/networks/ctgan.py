@@ -17,16 +17,15 @@ import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator
 
-from ...candidates import Draws
 from ...errors import ParameterError
-from ...kernels import BoolArray, Codes, FloatArray, Guide, IntArray, Limits, WordArray, uniforms
+from ...kernels import BoolArray, Codes, FloatArray, uniforms
 from ...parameters import check_count, check_flag, check_real, check_whole
 from ...protocols import Capabilities
 from ...runtime.networks import check_device, import_torch, isolated
 from ...runtime.progress import ProgressBar
 from ...tables.columns import as_numbers
 from ...tables.schema import EncodedRows, Schema
-from ..draw_request import DrawRequest
+from ..draw_request import DrawRequest, RequestedDraws
 from ..responses import with_decision
 from .cell_draws import draw_cells
 from .cells import ColumnCells, learn_cells, pack_cells, unpack_cells
@@ -39,7 +38,7 @@ from .modes import ColumnModes, learn_modes, pack_modes, unpack_modes
 N_BINS = 64
 
 
-class CTGAN(BaseEstimator):
+class CTGAN(RequestedDraws, BaseEstimator):
     """A generator and a critic that train each other. Needs torch to be fitted.
 
     All mutable features are made at once: where a constraint keeps one as it is, the others do not
@@ -181,77 +180,6 @@ class CTGAN(BaseEstimator):
         """The values that can be drawn, one table per mutable feature."""
         return [self.cells_[position].table for position in self.schema_.mutable]
 
-    def sample(
-        self,
-        given: Codes,
-        keys: WordArray,
-        draws: IntArray,
-        *,
-        decision: BoolArray | None = None,
-    ) -> Draws:
-        """Draws for each group of immutable codes.
-
-        Parameters
-        ----------
-        given, keys, draws
-            As for :meth:`mcce.protocols.Generator.sample`.
-        decision : (n_groups,), optional
-            The decision of each group; None is the desired one.
-
-        Returns
-        -------
-        Draws
-            Codes of shape (n_mutable, n_groups, n_draws), and the tables that they index.
-        """
-        return self.sample_guided(given, keys, draws, None, None, decision=decision)
-
-    def sample_within(
-        self, given: Codes, keys: WordArray, draws: IntArray, limits: Limits | None
-    ) -> Draws:
-        """Draws within the limits of each group.
-
-        Parameters
-        ----------
-        given, keys, draws, limits
-            As for :meth:`mcce.protocols.LimitedGenerator.sample_within`.
-
-        Returns
-        -------
-        Draws
-            Codes of shape (n_mutable, n_groups, n_draws), and the tables that they index.
-        """
-        return self.sample_guided(given, keys, draws, limits, None)
-
-    def sample_guided(
-        self,
-        given: Codes,
-        keys: WordArray,
-        draws: IntArray,
-        limits: Limits | None,
-        guide: Guide | None,
-        *,
-        decision: BoolArray | None = None,
-    ) -> Draws:
-        """Draws within limits that keep a group's own values where they can.
-
-        Parameters
-        ----------
-        given, keys, draws, limits, guide
-            As for :meth:`mcce.protocols.GuidedGenerator.sample_guided`.
-        decision
-            As for :meth:`sample`.
-
-        Returns
-        -------
-        Draws
-            Codes of shape (n_mutable, n_groups, n_draws), and the tables that they index.
-        """
-        is_desired = np.ones(keys.size, dtype=bool) if decision is None else decision
-        request = DrawRequest(with_decision(given, is_desired), keys, draws, limits, guide)
-        at_once = chunk_rows(int(self.network_.layout.starts[-1]))
-        codes = request.drawn(self._draw, self.schema_.mutable.size, at_once)
-        return Draws(codes, self.tables_)
-
     def _check(self) -> None:
         if self.n_epochs != "auto":
             check_count("n_epochs", self.n_epochs)
@@ -296,9 +224,15 @@ class CTGAN(BaseEstimator):
         network: GanNetwork,
     ) -> Self:
         """Take what was learned of these columns."""
-        self.schema_: Schema = schema
+        self.schema_ = schema
         self.modes_, self.cells_, self.network_ = modes, cells, network
         return self
+
+    def _drawn_tables(self) -> list[pd.Series[Any]]:
+        return self.tables_
+
+    def _rows_at_once(self) -> int:
+        return chunk_rows(int(self.network_.layout.starts[-1]))
 
     def _draw(self, request: DrawRequest) -> Codes:
         """Codes of some rows, shape (n_mutable, n_rows)."""

@@ -17,15 +17,14 @@ import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator
 
-from ...candidates import Draws
-from ...kernels import BoolArray, Codes, FloatArray, Guide, IntArray, Limits, WordArray
+from ...kernels import BoolArray, Codes, FloatArray, IntArray
 from ...parameters import check_count, check_flag, check_real, check_whole
 from ...protocols import Capabilities
 from ...runtime.networks import check_device, import_torch, isolated
 from ...runtime.progress import ProgressBar
 from ...tables.schema import EncodedRows, Schema
 from ..arrays import unpack_order
-from ..draw_request import DrawRequest
+from ..draw_request import DrawRequest, RequestedDraws
 from ..responses import with_decision
 from ..visit_order import visit_order
 from .autoregression import Autoregression, Layout, Network
@@ -35,7 +34,7 @@ from .fixed import chunk_rows, log_shares
 from .made_training import Training, train_network
 
 
-class MADE(BaseEstimator):
+class MADE(RequestedDraws, BaseEstimator):
     """A neural network that draws one mutable feature after another. Needs torch to be fitted.
 
     Parameters
@@ -201,77 +200,6 @@ class MADE(BaseEstimator):
         """Positions of the mutable features in the order they are drawn, shape (n_mutable,)."""
         return self._order
 
-    def sample(
-        self,
-        given: Codes,
-        keys: WordArray,
-        draws: IntArray,
-        *,
-        decision: BoolArray | None = None,
-    ) -> Draws:
-        """Draws for each group of immutable codes.
-
-        Parameters
-        ----------
-        given, keys, draws
-            As for :meth:`mcce.protocols.Generator.sample`.
-        decision : (n_groups,), optional
-            The decision of each group; None is the desired one.
-
-        Returns
-        -------
-        Draws
-            Codes of shape (n_mutable, n_groups, n_draws), and the tables that they index.
-        """
-        return self.sample_guided(given, keys, draws, None, None, decision=decision)
-
-    def sample_within(
-        self, given: Codes, keys: WordArray, draws: IntArray, limits: Limits | None
-    ) -> Draws:
-        """Draws within the limits of each group.
-
-        Parameters
-        ----------
-        given, keys, draws, limits
-            As for :meth:`mcce.protocols.LimitedGenerator.sample_within`.
-
-        Returns
-        -------
-        Draws
-            Codes of shape (n_mutable, n_groups, n_draws), and the tables that they index.
-        """
-        return self.sample_guided(given, keys, draws, limits, None)
-
-    def sample_guided(
-        self,
-        given: Codes,
-        keys: WordArray,
-        draws: IntArray,
-        limits: Limits | None,
-        guide: Guide | None,
-        *,
-        decision: BoolArray | None = None,
-    ) -> Draws:
-        """Draws within limits that keep a group's own values where they can.
-
-        Parameters
-        ----------
-        given, keys, draws, limits, guide
-            As for :meth:`mcce.protocols.GuidedGenerator.sample_guided`.
-        decision
-            As for :meth:`sample`.
-
-        Returns
-        -------
-        Draws
-            Codes of shape (n_mutable, n_groups, n_draws), and the tables that they index.
-        """
-        is_desired = np.ones(keys.size, dtype=bool) if decision is None else decision
-        request = DrawRequest(with_decision(given, is_desired), keys, draws, limits, guide)
-        at_once = chunk_rows(max(self.network_.layout.drawn, default=1))
-        codes = request.drawn(self._draw, self.schema_.mutable.size, at_once)
-        return Draws(codes, self.tables_)
-
     def log_likelihood(self, rows: EncodedRows, *, decision: bool = True) -> FloatArray:
         """Log-probability of each row's mutable values given its immutable ones and a decision.
 
@@ -291,7 +219,7 @@ class MADE(BaseEstimator):
             Log-probabilities; minus infinity for levels that training never held.
         """
         total = np.zeros(len(rows))
-        at_once = chunk_rows(max(self.network_.layout.drawn, default=1))
+        at_once = self._rows_at_once()
         for start in range(0, len(rows), at_once):
             some = slice(start, start + at_once)
             codes = rows.descent[:, some]
@@ -334,9 +262,15 @@ class MADE(BaseEstimator):
         self, schema: Schema, order: IntArray, cells: list[ColumnCells], network: Network
     ) -> Self:
         """Take what was learned of these columns."""
-        self.schema_: Schema = schema
+        self.schema_ = schema
         self.cells_, self.network_, self._order = cells, network, order
         return self
+
+    def _drawn_tables(self) -> list[pd.Series[Any]]:
+        return self.tables_
+
+    def _rows_at_once(self) -> int:
+        return chunk_rows(max(self.network_.layout.drawn, default=1))
 
     def _draw(self, request: DrawRequest) -> Codes:
         """Codes of some rows, shape (n_mutable, n_rows)."""

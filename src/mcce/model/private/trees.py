@@ -12,32 +12,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from ...candidates import Draws
-from ...errors import NotFittedError, SavedFileError
-from ...kernels import (
-    BoolArray,
-    Codes,
-    Enumerated,
-    FloatArray,
-    Forest,
-    Guide,
-    IntArray,
-    Limits,
-    Person,
-    Trees,
-    WordArray,
-    enumerate_rows,
-    sample,
-)
+from ...errors import SavedFileError
+from ...kernels import BoolArray, FloatArray, IntArray, Trees
 from ...protocols import Capabilities
 from ...tables.schema import EncodedRows, Schema
-from ..arrays import ChainRules, pack_trees, unpack_order, unpack_trees, vector
+from ..arrays import ChainRules, unpack_order, unpack_trees, vector
+from ..leaves import LeafChain, ListedLeaves
 from ..responses import with_decision
 from .chain import Chain, log_likelihood, release_chain
 from .domains import Domain
@@ -47,7 +32,7 @@ from .rows import bin_rows, check_public, encode_public
 from .settings import MOST_DEPTH, Plan, check_settings, private_order
 
 
-class PrivateTrees(BaseEstimator):
+class PrivateTrees(LeafChain, ListedLeaves, BaseEstimator):
     """Trees that are learned with differential privacy; by name ``"private"``.
 
     Every training row is first moved into the declared domains and replaced by its bins. Splits
@@ -94,7 +79,7 @@ class PrivateTrees(BaseEstimator):
     n_desired_ : int
         A noisy count of the rows with the desired decision, at least 1.
     forest_ : Forest
-        All that was learned; ``trees_`` and ``visit_order_`` are parts of it.
+        All that was learned; ``trees_``, ``visit_order_`` and ``n_levels_`` are parts of it.
 
     Examples
     --------
@@ -201,7 +186,7 @@ class PrivateTrees(BaseEstimator):
         chain = Chain(rows.schema, domains, order, bins[:, used], both=False in self.decisions)
         released = release_chain(chain, plan, Words(self.seed), verbose=verbose)
         self.n_desired_: int = released.n_desired
-        return self._keep(rows.schema, order, released.trees, released.depths)
+        return self._take(rows.schema, order, released.trees, released.depths)
 
     def _plan(
         self, schema: Schema, order: IntArray, domains: Mapping[Any, Domain], depths: Any = None
@@ -210,26 +195,12 @@ class PrivateTrees(BaseEstimator):
         n_bins = tuple(domains[name].n_bins for name in names)
         return Plan.of(self, names, n_bins, depths)
 
-    def _keep(self, schema: Schema, order: IntArray, trees: Trees, depths: Sequence[int]) -> Self:
-        """Take trees that were grown on rows of this schema."""
-        domains = check_public(schema, self.domains)
-        levels = [f.n_codes if f.kind == "categorical" else 0 for f in schema.features]
-        self.schema_: Schema = schema
-        self.domains_: dict[Any, Domain] = domains
-        self.forest_: Forest = Forest(trees, order, np.array([*levels, 0]))
+    def _take(self, schema: Schema, order: IntArray, trees: Trees, depths: Sequence[int]) -> Self:
+        """Take trees of these depths that were released for rows of this schema."""
+        self.domains_: dict[Any, Domain] = check_public(schema, self.domains)
         self.depths_: tuple[int, ...] = tuple(depths)
-        self.ledger_: Ledger = self._plan(schema, order, domains, self.depths_).ledger()
-        return self
-
-    @property
-    def trees_(self) -> Trees:
-        """All trees, flat."""
-        return self.forest_.trees
-
-    @property
-    def visit_order_(self) -> IntArray:
-        """Position of the feature that each tree predicts, shape (n_mutable,)."""
-        return self.forest_.responses
+        self.ledger_: Ledger = self._plan(schema, order, self.domains_, self.depths_).ledger()
+        return self._keep(schema, order, trees)
 
     def check_savable(self) -> None:
         """Raise SavedFileError if a file would hold the seed of the noise, or there is none."""
@@ -247,12 +218,7 @@ class PrivateTrees(BaseEstimator):
         dict
             The visit order, the arrays of all trees, and their depths.
         """
-        depths = np.array(self.depths_, dtype=np.int64)
-        return {
-            "visit_order": self.visit_order_,
-            "trees": pack_trees(self.trees_),
-            "depths": depths,
-        }
+        return {**super().to_arrays(), "depths": np.array(self.depths_, dtype=np.int64)}
 
     def from_arrays(self, arrays: Mapping[str, Any], schema: Schema) -> Self:
         """Take what :meth:`to_arrays` gave, checked; raises SavedFileError for anything else.
@@ -278,99 +244,7 @@ class PrivateTrees(BaseEstimator):
             raise SavedFileError("its trees do not have the depth of its parameters")
         rules = ChainRules(schema, order, order, decision=False in self.decisions)
         trees = unpack_trees(arrays["trees"], rules)
-        return self._keep(schema, order, trees, [int(depth) for depth in depths])
-
-    def sample(
-        self,
-        given: Codes,
-        keys: WordArray,
-        draws: IntArray,
-        *,
-        decision: BoolArray | None = None,
-    ) -> Draws:
-        """Draws for each group of immutable codes.
-
-        Parameters
-        ----------
-        given, keys, draws
-            As for :meth:`mcce.protocols.Generator.sample`.
-        decision : (n_groups,), optional
-            The decision of each group; None is the desired one.
-
-        Returns
-        -------
-        Draws
-            Codes of shape (n_mutable, n_groups, n_draws).
-        """
-        if decision is not None and not decision.all():
-            self._check_grown_for(False)
-        return self._draw(given, keys, draws, decision=decision)
-
-    def sample_within(
-        self, given: Codes, keys: WordArray, draws: IntArray, limits: Limits | None
-    ) -> Draws:
-        """Draws within limits, see :meth:`mcce.protocols.LimitedGenerator.sample_within`."""
-        return self._draw(given, keys, draws, limits)
-
-    def sample_guided(
-        self,
-        given: Codes,
-        keys: WordArray,
-        draws: IntArray,
-        limits: Limits | None,
-        guide: Guide | None,
-    ) -> Draws:
-        """Guided draws, see :meth:`mcce.protocols.GuidedGenerator.sample_guided`."""
-        return self._draw(given, keys, draws, limits, guide)
-
-    def sample_backed_off(
-        self,
-        given: Codes,
-        keys: WordArray,
-        draws: IntArray,
-        limits: Limits | None,
-        guide: Guide | None,
-        least: IntArray | None,
-    ) -> Draws:
-        """Draws from larger nodes, see :class:`mcce.protocols.BackingOffGenerator`."""
-        return self._draw(given, keys, draws, limits, guide, least)
-
-    def _draw(
-        self,
-        given: Codes,
-        keys: WordArray,
-        draws: IntArray,
-        limits: Limits | None = None,
-        guide: Guide | None = None,
-        least: IntArray | None = None,
-        *,
-        decision: BoolArray | None = None,
-    ) -> Draws:
-        is_desired = np.ones(given.shape[1], dtype=bool) if decision is None else decision
-        inputs = with_decision(given, is_desired)
-        return Draws(sample(self.forest_, inputs, keys, draws, limits, guide, least))
-
-    def enumerate_rows(
-        self,
-        person: Person,
-        *,
-        n_changes: int,
-        n_best: int,
-        max_nodes: int,
-        after: tuple[float, Codes] | None = None,
-    ) -> Enumerated:
-        """The nearest rows with so many changes that could be drawn for a person.
-
-        See :meth:`mcce.protocols.EnumeratingGenerator.enumerate_rows`.
-        """
-        return enumerate_rows(
-            self.forest_,
-            replace(person, given=np.append(person.given, np.int32(True))),
-            n_changes=n_changes,
-            n_best=n_best,
-            max_nodes=max_nodes,
-            after=after,
-        )
+        return self._take(schema, order, trees, [int(depth) for depth in depths])
 
     def log_likelihood(self, rows: EncodedRows, *, decision: bool = True) -> FloatArray:
         """Log-probability of each row's mutable values, which are uniform inside a bin.
@@ -389,10 +263,3 @@ class PrivateTrees(BaseEstimator):
         """
         self._check_grown_for(decision)
         return log_likelihood(self.forest_, rows, self.domains_, decision)
-
-    def _check_grown_for(self, decision: bool) -> None:
-        if decision not in self.decisions:
-            raise NotFittedError(
-                f"The trees were not grown for decision={decision!r}; fit them with "
-                "decisions=(False, True)."
-            )
