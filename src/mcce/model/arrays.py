@@ -15,12 +15,11 @@ from typing import Any
 import numpy as np
 
 from ..errors import SavedFileError
-from ..kernels import LEAF, IntArray, Trees
+from ..kernels import LEAF, WORD_BITS, IntArray, Trees
 from ..tables.schema import Schema
 from .visit_order import check_order
 
 DTYPES = {"roots": np.int64, "start": np.int64, "sets": np.uint64}
-WORD_BITS = 64
 
 
 @dataclass(frozen=True)

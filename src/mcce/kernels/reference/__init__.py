@@ -21,7 +21,7 @@ from ._rank import (
 from ._responses import Classes, Numbers, Response, fixed_point, times_seen_before
 from ._rows import RowTable
 from ._sample import ANY_LEAF, Guide, Limits, hold, leaf_frequency, sample
-from ._trees import LEAF, Forest, Trees, descend, join
+from ._trees import LEAF, WORD_BITS, Forest, Trees, descend, join, pack_set
 
 __all__ = [
     "ANY_LEAF",
@@ -29,6 +29,7 @@ __all__ = [
     "LEAF",
     "MISSING",
     "MOST_LEVELS",
+    "WORD_BITS",
     "BoostedNodes",
     "Boosting",
     "Classes",
@@ -71,6 +72,7 @@ __all__ = [
     "measure",
     "nearest",
     "nonconformity",
+    "pack_set",
     "person_keys",
     "pick",
     "predict_units",

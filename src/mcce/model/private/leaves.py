@@ -15,10 +15,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ...kernels import LEAF, BoolArray, Codes, FloatArray, IntArray, Trees
+from ...kernels import LEAF, BoolArray, Codes, FloatArray, IntArray, Trees, pack_set
 from .growing import Node
 
-WORD_BITS = 64
 # Values of a whole tree, at least and at most. A leaf has at least one for each code, up to a
 # number, so that guided draws find a person's own value in it.
 FEWEST, MOST, FEWEST_IN_LEAF, MOST_CODES = 2**13, 2**18, 64, 1024
@@ -205,10 +204,6 @@ class _Writer:
         if not self.coding.by_set[column]:
             return int(np.searchsorted(bins, np.flatnonzero(left)[-1], side="right")) - 1
         # The bit after the last code, for levels that are not declared, goes right.
-        members = np.zeros((bins.size // WORD_BITS + 1) * WORD_BITS, dtype=bool)
-        members[: bins.size] = left[bins]
-        shifts = np.arange(WORD_BITS, dtype=np.uint64)
-        words = members.reshape(-1, WORD_BITS).astype(np.uint64) << shifts
         at = sum(part.size for part in self.sets)
-        self.sets.append(np.bitwise_or.reduce(words, axis=1))
+        self.sets.append(pack_set(np.append(left[bins], False)))
         return at
