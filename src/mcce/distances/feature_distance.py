@@ -9,6 +9,7 @@ one feature at a time in column order, so that their bits do not depend on block
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any, ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
@@ -149,9 +150,7 @@ class FeatureDistance(BaseEstimator):
         return self
 
     def _summation(self) -> Summation:
-        how = self.summation
-        ignores = self.missing == "ignore"
-        return Summation(how.squared, how.city_block, how.mean, ignores_missing=ignores)
+        return replace(self.summation, ignores_missing=self.missing == "ignore")
 
     def _spreads(self, schema: Schema) -> FloatArray:
         """What differences of numbers are divided by, shape (n_mutable,)."""

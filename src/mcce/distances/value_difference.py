@@ -13,6 +13,7 @@ where nothing is missing.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
@@ -244,8 +245,7 @@ class HVDM(ValueDifference):
         return self
 
     def _summation(self) -> Summation:
-        ignores = self.missing == "ignore"
-        return Summation(squared=True, city_block=self.variant == "N1", ignores_missing=ignores)
+        return replace(super()._summation(), city_block=self.variant == "N1")
 
     def _spreads(self, schema: Schema) -> FloatArray:
         return self.spreads_
