@@ -15,12 +15,12 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from ...distances import DISTANCES
 from ...explainer import MCCE
 from ...metrics import Evaluator
-from ..case import Case, prepare_case
+from ..case import Case
 from ..experiment import Experiment, Options, ProgressLine, Report, Tables
 from ..timing import cpu_seconds
 from .cells import saved_runs
 from .measuring import ANSWERS, against, answers_of, summarise, verdicts
-from .parts import Parts
+from .parts import Parts, draw_all
 
 BASE = "gower"
 SEARCHES = ("paper", "balanced", "near")
@@ -32,17 +32,12 @@ def run(options: Options, progress: ProgressLine) -> Report:
     report = EXPERIMENT.report()
     progress.plan(len(options.datasets) * (1 + options.seeds * len(SEARCHES) * len(DISTANCES)))
     runs: list[dict[str, Any]] = []
-    for dataset in options.datasets:
-        progress.step(f"{dataset}: rows and predictor")
-        case = prepare_case(dataset, options)
-        for seed in range(options.seeds):
-            parts = Parts.draw(case, seed, quick=options.quick)
-            for search in SEARCHES:
-                labels = {"dataset": dataset, "search": search, "seed": seed}
-                made = partial(_measure_all, case, parts, seed, search, progress)
-                runs += saved_runs(EXPERIMENT.name, options, labels, made)
-    table = pd.DataFrame(runs)
-    report.tables = _tables(table)
+    for case, seed, parts in draw_all(options, progress):
+        for search in SEARCHES:
+            labels = {"dataset": case.name, "search": search, "seed": seed}
+            made = partial(_measure_all, case, parts, seed, search, progress)
+            runs += saved_runs(EXPERIMENT.name, options, labels, made)
+    report.tables = _tables(pd.DataFrame(runs))
     return report
 
 

@@ -12,12 +12,12 @@ from typing import Any
 import pandas as pd
 
 from ...model import GENERATORS
-from ..case import Case, prepare_case
+from ..case import Case
 from ..experiment import Experiment, Options, ProgressLine, Report, Tables
 from .cells import saved_runs
 from .figures import draw_dots
 from .measuring import measure_generator, tables_of
-from .parts import Parts
+from .parts import Parts, draw_all
 from .private import private_trees
 
 BASE = "trees"
@@ -30,20 +30,12 @@ def run(options: Options, progress: ProgressLine) -> Report:
     names = list(GENERATORS)
     progress.plan(len(options.datasets) * (1 + options.seeds * len(names)))
     runs: list[dict[str, Any]] = []
-    for dataset in options.datasets:
-        progress.step(f"{dataset}: rows and predictor")
-        case = prepare_case(dataset, options)
-        for seed in range(options.seeds):
-            parts = Parts.draw(case, seed, quick=options.quick)
-            for name in names:
-                progress.step(f"{dataset}: {name}, seed {seed}")
-                labels = {"dataset": dataset, "generator": name, "seed": seed}
-                runs += saved_runs(
-                    EXPERIMENT.name,
-                    options,
-                    labels,
-                    partial(measure, name, case, parts, seed, options),
-                )
+    for case, seed, parts in draw_all(options, progress):
+        for name in names:
+            progress.step(f"{case.name}: {name}, seed {seed}")
+            labels = {"dataset": case.name, "generator": name, "seed": seed}
+            made = partial(measure, name, case, parts, seed, options)
+            runs += saved_runs(EXPERIMENT.name, options, labels, made)
     report.tables = tables_of(pd.DataFrame(runs), "generator", BASE)
     report.figures["generators"] = draw_dots(report.tables, "generator")
     report.captions["generators"] = "Means over seeds with 95 % intervals."

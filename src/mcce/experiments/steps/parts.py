@@ -6,6 +6,7 @@ every distance.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +20,8 @@ from ...kernels import BoolArray, person_keys
 from ...model import encode_training
 from ...protocols import Generator
 from ...tables.schema import EncodedRows
-from ..case import Case
+from ..case import Case, prepare_case
+from ..experiment import Options, ProgressLine
 
 MOST_ROWS, MOST_ROWS_QUICK = 4000, 300
 N_FACTUALS, N_FACTUALS_QUICK = 100, 20
@@ -61,6 +63,28 @@ class Parts:
         declined = holdout[~case.decide(holdout)]
         factuals = declined.head(N_FACTUALS_QUICK if quick else N_FACTUALS)
         return cls(training, holdout, reference, factuals)
+
+
+def draw_all(options: Options, progress: ProgressLine) -> Iterator[tuple[Case, int, Parts]]:
+    """Every data set with every seed, and the parts of its rows.
+
+    Parameters
+    ----------
+    options : Options
+        Data sets and seeds.
+    progress : ProgressLine
+        One step for each data set.
+
+    Yields
+    ------
+    tuple
+        The case, the seed, and the parts.
+    """
+    for dataset in options.datasets:
+        progress.step(f"{dataset}: rows and predictor")
+        case = prepare_case(dataset, options)
+        for seed in range(options.seeds):
+            yield case, seed, Parts.draw(case, seed, quick=options.quick)
 
 
 def fit_for_both(generator: Generator, rows: EncodedRows, decision: BoolArray, seed: int) -> Any:

@@ -14,12 +14,12 @@ import pandas as pd
 from ...model import TreeChain
 from ...model.private import Domain, PrivateTrees
 from ...privacy import audit_rows
-from ..case import Case, prepare_case
+from ..case import Case
 from ..experiment import Experiment, Options, ProgressLine, Report, Tables
 from .cells import saved_runs
 from .figures import draw_epsilons
 from .measuring import measure_generator, summarise, tables_of
-from .parts import Parts, rows_for_desired
+from .parts import Parts, draw_all, rows_for_desired
 
 BASE = "trees"
 EPSILONS, EPSILONS_QUICK = (0.5, 1.0, 2.0, 5.0, 10.0), (1.0, 10.0)
@@ -34,17 +34,13 @@ def run(options: Options, progress: ProgressLine) -> Report:
     epsilons = EPSILONS_QUICK if options.quick else EPSILONS
     progress.plan(len(options.datasets) * (1 + options.seeds * (1 + len(epsilons))))
     runs: list[dict[str, Any]] = []
-    for dataset in options.datasets:
-        progress.step(f"{dataset}: rows and predictor")
-        case = prepare_case(dataset, options)
-        for seed in range(options.seeds):
-            parts = Parts.draw(case, seed, quick=options.quick)
-            for epsilon in (None, *epsilons):
-                name = BASE if epsilon is None else f"epsilon {epsilon:g}"
-                progress.step(f"{dataset}: {name}, seed {seed}")
-                labels = {"dataset": dataset, "trees": name, "seed": seed}
-                made = partial(_measure, case, parts, epsilon, seed, options)
-                runs += saved_runs(EXPERIMENT.name, options, labels, made)
+    for case, seed, parts in draw_all(options, progress):
+        for epsilon in (None, *epsilons):
+            name = BASE if epsilon is None else f"epsilon {epsilon:g}"
+            progress.step(f"{case.name}: {name}, seed {seed}")
+            labels = {"dataset": case.name, "trees": name, "seed": seed}
+            made = partial(_measure, case, parts, epsilon, seed, options)
+            runs += saved_runs(EXPERIMENT.name, options, labels, made)
     table = pd.DataFrame(runs)
     report.tables = tables_of(table, "trees", BASE)
     bound = table[table["violations"].notna() & (table["search"] == "paper")]
