@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 import numpy as np
 
 from mcce.candidates import Draws
 from mcce.kernels import Classes, Columns, Forest, Growth, Limits, Numbers, fixed_point, reference
 from mcce.protocols import Capabilities
+
+
+def assert_equal(one, other):
+    """Every array of one struct has the bits of the other's."""
+    for field in fields(one):
+        ours, theirs = getattr(one, field.name), getattr(other, field.name)
+        assert ours.dtype == theirs.dtype, field.name
+        assert np.array_equal(ours, theirs), field.name
 
 
 def response_of(kind, n_rows, chance):

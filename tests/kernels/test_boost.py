@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
-from dataclasses import fields, replace
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -12,15 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from forests import assert_equal
 from mcce.kernels import native, reference
 from mcce.kernels.reference import LEAF, Boosting
-
-
-def assert_equal(one, other):
-    for field in fields(one):
-        ours, theirs = getattr(one, field.name), getattr(other, field.name)
-        assert ours.dtype == theirs.dtype, field.name
-        assert np.array_equal(ours, theirs), field.name
 
 
 def bins_of(n_bins, n_rows, chance):

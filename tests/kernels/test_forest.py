@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,19 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from forests import columns_of, limits_of, response_of, stays_of
+from forests import assert_equal, columns_of, limits_of, response_of, stays_of
 from mcce.kernels import native, reference
 from mcce.kernels.reference import LEAF, Classes, Growth, Guide
 
 RESPONSES = ["binary", "classes", "levels as many as rows", "numbers", "tenths"]
 SIZES = [5, 80, 3, 200]
-
-
-def assert_equal(one, other):
-    for field in fields(one):
-        ours, theirs = getattr(one, field.name), getattr(other, field.name)
-        assert ours.dtype == theirs.dtype, field.name
-        assert np.array_equal(ours, theirs), field.name
 
 
 @st.composite

@@ -83,7 +83,9 @@ def test_distances_that_read_rows_are_refused(distance, name):
 
 @pytest.mark.parametrize("distance", ["l1", "heom"])
 def test_distances_that_need_ranges_alone_are_not(distance):
-    explainer(distance=distance).fit(bank())
+    fitted = explainer(distance=distance).fit(bank())
+
+    assert fitted.distance_.name == distance
 
 
 def test_counting_people_without_noise_is_refused():
