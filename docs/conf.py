@@ -78,14 +78,11 @@ numpydoc_validation_checks = {
 if os.environ.get("MCCE_DOCS_STRICT"):
     numpydoc_validation_checks |= {"EX01"}  # there is an example
 # Classes whose signature is not theirs to describe: protocols take no arguments, and the last two
-# fields of a result are private. Their methods are checked, but for four whose text says it all;
-# nor are methods of generators and distances that a protocol describes.
+# fields of a result are private. Their methods are checked, but for those that turn generators and
+# distances into arrays or check them, which a protocol describes.
 numpydoc_validation_exclude = {
     r"^mcce\.protocols\.(?!Capabilities|Progress|Draws|differences|draw_keys|pick)\w+$",
-    r"^mcce\.protocols\.(Limited|Guided)Generator\.sample_\w+$",
-    r"^mcce\.protocols\.(DensityGenerator\.log_likelihood|RowFilter\.keeps)$",
-    r"^mcce\.[A-Z]\w+\.(check|to_arrays|from_arrays|enumerate_rows)$",
-    r"^mcce\.[A-Z]\w+\.sample_(within|guided|backed_off)$",
+    r"^mcce\.[A-Z]\w+\.(check|to_arrays|from_arrays)$",
     r"^mcce\.predictors\.Differentiable$",
     r"^mcce\.Counterfactuals$",
 }

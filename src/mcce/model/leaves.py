@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -49,7 +49,7 @@ class LeafChain:
         All that was learned; ``trees_``, ``visit_order_`` and ``n_levels_`` are parts of it.
     """
 
-    array_names = ("visit_order", "trees")
+    array_names: ClassVar[tuple[str, ...]] = ("visit_order", "trees")
     visit_order: str | Sequence[Hashable]
     condition_on_decision: bool
     decisions: tuple[bool, ...]

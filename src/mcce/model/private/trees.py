@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -92,7 +92,7 @@ class PrivateTrees(LeafChain, ListedLeaves, BaseEstimator):
     <Ledger: epsilon 2 in 1 entries, neighbours 'add_remove'>
     """
 
-    array_names = ("visit_order", "trees", "depths")
+    array_names: ClassVar[tuple[str, ...]] = ("visit_order", "trees", "depths")
     # The explainer then keeps nothing else of the training rows.
     is_private = True
     capabilities = Capabilities(

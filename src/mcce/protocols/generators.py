@@ -1,10 +1,4 @@
-"""The seams: what a replacement for a part of the method must offer.
-
-Each protocol is one or two methods; none is a base class. What a generator can do beyond drawing is
-declared in its :class:`Capabilities` and never guessed from the names of its methods.
-``mcce.testing`` checks whether an object keeps the promises written here. ``draw_keys`` and
-``pick`` help to write a generator, ``differences`` a distance.
-"""
+"""Step 1: what a generator must offer, and what more it may declare."""
 
 from __future__ import annotations
 
@@ -12,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
-from .candidates import Draws
-from .kernels import (
+from ..candidates import Draws
+from ..kernels import (
     BoolArray,
     Codes,
     Enumerated,
@@ -23,69 +17,12 @@ from .kernels import (
     Limits,
     Person,
     WordArray,
-    differences,
-    draw_keys,
-    pick,
 )
-from .runtime.progress import Progress
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from .candidates import CandidateRows, Candidates
-    from .counterfactuals import Counterfactuals
-    from .tables.schema import EncodedRows, Schema
-
-__all__ = [
-    "BackingOffGenerator",
-    "Callback",
-    "CandidateFilter",
-    "Capabilities",
-    "DensityGenerator",
-    "Distance",
-    "Draws",
-    "EnumeratingGenerator",
-    "Explainer",
-    "Generator",
-    "GuidedGenerator",
-    "InventingGenerator",
-    "LimitedGenerator",
-    "OrderedGenerator",
-    "Progress",
-    "RowFilter",
-    "SavableGenerator",
-    "differences",
-    "draw_keys",
-    "pick",
-]
-
-
-class Explainer(Protocol):
-    """A method that finds counterfactuals; :class:`mcce.MCCE` is one."""
-
-    def fit(self, X: Any) -> Self:
-        """Learn from training data; returns itself.
-
-        Parameters
-        ----------
-        X
-            The training data.
-        """
-        ...
-
-    def explain(self, X: Any) -> Counterfactuals[Any]:
-        """Counterfactuals for every row of ``X``, or the reason why there is none.
-
-        The result has the kind of frame, columns, dtypes and order of ``X``. Every counterfactual
-        is valid by a fresh call of the predictor and keeps the immutable features. Nobody's result
-        depends on who else is in ``X``. :meth:`Counterfactuals.from_frame` builds such a result.
-
-        Parameters
-        ----------
-        X
-            People, with the columns of the training data.
-        """
-        ...
+    from ..tables.schema import EncodedRows, Schema
 
 
 @dataclass(frozen=True)
@@ -199,8 +136,17 @@ class LimitedGenerator(Generator, Protocol):
     ) -> Draws:
         """Draws that stay within the limits of each group.
 
-        ``limits`` are the values that each group may have; None for all. Everything else is as for
-        :meth:`Generator.sample`.
+        Parameters
+        ----------
+        given, keys, draws
+            As for :meth:`Generator.sample`.
+        limits
+            The values that each group may have; None for all.
+
+        Returns
+        -------
+        Draws
+            As for :meth:`Generator.sample`.
         """
         ...
 
@@ -220,8 +166,17 @@ class GuidedGenerator(Generator, Protocol):
 
         These draws may also depend on the limits and the guide of their group.
 
-        ``guide`` has each group's own values and how often to keep them; None does not. Everything
-        else is as for :meth:`LimitedGenerator.sample_within`.
+        Parameters
+        ----------
+        given, keys, draws, limits
+            As for :meth:`LimitedGenerator.sample_within`.
+        guide
+            Each group's own values, and how often to keep them; None keeps none.
+
+        Returns
+        -------
+        Draws
+            As for :meth:`Generator.sample`.
         """
         ...
 
@@ -247,6 +202,11 @@ class BackingOffGenerator(Generator, Protocol):
         least : (n_draws,), optional
             How many training rows whose value the group may have a value is drawn from, at least;
             all of them if there are fewer. None asks for nothing.
+
+        Returns
+        -------
+        Draws
+            As for :meth:`Generator.sample`.
         """
         ...
 
@@ -277,6 +237,11 @@ class EnumeratingGenerator(Generator, Protocol):
             Leaves visited at most.
         after
             Distance and codes of the last row listed before; None begins with the nearest.
+
+        Returns
+        -------
+        Enumerated
+            The rows, and whether the visit ended within its budget.
         """
         ...
 
@@ -285,7 +250,18 @@ class DensityGenerator(Generator, Protocol):
     """A generator with the capability ``density``."""
 
     def log_likelihood(self, rows: EncodedRows) -> FloatArray:
-        """Log-probability of each row's mutable values; minus infinity if it cannot be drawn."""
+        """Log-probability of each row's mutable values, given the desired decision.
+
+        Parameters
+        ----------
+        rows
+            The rows.
+
+        Returns
+        -------
+        (n_rows,)
+            Log-probabilities; minus infinity for a row that cannot be drawn.
+        """
         ...
 
 
@@ -330,68 +306,4 @@ class InventingGenerator(Generator, Protocol):
 
         Ascending, missing last, in the dtypes of training; those of every :class:`Draws`.
         """
-        ...
-
-
-class Distance(Protocol):
-    """The cost of a candidate for its person, beside the number of changes.
-
-    It ranks candidates, bounds them by ``max_distance``, measures how different several answers of
-    a person are, and is a column of ``result.measures`` under its name.
-    """
-
-    @property
-    def name(self) -> str:
-        """Name of the column in ``result.measures``."""
-        ...
-
-    def fit(self, schema: Schema, rows: EncodedRows, decision: BoolArray) -> Self:
-        """Learn from the training rows; returns itself.
-
-        Parameters
-        ----------
-        schema
-            The columns.
-        rows
-            The training rows.
-        decision : (n_train,)
-            True where the predictor decides as desired.
-        """
-        ...
-
-    def __call__(self, candidates: Candidates) -> FloatArray:
-        """Distance of each candidate to its person, shape (n_factuals, n_draws).
-
-        At least 0 and never NaN; infinite is allowed. 0 for a candidate equal to its person. It
-        depends on nothing but the two. It need not be symmetric.
-        """
-        ...
-
-
-class CandidateFilter(Protocol):
-    """A reason not to return a candidate to a person, whatever the predictor says."""
-
-    @property
-    def name(self) -> str:
-        """Name of the filter in reasons."""
-        ...
-
-    def __call__(self, candidates: Candidates) -> BoolArray:
-        """Which candidates pass, shape (n_factuals, n_draws)."""
-        ...
-
-
-class RowFilter(CandidateFilter, Protocol):
-    """A filter for any rows, not only for the draws of a block."""
-
-    def keeps(self, chosen: CandidateRows) -> BoolArray:
-        """Which of the chosen rows pass, shape (n_rows,)."""
-        ...
-
-
-class Callback(Protocol):
-    """Called between two batches of predictor calls."""
-
-    def __call__(self, progress: Progress) -> bool | None:
-        """Return True to stop: people not settled by then are reported as such."""
         ...
