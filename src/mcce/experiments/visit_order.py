@@ -16,8 +16,9 @@ import pandas as pd
 from .. import metrics
 from ..explainer import MCCE
 from ..kernels import BoolArray, FloatArray, descend, leaf_frequency
-from ..model import PrivateTrees, TreeChain
+from ..model import TreeChain
 from ..model.leaves import LeafChain
+from ..model.responses import with_decision
 from ..tables.schema import EncodedRows, Schema
 from .case import Case, authors_visit_order, prepare_case
 from .experiment import Experiment, Options, ProgressLine, Report, Tables
@@ -148,14 +149,14 @@ def bin_numbers(
 
 
 def log_likelihood(
-    chain: LeafChain | PrivateTrees, training: EncodedRows, rows: EncodedRows, decision: BoolArray
+    chain: LeafChain, training: EncodedRows, rows: EncodedRows, decision: BoolArray
 ) -> FloatArray:
     """Log-likelihood of each row with its own decision, never minus infinity.
 
     Every leaf gets one more row, spread over the values as in all of training, with half a row for
     values that training does not have. Trees of a forest are drawn with the same probability.
     """
-    codes = np.vstack([rows.descent, decision[None, :].astype(np.int32)])
+    codes = with_decision(rows.descent, decision)
     total = np.zeros(len(rows))
     for position in chain.visit_order_:
         n_codes = training.schema.features[position].n_codes

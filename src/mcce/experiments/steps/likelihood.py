@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from sklearn.base import clone
 
-from ...model import Domain, PrivateTrees, encode_training, is_private
+from ...model import Domain, encode_training, is_private
 from ...model.leaves import LeafChain
 from ...protocols import Generator
 from ..case import Case
@@ -44,7 +44,7 @@ def heldout_log_likelihood(generator: Generator, case: Case, parts: Parts, seed:
     heldout = rows.schema.encode(binned[1])
     decision = case.decide(parts.holdout)
     fitted = fit_for_both(generator, rows, case.decide(parts.training), seed)
-    if isinstance(fitted, LeafChain | PrivateTrees):
+    if isinstance(fitted, LeafChain):
         return float(log_likelihood(fitted, rows, heldout, decision).mean())
     total = np.zeros(len(heldout))
     for wanted in (True, False):
