@@ -9,14 +9,16 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
-from ...model import GENERATORS
+from ...model import CTGAN, GENERATORS
+from ...runtime.networks import usual_device
 from ..case import Case
 from ..experiment import Experiment, Options, ProgressLine, Report, Tables
 from .cells import saved_runs
 from .figures import draw_dots
-from .measuring import measure_generator, tables_of
+from .measuring import SECONDS, measure_generator, tables_of
 from .parts import Parts, draw_all
 from .private import private_trees
 
@@ -46,9 +48,15 @@ def measure(
     name: str, case: Case, parts: Parts, seed: int, options: Options
 ) -> list[dict[str, Any]]:
     """The runs of a generator by its name: one for each search."""
-    private = name == "private"
-    generator = private_trees(case, parts, EPSILON, seed) if private else GENERATORS[name]()
-    return measure_generator(generator, case, parts, seed, options)
+    if name == "private":
+        generator: Any = private_trees(case, parts, EPSILON, seed)
+    elif name == "ctgan":
+        generator = CTGAN(device=usual_device())
+    else:
+        generator = GENERATORS[name]()
+    runs = measure_generator(generator, case, parts, seed, options)
+    on_gpu = getattr(generator, "device", "cpu") != "cpu"
+    return [run | dict.fromkeys(SECONDS, np.nan) for run in runs] if on_gpu else runs
 
 
 def remarks(tables: Tables) -> list[str]:
@@ -80,6 +88,7 @@ REMARKS = [
     "knn_distance: mean distance of an answer to the five nearest accepted rows of the reference, "
     "numbers as ranks; outlier_factor: median of the local outlier factor among the same rows. "
     "Private trees cannot serve the search 'balanced', which reads accepted rows.",
+    "Seconds are CPU seconds of one thread; empty for CTGAN where it was trained on a GPU.",
     "Privacy: rows made for people of the reference, and attacks on the training rows; 0.5 is "
     "chance for every auc and for holdout_share, 0.01 for tpr_1%.",
     "A verdict counts only if the 95 % interval of the difference over the same seeds does not "
