@@ -12,6 +12,7 @@ from bank import bank, score
 from distance_oracle import Oracle
 from mcce import HEOM, HVDM, IVDM, L1, Gower, Schema
 from mcce.candidates import pair_rows
+from mcce.distances.shares import level_shares
 from mcce.kernels import reference
 from mcce.testing import check_distance
 
@@ -208,3 +209,10 @@ def test_the_compiled_kernel_and_its_twin_agree(name):
     expected = reference.measure(candidates.comparison, distance.axes(candidates))
 
     assert np.array_equal(distance(candidates), expected)
+
+
+@pytest.mark.parametrize("alpha", [1e300, 1e308])
+def test_shares_of_a_prior_of_very_many_rows_are_those_of_all(alpha):
+    shares = level_shares(np.array([[3, 1], [1, 5]]), alpha)
+
+    np.testing.assert_allclose(shares, [[0.4, 0.6]] * 3)

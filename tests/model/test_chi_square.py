@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -37,3 +38,17 @@ def test_larger_statistics_have_smaller_p_values_where_p_underflows(freedom):
 def test_nothing_is_as_likely_as_no_dependence_at_all():
     assert log_survival(0.0, 3) == 0.0
     assert log_survival(1e-300, 3) <= 0.0
+
+
+@pytest.mark.parametrize("freedom", [2001, 2002, 1_000_001, 10**8])
+def test_very_many_degrees_of_freedom_take_neither_memory_nor_digits(freedom):
+    away = np.array([-6.0, -1.0, 0.0, 1.0, 6.0, 12.0])
+    statistics = np.append(freedom + away * math.sqrt(2.0 * freedom), [0.001, 1.0, freedom / 10])
+
+    tracemalloc.start()
+    ours = np.array([log_survival(float(c), freedom) for c in statistics])
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    np.testing.assert_allclose(ours, chi2.logsf(statistics, freedom), rtol=1e-6, atol=1e-7)
+    assert peak < 2**24

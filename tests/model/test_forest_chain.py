@@ -145,7 +145,11 @@ def test_leaves_keep_rows_that_the_sample_did_not_hold(german):
     [
         ({"n_trees": 0}, "n_trees must be a whole number >= 1"),
         ({"n_trees": 10**6}, "n_trees must be at most 10000"),
-        ({"sampling": "best"}, 'sampling must be "tree_first" or "pool"'),
+        ({"sampling": "best"}, 'sampling must be one of "tree_first", "pool"'),
+        ({"sampling": np.array([1, 2])}, "sampling must be one of"),
+        ({"max_features": np.array([1, 2])}, "max_features must be"),
+        ({"decisions": np.array([True])}, "decisions must be"),
+        ({"decisions": np.int64(1)}, "decisions must be"),
         ({"bootstrap": 1}, "bootstrap must be True or False"),
         ({"max_features": "half"}, 'max_features must be .* "auto"'),
         ({"min_samples_leaf": "small"}, 'min_samples_leaf must be a whole number >= 1 or "auto"'),
@@ -156,6 +160,18 @@ def test_parameters_that_cannot_work_are_refused(german, settings, message):
 
     with pytest.raises(ParameterError, match=message):
         ForestChain(**settings).fit(rows, decision)
+
+
+@pytest.mark.parametrize("name", ["max_depth", "min_samples_split", "min_samples_leaf"])
+def test_a_bound_beyond_all_rows_is_no_larger_than_theirs(german, name):
+    rows, decision = german
+
+    huge, large = (
+        ForestChain(n_trees=1, **{name: most}).fit(rows, decision).trees_
+        for most in (10**40, 10**6)
+    )
+
+    assert np.array_equal(huge.feature, large.feature)
 
 
 # -------------------------------------------------------------------------------------------------

@@ -34,9 +34,11 @@ def test_an_exact_answer_costs_no_more_than_one_of_draws(weights):
     assert (exact[n_exact == n_drawn] <= drawn[n_exact == n_drawn] + 1e-12).all()
 
 
-@pytest.mark.parametrize("weights", [[1.0], [1.0, -1.0], [1.0, np.nan], ["a", "b"], [[1.0, 1.0]]])
+@pytest.mark.parametrize(
+    "weights", [[1.0], [1.0, -1.0], [1.0, np.nan], [1.0, np.inf], ["a", "b"], [[1.0, 1.0]]]
+)
 def test_weights_that_do_not_fit_the_features_are_refused(weights):
-    with pytest.raises(ParameterError, match="weights of Gower must be 2 numbers"):
+    with pytest.raises(ParameterError, match="weights of Gower must be 2 finite numbers"):
         MCCE(score, (100, 200), distance=Gower(np.array(weights))).fit(TRAIN)
 
 

@@ -53,11 +53,11 @@ class Gower(FeatureDistance):
         if self.weights is None:
             return
         weights, n_mutable = np.asarray(self.weights), schema.mutable.size
-        numeric = weights.dtype.kind in "biuf"
-        if weights.shape != (n_mutable,) or not numeric or not (weights >= 0).all():
+        numeric = weights.dtype.kind in "biuf" and ((weights >= 0) & (weights < np.inf)).all()
+        if weights.shape != (n_mutable,) or not numeric:
             raise ParameterError(
-                f"weights of Gower must be {n_mutable} numbers >= 0, one per mutable feature, got "
-                f"{shorten(self.weights)}."
+                f"weights of Gower must be {n_mutable} finite numbers >= 0, one per mutable "
+                f"feature, got {shorten(self.weights)}."
             )
 
     def _weights(self, n_mutable: int) -> FloatArray:

@@ -117,6 +117,7 @@ def count_decisions(codes: IntArray, decision: BoolArray, n_codes: int) -> IntAr
 
 def _smooth(counts: IntArray, total: IntArray, alpha: float) -> FloatArray:
     """Shares of each row of counts, pulled towards those of all."""
-    prior = alpha * total / max(int(total.sum()), 1)
+    # In this order, since a prior of very many rows times their number is beyond float64.
+    prior = alpha * (total / max(int(total.sum()), 1))
     size = counts.sum(axis=1, keepdims=True) + alpha
     return (counts + prior) / np.where(size > 0, size, 1.0)

@@ -15,6 +15,11 @@ from ..kernels import FloatArray
 
 # Beyond this, the complementary error function comes from its asymptotic series.
 FAR = 20.0
+# With more degrees of freedom, only the terms around the largest one are summed. Two columns of
+# 10,000 levels have a hundred million degrees of freedom, and half as many terms.
+MANY = 2_000
+# Terms this many standard deviations from the largest are below its rounding.
+WIDTH = 10.0
 
 
 def log_survival(statistic: float, freedom: int) -> float:
@@ -44,12 +49,36 @@ def log_survival(statistic: float, freedom: int) -> float:
     half = statistic / 2
     if freedom <= 2:
         return -half if freedom == 2 else _log_erfc(math.sqrt(half))
-    terms = _log_factors(freedom) + _exponents(freedom) * math.log(half) - half
+    if freedom > MANY:
+        terms = _largest_terms(half, freedom)
+    else:
+        terms = _log_factors(freedom) + _exponents(freedom) * math.log(half) - half
     tail = [] if freedom % 2 == 0 else [_log_erfc(math.sqrt(half))]
-    logs = np.append(terms, tail)
+    return _log_sum(np.append(terms, tail))
+
+
+def _log_sum(logs: FloatArray) -> float:
+    """The logarithm of a probability that is a sum, from the logarithms of its terms."""
     highest = float(logs.max())
     # Rounding may leave the sum a little above 1.
     return min(highest + math.log(float(np.exp(logs - highest).sum())), 0.0)
+
+
+def _largest_terms(half: float, freedom: int) -> FloatArray:
+    """Logarithms of the terms that count: those with exponents near half the statistic.
+
+    The exponents are whole numbers for even degrees of freedom, otherwise half of odd ones; the
+    logarithm of the largest term is known, those of the others follow by their ratios.
+    """
+    lowest, last = (freedom % 2) / 2, freedom / 2 - 1
+    peak = lowest + max(0.0, math.floor(min(half, last) - lowest))
+    reach = math.ceil(WIDTH * math.sqrt(peak)) + 100.0
+    below = np.arange(peak, max(peak - reach, lowest), -1.0)
+    above = np.arange(peak + 1.0, min(peak + reach, last) + 0.5)
+    log_half = math.log(half)
+    at_peak = peak * log_half - half - math.lgamma(peak + 1.0)
+    logs = (np.cumsum(np.log(below) - log_half), np.cumsum(log_half - np.log(above)))
+    return at_peak + np.concatenate([[0.0], *logs])
 
 
 @lru_cache(maxsize=256)

@@ -226,5 +226,5 @@ def _from_0_to_1(values: FloatArray) -> FloatArray:
 
 def _check_criterion(given: object) -> None:
     number = isinstance(given, Real) and not isinstance(given, bool)
-    if not number or not 0 <= float(given) < 1:  # type: ignore[arg-type]
+    if not number or not 0 <= given < 1:  # type: ignore[operator]
         raise ParameterError(f"min_criterion must be from 0 to below 1, got {shorten(given)}.")

@@ -18,7 +18,6 @@ from typing import Literal, Self
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from ..errors import ParameterError, shorten
 from ..kernels import (
     BoolArray,
     Classes,
@@ -30,9 +29,19 @@ from ..kernels import (
     pick,
     sort_rows,
 )
+from ..parameters import check_choice
 from ..protocols import Capabilities
 from ..tables.schema import EncodedRows, Schema
-from .growing import AUTO, Task, features_to_check, grow_chain, growth_of, tree_key
+from .growing import (
+    AUTO,
+    Task,
+    at_most,
+    features_to_check,
+    grow_chain,
+    growth_of,
+    is_auto,
+    tree_key,
+)
 from .leaves import LeafChain
 from .responses import tree_response, with_decision
 
@@ -143,7 +152,7 @@ class ForestChain(LeafChain, BaseEstimator):
         ForestChain
             Itself.
         """
-        _check_sampling(self.sampling)
+        check_choice("sampling", self.sampling, (TREE_FIRST, POOL))
         samples = self._draw_samples(rows, decision, seed)
 
         def grow(task: Task) -> list[Trees]:
@@ -173,16 +182,16 @@ class ForestChain(LeafChain, BaseEstimator):
     def _growth(self, task: Task, of_levels: bool) -> Growth:
         """When the trees of one feature stop, and how many features their nodes check."""
         given = self.max_features
-        if given == AUTO:
+        if is_auto(given):
             given = "sqrt" if of_levels else "third"
         least = LEAF_OF_LEVELS if of_levels else LEAF_OF_NUMBERS
         if not isinstance(self.min_samples_leaf, str):
-            least = self.min_samples_leaf
+            least = at_most(self.min_samples_leaf)
         n_checked = features_to_check(given, task.inputs.size)
         return replace(task.growth, min_samples_leaf=least, max_features=n_checked)
 
     def _keep(self, schema: Schema, order: IntArray, trees: Trees) -> Self:
-        _check_sampling(self.sampling)
+        check_choice("sampling", self.sampling, (TREE_FIRST, POOL))
         return super()._keep(schema, order, trees)
 
     @property
@@ -192,11 +201,6 @@ class ForestChain(LeafChain, BaseEstimator):
     @property
     def _pooled(self) -> bool:
         return self.sampling == POOL
-
-
-def _check_sampling(given: object) -> None:
-    if given not in (TREE_FIRST, POOL):
-        raise ParameterError(f'sampling must be "tree_first" or "pool", got {shorten(given)}.')
 
 
 def _draw_rows(in_order: IntArray, key: int) -> IntArray:

@@ -35,6 +35,8 @@ NO_LIMIT = ("max_depth", "max_inputs")
 MOST_TREES = 10_000
 FLAGS = ("condition_on_decision", "bootstrap")
 AUTO = "auto"
+# No tree has as many rows or is as deep, and a kernel can hold it.
+MOST_ROWS = 2**31 - 1
 # No code of a person is negative, so no key of a tree is one that a person's draws have.
 OF_A_TREE = -1
 
@@ -136,7 +138,8 @@ def growth_of(chain: Any, n_features: int) -> Growth:
     """
     for name, least in WHOLE.items():
         _check_whole(chain, name, least)
-    if chain.decisions not in ((True,), (False, True), (True, False)):
+    known = ((True,), (False, True), (True, False))
+    if not isinstance(chain.decisions, tuple) or chain.decisions not in known:
         raise ParameterError(
             f"decisions must be (True,) or (False, True), got {shorten(chain.decisions)}."
         )
@@ -149,9 +152,9 @@ def growth_of(chain: Any, n_features: int) -> Growth:
     if getattr(chain, "max_features", None) is not None:
         features_to_check(chain.max_features, 1, automatic=hasattr(chain, "n_trees"))
     return Growth(
-        min_samples_leaf=1 if chain.min_samples_leaf == AUTO else chain.min_samples_leaf,
-        min_samples_split=chain.min_samples_split,
-        max_depth=chain.max_depth,
+        min_samples_leaf=1 if is_auto(chain.min_samples_leaf) else at_most(chain.min_samples_leaf),
+        min_samples_split=at_most(chain.min_samples_split),
+        max_depth=None if chain.max_depth is None else at_most(chain.max_depth),
         decision_column=n_features,
         grow_undesired=False in chain.decisions,
     )
@@ -184,7 +187,7 @@ def features_to_check(given: Any, n_inputs: int, *, automatic: bool = False) -> 
     >>> [features_to_check(given, 12) for given in ("sqrt", "third", 0.5, 5, 20, None)]
     [3, 4, 6, 5, None, None]
     """
-    if given is None or (automatic and given == AUTO):
+    if given is None or (automatic and is_auto(given)):
         return None
     number = isinstance(given, Real) and not isinstance(given, bool)
     if given in ("sqrt", "third") if isinstance(given, str) else False:
@@ -202,6 +205,16 @@ def features_to_check(given: Any, n_inputs: int, *, automatic: bool = False) -> 
     return None if n_checked >= n_inputs else max(n_checked, 1)
 
 
+def is_auto(given: Any) -> bool:
+    """Whether a parameter is ``"auto"``; arrays, for one, cannot be compared with it."""
+    return isinstance(given, str) and given == AUTO
+
+
+def at_most(given: int) -> int:
+    """A number of rows or levels of a tree as kernels take it; more would change nothing."""
+    return min(int(given), MOST_ROWS)
+
+
 def tree_key(seed: int, position: int, tree: int = 0) -> int:
     """The random key of a tree of a feature."""
     return int(person_keys(seed, np.array([[OF_A_TREE, position, tree]]))[0])
@@ -213,7 +226,7 @@ def _check_whole(chain: Any, name: str, least: int) -> None:
     if name in NO_LIMIT and value is None:
         return
     automatic = name == "min_samples_leaf" and hasattr(chain, "n_trees")
-    if automatic and isinstance(value, str) and value == AUTO:
+    if automatic and is_auto(value):
         return
     if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
         choice = ' or "auto"' if automatic else ""

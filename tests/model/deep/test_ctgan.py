@@ -58,6 +58,33 @@ def test_numbers_survive_encoding_and_decoding(shape):
         assert (found[values == 0] == 0).all()
 
 
+@pytest.mark.parametrize("unit", [1e-310, 1e200, 1e307])
+def test_modes_are_the_same_in_any_unit(unit):
+    values = np.random.default_rng(0).normal(size=300)
+    frame = pd.DataFrame({"x": values, "y": values * unit})
+    plain, scaled = (learn_modes(Schema.learn_rows(frame[[name]]), 0)[0] for name in "xy")
+
+    np.testing.assert_allclose(scaled.means / unit, plain.means, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(scaled.spreads / unit, plain.spreads, rtol=1e-9)
+
+
+def test_a_number_whose_values_are_all_frequent_has_a_mode_for_each():
+    values = np.where(np.arange(210) % 21 == 20, np.nan, np.arange(210) % 21)
+    (column,) = learn_modes(Schema.learn_rows(pd.DataFrame({"x": values})), 0)
+
+    np.testing.assert_array_equal(column.means, np.arange(20))
+    assert not column.spreads.any()
+    assert column.n_units == 21
+
+
+def test_training_that_diverges_is_an_error(monkeypatch):
+    frame = pd.DataFrame({"x": np.random.default_rng(0).normal(size=60)})
+    monkeypatch.setattr("mcce.model.networks.ctgan_training.PENALTY", 1e38)
+
+    with pytest.raises(ParameterError, match=r"diverged: learning_rate=1\.0"):
+        fitted(frame, n_epochs=2, learning_rate=1.0)
+
+
 def test_the_penalty_of_a_critic_with_slope_one_is_zero():
     weights = torch.tensor([0.6, 0.8, 0.0])
     real, made, u = torch.randn(7, 3), torch.randn(7, 3), torch.rand(7, 1)

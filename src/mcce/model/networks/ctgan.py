@@ -192,7 +192,8 @@ class CTGAN(RequestedDraws, BaseEstimator):
             )
         check_whole("n_noise", self.n_noise, 1, 2**13)
         check_whole("n_hidden", self.n_hidden, 1, 2**13)
-        check_real("learning_rate", self.learning_rate, "a finite number above 0", zero=False)
+        rate = self.learning_rate
+        check_real("learning_rate", rate, "a number above 0 and up to 1", zero=False, most=1.0)
         check_flag("condition_on_decision", self.condition_on_decision)
         check_device(self.device)
 
@@ -256,7 +257,7 @@ class CTGAN(RequestedDraws, BaseEstimator):
         mode = choose(np.ascontiguousarray(units[:, :-1]), uniforms(request.row_keys, position))
         numbers, missing = column.decode(mode, np.tanh(np.ascontiguousarray(units[:, -1])))
         known = as_numbers(table)[: len(table) - column.has_missing]
-        nearest = np.searchsorted((known[1:] + known[:-1]) / 2, numbers)
+        nearest = np.searchsorted(known[1:] / 2 + known[:-1] / 2, numbers)
         codes = np.where(missing, len(table) - 1, nearest).astype(np.int32)
         allowed = request.allowed(position, len(table))
         possible = np.ones(codes.size, dtype=bool)

@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from ...errors import ParameterError
 from ...kernels import FloatArray, check_cancellation
 from .ctgan_network import GanLayout
 
@@ -248,7 +249,13 @@ def train_gan(
             _step_generator(torch, generator, critic, given[at], training, optimizers[0])
         show(epoch + 1)
         check_cancellation()
-    return generator.folded()
+    found = generator.folded()
+    if not all(np.isfinite(part).all() for part in found.values()):
+        raise ParameterError(
+            f"The training of CTGAN diverged: learning_rate={training.learning_rate!r} is too "
+            "large for these rows. Use a smaller one."
+        )
+    return found
 
 
 def _step_critic(

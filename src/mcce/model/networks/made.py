@@ -240,7 +240,8 @@ class MADE(RequestedDraws, BaseEstimator):
         check_whole("n_bins", self.n_bins, 2, 2**14)
         check_count("n_epochs", self.n_epochs)
         check_count("batch_size", self.batch_size)
-        check_real("learning_rate", self.learning_rate, "a finite number above 0", zero=False)
+        rate = self.learning_rate
+        check_real("learning_rate", rate, "a number above 0 and up to 1", zero=False, most=1.0)
         check_real("dropout", self.dropout, "a number from 0 to 0.9", most=0.9)
         check_flag("condition_on_decision", self.condition_on_decision)
         check_device(self.device)

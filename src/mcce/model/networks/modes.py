@@ -156,7 +156,7 @@ def _column_modes(feature: Feature, codes: IntArray, seed: int) -> ColumnModes:
     counts = np.bincount(codes, minlength=feature.n_codes) * ~np.isnan(numbers)
     atoms = counts >= ATOM_SHARE * max(1, int(counts.sum()))
     rest = codes[~atoms[codes] & ~np.isnan(numbers[codes])]
-    weights, means, spreads = _mixture(numbers[rest], seed)
+    weights, means, spreads = _mixture(numbers[rest], feature.spread, seed)
     share = rest.size / max(1, int(counts.sum()))
     return ColumnModes(
         0,
@@ -167,14 +167,22 @@ def _column_modes(feature: Feature, codes: IntArray, seed: int) -> ColumnModes:
     )
 
 
-def _mixture(values: FloatArray, seed: int) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Weights, means and spreads of the modes of some numbers, by mean."""
+def _mixture(
+    values: FloatArray, scale: float, seed: int
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Weights, means and spreads of the modes of some numbers, by mean; none of no numbers."""
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.mixture import BayesianGaussianMixture
 
+    if not values.size:
+        return np.empty(0), np.empty(0), np.empty(0)
+    # In units of a power of two, which is exact, so that no square is too large or too small.
+    unit = np.ldexp(1.0, min(int(np.frexp(np.abs(values).max())[1]), 1023))
+    values = values / unit
     centre, width = values.mean(), values.std()
     if values.size < 2 or not width > 0:
-        return np.ones(1), np.array([centre]), np.array([max(abs(centre), 1.0) * 1e-3])
+        centre = centre * unit
+        return np.ones(1), np.array([centre]), np.array([min(max(abs(centre), 1.0) * 1e-3, scale)])
     some = np.random.default_rng(seed).permutation(values.size)[:N_ROWS]
     scaled = np.sort(values[some] - centre) / width
     mixture = BayesianGaussianMixture(
@@ -188,8 +196,8 @@ def _mixture(values: FloatArray, seed: int) -> tuple[FloatArray, FloatArray, Flo
     kept = mixture.weights_ >= LEAST_WEIGHT
     order = np.argsort(mixture.means_[kept, 0])
     weights = mixture.weights_[kept][order]
-    means = mixture.means_[kept, 0][order] * width + centre
-    spreads = np.sqrt(mixture.covariances_[kept, 0, 0][order]) * width
+    means = (mixture.means_[kept, 0][order] * width + centre) * unit
+    spreads = np.sqrt(mixture.covariances_[kept, 0, 0][order]) * width * unit
     return weights / weights.sum(), means, spreads
 
 
