@@ -9,7 +9,7 @@ import pytest
 from mcce import GaussianCopula, SavedFileError, Schema
 from mcce.kernels import person_keys
 from mcce.model.copula.correlation import latent_correlations, nearest_correlation
-from mcce.model.copula.latents import Gaussian, LatentRows
+from mcce.model.copula.latents import Gaussian, LatentRows, within_runs
 from mcce.model.copula.margins import learn_margins
 from mcce.testing import check_generator
 
@@ -202,3 +202,17 @@ def test_arrays_that_it_could_not_have_learned_are_refused(spoil):
 
     with pytest.raises(SavedFileError):
         GaussianCopula().from_arrays(arrays, copula.schema_)
+
+
+@pytest.mark.parametrize("ends", [[0.3, 0.9], [2.0, 2.5], [-0.7, -0.2, 0.4, 1.1]])
+def test_empty_intervals_change_no_bit(ends):
+    u = np.random.default_rng(0).random(20_000)
+    runs = [
+        (np.full(u.size, a), np.full(u.size, b)) for a, b in zip(ends[::2], ends[1::2], strict=True)
+    ]
+    empty = np.full(u.size, np.inf)
+
+    alone, padded = (within_runs(some, u) for some in (runs, [*runs, (empty, empty)]))
+
+    assert np.array_equal(alone[0], padded[0])
+    assert np.array_equal(alone[1], padded[1])

@@ -153,12 +153,14 @@ def within_runs(runs: Sequence[Bounds], u: FloatArray) -> tuple[FloatArray, Floa
     if len(runs) == 1:
         return within(*runs[0], u)
     masses = np.array([within(low, high, u)[1] for low, high in runs])
-    before = np.cumsum(masses, axis=0) - masses
-    total = before[-1] + masses[-1]
+    reached = np.cumsum(masses, axis=0)
+    before, total = np.vstack([np.zeros_like(u), reached[:-1]]), reached[-1]
     aim = u * total
     chosen = np.maximum((aim >= before).sum(axis=0) - 1, 0)
     rows = np.arange(u.size)
     low, high = (np.array([run[end] for run in runs])[chosen, rows] for end in (0, 1))
     mass = masses[chosen, rows]
     share = (aim - before[chosen, rows]) / np.where(mass > 0, mass, 1.0)
-    return within(low, high, np.clip(share, 2.0**-53, 1 - 2.0**-53))[0], total
+    share = np.clip(share, 2.0**-53, 1 - 2.0**-53)
+    # Of one interval and empty ones it is what it would be without these, to the last bit.
+    return within(low, high, np.where(mass == total, u, share))[0], total
