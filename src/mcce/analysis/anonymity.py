@@ -24,7 +24,7 @@ from ..errors import ParameterError, SchemaError, shorten
 from ..fitted import Fitted
 from ..kernels import IntArray
 from ..model import is_private
-from ..parameters import check_real, check_whole
+from ..parameters import check_count, check_real
 from ..search.followers import Target
 from ..tables.columns import check_names
 from ..tables.schema import EncodedRows, Schema
@@ -104,7 +104,7 @@ def read_anonymity(
     check_real("min_pureness", min_pureness, "a number from 0 to 1", most=1.0)
     names = _check_names(schema, quasi_identifiers)
     rows = schema.encode(training)
-    check_whole("anonymity", anonymity, 2, max(2, len(rows)))
+    check_count("anonymity", anonymity, least=2)
     if int(anonymity) > len(rows):
         raise ParameterError(
             f"anonymity={anonymity} asks for more people than training has: {len(rows)}."
