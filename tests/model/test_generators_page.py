@@ -1,4 +1,4 @@
-"""The page of generators lists every parameter of each, with its default."""
+"""The pages of generators list every parameter with its default, the API page every part."""
 
 from __future__ import annotations
 
@@ -9,23 +9,51 @@ from pathlib import Path
 
 import pytest
 
-from mcce import CTGAN, MADE, GaussianCopula
+import mcce
+from mcce import (
+    CTGAN,
+    MADE,
+    ForestChain,
+    GaussianCopula,
+    InferenceTreeChain,
+    PrivateTrees,
+    TreeChain,
+    privacy,
+)
+from mcce.distances.registry import DISTANCES
+from mcce.model.registry import GENERATORS
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "user_guide" / "generators.md"
+GUIDE = Path(__file__).resolve().parents[2] / "docs" / "user_guide"
 SECTIONS = {
-    "Gaussian copula": GaussianCopula,
-    "Masked autoregressive network": MADE,
-    "Conditional GAN": CTGAN,
+    ("generators.md", "Trees"): TreeChain,
+    ("generators.md", "Random forests"): ForestChain,
+    ("generators.md", "Conditional inference trees"): InferenceTreeChain,
+    ("generators.md", "Gaussian copula"): GaussianCopula,
+    ("generators.md", "Masked autoregressive network"): MADE,
+    ("generators.md", "Conditional GAN"): CTGAN,
+    ("private.md", "Parameters"): PrivateTrees,
 }
 
 
-@pytest.mark.parametrize("title", SECTIONS)
-def test_the_page_lists_every_parameter_with_its_default(title):
-    _, *parts = re.split(r"^## (.+)\n", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)
+@pytest.mark.parametrize(("page", "title"), SECTIONS)
+def test_a_page_lists_every_parameter_of_a_generator_with_its_default(page, title):
+    text = (GUIDE / page).read_text(encoding="utf-8")
+    _, *parts = re.split(r"^## (.+)\n", text, flags=re.MULTILINE)
     section = dict(zip(parts[::2], parts[1::2], strict=True))[title]
 
     listed = dict(re.findall(r"^\| `(\w+)` \| `(.+?)` \|", section, flags=re.MULTILINE))
 
-    parameters = inspect.signature(SECTIONS[title]).parameters.values()
+    parameters = inspect.signature(SECTIONS[page, title]).parameters.values()
     expected = {parameter.name: parameter.default for parameter in parameters}
     assert {name: ast.literal_eval(cell) for name, cell in listed.items()} == expected
+
+
+def test_the_api_page_names_every_generator_distance_and_audit():
+    text = (GUIDE.parent / "api" / "index.md").read_text(encoding="utf-8")
+
+    named = {name.rpartition(".")[2] for name in re.findall(r"`([\w.]+)`", text)}
+
+    parts = [*GENERATORS.values(), *DISTANCES.values()]
+    expected = {part.__name__ for part in parts} | set(privacy.__all__)
+    assert expected <= named
+    assert {part.__name__ for part in parts} <= set(mcce.__all__)

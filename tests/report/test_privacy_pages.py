@@ -68,6 +68,19 @@ def test_the_page_is_valid_and_in_its_language(copied, language, tmp_path):
     assert not re.search(r"(?:src|href|srcset)=\"(?!data:)", content)
 
 
+@pytest.mark.parametrize("language", languages())
+def test_the_page_says_that_the_outcome_is_the_worst_of_many(copied, fresh, language, tmp_path):
+    path = tmp_path / "privacy.html"
+    worst = {"en": "not corrected for how many", "de": "ohne Korrektur", "nb": "uten korreksjon"}
+
+    for found in (copied, fresh):
+        write_privacy_report(found, path, {"language": language})
+        assert worst[language] in Page(path.read_text(encoding="utf-8")).text
+
+    n_judged = sum(figure.finding != "unknown" for figure in copied.figures)
+    assert f"the worst of {n_judged} figures" in copied.summary()
+
+
 def test_an_audit_without_linkage_has_no_such_part(fresh, tmp_path):
     path = tmp_path / "privacy.html"
 

@@ -186,7 +186,7 @@ class PrivacyAudit:
 
     @property
     def finding(self) -> Finding:
-        """The gravest finding of all figures."""
+        """The gravest finding of all figures, not corrected for how many there are."""
         if self.leaks:
             return "leak"
         return "hint" if any(f.finding == "hint" for f in self.figures) else "none"
@@ -204,6 +204,9 @@ class PrivacyAudit:
             "hint": "There are hints of leaks, none of them beyond three standard errors.",
             "none": "No leak was found by these attacks, which is no proof that there is none.",
         }[self.finding]
+        if self.finding != "none":
+            n_judged = sum(figure.finding != "unknown" for figure in self.figures)
+            found += f" That is the worst of {n_judged} figures, not corrected for their number."
         members = (
             "all training rows"
             if self.n_each == self.n_training

@@ -32,6 +32,7 @@ class PrivacyView:
 
     finding: str
     outcome: str
+    worst: str
     facts: list[tuple[str, str]]
     parts: list[PartView]
     limits_title: str
@@ -51,10 +52,13 @@ def view_privacy(audit: PrivacyAudit, words: PageWords) -> PrivacyView:
     view = _View(audit, words)
     n_found = sum(figure.finding in ("leak", "reversed") for figure in audit.figures)
     n_found = n_found or sum(figure.finding == "hint" for figure in audit.figures)
-    outcome = {} if audit.finding == "none" else {"n": words.number(n_found)}
+    n_judged = sum(figure.finding != "unknown" for figure in audit.figures)
+    counts = {"n": words.number(n_found), "all": words.number(n_judged)}
+    outcome = {} if audit.finding == "none" else counts
     return PrivacyView(
         finding=audit.finding,
         outcome=view.say(f"found_{audit.finding}", **outcome),
+        worst=view.say("worst"),
         facts=view.facts(),
         parts=[part for part in (view.membership(), view.closest(), view.linkage()) if part],
         limits_title=view.say("h_limits"),
