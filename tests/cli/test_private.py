@@ -1,6 +1,7 @@
 """``mcce fit --generator private``: domains from a file, and no training values in the other."""
 
 import json
+import re
 
 import pandas as pd
 import pytest
@@ -31,7 +32,9 @@ def domains(here):
 def test_a_private_explainer_is_fitted_inspected_and_used(domains, here, capsys):
     assert main([*FIT, *PRIVATE, "--immutable", "Age,Sex"]) == 0
 
-    assert "spent epsilon 2" in capsys.readouterr().err.replace("\n", " ")
+    told = " ".join(capsys.readouterr().err.split())
+    assert "spent epsilon 2" in told
+    assert re.search(r"rows, about \d+ of them", told)
     assert main(["inspect", "own.mcce"]) == 0
     said = capsys.readouterr().out
     assert "no training values" in said
@@ -41,6 +44,14 @@ def test_a_private_explainer_is_fitted_inspected_and_used(domains, here, capsys)
     assert main([*explain, "--quiet"]) == 0
     answers = pd.read_csv("a.csv")
     assert len(answers) > 10
+
+
+def test_a_private_explainer_searches_fast_without_relations(domains, here, capsys):
+    fast = [*FIT, *PRIVATE, "--search", "fast"]
+
+    assert main(fast) == USAGE
+    assert "ignore_relations=True" in " ".join(capsys.readouterr().err.split())
+    assert main([*fast, "--ignore-relations"]) == 0
 
 
 def test_a_promise_that_may_fail_says_how_often(here, capsys):

@@ -18,7 +18,7 @@ from ..files.formats import find_format
 from ..files.people import PeopleReader
 from ..files.sources import iterate, open_source
 from ..privacy import PrivacyAudit, audit
-from ..privacy.result import as_json, interval, number
+from ..privacy.result import MEANINGS, as_json, interval, number
 from ..report import write_privacy_report
 from ..runtime.quiet import without_prints
 from .options import check_output, split_names
@@ -149,6 +149,8 @@ def _show(request: AuditRequest, found: PrivacyAudit) -> None:
     show(table(["figure", "value", "95 % interval", "without a leak", "finding"], rows))
     if request.quiet:
         return
+    for name in found.leaks:
+        say(wrap(f"mcce: leak by {name}: {MEANINGS[name]}."))
     said = found.summary()
     if found.excluded:
         names = ", ".join(map(str, found.excluded))

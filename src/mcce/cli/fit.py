@@ -12,7 +12,15 @@ import typer
 
 from ..runtime.quiet import without_prints
 from .failures import reported
-from .generators import Domains, Epsilon, Generator, chosen, kept_of_rows
+from .generators import (
+    Domains,
+    Epsilon,
+    Generator,
+    IgnoreRelations,
+    chosen,
+    kept_of_rows,
+    n_desired_of,
+)
 from .options import (
     AsJson,
     Classes,
@@ -60,7 +68,6 @@ Examples:
   mcce fit "lake/*.parquet" --sample-rows 1000000 --drop customer \\
       --predictor scoring:score --desired 0.6:1 -o bank.mcce
 """
-
 
 Train = Annotated[list[str], typer.Argument(metavar="TRAIN...", help="Training rows.")]
 Output = Annotated[
@@ -220,6 +227,7 @@ def fit(
     generator: Generator = "trees",
     domains: Domains = None,
     epsilon: Epsilon = None,
+    ignore_relations: IgnoreRelations = False,
     n_samples: NSamples = None,
     n_counterfactuals: NCounterfactuals = 1,
     diversity: Diversity = None,
@@ -255,7 +263,7 @@ def fit(
         settings: dict[str, Any] = {"constraints": rules, "search": search, "diversity": diversity}
         settings |= {"n_samples": n_samples, "n_counterfactuals": n_counterfactuals, "n_jobs": jobs}
         settings |= {"random_state": seed, "generator": chosen(generator, domains, epsilon, sample)}
-        settings |= {"distance": distance}
+        settings |= {"distance": distance, "ignore_relations": ignore_relations}
         explainer = _save(_fit(model, rows, written, settings, quiet=quiet), output, key)
         _summarize(explainer, Told(output, len(rows), sample, began), as_json=as_json, quiet=quiet)
 
@@ -375,7 +383,7 @@ def _summarize(explainer: MCCE, told: Told, *, as_json: bool, quiet: bool) -> No
         kept = "" if sample is None else f" {_describe(sample)}"
         say(
             wrap(
-                f"mcce: learned from {from_}{told.n_train:,} rows, {fitted.n_desired:,} of them "
+                f"mcce: learned from {from_}{told.n_train:,} rows, {n_desired_of(fitted)} of them "
                 f"with the desired decision{printable(meant)}, in {seconds:.1f} s; saved as "
                 f"{printable(told.output)}.{kept} {kept_of_rows(fitted.generator)}"
             )

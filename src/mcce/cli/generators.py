@@ -26,6 +26,14 @@ Epsilon = Annotated[
     float | None,
     typer.Option("--epsilon", metavar="E", help="Privacy budget of --generator private, e.g. 1."),
 ]
+IgnoreRelations = Annotated[
+    bool,
+    typer.Option(
+        "--ignore-relations",
+        help="Do not look for relations between columns, such as totals; those of --rules hold. "
+        "Searches other than the paper's need it with --generator private.",
+    ),
+]
 
 
 def chosen(name: str, domains: str | None, epsilon: float | None, sample: Any) -> Any:
@@ -64,6 +72,13 @@ def chosen(name: str, domains: str | None, epsilon: float | None, sample: Any) -
             "private does not cover. Leave it out."
         )
     return PrivateTrees(domains=read_domains(domains), epsilon=epsilon)
+
+
+def n_desired_of(fitted: Any) -> str:
+    """How many training rows have the desired decision; about, if the count has noise."""
+    from ..model import is_private
+
+    return f"{'about ' if is_private(fitted.generator) else ''}{fitted.n_desired:,}"
 
 
 def kept_of_rows(generator: Any) -> str:

@@ -266,6 +266,7 @@ class _Real:
 
     holdout: pd.DataFrame
     reference: pd.DataFrame
+    halved: bool = False
 
 
 def _read_real(holdout: FrameLike, reference: FrameLike | None, seed: int) -> _Real:
@@ -280,7 +281,7 @@ def _read_real(holdout: FrameLike, reference: FrameLike | None, seed: int) -> _R
         )
     order = np.random.default_rng([seed, 0]).permutation(len(outside))
     halves = np.split(order, [len(order) // 2])
-    return _Real(*(outside.iloc[np.sort(half)] for half in halves))
+    return _Real(*(outside.iloc[np.sort(half)] for half in halves), halved=True)
 
 
 def _sample(frame: pd.DataFrame, n: int, seed: int) -> pd.DataFrame:
@@ -348,9 +349,11 @@ class _Attack:
         )
         n_training = len(evaluator.rows)
         if sides.n_each < n_training:
+            half = ", and a reference: without one, half of the holdout is used for it"
             warnings.warn(
                 f"The holdout has {sides.n_each} rows and training {n_training}: figures are of a "
-                f"sample of {sides.n_each} training rows. Pass a holdout as large as training.",
+                f"sample of {sides.n_each} training rows. Pass a holdout as large as training"
+                f"{half if real.halved else ''}.",
                 McceWarning,
                 stacklevel=3,
             )

@@ -17,10 +17,14 @@ def wilson(share: float, n: float) -> tuple[float, float]:
     --------
     >>> [round(end, 3) for end in wilson(0.5, 100)]
     [0.404, 0.596]
+    >>> [wilson(0.0, n)[0] for n in (3, 172)], [wilson(1.0, n)[1] for n in (3, 172)]
+    ([0.0, 0.0], [1.0, 1.0])
     """
     centre = (share + Z95**2 / (2 * n)) / (1 + Z95**2 / n)
     half = Z95 * np.sqrt(share * (1 - share) / n + Z95**2 / (4 * n**2)) / (1 + Z95**2 / n)
-    return max(0.0, float(centre - half)), min(1.0, float(centre + half))
+    # By the formula, these ends are the share itself; computed, they may be a bit beside it.
+    low = 0.0 if share == 0 else max(0.0, float(centre - half))
+    return low, 1.0 if share == 1 else min(1.0, float(centre + half))
 
 
 def clopper_pearson(n_hits: ArrayLike, n: int, chance: float) -> tuple[FloatArray, FloatArray]:

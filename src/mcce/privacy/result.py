@@ -206,7 +206,9 @@ class PrivacyAudit:
         }[self.finding]
         if self.finding != "none":
             n_judged = sum(figure.finding != "unknown" for figure in self.figures)
-            found += f" That is the worst of {n_judged} figures, not corrected for their number."
+            found += (
+                f" This is the worst of {n_judged} figures, not corrected for how many there are."
+            )
         members = (
             "all training rows"
             if self.n_each == self.n_training
