@@ -77,6 +77,17 @@ def test_decimals_are_those_of_training():
     np.testing.assert_array_equal(np.round(column.table, 2), column.table)
 
 
+@pytest.mark.parametrize("dtype", [np.int64, np.float64])
+def test_tens_and_hundreds_stay_what_they_are(dtype):
+    values = 100 * np.random.default_rng(0).integers(-400, 600, 900).astype(dtype)
+
+    column, _ = cells_of(values)
+
+    assert column.is_own
+    assert set(column.table) - set(values)
+    assert not np.any(as_numbers(column.table) % 100)
+
+
 @pytest.mark.parametrize(
     "values",
     [

@@ -154,12 +154,22 @@ def _can_invent(feature: Feature) -> bool:
 def _invent(feature: Feature, first: IntArray) -> tuple[FloatArray, IntArray]:
     """The values of all cells but missing, and where those of each cell begin."""
     numbers = as_numbers(feature.known)
-    places = decimals(feature)
+    places = _places(feature, numbers)
     lows, highs = numbers[first], numbers[np.append(first[1:], numbers.size) - 1]
     cells = [_spread(low, high, places) for low, high in zip(lows, highs, strict=True)]
     cells = [np.unique(as_numbers(_cast(feature, values))) for values in cells]
     sizes = [values.size for values in cells] + [1] * feature.has_missing
     return np.concatenate(cells), np.append(0, np.cumsum(sizes))
+
+
+def _places(feature: Feature, numbers: FloatArray) -> int | None:
+    """Decimal places that training values have; less than 0 if all are multiples of 10."""
+    places, largest = decimals(feature), np.abs(numbers).max(initial=0.0)
+    if places != 0:
+        return places
+    while 10.0 ** (1 - places) <= largest and not np.any(numbers % 10.0 ** (1 - places)):
+        places -= 1
+    return places
 
 
 def _spread(low: float, high: float, places: int | None) -> FloatArray:
