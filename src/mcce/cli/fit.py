@@ -12,15 +12,7 @@ import typer
 
 from ..runtime.quiet import without_prints
 from .failures import reported
-from .generators import (
-    Domains,
-    Epsilon,
-    Generator,
-    IgnoreRelations,
-    chosen,
-    kept_of_rows,
-    n_desired_of,
-)
+from .generators import Domains, Epsilon, Generator, chosen, kept_of_rows, n_desired_of
 from .options import (
     AsJson,
     Classes,
@@ -227,7 +219,6 @@ def fit(
     generator: Generator = "trees",
     domains: Domains = None,
     epsilon: Epsilon = None,
-    ignore_relations: IgnoreRelations = False,
     n_samples: NSamples = None,
     n_counterfactuals: NCounterfactuals = 1,
     diversity: Diversity = None,
@@ -263,7 +254,7 @@ def fit(
         settings: dict[str, Any] = {"constraints": rules, "search": search, "diversity": diversity}
         settings |= {"n_samples": n_samples, "n_counterfactuals": n_counterfactuals, "n_jobs": jobs}
         settings |= {"random_state": seed, "generator": chosen(generator, domains, epsilon, sample)}
-        settings |= {"distance": distance, "ignore_relations": ignore_relations}
+        settings |= {"distance": distance, "ignore_relations": generator == "private"}
         explainer = _save(_fit(model, rows, written, settings, quiet=quiet), output, key)
         _summarize(explainer, Told(output, len(rows), sample, began), as_json=as_json, quiet=quiet)
 

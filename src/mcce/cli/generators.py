@@ -26,14 +26,6 @@ Epsilon = Annotated[
     float | None,
     typer.Option("--epsilon", metavar="E", help="Privacy budget of --generator private, e.g. 1."),
 ]
-IgnoreRelations = Annotated[
-    bool,
-    typer.Option(
-        "--ignore-relations",
-        help="Do not look for relations between columns, such as totals; those of --rules hold. "
-        "Searches other than the paper's need it with --generator private.",
-    ),
-]
 
 
 def chosen(name: str, domains: str | None, epsilon: float | None, sample: Any) -> Any:
