@@ -56,6 +56,20 @@ def test_letters_tell_ranges_and_never_the_exact_number(by_salary):
     pd.testing.assert_frame_equal(letters.frame, result.anonymous.frame)
 
 
+def test_reasons_come_by_importance_as_without_anonymity():
+    person = pd.DataFrame({**TRAIN.iloc[0], "salary": 48_000, "debts": 4}, index=[0])
+
+    def both(frame):
+        return (frame["salary"] >= 50_000) & (frame["debts"] <= 0)
+
+    explainer, result = explained(both, (1, 1), person, ["salary", "debts"])
+    reasons = write_letters(explainer, result).reasons["feature"]
+
+    assert reasons.tolist() == ["debts", "salary"]
+    exact = write_letters(explainer, explainer.explain(person))
+    assert exact.reasons["feature"].tolist() == reasons.tolist()
+
+
 def test_a_letter_says_which_share_of_the_values_would_do():
     person = TRAIN[TRAIN["salary"] < 40_000].head(1)
     explainer, result = explained(

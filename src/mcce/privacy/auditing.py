@@ -281,7 +281,8 @@ def _read_real(holdout: FrameLike, reference: FrameLike | None, seed: int) -> _R
         )
     order = np.random.default_rng([seed, 0]).permutation(len(outside))
     halves = np.split(order, [len(order) // 2])
-    return _Real(*(outside.iloc[np.sort(half)] for half in halves), halved=True)
+    ours, theirs = (outside.iloc[np.sort(half)] for half in halves)
+    return _Real(ours, theirs, halved=True)
 
 
 def _sample(frame: pd.DataFrame, n: int, seed: int) -> pd.DataFrame:

@@ -112,7 +112,7 @@ def principal_reasons(
     answers
         The answers of one person, the best first.
     spreads
-        The training range of numeric features, by name.
+        The training range of numeric features whose values are no levels, by name.
 
     Returns
     -------
@@ -134,7 +134,7 @@ def principal_reasons(
 
 def _size(change: Change, spread: float) -> float:
     """How large a change is as a share of the training range; 1 for levels."""
-    if change.rung is None or change.before is None or change.after is None or not spread:
+    if change.before is None or change.after is None or not spread:
         return 1.0
     return abs(float(change.after) - float(change.before)) / spread
 

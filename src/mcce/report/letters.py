@@ -198,7 +198,11 @@ class _Draft:
         shown = np.flatnonzero(self.rounded.valid)
         alone = [writer.answer(self.changes[answer]) for answer in shown.tolist()]
         theirs = self._answers_by_person(shown)
-        spreads = {feature.name: feature.spread for feature in self.schema.features}
+        spreads = {
+            feature.name: feature.spread
+            for feature in self.schema.features
+            if is_number(feature) and not self.labels.of(feature.name).levels
+        }
         principal = [principal_reasons(answers, spreads) for answers in theirs]
         reasons = [[writer.reason(change) for change in changes] for changes in principal]
         listed = [
