@@ -272,3 +272,11 @@ def test_a_date_is_written_as_text_that_is_read_as_the_date():
 def test_what_json_cannot_hold_has_no_entry(constraint):
     with pytest.raises(ConstraintError, match="cannot be written"):
         write_entry(constraint)
+
+
+def test_what_a_file_should_hold_is_said_in_its_own_format(tmp_path):
+    path = tmp_path / "rules.toml"
+    path.write_text("[[derived]]\nfeature = 'total'\n", encoding="utf-8")
+
+    with pytest.raises(ConstraintError, match=r"'\[\[rules\]\]' with 'only_up = \"age\"' below it"):
+        read_constraints(path)

@@ -52,9 +52,11 @@ def listed_rules(content: Any, file: str) -> list[Any]:
         or set(content) != {"rules"}
         or not isinstance(content["rules"], list)
     ):
+        toml, yaml = ("'[[rules]]'", "'only_up = \"age\"'"), ("'rules:'", "'- only_up: age'")
+        head, rule = toml if str(file).lower().endswith(".toml") else yaml
         raise ConstraintError(
-            f"{file} must contain one list called rules and nothing else, for example (YAML) "
-            "'rules:' with '- only_up: age' below it, got "
+            f"{file} must contain one list called rules and nothing else, for example {head} with "
+            f"{rule} below it, got "
             f"{shorten(list(content) if isinstance(content, Mapping) else content)}."
         )
     return content["rules"]
