@@ -88,7 +88,8 @@ REMARKS = [
     "knn_distance: mean distance of an answer to the five nearest accepted rows of the reference, "
     "numbers as ranks; outlier_factor: median of the local outlier factor among the same rows. "
     "Private trees cannot serve the search 'balanced', which reads accepted rows.",
-    "Seconds are CPU seconds of one thread; empty for CTGAN where it was trained on a GPU.",
+    "Seconds are CPU seconds of one thread; empty for CTGAN where it was trained on a GPU, on "
+    "another machine.",
     "Privacy: rows made for people of the reference, and attacks on the training rows; 0.5 is "
     "chance for every auc and for holdout_share, 0.01 for tpr_1%.",
     "A verdict counts only if the 95 % interval of the difference over the same seeds does not "
