@@ -10,7 +10,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from mcce import MCCE, ExactSearch, Search, TreeChain
+from mcce import (
+    MCCE,
+    ExactSearch,
+    ForestChain,
+    GaussianCopula,
+    InferenceTreeChain,
+    Search,
+    TreeChain,
+)
 from random_columns import random_column
 from random_constraints import Rule, random_rules
 from random_predictors import BlackBox, as_pandas, random_box
@@ -182,9 +190,22 @@ def _settings(chance: Chance) -> dict[str, Any]:
     }
     if n_counterfactuals > 1 and name != "exact" and chance.random() < 0.3:
         settings["diversity"] = float(chance.choice([0.0, 0.5, 1.0]))
-    if chance.random() < 0.2:
-        settings["generator"] = TreeChain(min_samples_leaf=int(chance.choice([1, 10])))
+    if chance.random() < 0.3:
+        settings["generator"] = _generator(chance, listed=name == "exact")
     return settings
+
+
+def _generator(chance: Chance, *, listed: bool) -> Any:
+    """A generator other than the default; one whose rows can be listed, if that is needed."""
+    few = int(chance.choice([1, 10]))
+    made = [
+        TreeChain(min_samples_leaf=few),
+        TreeChain(max_features="sqrt", min_samples_leaf=few),
+        InferenceTreeChain(min_samples_split=2, min_samples_leaf=few),
+        ForestChain(n_trees=3, sampling="pool" if few == 1 else "tree_first"),
+        GaussianCopula(n_sweeps=2),
+    ]
+    return made[int(chance.integers(3 if listed else len(made)))]
 
 
 def _search(chance: Chance, name: str) -> Search | ExactSearch:

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 import mcce
-from mcce import MCCE, ExactSearch, TreeChain
+from mcce import MCCE, ExactSearch, ForestChain, TreeChain
 from mcce import constraints as c
 from saved import CELLS, any_score, kinds_of, table
 
@@ -73,6 +73,9 @@ def write_saved(folder: Path) -> dict[str, Saved]:
         "fast": {"search": "fast", "n_samples": 40, "constraints": rules[:2]},
         "exact": {"search": ExactSearch(max_rows=30, max_nodes=2000), "constraints": rules[:3]},
         "both": {"search": "plausible", "generator": TreeChain(decisions=(False, True))},
+        "forest": {"search": "sparse", "generator": ForestChain(n_trees=3), "distance": "hvdm"},
+        "ctree": {"search": "sparse", "generator": "ctree", "distance": "ivdm"},
+        "copula": {"search": "paper", "generator": "copula", "n_samples": 30},
     }
     saved = {}
     for name, given in settings.items():
