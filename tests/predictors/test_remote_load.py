@@ -138,7 +138,13 @@ def test_a_pause_holds_back_requests_of_other_threads():
     assert server.arrivals[1][0] - server.arrivals[0][0] >= 0.29
 
 
-def test_a_refusal_ends_all_requests():
+@pytest.fixture
+def before():
+    """Threads of pools that other tests have left."""
+    return workers()
+
+
+def test_a_refusal_ends_all_requests(before):
     with CountingServer(double, lambda number: 400 if number == 2 else 200) as server:
         with pytest.raises(PredictorError, match="responded with 400 Bad Request"):
             remote(server, in_flight=2, batch_size=1).predict(X)
@@ -146,10 +152,10 @@ def test_a_refusal_ends_all_requests():
         time.sleep(0.05)
 
     assert len(server.arrivals) == n_sent < 10
-    assert not workers()
+    assert not workers() - before
 
 
-def test_ctrl_c_leaves_no_request_running():
+def test_ctrl_c_leaves_no_request_running(before):
     released = threading.Event()
     with CountingServer(double, lambda _: released.wait(20) * 0 + 200) as server:
         threading.Timer(0.3, _thread.interrupt_main).start()
@@ -161,11 +167,11 @@ def test_ctrl_c_leaves_no_request_running():
 
     assert seconds < 5
     assert len(server.arrivals) == 4
-    assert not workers()
+    assert not workers() - before
 
 
 @pytest.mark.parametrize("settings", [{"in_flight": 4}, {"rows_per_second": 0.5}, {}])
-def test_a_time_limit_ends_a_call_that_waits(settings):
+def test_a_time_limit_ends_a_call_that_waits(settings, before):
     released = threading.Event()
     frame = loans()
     with CountingServer(by_merit, lambda _: released.wait(20) * 0 + 200) as server:
@@ -177,7 +183,7 @@ def test_a_time_limit_ends_a_call_that_waits(settings):
         released.set()
 
     assert seconds < 5
-    assert not workers()
+    assert not workers() - before
 
 
 def test_a_remote_can_be_copied_cloned_and_pickled():
@@ -248,5 +254,5 @@ def test_limits_that_cannot_work_are_an_error(settings, says):
 
 
 def workers():
-    """Threads of a pool that still run."""
-    return [thread for thread in threading.enumerate() if "ThreadPool" in thread.name]
+    """Threads of pools that still run."""
+    return {thread for thread in threading.enumerate() if "ThreadPool" in thread.name}
