@@ -16,7 +16,7 @@ from mcce.experiments.report.page import joined_text
 from mcce.experiments.steps import STEPS
 from mcce.experiments.steps.cells import saved_runs
 from mcce.experiments.steps.likelihood import heldout_log_likelihood
-from mcce.experiments.steps.measuring import against, interval, verdicts
+from mcce.experiments.steps.measuring import against, interval, summarise, verdicts
 from mcce.experiments.steps.page import INTRODUCTION
 from mcce.experiments.steps.parts import Parts, rows_for_desired, rows_like
 from mcce.experiments.steps.private import private_trees
@@ -134,6 +134,23 @@ def test_differences_count_only_beyond_their_interval():
     }
     assert table.loc["l1"].tolist() == ["+1 -0", "+0 -1"]
     assert table.loc["coverage"].tolist() == ["=", "="]
+
+
+def test_a_measure_that_a_seed_lacks_is_empty():
+    runs = pd.DataFrame(
+        [
+            {"dataset": "bank", "seed": seed, "generator": name, "log_likelihood": base + at}
+            for seed, at in enumerate((0.0, 0.1, 0.2))
+            for name, base in (("trees", -9.0), ("copula", np.nan if seed == 1 else -8.0))
+        ]
+    )
+
+    means = summarise(runs, ["dataset", "generator"], ["log_likelihood"]).set_index("generator")
+    found = against(runs, "generator", "trees", {"log_likelihood": "higher"})
+
+    assert means.loc["trees", "log_likelihood"] == pytest.approx(-8.9)
+    assert means.loc["copula"].drop("dataset").isna().all()
+    assert found.empty
 
 
 def test_what_was_run_is_not_run_again(tmp_path):

@@ -112,16 +112,21 @@ def remarks(tables: Tables) -> list[str]:
             "the CPU time)"
             for search, line in by_search.iterrows()
         ]
-        lines.append(f"People whom {name!s} answers otherwise than Gower: {', '.join(parts)}.")
+        lines.append(
+            f"People whom {name!s} answers otherwise than Gower, on average over data sets: "
+            f"{', '.join(parts)}."
+        )
     return [*lines, *REMARKS]
 
 
 REMARKS = [
     "The number of changes comes before the distance in every ranking, so that l0 hardly depends "
     "on it.",
-    "l1 is what Gower itself keeps small, so that the others can only lose by it; knn_distance "
-    "(mean distance to the five nearest accepted rows, numbers as ranks) and outlier_factor "
-    "(median) are judged on rows that no distance has learned from.",
+    "l1 is what Gower itself keeps small among rows with as many changes: that the others lose by "
+    "it is no fault of theirs. They can win by it, since searches do not try every row, and ranges "
+    "are here those of the whole file. knn_distance (mean distance to the five nearest accepted "
+    "rows, numbers as ranks) and outlier_factor (median) are judged on rows that no distance has "
+    "learned from.",
     "Every seed draws other training rows and other people; all distances get the same.",
 ]
 

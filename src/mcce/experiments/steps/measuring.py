@@ -190,7 +190,8 @@ def summarise(runs: pd.DataFrame, by: Sequence[str], measures: Sequence[str]) ->
     by : list of str
         Columns that tell what was run.
     measures : list of str
-        Columns to average; those without a value in any run stay empty.
+        Columns to average. One that lacks the value of any run stays empty: the mean of the others
+        would be that of the seeds that went well.
 
     Returns
     -------
@@ -201,7 +202,8 @@ def summarise(runs: pd.DataFrame, by: Sequence[str], measures: Sequence[str]) ->
     for names, rows in runs.groupby(list(by), sort=False):
         line = dict(zip(by, names, strict=True))
         for measure in measures:
-            line |= interval(measure, rows[measure].dropna())
+            values = rows[measure]
+            line |= interval(measure, values if values.notna().all() else values.iloc[:0])
         lines.append(line)
     return pd.DataFrame(lines)
 
@@ -240,7 +242,8 @@ def against(runs: pd.DataFrame, what: str, base: str, measures: Mapping[str, str
     -------
     DataFrame
         A row for each data set, measure and cell of ``what``: ``difference`` with its 95 %
-        interval, and ``verdict``, which is empty if the interval holds 0.
+        interval, and ``verdict``, which is empty if the interval holds 0. There is none where a
+        seed lacks the measure.
     """
     lines = []
     for name, rows in runs.groupby("dataset", sort=False):
@@ -249,7 +252,9 @@ def against(runs: pd.DataFrame, what: str, base: str, measures: Mapping[str, str
             for other in dict.fromkeys(rows[what]):
                 if other == base or (measure, other) not in wide or (measure, base) not in wide:
                     continue
-                gaps = (wide[measure][other] - wide[measure][base]).dropna()
+                gaps = wide[measure][other] - wide[measure][base]
+                if gaps.isna().any():
+                    continue
                 line = {"dataset": name, "measure": measure, what: other}
                 line |= interval("difference", gaps)
                 lines.append(line | {"verdict": _verdict(line, good)})
