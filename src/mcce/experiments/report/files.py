@@ -103,6 +103,8 @@ def _read_table(path: Path) -> pd.DataFrame:
     """A table; whole numbers stay whole where other cells are empty."""
     table, texts = pd.read_csv(path), pd.read_csv(path, dtype=str)
     for name in table.select_dtypes("float").columns:
+        # Older versions of pandas read numbers not to the last bit, and ties are rounded otherwise.
+        table[name] = [float(text) for text in texts[name]]
         written = texts[name].dropna()
         if len(written) and not written.str.contains(r"[^\d-]").any():
             table[name] = table[name].astype("Int64")
