@@ -16,9 +16,9 @@ of the paper, alike, with 95 % intervals over seeds; that one loses is a result.
 
     mcce experiments generators distances private page --data FOLDER --out FOLDER
 
-writes this page and, in a folder next to it, every table as a CSV file. [Generators
-](user_guide/generators.md), [distances](user_guide/distances.md) and [private
-trees](user_guide/private.md) say how to use them, and which to use when."""
+writes this page and, in a folder next to it, every table as a CSV file.
+[Generators](user_guide/generators.md), [distances](user_guide/distances.md) and
+[private trees](user_guide/private.md) say how to use them, and which to use when."""
 
 
 def write_steps(reports: Path, page: Path) -> Path:
