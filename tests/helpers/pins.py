@@ -2,7 +2,7 @@
 
 Pinned answers must outlive renames. So the names of the library are spelled here and nowhere else
 in these tests: when one changes, change it on the right-hand side here, and leave the pinned files
-alone. ``python tests/write_pins.py`` writes the golden answers anew, which is right only where
+alone. ``python tests/golden/repin.py`` writes the golden answers anew, which is right only where
 answers are meant to change; the saved files are never written again.
 """
 
@@ -12,7 +12,6 @@ import json
 import re
 import warnings
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ import pandas as pd
 
 import mcce
 from mcce import MCCE, Counterfactuals, McceWarning
-from mcce.search.config import PRESETS
+from searches import bounded
 
 SEARCHES = ("paper", "sparse", "balanced", "plausible", "near", "fast", "exact")
 
@@ -97,7 +96,7 @@ def build(predictor: Any, desired: Any, search: Any, **settings: Any) -> MCCE:
     if "max_samples" in of_search and "n_samples" in named:
         of_search["n_samples"] = named["n_samples"]
     if of_search:
-        search = replace(PRESETS[search] if isinstance(search, str) else search, **of_search)
+        search = bounded(search, **of_search)
     return MCCE(predictor, desired, search=search, random_state=2023, **named)
 
 
@@ -192,6 +191,12 @@ def written(lines: Iterable[Any]) -> str:
     """One line of JSON each, floats in full."""
     texts = (json.dumps(line, ensure_ascii=False, separators=(",", ":")) for line in lines)
     return "".join(f"{text}\n" for text in texts)
+
+
+def write_pins(path: Path, blocks: dict[str, Iterable[Any]]) -> None:
+    """Write a file anew, a line with the name of each block before its lines."""
+    texts = (written([name, *lines]) for name, lines in blocks.items())
+    path.write_text("".join(texts), encoding="utf-8")
 
 
 def pinned(path: Path, block: str) -> list[Any]:

@@ -9,17 +9,18 @@ from typing import Any
 import pandas as pd
 
 from mcce import MCCE, Counterfactuals, ExactSearch, McceWarning, Search
-from mcce.search.config import find_search
 
 
 def bounded(search: Any = "paper", **changes: Any) -> Search | ExactSearch:
     """A search, by name or as an object, with some parameters changed."""
-    return replace(find_search(search), **changes)
+    if isinstance(search, str):
+        search = ExactSearch() if search == "exact" else Search.preset(search)
+    return replace(search, **changes)
 
 
 def bounds_of(explainer: MCCE) -> dict[str, Any]:
     """The bounds on changes and distance that an explainer's search sets."""
-    search = find_search(explainer.search)
+    search = bounded(explainer.search)
     return {"max_sparsity": search.max_sparsity, "max_distance": search.max_distance}
 
 
