@@ -6,10 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from loans import loans, numbers
-from mcce import MCCE, ParameterError, PredictorError
-from mcce.predictors import Onnx, Torch
-from mcce.predictors.desired import make_decision
+from loans import explain, loans, numbers
+from mcce import MCCE, McceWarning, ParameterError, PredictorError
+from mcce.predictors import Onnx, Torch, make_decision
 
 
 @pytest.fixture(scope="module")
@@ -32,37 +31,27 @@ def net(torch):
     return torch.nn.Linear(4, 2)
 
 
-@pytest.mark.parametrize(
-    ("settings", "says"),
-    [
+def test_the_output_of_a_module_must_be_stated_in_full(net):
+    for settings, says in [
         ({"output": "labels"}, "output must be one of.*got 'labels'"),
         ({"output": "logits"}, 'output="logits" needs classes'),
-        ({"output": "probabilities"}, 'output="probabilities" needs classes'),
         ({"output": "score", "classes": ["no", "yes"]}, 'but output is "score"'),
         ({"output": "logits", "classes": ["no"]}, "two or more different labels"),
-    ],
-)
-def test_the_output_of_a_module_must_be_stated_in_full(net, settings, says):
-    with pytest.raises(ParameterError, match=says):
-        Torch(net, **settings)
+    ]:
+        with pytest.raises(ParameterError, match=says):
+            Torch(net, **settings)
 
 
-@pytest.mark.parametrize(
-    ("output", "classes", "says"),
-    [
+def test_output_that_cannot_mean_what_was_stated_is_an_error(net):
+    for output, classes, says in [
         ("probabilities", ["no", "yes"], r"outside of 0 and 1 as probabilities.*logits"),
         ("logits", ["a", "b", "c"], "2 numbers per row, but classes names 3"),
         ("score", None, r"shape \(240,\).*got shape \(240, 2\)"),
-    ],
-)
-def test_output_that_cannot_mean_what_was_stated_is_an_error(net, output, classes, says):
-    frame = numbers()
-    decision = make_decision(
-        Torch(net, output=output, classes=classes), (0.5, 1), score_class=classes and classes[0]
-    )
-
-    with pytest.raises(PredictorError, match=says):
-        decision.score(frame)
+    ]:
+        wrapped = Torch(net, output=output, classes=classes)
+        decision = make_decision(wrapped, (0.5, 1), score_class=classes and classes[0])
+        with pytest.raises(PredictorError, match=says):
+            decision.score(numbers())
 
 
 def test_probabilities_that_do_not_add_up_are_an_error(torch, net):
@@ -114,6 +103,28 @@ def test_missing_numbers_reach_a_module_as_nan_and_its_nan_is_refused(net):
 
     with pytest.raises(PredictorError, match="masked for 1 of 240 rows, first at position 0"):
         make_decision(wrapped, "yes").score(numbers().assign(salary=[np.nan] + [1.0] * 239))
+
+
+def test_a_predictor_that_rolls_dice_is_found_out(torch):
+    frame = numbers()
+    net = torch.nn.Sequential(torch.nn.Dropout(0.4), torch.nn.Linear(4, 1))
+    net[1].weight.data = torch.tensor([[0.0, 0.0, 0.05, 0.1]])
+    net[1].bias.data.zero_()
+    net.train()
+    torch.manual_seed(0)
+
+    def dicing(frame):
+        with torch.no_grad():
+            return net(torch.tensor(frame.to_numpy(np.float32))).numpy()
+
+    people = frame[frame["salary"] < 8].head(12)
+    with pytest.warns(McceWarning, match="The predictor is unstable"):
+        unstable = explain(dicing, (0.8, 10.0), frame, people)
+    assert unstable.n_unstable > 0
+    stable = explain(Torch(net, output="score"), (0.8, 10.0), frame, people)
+    assert stable.n_unstable == 0
+    assert net.training
+    assert net[0].training
 
 
 def test_a_module_with_several_outputs_is_an_error(torch):
@@ -175,9 +186,13 @@ def test_a_session_with_several_outputs_needs_the_name_of_one():
     assert np.isnan(Onnx(several, output="score", name="out_x").predict(rows)[1])
 
 
-@pytest.mark.parametrize(
-    ("kind", "cells", "says"),
-    [
+def with_input(kind):
+    inputs = (("x", "FLOAT", [None, 1]), ("s", kind, [None, 1]))
+    return Onnx(session("x", "s", inputs=inputs), output="score", name="out_x")
+
+
+def test_cells_that_an_input_cannot_hold_are_an_error():
+    for kind, cells, says in [
         ("STRING", [1, 2], r"column 's' as tensor\(string\).*its values"),
         ("STRING", ["a", None], "hold its missing values"),
         ("INT64", [1.5, 2.0], r"tensor\(int64\).*its values"),
@@ -185,31 +200,21 @@ def test_a_session_with_several_outputs_needs_the_name_of_one():
         ("INT64", ["1", "2"], "its values"),
         ("FLOAT", ["1", "2"], "its values"),
         ("BOOL", [0, 2], "its values"),
-    ],
-)
-def test_cells_that_an_input_cannot_hold_are_an_error(kind, cells, says):
-    inputs = (("x", "FLOAT", [None, 1]), ("s", kind, [None, 1]))
-    wrapped = Onnx(session("x", "s", inputs=inputs), output="score", name="out_x")
-
-    with pytest.raises(PredictorError, match=says):
-        wrapped.predict(pd.DataFrame({"x": [1.0, 2.0], "s": cells}))
+    ]:
+        with pytest.raises(PredictorError, match=says):
+            with_input(kind).predict(pd.DataFrame({"x": [1.0, 2.0], "s": cells}))
 
 
-@pytest.mark.parametrize(
-    ("kind", "cells"),
-    [
+def test_cells_that_an_input_holds_exactly_go_in():
+    for kind, cells in [
         ("STRING", pd.Categorical(["a", "b"])),
         ("INT64", [1.0, 2.0]),
         ("INT64", [True, False]),
         ("BOOL", [0, 1]),
         ("DOUBLE", pd.array([1, None], "Int64")),
-    ],
-)
-def test_cells_that_an_input_holds_exactly_go_in(kind, cells):
-    inputs = (("x", "FLOAT", [None, 1]), ("s", kind, [None, 1]))
-    wrapped = Onnx(session("x", "s", inputs=inputs), output="score", name="out_x")
-
-    assert wrapped.predict(pd.DataFrame({"x": [1.0, 2.0], "s": cells})).ravel().tolist() == [1, 2]
+    ]:
+        rows = pd.DataFrame({"x": [1.0, 2.0], "s": cells})
+        assert with_input(kind).predict(rows).ravel().tolist() == [1, 2]
 
 
 def test_columns_that_are_not_those_of_the_session_are_named():

@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 
 from loans import numbers
-from mcce import PredictorError
-from mcce.predictors import Torch
-from mcce.predictors.gradients import offers_gradients, require_gradients
+from mcce.predictors import Differentiable, Torch
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
@@ -110,14 +108,8 @@ def test_modes_are_restored_after_an_error():
     assert broken.weight.requires_grad
 
 
-class Said:
-    def __init__(self, says):
-        self.offers_gradients = says
+def test_a_wrapped_module_says_that_it_offers_gradients():
+    predictor = wrapped("score", 1)
 
-
-def test_a_predictor_says_itself_whether_it_offers_gradients():
-    assert offers_gradients(wrapped("score", 1))
-    assert offers_gradients(Said(True))
-    assert not any(offers_gradients(other) for other in (Said(False), Said(1), Said("yes"), len))
-    with pytest.raises(PredictorError, match="REViSE needs gradients, which the predictor Said"):
-        require_gradients(Said(False), "REViSE")
+    assert isinstance(predictor, Differentiable)
+    assert predictor.offers_gradients is True
