@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from copy import copy
 from dataclasses import replace
 from typing import Any
 
@@ -36,3 +37,18 @@ def assert_same(one: Counterfactuals, other: Counterfactuals) -> None:
     pd.testing.assert_frame_equal(one.frame, other.frame, check_exact=True)
     pd.testing.assert_frame_equal(one.measures, other.measures, check_exact=True)
     pd.testing.assert_frame_equal(one.people, other.people, check_exact=True)
+
+
+def altered(explainer: MCCE, **settings: Any) -> MCCE:
+    """The same fitted explainer with other settings; the one that is given keeps its own."""
+    return copy(explainer).set_params(**settings)
+
+
+def texts(frame: pd.DataFrame) -> list[tuple[str, ...]]:
+    """Each row as a tuple of texts."""
+    return [tuple(map(str, row)) for row in frame.astype(object).itertuples(index=False)]
+
+
+def own_rows(result: Counterfactuals) -> pd.DataFrame:
+    """The person of each counterfactual, with the index of the counterfactuals."""
+    return result.factuals.iloc[result.owner].set_axis(result.frame.index)
