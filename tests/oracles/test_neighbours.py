@@ -1,0 +1,115 @@
+"""Nearest rows and what nodes hold: compiled as in NumPy, whatever the number of levels."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernel_cases import assert_equal, columns_of
+from mcce.kernels import MISSING, Classes, Forest, Growth, grow_tree, join, native, reference
+
+SEEDS = st.integers(0, 2**32 - 1)
+
+
+def points_of(n_rows, levels, chance, scale=1.0):
+    """Rows of numbers and levels with many ties and missing cells."""
+    shape = n_rows, levels.size
+    numbers = chance.choice([chance.random(shape), np.zeros(shape)]) * scale
+    numbers = np.where(chance.random(shape) < 0.1, MISSING, numbers)
+    return np.where(levels, chance.integers(0, 3, shape).astype(float), numbers)
+
+
+@given(
+    st.integers(1, 300), st.lists(st.booleans(), min_size=1, max_size=5), st.integers(1, 8), SEEDS
+)
+def test_distances_to_the_nearest_rows_are_equal(n_rows, is_level, k, seed):
+    chance, levels = np.random.default_rng(seed), np.array(is_level)
+    near = native.build_neighbours(points_of(n_rows, levels, chance), levels)
+    far = points_of(3, levels, chance) + ~levels * 1.5
+    queries = np.concatenate([points_of(20, levels, chance), near.points[:5], far])
+
+    assert np.array_equal(native.nearest(near, queries, k), reference.nearest(near, queries, k))
+
+
+@given(st.integers(1, 90), st.integers(32, 70), st.integers(1, 8), SEEDS)
+def test_distances_of_wide_rows_that_share_cells_are_equal(n_rows, n_columns, k, seed):
+    chance = np.random.default_rng(seed)
+    levels = chance.random(n_columns) < 0.4
+    scale = 10.0 ** chance.integers(-2, 3)
+    near = native.build_neighbours(points_of(n_rows, levels, chance, scale), levels)
+    some = np.concatenate([points_of(3, levels, chance, scale), near.points[:2]])
+    queries = np.repeat(some, 8, axis=0)
+    changed = chance.random(queries.shape) < chance.choice([0.02, 0.2], (len(queries), 1))
+    queries = np.where(changed, points_of(len(queries), levels, chance, scale), queries)
+
+    assert np.array_equal(native.nearest(near, queries, k), reference.nearest(near, queries, k))
+
+
+def test_distances_are_sums_of_gaps_and_missing_cells_differ_by_one():
+    levels = np.array([False, True])
+    near = native.build_neighbours(
+        np.array([[0.0, 0.0], [0.5, 1.0], [MISSING, 1.0], [0.25, 2.0]]), levels
+    )
+
+    found = native.nearest(near, np.array([[0.0, 1.0], [MISSING, 1.0]]), 4)
+
+    assert found.tolist() == [[0.5, 1.0, 1.0, 1.25], [0.0, 1.0, 2.0, 2.0]]
+
+
+def test_rows_that_differ_in_one_column_each_make_no_deep_tree():
+    points = np.eye(700)
+    near = native.build_neighbours(points, np.zeros(700, dtype=bool))
+
+    found = native.nearest(near, points[:5], 2)
+
+    assert np.array_equal(found, np.tile([0.0, 2.0], (5, 1)))
+
+
+@given(
+    SEEDS,
+    st.lists(st.sampled_from([2, 3, 9, 70, 300]), min_size=2, max_size=5),
+    st.booleans(),
+    st.integers(1, 6),
+)
+def test_what_nodes_hold_and_who_is_outside_are_equal(seed, sizes, contradictions, least):
+    chance = np.random.default_rng(seed)
+    by_set = np.append([True], chance.random(len(sizes) - 1) < 0.5)
+    columns = columns_of(sizes, by_set, ~by_set, 80, chance)
+    responses, everything = np.flatnonzero(by_set)[:2], np.arange(len(sizes))
+    trees = [
+        grow_tree(
+            columns,
+            np.delete(everything, column),
+            Classes(columns.codes[column].astype(np.int64), sizes[column]),
+            columns.codes[column],
+            Growth(min_samples_leaf=least),
+        )
+        for column in responses
+    ]
+    forest = Forest(join(trees, by_set), responses, np.where(by_set, columns.n_codes, 0))
+    # One past the last code is a level that training never saw.
+    rows = np.array([chance.integers(0, n + 1, 40) for n in sizes], dtype=np.int32)
+
+    scores = []
+    for most_levels in (0, 8, 1024):
+        rules = {"contradictions": contradictions, "most_levels": most_levels}
+        held = native.gather_holdings(forest, **rules)
+        assert_equal(held, reference.gather_holdings(forest, **rules))
+        scores += [kernels.nonconformity(held, rows) for kernels in (native, reference)]
+    assert all(np.array_equal(score, scores[0]) for score in scores)
+
+
+def test_nodes_store_nothing_per_level_of_many():
+    n_rows = 4096
+    columns = columns_of(
+        [n_rows, 70], [True, False], [False, True], n_rows, np.random.default_rng(0)
+    )
+    ids = np.arange(n_rows)
+    tree = grow_tree(columns, np.array([1]), Classes(ids, n_rows), ids.astype(np.int32), Growth(20))
+
+    held = native.gather_holdings(
+        Forest(tree, np.array([0]), columns.n_codes * columns.by_set), contradictions=True
+    )
+
+    assert held.sets.size == 0

@@ -1,0 +1,191 @@
+"""Differential privacy, measured: the noise of fits against closed forms, and what fits tell.
+
+Seeds are fixed. The closed forms are exact, so half the noise, or half the sensitivity, is far
+outside. The large audit (slow) compares thousands of fits on two data sets that differ by one
+person: no event may be likelier than the budget allows.
+"""
+
+from __future__ import annotations
+
+import math
+from zlib import crc32
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from mcce import Domain, PrivateTrees
+
+DELTA = 1e-5
+N_LEVELS, N_EACH = 100, 100
+
+
+def rho_of(epsilon):
+    """The zero-concentrated privacy whose epsilon at delta this is."""
+    log = math.log(1 / DELTA)
+    return (math.sqrt(log + epsilon) - math.sqrt(log)) ** 2
+
+
+def private(domains, **settings):
+    if settings.get("noise") == "gaussian":
+        settings["delta"] = DELTA
+    return PrivateTrees(domains=domains, **settings)
+
+
+@pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
+@pytest.mark.parametrize("noise", ["geometric", "gaussian"])
+def test_counts_have_the_noise_that_their_budget_buys(noise, neighbours):
+    levels = [f"{at:02}" for at in range(N_LEVELS)]
+    given = {"epsilon": 0.25, "depth": 0, "noise": noise, "neighbours": neighbours}
+    frame = pd.DataFrame({"level": np.repeat(levels, N_EACH)})
+    rows = private({"level": Domain(levels=levels)}, **given).encode_training(frame)
+    one_of_each = rows.schema.encode(pd.DataFrame({"level": levels}))
+
+    found = []
+    for seed in range(8):
+        fitted = private({"level": Domain(levels=levels)}, seed=seed, **given)
+        fitted.fit(rows, np.ones(len(frame), dtype=bool))
+        counts = np.exp(fitted.log_likelihood(one_of_each)) * fitted.n_desired_
+        found.append(counts - N_EACH)
+
+    n_changed = 2 if neighbours == "replace" else 1
+    if noise == "geometric":
+        p = math.exp(-0.25 / n_changed)
+        expected = math.sqrt(2 * p) / (1 - p)
+    else:
+        expected = math.sqrt(n_changed / (2 * rho_of(0.25)))
+    assert np.std(found) == pytest.approx(expected, rel=0.12)
+    assert abs(np.mean(found)) < 4 * expected / math.sqrt(np.size(found))
+    # Most of the mass of geometric noise is nearer to 0 than that of the Gaussian.
+    near = np.mean(np.abs(found) < expected / 2)
+    assert near == pytest.approx({"geometric": 0.507, "gaussian": 0.383}[noise], abs=0.06)
+
+
+@pytest.mark.parametrize(
+    ("noise", "neighbours", "n_rows"),
+    [("geometric", "add_remove", 40), ("gaussian", "replace", 60)],
+    ids=["geometric", "gaussian"],
+)
+def test_splits_are_chosen_as_likely_as_their_budget_says(noise, neighbours, n_rows):
+    # All rows of the left column agree with the response; of the right, so many less.
+    worse = 6
+    says = np.arange(n_rows) % 2
+    right = np.where(np.arange(n_rows) < 2 * worse, 0, says)
+    frame = pd.DataFrame({"left": says, "right": right, "says": says})
+    domains = {name: Domain(levels=[0, 1]) for name in frame}
+    given = {"epsilon": 2.0, "depth": 1, "structure": "expmech"}
+    given |= {"noise": noise, "neighbours": neighbours}
+    rows = private(domains, **given).encode_training(frame, immutable=["left", "right"])
+
+    chosen = []
+    for seed in range(300):
+        fitted = private(domains, seed=seed, **given).fit(rows, np.ones(n_rows, dtype=bool))
+        chosen.append(fitted.to_arrays()["trees"]["feature"][0] == 0)
+
+    # Of the budget of a tree, splits get three tenths.
+    cost = 0.3 * (2.0 if noise == "geometric" else rho_of(2.0))
+    rate = cost if noise == "geometric" else math.sqrt(8 * cost)
+    rate /= 2 if neighbours == "replace" else 1
+    expected = 1 / (1 + math.exp(-rate * worse))
+    assert expected < 0.98
+    assert np.mean(chosen) == pytest.approx(expected, abs=0.06)
+
+
+def test_a_cell_that_no_row_has_gets_noise_too():
+    domains = {"x": Domain(levels=["a", "b", "nobody"])}
+    rows = private(domains, depth=0).encode_training(pd.DataFrame({"x": ["a", "b"] * 300}))
+    nobody = rows.schema.encode(pd.DataFrame({"x": ["nobody"]}))
+
+    shares = []
+    for seed in range(12):
+        fitted = private(domains, epsilon=0.1, depth=0, seed=seed).fit(rows, np.ones(600, bool))
+        shares.append(math.exp(fitted.log_likelihood(nobody)[0]))
+
+    assert np.ptp(shares) > 0.01
+
+
+def test_the_number_of_rows_that_decides_on_depths_has_noise():
+    # About as many rows as decide between two depths; known numbers give always the same.
+    domains = {"a": Domain(levels=[0, 1]), "x": Domain(levels=[0, 1, 2, 3])}
+    frame = pd.DataFrame({"a": [0, 1] * 100, "x": [0, 1, 2, 3] * 50})
+    rows = private(domains).encode_training(frame, immutable=["a"])
+
+    def depths(**settings):
+        return {
+            private(domains, epsilon=0.5, seed=seed, **settings)
+            .fit(rows, np.ones(200, bool))
+            .depths_
+            for seed in range(40)
+        }
+
+    assert len(depths()) > 1
+    assert len(depths(n_rows=200)) == 1
+
+
+# The large audit.
+LEVELS = {"sex": ["f", "m"], "job": ["none", "some"], "housing": ["own", "rent"]}
+PEOPLE = pd.DataFrame(
+    {
+        "sex": ["m", "f", "m", "f"],
+        "job": ["some", "none", "none", "some"],
+        "housing": ["rent", "own", "own", "rent"],
+    }
+)
+# Events that fewer fits show tell too little.
+FEWEST = 50
+
+
+def releases(people, epsilon, n_fits, first_seed):
+    """What each fit releases: parts as numbers, (n_parts, n_fits), and all of it as one number."""
+    domains = {name: Domain(levels=levels) for name, levels in LEVELS.items()}
+    given = {"epsilon": epsilon, "structure": "expmech"}
+    encode = private(domains, **given).encode_training
+    rows, somebody = (encode(some, immutable=["sex"]) for some in (people, PEOPLE[-1:]))
+    desired, parts, wholes = np.ones(len(people), dtype=bool), [], []
+    for seed in range(first_seed, first_seed + n_fits):
+        fitted = private(domains, seed=seed, **given).fit(rows, desired)
+        trees = fitted.to_arrays()["trees"]
+        likely = float(fitted.log_likelihood(somebody).round(6)[0])
+        splits = crc32(trees["feature"].tobytes() + trees["sets"].tobytes())
+        parts.append((*fitted.depths_, fitted.n_desired_, likely, splits))
+        wholes.append(crc32(repr(fitted.n_desired_).encode(), crc32(trees["values"], splits)))
+    return np.array(parts).T, np.array(wholes)
+
+
+def events(first, second):
+    """How many fits of each data set show an event, and of how many fits."""
+    n_fits = first[1].size
+    for one, other in zip(first[0], second[0], strict=True):
+        values, number = np.unique(np.concatenate([one, other]), return_inverse=True)
+        times = [np.bincount(part, minlength=values.size) for part in np.split(number, 2)]
+        for counts in (times, *([np.cumsum(t[::way]) for t in times] for way in (1, -1))):
+            yield from zip(*counts, [n_fits] * values.size, strict=True)
+    # Of everything together, the outcomes that half of the fits show to tell most.
+    wholes, number = np.unique(np.concatenate([first[1], second[1]]), return_inverse=True)
+    halves = [np.array_split(part, 2) for part in np.split(number, 2)]
+    early, late = (
+        [np.bincount(part[half], minlength=wholes.size) for part in halves] for half in (0, 1)
+    )
+    for telling in (early[0] > early[1], early[1] > early[0]):
+        yield int(late[0][telling].sum()), int(late[1][telling].sum()), n_fits // 2
+
+
+def beyond_one(epsilon, n_fits):
+    """Events that fits with some epsilon show more often than an epsilon of 1 allows."""
+    first = releases(PEOPLE, epsilon, n_fits, 0)
+    second = releases(PEOPLE[:-1], epsilon, n_fits, n_fits)
+    return [
+        (a, b)
+        for a, b, n in events(first, second)
+        if min(a, b) >= FEWEST and abs(math.log(a / b)) > 1 + 3 * math.sqrt(1 / a + 1 / b - 2 / n)
+    ]
+
+
+@pytest.mark.slow
+def test_no_event_of_a_whole_fit_tells_more_of_a_person_than_epsilon():
+    assert not beyond_one(1.0, 3000)
+
+
+@pytest.mark.slow
+def test_half_the_noise_of_a_whole_fit_is_noticed():
+    assert beyond_one(2.0, 1500)
