@@ -7,7 +7,7 @@ import pandas as pd
 
 from mcce import MCCE
 from mcce.kernels import person_keys
-from mcce.search.config import find_search
+from searches import bounded
 
 
 def candidates(explainer: MCCE, person: pd.DataFrame) -> pd.DataFrame:
@@ -53,7 +53,7 @@ def ranked(explainer: MCCE, person: pd.DataFrame, train: pd.DataFrame) -> list[t
     drawn = candidates(explainer, person)
     valid = explainer.decision_.score(drawn).valid
     copies = {_key(row) for row in train.astype(object).itertuples(index=False)}
-    search = find_search(explainer.search)
+    search = bounded(explainer.search)
     kept, seen = [], set()
     for number, row in drawn.astype(object).iterrows():
         sparsity, gower = costs(explainer, row, person.astype(object).iloc[0])

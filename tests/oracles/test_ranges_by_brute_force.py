@@ -138,7 +138,7 @@ def test_batch_and_order_change_nothing(work, seed):
     pd.testing.assert_frame_equal(some, expected, check_exact=True)
 
 
-@settings(max_examples=15)
+@settings(max_examples=6)
 @given(st.integers(0, 2**16))
 def test_few_rows_are_scored_and_every_end_of_a_long_range_holds(seed):
     chance, scored = np.random.default_rng(seed), []

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pandas as pd
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from brute_force import same
@@ -126,6 +126,7 @@ def only(result, places):
     return replace(result, frame=result.frame.iloc[places], owner=result.owner[places])
 
 
+@settings(max_examples=15)
 @given(explained(), st.integers(0, 2**32 - 1))
 def test_batch_and_order_change_nothing(work, seed):
     _, explainer, result, _ = work

@@ -1,0 +1,179 @@
+"""Several answers that differ: what diversity promises, and that nothing else changes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from mcce import MCCE, Gower, McceWarning
+from mcce.protocols import Capabilities, Draws
+from searches import explain
+
+
+def train():
+    return pd.DataFrame({"salary": np.arange(80), "savings": np.arange(80) // 2 * 10})
+
+
+def person():
+    return pd.DataFrame({"salary": [10], "savings": [0]}, index=["p"])
+
+
+def score(frame):
+    return frame["salary"] + frame["savings"] / 5.0
+
+
+def bank(predictor=score, **settings):
+    settings = {"n_counterfactuals": 3, "diversity": 0.5, "random_state": 0} | settings
+    return MCCE(predictor, (60, 1000), **settings).fit(train())
+
+
+def test_diverse_answers_differ_more_than_the_best_ones_of_which_the_first_is_kept():
+    plain = bank(diversity=None).explain(person())
+    several = bank(diversity=0.8).explain(person())
+
+    spread = [np.ptp(result.frame["savings"]) for result in (plain, several)]
+    assert spread[0] < spread[1]
+    assert several.frame.index.get_level_values("rank").tolist() == [1, 2, 3]
+    pd.testing.assert_frame_equal(several.frame.head(1), plain.frame.head(1))
+
+
+@pytest.mark.parametrize(
+    "settings", [{"n_counterfactuals": 1}, {"n_samples": 1}], ids=["answer", "draw"]
+)
+def test_for_one_answer_diversity_scores_nothing_more(settings):
+    plain = explain(bank(diversity=None, **settings), person())
+    several = explain(bank(**settings), person())
+
+    pd.testing.assert_frame_equal(plain.frame, several.frame)
+    assert plain.n_evaluated == several.n_evaluated
+
+
+def test_a_needless_candidate_is_dropped_even_if_every_draw_is_requested():
+    table = pd.DataFrame({"a": [0, 1] * 20, "b": [0, 0, 1, 1] * 10})
+    settings = {"n_samples": 50, "n_counterfactuals": 50, "random_state": 0}
+    first = lambda frame: frame["a"]
+
+    plain = MCCE(first, (1, 1), **settings).fit(table).explain(table.head(1))
+    several = MCCE(first, (1, 1), diversity=0.5, **settings).fit(table).explain(table.head(1))
+
+    assert plain.frame.to_numpy().tolist() == [[1, 0], [1, 1]]
+    assert several.frame.to_numpy().tolist() == [[1, 0]]
+
+
+@pytest.mark.parametrize("search", ["balanced", "plausible"])
+def test_other_searches_do_not_repeat_the_changes_of_a_better_answer_either(search):
+    chance = np.random.default_rng(0)
+    table = pd.DataFrame(chance.integers(0, 6, (300, 4)), columns=list("abcd"))
+    explainer = MCCE(lambda f: f.sum(axis=1), (14, 99), search=search, random_state=0)
+    explainer.set_params(n_counterfactuals=4, diversity=0.5).fit(table)
+
+    result = explain(explainer, table[table.sum(axis=1) < 9].head(15))
+
+    assert (result.people["n_counterfactuals"] > 1).any()
+    for _, cells in result.changes().groupby("factual"):
+        made = [
+            frozenset(zip(one["feature"], one["after"], strict=True))
+            for _, one in cells.groupby("rank")
+        ]
+        assert not any(better < later for at, later in enumerate(made) for better in made[:at])
+
+
+class Forgetful:
+    """A black box that refuses some salaries the second time it sees them."""
+
+    def __init__(self):
+        self.seen = {}
+
+    def __call__(self, frame):
+        scores = []
+        for salary, savings in frame.itertuples(index=False):
+            self.seen[salary, savings] = self.seen.get((salary, savings), 0) + 1
+            refused = self.seen[salary, savings] > 1 and salary % 3
+            scores.append(0.0 if refused else salary + savings / 5.0)
+        return np.array(scores)
+
+
+def test_answers_that_fail_when_scored_again_are_replaced():
+    predictor = Forgetful()
+    explainer = bank(predictor, n_counterfactuals=4)
+    predictor.seen.clear()
+
+    with pytest.warns(McceWarning, match="predictor is unstable"):
+        result = explainer.explain(person())
+
+    assert result.n_unstable >= 1
+    assert not (result.frame["salary"] % 3).any()
+    assert result.frame.index.get_level_values("rank").tolist() == [1, 2, 3, 4]
+    assert result.n_evaluated == len(predictor.seen) - 1
+
+
+class Lattice:
+    """A generator that invents numbers half-way between those of training."""
+
+    capabilities = Capabilities()
+
+    def fit(self, rows, decision, *, seed, n_jobs, verbose):
+        self.tables = [pd.Series(np.arange(60, 80, 0.5)), pd.Series(np.arange(0, 20, 0.5))]
+        return self
+
+    def sample(self, given, keys, draws):
+        codes = np.tile(draws % 40, (2, keys.size, 1)).astype(np.int32)
+        return Draws(codes, self.tables)
+
+
+def test_invented_values_differ_by_what_they_are():
+    explainer = MCCE(score, (60, 1000), generator=Lattice(), n_samples=30, random_state=0)
+    explainer.set_params(n_counterfactuals=3, diversity=1.0).fit(train().astype(float))
+
+    result = explainer.explain(person().astype(float))
+
+    assert result.frame["salary"].tolist() == [60.0, 74.5, 67.0]
+
+
+@pytest.mark.parametrize("diversity", [0.0, 0.5, 1.0])
+def test_infinite_distances_can_be_weighed(diversity):
+    table = pd.DataFrame({"e": [0.0, 1e-300] * 6, "level": [0, 1, 1] * 4})
+    explainer = MCCE(
+        lambda f: f["level"], (1, 1), n_counterfactuals=2, diversity=diversity, random_state=0
+    ).fit(table)
+
+    result = explainer.explain(pd.DataFrame({"e": [1e10], "level": [0]}))
+
+    assert np.isinf(result.measures["gower"]).all()
+    assert len(result.frame) == 2
+
+
+class Salary:
+    """A distance that sees the salary alone."""
+
+    name = "salary_gap"
+
+    def fit(self, schema, rows, decision):
+        return self
+
+    def __call__(self, candidates):
+        block = candidates.comparison
+        return np.abs(block.numbers[0][block.codes[0][block.group]] - block.own_numbers[0][:, None])
+
+
+@pytest.mark.parametrize("generator", ["trees", Lattice()], ids=["trees", "invented"])
+def test_a_custom_distance_separates_answers_and_is_measured(generator):
+    explainer = MCCE(score, (60, 1000), generator=generator, distance=Salary(), random_state=0)
+    explainer.set_params(n_counterfactuals=2, diversity=1.0).fit(train().astype(float))
+
+    result = explainer.explain(person().astype(float))
+
+    gap = (result.frame["salary"] - 10).abs()
+    assert result.measures["salary_gap"].tolist() == gap.tolist()
+    assert gap.iloc[1] > gap.iloc[0]
+
+
+def test_a_distance_that_equals_gower_chooses_the_same_answers():
+    class Same(Gower):
+        name = "same"
+
+    gower, same = (bank(distance=distance).explain(person()) for distance in ("gower", Same()))
+
+    pd.testing.assert_frame_equal(same.frame, gower.frame)
+    assert same.measures["same"].tolist() == gower.measures["gower"].tolist()
