@@ -1,12 +1,34 @@
-"""The checks for distances: ours passes, and each check can fail."""
+"""Every named distance keeps the promises of the protocol, and each check can fail."""
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
+import pandas as pd
 import pytest
 
-from mcce import Gower
+from mcce import HVDM, L1, MCCE, Gower, ParameterError
+from mcce.protocols import differences
 from mcce.testing import check_distance
+
+# Those of tests/lab are checked there.
+LAB = {"heom", "ivdm"}
+OURS = {"gower": Gower, "l1": L1, "hvdm": HVDM}
+
+
+def test_every_name_is_checked():
+    with pytest.raises(ParameterError, match="distance must be one of") as said:
+        MCCE(lambda frame: frame["a"], distance="none").fit(pd.DataFrame({"a": [0.0, 1.0]}))
+
+    listed = re.search(r"\[(.*?)\]", str(said.value)).group(1)
+    assert set(re.findall(r"'(\w+)'", listed)) == set(OURS) | LAB
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_a_named_distance_keeps_the_promises(name):
+    check_distance(name)
+    check_distance(OURS[name](missing="ignore"))
 
 
 class Largest(Gower):
@@ -15,16 +37,18 @@ class Largest(Gower):
     name = "largest"
 
     def __call__(self, candidates):
-        from mcce.kernels import differences
-
         block = candidates.comparison
-        gaps = [differences(block, feature)[1] for feature in range(len(block.codes))]
-        return np.max(gaps, axis=0)
+        return np.max([differences(block, at)[1] for at in range(len(block.codes))], axis=0)
 
 
-@pytest.mark.parametrize("distance", [Gower(), Gower(weights=np.arange(5.0)), Largest()])
-def test_our_distance_and_others_pass(distance):
-    check_distance(distance)
+def test_variants_and_the_distances_of_users_keep_them_too():
+    for distance in (
+        Gower(weights=np.arange(5.0)),
+        HVDM(variant="N1", alpha=0.0),
+        HVDM(variant="N3"),
+        Largest(),
+    ):
+        check_distance(distance)
 
 
 class Nameless:
@@ -39,16 +63,12 @@ class Score(Largest):
 
 
 class Forgetful(Largest):
-    name = "forgetful"
-
     def fit(self, schema, rows, decision):
         return Largest()
 
 
 class Changed(Largest):
     """A distance with another result."""
-
-    name = "changed"
 
     def __init__(self, change):
         super().__init__()
@@ -59,14 +79,11 @@ class Changed(Largest):
 
 
 class Offset(Largest):
-    name = "offset"
-
     def __call__(self, candidates):
         return super().__call__(candidates) + 0.5
 
 
 class Moody(Largest):
-    name = "moody"
     n_calls = 0
 
     def __call__(self, candidates):
@@ -77,16 +94,12 @@ class Moody(Largest):
 class Relative(Largest):
     """Depends on who else is there."""
 
-    name = "relative"
-
     def __call__(self, candidates):
         return super().__call__(candidates) * candidates.people.size
 
 
 class Positional(Largest):
     """Depends on the order of people."""
-
-    name = "positional"
 
     def __call__(self, candidates):
         backwards = candidates.people[0] > candidates.people[-1]
@@ -96,25 +109,20 @@ class Positional(Largest):
 class Ranked(Largest):
     """Depends on the other candidates of the person."""
 
-    name = "ranked"
-
     def __call__(self, candidates):
         distances = super().__call__(candidates)
         return distances / np.maximum(distances.max(axis=1, keepdims=True), 1e-9)
 
 
 class Scribbling(Largest):
-    name = "scribbling"
-
     def __call__(self, candidates):
         distances = super().__call__(candidates)
         candidates.comparison.codes[:] = 0
         return distances
 
 
-@pytest.mark.parametrize(
-    ("distance", "message"),
-    [
+def test_a_broken_promise_is_named():
+    for distance, message in [
         (Nameless(), "must be usable by MCCE: distance must be one of"),
         (Score(), "must be usable by MCCE: The name of a distance"),
         (Forgetful(), "fit returns the distance itself"),
@@ -129,8 +137,6 @@ class Scribbling(Largest):
         (Ranked(), "A candidate's distance without others"),
         (Scribbling(), "candidates that stay as they are"),
         (Changed(lambda d: d), "Pickling the fitted distance"),
-    ],
-)
-def test_a_broken_promise_is_named(distance, message):
-    with pytest.raises(AssertionError, match=message):
-        check_distance(distance)
+    ]:
+        with pytest.raises(AssertionError, match=message):
+            check_distance(distance)
