@@ -257,7 +257,8 @@ def _verdicts(folder: Path, names: Sequence[str]) -> pd.DataFrame:
             continue
         unseen = table["what"].str.contains(HELDOUT)
         for label, part in ((name, table[~unseen]), (f"{name}, {HELDOUT}", table[unseen])):
-            found = part["remark"].astype("str").str.split(":").str[0]
+            # Without any remark the column is read as numbers.
+            found = part["remark"].map(lambda remark: str(remark).partition(":")[0])
             if found.isin(words).any():
                 counts = {word: int((found == word).sum()) for word in words}
                 those = "; ".join(part.loc[found == NOT_REPRODUCED, "what"])
