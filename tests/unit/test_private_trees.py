@@ -1,0 +1,638 @@
+"""Private trees: public domains, the ledger of what a fit spends, and explainers that tell nothing.
+
+The noise itself is measured in ``tests/oracles/test_private_noise.py``.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import pickle
+import re
+import struct
+import warnings
+import zipfile
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import mcce
+from mcce import (
+    IVDM,
+    MCCE,
+    Domain,
+    ExactSearch,
+    Gower,
+    Ledger,
+    McceWarning,
+    NotFittedError,
+    ParameterError,
+    PrivateTrees,
+    SavedFileError,
+    Schema,
+    SchemaError,
+    Search,
+)
+from mcce.testing import check_generator
+from private_bank import DESIRED, IMMUTABLE, bank, declined, domains, explainer, private, score
+
+
+# Domains.
+def test_few_whole_numbers_are_bins_on_their_own_and_numbers_outside_are_moved_inside():
+    domain = Domain(low=1, high=4, step=1)
+
+    assert domain.values.tolist() == [1, 2, 3, 4]
+    assert domain.bin_of_value.tolist() == [0, 1, 2, 3]
+    assert domain.bin_numbers(np.array([0.0, 1.4, 1.6, 4.0, 99.0])).tolist() == [0, 0, 1, 3, 3]
+
+
+def test_many_numbers_share_bins_atoms_stand_alone_and_missing_is_the_last():
+    domain = Domain(low=0, high=100, bins=4, atoms=[0, 50], step=5)
+    edges = Domain(low=0, high=1000, edges=[0, 1, 10, 1000], missing=True)
+
+    assert domain.values.tolist() == list(range(0, 101, 5))
+    numbers = np.array([0, 0.1, 24.9, 25, 49, 50, 50.1, 75, 100])
+    assert domain.bin_numbers(numbers).tolist() == [0, 1, 1, 2, 2, 3, 4, 5, 5]
+    assert edges.bin_numbers(np.array([0.5, 1, 9.9, 10, np.nan])).tolist() == [0, 1, 1, 2, 3]
+
+
+@given(
+    low=st.integers(-50, 50),
+    width=st.integers(1, 500),
+    bins=st.integers(1, 25),
+    step=st.sampled_from([None, 0.1, 0.5, 1, 3, 7]),
+    atoms=st.lists(st.floats(0, 1), max_size=3),
+)
+def test_every_value_lies_in_its_bin_and_every_bin_has_a_value(low, width, bins, step, atoms):
+    places = [low + share * width for share in atoms]
+    domain = Domain(low=low, high=low + width, bins=bins, step=step, atoms=places)
+
+    assert (np.diff(domain.values) > 0).all()
+    assert domain.values[[0, -1]].tolist() == [low, low + width]
+    assert np.array_equal(domain.bin_numbers(domain.values), domain.bin_of_value)
+    assert set(domain.bin_of_value) == set(range(domain.n_bins))
+    numbers = np.linspace(low - 5, low + width + 5, 300)
+    assert (np.diff(domain.bin_numbers(numbers)) >= 0).all()
+    assert set(places) <= set(domain.values)
+
+
+NO_DOMAINS = {
+    "nothing": ({}, "levels, or a range"),
+    "endless": ({"low": 0, "high": np.inf}, "finite"),
+    "reversed": ({"low": 3, "high": 1}, "low < high"),
+    "two kinds": ({"levels": ["a"], "low": 0}, "levels or low"),
+    "word": ({"levels": "abc"}, "list of values"),
+    "twice": ({"levels": ["a", "a"]}, "each level once"),
+    "list as level": ({"levels": [["a"]]}, "levels must be plain values"),
+    "missing level": ({"levels": ["a", None]}, "missing=True"),
+    "another level": ({"levels": ["a"], "other": "b"}, "one of the levels"),
+    "other number": ({"low": 0, "high": 1, "other": 3}, "domain of levels"),
+    "no bins": ({"low": 0, "high": 1, "bins": 0}, "bins must be"),
+    "step back": ({"low": 0, "high": 1, "step": -1}, "step must be"),
+    "edges": ({"low": 0, "high": 1, "edges": [0, 2]}, "edges must ascend"),
+    "atom": ({"low": 0, "high": 1, "atoms": [7]}, "atoms must be"),
+    "missing": ({"low": 0, "high": 1, "missing": "yes"}, "missing must be"),
+    "far": ({"low": 1e18, "high": 1e18 + 1000}, "too wide or too narrow"),
+    "wide": ({"low": -1e308, "high": 1e308}, "too wide or too narrow"),
+    "fine": ({"low": 0, "high": 1e15, "step": 1e-9}, "too wide or too narrow"),
+}
+
+
+def test_domains_that_cannot_be_are_refused():
+    for arguments, words in NO_DOMAINS.values():
+        with pytest.raises(ParameterError, match=words):
+            Domain(**arguments)
+
+
+FRAME = pd.DataFrame({"age": [20, 35, 99], "job": ["clerk", "judge", "pilot"]})
+KNOWN = {"age": Domain(low=18, high=80, step=1), "job": Domain(levels=["clerk", "judge"])}
+
+
+def encode(known, frame, **names):
+    return PrivateTrees(domains=known).encode_training(frame, **names)
+
+
+def test_domains_can_be_read_from_a_file(tmp_path):
+    path = tmp_path / "domains.json"
+    plain = {"age": {"low": 18, "high": 80, "step": 1}, "job": {"levels": ["clerk", "judge"]}}
+    path.write_text(json.dumps(plain), encoding="utf-8")
+
+    assert encode(path, FRAME[:2]).schema.features[1].table.tolist() == ["clerk", "judge"]
+    with pytest.raises(ParameterError, match="cannot be read"):
+        encode(tmp_path / "none.json", FRAME)
+    with pytest.raises(ParameterError, match="domain of column 'age'"):
+        encode({"age": {"lowest": 3}}, FRAME)
+
+
+def test_rows_outside_are_moved_inside_declared_or_left_out():
+    other = {**KNOWN, "job": Domain(levels=["clerk", "judge"], other="clerk")}
+
+    with pytest.warns(McceWarning, match=r"\['job'\] do not declare are left out"):
+        rows = encode(KNOWN, FRAME)
+    kept = encode(other, FRAME).frame
+
+    assert rows.frame["age"].tolist() == [20, 35]
+    assert kept["age"].tolist() == [20, 35, 80]
+    assert kept["job"].tolist() == ["clerk", "judge", "clerk"]
+
+
+def test_the_schema_holds_the_domains_and_nothing_of_the_rows():
+    other = {**KNOWN, "job": Domain(levels=["clerk", "judge"], other="clerk")}
+    first, second = (
+        encode(other, rows, immutable=["age"]).schema.features for rows in (FRAME, FRAME[1:])
+    )
+
+    assert first[0].table.tolist() == list(range(18, 81))
+    assert first[0].spread == 62
+    assert first[1].table.tolist() == ["clerk", "judge"]
+    assert all(a.table.equals(b.table) for a, b in zip(first, second, strict=True))
+
+
+@pytest.mark.parametrize("dtype", ["float64", "Int64", "float32"])
+def test_missing_numbers_are_a_bin_or_their_rows_are_left_out(dtype):
+    frame = pd.DataFrame({"x": pd.Series([1, None, 3], dtype=dtype)})
+
+    with_missing = encode({"x": Domain(low=0, high=9, step=1, missing=True)}, frame)
+    with pytest.warns(McceWarning, match="left out"):
+        without = encode({"x": Domain(low=0, high=9, step=1)}, frame)
+
+    assert (len(with_missing), len(without)) == (3, 2)
+
+
+def test_columns_that_do_not_fit_their_domains_are_refused():
+    numbers = FRAME[["age"]]
+    for known, frame, error, words in (
+        ({"since": Domain(low=0, high=1)}, pd.DataFrame({"since": pd.to_datetime(["2020"])}),
+         SchemaError, "Convert it to numbers"),
+        ({"age": KNOWN["age"]}, FRAME, ParameterError, r"without a domain are \['job'\]"),
+        ({**KNOWN, "x": Domain(levels=["a"])}, FRAME, ParameterError, r"without a column \['x'\]"),
+        ({"age": Domain(levels=["old"], other="old")}, numbers, ParameterError, "fit its dtype"),
+        ({"age": Domain(low=0, high=9)}, numbers.astype("Int64"), ParameterError, "step=1"),
+        ({"age": Domain(low=0, high=300, step=1)}, numbers.astype("Int8"), ParameterError, "Int8"),
+        ({"age": KNOWN["age"]}, numbers[:0], SchemaError, r"0 sample\(s\)"),
+    ):  # fmt: skip
+        with pytest.raises(error, match=words):
+            encode(known, frame)
+    with pytest.raises(ParameterError, match="Leave it out of kinds"):
+        encode(KNOWN, FRAME, kinds={"age": "categorical"})
+
+
+# The ledger.
+def fit(frame=None, decision=None, **settings):
+    generator = private(**settings)
+    rows = generator.encode_training(bank() if frame is None else frame, immutable=IMMUTABLE)
+    chosen = score(rows.frame) > 0.5 if decision is None else decision
+    return generator.fit(rows, chosen), rows
+
+
+def test_costs_of_disjoint_parts_are_the_dearest_and_others_add_up():
+    entry = type(fit(depth=0)[0].ledger_.entries[0])
+    apart = (entry("a", "x", "1", epsilon=0.2), entry("a", "x", "2", epsilon=0.5))
+    same = (entry("a", "x", "1", epsilon=0.2), entry("b", "x", "1", epsilon=0.5))
+    gaussian = tuple(entry("g", f"{at}", rho=0.005) for at in range(11))
+
+    assert Ledger(apart).epsilon == 0.5
+    assert Ledger(same).epsilon == pytest.approx(0.7)
+    assert Ledger((*same, entry("b", "y", epsilon=0.3))).epsilon == pytest.approx(1.0)
+    assert Ledger(gaussian, delta=1e-5).rho == pytest.approx(0.055)
+    expected = 0.055 + 2 * math.sqrt(0.055 * math.log(1e5))
+    assert Ledger(gaussian, delta=1e-5).epsilon == pytest.approx(expected)
+    mixed = Ledger((entry("g", "1", rho=0.01), entry("l", "2", epsilon=0.1)), delta=1e-5)
+    assert mixed.rho == pytest.approx(0.015)
+    for wrong in ({}, {"epsilon": 1.0, "rho": 1.0}, {"epsilon": -1.0}):
+        with pytest.raises(ParameterError, match="costs epsilon or rho"):
+            entry("geometric", "leaves", **wrong)
+
+
+@pytest.mark.parametrize("noise", ["geometric", "gaussian"])
+def test_a_fit_spends_its_budget_and_no_more(noise):
+    delta = 1e-5 if noise == "gaussian" else None
+    for neighbours, structure, more in (
+        ("add_remove", "random", {"depth": 2}),
+        ("replace", "expmech", {"depth": 2}),
+        ("add_remove", "expmech", {"depth": None}),
+        ("replace", "random", {"n_rows": 10_000}),
+    ):
+        given = {"neighbours": neighbours, "structure": structure, "noise": noise, "delta": delta}
+        ledger = fit(**given, **more, epsilon=1.7)[0].ledger_
+
+        assert ledger.epsilon == pytest.approx(1.7)
+        assert ledger.neighbours == neighbours
+        assert ledger.delta == (delta or 0.0)
+        sensitivities = ledger.table()["sensitivity"]
+        assert (sensitivities >= (2 if neighbours == "replace" else 1) ** 0.5).all()
+
+
+def test_the_ledger_lists_trees_levels_leaves_and_the_unknown_number_of_rows():
+    chosen = fit(structure="expmech", depth=2, epsilon=2.0)[0].ledger_.table()
+    counted = fit(epsilon=1.0)[0].ledger_.table().set_index("scope")
+
+    each = 2.0 / 3
+    splits = chosen[chosen["mechanism"] == "exponential"]
+    leaves = chosen[chosen["mechanism"] == "geometric"]
+    assert (len(splits), len(leaves)) == (6, 3)
+    assert np.allclose(leaves["epsilon"], 0.7 * each)
+    assert np.allclose(splits["epsilon"], 0.15 * each)
+    columns = [f"{name}, leaves" for name in ("salary", "debt", "housing")]
+    assert list(counted.index) == ["number of rows", *columns]
+    assert counted.loc["number of rows", "epsilon"] == pytest.approx(0.01)
+
+
+def test_more_rows_and_more_budget_give_deeper_trees():
+    few, many = (max(fit(n_rows=n)[0].depths_) for n in (10, 20_000))
+    cheap = max(fit(n_rows=20_000, epsilon=0.3)[0].depths_)
+
+    assert few == 0
+    assert few < cheap < many
+
+
+# The trees.
+def test_private_trees_pass_the_conformance_suite():
+    known = {
+        "age": Domain(low=20, high=50, step=10),
+        "salary": Domain(low=0, high=100, step=1, missing=True),
+        "years": Domain(low=0, high=11, step=1),
+        "education": Domain(levels=["school", "bachelor", "master"]),
+        "housing": Domain(levels=["boat", "own", "rent"], missing=True),
+        "sex": Domain(levels=["f", "m"]),
+        "member": Domain(levels=[False, True]),
+    }
+
+    check_generator(PrivateTrees(domains=known, depth=2, epsilon=5.0, seed=3))
+
+    # Without a seed every fit has noise of its own: two fits must differ.
+    with pytest.raises(AssertionError, match="same seed"):
+        check_generator(PrivateTrees(domains=known, depth=2, epsilon=5.0))
+
+
+@pytest.mark.parametrize("structure", ["random", "expmech"])
+def test_without_noise_likelihoods_are_the_frequencies_of_the_rows(structure):
+    frame = pd.DataFrame({"group": ["a"] * 100 + ["b"] * 50, "x": [5.0] * 75 + [15.0] * 75})
+    known = {"group": Domain(levels=["a", "b"]), "x": Domain(low=0, high=20, bins=2, step=1)}
+    generator = PrivateTrees(domains=known, epsilon=math.inf, depth=1, structure=structure)
+    rows = generator.encode_training(frame, immutable=["group"])
+    asked = pd.DataFrame({"group": ["a", "a", "a", "b"], "x": [3, 3.3, 20, 12]})
+
+    found = generator.fit(rows, np.ones(150, dtype=bool)).log_likelihood(rows.schema.encode(asked))
+
+    # Ten values are in the lower bin, eleven in the upper.
+    expected = [0.75 / 10, 0.75 / 10, 0.25 / 11, 1 / 11]
+    assert np.allclose(np.exp(found), expected)
+
+
+def test_rows_with_undeclared_cells_are_left_out_of_a_fit():
+    known = {"sex": Domain(levels=["f", "m"]), "job": Domain(levels=["none", "some"])}
+    inside = pd.DataFrame({"sex": ["f", "m", "m"], "job": ["none", "some", "some"]})
+    undeclared = pd.DataFrame({"sex": ["x", "f"], "job": ["some", "boss"]})
+    generator = PrivateTrees(domains=known, epsilon=math.inf, depth=1)
+    rows = generator.encode_training(inside, immutable=["sex"])
+    both = rows.schema.encode(pd.concat([inside, undeclared], ignore_index=True))
+
+    fitted = generator.fit(both, np.ones(5, dtype=bool))
+
+    assert fitted.n_desired_ == 3
+    assert np.isneginf(fitted.log_likelihood(both)[[0, 4]]).tolist() == [False, True]
+
+
+@pytest.mark.parametrize("structure", ["random", "expmech"])
+def test_nothing_depends_on_values_inside_a_bin(structure):
+    frame, known = bank(), domains()
+    inside = frame.copy()
+    for name in ("salary", "debt"):
+        # Its bin's first value of the grid, wherever in the bin a number lies.
+        numbers, domain = frame[name].to_numpy(), known[name]
+        found = ~np.isnan(numbers)
+        first = np.searchsorted(domain.bin_of_value, domain.bin_numbers(numbers[found]))
+        inside.loc[found, name] = domain.values[first]
+    decision = score(frame) > 0.5
+
+    first, second = (
+        fit(rows, decision, structure=structure, depth=2)[0].to_arrays()["trees"]
+        for rows in (frame, inside)
+    )
+
+    assert not np.allclose(frame["debt"], inside["debt"])
+    for name in ("feature", "cut", "sets", "count", "values"):
+        assert np.array_equal(first[name], second[name])
+
+
+@pytest.mark.parametrize("structure", ["random", "expmech"])
+def test_trees_learn_what_depends_on_what(structure):
+    group = np.random.default_rng(0).integers(0, 2, 4000)
+    frame = pd.DataFrame({"group": group, "x": 80 * group + np.arange(4000) % 20})
+    known = {"group": Domain(levels=[0, 1]), "x": Domain(low=0, high=100, bins=10)}
+    generator = PrivateTrees(domains=known, epsilon=2.0, structure=structure, depth=1, seed=0)
+    rows = generator.encode_training(frame, immutable=["group"])
+    generator.fit(rows, np.ones(4000, dtype=bool))
+
+    drawn = generator.sample(rows.descent[:, :20], np.arange(20, dtype=np.uint64), np.arange(50))
+
+    values = rows.schema.features[1].table.to_numpy()[drawn.codes[0]]
+    assert (values > 50)[group[:20] == 1].mean() > 0.95
+    assert (values < 50)[group[:20] == 0].mean() > 0.95
+
+
+def test_both_decisions_can_be_drawn_for_the_same_budget():
+    frame = bank(3000)
+    decision = frame["debt"].to_numpy() == 0
+    fitted, rows = fit(frame, decision, decisions=(False, True), depth=0, epsilon=20.0)
+    one, _ = fit(frame, decision, depth=0, epsilon=20.0)
+    given, keys, draws = rows.descent[:, :1], np.zeros(1, np.uint64), np.arange(500)
+    row = list(rows.schema.mutable).index(rows.schema.names.index("debt"))
+
+    yes = fitted.sample(given, keys, draws).codes[row]
+    no = fitted.sample(given, keys, draws, decision=np.zeros(1, dtype=bool)).codes[row]
+
+    assert fitted.ledger_.epsilon == one.ledger_.epsilon == pytest.approx(20.0)
+    assert (yes == 0).mean() > 0.9
+    assert (no == 0).mean() < 0.1
+    with pytest.raises(ParameterError, match="decisions="):
+        one.sample(given, keys, draws, decision=np.zeros(1, dtype=bool))
+
+
+def test_the_seed_of_the_explainer_is_not_that_of_the_noise():
+    generator = private(seed=None, depth=1)
+    rows = generator.encode_training(bank(), immutable=IMMUTABLE)
+    decision = score(rows.frame) > 0.5
+
+    first, second = (
+        generator.fit(rows, decision, seed=7).to_arrays()["trees"]["values"] for _ in range(2)
+    )
+
+    assert not np.array_equal(first, second)
+
+
+SETTINGS = {
+    "no domains": ({"domains": None}, "needs the public domain of every column"),
+    "no budget": ({"epsilon": 0}, "epsilon must be"),
+    "tiny budget": ({"epsilon": 1e-9}, "Pass another epsilon"),
+    "neighbours": ({"neighbours": "both"}, "neighbours must be one of"),
+    "structure": ({"structure": "greedy"}, "structure must be one of"),
+    "noise": ({"noise": "laplace"}, "noise must be one of"),
+    "no delta": ({"noise": "gaussian"}, "needs delta"),
+    "needless delta": ({"delta": 1e-6}, "Leave it out"),
+    "depth": ({"depth": 50}, "depth must be"),
+    "private order": ({"visit_order": "correlation"}, "read from the rows"),
+    "part of an order": ({"visit_order": ["debt"]}, "names every mutable column"),
+    "decisions": ({"decisions": (False,)}, "decisions must be"),
+    "seed": ({"seed": 0.5}, "seed must be"),
+}
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_settings_that_cannot_be_are_refused(name):
+    settings, words = SETTINGS[name]
+
+    with pytest.raises(ParameterError, match=words):
+        fit(**settings)
+
+
+def test_rows_with_a_schema_of_their_own_are_refused():
+    frame = bank()
+    rows = Schema.learn_rows(frame, immutable=IMMUTABLE)
+
+    with pytest.raises(ParameterError, match="encoded by training values"):
+        private().fit(rows, score(frame) > 0.5)
+
+
+# Explainers.
+@pytest.fixture(scope="module")
+def fitted():
+    return explainer(private(depth=1)).fit(bank())
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"search": "paper", "distance": "heom"},
+        {"search": "fast", "ignore_relations": True},
+        {"search": Search.preset("fast", consequences="none"), "distance": "l1"},
+        {"search": "exact", "ignore_relations": True},
+    ],
+    ids=["paper", "fast", "unrelated", "exact"],
+)
+def test_searches_and_distances_that_read_no_rows_work(settings):
+    frame = bank()
+    known = domains()
+
+    result = explainer(private(depth=1), **settings).fit(frame).explain(declined(frame))
+
+    assert len(result.frame) > 10
+    assert (score(result.frame) >= DESIRED[0]).all()
+    changes = result.changes()
+    assert not changes["feature"].isin(IMMUTABLE).any()
+    for name in ("salary", "debt"):
+        values = set(changes.loc[changes["feature"] == name, "after"].dropna())
+        assert values <= set(known[name].values)
+
+
+READING = {
+    "balanced": {"search": "balanced"},
+    "sparse": {"search": "sparse", "ignore_relations": True},
+    "near": {"search": "near", "ignore_relations": True},
+    "fast": {"search": "fast"},
+    "exact": {"search": "exact", "ignore_relations": ["a = b"]},
+    "copies": {"search": Search.preset("paper", copies="never")},
+    "plausible": {"search": Search.preset("paper", min_plausibility=0.1)},
+    "exact copies": {"search": ExactSearch(copies="never"), "ignore_relations": True},
+}
+
+
+@pytest.mark.parametrize("name", READING)
+def test_searches_that_read_rows_are_refused_at_fit_and_later(fitted, name):
+    with pytest.raises(ParameterError, match=r"private, but the search .* Use search='paper'"):
+        explainer(**READING[name]).fit(bank())
+
+    changed = pickle.loads(pickle.dumps(fitted)).set_params(**READING[name])
+    with pytest.raises((ParameterError, NotFittedError)):
+        changed.explain(declined(bank()))
+
+
+class MeanDistance(Gower):
+    name = "mean"
+    reads_rows = True
+
+
+def test_distances_counts_and_refits_that_read_rows_are_refused(fitted):
+    for distance, name in ((MeanDistance(), "mean"), ("hvdm", "hvdm"), (IVDM(), "ivdm")):
+        with pytest.raises(ParameterError, match=f"distance {name!r} learns from training rows"):
+            explainer(distance=distance).fit(bank())
+    wanted = {"anonymity": 5, "quasi_identifiers": ["housing"], "training": bank()}
+    with pytest.raises(ParameterError, match="private, but anonymity counts training people"):
+        fitted.explain(declined(bank()), **wanted)
+    with pytest.raises(ParameterError, match="spend its budget once for each"):
+        fitted.relax(declined(bank()), bank())
+    assert fitted.relax(declined(bank())) is not None
+    with pytest.raises(ParameterError, match="needs the public domain of every column"):
+        MCCE(score, DESIRED, generator="private").fit(bank())
+
+
+def test_one_answer_whatever_the_batch_and_the_threads(fitted):
+    people = declined(bank(), 6)
+
+    whole = fitted.explain(people).frame
+    parts = [fitted.explain(people.iloc[[at]]).frame for at in range(6)]
+    threaded = pickle.loads(pickle.dumps(fitted)).set_params(n_jobs=2)
+    backwards = threaded.explain(people.iloc[::-1]).frame
+
+    assert whole.equals(pd.concat(parts))
+    assert whole.equals(backwards.loc[whole.index])
+
+
+def test_ranges_are_those_of_the_domains_and_not_of_the_rows(fitted):
+    frame = bank()
+    result = fitted.explain(declined(frame))
+
+    own, answer = frame.loc[result.frame.index[0][0]], result.frame.iloc[0]
+    gaps = [abs(own["salary"] - answer["salary"]) / 120, abs(own["debt"] - answer["debt"]) / 200]
+    gaps.append(float(own["housing"] != answer["housing"]))
+    assert result.measures["gower"].iloc[0] == pytest.approx(sum(gaps) / 5)
+    assert fitted.ranges(result)["n_training"].isna().all()
+
+
+def test_the_number_of_accepted_rows_has_noise():
+    frame = bank()
+    n = int((score(frame) >= DESIRED[0]).sum())
+    found = {explainer(private(seed=s, depth=0)).fit(frame).n_desired_ for s in range(5)}
+
+    assert len(found) > 1
+    assert all(abs(one - n) < 60 for one in found)
+
+
+@pytest.mark.parametrize("kind", ["polars", "pyarrow"])
+def test_other_frames_work(kind):
+    library = pytest.importorskip(kind)
+    frame = bank().drop(columns="housing")
+    known = {name: domain for name, domain in domains().items() if name != "housing"}
+
+    def make(rows):
+        plain = rows.reset_index(drop=True)
+        if kind == "polars":
+            return library.from_pandas(plain)
+        return library.Table.from_pandas(plain, preserve_index=False)
+
+    model = MCCE(
+        lambda rows: np.asarray(rows.to_pandas()["salary"].fillna(30) / 100),
+        (0.6, 2.0),
+        immutable=IMMUTABLE,
+        generator=private(domains=known, depth=1),
+        random_state=0,
+        n_samples=200,
+    )
+    people = make(frame[frame["salary"].fillna(30) < 60].head(5))
+
+    result = model.fit(make(frame)).explain(people)
+
+    assert type(result.frame) is type(people)
+    assert len(result.frame) == 5
+
+
+# Nothing of the rows is left.
+PLANTED = {"salary": 77.31415926, "debt": 12.34567891}
+
+
+def planted():
+    """Rows with cells that cannot be mistaken, and one with a level that nobody declared."""
+    frame = bank()
+    for name, number in PLANTED.items():
+        frame.loc[:5, name] = number
+    frame.loc[6, "housing"] = "Qvortrup"
+    frame.index = [f"Qvortrup {row}" for row in range(len(frame))]
+    return frame
+
+
+def fitted_to_planted():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", McceWarning)
+        return explainer(private(seed=None, depth=1)).fit(planted())
+
+
+def contents(path):
+    """All bytes of a saved file, and all its floats."""
+    texts, numbers = [], []
+    with zipfile.ZipFile(path) as file:
+        for name in file.namelist():
+            texts.append(file.read(name))
+            if name.endswith(".npy"):
+                numbers += np.load(io.BytesIO(texts[-1])).ravel().tolist()
+            elif name.endswith(".json"):
+                numbers += map(float, re.findall(rb"-?\d+\.\d+(?:e-?\d+)?", texts[-1]))
+    return b"\n".join(texts), set(numbers)
+
+
+def test_a_warning_of_rows_left_out_points_to_the_call_and_tells_no_cell():
+    with pytest.warns(McceWarning, match=r"\['housing'\] do not declare") as caught:
+        explainer(private(depth=0)).fit(planted())
+
+    assert [warning.filename for warning in caught] == [__file__]
+    assert "Qvortrup" not in str(caught[0].message)
+
+
+def test_a_saved_explainer_holds_no_training_value(tmp_path):
+    frame = planted()
+    fitted_to_planted().save(tmp_path / "bank.mcce")
+
+    data, numbers = contents(tmp_path / "bank.mcce")
+
+    assert not any(trace in data for trace in (b"Qvortrup", b"77.314", b"12.3456"))
+    # Of all cells with decimals none is there, and neither is a score of a training row.
+    cells = set(frame["salary"].dropna()) | set(frame["debt"]) - {0.0}
+    assert not (cells | set(score(frame))) & numbers
+    # A file of the usual model would be found out.
+    MCCE(score, DESIRED, immutable=IMMUTABLE).fit(frame).save(tmp_path / "open.mcce")
+    data, numbers = contents(tmp_path / "open.mcce")
+    assert b"Qvortrup" in data
+    assert PLANTED["salary"] in numbers
+
+
+def test_a_pickled_explainer_holds_no_training_value():
+    data = pickle.dumps(fitted_to_planted())
+
+    assert b"Qvortrup" not in data
+    for number in PLANTED.values():
+        assert struct.pack("<d", number) not in data
+        assert struct.pack(">d", number) not in data
+
+
+def test_a_loaded_explainer_gives_the_same_answers_and_ledger(tmp_path):
+    frame = bank()
+    kept = explainer(private(seed=None, depth=2)).fit(frame)
+    kept.save(tmp_path / "bank.mcce")
+
+    again = mcce.load(tmp_path / "bank.mcce", score)
+
+    people = declined(frame)
+    assert again.explain(people).frame.equals(kept.explain(people).frame)
+    assert again.n_desired_ == kept.n_desired_
+    assert again.generator.domains == domains()
+    assert again.generator_.ledger_ == kept.generator_.ledger_
+
+
+@pytest.mark.parametrize("settings", [{"seed": 1}, {"seed": None, "epsilon": math.inf}],
+                         ids=["seed", "no noise"])  # fmt: skip
+def test_what_is_not_private_is_not_saved(settings, tmp_path):
+    open_model = explainer(private(**settings, depth=1)).fit(bank())
+
+    with pytest.raises(SavedFileError, match="Fit with seed=None and a finite epsilon"):
+        open_model.save(tmp_path / "bank.mcce")
+    assert not list(tmp_path.iterdir())
+
+
+def test_arrays_that_no_fit_gave_and_other_domains_are_refused(fitted):
+    arrays, schema = fitted.generator_.to_arrays(), fitted.schema_
+    for change in (
+        {"depths": np.array([1])},
+        {"depths": np.array([1, 1, 99])},
+        {"depths": np.array([2, 1, 1])},
+        {"depths": np.array([1.0, 1.0, 1.0])},
+        {"visit_order": np.array([2, 3])},
+    ):
+        with pytest.raises(SavedFileError):
+            private(depth=1).from_arrays({**arrays, **change}, schema)
+    wider = {**domains(), "debt": Domain(low=0, high=300, atoms=[0], bins=10)}
+    with pytest.raises((SavedFileError, ParameterError)):
+        private(depth=1, domains=wider).from_arrays(arrays, schema)
