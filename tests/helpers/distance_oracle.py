@@ -4,22 +4,40 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from itertools import pairwise
 
 import numpy as np
 import pandas as pd
+
+from mcce import Schema
+from mcce.candidates import pair_rows
+
+
+def fitted(distance, train, decision, immutable=()):
+    """A distance that learned from training rows, and their schema."""
+    rows = Schema.learn_rows(train, immutable=list(immutable))
+    return distance.fit(rows.schema, rows, np.asarray(decision, dtype=bool)), rows.schema
+
+
+def between(distance, schema, one, other):
+    """Distances of the rows of two frames, one by one."""
+    frame = schema.encode(other).frame
+    return distance(pair_rows(schema.encode(one), np.arange(len(one)), frame, 1))[:, 0]
+
+
+def expected_of(oracle, people, others):
+    """What an oracle says of the rows of two frames, one by one."""
+    pairs = zip(people.astype(object).iterrows(), others.astype(object).iterrows(), strict=True)
+    return [oracle(one, other) for (_, one), (_, other) in pairs]
 
 
 class Oracle:
     """Distances between rows of a frame, by the definitions of the user guide."""
 
-    def __init__(
-        self, name, train, decision, *, missing="level", variant="N2", alpha=1.0, n_bins=5
-    ):
+    def __init__(self, name, train, decision, *, missing="level", variant="N2", alpha=1.0):
         self.name, self.train, self.decision = name, train, np.asarray(decision)
-        self.missing, self.variant, self.alpha, self.n_bins = missing, variant, alpha, n_bins
-        # What shares levels and bins have, by column.
-        self.levels, self.knots = {}, {}
+        self.missing, self.variant, self.alpha = missing, variant, alpha
+        # What shares levels have, by column.
+        self.levels = {}
 
     def __call__(self, one: pd.Series, other: pd.Series) -> float:
         gaps = [self.gap(name, one[name], other[name]) for name in self.train.columns]
@@ -47,11 +65,11 @@ class Oracle:
         spread = numbers.max() - numbers.min()
         if spread == 0:
             return 1.0
+        return self.number_gap(column, a, b, spread)
+
+    def number_gap(self, column, a, b, spread):
         if self.name == "hvdm":
-            return abs(a - b) / (4 * np.std(numbers))
-        if self.name == "ivdm":
-            p, q = (self.at(column, value) for value in (a, b))
-            return math.sqrt(sum((x - y) ** 2 for x, y in zip(p, q, strict=True)))
+            return abs(a - b) / (4 * np.std(column.dropna()))
         return abs(a - b) / spread
 
     def level_gap(self, column, a, b):
@@ -79,27 +97,6 @@ class Oracle:
             (counts[value] + self.alpha * p) / size
             for value, p in zip((False, True), prior, strict=True)
         ]
-
-    def at(self, column, value):
-        """Interpolated shares of the decisions at a number; bins without rows are left out."""
-        if column.name not in self.knots:
-            self.knots[column.name] = list(self.middles(column))
-        for (left, p), (right, q) in pairwise(self.knots[column.name]):
-            if left <= value <= right:
-                part = (value - left) / (right - left)
-                return [x + part * (y - x) for x, y in zip(p, q, strict=True)]
-        return [0.0, 0.0]
-
-    def middles(self, column):
-        """The middles of bins with rows, and of one on either side, each with its shares."""
-        low, width = column.min(), (column.max() - column.min()) / self.n_bins
-        yield low - width / 2, [0.0, 0.0]
-        place = np.minimum(np.floor((column - low) / width), self.n_bins - 1)
-        for bin_ in range(self.n_bins):
-            rows = column[place == bin_].index
-            if len(rows):
-                yield low + width * (bin_ + 0.5), self.shares(rows)
-        yield column.max() + width / 2, [0.0, 0.0]
 
 
 def same(a, b):
