@@ -69,6 +69,7 @@ def test_diverse_answers_are_those_of_the_greedy_rule(work, diversity):
         assert returned == brute_force.diverse(explainer, person, case.train, 20)
 
 
+@settings(max_examples=12)
 @given(explainers(max_columns=5, n_samples=15))
 def test_with_full_diversity_the_least_difference_is_at_least_half_of_the_best_possible(work):
     case, explainer = work

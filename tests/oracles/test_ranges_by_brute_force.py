@@ -94,6 +94,7 @@ def test_ranges_are_those_of_trying_every_value(work):
         assert row["n_training"] == inside.sum()
 
 
+@settings(max_examples=12)
 @given(explained())
 def test_boxes_are_inside_their_ranges_and_keep_their_label(work):
     case, explainer, result = work
@@ -124,6 +125,7 @@ def only(result, places):
     return replace(result, frame=result.frame.iloc[places], owner=result.owner[places])
 
 
+@settings(max_examples=12)
 @given(explained(max_rows=40), st.integers(0, 2**32 - 1))
 def test_batch_and_order_change_nothing(work, seed):
     _, explainer, result = work

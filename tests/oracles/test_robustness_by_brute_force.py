@@ -101,6 +101,7 @@ def test_the_numbers_are_those_of_trying_everything_one_by_one(work, scale):
     assert np.array_equal(measured["margin"], result.measures["score"] - 0.55)
 
 
+@settings(max_examples=15)
 @given(explained(), st.integers(1, 5))
 def test_moves_at_random_are_moves_that_may_be_made(work, n_perturbations):
     case, explainer, result, scored = work
