@@ -5,258 +5,180 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
-import subprocess
 import sys
-import time
-import weakref
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import asdict
-from pathlib import Path
-from typing import Any
 
 import httpx
 import pandas as pd
 import pytest
 
-from mcce.cli import main, serving
-from mcce.cli.predictors import PredictorChoice
-from mcce.cli.running import ExplainerFile, PeopleFile
-from mcce.cli.serving import LimitOptions, Operation, ServeRequest
-from mcce.cli.serving_people import read_directory
-from mcce.errors import McceError, ParameterError
+from mcce.cli import main
 from mcce.serve import Limits
-from mcce.serve.engine import EngineLimits
-from served_bank import customers, fitted, person
+from served_bank import TOKEN, declined, fitted, person, running, until
+from served_processes import children, served
 
 pytestmark = pytest.mark.filterwarnings("ignore::mcce.McceWarning")
 
-TOKEN = "a token of thirty-two characters"
+BANK = ["bank.mcce", "--predictor", "served_bank:approval"]
+with_signals = pytest.mark.skipif(sys.platform == "win32", reason="signals")
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path, monkeypatch):
+    """The files of a bank, in the working folder."""
     fitted().save(tmp_path / "bank.mcce")
-    people = customers(30).assign(Number=[f"<b>C-{at}</b>" for at in range(30)])
+    people = declined(30).assign(Number=[f"<b>C-{at}</b>" for at in range(30)])
     people.to_csv(tmp_path / "people.csv", index=False)
     (tmp_path / "token.txt").write_text(f"{TOKEN}\n")
+    (tmp_path / "rules.toml").write_text('[[rules]]\nfrozen = ["savings"]\n')
+    monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
-@contextmanager
-def served(folder: Path, *options: str) -> Iterator[tuple[httpx.Client, subprocess.Popen[str]]]:
-    """The command in a process of its own, once it answers."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    helpers = Path(__file__).parents[1] / "helpers"
-    paths = os.pathsep.join([str(helpers), *sys.path])
-    command = [sys.executable, "-m", "mcce.cli", "serve", "--port", str(port), *options]
-    process = subprocess.Popen(
-        command,
-        cwd=folder,
-        env=os.environ | {"PYTHONPATH": paths},
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=30) as client:
-            for _ in range(600):
-                try:
-                    client.get("/health")
-                    break
-                except httpx.TransportError:
-                    assert process.poll() is None, process.communicate()[1]
-                    time.sleep(0.1)
-            yield client, process
-    finally:
-        process.kill()
-        process.communicate()
+@pytest.fixture
+def app_of(monkeypatch):
+    """Runs the command and gives the application that it would serve, and its settings."""
+    import mcce.serve
+
+    apps, settings, create = [], [], mcce.serve.create_app
+
+    def create_app(explainer, given):
+        settings.append(given)
+        return create(explainer, given)
+
+    monkeypatch.setattr("mcce.serve.create_app", create_app)
+    monkeypatch.setattr("uvicorn.run", lambda app, **options: apps.append(app))
+
+    def run(*words):
+        assert main(["serve", *words]) == 0
+        return apps[-1], settings[-1]
+
+    return run
 
 
-def choice() -> PredictorChoice:
-    return PredictorChoice("served_bank:approval")
-
-
-def test_a_request_survives_the_way_to_a_worker(folder: Path) -> None:
-    request = ServeRequest(
-        explainer=ExplainerFile(str(folder / "bank.mcce"), choice(), n_counterfactuals=3),
-        people=PeopleFile(str(folder / "people.csv"), keep=["Number"]),
-        limits=LimitOptions(threads=1),
-        operation=Operation(workers=3, allowed_hosts=["a"]),
-    )
-    sent = json.dumps(asdict(request))
-
-    again = ServeRequest.from_json(sent)
-
-    assert json.dumps(asdict(again)) == sent
-    assert again.explainer == request.explainer
-
-
-def test_rules_of_the_command_are_in_receipts(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    settings: list[Any] = []
-    monkeypatch.setattr("mcce.serve.create_app", lambda made, given: settings.append(given))
-    Path(folder, "rules.toml").write_text('[[rules]]\nfrozen = ["savings"]\n', encoding="utf-8")
-    file = ExplainerFile(str(folder / "bank.mcce"), choice(), rules=str(folder / "rules.toml"))
-
-    ServeRequest(file).make_app()
-
-    assert repr(settings[0].rules) == "[frozen('savings')]"
-
-
-def test_every_limit_of_the_command_is_a_limit_of_the_service(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    asked: list[ServeRequest] = []
-    monkeypatch.setattr(serving, "run", asked.append)
+def test_every_limit_of_the_command_is_a_limit_of_the_service(folder, app_of):
     words = "--threads 3 --queue 4 --batch 1 --max-people 5 --seconds 6 --patience 7"
 
-    assert main(["serve", "--demo", *words.split()]) == 0
+    _, settings = app_of(*BANK, *words.split())
 
-    limits = Limits(**asdict(asked[0].limits))
-    assert limits.searching == EngineLimits(threads=3, queue=4, batch=1, seconds=7)
-    assert (limits.people, limits.seconds) == (5, 6)
-
-
-def test_a_batch_of_nobody_is_refused() -> None:
-    assert main(["serve", "--demo", "--batch", "0"]) == 2
+    expected = Limits(threads=3, queue=4, batch=1, people=5, seconds=6, patience=7)
+    assert settings.limits == expected
 
 
-def test_the_parent_of_workers_keeps_no_application(monkeypatch: pytest.MonkeyPatch) -> None:
-    class App:
-        pass
+def test_rules_token_and_people_of_files_are_those_of_the_service(folder, app_of):
+    words = ["--rules", "rules.toml", "--token-file", "token.txt", "--people", "people.csv"]
+    app, _ = app_of(*BANK, *words, "--name", "Number", "--title", "A bank", "--model", "bank")
+    with running(app) as client:
+        assert client.get("/schema").status_code == 401
+        client.headers["Authorization"] = f"Bearer {TOKEN}"
+        schema = client.get("/schema").json()
+        found = client.get("/people", params={"query": "c-1", "limit": 2}).json()
+        second = client.get("/people/1").json()
+        last = client.get("/people", params={"offset": 25}).json()
+        asked = {"person": person(), "answer": person(salary=64_000)}
+        receipt = client.post("/receipts", json=asked).json()
+        stranger = client.get("/schema", headers={"Host": "elsewhere.example"})
 
-    kept: list[Any] = []
-
-    def make_app(request: ServeRequest) -> App:
-        app = App()
-        kept.append(weakref.ref(app))
-        return app
-
-    monkeypatch.setattr(ServeRequest, "make_app", make_app)
-    for name in (serving.REQUEST, serving.METRICS):
-        monkeypatch.setenv(name, "")
-    seen: list[Any] = []
-    monkeypatch.setattr("uvicorn.run", lambda app, **given: seen.append((app, kept[0]())))
-
-    serving.run(ServeRequest(demo=True, operation=Operation(workers=2)))
-
-    assert seen == [("mcce.cli.serving:make_worker_app", None)]
-
-
-def test_either_a_file_or_the_demo_is_served() -> None:
-    with pytest.raises(ParameterError, match="or --demo"):
-        ServeRequest()
-    with pytest.raises(ParameterError, match="or --demo"):
-        ServeRequest(explainer=ExplainerFile("x", choice()), demo=True)
+    assert (schema["title"], schema["name"]) == ("A bank", "bank")
+    assert (found["n_people"], found["n_found"]) == (30, 11)
+    assert [one["name"] for one in found["people"]] == ["<b>C-1</b>", "<b>C-10</b>"]
+    assert second["person"]["salary"] == pd.read_csv("people.csv")["salary"].iloc[1]
+    assert len(last["people"]) == 5
+    assert receipt["rules"] == [{"frozen": {"features": ["savings"], "where": None}}]
+    # On this machine alone, only its own names are answered.
+    assert stranger.status_code == 421
 
 
-def test_on_this_machine_alone_only_its_own_names_are_answered() -> None:
-    assert Operation().hosts == ["127.0.0.1", "localhost", "[::1]"]
-    assert Operation(host="0.0.0.0").hosts is None
-    assert Operation(host="0.0.0.0", allowed_hosts=["bank.example"]).hosts == ["bank.example"]
+def test_elsewhere_any_name_or_those_that_are_allowed_are_answered(folder, app_of):
+    _, any_name = app_of(*BANK, "--host", "0.0.0.0")
+    named = ["--host", "0.0.0.0", "--allowed-host", "bank.example", "--people", "people.csv"]
+    _, one_name = app_of(*BANK, *named)
+
+    assert any_name.hosts is None
+    assert one_name.hosts == ["bank.example"]
+    # People without names are called by their row.
+    assert one_name.people.find("#30", 0, 50)["people"][0]["row"] == 29
 
 
-def test_people_of_a_file_are_found_by_name(folder: Path) -> None:
-    file = PeopleFile(str(folder / "people.csv"), keep=["Number"])
-
-    people = read_directory(fitted(), file)
-
-    found = people.find("c-1", 0, 50)
-    assert found["n_people"] == 30
-    assert [one["name"] for one in found["people"]][:2] == ["<b>C-1</b>", "<b>C-10</b>"]
-    first = pd.read_csv(folder / "people.csv").iloc[1]
-    assert people.person(1)["person"]["salary"] == first["salary"]
-    assert len(people.find("", 25, 50)["people"]) == 5
-
-
-def test_people_without_names_are_called_by_their_row(folder: Path) -> None:
-    people = read_directory(fitted(), PeopleFile(str(folder / "people.csv")))
-
-    assert people.find("#30", 0, 50)["people"][0]["row"] == 29
-
-
-def test_a_file_that_is_no_explainer_is_said_before_anybody_is_let_in(folder: Path) -> None:
-    request = ServeRequest(explainer=ExplainerFile(str(folder / "people.csv"), choice()))
-
-    with pytest.raises(McceError):
-        request.make_app()
-
-
-def test_a_short_token_is_refused(folder: Path) -> None:
-    (folder / "token.txt").write_text("short")
-    operation = Operation(token_file=str(folder / "token.txt"))
-    file = ExplainerFile(str(folder / "bank.mcce"), choice())
-
-    with pytest.raises(ParameterError, match="at least 16"):
-        ServeRequest(explainer=file, operation=operation).make_app()
+def test_what_cannot_be_served_is_said_before_anybody_is_let_in(folder, app_of, capsys):
+    (folder / "short.txt").write_text("short")
+    (folder / "labels.toml").write_text('features.salary.reason = "Low."\n')
+    wrong = [
+        ([], "or --demo"),
+        ([*BANK, "--demo"], "or --demo"),
+        (["people.csv", *BANK[1:]], "people.csv"),
+        ([*BANK, "--batch", "0"], "--batch"),
+        ([*BANK, "--seconds", "9", "--patience", "8"], "patience must be more"),
+        ([*BANK, "--token-file", "short.txt"], "at least 16"),
+        ([*BANK, "--labels", "labels.toml"], "no reason"),
+    ]
+    for words, message in wrong:
+        assert main(["serve", *words]) in (2, 3), words
+        assert message in " ".join(capsys.readouterr().err.split())
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(sys.platform == "win32", reason="signals")
-def test_workers_share_uploads_and_survive_a_kill(folder: Path) -> None:
-    options = ["bank.mcce", "--predictor", "served_bank:approval", "--people", "people.csv"]
-    options += ["--name", "Number", "--workers", "2", "--token-file", "token.txt"]
-    with served(folder, *options) as (client, process):
-        assert client.get("/schema").status_code == 401
-        client.headers["Authorization"] = f"Bearer {TOKEN}"
-        people = {"file": ("people.csv", (folder / "people.csv").read_bytes())}
-        job = client.post("/jobs", files=people).json()["id"]
-        states: list[Any] = []
-        while not states or states[-1] not in ("done", "failed"):
-            # A new connection each time, so that either worker is asked.
-            with httpx.Client(base_url=client.base_url, headers=client.headers) as other:
-                states.append(other.get(f"/jobs/{job}").json()["state"])
-        children = f"/proc/{process.pid}/task/{process.pid}/children"
-        workers = [int(pid) for pid in Path(children).read_text().split()]
-        os.kill(workers[-1], signal.SIGKILL)
-        answers = []
-        for _ in range(20):
-            with httpx.Client(base_url=client.base_url, headers=client.headers) as other:
-                answers.append(other.post("/score", json={"people": [person()]}, timeout=30))
-            time.sleep(0.1)
-        metrics = client.get("/metrics").text
-        process.send_signal(signal.SIGTERM)
-        # The worker in place of the killed one may still be starting, for which it has a minute.
-        _, log = process.communicate(timeout=120)
+@with_signals
+def test_workers_share_uploads_and_survive_a_kill(folder):
+    words = ["--people", "people.csv", "--name", "Number", "--workers", "2"]
+    with served(folder, *BANK, *words, "--token-file", "token.txt") as (address, process, log):
 
-    assert states[-1] == "done"
+        def ask(method, path, **options):
+            # A new connection each time, so that either worker is asked.
+            headers = {"Authorization": f"Bearer {TOKEN}"}
+            return httpx.request(method, address + path, headers=headers, timeout=120, **options)
+
+        assert httpx.get(f"{address}/schema", timeout=120).status_code == 401
+        people = {"file": ("people.csv", (folder / "people.csv").read_bytes())}
+        job = ask("POST", "/jobs", files=people).json()["id"]
+        ended = "done", "failed"
+        until(lambda: ask("GET", f"/jobs/{job}").json()["state"] in ended)
+        state = ask("GET", f"/jobs/{job}").json()
+        workers = children(process.pid)
+        os.kill(workers[-1], signal.SIGKILL)
+        until(lambda: workers[-1] not in children(process.pid))
+        answers = [ask("POST", "/score", json={"people": [person()]}) for _ in range(5)]
+        until(lambda: len(children(process.pid)) == len(workers))
+        metrics = ask("GET", "/metrics").text
+        process.send_signal(signal.SIGTERM)
+        process.wait(120)
+
+    assert state["state"] == "done"
     assert {answer.status_code for answer in answers} == {200}
     assert "mcce_requests_total" in metrics
     assert process.returncode == 0
-    lines = [json.loads(line) for line in log.splitlines() if line.startswith("{")]
-    assert {line.get("route") for line in lines} >= {"/score", "/jobs/{job}"}
-    assert "C-1" not in log
-    assert TOKEN not in log
+    text = "".join(log)
+    routes = {json.loads(line).get("route") for line in log if line.startswith("{")}
+    assert routes >= {"/score", "/jobs/{job}"}
+    assert "C-1" not in text
+    assert TOKEN not in text
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(sys.platform == "win32", reason="signals")
-def test_workers_end_with_a_parent_that_is_killed(folder: Path) -> None:
-    options = ["bank.mcce", "--predictor", "served_bank:approval", "--workers", "2"]
-    with served(folder, *options) as (client, process):
+@with_signals
+def test_workers_end_with_a_parent_that_is_killed(folder):
+    with served(folder, *BANK, "--workers", "2") as (address, process, _):
         process.kill()
-        process.wait()
-        for _ in range(100):
-            time.sleep(0.1)
-            try:
-                httpx.get(client.base_url.join("/health"), timeout=5)
-            except httpx.TransportError:
-                return
+        process.wait(120)
 
-    pytest.fail("workers still answer, and keep the port")
+        def is_gone():
+            try:
+                httpx.get(f"{address}/health", timeout=120)
+            except httpx.TransportError:
+                return True
+            return False
+
+        # They keep the port no longer.
+        until(is_gone)
 
 
 @pytest.mark.slow
-def test_the_demo_is_served(tmp_path: Path) -> None:
-    with served(tmp_path, "--demo") as (client, _):
-        people = client.get("/people", params={"limit": 200}).json()
-        one = client.get("/people/0").json()["person"]
-        answer = client.post("/explain", json={"people": [one], "details": True}).json()
+def test_the_demo_is_served(tmp_path):
+    with served(tmp_path, "--demo") as (address, _, _), httpx.Client(timeout=120) as client:
+        people = client.get(f"{address}/people", params={"limit": 200}).json()
+        one = client.get(f"{address}/people/0").json()["person"]
+        asked = {"people": [one], "details": True}
+        answer = client.post(f"{address}/explain", json=asked).json()
 
-    desired = [person["desired"] for person in people["people"]]
+    desired = [one["desired"] for one in people["people"]]
     assert desired == sorted(desired)
     assert answer["people"][0]["letter"].startswith("We have decided not to grant")
