@@ -1,22 +1,33 @@
-"""Every page of the repository: its links lead somewhere, and its examples run.
+"""Every page of the repository: its links lead somewhere, its examples run, its lists are true.
 
 Pages are found, not listed, so they can be renamed freely.
 """
 
+from __future__ import annotations
+
+import ast
 import doctest
+import inspect
 import re
+import sys
+import types
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[1]
+from mcce import MCCE, ExactSearch, Search, TreeChain
+from mcce.datasets import NAMES, describe
+
+ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted(
     page
     for pattern in ("*.md", "docs/**/*.md", ".github/**/*.md")
     for page in ROOT.glob(pattern)
     if "generated" not in page.parts
 )
+# Pages whose examples take seconds.
+SLOW = {"README.md", "baselines.md", "ranges.md", "searches.md", "pictures.md"}
 FENCE = re.compile(r"^(?P<fence>`{3,}|~{3,})(?P<kind>[^\n]*)\n", re.MULTILINE)
 LINK = re.compile(r"\]\((?P<target>[^)\s]+)(?:\s+\"[^\"]*\")?\)")
 REFERENCE = re.compile(r"^\[[^\]]+\]: +(?P<target>\S+)", re.MULTILINE)
@@ -73,14 +84,14 @@ def broken(page, target):
     return None
 
 
-@pytest.mark.parametrize("page", PAGES, ids=named)
-def test_every_internal_link_of_a_page_leads_somewhere(page):
-    text = without_code(page.read_text(encoding="utf-8"))
-    targets = [
-        match["target"] for kind in (LINK, REFERENCE, HTML_LINK) for match in kind.finditer(text)
+def test_every_internal_link_leads_somewhere():
+    reasons = [
+        f"{named(page)}: {reason}"
+        for page in PAGES
+        for kind in (LINK, REFERENCE, HTML_LINK)
+        for match in kind.finditer(without_code(page.read_text(encoding="utf-8")))
+        if (reason := broken(page, match["target"]))
     ]
-
-    reasons = [reason for target in targets if (reason := broken(page, target))]
 
     assert reasons == []
 
@@ -104,19 +115,13 @@ def absent_packages(examples):
     return sorted({package for package in packages if find_spec(package) is None})
 
 
-WITH_EXAMPLES = [page for page in PAGES if any(examples_by_block(page))]
-
-
-def assert_examples_pass(examples, page):
-    """Run examples in one namespace; fail with the output of doctest."""
-    text = page.read_text(encoding="utf-8")
-    test = doctest.DocTest(examples, {}, named(page), str(page), 0, text)
-    failures = []
-    doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE).run(test, out=failures.append)
-    assert not failures, "".join(failures)
-
-
-@pytest.mark.parametrize("page", WITH_EXAMPLES, ids=named)
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, id=named(page), marks=[pytest.mark.slow] * (page.name in SLOW))
+        for page in PAGES
+    ],
+)
 def test_the_examples_of_a_page_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # a page may save files
     ready, absent = [], []
@@ -124,32 +129,57 @@ def test_the_examples_of_a_page_run(page, tmp_path, monkeypatch):
         if absent := absent_packages(examples):
             break
         ready += examples
+    text, failures = page.read_text(encoding="utf-8"), []
+    test = doctest.DocTest(ready, {}, named(page), str(page), 0, text)
 
-    assert_examples_pass(ready, page)
+    doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE).run(test, out=failures.append)
 
+    assert not failures, "".join(failures)
     if absent:
         pytest.skip(f"the rest of the page needs {', '.join(absent)}, which is not installed")
 
 
-@pytest.mark.parametrize("kind", ["example", "output"])
-def test_a_page_that_is_wrong_is_noticed(kind, tmp_path, monkeypatch):
-    monkeypatch.setitem(globals(), "ROOT", tmp_path)
-    page = tmp_path / "page.md"
-    wrong = {"example": ">>> 1 / 0\n", "output": ">>> 1 + 1\n3\n"}[kind]
-    page.write_text(f"# A page\n\n```python\n{wrong}\n```\n", encoding="utf-8")
+def test_the_examples_of_the_guide_for_contributors_pass_their_own_checks(monkeypatch):
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    sections = re.findall(r"^### (.+?)$(?:(?!^###).)*?^```python\n(.*?)^```$", text, re.M | re.S)
 
-    (examples,) = examples_by_block(page)
+    for _, code in sections:
+        module = types.ModuleType("guide")
+        monkeypatch.setitem(sys.modules, "guide", module)  # so that its classes can be pickled
+        exec(compile(code, "guide", "exec"), vars(module))
+        assert any(name.startswith("check_") for name in vars(module))
+    assert [title for title, _ in sections] == ["A generator", "A distance", "An explainer"]
 
-    with pytest.raises(AssertionError, match=r"page\.md"):
-        assert_examples_pass(examples, page)
+
+def listed(section):
+    """The default of each parameter in the tables of a section, by name."""
+    rows = re.findall(r"^\| `(\w+)` \| (.+?) \|", section, flags=re.MULTILINE)
+    assert len(rows) == len(dict(rows)), "a parameter is listed twice"
+    return {
+        name: cell if cell == "required" else ast.literal_eval(cell.strip("`"))
+        for name, cell in rows
+    }
 
 
-def test_a_link_that_leads_nowhere_is_noticed(tmp_path):
-    page = tmp_path / "page.md"
-    page.write_text("# A page\n\n## `f(x)`, explained\n", encoding="utf-8")
+def test_the_page_of_parameters_lists_every_parameter_with_its_default_and_no_other():
+    text = (ROOT / "docs/user_guide/parameters.md").read_text(encoding="utf-8")
+    _, *parts = re.split(r"^## (.+)\n", text, flags=re.MULTILINE)
+    sections = dict(zip(parts[::2], parts[1::2], strict=True))
+    kinds = {kind.__name__: kind for kind in (MCCE, Search, ExactSearch, TreeChain)}
 
-    assert broken(page, "#fx-explained") is None
-    assert broken(page, "page.md#a-page") is None
-    assert broken(page, "https://example.org/absent") is None
-    assert broken(page, "#absent") == "#absent: no such heading"
-    assert broken(page, "absent.md") == "absent.md: no such file"
+    assert sections.keys() == kinds.keys()
+    for name, kind in kinds.items():
+        assert listed(sections[name]) == {
+            parameter.name: "required"
+            if parameter.default is parameter.empty
+            else parameter.default
+            for parameter in inspect.signature(kind).parameters.values()
+        }
+
+
+def test_the_page_of_data_sets_shows_the_cards_as_they_are():
+    page = (ROOT / "docs/datasets.md").read_text(encoding="utf-8")
+
+    shown = page[page.index("## German Credit") :]
+
+    assert shown == "\n\n".join(map(describe, NAMES)) + "\n"
