@@ -1,0 +1,292 @@
+"""Budgets of questions, time, draws and memory are kept for every person, whoever else is there."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bank import bank, score
+from mcce import MCCE, McceWarning, ParameterError, Search
+from mcce import constraints as c
+from mcce.protocols import Capabilities
+from searches import altered, assert_same, bounded, explain
+
+LED = ["sparse", "balanced", "plausible", "near"]
+STOPPED = "stopped before an answer was found"
+MOST = 2**31 - 1
+
+
+class Recorder:
+    """A predictor that counts the rows of each person, by a column that nobody can change."""
+
+    def __init__(self, function=score):
+        self.function = function
+        self.n_rows: Counter[int] = Counter()
+
+    def __call__(self, frame):
+        self.n_rows.update(frame["person"].tolist())
+        return self.function(frame)
+
+
+def wild(frame):
+    """Scores that no surrogate can imitate."""
+    numbers = frame["salary"].fillna(0).to_numpy() * 7919 + frame["years"].to_numpy() * 104729
+    return np.sin(numbers) * 1000 % 1 + score(frame) / 10
+
+
+def refusing(frame):
+    """Nobody new is ever accepted."""
+    return np.where(frame["person"] < 1000, score(frame), 0.1)
+
+
+def table(n_rows, seed=1):
+    return bank(n_rows, seed=seed).assign(person=np.arange(n_rows))
+
+
+def asking(n_rows, seed=2):
+    return table(n_rows, seed).assign(person=np.arange(1000, 1000 + n_rows))
+
+
+def fitted(recorder, search, train=None, **more):
+    explainer = MCCE(recorder, (0.9, 99.0), immutable=["sex", "person"], search=search)
+    explainer.set_params(random_state=0, **more).fit(table(300) if train is None else train)
+    recorder.n_rows.clear()
+    return explainer
+
+
+def n_asked(recorder, result, people):
+    """Rows of each person scored in the search, without their own and the final call."""
+    answers = result.frame["person"].value_counts()
+    explained = people["person"][(result.people["status"] != "already desired").to_numpy()]
+    rows = {person: recorder.n_rows[person] - 1 for person in explained}
+    return {person: n - answers.get(person, 0) for person, n in rows.items()}
+
+
+RULES = {
+    "none": None,
+    "few": [c.max_changes(2)],
+    "tight": [c.only_up("years"), c.frozen("education"), c.relation("low", "salary < 50")],
+}
+
+
+@settings(max_examples=12)
+@given(
+    most=st.integers(1, 20),
+    name=st.sampled_from(LED),
+    n_counterfactuals=st.integers(1, 3),
+    rules=st.sampled_from(sorted(RULES)),
+    max_distance=st.sampled_from([None, 0.05]),
+    function=st.sampled_from([score, wild]),
+    n_train=st.sampled_from([8, 40, 120]),
+    seed=st.integers(0, 5),
+)
+def test_nobody_has_more_rows_scored_than_max_evaluations(
+    most, name, n_counterfactuals, rules, max_distance, function, n_train, seed
+):
+    recorder, people = Recorder(function), asking(6, seed + 100)
+    search = Search.preset(name, max_evaluations=most, max_samples=200, max_distance=max_distance)
+    more = {"n_counterfactuals": n_counterfactuals, "constraints": RULES[rules]}
+    explainer = fitted(recorder, search, table(n_train, seed), **more)
+
+    result = explain(explainer, people)
+
+    asked = n_asked(recorder, result, people)
+    assert all(0 <= n <= most for n in asked.values())
+    assert sum(asked.values()) == result.n_evaluated
+
+
+@pytest.mark.parametrize("name", ["sparse", "plausible"])
+@pytest.mark.parametrize("most", [1, 8])
+def test_a_batch_changes_nothing_within_the_budget(name, most):
+    people, recorder = asking(8), Recorder()
+    search = Search.preset(name, max_evaluations=most, max_samples=400)
+    explainer = fitted(recorder, search, table(200), n_counterfactuals=2)
+    together = explain(explainer, people)
+    asked = n_asked(recorder, together, people)
+
+    for at in range(len(people)):
+        recorder.n_rows.clear()
+        alone = explain(explainer, people.iloc[[at]])
+
+        pd.testing.assert_frame_equal(alone.people, together.people.iloc[[at]], check_exact=True)
+        pd.testing.assert_frame_equal(alone.frame, together.frame[together.owner == at])
+        assert n_asked(recorder, alone, people.iloc[[at]]).items() <= asked.items()
+
+
+def test_without_rows_to_ask_about_the_best_so_far_is_returned():
+    explainer, people, sizes = fitted(Recorder(), "sparse"), asking(60), {}
+    for most in [1, 2, 16, None]:
+        search = Search.preset("sparse", max_evaluations=most)
+        result = explain(altered(explainer, search=search), people)
+        assert (score(result.frame) >= 0.9).all()
+        sizes[most] = len(result.frame)
+
+    assert sizes[1] <= sizes[2] <= sizes[16] <= sizes[None]
+    assert sizes[1] > 0.5 * sizes[None]
+
+
+def test_enough_rows_change_nothing():
+    plain, people = Search.preset("balanced"), asking(20)
+    free = fitted(Recorder(), plain)
+
+    limited = altered(free, search=replace(plain, max_evaluations=500))
+
+    assert_same(explain(limited, people), explain(free, people))
+
+
+def test_a_reason_names_what_was_used_up():
+    search = Search.preset("sparse", max_evaluations=1, max_samples=200)
+
+    result = explain(fitted(Recorder(refusing), search), asking(30))
+
+    said = "the predictor scored the 1 row that max_evaluations=1 allows and refused it; the surr"
+    assert len(result.missing)
+    assert len(result.frame) == 0
+    assert result.missing["reason"].str.startswith(said).all()
+
+
+def test_rows_beyond_the_bounds_are_not_put_to_the_predictor():
+    recorder, people = Recorder(), asking(30)
+    search = Search.preset("sparse", max_distance=0.001, max_samples=200, max_evaluations=50)
+
+    result = explain(fitted(recorder, search), people)
+
+    assert max(n_asked(recorder, result, people).values()) <= 1
+    said = "the predictor scored 1 row, and what it accepted is excluded by max_distance=0.001"
+    assert result.missing["reason"].str.startswith(said).any()
+
+
+# ---------------------------------------------------------------------------------------------
+# Stopping, draws and memory.
+
+
+@pytest.mark.parametrize("search", ["paper", "balanced", "fast"])
+def test_whoever_listens_can_stop_the_search_and_keeps_what_was_found(search):
+    heard = []
+
+    def stop(progress):
+        heard.append(progress)
+        return progress.n_settled >= 3
+
+    explainer = fitted(Recorder(), search, memory=1e-6)  # everybody in a block of their own
+    result = explain(explainer, asking(30), callback=stop)
+
+    assert result.stopped
+    assert heard[-1].n_settled < heard[-1].n_factuals
+    assert len(result.frame)
+    assert (score(result.frame) >= 0.9).all()
+    assert (result.missing["reason"] == STOPPED).any()
+    assert set(result.people["status"]) == {"answered", "already desired", "no answer"}
+
+
+def test_time_that_is_up_stops_the_search():
+    for search in ("paper", "balanced"):
+        explainer = fitted(Recorder(), search, max_seconds=1e-9)
+        result = explain(explainer, asking(30))
+
+        assert result.stopped
+        assert (result.missing["reason"] == STOPPED).any()
+    assert not explain(altered(explainer, max_seconds=1000), asking(5)).stopped
+
+
+def test_the_explainers_own_number_of_draws_overrides_that_of_the_search():
+    few = fitted(Recorder(), bounded("paper", n_samples=5, max_samples=5), n_samples=40)
+    same = fitted(Recorder(), "paper", n_samples=40)
+    people = asking(20)
+
+    assert_same(explain(few, people), explain(same, people))
+
+
+def test_people_without_an_answer_get_more_draws_until_the_most():
+    people, n_drawn = asking(40), []
+    for most in (20, 200, 2000):
+        search = bounded("paper", n_samples=20, max_samples=most, max_distance=0.03)
+        result = explain(fitted(Recorder(), search), people)
+        n_drawn.append(result.missing["reason"].str.contains(f"{most} draws").all())
+
+    assert len(result.missing)
+    assert all(n_drawn)
+
+
+class Hungry:
+    """A generator that runs out of memory."""
+
+    capabilities = Capabilities()
+
+    def fit(self, rows, decision, *, seed, n_jobs, verbose):
+        return self
+
+    def sample(self, given, keys, draws):
+        raise MemoryError
+
+
+def wide_people():
+    return pd.DataFrame(np.arange(20 * 90).reshape(20, 90) % 17).add_prefix("x")
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"n_samples": MOST}, {"search": Search(max_samples=MOST)}],
+    ids=["n_samples", "max_samples"],
+)
+def test_draws_that_no_memory_holds_are_refused_before_a_row_is_scored(settings):
+    calls, name = [], "n_samples" if "n_samples" in settings else "max_samples"
+
+    def counted(frame):
+        calls.append(len(frame))
+        return frame["x0"]
+
+    explainer = MCCE(counted, (9, 99), random_state=0, **settings).fit(wide_people())
+    calls.clear()
+
+    with pytest.raises(ParameterError, match=rf"{name}=2147483647 .* GiB.*Lower {name}"):
+        explainer.explain(wide_people())
+    assert not calls
+
+
+def test_memory_that_runs_out_is_an_error_that_says_what_to_lower():
+    explainer = MCCE(lambda f: f["x0"], (9, 99), generator=Hungry(), random_state=0)
+
+    with pytest.raises(ParameterError, match=r"n_samples=1000 .* memory=256.0 .* Lower one"):
+        explainer.fit(wide_people()).explain(wide_people())
+
+
+@pytest.mark.parametrize("memory", [5e-324, 1e308], ids=["least", "most"])
+def test_any_memory_gives_the_same_answers(memory):
+    explainer, people = fitted(Recorder(), "paper", n_samples=50), asking(10)
+
+    assert_same(explain(altered(explainer, memory=memory), people), explain(explainer, people))
+
+
+@pytest.mark.parametrize("search", ["paper", "balanced", "exact"])
+def test_any_number_of_counterfactuals_gives_as_many_as_there_are(search):
+    chance = np.random.default_rng(0)
+    train = pd.DataFrame({"a": chance.integers(0, 5, 60), "b": chance.normal(size=60)})
+    explainer = MCCE(lambda f: 1.0 * (f["b"] > 0), (0.5, 1), search=search, random_state=0)
+    explainer.set_params(n_counterfactuals=MOST).fit(train)
+
+    assert len(explain(explainer, train[train["b"] < 0].head(2)).frame) > 2
+
+
+def test_nothing_is_said_of_stopping_where_everybody_has_an_answer():
+    explainer = fitted(Recorder(), "paper", n_counterfactuals=3)
+    person = asking(60)
+    person = person[score(person) < 0.9].head(1)
+
+    result = explainer.explain(person, callback=lambda progress: True)
+
+    assert result.people["status"].tolist() == ["answered"]
+    assert result.frame.index.get_level_values("rank").tolist() == [1, 2, 3]
+
+
+def test_people_without_an_answer_are_warned_about():
+    explainer = fitted(Recorder(refusing), "paper", n_samples=20)
+
+    with pytest.warns(McceWarning, match=r"\d+ of 30 people have no counterfactual"):
+        explainer.explain(asking(30))
