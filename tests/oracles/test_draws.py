@@ -243,6 +243,25 @@ def test_later_columns_are_drawn_from_the_leaf_that_the_earlier_ones_lead_to():
                 assert chisquare(observed, expected).pvalue > 1e-5
 
 
+def test_an_own_value_that_the_leaf_holds_is_kept_as_often_as_requested():
+    """One leaf of ten values: kept by decision in 70 %, and drawn in a tenth of the rest."""
+    codes, by_set = np.arange(10, dtype=np.int32)[None], np.array([False])
+    columns = Columns(codes, by_set, ~by_set, np.array([12]))
+    response = response_of("numbers", 10, np.random.default_rng(0))
+    tree = grow_tree(columns, np.empty(0, np.int64), response, codes[0], Growth())
+    forest = Forest(join([tree], by_set), np.array([0]), np.array([0]))
+    held, absent = np.array([[3]], dtype=np.int32), np.array([[11]], dtype=np.int32)
+    keys, draws, often = np.array([5], np.uint64), np.arange(20_000), int(0.7 * 2**32)
+
+    kept = native.sample(forest, held, keys, draws, None, Guide(held, held, often))[0, 0]
+    other = native.sample(forest, absent, keys, draws, None, Guide(absent, absent, often))[0, 0]
+
+    shares = np.bincount(kept, minlength=10) / draws.size
+    assert abs(shares[3] - (0.7 + 0.3 / 10)) < 0.01
+    assert np.abs(np.delete(shares, 3) - 0.03).max() < 0.006
+    assert set(other) == set(range(10))
+
+
 def runs(column, low, high):
     """One run of allowed codes for one column, in every group."""
     shape = 4, SIZES[0]
