@@ -11,9 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
-from sklearn.tree import DecisionTreeRegressor
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from kernel_cases import RESPONSES, assert_equal, columns_of, response_of
+from mcce import Schema, TreeChain
+from mcce.datasets import load_german_credit
 from mcce.kernels import (
     LEAF,
     Classes,
@@ -255,6 +257,48 @@ def test_rows_are_divided_as_by_scikit_learn_for_a_continuous_response():
         theirs = DecisionTreeRegressor(min_samples_leaf=5, random_state=seed).fit(codes.T, values)
         ours = descend(tree, 0, codes, columns.by_set)
         assert partition(ours) == partition(theirs.apply(codes.T))
+
+
+def impurity(leaves, rows, position):
+    """Rows times impurity of the feature, summed over leaves."""
+    _, leaves = np.unique(leaves, return_inverse=True)
+    size = np.bincount(leaves)
+    if rows.schema.features[position].kind == "numeric":
+        values = rows.numbers(position)
+        means = np.bincount(leaves, weights=values) / size
+        return float(((values - means[leaves]) ** 2).sum())
+    pairs, counts = np.unique(np.vstack([leaves, rows.exact[position]]), axis=1, return_counts=True)
+    return float((size - np.bincount(pairs[0], weights=counts**2) / size).sum())
+
+
+def test_leaves_on_german_credit_are_as_pure_as_scikit_learn_s():
+    german = load_german_credit()
+    decision = np.asarray(german.target == "good")
+    rows = Schema.learn_rows(german.features, immutable=german.immutable)
+    chain = TreeChain(decisions=(False, True)).fit(rows, decision)
+    codes = np.vstack([rows.descent, decision[None].astype(np.int32)])
+    given = [*rows.schema.immutable, len(rows.schema.features)]
+
+    ratios = []
+    for tree, position in enumerate(chain.visit_order_):
+        ours = impurity(descend(chain.trees_, tree, codes, chain.n_levels_ > 0), rows, position)
+        numeric = rows.schema.features[position].kind == "numeric"
+        estimator = DecisionTreeRegressor if numeric else DecisionTreeClassifier
+        response = rows.numbers(position) if numeric else rows.exact[position]
+        inputs = codes[sorted([*given, *chain.visit_order_[:tree]])].T
+        theirs = [
+            impurity(
+                estimator(min_samples_leaf=5, random_state=seed)
+                .fit(inputs, response)
+                .apply(inputs),
+                rows,
+                position,
+            )
+            for seed in range(4)
+        ]
+        ratios.append(ours / np.mean(theirs) if np.mean(theirs) else 1.0)
+
+    assert np.mean(ratios) <= 1.005
 
 
 # ---------------------------------------------------------------------------------------------
