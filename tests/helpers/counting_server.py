@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+import select
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+HOLD = "hold"
 
 
 class Handler(BaseHTTPRequestHandler):
     def do_POST(self):
         rows = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["instances"]
-        status = self.server.admit(len(rows))
+        status = self.server.admit(rows)
+        if status == HOLD:
+            status = self.hold()
         body = json.dumps({"predictions": self.server.score(rows)}).encode()
         self.server.leave()
         if status is None:
@@ -23,12 +28,24 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
+    def hold(self):
+        """Keep the client waiting until it hangs up, or until the server releases it."""
+        while not self.server.released.is_set():
+            if select.select([self.connection], [], [], 0.02)[0]:
+                self.server.hung_up.release()
+                return None
+        return 200
+
     def log_message(self, *_):
         pass
 
 
 class CountingServer(ThreadingHTTPServer):
-    """Scores rows with a function; ``before`` runs first and may give another status, or None."""
+    """Scores rows with a function.
+
+    ``before`` gets the number of a request, from 0, and gives its status: None hangs up, and
+    ``HOLD`` waits until the client hangs up (``hung_up`` counts them) or ``released`` is set.
+    """
 
     daemon_threads = True
     request_queue_size = 64
@@ -37,8 +54,9 @@ class CountingServer(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Handler)
         self.score, self.before = score, before
         self.url = f"http://127.0.0.1:{self.server_address[1]}/score"
-        self.arrivals, self.at_a_time = [], []
+        self.rows, self.arrivals, self.at_a_time = [], [], []
         self.lock, self.n_running = threading.Lock(), 0
+        self.released, self.hung_up = threading.Event(), threading.Semaphore(0)
 
     def __enter__(self):
         self.thread = threading.Thread(target=self.serve_forever, args=[0.01])
@@ -46,16 +64,18 @@ class CountingServer(ThreadingHTTPServer):
         return self
 
     def __exit__(self, *_):
+        self.released.set()
         self.shutdown()
         self.thread.join()
         self.server_close()
 
-    def admit(self, n_rows):
+    def admit(self, rows):
         with self.lock:
             self.n_running += 1
-            self.arrivals.append((time.monotonic(), n_rows))
+            self.rows.append(rows)
+            self.arrivals.append((time.monotonic(), len(rows)))
             self.at_a_time.append(self.n_running)
-            number = len(self.arrivals)
+            number = len(self.arrivals) - 1
         return self.before(number)
 
     def leave(self):
@@ -64,11 +84,3 @@ class CountingServer(ThreadingHTTPServer):
 
     def handle_error(self, request, client_address):
         """A client that went away is what the tests are about."""
-
-
-def most_rows(arrivals, seconds):
-    """The most rows in any span of so many seconds."""
-    return max(
-        sum(n_rows for at, n_rows in arrivals if start <= at < start + seconds)
-        for start, _ in arrivals
-    )

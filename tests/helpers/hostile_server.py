@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import threading
 
@@ -11,19 +12,25 @@ ANSWER = b'{"predictions": [1, 2]}'
 
 
 def reply(body=ANSWER, status="200 OK", headers=()):
+    """A response; a body that is not bytes is written as JSON."""
+    body = body if isinstance(body, bytes) else json.dumps(body).encode()
     lines = [f"HTTP/1.1 {status}", f"Content-Length: {len(body)}", *headers, "", ""]
     return "\r\n".join(lines).encode() + body
 
 
 class Hostile:
-    """Listens on a port of its own; ``script`` says what happens to a connection."""
+    """Listens on a port of its own; ``script`` says what happens to a connection.
+
+    It is bytes that are sent, a function of the connection, or a list of them for one connection
+    after the other, of which the last stays.
+    """
 
     def __init__(self):
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.port = self.listener.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}/score"
         self.script = reply()
-        self.requests = []
+        self.requests, self.bodies = [], []
         self.over = threading.Event()
         threading.Thread(target=self.accept, daemon=True).start()
 
@@ -45,11 +52,16 @@ class Hostile:
     def answer(self, connection):
         with connection:
             try:
-                self.requests.append(read_request(connection))
-                if isinstance(self.script, bytes):
-                    connection.sendall(self.script)
+                head, body = read_request(connection)
+                self.requests.append(head)
+                self.bodies.append(body)
+                script = self.script
+                if isinstance(script, list):
+                    script = script.pop(0) if len(script) > 1 else script[0]
+                if isinstance(script, bytes):
+                    connection.sendall(script)
                 else:
-                    self.script(connection)
+                    script(connection)
             except OSError:
                 pass  # the client went away, as it should
 
@@ -74,12 +86,12 @@ class Hostile:
         return script
 
     def hang(self, connection):
-        self.over.wait(60)
+        self.over.wait(120)
 
 
 def remote(server, **settings):
     """A predictor at the server, which is called once."""
-    return Remote(**{"url": server.url, "timeout": 5, "retries": 0, "backoff": 0} | settings)
+    return Remote(**{"url": server.url, "timeout": 60, "retries": 0, "backoff": 0} | settings)
 
 
 def read_request(connection):
@@ -90,4 +102,4 @@ def read_request(connection):
     length = [line for line in head.split(b"\r\n") if line.lower().startswith(b"content-length")]
     while length and len(body) < int(length[0].split(b":")[1]):
         body += connection.recv(2**16)
-    return head.decode("latin-1")
+    return head.decode("latin-1"), body
