@@ -151,6 +151,15 @@ def test_a_reason_names_what_was_used_up():
     assert result.missing["reason"].str.startswith(said).all()
 
 
+def test_a_reason_says_of_a_margin_that_no_score_has_it():
+    search = Search.preset("sparse", margin=0.9, max_samples=200)
+
+    reasons = explain(fitted(Recorder(), search), asking(30)).missing["reason"]
+
+    assert len(reasons)
+    assert reasons.str.contains(r"scored \d+ rows?, and no score has the required margin").all()
+
+
 def test_rows_beyond_the_bounds_are_not_put_to_the_predictor():
     recorder, people = Recorder(), asking(30)
     search = Search.preset("sparse", max_distance=0.001, max_samples=200, max_evaluations=50)

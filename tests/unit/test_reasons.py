@@ -1,0 +1,195 @@
+"""Whoever has no answer learns why, what came nearest, and what would have to be lifted."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from mcce import MCCE, Interval, McceWarning, Search, TreeChain
+from mcce import constraints as c
+from searches import bounded, explain
+
+ANY_LEAF = TreeChain(condition_on_decision=False)
+
+
+def by_salary(frame):
+    return frame["salary"].astype(float)
+
+
+def fitted(predictor=by_salary, desired=(60, 100), **settings):
+    train = pd.DataFrame({"age": [30, 40] * 20, "salary": np.arange(40) + 40})
+    return MCCE(predictor, desired, immutable=["age"], random_state=0, **settings).fit(train)
+
+
+def person(salary=50):
+    return pd.DataFrame({"age": [30], "salary": [salary]}, index=["p"])
+
+
+def test_a_bound_that_excludes_everything_is_named_with_the_valid_candidates_it_excludes():
+    search = bounded(max_distance=0.01, max_sparsity=1)
+
+    with pytest.warns(McceWarning, match="1 of 1 people have no counterfactual"):
+        result = fitted(search=search, generator=ANY_LEAF).explain(person())
+
+    reason = result.missing["reason"]
+    counts = reason.str.extract(r"all (\d+) valid.*max_distance=0.01 \((\d+)\)").iloc[0]
+    assert counts[0] == counts[1]
+    assert "max_sparsity" not in reason.item()
+    assert (result.missing["nearest_score"] >= 60).all()
+    assert result.nearest_misses.loc["p", "salary"] >= 60
+
+
+def test_excluded_candidates_that_are_scored_for_a_reason_are_counted():
+    scored = []
+
+    def listening(frame):
+        scored.append(len(frame))
+        return by_salary(frame)
+
+    explainer = fitted(listening, search=bounded(max_sparsity=0))
+    scored.clear()
+
+    result = explain(explainer, person())
+
+    assert result.n_evaluated == sum(scored) - 1 > 0
+
+
+def test_the_nearest_miss_is_the_one_whose_score_is_nearest_to_the_desired_set():
+    train = pd.DataFrame({"age": [0, 1] * 40, "load": np.arange(80.0) // 2})
+    score = lambda frame: np.where(frame["age"] == 1, 10.3, frame["load"])
+    explainer = MCCE(score, (10.2, 10.4), immutable=["age"], random_state=0).fit(train)
+
+    result = explain(explainer, pd.DataFrame({"age": [0], "load": [30.0]}))
+
+    assert result.missing["reason"].str.contains("no valid candidate among 1000 draws").all()
+    assert result.nearest_misses["load"].tolist() == [10.0]
+    assert result.missing["nearest_score"].tolist() == [10.0]
+    assert result.frame.empty
+
+
+def test_of_misses_with_equal_scores_the_best_ranked_is_the_nearest():
+    old = lambda frame: np.where(frame["age"] == 40, 1.0, 0.0)
+
+    result = explain(fitted(old, (1, 1)), person(55))
+
+    assert result.people["nearest_sparsity"].tolist() in ([0], [1])
+    assert result.nearest_misses["salary"].sub(55).abs().item() <= 1
+
+
+def test_a_valid_but_excluded_candidate_is_nearer_than_one_at_an_open_end():
+    search = bounded(max_distance=0.0)
+    explainer = fitted(desired=Interval(60, 100, "right"), search=search, generator=ANY_LEAF)
+
+    assert explain(explainer, person()).missing["nearest_score"].item() > 60
+
+
+class Labels:
+    _estimator_type = "classifier"
+    classes_ = np.array(["no", "yes"])
+
+    def predict_proba(self, frame):
+        yes = np.where(frame["age"] == 40, 0.9, (frame["salary"] - 40) / 100)
+        return np.column_stack([1 - yes, yes])
+
+    def predict(self, frame):
+        return self.classes_[(self.predict_proba(frame)[:, 1] > 0.5).astype(int)]
+
+
+def test_the_nearest_miss_of_labels_has_the_largest_probability():
+    result = explain(fitted(Labels(), "yes", generator=ANY_LEAF), person())
+
+    assert result.missing["nearest_score"].item() == pytest.approx(0.38)
+
+
+def test_without_a_desired_training_row_nobody_can_be_answered_and_nothing_is_scored():
+    result = explain(fitted(desired=(990, 999)), person())
+
+    assert result.missing["reason"].tolist() == ["no training row has the desired decision"]
+    assert result.n_evaluated == 0
+
+
+@pytest.mark.parametrize(
+    "bounds", [{"max_distance": 0.01}, {"margin": 30.0}], ids=["distance", "margin"]
+)
+def test_a_nearest_miss_of_other_searches_carries_the_score_of_the_predictor(bounds):
+    explainer = fitted(search=Search.preset("near", max_samples=200, **bounds), desired=(60, 1000))
+
+    result = explain(explainer, pd.concat([person(at) for at in (41, 45, 50)]))
+
+    assert len(result.nearest_misses)
+    true = by_salary(result.nearest_misses).to_numpy()
+    assert np.array_equal(result.missing["nearest_score"].dropna().to_numpy(), true)
+
+
+def test_a_reason_names_the_constraint_whose_lifting_gives_an_answer():
+    chance = np.random.default_rng(2)
+    train = pd.DataFrame({"a": chance.integers(0, 10, 200), "b": chance.integers(0, 10, 200)})
+    rules = [c.only_down("a"), c.frozen("b", where="b < 0")]
+    model = MCCE(lambda frame: frame["a"], (8, 9), search="near", random_state=0).fit(train)
+
+    result = explain(model, train[train["a"] < 5].head(3), constraints=rules)
+
+    expected = f"; lifting the constraint {rules[0].name!r} gives one"
+    assert result.people["reason"].str.endswith(expected).all()
+
+
+def test_a_reason_names_the_bound_whose_lifting_gives_an_answer():
+    train = pd.DataFrame({"a": np.tile(np.arange(5), 20), "b": np.repeat(np.arange(5), 20)})
+    search = Search.preset("near", max_sparsity=1, min_plausibility=0.0)
+    model = MCCE(lambda f: f["a"] + f["b"], (8, 9), search=search, random_state=0).fit(train)
+
+    result = explain(model, train.head(1))
+
+    assert result.people["reason"].str.endswith("; lifting max_sparsity=1 gives one").all()
+
+
+# ---------------------------------------------------------------------------------------------
+# Predictors that do not keep their word.
+
+
+class Forgetful:
+    """A black box that refuses salaries below a bound the second time it sees them."""
+
+    def __init__(self):
+        self.bound, self.seen = 0, {}
+
+    def __call__(self, frame):
+        scores = []
+        for salary in frame["salary"]:
+            self.seen[salary] = self.seen.get(salary, 0) + 1
+            refused = self.seen[salary] > 1 and salary < self.bound
+            scores.append(0.0 if refused else float(salary))
+        return np.array(scores)
+
+
+def forgetful(bound):
+    predictor = Forgetful()
+    explainer = MCCE(predictor, (30, 100), random_state=0)
+    explainer.fit(pd.DataFrame({"salary": np.arange(80)}))
+    predictor.bound, predictor.seen = bound, {}
+    return explainer, predictor
+
+
+def test_candidates_are_tried_until_one_keeps_its_score_and_each_is_scored_once():
+    explainer, predictor = forgetful(45)
+
+    with pytest.warns(McceWarning, match="predictor is unstable"):
+        result = explainer.explain(pd.DataFrame({"salary": [10]}))
+
+    assert result.people["status"].tolist() == ["answered"]
+    assert result.frame["salary"].between(45, 80).all()
+    assert result.n_unstable == 15
+    assert result.n_evaluated == len(predictor.seen) - 1
+    assert sum(predictor.seen.values()) == 1 + result.n_evaluated + 16
+
+
+def test_a_predictor_that_never_keeps_its_word_leaves_people_without_an_answer():
+    explainer, _ = forgetful(999)
+
+    with pytest.warns(McceWarning, match="predictor is unstable"):
+        result = explainer.explain(pd.DataFrame({"salary": [10]}))
+
+    assert result.frame.empty
+    assert "excluded by unstable score (" in result.missing["reason"].item()
+    assert result.missing["nearest_score"].item() >= 30
