@@ -365,7 +365,7 @@ def test_other_levels_that_would_do_are_named():
     )
 
 
-@pytest.mark.parametrize("told", [True, False])
+@pytest.mark.parametrize("told", [True, False], ids=["told", "untold"])
 def test_other_levels_are_named_only_without_consequences_that_are_told(told):
     random = np.random.default_rng(0)
     train = people(200).assign(grade=random.choice(list("abcd"), 200))[["salary", "grade"]]
