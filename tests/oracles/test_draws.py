@@ -223,12 +223,14 @@ def test_draws_follow_the_weights_of_trees_and_leaves(n_trees, pooled):
     assert chisquare(observed[shares > 0], n_draws * shares[shares > 0]).pvalue > 1e-3
 
 
-def test_later_columns_are_drawn_from_the_leaf_that_the_earlier_ones_lead_to():
-    forest, _ = forest_of(np.random.default_rng(3), n_rows=60)
-    trees, codes = forest.trees, np.array([[1], [0], [0], [0]], dtype=np.int32)
-    draws = np.arange(20_000)
+@pytest.mark.parametrize("guided", [False, True])
+def test_later_columns_are_drawn_from_the_leaf_that_the_earlier_ones_lead_to(guided):
+    forest, columns = forest_of(np.random.default_rng(3), n_rows=60)
+    trees, own = forest.trees, int(np.flatnonzero(columns.codes[0] == 1)[0])
+    codes, draws = columns.codes[:, [own]], np.arange(20_000)
+    guide = Guide(codes, codes, 2**31) if guided else None
 
-    drawn = native.sample(forest, codes, person_keys(0, codes[:1].T), draws)[:, 0]
+    drawn = native.sample(forest, codes, person_keys(0, codes[:1].T), draws, None, guide)[:, 0]
 
     rows = np.vstack([np.ones((1, draws.size), np.int32), drawn])
     for tree, column in enumerate(forest.responses):
@@ -238,7 +240,7 @@ def test_later_columns_are_drawn_from_the_leaf_that_the_earlier_ones_lead_to():
             here = rows[column, leaves == leaf]
             observed = np.array([(here == value).sum() for value in held])
             assert observed.sum() == here.size
-            if min(held.size - 1, here.size // 200):
+            if not guided and min(held.size - 1, here.size // 200):
                 expected = expected * here.size / trees.count[leaf]
                 assert chisquare(observed, expected).pvalue > 1e-5
 
