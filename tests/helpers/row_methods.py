@@ -12,27 +12,24 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from brute_force import same
 from mcce import McceWarning
 from mcce.baselines import FACE, NICE, GrowingSpheres, NearestUnlike
 
 # Few random points and neighbours: the tables of tests are small.
 Spheres = partial(GrowingSpheres, n_samples=60)
 FORMS: dict[str, Callable[..., Any]] = {
-    "nearest unlike": NearestUnlike,
-    "nearest unlike, any row": partial(NearestUnlike, rows="any"),
-    "NICE": NICE,
-    "NICE, any start": partial(NICE, starts="any"),
-    "NICE, several starts": partial(NICE, starts="any", n_starts=5),
-    "NICE, proximity": partial(NICE, reward="proximity"),
-    "NICE, plausibility": partial(NICE, reward="plausibility", n_starts=2),
-    "Growing Spheres": Spheres,
-    "FACE": FACE,
-    "FACE, density": partial(FACE, cost="density", n_neighbors=5),
-    "FACE, radius": partial(FACE, cost="unit", radius=1.5),
+    "nearest": NearestUnlike,
+    "nearest-any": partial(NearestUnlike, rows="any"),
+    "nice": NICE,
+    "nice-starts": partial(NICE, starts="any", n_starts=5),
+    "nice-near": partial(NICE, reward="proximity"),
+    "spheres": Spheres,
+    "face": FACE,
+    "face-density": partial(FACE, cost="density", n_neighbors=5),
+    "face-radius": partial(FACE, cost="unit", radius=1.5),
 }
 # Those that answer everybody who shares immutable values with an accepted training row.
-SURE = ("nearest unlike", "NICE", "NICE, proximity", "NICE, plausibility")
+SURE = ("nearest", "nice", "nice-near")
 
 
 def explain(method: Any, people: Any) -> Any:
@@ -51,9 +48,11 @@ def answers(result: Any) -> dict[Any, list[tuple]]:
     return found
 
 
-def n_changes(row: pd.Series, person: pd.Series) -> int:
-    """Number of cells in which a row differs from a person."""
-    return sum(not same(row[name], person[name]) for name in person.index)
+def same(one: Any, other: Any) -> bool:
+    """Equal, two missing cells being equal."""
+    return bool(pd.isna(one) and pd.isna(other)) or bool(
+        not pd.isna(one) and not pd.isna(other) and one == other
+    )
 
 
 def l1(row: pd.Series, person: pd.Series, train: pd.DataFrame) -> float:
