@@ -173,7 +173,7 @@ RULES = {
 def test_every_answer_obeys_every_rule_whatever_their_combination(rules, search):
     explainer = fitted(search, n_counterfactuals=3, n_samples=40)
 
-    result = explainer.explain(people(12), constraints=[rule for rule, _ in rules])
+    result = explainer.explain(people(8), constraints=[rule for rule, _ in rules])
 
     before, after, moved = before_and_after(result)
     for rule, obeys in rules:

@@ -15,7 +15,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import mcce
@@ -605,7 +605,6 @@ def changes(draw, document):
     return changed
 
 
-@settings(max_examples=60)
 @given(st.data())
 def test_any_change_with_good_checksums_is_refused_or_gives_sound_answers(
     document, train, load, data
