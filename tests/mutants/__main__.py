@@ -82,7 +82,7 @@ def plant(patch: Path | None, root: Path, copy: Path) -> None:
     subprocess.run(build, check=True, capture_output=True)
     (wheel,) = (copy / "wheel").glob("*.whl")
     with zipfile.ZipFile(wheel) as members:
-        (native,) = [name for name in members.namelist() if "/_native." in name]
+        (native,) = [n for n in members.namelist() if "/_native." in n and not n.endswith(".pyi")]
         (kernels / Path(native).name).write_bytes(members.read(native))
 
 
