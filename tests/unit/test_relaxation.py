@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -14,7 +16,15 @@ from searches import bounded
 
 pytestmark = pytest.mark.filterwarnings("ignore::mcce.McceWarning")
 
-TRAIN, PEOPLE = bank(400), bank(40, seed=1)
+
+@cache
+def train():
+    return bank(400)
+
+
+@cache
+def people():
+    return bank(40, seed=1)
 
 
 def explainer(constraints=None, **settings):
@@ -23,10 +33,10 @@ def explainer(constraints=None, **settings):
 
 
 def test_each_constraint_that_alone_stands_in_the_way_is_named():
-    fitted = explainer([c.frozen("salary"), c.max_changes(2), c.weight("age", 2)]).fit(TRAIN)
-    result = fitted.explain(PEOPLE)
+    fitted = explainer([c.frozen("salary"), c.max_changes(2), c.weight("age", 2)]).fit(train())
+    result = fitted.explain(people())
 
-    table = fitted.relax(PEOPLE)
+    table = fitted.relax(people())
 
     assert set(table["factual"]) == set(result.missing.index)
     assert set(table["lifted"]) == {"frozen salary", "max_changes 2"}
@@ -34,7 +44,7 @@ def test_each_constraint_that_alone_stands_in_the_way_is_named():
         "frozen salary": [c.max_changes(2)],
         "max_changes 2": [c.frozen("salary")],
     }.items():
-        without = explainer(left).fit(TRAIN).explain(PEOPLE)
+        without = explainer(left).fit(train()).explain(people())
         lines = table[table["lifted"] == name].set_index("factual")
         has_one = without.people.loc[lines.index, "status"] == "answered"
         assert lines["answered"].tolist() == has_one.tolist()
@@ -45,9 +55,9 @@ def test_each_constraint_that_alone_stands_in_the_way_is_named():
 
 def test_bounds_and_the_ban_on_copies_can_be_lifted_too():
     search = bounded(max_sparsity=1, max_distance=0.02, copies="never")
-    fitted = explainer(search=search).fit(TRAIN)
+    fitted = explainer(search=search).fit(train())
 
-    table = fitted.relax(PEOPLE)
+    table = fitted.relax(people())
 
     assert set(table["lifted"]) == {"max_sparsity", "max_distance", "copies"}
     assert set(table["kind"]) == {"bound"}
@@ -56,9 +66,9 @@ def test_bounds_and_the_ban_on_copies_can_be_lifted_too():
 
 def test_an_immutable_feature_is_tried_if_the_training_data_are_given():
     fitted = MCCE(score, (0.8, 10), immutable=["salary", "education", "sex"], random_state=0)
-    fitted.set_params(n_samples=60).fit(TRAIN)
+    fitted.set_params(n_samples=60).fit(train())
 
-    table = fitted.relax(PEOPLE, TRAIN)
+    table = fitted.relax(people(), train())
 
     assert set(table["lifted"]) == {"salary", "education", "sex"}
     gained = table.groupby("lifted")["answered"].sum()
@@ -67,7 +77,7 @@ def test_an_immutable_feature_is_tried_if_the_training_data_are_given():
 
 
 def test_whom_it_helps_comes_in_the_order_of_people_what_helps_most_first():
-    table = explainer([c.frozen("salary"), c.frozen("education")]).fit(TRAIN).relax(PEOPLE)
+    table = explainer([c.frozen("salary"), c.frozen("education")]).fit(train()).relax(people())
 
     assert table["factual"].is_monotonic_increasing
     first = table.groupby("factual")["answered"].first()
@@ -75,20 +85,20 @@ def test_whom_it_helps_comes_in_the_order_of_people_what_helps_most_first():
 
 
 def test_nobody_without_an_answer_makes_an_empty_table():
-    fitted = MCCE(score, (0.0, 10), n_samples=20, random_state=0).fit(TRAIN)
+    fitted = MCCE(score, (0.0, 10), n_samples=20, random_state=0).fit(train())
 
-    table = fitted.relax(PEOPLE)
+    table = fitted.relax(people())
 
     assert table.empty
     assert list(table) == ["factual", "lifted", "kind", "answered", "sparsity", "gower"]
 
 
 def test_labels_may_repeat_and_masks_fit_all_people():
-    people = PEOPLE.set_axis(["a"] * len(PEOPLE))
-    mask = np.arange(len(people)) % 2 == 0
+    repeated = people().set_axis(["a"] * len(people()))
+    mask = np.arange(len(repeated)) % 2 == 0
 
     frozen = c.frozen("salary", "education", where=mask)
-    table = explainer([c.max_changes(1)]).fit(TRAIN).relax(people, constraints=[frozen])
+    table = explainer([c.max_changes(1)]).fit(train()).relax(repeated, constraints=[frozen])
 
     assert set(table["factual"]) == {"a"}
     assert isinstance(table["sparsity"].dtype, pd.Int64Dtype)
@@ -96,18 +106,18 @@ def test_labels_may_repeat_and_masks_fit_all_people():
 
 def test_an_unfitted_explainer_cannot_say():
     with pytest.raises(NotFittedError):
-        explainer().relax(PEOPLE)
+        explainer().relax(people())
 
 
 @pytest.mark.parametrize("kind", ["polars", "pyarrow"])
 def test_an_empty_table_has_the_types_of_a_full_one(kind):
     frames = pytest.importorskip(kind)
     convert = frames.from_pandas if kind == "polars" else frames.Table.from_pandas
-    train, people = convert(pd.DataFrame({"a": range(40)})), convert(pd.DataFrame({"a": [3, 4]}))
-    easy = MCCE(lambda frame: np.asarray(frame["a"]), (0, 99), random_state=0).fit(train)
-    hard = clone(easy).set_params(desired=(20, 99), constraints=[c.frozen("a")]).fit(train)
+    table, asking = convert(pd.DataFrame({"a": range(40)})), convert(pd.DataFrame({"a": [3, 4]}))
+    easy = MCCE(lambda frame: np.asarray(frame["a"]), (0, 99), random_state=0).fit(table)
+    hard = clone(easy).set_params(desired=(20, 99), constraints=[c.frozen("a")]).fit(table)
 
-    empty, full = easy.relax(people), hard.relax(people)
+    empty, full = easy.relax(asking), hard.relax(asking)
 
     assert len(empty) == 0 < len(full)
     assert types(empty) == types(full)
@@ -121,53 +131,16 @@ def types(table):
     return {name: str(kind).replace("large_", "") for name, kind in pairs}
 
 
-def test_people_without_an_answer_get_all_their_draws_at_once():
-    rules = [c.frozen("salary", "education")]
-    fitted = explainer(rules, search=bounded(max_samples=1600)).fit(TRAIN)
-    drawn, original = [], type(fitted.generator_).sample_within
-
-    def sample(self, given, keys, draws, *arguments, **settings):
-        drawn.append(draws.size)
-        return original(self, given, keys, draws, *arguments, **settings)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(type(fitted.generator_), "sample_within", sample)
-        fitted.relax(PEOPLE)
-
-    assert set(drawn) == {100, 1600}
-
-
-def test_searches_without_one_rule_score_only_rows_that_are_new():
-    rows = []
-
-    def count(frame):
-        rows.append(len(frame))
-        return score(frame)
-
-    rules = [c.frozen("salary"), c.frozen("education"), c.max_changes(2)]
-    fitted = explainer(rules, search="balanced").set_params(predictor=count).fit(TRAIN)
-    rows.clear()
-    table = fitted.relax(PEOPLE)
-    remembered = sum(rows)
-    rows.clear()
-    fitted.set_params(memory=0.001)
-    again = fitted.relax(PEOPLE)
-
-    pd.testing.assert_frame_equal(table, again)
-    assert remembered < sum(rows)
-
-
-@pytest.mark.parametrize("search", ["paper", "balanced"])
-def test_people_themselves_are_scored_once(search):
-    own, rows = set(PEOPLE.itertuples(index=False, name=None)), []
+def test_people_themselves_are_scored_once():
+    own, rows = set(people().itertuples(index=False, name=None)), []
 
     def count(frame):
         rows.extend(row for row in frame.itertuples(index=False, name=None) if row in own)
         return score(frame)
 
     rules = [c.frozen("salary"), c.max_changes(1)]
-    fitted = explainer(rules, search=search).set_params(predictor=count).fit(TRAIN)
+    fitted = explainer(rules).set_params(predictor=count).fit(train())
     rows.clear()
-    fitted.relax(PEOPLE)
+    fitted.relax(people())
 
     assert len(rows) == len(set(rows))

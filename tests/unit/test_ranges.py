@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import warnings
-from dataclasses import replace
-
 import numpy as np
 import pandas as pd
 import pytest
 
 import mcce
 from bills import bills, value
-from mcce import MCCE, Interval, McceWarning, NotFittedError, ParameterError, SchemaError
+from given_answers import AT_LEAST_20, answered, fitted, grid, total
+from mcce import MCCE, McceWarning, NotFittedError, ParameterError, SchemaError
 from mcce import constraints as c
 from mcce.baselines import NICE
 
@@ -20,29 +18,6 @@ COLUMNS = [
     *("others", "n_training", "n_tried"),
     *("box_low", "box_high", "box_tried", "box_held", "box_share", "box_accepted"),
 ]
-TRAIN = pd.DataFrame({"a": np.repeat(np.arange(21), 21), "b": np.tile(np.arange(21), 21)})
-AT_LEAST_20 = Interval(20, np.inf)
-
-
-def total(frame):
-    return frame["a"] + frame["b"]
-
-
-def fitted(predictor=total, desired=AT_LEAST_20, train=TRAIN, **settings):
-    settings = {"n_samples": 50, "random_state": 0} | settings
-    return MCCE(predictor, desired, **settings).fit(train)
-
-
-def answered(explainer, person, answers):
-    """A result in which one person has the given counterfactuals."""
-    people = pd.DataFrame([person])
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", McceWarning)
-        result = explainer.explain(people)
-    frame = pd.DataFrame(answers, columns=people.columns).astype(people.dtypes)
-    index = pd.MultiIndex.from_product([[0], range(1, len(frame) + 1)], names=["factual", "rank"])
-    owner = np.zeros(len(frame), dtype=np.int64)
-    return replace(result, frame=frame.set_axis(index), owner=owner)
 
 
 def shown(ranges, *columns):
@@ -71,18 +46,8 @@ def test_ends_that_can_be_checked_by_hand():
     assert type(ranges["low"].iloc[0]) is int
 
 
-def test_a_range_has_no_end_beyond_training_and_says_so():
-    explainer = fitted(lambda f: -f["a"], Interval(-np.inf, 0))
-    result = answered(fitted(), {"a": 5, "b": 5}, [[15, 5]])
-
-    ranges = explainer.ranges(result)
-
-    assert shown(ranges, "low", "high", "low_open", "high_open") == [[0, 20, True, True]]
-    assert ranges["n_training"].tolist() == [len(TRAIN)]
-
-
 def test_a_hole_ends_the_range():
-    explainer = fitted(lambda f: total(f) - 30 * (f["a"] == 18), train=TRAIN)
+    explainer = fitted(lambda f: total(f) - 30 * (f["a"] == 18), train=grid())
     result = answered(explainer, {"a": 5, "b": 5}, [[16, 5]])
 
     assert shown(explainer.ranges(result), "low", "high") == [[15, 17]]
@@ -126,8 +91,8 @@ def test_accepted_rows_in_a_box_are_counted_if_fit_kept_them():
     ranges = explainer.ranges(result)
 
     (low_a, high_a), (low_b, high_b) = shown(ranges, "box_low", "box_high")
-    inside = TRAIN["a"].between(low_a, high_a) & TRAIN["b"].between(low_b, high_b)
-    accepted = total(TRAIN) >= 20
+    inside = grid()["a"].between(low_a, high_a) & grid()["b"].between(low_b, high_b)
+    accepted = total(grid()) >= 20
     assert ranges["box_accepted"].tolist() == [(inside & accepted).sum()] * 2
 
 
@@ -169,7 +134,7 @@ def test_a_missing_value_has_no_range_and_is_in_none():
 
 
 def test_a_value_that_training_never_held_is_surrounded_by_training_values():
-    explainer = fitted(train=2.0 * TRAIN)
+    explainer = fitted(train=2.0 * grid())
     result = answered(explainer, {"a": 5.0, "b": 5.0}, [[17.5, 5.0], [99.0, 5.0]])
 
     ranges = explainer.ranges(result)
@@ -205,7 +170,7 @@ def test_constraints_limit_ranges_those_of_the_call_too():
 
 def test_further_constraints_may_be_about_some_people():
     explainer = fitted()
-    people = TRAIN.iloc[[0, 1, 2]]
+    people = grid().iloc[[0, 1, 2]]
     result = explainer.explain(people)
     only_second = [c.frozen("a", where=np.array([False, True, False]))]
 
@@ -263,22 +228,10 @@ def test_rows_at_the_ends_are_as_plausible_as_the_search_requires():
             assert p_value >= min(least, own[row["factual"]])
 
 
-def test_several_answers_of_a_person_have_ranges_each():
-    explainer = fitted(n_counterfactuals=3)
-    result = explainer.explain(TRAIN.head(4))
-
-    ranges = explainer.ranges(result)
-
-    changes = result.changes()
-    columns = ["factual", "rank", "feature"]
-    pd.testing.assert_frame_equal(ranges[columns], changes[columns])
-    assert ranges["rank"].max() == 3
-
-
 def test_polars_gets_polars_with_the_same_values():
     pl = pytest.importorskip("polars", reason="polars is not installed")
     explainer = fitted()
-    people = TRAIN.head(3)
+    people = grid().head(3)
 
     in_pandas = explainer.ranges(explainer.explain(people))
     in_polars = explainer.ranges(explainer.explain(pl.from_pandas(people)))
@@ -290,42 +243,9 @@ def test_polars_gets_polars_with_the_same_values():
     assert in_polars["n_training"].to_list() == in_pandas["n_training"].tolist()
 
 
-def test_arrays_have_ranges_too():
-    explainer = fitted(lambda rows: rows.sum(axis=1), train=TRAIN.to_numpy())
-
-    ranges = explainer.ranges(explainer.explain(np.array([[5, 5], [0, 1]])))
-
-    assert set(ranges["feature"]) <= {"x0", "x1"}
-    assert ranges["low"].notna().all()
-
-
-def test_a_loaded_explainer_gives_the_same_ranges(tmp_path):
-    explainer = fitted()
-    result = explainer.explain(TRAIN.head(3))
-
-    explainer.save(tmp_path / "saved.mcce")
-    loaded = mcce.load(tmp_path / "saved.mcce", total)
-
-    pd.testing.assert_frame_equal(loaded.ranges(result), explainer.ranges(result))
-
-
-def test_without_counts_of_an_older_file_the_rest_is_there():
-    explainer = fitted()
-    result = explainer.explain(TRAIN.head(3))
-    ranges = explainer.ranges(result)
-
-    explainer.fitted_ = replace(explainer.fitted_, value_counts=None)
-    older = explainer.ranges(result)
-
-    assert older["n_training"].isna().all()
-    pd.testing.assert_frame_equal(
-        older.drop(columns="n_training"), ranges.drop(columns="n_training")
-    )
-
-
 def test_answers_of_a_baseline_have_ranges():
     explainer = fitted()
-    result = NICE(total, AT_LEAST_20).fit(TRAIN).explain(TRAIN.head(3))
+    result = NICE(total, AT_LEAST_20).fit(grid()).explain(grid().head(3))
 
     ranges = explainer.ranges(result)
 
@@ -341,7 +261,7 @@ def test_without_counterfactuals_no_row_is_scored():
         return total(frame)
 
     explainer = fitted(predictor)
-    result = explainer.explain(TRAIN.tail(2))
+    result = explainer.explain(grid().tail(2))
     scored.clear()
 
     ranges = explainer.ranges(result)
@@ -384,7 +304,7 @@ def test_bounds_on_the_distance_limit_ranges(bound):
 
 
 def test_copies_of_training_rows_limit_ranges_if_there_must_be_none():
-    train = TRAIN[(TRAIN["a"] != 5) | (TRAIN["b"] == 18)]
+    train = grid()[(grid()["a"] != 5) | (grid()["b"] == 18)]
     search = mcce.Search.preset("paper", copies="never")
     explainer = fitted(train=train, search=search, n_samples=None)
     result = answered(explainer, {"a": 5, "b": 5}, [[5, 16]])
@@ -392,22 +312,10 @@ def test_copies_of_training_rows_limit_ranges_if_there_must_be_none():
     assert shown(explainer.ranges(result), "low", "high") == [[15, 17]]
 
 
-def test_finding_ranges_changes_nothing():
-    explainer = fitted()
-    result = explainer.explain(TRAIN.head(3))
-    before = [result.frame.copy(), result.factuals.copy()]
-
-    first, second = explainer.ranges(result), explainer.ranges(result)
-
-    pd.testing.assert_frame_equal(first, second)
-    pd.testing.assert_frame_equal(result.frame, before[0])
-    pd.testing.assert_frame_equal(result.factuals, before[1])
-
-
 def test_a_result_of_another_explainer_is_an_error():
-    result = fitted().explain(TRAIN.head(1))
+    result = fitted().explain(grid().head(1))
 
-    renamed = TRAIN.rename(columns={"a": "c"})
+    renamed = grid().rename(columns={"a": "c"})
     other = fitted(lambda f: f["b"], train=renamed)
     with pytest.raises(SchemaError, match=r"has the columns \['a', 'b'\].*fitted on \['c', 'b'\]"):
         other.ranges(result)
@@ -420,7 +328,7 @@ def test_a_result_of_another_explainer_is_an_error():
 
 def test_what_cannot_work_is_an_error():
     explainer = fitted()
-    result = explainer.explain(TRAIN.head(1))
+    result = explainer.explain(grid().head(1))
 
     with pytest.raises(ParameterError, match="random_state must be a whole number from 0"):
         explainer.ranges(result, random_state=-1)
