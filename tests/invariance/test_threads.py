@@ -120,10 +120,9 @@ def test_a_predictor_that_refits_its_explainer_loses_nobody(search, tables):
 
 
 @pytest.mark.parametrize("search", ["paper", "balanced"])
-def test_the_predictor_is_called_from_the_caller_s_thread_only(search, tables):
-    first, _, _ = tables
-    people, outcomes = bank(120, seed=3), []
-    callers, fails = set(), []
+def test_the_predictor_is_called_from_the_caller_s_thread_only(search):
+    train, people = bank(400), bank(60, seed=3)
+    callers, fails, outcomes = set(), [], []
 
     def noting(frame):
         callers.add(threading.get_ident())
@@ -134,7 +133,7 @@ def test_the_predictor_is_called_from_the_caller_s_thread_only(search, tables):
     model = explainer(noting, search=search, memory=0.02)
     for n_jobs in (1, 4):
         reports = []
-        result = model.set_params(n_jobs=n_jobs).fit(first).explain(people, callback=reports.append)
+        result = model.set_params(n_jobs=n_jobs).fit(train).explain(people, callback=reports.append)
         outcomes.append(answers(result))
         assert [p.n_evaluated for p in reports] == sorted(p.n_evaluated for p in reports)
     fails.append(ValueError())
@@ -158,10 +157,10 @@ class Safe:
         return score(frame)
 
 
-def test_a_predictor_that_is_safe_is_called_by_threads(tables):
-    safe, people = Safe(), bank(120, seed=3)
-    model = explainer(safe, search="balanced", n_jobs=2, memory=0.02).fit(tables[0])
-    plain = explainer(search="balanced").fit(tables[0])
+def test_a_predictor_that_is_safe_is_called_by_threads():
+    safe, train, people = Safe(), bank(400), bank(60, seed=3)
+    model = explainer(safe, search="balanced", n_jobs=2, memory=0.02).fit(train)
+    plain = explainer(search="balanced").fit(train)
 
     assert answers(model.explain(people)) == answers(plain.explain(people))
     assert safe.callers - {threading.get_ident()}
