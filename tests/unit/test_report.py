@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import re
 import sys
+import xml.etree.ElementTree as ElementTree
 from itertools import pairwise
 from pathlib import Path
 
@@ -15,7 +17,7 @@ from mcce import MCCE, MissingExtraError, ParameterError
 from mcce.constraints import frozen, max_changes
 from mcce.datasets import load_german_credit
 from mcce.errors import LabelsError, WriteError
-from mcce.report import Labels, languages, write_letters, write_report
+from mcce.report import Labels, write_letters, write_report
 from report_pages import Page
 
 pytest.importorskip("jinja2")
@@ -40,6 +42,11 @@ def score(frame):
 def make_explainer(**options):
     options = {"immutable": ["age", "sex"], "random_state": 0, "search": "balanced", **options}
     return MCCE(score, (0.7, 2.0), **options).fit(TRAIN)
+
+
+@pytest.fixture(scope="module")
+def explainer():
+    return make_explainer()
 
 
 def read(path):
@@ -86,6 +93,9 @@ def test_nothing_is_loaded_from_elsewhere(made):
 
     targets = [*page.attributes("src"), *page.attributes("srcset"), *page.attributes("href")]
     assert all(target.startswith(("data:image/svg+xml;base64,", "#")) for target in targets)
+    for target in targets:
+        if target.startswith("data:"):
+            ElementTree.fromstring(base64.b64decode(target.partition(",")[2]))
     assert not re.search(r"@import|url\(", content)
     assert not {"link", "iframe", "object", "embed", "base"} & {tag for tag, _ in page.elements}
     policy = next(c for c in page.attributes("content") if c.startswith("default-src"))
@@ -153,7 +163,7 @@ def test_a_report_scores_no_row_that_letters_and_robustness_do_not(tmp_path):
         return score(frame)
 
     explainer = MCCE(counting, (0.7, 2.0), immutable=["age", "sex"], random_state=0).fit(TRAIN)
-    result = explainer.explain(TRAIN.head(20))
+    result = explainer.explain(TRAIN.head(5))
     n_scored.clear()
     write_letters(explainer, result, ranges=True)
     explainer.robustness(result)
@@ -165,77 +175,69 @@ def test_a_report_scores_no_row_that_letters_and_robustness_do_not(tmp_path):
     assert sum(n_scored) == n_needed
 
 
-def test_the_same_answers_give_the_same_bytes(made, tmp_path):
-    explainer, result, path = made
-    more = frozen("salary", where="sex == 'm'")
+def test_reports_of_the_same_answers_agree(explainer, tmp_path):
+    people = TRAIN.iloc[[0, 3, 60]]
+    for name, rows in (("all", people), ("again", people), ("one", people.iloc[[1]])):
+        write_report(explainer, explainer.explain(rows), tmp_path / f"{name}.html")
 
-    again = tmp_path / "again.html"
-    write_report(explainer, result, again, constraints=more, title="A bank", card="Made up.")
-
-    assert again.read_bytes() == path.read_bytes()
-
-
-def test_a_fingerprint_is_the_same_alone_and_among_others(tmp_path):
-    explainer, people = make_explainer(), TRAIN.iloc[[0, 3, 60]]
-    write_report(explainer, explainer.explain(people), tmp_path / "all.html")
-    write_report(explainer, explainer.explain(people.iloc[[1]]), tmp_path / "one.html")
-
-    found = [
-        re.findall(r"Fingerprint <code>(\w{16})</code>", (tmp_path / name).read_text("utf-8"))
-        for name in ("all.html", "one.html")
-    ]
-
-    assert len(set(found[0])) == 3
-    assert found[1] == [found[0][1]]
+    whole, again, one = (
+        (tmp_path / f"{name}.html").read_text("utf-8") for name in ("all", "again", "one")
+    )
+    assert whole == again
+    # The fingerprint of a person is the same alone and among others.
+    prints = re.findall(r"Fingerprint <code>(\w{16})</code>", whole)
+    assert len(set(prints)) == 3
+    assert re.findall(r"Fingerprint <code>(\w{16})</code>", one) == [prints[1]]
 
 
-HOSTILE = [
-    "<script>alert(1)</script>",
-    "</style></script><img src=x onerror=alert(1)>",
-    "\"quoted\" 'twice' & so on &lt;b&gt;",
-    "{{ 7 * 7 }} {% raw %} {0.__class__} {after}",
-    "a\nb\r\nc\td\x1b[31m\x00\u202e",
-    "$x^2$ \\frac{1}{2} %s",
-    "long" * 2_500,
-    "javascript:alert(1)",
-]
+HARMLESS = "0 plain text"
+HOSTILE = {
+    "markup": '</script></style><img src=x onerror=alert(1)>"&lt;b&gt;',
+    "templates": "{{ 7 * 7 }} {% raw %} {0.__class__} {after} $x^2$ %s",
+    "unprintable": "0\nb\r\nc\td\x1b[31m\x00\u202e" + "long" * 2_500,
+}
 
 
-@pytest.mark.parametrize("nasty", HOSTILE, ids=range(len(HOSTILE)))
-def test_hostile_text_does_no_harm_in_any_place(nasty, tmp_path):
+def write_with(text, path):
+    """A report in which a text stands wherever a text can stand."""
     train = pd.DataFrame(
         {
-            nasty: [nasty, "fine", "other"] * 40,
+            text: [text, "fine", "other"] * 40,
             "x": list(range(12)) * 10,
-            "fixed": [nasty, "plain"] * 60,
+            "fixed": [text, "plain"] * 60,
         }
     )
-    explainer = MCCE(lambda frame: (frame[nasty] == nasty) * 1.0, (0.5, 1), immutable=["fixed"])
-    explainer.set_params(random_state=0, constraints=[frozen(nasty, where="x == 3")]).fit(train)
-    people = train.iloc[[1, 2, 4, 3]].set_axis([nasty, nasty, 7, "z"])
+    explainer = MCCE(lambda frame: (frame[text] == text) * 1.0, (0.5, 1), immutable=["fixed"])
+    explainer.set_params(random_state=0, constraints=[frozen(text, where="x == 3")]).fit(train)
+    people = train.iloc[[1, 2, 4, 3]].set_axis([text, text, 7, "z"])
     labels = None
     # Braces and brackets mean something in texts of labels, and are refused elsewhere.
-    if not set("{[") & set(nasty) and len(nasty) < 400:
-        label = {"name": nasty, "reason": nasty}
-        labels = {"decision": {"would": nasty}, "features": {nasty: label, "x": label}}
-    result = explainer.explain(people)
-    usual, path = tmp_path / "usual.html", tmp_path / "nasty.html"
+    if not set("{[") & set(text):
+        label = {"name": text, "reason": text}
+        labels = {"decision": {"would": text}, "features": {text: label, "x": label}}
+    texts = {"title": text, "card": text, "names": [text] * 4}
+    write_report(explainer, explainer.explain(people), path, labels, **texts)
+    return path.read_text(encoding="utf-8")
 
-    write_report(explainer, result, usual)
-    write_report(explainer, result, path, labels, title=nasty, card=nasty, names=[nasty] * 4)
 
-    content = path.read_text(encoding="utf-8")
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_hostile_text_does_no_harm_in_any_place(kind, tmp_path):
+    nasty = HOSTILE[kind]
+
+    content = write_with(nasty, tmp_path / "report.html")
+
     page = Page(content)
     assert page.faults == []
     assert page.count("script") == page.count("style") == 1
-    # Only the card may have added an element.
-    assert 0 <= len(page.elements) - len(read(usual).elements) <= 1
     assert not [name for _, given in page.elements for name in given if name.startswith("on")]
-    assert all(h.startswith("#") for h in page.attributes("href"))
+    assert all(target.startswith("#") for target in page.attributes("href"))
     assert len(content) < 1_000_000
     assert not re.search("[\x00\x1b\u202e]", content)
-    if nasty.isprintable() and len(nasty) < 40:
-        assert nasty in page.text
+    if kind == "markup":
+        # The same elements and the same words as with a text that means nothing.
+        usual = Page(write_with(HARMLESS, tmp_path / "usual.html"))
+        assert [tag for tag, _ in page.elements] == [tag for tag, _ in usual.elements]
+        assert page.text.count(nasty) == usual.text.count(HARMLESS) > 10
 
 
 @pytest.mark.slow
@@ -257,61 +259,44 @@ def test_a_thousand_people_fit_15_megabytes(tmp_path):
     assert path.stat().st_size < 15e6
 
 
-def test_wide_tables_stay_small(tmp_path, monkeypatch):
-    monkeypatch.setattr("mcce.report.html.people.MOST_CELLS", 0)
-    monkeypatch.setattr("mcce.report.html.people.MOST_CHANGES", 0)
-    rng = np.random.default_rng(0)
+def test_wide_tables_stay_small(tmp_path):
     names = [f"column_{at}_{'x' * 60}" for at in range(60)]
-    train = pd.DataFrame(rng.integers(0, 9, (200, 60)), columns=names)
+    train = pd.DataFrame(np.random.default_rng(0).integers(0, 9, (100, 60)), columns=names)
     explainer = MCCE(lambda frame: frame[names[0]] / 9, (0.5, 1), random_state=0).fit(train)
     path = tmp_path / "report.html"
 
-    write_report(explainer, explainer.explain(train.head(10)), path)
+    write_report(explainer, explainer.explain(train.head(3)), path)
 
-    page = read(path)
     people = re.findall("<article.*?</article>", path.read_text(encoding="utf-8"), re.S)
-    assert max(map(len, people)) < 15_000
-    assert re.search(r"\d+ further changes are not shown", page.text)
-    assert re.search(r"\d+ further features are not shown", page.text)
+    assert max(map(len, people)) < 60_000
+    assert read(path).faults == []
 
 
-def test_one_feature_that_is_left_out_is_said_in_the_singular(tmp_path, monkeypatch):
-    monkeypatch.setattr("mcce.report.html.people.MOST_CELLS", 0)
-    monkeypatch.setattr("mcce.report.html.people.LEAST_CELLS", 2)
-    explainer, path = make_explainer(), tmp_path / "report.html"
-
-    write_report(explainer, explainer.explain(TRAIN.iloc[[0]]), path)
-
-    assert "1 further feature is not shown." in read(path).text
-
-
-def test_only_the_first_people_are_shown_but_all_are_counted(tmp_path):
-    explainer = make_explainer()
+def test_only_the_first_people_are_shown_but_all_are_counted(explainer, tmp_path):
     path = tmp_path / "report.html"
 
-    write_report(explainer, explainer.explain(TRAIN.head(30)), path, max_people=4)
+    write_report(explainer, explainer.explain(TRAIN.head(10)), path, max_people=4)
 
     page = read(path)
     assert page.count("article") == 4
-    assert "The first 4 of 30 people are shown one by one" in page.text
+    assert "The first 4 of 10 people are shown one by one" in page.text
 
 
-@pytest.mark.parametrize("language", languages())
-def test_the_page_is_in_the_language_of_the_labels(language, tmp_path):
-    explainer = make_explainer()
+@pytest.mark.parametrize("language", ["de", "nb"])
+def test_the_page_is_in_the_language_of_the_labels(explainer, language, tmp_path):
     path = tmp_path / "report.html"
 
-    write_report(explainer, explainer.explain(TRAIN.head(2)), path, {"language": language})
+    write_report(explainer, explainer.explain(TRAIN.head(1)), path, {"language": language})
 
     page = read(path)
     assert page.elements[0] == ("html", {"lang": language})
-    heading = {"en": "Who has no answer", "de": "Wer keine Antwort", "nb": "Hvem som ikke har svar"}
+    heading = {"de": "Wer keine Antwort", "nb": "Hvem som ikke har svar"}
     assert heading[language] in page.text
 
 
-@pytest.mark.parametrize("rows", [[], [199], [0]], ids=["nobody", "already", "one"])
-def test_small_reports(rows, tmp_path):
-    explainer, path = make_explainer(), tmp_path / "report.html"
+@pytest.mark.parametrize("row", [None, 199], ids=["nobody", "already"])
+def test_a_report_may_be_about_nobody_who_is_declined(explainer, row, tmp_path):
+    path, rows = tmp_path / "report.html", [] if row is None else [row]
 
     write_report(explainer, explainer.explain(TRAIN.iloc[rows]), path)
 
@@ -320,33 +305,26 @@ def test_small_reports(rows, tmp_path):
     assert page.count("article") == len(rows)
 
 
-@pytest.mark.slow
-def test_groups_are_chosen_or_named(tmp_path):
-    explainer, path = make_explainer(), tmp_path / "report.html"
-    result = explainer.explain(TRAIN.head(60))
+def test_groups_are_chosen_or_named(explainer, tmp_path):
+    result, path = explainer.explain(TRAIN.head(40)), tmp_path / "report.html"
+    texts = {}
+    for groups in (None, ["salary"], []):
+        options = {} if groups is None else {"groups": groups}
+        write_report(explainer, result, path, max_people=1, **options)
+        texts[str(groups)] = read(path).text
 
-    write_report(explainer, result, path)
-    chosen = read(path).text
-    write_report(explainer, result, path, groups=["salary"])
-    named = read(path).text
-    write_report(explainer, result, path, groups=[])
-    none = read(path).text
-
-    assert "age: cost by group" in chosen
-    assert "sex: cost by group" in chosen
-    assert "salary: cost by group" in named
-    least = TRAIN["salary"].head(60).min()
-    assert re.search(rf"{least} to \d+", named)  # the first quarter
-    assert "cost by group" not in none
-    with pytest.raises(ParameterError, match="groups must be columns of the people"):
-        write_report(explainer, result, path, groups=["sxe"])
+    assert "age: cost by group" in texts["None"]
+    assert "sex: cost by group" in texts["None"]
+    assert "salary: cost by group" in texts["['salary']"]
+    least = TRAIN["salary"].head(40).min()
+    assert re.search(rf"{least} to \d+", texts["['salary']"])  # the first quarter
+    assert "cost by group" not in texts["[]"]
 
 
-def test_frames_of_other_kinds_and_labels_that_repeat(tmp_path):
+def test_frames_of_other_kinds_and_labels_that_repeat(explainer, tmp_path):
     pl = pytest.importorskip("polars")
-    people = TRAIN.iloc[[0, 3, 7]]
-    explainer = make_explainer()
-    write_report(explainer, explainer.explain(people.set_axis([1, 1, 1])), tmp_path / "same.html")
+    same = TRAIN.iloc[[0, 3]].set_axis([1, 1])
+    write_report(explainer, explainer.explain(same), tmp_path / "same.html")
     train = pl.from_pandas(TRAIN.astype({"housing": str}))
     other = MCCE(
         lambda frame: frame["salary"].to_numpy() / 1_000,
@@ -354,47 +332,37 @@ def test_frames_of_other_kinds_and_labels_that_repeat(tmp_path):
         random_state=0,
         mutable=["salary"],
     ).fit(train)
-    write_report(other, other.explain(train.head(3)), tmp_path / "polars.html")
+    write_report(other, other.explain(train.head(2)), tmp_path / "polars.html")
 
     for name in ("same.html", "polars.html"):
-        assert read(tmp_path / name).count("article") == 3
+        assert read(tmp_path / name).count("article") == 2
 
 
-@pytest.mark.parametrize(
-    ("options", "error", "message"),
-    [
-        ({"n_answers": 0}, ParameterError, "n_answers"),
-        ({"max_people": 0}, ParameterError, "max_people"),
-        ({"names": ["one"]}, ParameterError, "names must have one name for each of 2 people"),
-        ({"title": 7}, ParameterError, "title must be a text"),
-        ({"labels": {"nonsense": 1}}, LabelsError, "has no key"),
-    ],
-)
-def test_wrong_options(options, error, message, tmp_path):
-    explainer = make_explainer()
+def test_wrong_arguments_are_named_and_nothing_is_written(explainer, tmp_path):
     result, path = explainer.explain(TRAIN.head(2)), tmp_path / "report.html"
-
-    with pytest.raises(error, match=message):
-        write_report(explainer, result, path, **options)
+    options = [
+        ({"n_answers": 0}, "n_answers"),
+        ({"max_people": 0}, "max_people"),
+        ({"names": ["one"]}, "names must have one name for each of 2 people"),
+        ({"title": 7}, "title must be a text"),
+        ({"labels": {"nonsense": 1}}, "has no key"),
+        ({"groups": ["sxe"]}, "groups must be columns of the people"),
+    ]
+    for given, message in options:
+        with pytest.raises((ParameterError, LabelsError), match=message):
+            write_report(explainer, result, path, **given)
+    with pytest.raises(ParameterError, match="explainer must be an MCCE"):
+        write_report(None, result, path)
+    with pytest.raises(ParameterError, match="result must be what explain returned"):
+        write_report(explainer, None, path)
+    with pytest.raises(WriteError, match="Cannot write to"):
+        write_report(explainer, result, tmp_path / "absent" / "report.html")
 
     assert not path.exists()
 
 
-def test_wrong_arguments_and_a_folder_that_is_not_there(tmp_path):
-    explainer = make_explainer()
-    result = explainer.explain(TRAIN.head(2))
-
-    with pytest.raises(ParameterError, match="explainer must be an MCCE"):
-        write_report(None, result, tmp_path / "report.html")
-    with pytest.raises(ParameterError, match="result must be what explain returned"):
-        write_report(explainer, None, tmp_path / "report.html")
-    with pytest.raises(WriteError, match="Cannot write to"):
-        write_report(explainer, result, tmp_path / "absent" / "report.html")
-
-
 @pytest.mark.parametrize("library", ["jinja2", "matplotlib"])
-def test_a_missing_library_is_named(library, tmp_path, monkeypatch):
-    explainer = make_explainer()
+def test_a_missing_library_is_named(explainer, library, tmp_path, monkeypatch):
     result = explainer.explain(TRAIN.head(2))
     for name in [name for name in sys.modules if name.split(".")[0] == library]:
         monkeypatch.delitem(sys.modules, name)
@@ -415,7 +383,7 @@ def test_only_relations_that_answers_keep_are_listed(tmp_path):
     for ignored in (False, names):
         explainer.set_params(ignore_relations=ignored)
         path = tmp_path / "report.html"
-        write_report(explainer, explainer.explain(train.head(3)), path)
+        write_report(explainer, explainer.explain(train.head(1)), path)
         pages[bool(ignored)] = read(path).text
 
     assert all(name in pages[False] for name in names)
