@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import sys
 from pathlib import Path
 
 import joblib
@@ -12,45 +14,46 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 import mcce
+from bank_files import INPUT, USAGE
 from mcce.cli import main
-from mcce.cli.failures import INPUT, USAGE
-from mcce.cli.options import read_desired, split_names
+from shown_commands import commands_in, run_shown
 
 
-def fit(*arguments, train="train.csv"):
-    command = ["fit", train, "--predictor", "scoring:score", "--desired", "0.6:", "-o", "own.mcce"]
+def fit(*arguments, train=("train.csv",)):
+    command = ["fit", *train, "--predictor", "scoring:score", "--desired", "0.6:", "-o", "own.mcce"]
     return main([*command, *arguments])
 
 
-@pytest.mark.parametrize("train", ["train.jsonl", "train.parquet", "train.feather"])
-def test_every_format_of_training_rows_gives_the_same_explainer(here, train):
+def content():
+    return Path("own.mcce").read_bytes()
+
+
+def split(rows, at):
+    """Write the rows as two files."""
+    rows.iloc[:at].to_csv("part1.csv", index=False)
+    rows.iloc[at:].to_csv("part2.csv", index=False)
+    return ["part1.csv", "part2.csv"]
+
+
+def test_every_source_of_training_rows_gives_the_same_explainer(here, monkeypatch):
     assert fit() == 0
-    from_text = (here / "own.mcce").read_bytes()
+    expected = content()
 
-    assert fit(train=train) == 0
-
-    assert (here / "own.mcce").read_bytes() == from_text
-
-
-def test_training_rows_come_from_standard_input(here, monkeypatch):
-    import io
-    import sys
-
-    assert fit() == 0
-    from_file = (here / "own.mcce").read_bytes()
-    content = (here / "train.csv").read_bytes()
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
-
-    assert fit("--format", "csv", train="-") == 0
-
-    assert (here / "own.mcce").read_bytes() == from_file
+    for name in ("train.jsonl", "train.parquet", "train.feather"):
+        assert fit(train=[name]) == 0
+        assert content() == expected
+    assert fit(train=split(pd.read_csv("train.csv"), 120)) == 0
+    assert content() == expected
+    stream = io.TextIOWrapper(io.BytesIO((here / "train.csv").read_bytes()))
+    monkeypatch.setattr(sys, "stdin", stream)
+    assert fit("--format", "csv", train=["-"]) == 0
+    assert content() == expected
 
 
-def test_an_explainer_is_the_one_that_python_fits(here):
-    from scoring import score
-
+def test_an_explainer_is_the_one_that_python_fits(here, score):
     options = ["--immutable", "Age,Sex", "--rules", "rules.toml", "--search", "balanced"]
-    assert fit(*options, "--n-counterfactuals", "2", "--seed", "7") == 0
+    more = ["--n-counterfactuals", "2", "--seed", "7", "--distance", "hvdm"]
+    assert fit(*options, *more) == 0
 
     explainer = mcce.MCCE(
         score,
@@ -58,51 +61,20 @@ def test_an_explainer_is_the_one_that_python_fits(here):
         immutable=["Age", "Sex"],
         constraints="rules.toml",
         search="balanced",
+        distance="hvdm",
         n_counterfactuals=2,
         random_state=7,
     ).fit(pd.read_csv("train.csv"))
     explainer.save("python.mcce")
-    assert (here / "own.mcce").read_bytes() == (here / "python.mcce").read_bytes()
-
-
-def test_a_distance_is_chosen_by_its_name(here, capsys):
-    from scoring import score
-
-    assert fit("--distance", "hvdm") == 0
-
-    assert mcce.load("own.mcce", score).distance == "hvdm"
-    capsys.readouterr()
-    main(["inspect", "own.mcce"])
-    assert "share of desired decisions" in capsys.readouterr().out
-
-
-def split(rows, path, at):
-    """Write the rows as two files."""
-    rows.iloc[:at].to_csv(f"{path}1.csv", index=False)
-    rows.iloc[at:].to_csv(f"{path}2.csv", index=False)
-    return [f"{path}1.csv", f"{path}2.csv"]
-
-
-def fit_files(paths, *arguments):
-    command = ["fit", *paths, "--predictor", "scoring:score", "--desired", "0.6:"]
-    return main([*command, "-o", "own.mcce", *arguments])
-
-
-def test_several_files_give_the_explainer_of_one(here):
-    assert fit() == 0
-    from_one = (here / "own.mcce").read_bytes()
-
-    assert fit_files(split(pd.read_csv("train.csv"), "part", 120)) == 0
-
-    assert (here / "own.mcce").read_bytes() == from_one
+    assert content() == (here / "python.mcce").read_bytes()
 
 
 def test_a_sample_does_not_depend_on_how_rows_are_divided_into_files(here, capsys):
     rows, saved = pd.read_csv("train.csv"), []
     for at in (100, 217):
         arguments = ["--sample-rows", "150", "--immutable", "Sex", "--json"]
-        assert fit_files(split(rows, "part", at), *arguments) == 0
-        saved.append((here / "own.mcce").read_bytes())
+        assert fit(*arguments, train=split(rows, at)) == 0
+        saved.append(content())
         said = json.loads(capsys.readouterr().out)
 
     assert saved[0] == saved[1]
@@ -112,11 +84,11 @@ def test_a_sample_does_not_depend_on_how_rows_are_divided_into_files(here, capsy
 
 def test_with_a_key_a_sample_does_not_depend_on_the_order_of_files(here, capsys):
     rows, saved = pd.read_csv("train.csv"), []
-    paths = split(rows.assign(Customer=range(len(rows))), "part", 100)
+    paths = split(rows.assign(Customer=range(len(rows))), 100)
     for order in (paths, paths[::-1]):
         arguments = ["--sample-rows", "150", "--sample-key", "Customer", "--immutable", "Sex"]
-        assert fit_files(order, *arguments) == 0
-        saved.append((here / "own.mcce").read_bytes())
+        assert fit(*arguments, train=order) == 0
+        saved.append(content())
 
     assert saved[0] == saved[1]
     said = " ".join(capsys.readouterr().err.split())
@@ -124,27 +96,10 @@ def test_with_a_key_a_sample_does_not_depend_on_the_order_of_files(here, capsys)
     assert "accepted rows are over-represented" in said
 
 
-def test_a_sample_that_cannot_be_drawn_is_refused(here, capsys):
-    assert fit("--sample-rows", "3", "--immutable", "Age") == USAGE
-    assert fit("--sample-key", "Age") == USAGE
-    assert fit("--sample-rows", "100", "--sample-key", "Nothing") == INPUT
-    assert fit("--sample-rows", "100", "--drop", "Nothing") == INPUT
-    assert fit("--sample-rows", "100", "--format", "csv", train="-") == USAGE
-
-    assert "too small" in " ".join(capsys.readouterr().err.split())
-
-
-def test_json_says_what_was_learned(here, capsys):
-    assert fit("--json", "--immutable", "Age") == 0
-
-    said = json.loads(capsys.readouterr().out)
-    assert said["n_train"] == 300
-    assert said["immutable"] == ["Age"]
-
-
 def test_columns_can_be_dropped_and_read_in_another_dtype(here, capsys):
-    arguments = ["--drop", "Job", "--dtype", "Duration=float64", "--categorical", "Age"]
-    assert fit(*arguments) == 0
+    arguments = ["--drop", "Job", "--dtype", "Duration=float64", "--categorical", "Age", "--json"]
+    assert fit(*arguments, "--immutable", "Sex") == 0
+    fitted = json.loads(capsys.readouterr().out)
     assert main(["inspect", "own.mcce", "--json"]) == 0
 
     said = json.loads(capsys.readouterr().out)
@@ -152,11 +107,24 @@ def test_columns_can_be_dropped_and_read_in_another_dtype(here, capsys):
     assert "Job" not in columns
     assert columns["Duration"]["dtype"] == "float64"
     assert columns["Age"]["kind"] == "categorical"
+    assert (fitted["n_train"], fitted["immutable"]) == (300, ["Sex"])
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "said"),
-    [
+def test_names_may_hold_commas(here, capsys):
+    train = pd.read_csv("train.csv").rename(columns={"Job": "Job, kind"})
+    train.to_csv("commas.csv", index=False)
+
+    assert fit("--immutable", "Job, kind", "--immutable", "Age,Sex", train=["commas.csv"]) == 0
+    capsys.readouterr()
+    assert main(["inspect", "own.mcce", "--json"]) == 0
+
+    columns = json.loads(capsys.readouterr().out)["columns"]
+    fixed = {column["name"] for column in columns if column["immutable"]}
+    assert fixed == {"Job, kind", "Age", "Sex"}
+
+
+def test_what_cannot_work_is_an_error(here, capsys):
+    wrong = [
         (["--immutable", "Alter"], INPUT, "['Alter']"),
         (["--drop", "Alter"], INPUT, "--drop"),
         (["--dtype", "Age"], USAGE, "NAME=DTYPE"),
@@ -164,13 +132,32 @@ def test_columns_can_be_dropped_and_read_in_another_dtype(here, capsys):
         (["--dtype", "Sex=float64"], INPUT, "do not fit"),
         (["--search", "best"], USAGE, "search"),
         (["--distance", "miles"], USAGE, "'miles'"),
+        (["--delimiter", ""], USAGE, "--delimiter must be one character"),
         (["--rules", "absent.toml"], USAGE, "absent.toml"),
         (["--key-file", "absent.key"], INPUT, "absent.key"),
-    ],
-)
-def test_what_cannot_work_is_an_error(here, capsys, arguments, code, said):
-    assert fit(*arguments) == code
-    assert said in capsys.readouterr().err
+        (["--sample-rows", "3", "--immutable", "Age"], USAGE, "too small"),
+        (["--sample-key", "Age"], USAGE, "--sample-rows"),
+        (["--sample-rows", "100", "--sample-key", "Nothing"], INPUT, "Nothing"),
+    ]
+    for arguments, code, text in wrong:
+        assert fit(*arguments) == code, arguments
+        assert text in " ".join(capsys.readouterr().err.split())
+    assert fit("--sample-rows", "100", "--format", "csv", train=["-"]) == USAGE
+    assert not (here / "own.mcce").exists()
+
+
+def test_desired_is_an_interval_or_labels_and_fit_says_whose_probability(here, capsys):
+    train = pd.DataFrame({"debt": range(200)})
+    labels = np.where(train["debt"] < 100, "1:2", "rejected")
+    joblib.dump(LogisticRegression(max_iter=1000).fit(train, labels), "model.joblib")
+    train.to_csv("debts.csv", index=False)
+    command = ["fit", "debts.csv", "--predictor", "model.joblib", "--trust", "-o", "own.mcce"]
+
+    assert main([*command, "--desired", "0.5:"]) == 0
+    assert "the probability of 'rejected'" in " ".join(capsys.readouterr().err.split())
+    # A label that looks like an interval is a label.
+    assert main([*command, "--desired", "1:2", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["score_of"] == ["1:2"]
 
 
 def test_a_signed_file_is_opened_with_its_key_alone(here):
@@ -195,65 +182,15 @@ def test_inspect_shows_columns_rules_and_what_is_personal(here, capsys):
     assert "accepted training rows, as whole rows" in said
     assert main(["inspect", "bank.mcce"]) == 0
     assert "no whole training rows" in capsys.readouterr().out
-
-
-def test_inspect_shows_no_training_values(here, capsys):
     assert main(["inspect", "bank.mcce", "--json"]) == 0
-
     said = capsys.readouterr().out
     assert not [level for level in pd.read_csv("train.csv")["Savings"].unique() if level in said]
 
 
-@pytest.mark.parametrize("name", ["saved_v1_balanced", "saved_v3_exact", "saved_v1_plain_paper"])
-def test_inspect_reads_files_of_older_versions(name, capsys):
-    from pathlib import Path
-
-    path = Path(__file__).parents[1] / "data" / f"{name}.mcce"
-
-    assert main(["inspect", str(path)]) == 0
-    assert "Personal data" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize("content", [b"", b"PK\3\4", b"nonsense"])
-def test_inspect_refuses_what_is_no_explainer(here, capsys, content):
-    (here / "broken.mcce").write_bytes(content)
-
-    assert main(["inspect", "broken.mcce"]) == INPUT
-
-
-@pytest.mark.slow
-def test_the_demo_writes_files_that_the_other_commands_take(tmp_path, monkeypatch, capsys):
-    from shown_commands import commands_in, run_shown
-
-    monkeypatch.chdir(tmp_path)
-
-    assert main(["demo", "--out", "demo"]) == 0
-
-    shown = commands_in(capsys.readouterr().out)
-    assert [run_shown(command, monkeypatch) for command in shown] == [0, 0, 0, 0]
-    assert pd.read_csv("demo/answers.csv")["factual"].nunique() == 200
-    assert Path("demo/report.html").stat().st_size > 100_000
-
-
-def test_names_may_hold_commas():
-    assert split_names(["a,b", "c"], ["a,b", "c"]) == ["a,b", "c"]
-    assert split_names(["a,b"], ["a", "b"]) == ["a", "b"]
-    assert split_names(None, ["a"]) is None
-
-
-@pytest.mark.parametrize(
-    ("texts", "classes", "expected"),
-    [
-        (["0.5:1"], [], mcce.Interval(0.5, 1.0)),
-        (["-1e-3:"], [], mcce.Interval(-1e-3, float("inf"))),
-        (["1:2"], ["1:2", "3"], ["1:2"]),
-        (["True"], [False, True], [True]),
-        ([":"], [], [":"]),
-        (None, [], None),
-    ],
-)
-def test_desired_is_an_interval_or_labels(texts, classes, expected):
-    assert read_desired(texts, classes) == expected
+def test_inspect_refuses_what_is_no_explainer(here, capsys):
+    for given in (b"", b"PK\3\4", b"nonsense"):
+        (here / "broken.mcce").write_bytes(given)
+        assert main(["inspect", "broken.mcce"]) == INPUT
 
 
 def test_relations_that_answers_may_break_are_not_among_those_they_keep(here, capsys):
@@ -271,20 +208,16 @@ def test_relations_that_answers_may_break_are_not_among_those_they_keep(here, ca
 
     kept = explainer.relations_.loc[explainer.relations_["enforced"], "relation"]
     assert json.loads(capsys.readouterr().out)["relations"] == list(kept)
-
     explainer.set_params(ignore_relations=[kept.iloc[0]]).save("relations.mcce")
     assert main(["inspect", "relations.mcce", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["relations"] == list(kept)[1:]
 
 
-def test_fit_says_whose_probability_the_score_is(here, capsys):
-    train = pd.DataFrame({"debt": range(200)})
-    labels = np.where(train["debt"] < 100, "approved", "rejected")
-    joblib.dump(LogisticRegression(max_iter=1000).fit(train, labels), "model.joblib")
-    train.to_csv("debts.csv", index=False)
-    command = ["fit", "debts.csv", "--predictor", "model.joblib", "--trust", "-o", "own.mcce"]
+@pytest.mark.slow
+def test_the_demo_writes_files_that_the_other_commands_take(here, monkeypatch, capsys):
+    assert main(["demo", "--out", "demo"]) == 0
 
-    assert main([*command, "--desired", "0.5:"]) == 0
-    assert "the probability of 'rejected'" in " ".join(capsys.readouterr().err.split())
-    assert main([*command, "--desired", "approved", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["score_of"] == ["approved"]
+    shown = commands_in(capsys.readouterr().out)
+    assert [run_shown(command, monkeypatch) for command in shown] == [0, 0, 0, 0]
+    assert pd.read_csv("demo/answers.csv")["factual"].nunique() == 200
+    assert Path("demo/report.html").stat().st_size > 100_000

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import runpy
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -39,27 +41,23 @@ def training(kind):
 
 
 @pytest.mark.parametrize("kind", SCORES)
-def test_people_in_files_get_the_answers_of_python(kind, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    name = f"scoring_{kind}"
-    (tmp_path / f"{name}.py").write_text(f"def score(frame):\n    return {SCORES[kind]}\n")
-    monkeypatch.syspath_prepend(tmp_path)
+def test_people_in_files_get_the_answers_of_python(kind, here):
+    Path("own_scoring.py").write_text(f"def score(frame):\n    return {SCORES[kind]}\n")
+    score = runpy.run_path("own_scoring.py")["score"]
     given, frame = training(kind)
-    score = __import__(name).score
     explainer = mcce.MCCE(score, (0.6, 9.0), random_state=0).fit(given)
     explainer.save("own.mcce")
-    people = frame.head(40)
-    people.to_csv("people.csv", index=False)
-    people.to_parquet("people.parquet", index=False)
+    frame.head(40).to_csv("people.csv", index=False)
+    frame.head(40).to_parquet("people.parquet", index=False)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", mcce.McceWarning)
         expected = explainer.explain(given[:40]).to_pandas().frame
 
-    command = ["explain", "own.mcce", "--predictor", f"{name}:score", "--block-rows", "17", "-q"]
+    command = ["explain", "own.mcce", "--predictor", "own_scoring:score", "--block-rows", "17"]
     for source in ("csv", "parquet"):
-        assert main([*command, f"people.{source}", "-o", f"{source}.parquet"]) == 0
+        assert main([*command, f"people.{source}", "-o", f"{source}.parquet", "-q"]) == 0
 
-    assert (tmp_path / "csv.parquet").read_bytes() == (tmp_path / "parquet.parquet").read_bytes()
+    assert Path("csv.parquet").read_bytes() == Path("parquet.parquet").read_bytes()
     table = pd.read_parquet("csv.parquet")
     answers = table[table["rank"].notna()]
     for column in expected:

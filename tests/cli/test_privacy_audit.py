@@ -8,6 +8,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from bank_files import INPUT, USAGE
 from mcce.cli import main
 from report_pages import Page
 
@@ -44,37 +45,23 @@ def test_machines_get_one_object(here, capsys):
     assert {"figure", "value", "low", "high", "null", "finding", "n"} == set(said["figures"][0])
 
 
-@pytest.mark.parametrize(
-    ("options", "code", "words"),
-    [
-        (["--training", "train.csv", "--holdout", "train.csv"], 3, "share rows"),
-        (["--training", "holdout.csv", "--holdout", "train.csv"], 3, "fitted on other rows"),
-        (["--training", "train.csv", "--holdout", "absent.csv"], 3, "absent.csv"),
-        ([*ROWS, "-o", "privacy.txt"], 2, "ends in .html"),
-        ([*ROWS, "-o", "train.csv"], 2, "ends in .html"),
-        ([*ROWS, "--quasi-identifiers", "absent"], 2, "quasi_identifiers names columns"),
-        ([*ROWS, "--release", "all"], 2, "release must be one of"),
-    ],
-)
-def test_what_cannot_be_audited_is_said_in_one_paragraph(here, capsys, options, code, words):
-    assert main([*AUDIT, *options]) == code
-
-    said = capsys.readouterr().err
-    assert words in said
-    assert "Traceback" not in said
-
-
-def test_a_page_is_not_replaced_unasked(here, capsys):
-    Path("privacy.html").write_text("mine", encoding="utf-8")
-
-    assert main([*AUDIT, *ROWS, "-o", "privacy.html"]) == 2
-    assert Path("privacy.html").read_text(encoding="utf-8") == "mine"
-    assert main([*AUDIT, *ROWS, "-o", "privacy.html", "--overwrite", "--quiet"]) == 0
-    assert "mine" not in Path("privacy.html").read_text(encoding="utf-8")[:10]
-
-
-def test_a_file_without_a_column_is_refused(here, capsys):
+def test_what_cannot_be_audited_is_said_in_one_paragraph(here, capsys):
     pd.read_csv("holdout.csv").drop(columns="Age").to_csv("short.csv", index=False)
-
-    assert main([*AUDIT, "--training", "train.csv", "--holdout", "short.csv"]) == 3
-    assert "lacks the columns ['Age']" in capsys.readouterr().err
+    Path("privacy.html").write_text("mine", encoding="utf-8")
+    wrong = [
+        (["--training", "train.csv", "--holdout", "train.csv"], INPUT, "share rows"),
+        (["--training", "holdout.csv", "--holdout", "train.csv"], INPUT, "fitted on other rows"),
+        (["--training", "train.csv", "--holdout", "absent.csv"], INPUT, "absent.csv"),
+        ([*ROWS, "-o", "privacy.txt"], USAGE, "ends in .html"),
+        ([*ROWS, "-o", "train.csv"], USAGE, "ends in .html"),
+        ([*ROWS, "--quasi-identifiers", "absent"], USAGE, "quasi_identifiers names columns"),
+        ([*ROWS, "--release", "all"], USAGE, "release must be one of"),
+        ([*ROWS, "-o", "privacy.html"], USAGE, "--overwrite"),
+        (["--training", "train.csv", "--holdout", "short.csv"], INPUT, "lacks the columns ['Age']"),
+    ]
+    for options, code, words in wrong:
+        assert main([*AUDIT, *options]) == code, options
+        said = capsys.readouterr().err
+        assert words in " ".join(said.split())
+        assert "Traceback" not in said
+    assert Path("privacy.html").read_text(encoding="utf-8") == "mine"

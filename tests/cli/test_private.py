@@ -1,14 +1,16 @@
 """``mcce fit --generator private``: domains from a file, and no training values in the other."""
 
+from __future__ import annotations
+
 import json
 import re
 
 import pandas as pd
 import pytest
 
+from bank_files import USAGE
 from mcce import PrivateTrees
 from mcce.cli import main
-from mcce.cli.failures import USAGE
 from private_bank import bank, explainer
 from private_bank import domains as domains_of_a_bank
 
@@ -44,9 +46,6 @@ def test_a_private_explainer_is_fitted_inspected_and_used(domains, here, capsys)
     assert main([*explain, "--quiet"]) == 0
     answers = pd.read_csv("a.csv")
     assert len(answers) > 10
-
-
-def test_a_private_explainer_searches_fast_and_looks_for_no_relations(domains, here):
     assert main([*FIT, *PRIVATE, "--search", "fast", "--quiet"]) == 0
 
 
@@ -60,23 +59,15 @@ def test_a_promise_that_may_fail_says_how_often(here, capsys):
     assert "differential privacy with epsilon 1 and delta 1e-06" in said
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
+def test_options_that_do_not_go_together_are_refused(domains, capsys):
+    wrong = [
         (["--generator", "private"], "needs --domains"),
         (["--generator", "private", "--domains", "domains.json"], "needs --domains"),
         ([*PRIVATE, "--sample-rows", "200"], "Leave it out"),
         (["--epsilon", "1"], "need --generator private"),
         (["--generator", "public"], "generator must be one of"),
-    ],
-)
-def test_options_that_do_not_go_together_are_refused(domains, capsys, arguments, words):
-    assert main([*FIT, *arguments]) == USAGE
-
-    assert words in " ".join(capsys.readouterr().err.split())
-
-
-def test_a_search_that_reads_rows_is_refused(domains, capsys):
-    assert main([*FIT, *PRIVATE, "--search", "balanced"]) == USAGE
-
-    assert "Use search='paper'" in " ".join(capsys.readouterr().err.split())
+        ([*PRIVATE, "--search", "balanced"], "Use search='paper'"),
+    ]
+    for arguments, words in wrong:
+        assert main([*FIT, *arguments]) == USAGE, arguments
+        assert words in " ".join(capsys.readouterr().err.split())

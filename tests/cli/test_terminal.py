@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from bank_files import INPUT
 from mcce.cli import main
-from mcce.cli.terminal import printable, table
 from terminals import in_terminal
 
 HOSTILE = {
@@ -23,88 +23,59 @@ HOSTILE = {
     "formula": "=1+1",
 }
 SCORE = "def score(frame):\n    return frame['salary'].to_numpy(dtype=float) / 90\n"
+POSIX = pytest.mark.skipif(os.name == "nt", reason="terminals of POSIX")
 
 
-@pytest.fixture
-def hostile(tmp_path, monkeypatch):
-    """Training rows with names and levels that try to do harm."""
-    monkeypatch.chdir(tmp_path)
+def test_hostile_names_and_values_are_escaped_on_the_terminal_alone(here, capsys):
     chance = np.random.default_rng(0)
     frame = pd.DataFrame({"salary": chance.integers(20, 90, 200)})
     levels = list(HOSTILE.values())
-    for name in HOSTILE.values():
+    for name in levels:
         frame[name] = chance.choice(levels, 200)
     frame.to_csv("train.csv", index=False)
-    (tmp_path / "salary_scoring.py").write_text(SCORE)
-    return tmp_path
+    (here / "salary_scoring.py").write_text(SCORE)
+    predictor, file = ["--predictor", "salary_scoring:score"], "a'b\n[x].mcce"
+    fit, answers = ["fit", "train.csv", *predictor, "--desired", "0.6:"], "answers <b>\n.jsonl"
 
-
-def test_hostile_names_and_values_pass_through_unchanged(hostile, capsys):
-    predictor = ["--predictor", "salary_scoring:score"]
-    fitted = ["fit", "train.csv", *predictor, "--desired", "0.6:", "-o", "a'b\n[x].mcce"]
-    assert main([*fitted, "--immutable", HOSTILE["newline"]]) == 0
-    assert main(["inspect", "a'b\n[x].mcce"]) == 0
-    answers = "answers <b>\n.jsonl"
-    command = ["explain", "a'b\n[x].mcce", "train.csv", *predictor, "-o", answers]
-
-    assert main([*command, "--block-rows", "70"]) == 0
+    assert main([*fit, "-o", file, "--immutable", HOSTILE["newline"]]) == 0
+    assert main(["inspect", file]) == 0
+    assert main(["explain", file, "train.csv", *predictor, "-o", answers]) == 0
 
     said = capsys.readouterr()
     assert "\x1b" not in said.out + said.err
     assert "\\x1b[31mred" in said.out
-    rows = [json.loads(line) for line in (hostile / answers).read_text("utf-8").splitlines()]
-    assert set(HOSTILE.values()) <= set(rows[0])
-    values = {row[name] for row in rows for name in HOSTILE.values()} - {None}
-    assert values <= set(HOSTILE.values())
-    assert sorted(path.name for path in hostile.glob("*.parts")) == []
-
-
-def test_an_error_shows_hostile_names_escaped(hostile, capsys):
-    arguments = ["--predictor", "salary_scoring:score", "--desired", "0.6:", "-o", "x.mcce"]
-
-    assert main(["fit", "train.csv", *arguments, "--immutable", "\x1b[2J<b>"]) == 3
-
+    assert max(map(len, said.out.splitlines())) <= 200
+    rows = [json.loads(line) for line in (here / answers).read_text("utf-8").splitlines()]
+    assert set(levels) <= set(rows[0])
+    assert {row[name] for row in rows for name in levels} - {None} <= set(levels)
+    assert main([*fit, "-o", "x.mcce", "--immutable", "\x1b[2J<b>"]) == INPUT
     said = capsys.readouterr().err
     assert "\x1b" not in said
     assert "\\x1b[2J<b>" in said
     assert said.count("\n") == 1
 
 
-@pytest.mark.parametrize("width", [20, 80, 200])
-def test_a_table_fits_the_terminal(width):
-    rows = [["x" * 300, "y" * 40, 1], ["a\tb", "c", 2]]
-
-    shown = table(["name", "value", "n"], rows, width)
-
-    assert max(map(len, shown.splitlines())) <= width
-    assert len(shown.splitlines()) == 3
-
-
-def test_printable_texts_are_left_alone():
-    assert printable("Löhne ≥ 3 €, [x] {y} <z>") == "Löhne ≥ 3 €, [x] {y} <z>"
-
-
-@pytest.mark.skipif(os.name == "nt", reason="terminals of POSIX")
-@pytest.mark.parametrize("columns", [80, 200])
-def test_a_terminal_shows_progress_and_a_summary_that_fit(here, columns):
+@POSIX
+@pytest.mark.parametrize("shared", [[], ["--workers", "1"]], ids=["alone", "shared"])
+def test_a_terminal_shows_progress_and_a_summary_that_fit(here, shared):
     pytest.importorskip("tqdm")
-    command = ["explain", "bank.mcce", "people.csv", "--predictor", "scoring:score"]
+    command = ["explain", "bank.mcce", "lake/0.parquet", "--predictor", "scoring:score"]
 
-    code, shown = in_terminal([*command, "-o", "answers.csv", "--block-rows", "20"], columns)
+    code, shown = in_terminal([*command, "-o", "answers.csv", "--block-rows", 7, *shared], 70)
 
     assert code == 0
     lines = shown.replace("\r\n", "\n").replace("\r", "\n").splitlines()
-    assert any("60/60" in line and "people/s" in line for line in lines)
-    assert max(map(len, lines)) <= columns
-    assert "60 people in" in shown
+    assert any("20/20" in line and "people/s" in line for line in lines)
+    assert max(map(len, lines)) <= 70
+    assert "20 people in" in shown
 
 
-@pytest.mark.skipif(os.name == "nt", reason="terminals of POSIX")
+@POSIX
 def test_a_terminal_shows_an_error_as_a_paragraph(here):
     command = ["explain", "bank.mcce", "absent.csv", "--predictor", "scoring:score", "-o", "a.csv"]
 
-    code, shown = in_terminal(command, 80)
+    code, shown = in_terminal(command)
 
-    assert code == 3
+    assert code == INPUT
     assert shown.startswith("mcce: error: Cannot read 'absent.csv'")
     assert "Traceback" not in shown

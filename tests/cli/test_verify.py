@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
-
+from bank_files import BROKEN, INPUT, USAGE
 from mcce.cli import main
-from mcce.cli.failures import BROKEN, INPUT, USAGE
 
 OPTIONS = ["--explainer", "bank.mcce", "--predictor", "scoring:score"]
 
@@ -46,29 +44,18 @@ def test_another_explainer_fails(receipt, capsys):
     assert "FAILS  the explainer is the same" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
-    ("content", "arguments", "code", "message"),
-    [
+def test_errors_are_one_paragraph(receipt, capsys):
+    del receipt["person"]["Age"]
+    wrong = [
         ("{", [], INPUT, "is no JSON"),
         ("[1]", [], INPUT, "no receipt"),
         ("[" * 100_000, [], INPUT, "is no JSON"),
         ("{}", OPTIONS[:2], USAGE, "go together"),
-    ],
-)
-def test_errors_are_one_paragraph(here, content, arguments, code, message, capsys):
-    Path("odd.json").write_text(content, encoding="utf-8")
-
-    assert main(["verify", "odd.json", *arguments]) == code
-
-    said = capsys.readouterr().err
-    assert message in said
-    assert "Traceback" not in said
-
-
-def test_rows_that_do_not_fit_the_explainer_are_an_error(receipt, capsys):
-    del receipt["person"]["Age"]
-    Path("receipt.json").write_text(json.dumps(receipt), encoding="utf-8")
-
-    assert main(["verify", "receipt.json", *OPTIONS]) == INPUT
-
-    assert "lacks the columns" in capsys.readouterr().err
+        (json.dumps(receipt), OPTIONS, INPUT, "lacks the columns"),
+    ]
+    for content, arguments, code, message in wrong:
+        Path("odd.json").write_text(content, encoding="utf-8")
+        assert main(["verify", "odd.json", *arguments]) == code
+        said = capsys.readouterr().err
+        assert message in said
+        assert "Traceback" not in said

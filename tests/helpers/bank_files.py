@@ -12,6 +12,8 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from mcce.datasets import load_german_credit
 
+# Exit codes, as the help of the command lists them.
+USAGE, INPUT, PREDICTOR, OUTPUT, BROKEN, INTERRUPTED = 2, 3, 4, 5, 6, 130
 COLUMNS = ["Duration", "CreditAmount", "Savings", "Age", "Sex", "Job"]
 SCORING = """
 import numpy as np
@@ -24,12 +26,26 @@ def score(frame):
 def fails(frame):
     raise ValueError("a secret cell")
 """
+# Who is 99 years old takes as long as a test wants, in processes that are told to wait.
+WAITING = """
+import os, time
+from pathlib import Path
+from scoring import score as good
+
+HERE = Path(__file__).parent
+
+def score(frame):
+    if frame["Age"].eq(99).any() and "WAIT_FOR_RELEASE" in os.environ:
+        (HERE / "inside").touch()
+        deadline = time.monotonic() + 300
+        while not (HERE / "release").exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+    return good(frame)
+"""
 RULES = """
 [[rules]]
 change = {feature = "CreditAmount", at_least = "-50 %", at_most = 0}
 """
-
-
 LABELS = """
 [features]
 Duration = {name = "the term", unit = "{number} months", reason = "The term is long."}

@@ -1,0 +1,208 @@
+"""Runs that end early leave complete parts, and go on without losing or repeating anything."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import pandas as pd
+import pytest
+
+from bank_files import INPUT, INTERRUPTED, OUTPUT, USAGE
+
+BLOCKS = ["-o", "answers.csv", "--block-rows", 10]
+# What happens to whoever is 99 years old, unless a file says that it is over.
+SUDDEN = """
+import os, signal
+from pathlib import Path
+from scoring import score as good
+
+def score(frame):
+    if frame["Age"].eq(99).any() and not Path("over").exists():
+        {what}
+    return good(frame)
+"""
+
+
+@pytest.fixture
+def parts(here):
+    """Where the answers to complete blocks are until all are."""
+    return here / "answers.csv.parts"
+
+
+@pytest.fixture
+def change(here):
+    """Change a cell of people.csv."""
+
+    def write(row, column, text):
+        people = pd.read_csv("people.csv", dtype=str)
+        people.loc[row, column] = text
+        people.to_csv("people.csv", index=False)
+
+    return write
+
+
+@pytest.fixture
+def assert_whole(explain, here):
+    """The answers are those of a run that nothing interrupts."""
+
+    def compare(**options):
+        assert explain("-o", "whole.csv", **options) == 0
+        assert (here / "answers.csv").read_bytes() == (here / "whole.csv").read_bytes()
+        assert not (here / "answers.csv.parts").exists()
+
+    return compare
+
+
+def test_a_wrong_cell_half_way_names_row_and_column_and_the_run_goes_on(
+    explain, here, parts, change, assert_whole, capsys
+):
+    change(36, "Age", "Smith")
+
+    assert explain(*BLOCKS) == INPUT
+
+    said = capsys.readouterr().err
+    assert "'Age'" in said
+    assert "row 37 (in the block of rows 31 to 40)" in said
+    assert "whole number" in said
+    assert "Smith" not in said
+    assert "first 30 people are complete" in said
+    assert not (here / "answers.csv").exists()
+    written = {path: path.stat().st_mtime_ns for path in parts.glob("part-*.csv")}
+    assert len(written) == 3
+    assert explain(*BLOCKS, "--overwrite", "--resume") == INPUT  # resuming wins
+    assert written == {path: path.stat().st_mtime_ns for path in parts.glob("part-*.csv")}
+    change(36, "Age", "50")
+    assert explain("-o", "answers.csv", "--resume") == 0
+    assert_whole()
+
+
+def test_parts_that_were_damaged_and_people_who_changed_are_answered_again(
+    explain, parts, change, assert_whole
+):
+    change(3, "CreditAmount", "18000")
+    change(36, "Age", "?")
+    assert explain(*BLOCKS) == INPUT
+    part = sorted(parts.glob("part-*.csv"))[1]
+    part.write_bytes(part.read_bytes().replace(b"1", b"2", 1))
+
+    change(3, "CreditAmount", "1500")
+    change(36, "Age", "50")
+
+    assert explain("-o", "answers.csv", "--resume") == 0
+    assert_whole()
+
+
+def test_the_run_of_another_job_is_not_continued(explain, parts, change, assert_whole, capsys):
+    change(36, "Age", "?")
+    assert explain(*BLOCKS) == INPUT
+    capsys.readouterr()
+
+    assert explain("-o", "answers.csv") == USAGE
+    assert "unfinished run" in capsys.readouterr().err
+    assert explain("-o", "answers.csv", "--resume", "--block-rows", 20) == USAGE
+    assert "block_rows was 10 and is 20 now" in capsys.readouterr().err
+    for other in (["--n-counterfactuals", 2], ["--rules", "rules.toml"], ["--delimiter", ";"]):
+        assert explain("-o", "answers.csv", "--resume", *other) != 0
+    manifest = json.loads((parts / "_manifest.json").read_text())
+    manifest["job"]["block_rows"] = "many"
+    (parts / "_manifest.json").write_text(json.dumps(manifest))
+    assert explain("-o", "answers.csv", "--resume") == USAGE
+    (parts / "_manifest.json").write_text("{}")
+    change(36, "Age", "50")
+    assert explain("-o", "answers.csv", "--resume") == INPUT
+    assert explain("-o", "answers.csv", "--overwrite") == 0
+    assert_whole()
+
+
+def test_a_run_that_has_ended_has_nothing_to_resume(explain, here, capsys):
+    assert explain("-o", "answers.csv", "--resume") == 0
+    content = (here / "answers.csv").read_bytes()
+
+    assert explain("-o", "answers.csv", "--resume") == 0
+
+    assert "no run is left to resume" in capsys.readouterr().err
+    assert (here / "answers.csv").read_bytes() == content
+    assert explain("-o", "answers.csv") == USAGE
+    assert "--overwrite" in capsys.readouterr().err
+
+
+def test_ctrl_c_leaves_complete_parts(explain, here, change, assert_whole, capsys):
+    change(25, "Age", "99")
+    (here / "sudden.py").write_text(SUDDEN.format(what="raise KeyboardInterrupt"))
+
+    assert explain(*BLOCKS, predictor="sudden:score") == INTERRUPTED
+
+    assert "interrupted. The answers to the first 20 people" in capsys.readouterr().err
+    (here / "over").touch()
+    assert explain("-o", "answers.csv", "--resume", predictor="sudden:score") == 0
+    assert_whole()
+
+
+def in_process(*arguments, program="from mcce.cli import main; sys.exit(main(sys.argv[1:]))"):
+    """Run the command in a process of its own."""
+    command = [sys.executable, "-c", f"import sys\n{program}", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+def test_a_run_that_is_killed_goes_on(explain, here, parts, change, assert_whole):
+    change(35, "Age", "99")
+    (here / "sudden.py").write_text(
+        SUDDEN.format(what="os.kill(os.getpid(), signal.SIGKILL)"), encoding="utf-8"
+    )
+    files = ["explain", "bank.mcce", "people.csv", "--predictor", "sudden:score"]
+
+    assert in_process(*files, *BLOCKS).returncode == -signal.SIGKILL
+
+    assert len(list(parts.glob("_part-*.json"))) == 3
+    (here / "over").touch()
+    assert explain("-o", "answers.csv", "--resume", predictor="sudden:score") == 0
+    assert_whole()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="limits of POSIX")
+def test_a_disk_that_is_full_leaves_complete_parts_and_the_run_goes_on(explain, here, parts):
+    people = pd.read_csv("people.csv").assign(note="")
+    people.loc[35, "note"] = "x" * 50_000
+    people.to_csv("people.csv", index=False)
+    files = ["explain", "bank.mcce", "people.csv", "--predictor", "scoring:score"]
+    program = """
+import resource
+resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, 40_000))
+from mcce.cli import main
+sys.exit(main(sys.argv[1:]))
+"""
+    ended = in_process(*files, *BLOCKS, "--keep", "note", program=program)
+
+    assert ended.returncode == OUTPUT
+    assert "File too large" in ended.stderr
+    assert "--resume" in ended.stderr
+    assert "Traceback" not in ended.stderr
+    kinds = [path.name.split("-")[0] for path in parts.iterdir()]
+    assert sorted(kinds) == ["_manifest.json", *["_part"] * 3, *["part"] * 3]
+    assert explain("-o", "answers.csv", "--keep", "note", "--resume") == 0
+    assert explain("-o", "whole.csv", "--keep", "note") == 0
+    assert (here / "answers.csv").read_bytes() == (here / "whole.csv").read_bytes()
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a device of Linux")
+def test_standard_output_that_is_full_or_closed_causes_no_traceback(here):
+    command = f"{sys.executable} -m mcce.cli explain bank.mcce people.csv"
+    command += " --predictor scoring:score --output-format csv -q -o -"
+
+    def shell(after):
+        return subprocess.run(
+            f"{command} {after}", shell=True, capture_output=True, text=True, check=False
+        )
+
+    full, closed = shell("> /dev/full"), shell("| head -1")
+
+    assert full.returncode == OUTPUT
+    assert "No space left on device" in full.stderr
+    assert "Traceback" not in full.stderr
+    assert closed.stdout.startswith("factual,rank")
+    assert closed.stderr == ""
