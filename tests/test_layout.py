@@ -1,0 +1,91 @@
+"""The tests themselves: of public names, and synchronised by events."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import mcce
+
+TESTS = Path(__file__).parent
+# Internal modules that all tests outside tests/oracles may use together.
+MOST_INTERNALS = 60
+PUBLIC = {
+    "mcce",
+    "mcce.baselines",
+    "mcce.cli",
+    "mcce.constraints",
+    "mcce.datasets",
+    "mcce.errors",
+    "mcce.execution.dask",
+    "mcce.execution.joblib",
+    "mcce.execution.ray",
+    "mcce.execution.spark",
+    "mcce.experiments",
+    "mcce.metrics",
+    "mcce.predictors",
+    "mcce.privacy",
+    "mcce.protocols",
+    "mcce.report",
+    "mcce.report.plots",
+    "mcce.serve",
+    "mcce.testing",
+}
+# Files that may sleep, and why.
+SLEEPS = {
+    "browser/conftest.py": "looks every 10 ms whether a server has started",
+    "execution/test_dask.py": "lets calls overlap, if they do",
+    "execution/test_shipment.py": "lets calls overlap, if they do",
+    "execution/test_spark.py": "lets calls overlap, if they do",
+    "fuzz/fuzz_runner.py": "gives a process that hangs time to print where",
+    "fuzz/kind_forks.py": "forks at random moments, which is what is tested",
+    "fuzz/kind_interrupts.py": "gives a signal that was sent a chance to be handled",
+    "helpers/bank_files.py": "looks every 50 ms for a file",
+    "helpers/served_bank.py": "looks every 10 ms whether what must come has come",
+    "runtime/test_threads.py": "lets calls overlap, if they do",
+    "serve/test_queue.py": "a slow predictor, for a budget of seconds",
+    "unit/test_time_limits.py": "a slow predictor, for a budget of seconds",
+}
+
+
+def test_tests_use_few_internal_modules_and_do_not_sleep():
+    internal, sleeping = {}, set()
+    for path in sorted(TESTS.rglob("*.py")):
+        name, text = path.relative_to(TESTS).as_posix(), path.read_text(encoding="utf-8")
+        if path == Path(__file__):
+            continue
+        if re.search(r"\bsleep\(", text):
+            sleeping.add(name)
+        if not name.startswith("oracles/") and "mcce" in text:
+            for module in modules_of(ast.parse(text)) - PUBLIC:
+                internal.setdefault(module, []).append(name)
+
+    told = "\n".join(f"{module}: {', '.join(names)}" for module, names in sorted(internal.items()))
+    assert len(internal) <= MOST_INTERNALS, f"{len(internal)} internal modules:\n{told}"
+    assert sleeping - set(SLEEPS) == set()
+
+
+def modules_of(tree: ast.Module) -> set[str]:
+    """Modules of mcce that a file imports, or names in a string: a program or what it patches."""
+    names = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names.update(f"{node.module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.Import):
+            names.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            names.update(re.findall(r"\bmcce(?:\.\w+)+", node.value))
+    return {module_of(name) for name in names if name.partition(".")[0] == "mcce"}
+
+
+def module_of(name: str) -> str:
+    """The module that a dotted name is, or lies in."""
+    folder, module = Path(mcce.__file__).parent, "mcce"
+    for part in name.split(".")[1:]:
+        if (folder / f"{part}.py").is_file():
+            return f"{module}.{part}"
+        if not (folder / part / "__init__.py").is_file():
+            break
+        folder, module = folder / part, f"{module}.{part}"
+    return module
