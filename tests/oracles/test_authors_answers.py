@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -25,17 +23,16 @@ def test_the_black_box_scores_as_stated(work):
 
 
 def test_answers_are_as_sparse_and_as_near_as_the_authors(work):
-    explainer = MCCE(
-        work.network,
-        (0.5, 1.0),
-        immutable=work.meta["immutables"],
-        n_samples=work.meta["K"],
-        search=bounded(tolerance=THEIR_TOLERANCE),
-        random_state=0,
-    ).fit(work.train)
     costs = []
-    for seed in range(5):
-        explainer.fitted_ = replace(explainer.fitted_, seed=seed)
+    for seed in range(3):
+        explainer = MCCE(
+            work.network,
+            (0.5, 1.0),
+            immutable=work.meta["immutables"],
+            n_samples=work.meta["K"],
+            search=bounded(tolerance=THEIR_TOLERANCE),
+            random_state=seed,
+        ).fit(work.train)
         result = explainer.explain(work.people)
         assert (result.people["status"] == "answered").all()
         own = work.people[work.meta["immutables"]].set_axis(result.frame.index)
