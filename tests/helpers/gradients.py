@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from loans import IMMUTABLE, JOBS, loans
 from mcce import McceWarning, baselines
-from mcce.baselines.baseline import Declined
-from mcce.baselines.deep.descent import Block
-from mcce.baselines.deep.projection import Projection
+
+IMMUTABLE = ["sex", "age"]
+JOBS = ["clerk", "farmer", "judge", "pilot"]
 
 # Enough for an answer, and no more.
 QUICK: dict[str, dict[str, Any]] = {
@@ -26,6 +25,20 @@ QUICK: dict[str, dict[str, Any]] = {
 }
 METHODS = list(QUICK)
 NEEDS_GRADIENTS = [name for name in METHODS if name != "CCHVAE"]
+
+
+def loans() -> pd.DataFrame:
+    """Numbers, booleans, and strings with a rare level."""
+    chance = np.random.default_rng(3)
+    return pd.DataFrame(
+        {
+            "age": chance.integers(20, 60, 240),
+            "sex": chance.choice(["f", "m"], 240),
+            "job": chance.choice(JOBS, 240, p=[0.5, 0.3, 0.19, 0.01]),
+            "salary": chance.integers(8, 80, 240) / 4,
+            "owns": chance.random(240) < 0.4,
+        }
+    )
 
 
 def quick(name: str, predictor: Any, desired: Any = (0.5, 1.0), **settings: Any) -> Any:
@@ -127,16 +140,3 @@ class Identity:
 
     def decode(self, codes: Any, own: Any) -> Any:
         return self.layout.place(codes, own)
-
-
-def block_of(explainer: Any, frame: pd.DataFrame, **extra: Any) -> Block:
-    """What a search by gradient sees of people, one row each."""
-    import torch
-
-    training, scorer = explainer.training_, explainer.scorer_
-    rows = training.rows.schema.encode(frame)
-    declined = Declined(rows, training.decision.score(rows.frame), training.decision)
-    own = torch.from_numpy(scorer.space.encode(declined.rows))
-    anchors = scorer.anchors(own, torch.from_numpy(scorer.inputs(declined.rows)))
-    numbers = {name: torch.as_tensor(values) for name, values in extra.items()}
-    return Block(own, anchors, Projection.of(scorer.space, "cpu"), scorer, numbers)
