@@ -34,16 +34,9 @@ PUBLIC = {
 }
 # Files that may sleep, and why.
 SLEEPS = {
-    "browser/conftest.py": "looks every 10 ms whether a server has started",
-    "execution/test_dask.py": "lets calls overlap, if they do",
-    "execution/test_shipment.py": "lets calls overlap, if they do",
-    "execution/test_spark.py": "lets calls overlap, if they do",
-    "fuzz/fuzz_runner.py": "gives a process that hangs time to print where",
-    "fuzz/kind_forks.py": "forks at random moments, which is what is tested",
-    "fuzz/kind_interrupts.py": "gives a signal that was sent a chance to be handled",
-    "helpers/bank_files.py": "looks every 50 ms for a file",
+    "engines/test_dask.py": "lets calls overlap, if they do",
+    "helpers/bank_files.py": "looks every 50 ms for a file that lets a command go on",
     "helpers/served_bank.py": "looks every 10 ms whether what must come has come",
-    "runtime/test_threads.py": "lets calls overlap, if they do",
     "serve/test_queue.py": "a slow predictor, for a budget of seconds",
     "unit/test_time_limits.py": "a slow predictor, for a budget of seconds",
 }
