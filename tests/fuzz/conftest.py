@@ -1,3 +1,14 @@
-"""Only the tests are collected: the other modules need no examples, and some a Unix."""
+"""What the tests of this folder share."""
 
-collect_ignore_glob = ["[!t]*.py"]
+from __future__ import annotations
+
+import pytest
+
+from fuzz_child import Child
+
+
+@pytest.fixture(scope="session")
+def child():
+    child = Child()
+    yield child
+    child.close()
