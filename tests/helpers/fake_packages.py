@@ -60,10 +60,10 @@ class FakeDice:
         frame = self.data.dataframe
         if not set(query["c0"]) <= set(frame["c0"]):
             raise ValueError("c0 is out of range")
-        tried = pd.concat([query] * 100, ignore_index=True)
-        for row in range(100):
-            name = random.choice(features_to_vary)
-            tried.loc[row, name] = random.choice(frame[name].tolist())
+        own, values = query.iloc[0].to_dict(), {n: frame[n].tolist() for n in features_to_vary}
+        names = [random.choice(features_to_vary) for _ in range(100)]
+        rows = [own | {name: random.choice(values[name])} for name in names]
+        tried = pd.DataFrame(rows).astype(query.dtypes)
         found = tried[self.model.predict(tried) == 1].head(total_CFs)
         answers = found.assign(outcome=1) if len(found) else None
         return SimpleNamespace(cf_examples_list=[SimpleNamespace(final_cfs_df=answers)])

@@ -6,6 +6,7 @@ import json
 import re
 import sys
 from dataclasses import replace
+from importlib.util import find_spec
 
 import numpy as np
 import pandas as pd
@@ -97,6 +98,7 @@ def test_excluded_copies_are_gone_and_the_page_joins_the_reports(bench_cache, tm
     assert all((page.parent / link).is_file() for link in links)
 
 
+@pytest.mark.slow
 def test_the_example_shows_the_first_declined_person(bench_cache, tmp_path):
     table = run("example", tmp_path)["german"]
 
@@ -131,6 +133,27 @@ def test_an_experiment_writes_its_table(name, table, columns, bench_cache, tmp_p
     assert columns <= set(found.columns)
     assert len(found) > 1
     assert found.select_dtypes("number").notna().any(axis=None)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(find_spec("torch") is not None, reason="networks would be trained for minutes")
+def test_generators_that_were_measured_are_not_measured_again(bench_cache, tmp_path, capsys):
+    command = ["experiments", "generators", "--quick", "--seeds", "1", "--out", str(tmp_path)]
+    assert main(command) == 2
+    assert "needs torch" in capsys.readouterr().err
+    measured = (tmp_path / "cells" / "generators-german-trees-0-quick.json").read_text()
+    for name in ("made", "ctgan"):
+        path = tmp_path / "cells" / f"generators-german-{name}-0-quick.json"
+        path.write_text(measured.replace('"trees"', f'"{name}"'))
+
+    table = run("generators", tmp_path)["answers"]
+
+    assert {"trees", "copula", "made", "ctgan", "private"} <= set(table["generator"])
+    made, trees = (
+        table[table["generator"] == name].drop(columns="generator").reset_index(drop=True)
+        for name in ("made", "trees")
+    )
+    pd.testing.assert_frame_equal(made, trees)
 
 
 NETWORK = {
@@ -267,6 +290,7 @@ def test_a_kept_network_is_read_without_torch_and_has_the_stated_auc(bench_cache
     assert roc_auc_score(good, box.predict(heldout)) == pytest.approx(box.auc, abs=1e-4)
 
 
+@pytest.mark.slow
 def test_a_black_box_is_kept_and_another_one_is_made_for_other_rows_or_seeds(tmp_path):
     german = load("german", form="paper")
     few = replace(german, features=german.features.head(200), target=german.target.head(200))

@@ -87,12 +87,14 @@ def test_the_answers_of_a_method_can_be_judged(judged):
     np.testing.assert_allclose(scores, judged(result.frame.reset_index(drop=True)))
 
 
-def test_a_seed_decides_about_everything(evaluator, judged):
-    real, people = rows(300, 1), rows(50, 2)
+def test_a_seed_decides_about_everything(evaluator):
+    real, people = rows(80, 1), rows(20, 2)
 
-    again, other = (Judges.fit(real, evaluator, random_state=seed)(people) for seed in (0, 1))
+    one, again, other = (
+        Judges.fit(real, evaluator, random_state=seed)(people) for seed in (0, 0, 1)
+    )
 
-    pd.testing.assert_frame_equal(judged(people), again)
+    pd.testing.assert_frame_equal(one, again)
     assert not again["isolation"].equals(other["isolation"])
 
 

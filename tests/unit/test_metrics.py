@@ -322,28 +322,28 @@ def rows(n_rows, seed, shift=0.0):
 
 
 def discriminate(generated, training, **settings):
-    settings = {"n_repeats": 2, "n_trees": 50} | settings
+    settings = {"n_repeats": 2, "n_trees": 20} | settings
     return metrics.discriminator(generated, training, **settings)
 
 
 def test_real_rows_cannot_be_distinguished_from_real_rows():
-    result = discriminate(rows(2000, 0), rows(2000, 1), n_repeats=3)
+    result = discriminate(rows(1000, 0), rows(1000, 1), n_repeats=3)
 
     assert result.index.tolist() == [
         (evaluator, part)
         for evaluator in ("forest", "logistic")
         for part in ("generated", "control")
     ]
-    assert result["accuracy"].between(0.47, 0.53).all()
-    assert result["auc"].between(0.46, 0.54).all()
-    # halves of 2000 generated rows; the control has only 1000 real rows of each sort
-    assert result["n_train"].tolist() == result["n_test"].tolist() == [1000, 500, 1000, 500]
-    assert (result["accuracy_sd"] < 0.03).all()
+    assert result["accuracy"].between(0.46, 0.54).all()
+    assert result["auc"].between(0.45, 0.55).all()
+    # halves of 1000 generated rows; the control has only 500 real rows of each sort
+    assert result["n_train"].tolist() == result["n_test"].tolist() == [500, 250, 500, 250]
+    assert (result["accuracy_sd"] < 0.05).all()
 
 
 def test_shifted_rows_are_distinguished_and_the_control_is_not():
-    for holdout in (None, rows(1000, 2)):
-        result = discriminate(rows(1000, 0, shift=3.0), rows(1000, 1), holdout=holdout)
+    for holdout in (None, rows(500, 2)):
+        result = discriminate(rows(500, 0, shift=3.0), rows(500, 1), holdout=holdout)
 
         generated, control = (result.xs(part, level="rows") for part in ("generated", "control"))
         assert (generated[["accuracy", "auc"]] > 0.9).to_numpy().all()
