@@ -186,17 +186,6 @@ def test_values_that_enough_people_have_stay_as_they_are(explainer, people):
     assert (result.anonymous.cells["kind"] == "value").all()
 
 
-def test_everything_is_pure_for_a_predictor_that_accepts_everything_but_the_person():
-    train = pd.DataFrame({"a": np.arange(100), "b": np.arange(100)[::-1]})
-    explainer = fitted(lambda frame: frame["a"] != 7, (1, 1), train, immutable=[])
-
-    result = explain(explainer, train.iloc[[7]], 10, ["b"], train)
-
-    assert result.anonymous.measures["pureness"].tolist() == [1.0]
-    assert result.anonymous.measures["enumerated"].tolist() == [True]
-    assert result.anonymous.measures["pureness_error"].tolist() == [0.0]
-
-
 def brute_force_pureness(row, cells, train, predictor, desired):
     """The share of all combinations of training values in the cells that are accepted."""
     values = []
@@ -395,10 +384,6 @@ def test_errors_say_what_to_do(explainer, people):
         given = {"anonymity": 5, "quasi_identifiers": ["age"], "training": train} | wanted
         with pytest.raises(error, match=message):
             explainer.explain(people, **given)
-
-
-def test_without_anonymity_there_is_none(explainer, people):
-    assert explainer.explain(people.head(1)).anonymous is None
 
 
 def test_other_kinds_of_frames_come_back_as_they_came(people):
