@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import threading
-import time
 from contextlib import contextmanager
 
 import numpy as np
@@ -59,10 +57,27 @@ def applicants():
 
 @pytest.fixture(scope="session")
 def serving():
-    """Runs services."""
+    """Runs services, and gives their addresses."""
     for name in ("fastapi", "uvicorn"):
         pytest.importorskip(name, reason=f"{name} is not installed")
-    return running
+    from mcce.serve import ServiceSettings, create_app
+    from mcce.serve.people import DirectoryMaker
+    from served_bank import running
+
+    @contextmanager
+    def serve(explainer, people=None, **settings):
+        if people is not None:
+            names = [f"Applicant {row:05d}" for row in range(len(people))]
+            names[3] = "<img src=x onerror=alert(1)>"
+            directory = DirectoryMaker(explainer)
+            directory.add([(np.arange(len(people)), people)], names)
+            labels = {code: Labels.bundled("german", code) for code in ("en", "nb", "de")}
+            given = {"title": "A <b>bank</b>", "labels": labels, "people": directory.made()}
+            settings = given | settings
+        with running(create_app(explainer, ServiceSettings(**settings))) as client:
+            yield f"{client.base_url}/"
+
+    return serve
 
 
 @pytest.fixture(scope="session")
@@ -77,22 +92,17 @@ def opened(browser):
     """Opens pages; everything that went wrong while they were used is a failure."""
     contexts, wrong = [], []
 
-    def is_foreign(url, address):
-        return not url.startswith((address, "blob:", "data:"))
-
     def open_page(address, **options):
+        own = (address, "blob:", "data:")
         context = browser.new_context(
             **{"viewport": {"width": 1280, "height": 900}, "reduced_motion": "reduce", **options}
         )
         contexts.append(context)
         page = context.new_page()
-        page.set_default_timeout(20_000)
+        page.set_default_timeout(60_000)
         page.on("console", lambda said: wrong.append(said.text))
         page.on("pageerror", lambda error: wrong.append(str(error)))
-        page.on(
-            "request",
-            lambda sent: wrong.append(sent.url) if is_foreign(sent.url, address) else None,
-        )
+        page.on("request", lambda sent: sent.url.startswith(own) or wrong.append(sent.url))
         page.goto(address)
         return page
 
@@ -104,9 +114,19 @@ def opened(browser):
 
 
 @pytest.fixture
+def expected_failure(opened):
+    """Forgets what the browser says of a request that a test makes fail."""
+
+    def forget(text):
+        opened.wrong[:] = [one for one in opened.wrong if text not in one]
+
+    return forget
+
+
+@pytest.fixture
 def case(opened, address):
-    """The page with a declined person, and the rules of every search that it asked for."""
-    from page_steps import DECLINED, choose
+    """The page with a declined person and plans, and every search that it asked for."""
+    from page_steps import choose, settled
 
     page = opened(address)
     searches = []
@@ -116,35 +136,6 @@ def case(opened, address):
             searches.append(json.loads(request.post_data))
 
     page.on("request", listen)
-    choose(page, DECLINED)
+    choose(page)
+    settled(page)
     return page, searches
-
-
-@contextmanager
-def running(explainer, people, **settings):
-    """A service in a thread of its own; gives its address."""
-    import uvicorn
-
-    from mcce.serve.app import create_app
-    from mcce.serve.people import DirectoryMaker
-    from mcce.serve.settings import ServiceSettings
-
-    names = [f"Applicant {row:05d}" for row in range(len(people))]
-    names[3] = "<img src=x onerror=alert(1)>"
-    labels = {code: Labels.bundled("german", code) for code in ("en", "nb", "de")}
-    directory = DirectoryMaker(explainer)
-    directory.add([(np.arange(len(people)), people)], names)
-    settings = ServiceSettings(
-        title="A <b>bank</b>", labels=labels, people=directory.made(), **settings
-    )
-    config = uvicorn.Config(create_app(explainer, settings), port=0, log_level="critical")
-    server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    while not server.started:
-        assert thread.is_alive()
-        time.sleep(0.01)
-    port = server.servers[0].sockets[0].getsockname()[1]
-    yield f"http://127.0.0.1:{port}/"
-    server.should_exit = True
-    thread.join(10)

@@ -1,17 +1,24 @@
-"""What tests do on the page of the service."""
+"""What tests do on pages in a browser; they wait for what the page shows, never for a time."""
 
 from __future__ import annotations
+
+from contextlib import contextmanager
 
 import pytest
 
 # Modules here are imported for the examples in their docstrings, also where there is no browser.
 expect = pytest.importorskip("playwright.sync_api", reason="playwright is not installed").expect
 
+expect.set_options(timeout=60_000)
+
 # Declined; a shorter loan would be enough.
 DECLINED = 39
+DESKTOP, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
+# A window of 1280 pixels in which everything is twice as large.
+ZOOMED = {"width": 640, "height": 450}
 
 
-def choose(page, row):
+def choose(page, row=DECLINED):
     """Opens the case of a person of the list."""
     page.fill("#search", f"{row:05d}")
     expect(page.locator(".person")).to_have_count(1)
@@ -24,6 +31,26 @@ def settled(page):
     page.wait_for_selector(".results:not(.waiting) .plan .sentence:not(:empty)")
 
 
+@contextmanager
+def searching(page):
+    """Waits until what is done in the block has led to a search, and its details are there."""
+
+    def is_last(response):
+        return response.url.endswith("/explain") and response.request.post_data_json.get("details")
+
+    with page.expect_response(is_last):
+        yield
+
+
+def eventually(page, condition):
+    """Waits until something is true of the page, or of what it has asked for."""
+    for _ in range(3_000):
+        if condition():
+            return
+        page.wait_for_timeout(20)
+    raise AssertionError("what must come did not come")
+
+
 def score_shown(page, where="#decision"):
     """The score that stands on the page."""
     return float(page.inner_text(f"{where} .score strong"))
@@ -34,3 +61,27 @@ def wish(page, label):
     row = page.locator(".wish", has_text=label)
     row.locator(".wish-name").click()
     return row
+
+
+def fill_form(page, **texts):
+    """Type in a person of the bank: numbers by their labels, the first of all levels."""
+    for name, text in texts.items():
+        page.get_by_label(name, exact=True).fill(text)
+    for field in page.locator("form select").all():
+        field.select_option(index=1)
+    page.locator("form button[type=submit]").click()
+
+
+def serious_faults(page):
+    """What screen readers stumble over, by axe if it is installed; animations are over."""
+    try:
+        from axe_playwright_python.sync_playwright import Axe
+    except ModuleNotFoundError:
+        return []
+    page.evaluate("Promise.all(document.getAnimations().map((one) => one.finished))")
+    faults = Axe().run(page).response["violations"]
+    return [
+        (fault["id"], fault["nodes"][0]["html"])
+        for fault in faults
+        if fault["impact"] in ("serious", "critical")
+    ]
