@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from bank import bank, score
 from brute_force import candidates, costs
 from distance_oracle import Oracle, between, expected_of, fitted
-from mcce import HVDM, L1, MCCE, Gower
+from mcce import HVDM, L1, MCCE, Gower, ParameterError
 from searches import explain
 
 EVERY = {"gower": Gower, "l1": L1, "hvdm": HVDM}
@@ -106,6 +106,19 @@ def test_immutable_features_count_in_the_mean_only_where_they_are_known():
     found = between(distance, schema, people, people.assign(a=1.0))
 
     assert found.tolist() == [0.5 / 3, 0.5 / 2, 0.5 / 3]
+
+
+def test_weights_multiply_the_differences_of_mutable_features():
+    train = pd.DataFrame({"fixed": [1.0, 2.0, 3.0], "a": [0.0, 1.0, 2.0], "b": ["x", "y", "x"]})
+    for weights, expected in ((None, 1.5 / 3), ([2.0, 0.0], 1.0 / 3), ([0.0, 3.0], 3.0 / 3)):
+        distance, schema = fitted(Gower(weights=weights), train, [True, False, True], ["fixed"])
+
+        found = between(distance, schema, train.iloc[[0]], train.iloc[[0]].assign(a=1.0, b="y"))
+
+        assert found == pytest.approx(expected)
+    for wrong in ([1.0], [1.0, -1.0], [1.0, np.inf]):
+        with pytest.raises(ParameterError, match="weights of Gower must be 2 finite numbers"):
+            fitted(Gower(weights=wrong), train, [True, False, True], ["fixed"])
 
 
 def test_constant_numbers_differ_by_one():
