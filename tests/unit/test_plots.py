@@ -209,20 +209,7 @@ def test_groups_have_means_intervals_and_counts():
     ]
 
 
-def test_an_interval_does_not_depend_on_other_groups():
-    people = TRAIN.iloc[:24].reset_index(drop=True)
-    result = make_result(people, people.assign(salary=np.linspace(500, 880, 24).round()))
-    alone = make_result(
-        people[:12], people[:12].assign(salary=np.linspace(500, 880, 24).round()[:12])
-    )
-
-    both = plots.plot_group_costs(result, ["a"] * 12 + ["b"] * 12)
-    one = plots.plot_group_costs(alone, ["a"] * 12)
-
-    assert list(both.lines[0].get_xdata()) == list(one.lines[0].get_xdata())
-
-
-@pytest.mark.parametrize("style", ["default", "dark_background"])
+@pytest.mark.parametrize("style", ["default", "dark_background"], ids=["light", "dark"])
 def test_given_axes_are_drawn_in_and_decide_the_colours(result, style):
     with plt.style.context(style):
         _, panels = plt.subplots(1, 2)
@@ -233,17 +220,6 @@ def test_given_axes_are_drawn_in_and_decide_the_colours(result, style):
     assert not panels[0].texts
     colour = matplotlib.colors.to_rgb(axes.texts[0].get_color())
     assert (np.mean(colour) > 0.5) == (style == "dark_background")
-
-
-def test_transparent_axes_take_the_colour_of_text(result):
-    figure, axes = plt.subplots()
-    figure.patch.set_alpha(0)
-    axes.patch.set_alpha(0)
-
-    with plt.rc_context({"text.color": "white"}):
-        plots.plot_answer(result, 7, ax=axes)
-
-    assert np.mean(matplotlib.colors.to_rgb(axes.texts[0].get_color())) > 0.5
 
 
 def test_words_are_those_of_the_language(result):
@@ -276,15 +252,11 @@ def test_bad_arguments_are_named(result):
         (lambda: plots.plot_group_costs(result, ["a"]), "one value per person, 3, got 1"),
         (lambda: plots.plot_group_costs(result, "age", measure="cost"), "measure must be"),
         (lambda: plots.plot_group_costs(result, "age", confidence=1), "confidence"),
+        (lambda: plots.plot_answer(result, accepted=TRAIN[["age"]]), "lacks .*'loans'"),
     ]
     for call, words in wrong:
-        with pytest.raises(ParameterError, match=words):
+        with pytest.raises((ParameterError, SchemaError), match=words):
             call()
-
-
-def test_accepted_people_need_the_columns(result):
-    with pytest.raises(SchemaError, match=r"lacks \['loans'\]"):
-        plots.plot_answer(result, accepted=TRAIN.drop(columns="loans"))
 
 
 def test_without_matplotlib_the_extra_is_named(result, monkeypatch):
