@@ -9,7 +9,8 @@ from __future__ import annotations
 import pytest
 
 from golden_cases import FOLDER, SITUATIONS, german
-from pins import assert_pinned, describe_relaxed, describe_robustness, explain, pinned
+from pins import assert_pinned, describe_relaxed, describe_robustness, pinned
+from searches import explain
 
 SEARCHES = ("sparse", "balanced", "plausible", "near", "fast", "exact")
 ANSWERS, ANALYSES = FOLDER / "searches.jsonl", FOLDER / "analyses.jsonl"

@@ -17,7 +17,8 @@ import pandas as pd
 from mcce import Interval, TreeChain
 from mcce import constraints as c
 from mcce.datasets import load_german_credit
-from pins import build, describe_result, explain
+from pins import build, describe_result
+from searches import explain
 
 FOLDER = Path(__file__).parents[1] / "golden"
 IMMUTABLE = ["Purpose", "Age", "Sex"]

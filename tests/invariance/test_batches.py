@@ -129,6 +129,7 @@ def test_the_order_of_training_rows_changes_nothing(case, seed, search):
     assert_same(explain(other, case.people), plain)
 
 
+@settings(max_examples=15)
 @given(cases(), st.integers(1, 20), st.integers(0, 20))
 def test_whoever_is_answered_with_few_samples_is_answered_no_worse_with_more(case, n, more):
     few = explain(fitted(case, n_samples=n, n_counterfactuals=1), case.people)

@@ -18,7 +18,7 @@ from mcce import MCCE, Interval
 from mcce import constraints as c
 from searches import altered, bounded, explain, texts
 
-SEEDS = [*range(3), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(3, 15))]
+SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 13))]
 
 
 @dataclass
@@ -152,7 +152,7 @@ def worth(frame):
     return np.asarray(value + frame["visits"] / 6 - frame["price"] / 200, dtype=float)
 
 
-@pytest.mark.parametrize("search", ["sparse", "near", "balanced", "plausible", "fast"])
+@pytest.mark.parametrize("search", ["near", "balanced", "fast"])
 def test_no_action_can_be_undone_with_what_follows_and_what_goes_with_it(search):
     rules = [
         c.derived("total", "months * price"),

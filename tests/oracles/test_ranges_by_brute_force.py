@@ -65,6 +65,7 @@ def positions(result, ranges):
     return found
 
 
+@settings(max_examples=20)
 @given(explained())
 def test_ranges_are_those_of_trying_every_value(work):
     case, explainer, result = work

@@ -49,8 +49,9 @@ def kinds(result, name):
     return set(changes.loc[changes["feature"] == name, "kind"])
 
 
-@pytest.mark.parametrize("declared", [True, False], ids=["declared", "found"])
-@pytest.mark.parametrize("search", BEYOND)
+@pytest.mark.parametrize(
+    ("search", "declared"), [*((name, True) for name in BEYOND), ("near", False), ("fast", False)]
+)
 def test_no_answer_breaks_a_formula_and_consequences_are_no_actions(search, declared):
     explainer = fitted(search, declared)
 

@@ -445,8 +445,8 @@ def test_numbers_far_outside_a_tiny_range_are_no_overflow(search):
 @pytest.mark.filterwarnings("ignore::mcce.McceWarning")
 @pytest.mark.parametrize(
     ("dtype", "scale"),
-    [(np.float64, 5e-324), (np.float64, 1e300), (np.float32, 1e-45), (np.float32, 1e36)],
-    ids=["least", "most", "least single", "most single"],
+    [(np.float64, 5e-324), (np.float32, 1e36)],
+    ids=["least", "most single"],
 )
 def test_numbers_of_any_size_are_computed_with_in_silence(dtype, scale):
     chance = np.random.default_rng(0)

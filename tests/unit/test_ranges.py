@@ -228,21 +228,6 @@ def test_rows_at_the_ends_are_as_plausible_as_the_search_requires():
             assert p_value >= min(least, own[row["factual"]])
 
 
-def test_polars_gets_polars_with_the_same_values():
-    pl = pytest.importorskip("polars", reason="polars is not installed")
-    explainer = fitted()
-    people = grid().head(3)
-
-    in_pandas = explainer.ranges(explainer.explain(people))
-    in_polars = explainer.ranges(explainer.explain(pl.from_pandas(people)))
-
-    assert isinstance(in_polars, pl.DataFrame)
-    assert in_polars.columns == COLUMNS
-    for name in ("low", "high", "value"):
-        assert in_polars[name].cast(pl.Int64).to_list() == in_pandas[name].tolist()
-    assert in_polars["n_training"].to_list() == in_pandas["n_training"].tolist()
-
-
 def test_answers_of_a_baseline_have_ranges():
     explainer = fitted()
     result = NICE(total, AT_LEAST_20).fit(grid()).explain(grid().head(3))

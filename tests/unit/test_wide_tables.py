@@ -44,14 +44,14 @@ def people():
 
 @cache
 def fitted(search):
-    """One fit for all searches with targets, which learn the same."""
-    if search in ("sparse", "plausible", "near"):
+    """One fit for both searches with targets, which learn the same."""
+    if search == "sparse":
         return altered(fitted("balanced"), search=search)
     explainer = MCCE(score, (0.5, 1), immutable=IMMUTABLE, search=search, random_state=0)
     return explainer.fit(train())
 
 
-@pytest.mark.parametrize("search", ["sparse", "balanced", "plausible", "near", "fast", "paper"])
+@pytest.mark.parametrize("search", ["sparse", "balanced", "fast", "paper"])
 def test_every_search_answers(search):
     result = explain(fitted(search), people())
 
