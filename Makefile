@@ -6,31 +6,32 @@ SOURCES := pyproject.toml CMakeLists.txt $(wildcard native/*.cpp native/*.hpp na
 
 SANITIZED := .venv-sanitized/bin
 
-.PHONY: demo test test-slow test-oldest test-predictors test-deep test-engines test-browser check check-workflows check-native fuzz docs format
-.PHONY: bench bench-search experiments clean
+.PHONY: demo test test-slow test-oldest test-predictors test-deep test-engines test-browser check check-workflows docs format
+.PHONY: release-check check-native fuzz mutants bench bench-search experiments clean
 
 demo: .venv/demo.stamp  ## explain declined applicants of the bundled data
 	$(BIN)/python examples/german_credit.py
 
-test: .venv/dev.stamp  ## all tests but the slow ones, newest supported libraries
-	$(BIN)/python -m pytest -n 2 -q -m "not slow"
+# Workers take over from each other, so that files whose tests share a fit mostly stay with one of them.
+PYTEST := -m pytest -n 2 --dist worksteal -q
+
+test: .venv/dev.stamp  ## what to run before every commit: all tests but the slow ones, newest supported libraries
+	$(BIN)/python $(PYTEST) -m "not slow"
 
 test-slow: .venv/dev.stamp  ## the slow tests, newest supported libraries
-	HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-ci} $(BIN)/python -m pytest -n 2 -q -m slow
+	HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-ci} $(BIN)/python $(PYTEST) -m slow
 
-test-oldest: .venv-oldest/dev.stamp  ## all tests but the slow ones, oldest supported libraries
-	HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-brief} $(OLD)/python -m pytest -n 2 -q -m "not slow" tests src --ignore tests/test_pages.py
+test-oldest: .venv-oldest/dev.stamp  ## all tests but the slow ones and those of pages, oldest supported libraries
+	HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-brief} $(OLD)/python $(PYTEST) -m "not slow" --ignore tests/unit/test_docs.py
 
 test-predictors: .venv/predictors.stamp  ## the tests of black boxes, with every library they are for
-	$(BIN)/python -m pytest -n 2 -q tests/predictors
+	$(BIN)/python $(PYTEST) tests/contract/test_predictors.py tests/unit/test_boosters.py tests/unit/test_gradients.py
 
 test-deep: .venv/deep.stamp  ## the tests of baselines and generators that need torch
-	$(BIN)/python -m pytest -n 2 -q tests/baselines/deep tests/model/deep tests/predictors/test_gradients.py tests/test_docs_baselines.py
+	$(BIN)/python $(PYTEST) tests/lab/deep
 
-ENGINES := $(patsubst %,tests/execution/test_%.py,lost_workers ray dask spark)
 test-engines: .venv/engines.stamp  ## the tests on Dask, Ray and Spark, which needs Java
-	$(BIN)/python -m pytest -n 2 --dist loadfile -q $(ENGINES)
-	$(BIN)/python -m pytest -n 2 -q tests/cli/test_sharing.py -k "dask or ray or spark"
+	$(BIN)/python -m pytest -n 2 --dist loadfile -q tests/engines
 
 test-browser: .venv/browser.stamp  ## the tests of pages in a real browser; needs Chromium
 	$(BIN)/python -m pytest -n 0 -q tests/browser
@@ -51,15 +52,19 @@ check-workflows: .venv/dev.stamp  ## the files that GitHub reads; needs no netwo
 # Little quarantine, or memory that is measured would grow with every free.
 SANITIZE := ASAN_OPTIONS=detect_leaks=0:quarantine_size_mb=16 \
   LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libubsan.so)"
-NATIVE_TESTS := tests/kernels tests/boosting tests/model tests/search tests/plausibility tests/postprocess tests/saving \
-  tests/runtime tests/test_golden.py
 
 check-native: .venv-sanitized/dev.stamp  ## tests that reach compiled code, under the address and undefined-behaviour sanitizers
-	$(SANITIZE) $(SANITIZED)/python -m pytest -n 2 -q -m "not slow" $(NATIVE_TESTS)
+	$(SANITIZE) $(SANITIZED)/python $(PYTEST) -m "not slow" tests/oracles tests/contract tests/golden tests/invariance tests/unit
 
-SECONDS := 180
-fuzz: .venv-sanitized/dev.stamp  ## new inputs that try to break it, with sanitizers; SECONDS=, KIND=, SEED=, ARGS=
-	$(SANITIZE) $(SANITIZED)/python tests/fuzz $(KIND) --seconds $(SECONDS) $(if $(SEED),--seed $(SEED)) $(ARGS)
+fuzz: .venv-sanitized/dev.stamp  ## new inputs that try to break it, with sanitizers; EXAMPLES= of each kind
+	MCCE_FUZZ_EXAMPLES=$${EXAMPLES:-300} HYPOTHESIS_PROFILE=fuzz $(SANITIZE) $(SANITIZED)/python $(PYTEST) tests/fuzz
+
+mutants: .venv/dev.stamp  ## plant each bug of tests/mutants in a copy and see that a test notices
+	$(BIN)/python tests/mutants
+
+release-check: check-native fuzz mutants  ## what only a release needs
+	HYPOTHESIS_PROFILE=long $(BIN)/python $(PYTEST) tests/unit/test_criteria.py tests/invariance
+	$(BIN)/python benchmarks/service.py soak --minutes 30
 
 docs: .venv/docs.stamp  ## the documentation site, in out/docs; a warning is an error
 	rm -rf docs/api/generated  # else the pages of names that are gone stay

@@ -19,6 +19,13 @@ settings.register_profile(
 settings.register_profile("quick", parent=settings.get_profile("ci"), max_examples=30)
 settings.register_profile("brief", parent=settings.get_profile("ci"), max_examples=10)
 settings.register_profile("long", parent=settings.get_profile("ci"), max_examples=2000)
+# New examples each time, for `make fuzz`.
+settings.register_profile(
+    "fuzz",
+    parent=settings.get_profile("ci"),
+    derandomize=False,
+    max_examples=int(os.environ.get("MCCE_FUZZ_EXAMPLES", "300")),
+)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
 

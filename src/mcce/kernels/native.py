@@ -1,6 +1,6 @@
 """The compiled kernels, called like their readable twins in ``reference``.
 
-Each gives the same bits as its twin; ``tests/test_native.py`` verifies it. They start no threads of
+Each gives the same bits as its twin; ``tests/oracles`` verifies it. They start no threads of
 their own and release the GIL while they work, so callers may run them in threads.
 
 Forests, holdings and neighbours are checked and handed over to the compiled code once, at first
