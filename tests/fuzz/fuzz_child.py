@@ -23,7 +23,7 @@ few_or_many = pytest.mark.parametrize(
 
 def examples(share: str, weight: float = 1.0) -> settings:
     """As many examples as the profile says, a part of them for "few"; fewer of costly ones."""
-    part = {"few": 0.3, "many": 2.0}[share] * weight
+    part = {"few": 0.3, "many": 1.0}[share] * weight
     return settings(max_examples=max(1, int(part * settings().max_examples)))
 
 
