@@ -5,50 +5,27 @@ from __future__ import annotations
 import json
 import runpy
 import shutil
-import sys
-from contextlib import contextmanager
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
-from bank_files import write_bank
+from bank_files import entered, fit_bank
 from mcce.cli import main
 from served_bank import running
-
-FIT = ["fit", "train.csv", "--predictor", "scoring:score", "--desired", "0.6:", "--quiet"]
 
 
 @pytest.fixture(scope="session")
 def fitted_bank(tmp_path_factory):
-    folder = write_bank(tmp_path_factory.mktemp("bank"))
-    with forgetting_modules(folder) as patch:
-        patch.chdir(folder)
-        assert main([*FIT, "--immutable", "Age,Sex", "-o", "bank.mcce"]) == 0
-    return folder
+    return fit_bank(tmp_path_factory.mktemp("bank"))
 
 
 @pytest.fixture
 def here(fitted_bank, tmp_path):
     """A copy of the folder, as the current one."""
     shutil.copytree(fitted_bank, tmp_path, dirs_exist_ok=True)
-    with forgetting_modules(tmp_path) as patch:
-        patch.chdir(tmp_path)
+    with entered(tmp_path):
         yield tmp_path
-
-
-@contextmanager
-def forgetting_modules(folder):
-    """Modules that are imported from a folder inside, and paths to it, are forgotten after."""
-    imported = set(sys.modules)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "path", list(sys.path))
-        try:
-            yield patch
-        finally:
-            for name in set(sys.modules) - imported:
-                if str(getattr(sys.modules[name], "__file__", None)).startswith(str(folder)):
-                    del sys.modules[name]
 
 
 @pytest.fixture

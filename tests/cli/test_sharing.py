@@ -305,6 +305,7 @@ def test_a_predictor_that_fails_for_everybody_stops_the_run(share, failing, caps
     assert "--resume goes on from there" in said
 
 
+@pytest.mark.slow
 def test_a_person_who_kills_every_worker_costs_one_partition(share, here, assert_same, capsys):
     (here / "dying.py").write_text(
         "import os\nfrom scoring import score as good\n"

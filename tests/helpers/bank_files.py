@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import warnings
+from contextlib import contextmanager
+from pathlib import Path
 
 import joblib
 from sklearn.compose import make_column_selector, make_column_transformer
@@ -10,6 +14,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
+from mcce.cli import main
 from mcce.datasets import load_german_credit
 
 # Exit codes, as the help of the command lists them.
@@ -88,3 +93,26 @@ def write_bank(folder, n_train=300, n_people=60):
     (folder / "rules.toml").write_text(RULES, encoding="utf-8")
     (folder / "labels.toml").write_text(LABELS, encoding="utf-8")
     return folder
+
+
+def fit_bank(folder):
+    """Write that folder, and an explainer in it."""
+    with entered(write_bank(folder)):
+        fit = ["fit", "train.csv", "--predictor", "scoring:score", "--desired", "0.6:", "--quiet"]
+        assert main([*fit, "--immutable", "Age,Sex", "-o", "bank.mcce"]) == 0
+    return folder
+
+
+@contextmanager
+def entered(folder):
+    """Go into a folder; modules that are imported from it inside are forgotten after."""
+    before, imported, paths = Path.cwd(), set(sys.modules), list(sys.path)
+    os.chdir(folder)
+    try:
+        yield folder
+    finally:
+        os.chdir(before)
+        sys.path[:] = paths
+        for name in set(sys.modules) - imported:
+            if str(getattr(sys.modules[name], "__file__", None)).startswith(str(folder)):
+                del sys.modules[name]

@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 import os
+import signal
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from copy import copy
-from dataclasses import dataclass, field
 from functools import cache
+from pathlib import Path
 from threading import Lock
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import pytest
 
 from mcce import MCCE
 from mcce.constraints import between, not_down, only_up, relation
 from mcce.datasets import load_german_credit
-from mcce.errors import McceWarning, ParameterError, SchemaError, WorkerError
+from mcce.errors import McceWarning, ParameterError, SchemaError
 
 IMMUTABLE = ["Age", "Sex", "ForeignWorker"]
-# With how many people each is tried; of these some are answered, accepted already, or neither.
-SEARCHES = {"paper": 120, "balanced": 44}
 # New levels of a category, in another order than their people have.
 NEW_HOUSING = ["a tent", "a ship"]
+POISON = "expected a finite number that fits float64"
 
 
 def training() -> pd.DataFrame:
@@ -59,6 +60,12 @@ def people(n_people: int) -> pd.DataFrame:
     return drawn.assign(customer=number)
 
 
+def poisoned(n_people: int) -> pd.DataFrame:
+    """People, one of whom has a cell that fits no column of the explainer."""
+    rows = people(n_people)
+    return rows.assign(CreditAmount=rows["CreditAmount"].where(rows.index != 0, np.inf))
+
+
 def load_predictor():
     """A scoring function that any process can make; nested, so that it is sent whole."""
 
@@ -72,6 +79,29 @@ def load_predictor():
         return 1 / (1 + np.exp(-points.to_numpy(dtype=float)))
 
     return score
+
+
+def load_deadly(folder: Path, n_deaths: int = 2) -> Callable[[], Any]:
+    """Loads that function for workers, the first of which it kills when they are at work."""
+    leader = os.getpid()
+
+    def load():
+        score = load_predictor()
+
+        def kill_or_score(frame):
+            # Probes of the explainer have no new levels.
+            at_work = os.getpid() != leader and frame["Housing"].isin(NEW_HOUSING).any()
+            for number in range(n_deaths if at_work else 0):
+                try:
+                    (folder / f"death {number}").touch(exist_ok=False)
+                except FileExistsError:
+                    continue
+                os.kill(os.getpid(), signal.SIGKILL)
+            return score(frame)
+
+        return kill_or_score
+
+    return load
 
 
 @cache
@@ -116,11 +146,7 @@ def one_call(search: str, rows: pd.DataFrame) -> pd.DataFrame:
         }
     )
     for name, column in [*result.measures.items(), *frame.items()]:
-        cells = [
-            None if gone else cell
-            for cell, gone in zip(column.tolist(), column.isna(), strict=True)
-        ]
-        table[name] = pd.Series([*cells, *[None] * without.size], dtype=object)
+        table[name] = pd.Series([*_plain(column), *[None] * without.size], dtype=object)
     return table
 
 
@@ -132,12 +158,17 @@ def assert_same_answers(found: pd.DataFrame, expected: pd.DataFrame) -> None:
         assert _cells(found, name) == _cells(expected, name), name
 
 
+def _plain(column: pd.Series) -> list:
+    return [
+        None if gone else cell for cell, gone in zip(column.tolist(), column.isna(), strict=True)
+    ]
+
+
 def _cells(table: pd.DataFrame, name: str) -> list:
     order = np.lexsort(
         [table["rank"].fillna(0).to_numpy(dtype=int), table["customer"].to_numpy(dtype=int)]
     )
-    column = table[name].astype(object)
-    cells = [None if gone else cell for cell, gone in zip(column, column.isna(), strict=True)]
+    cells = _plain(table[name].astype(object))
     return [_exact(cells[at]) for at in order]
 
 
@@ -153,68 +184,27 @@ def _exact(cell):
     return type(cell).__name__, cell
 
 
-@dataclass(frozen=True)
-class Mistake:
-    """A call that every engine must refuse before anything runs, and what it says."""
-
-    words: str
-    error: type[Exception] = ParameterError
-    options: dict = field(default_factory=dict)
-    without: list[str] = field(default_factory=list)
-    max_seconds: float | None = None
-
-    def call(self, explain: Callable, frame_of: Callable) -> object:
-        """The call, for people in the frame of an engine."""
-        model = copy(explainer()).set_params(max_seconds=self.max_seconds)
-        frame = frame_of(people(8).drop(columns=self.without))
-        return explain(model, frame, **{"key": "customer", **self.options})
-
-
-MISTAKES = {
-    "no such key": Mistake("lacks the columns .*number", SchemaError, {"key": "number"}),
-    "no key at all": Mistake("key must name", options={"key": []}),
-    "a key that is a feature": Mistake("are features already", options={"key": "Age"}),
-    "missing columns": Mistake("lacks the columns .*Purpose", SchemaError, without=["Purpose"]),
-    "a time limit": Mistake("max_seconds would make answers depend", max_seconds=1.0),
-    "no function": Mistake("load_predictor must be a function", options={"load_predictor": 1}),
-    "a predictor that cannot be sent": Mistake(
-        "cannot be sent to workers .*lock.*load_predictor",
-        options={"load_predictor": Lock().locked},
-    ),
-}
-
-
-def poisoned(n_people: int) -> pd.DataFrame:
-    """People, one of whom has a cell that fits no column of the explainer."""
-    rows = people(n_people)
-    return rows.assign(CreditAmount=rows["CreditAmount"].where(rows.index != 0, np.inf))
-
-
-POISON = "expected a finite number that fits float64"
-
-
-def in_order(table: pd.DataFrame) -> pd.DataFrame:
-    """A table of answers in the order of customers and ranks."""
-    return table.sort_values(["customer", "rank"], ignore_index=True)
-
-
-def square(number: int) -> int:
-    """A task."""
-    return number * number
-
-
-DEADLY = {3, 9}
-
-
-def deadly(number: int) -> int:
-    """A task that kills its worker for some items."""
-    return os._exit(3) if number in DEADLY else number * number
-
-
-def assert_only_the_deadly_are_lost(results: Iterable[tuple[int, Any]]) -> None:
-    """Of twelve items, each has a result once, but for those that kill workers."""
-    listed = sorted(results, key=lambda one: one[0])
-
-    assert [place for place, _ in listed] == list(range(12))
-    for place, result in listed:
-        assert isinstance(result, WorkerError) if place in DEADLY else result == place**2
+def assert_mistakes_are_named(explain: Callable, frame_of: Callable) -> None:
+    """Raise unless an engine refuses, before anything runs, what every engine must refuse."""
+    rows, limited = people(8), copy(explainer()).set_params(max_seconds=1.0)
+    lacking = rows.drop(columns="Purpose")
+    mistakes: list[tuple[str, type[Exception], MCCE, pd.DataFrame, dict]] = [
+        ("lacks the columns .*number", SchemaError, explainer(), rows, {"key": "number"}),
+        ("lacks the columns .*Purpose", SchemaError, explainer(), lacking, {}),
+        ("key must name", ParameterError, explainer(), rows, {"key": []}),
+        ("features already", ParameterError, explainer(), rows, {"key": "Age"}),
+        ("depend on partitions", ParameterError, limited, rows, {}),
+        ("must be a function", ParameterError, explainer(), rows, {"load_predictor": 1}),
+        (
+            "cannot be sent to workers .*lock.*load_predictor",
+            ParameterError,
+            explainer(),
+            rows,
+            {"load_predictor": Lock().locked},
+        ),
+    ]
+    for words, error, model, given, options in mistakes:
+        with pytest.raises(error, match=words):
+            explain(model, frame_of(given), **{"key": "customer", **options})
+    with pytest.raises(ParameterError, match=r"people must be a .*, got builtins\.list|frame"):
+        explain(explainer(), [1, 2], key="customer")

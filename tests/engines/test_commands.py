@@ -1,0 +1,176 @@
+"""Commands whose work engines share, on clusters that they start themselves."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import shutil
+import subprocess
+import sys
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+
+import pandas as pd
+import pytest
+
+from bank_files import INTERRUPTED, PREDICTOR, WAITING
+from engine_cases import explainer, people
+from mcce.cli import main
+from mcce.errors import MissingExtraError
+from mcce.execution import dask, ray, spark
+from terminals import in_terminal
+
+LIBRARIES = {"dask": "distributed", "ray": "ray", "spark": "pyspark"}
+KEY = ["--key", "customer"]
+
+
+def require(engine):
+    if find_spec(LIBRARIES[engine]) is None:
+        pytest.skip(f"{engine} is not installed")
+    if engine == "spark" and shutil.which("java") is None:
+        pytest.skip("Spark needs Java")
+
+
+def table(output):
+    """The answers, sorted by key and rank."""
+    return pd.read_parquet(output).sort_values(["customer", "rank"], ignore_index=True)
+
+
+def explain_alone(output, people="lake", predictor="scoring:score"):
+    """What one process answers."""
+    files = ["explain", "bank.mcce", people, *KEY, "--workers", "1", "-o", output, "-q"]
+    assert main([*files, "--predictor", predictor]) == 0
+    return table(output)
+
+
+DYING = """
+import os
+from scoring import score as good
+# Found because the cluster starts its workers in the folder of the command.
+WEIGHT = float(open("weight.txt").read())
+
+def score(frame):
+    return os._exit(3) if frame["Age"].eq(99).any() else WEIGHT * good(frame)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", LIBRARIES)
+def test_a_person_who_kills_every_worker_costs_one_partition(here, engine):
+    require(engine)
+    expected = explain_alone("expected.parquet")
+    (here / "dying.py").write_text(DYING)
+    (here / "weight.txt").write_text("1.0")
+    old = pd.read_parquet("lake/1.parquet")[:1].assign(Age=99)
+    old.to_parquet("lake/3.parquet", index=False)
+
+    files = ["explain", "bank.mcce", "lake", *KEY, "--predictor", "dying:score"]
+    options = ["--engine", engine, "--workers", "2", "-o", "answers/"]
+    ended = subprocess.run(
+        [sys.executable, "-m", "mcce.cli", *files, *options],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=500,
+    )
+
+    assert ended.returncode == PREDICTOR, ended.stderr
+    assert "1 of 4 partitions failed" in ended.stderr
+    (listed,) = json.loads((here / "answers/_failures.json").read_text())
+    assert listed["kind"] == "WorkerError"
+    assert os.path.basename(listed["path"]) == "3.parquet"
+    pd.testing.assert_frame_equal(table("answers"), expected, check_exact=True)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name == "nt", reason="signals and terminals of POSIX")
+def test_ctrl_c_ends_a_run_on_dask_that_goes_on_without(here):
+    require("dask")
+    old = pd.read_parquet("lake/2.parquet").assign(Age=99)
+    old.to_parquet("lake/2.parquet", index=False)
+    (here / "waiting.py").write_text(WAITING)
+    command = ["explain", "bank.mcce", "lake", *KEY, "--predictor", "waiting:score"]
+    command += ["-o", "answers/", "--block-rows", "7"]
+
+    code, shown = in_terminal(
+        [*command, "--engine", "dask", "--workers", 2],
+        act_when=Path("inside").exists,
+        WAIT_FOR_RELEASE="yes",
+    )
+    Path("release").touch()
+
+    assert code == INTERRUPTED, shown
+    assert "partitions are complete" in shown
+    assert "--resume" in shown
+    assert "Traceback" not in shown
+    assert main([*command, "--workers", "1", "--resume"]) == 0
+    pd.testing.assert_frame_equal(table("answers"), explain_alone("whole.parquet"))
+
+
+def test_an_engine_that_is_not_installed_is_named_with_its_extra(monkeypatch):
+    for engine, module in {"dask": dask, "ray": ray, "spark": spark}.items():
+        monkeypatch.setitem(sys.modules, "pyspark" if engine == "spark" else engine, None)
+        with pytest.raises(MissingExtraError, match=rf'pip install "mcce\[{engine}\]"'):
+            module.explain(explainer(), people(8), key="customer")
+
+
+class FakeRay(ModuleType):
+    """What a run needs of Ray, for tasks that are done at once, on a cluster that grows."""
+
+    exceptions = SimpleNamespace(
+        WorkerCrashedError=ConnectionError, OutOfMemoryError=MemoryError, RayTaskError=ValueError
+    )
+
+    def __init__(self):
+        super().__init__("ray")
+        self.cores, self.submitted, self.started = [0, 1, 4], [], []
+
+    def is_initialized(self):
+        return False
+
+    def init(self, **options):
+        self.started.append(options)
+
+    def shutdown(self):
+        self.started.append("shutdown")
+
+    def cluster_resources(self):
+        return {"CPU": float(self.cores.pop(0) if len(self.cores) > 1 else self.cores[0])}
+
+    def put(self, task):
+        return task
+
+    def remote(self, **_):
+        return lambda _: SimpleNamespace(remote=lambda held, item: partial(held[0], item))
+
+    def wait(self, running, num_returns):
+        self.submitted.append(len(running))
+        return running[:num_returns], running[num_returns:]
+
+    def get(self, future):
+        return future()
+
+
+@pytest.mark.parametrize("address", ["", "ray://elsewhere:10001"], ids=["own", "named"])
+def test_ray_gets_tasks_as_its_cluster_grows_and_is_remote_only_if_named(
+    here, monkeypatch, address
+):
+    fake = FakeRay()
+    monkeypatch.setitem(sys.modules, "ray", fake)
+    monkeypatch.setitem(sys.modules, "ray.data", ModuleType("ray.data"))
+    monkeypatch.setenv("RAY_ADDRESS", address)
+    command = ["explain", "bank.mcce", "lake", *KEY, "--predictor", "scoring:score"]
+
+    options = ["--engine", "ray", "--workers", "2", "--block-rows", "3"]
+    assert main([*command, *options, "-o", "answers/"]) == 0
+
+    assert fake.submitted[:3] == [2, 2, 8]
+    started, ended = fake.started
+    own = {"address": "local", "num_cpus": 2, "include_dashboard": False}
+    assert started == {"logging_level": logging.WARNING} | ({} if address else own)
+    assert ended == "shutdown"
+    expected = explain_alone("expected.parquet")
+    pd.testing.assert_frame_equal(table("answers"), expected, check_exact=True)
