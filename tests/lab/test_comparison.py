@@ -136,7 +136,7 @@ def test_the_front_is_what_nothing_beats():
 @pytest.mark.slow
 def test_cells_are_run_once_saved_and_shown_on_the_page(bench_cache, tmp_path, capsys, monkeypatch):
     pytest.importorskip("matplotlib")
-    named = ["MCCE paper", "MCCE sparse", "NICE", "FACE"]
+    named = ["MCCE sparse", "NICE"]
     some = [method for method in cells.METHODS if method.name in named]
     monkeypatch.setattr(cells, "METHODS", some)
     run = ["experiments", "compare", "--quick", "--seeds", "1", "--out", str(tmp_path)]
