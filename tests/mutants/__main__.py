@@ -53,7 +53,8 @@ def is_caught(name: str, arguments: argparse.Namespace) -> bool:
         environment = os.environ | {"PYTHONPATH": os.pathsep.join([f"{copy}/site", f"{copy}/src"])}
         command = [sys.executable, "-m", "pytest", *words]
         done = subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True)
-    if done.returncode not in (0, 1):
+    # 2 says that a file could not even be collected.
+    if done.returncode not in (0, 1, 2):
         sys.exit(f"{name}: pytest ended with {done.returncode}\n{done.stdout[-2000:]}{done.stderr}")
     failed = re.findall(r"^(?:FAILED|ERROR) ([^\s\[]+)", done.stdout, re.MULTILINE)
     what = MUTANTS[name].read_text().splitlines()[0] if name in MUTANTS else "Nothing."
