@@ -200,7 +200,7 @@ def test_the_old_fit_stands_wherever_a_refit_or_an_explanation_is_interrupted(n_
             call()
         model.fitted_ = old
         # More calls than the first ones, which read parameters, and never the last.
-        for number in np.linspace(1, 0.98 * counting.n_calls, 10).astype(int).tolist():
+        for number in np.linspace(1, 0.98 * counting.n_calls, 7).astype(int).tolist():
             with pytest.raises(KeyboardInterrupt), InterruptAt(number):
                 call()
             assert model.fitted_ is old, f"{name} interrupted at call {number}"

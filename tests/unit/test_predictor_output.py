@@ -185,11 +185,6 @@ def test_no_rows_are_scored_without_calling_the_predictor():
     assert scored.score.shape == scored.valid.shape == (0,)
 
 
-def explain(predictor, frame, people):
-    explainer = MCCE(predictor, (0.5, 9.0), immutable=["sex", "age"], random_state=0, n_samples=100)
-    return explainer.fit(frame).explain(people)
-
-
 @pytest.mark.parametrize("kind", ["frame", "array"])
 def test_a_predictor_that_writes_into_its_rows_changes_nothing(kind):
     frame = loans()[["age", "salary"]].astype(float)
@@ -219,21 +214,6 @@ def test_a_predictor_that_writes_into_its_rows_changes_nothing(kind):
     np.testing.assert_array_equal(np.asarray(given), np.asarray(before))
 
 
-def test_a_predictor_that_reuses_its_buffer_changes_nothing():
-    frame = loans()
-    people = frame[merit(frame) < 0.5].head(5)
-    buffer = np.empty(1_000_000)
-
-    def reusing(rows):
-        buffer[: len(rows)] = merit(rows)
-        return buffer[: len(rows)]
-
-    result, expected = explain(reusing, frame, people), explain(merit, frame, people)
-
-    pd.testing.assert_frame_equal(result.frame, expected.frame)
-    pd.testing.assert_frame_equal(result.measures, expected.measures)
-
-
 def test_a_predictor_that_changes_its_mind_never_confirms_an_answer():
     frame = loans()
     people = frame[merit(frame) < 0.5].head(5)
@@ -252,29 +232,6 @@ def test_a_predictor_that_changes_its_mind_never_confirms_an_answer():
 
     assert result.frame.empty
     assert len(result.missing) == 5
-
-
-def test_a_predictor_may_call_the_explainer_again():
-    frame = loans()
-    people = frame[merit(frame) < 0.5].head(3)
-    expected = explain(merit, frame, people)
-    nested = []
-
-    def curious(rows):
-        if explainers and len(nested) < 2:
-            nested.append(None)
-            explainers[0].explain(people)
-            explainers[0].fit(frame)
-        return merit(rows)
-
-    explainers = []
-    explainer = MCCE(curious, (0.5, 9.0), immutable=["sex", "age"], random_state=0, n_samples=100)
-    explainer.fit(frame)
-    explainers.append(explainer)
-    result = explainer.explain(people)
-
-    assert len(nested) == 2
-    pd.testing.assert_frame_equal(result.frame, expected.frame)
 
 
 def test_a_predictor_that_explains_for_ever_is_an_error():
