@@ -95,21 +95,6 @@ def test_every_wish_becomes_a_rule(case):
     eventually(page, lambda: searches[-1]["rules"] == [])
 
 
-def test_what_is_very_hard_changes_only_if_needed(case):
-    page, searches = case
-    row = wish(page, TERM)
-    row.get_by_role("radio", name="only if needed").check()
-    expect(page.locator(".plans")).not_to_contain_text(TERM)
-    assert searches[-1]["rules"] == [{"frozen": {"features": ["Duration"]}}]
-
-    # Nothing else may change: now it is needed.
-    for switch in page.locator(".wish .switch input").all():
-        switch.uncheck(force=True)
-    row.locator(".switch input").check(force=True)
-    expect(page.locator(".plan h4")).to_have_text([TERM])
-    assert {"weight": {"feature": "Duration", "weight": 100}} in searches[-1]["rules"]
-
-
 def test_an_impossible_wish_is_lifted_by_one_click(case):
     page, searches = case
     row = page.locator(".wish", has_text=TERM)
@@ -170,21 +155,6 @@ def test_plans_stay_while_the_reader_looks_at_something_else(case, address):
     expect(page.locator("#h-choose")).to_be_focused()
     assert page.url.startswith(address)
     expect(page.locator(".person").nth(1)).to_be_visible()
-
-
-def test_details_are_edited_and_the_case_begins_anew(case):
-    page, searches = case
-    page.get_by_text("Edit the details").click()
-    expect(page.locator("#h-choose")).to_be_focused()
-    page.click("text=Show the decision")
-    settled(page)
-    n_searches = len(searches)
-
-    with searching(page):
-        page.locator(".wish .switch").first.click()
-
-    # Plans, and then what belongs to them.
-    assert len(searches) == n_searches + 2
 
 
 def test_the_score_follows_a_drag(case, bank, applicants):

@@ -47,7 +47,7 @@ def process(command, port, folder):
                 return None
 
         try:
-            until(answers)
+            until(answers, 300)
             yield server, log
         finally:
             server.kill()

@@ -26,7 +26,7 @@ CHECKS = [
     response_schema_conformance,
 ]
 # With 360, about 5,000 requests.
-N_EXAMPLES = int(os.environ.get("MCCE_FUZZ_EXAMPLES", "15"))
+N_EXAMPLES = int(os.environ.get("MCCE_FUZZ_EXAMPLES", "8"))
 
 
 @pytest.fixture(scope="module")
@@ -52,4 +52,4 @@ def test_every_route_keeps_its_description(described):
         settings(max_examples=N_EXAMPLES, **how)(tests)()
 
     assert tried.total() > 100
-    assert tried[200] > 20, tried
+    assert tried[200] > 10, tried

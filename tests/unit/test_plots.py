@@ -153,13 +153,6 @@ def test_bars_count_best_answers_by_direction(result):
     assert [bar.get_width() for bar in less] == [0.0, 0.5]
 
 
-def test_features_beyond_the_limit_are_counted(result):
-    axes = plots.plot_changed_features(result, n_features=1)
-
-    assert names(axes) == ["salary"]
-    assert "1 more not shown" in axes.get_xlabel()
-
-
 def test_the_front_holds_what_nothing_beats():
     chance = np.random.default_rng(0)
     answers = pd.concat([TRAIN.iloc[[3]]] * 20, ignore_index=True)
@@ -220,22 +213,6 @@ def test_given_axes_are_drawn_in_and_decide_the_colours(result, style):
     assert not panels[0].texts
     colour = matplotlib.colors.to_rgb(axes.texts[0].get_color())
     assert (np.mean(colour) > 0.5) == (style == "dark_background")
-
-
-def test_words_are_those_of_the_language(result):
-    texts = drawn_texts(plots.plot_answer(result, 7, labels={"language": "de"}))
-
-    assert {"Antwort 1", "jetzt", "Antwort"} <= set(texts)
-
-
-def test_polars_results_are_drawn_too():
-    polars = pytest.importorskip("polars")
-    people, answers = TRAIN.iloc[[3]], TRAIN.iloc[[50]]
-    native = make_result(polars.from_pandas(people), polars.from_pandas(answers))
-
-    axes = plots.plot_answer(native, accepted=polars.from_pandas(TRAIN))
-
-    assert names(axes) == ["age", "salary", "housing", "loans"]
 
 
 def test_bad_arguments_are_named(result):

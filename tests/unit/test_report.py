@@ -178,19 +178,22 @@ def test_a_report_scores_no_row_that_letters_and_robustness_do_not(tmp_path):
     assert sum(n_scored) == n_needed
 
 
-def test_reports_of_the_same_answers_agree(explainer, tmp_path):
-    people = TRAIN.iloc[[0, 3, 60]]
-    for name, rows in (("all", people), ("again", people), ("one", people.iloc[[1]])):
-        write_report(explainer, explainer.explain(rows), tmp_path / f"{name}.html")
+def test_reports_of_the_same_answers_agree(made, tmp_path):
+    explainer, result, path = made
+    more = frozen("salary", where="sex == 'm'")
+    alone = explainer.explain(result.factuals.iloc[[1]], constraints=more)
+    for name, found in (("again", result), ("alone", alone)):
+        options = {"constraints": more, "title": "A bank", "card": "Made up."}
+        write_report(explainer, found, tmp_path / name, **options)
 
-    whole, again, one = (
-        (tmp_path / f"{name}.html").read_text("utf-8") for name in ("all", "again", "one")
-    )
-    assert whole == again
+    assert (tmp_path / "again").read_bytes() == path.read_bytes()
     # The fingerprint of a person is the same alone and among others.
-    prints = re.findall(r"Fingerprint <code>(\w{16})</code>", whole)
-    assert len(set(prints)) == 3
-    assert re.findall(r"Fingerprint <code>(\w{16})</code>", one) == [prints[1]]
+    prints, one = (
+        re.findall(r"Fingerprint <code>(\w{16})</code>", file.read_text("utf-8"))
+        for file in (path, tmp_path / "alone")
+    )
+    assert len(set(prints)) == len(result.people)
+    assert one == [prints[1]]
 
 
 HARMLESS = "0 plain text"
@@ -244,7 +247,7 @@ def test_hostile_text_does_no_harm_in_any_place(kind, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_thousand_people_fit_15_megabytes(tmp_path):
+def test_a_hundred_people_fit_two_megabytes(tmp_path):
     german = load_german_credit()
 
     def risk(frame):
@@ -254,12 +257,14 @@ def test_a_thousand_people_fit_15_megabytes(tmp_path):
     explainer.set_params(n_counterfactuals=3, random_state=0).fit(german.features)
     path = tmp_path / "report.html"
 
-    write_report(explainer, explainer.explain(german.features), path, Labels.bundled("german"))
+    write_report(
+        explainer, explainer.explain(german.features.head(100)), path, Labels.bundled("german")
+    )
 
     page = read(path)
     assert page.faults == []
-    assert page.count("article") == 1_000
-    assert path.stat().st_size < 15e6
+    assert page.count("article") == 100
+    assert path.stat().st_size < 2e6
 
 
 def test_wide_tables_stay_small(tmp_path):
@@ -285,16 +290,14 @@ def test_only_the_first_people_are_shown_but_all_are_counted(explainer, tmp_path
     assert "The first 4 of 10 people are shown one by one" in page.text
 
 
-@pytest.mark.parametrize("language", ["de", "nb"])
-def test_the_page_is_in_the_language_of_the_labels(explainer, language, tmp_path):
+def test_the_page_is_in_the_language_of_the_labels(explainer, tmp_path):
     path = tmp_path / "report.html"
 
-    write_report(explainer, explainer.explain(TRAIN.head(1)), path, {"language": language})
+    write_report(explainer, explainer.explain(TRAIN.head(1)), path, {"language": "de"})
 
     page = read(path)
-    assert page.elements[0] == ("html", {"lang": language})
-    heading = {"de": "Wer keine Antwort", "nb": "Hvem som ikke har svar"}
-    assert heading[language] in page.text
+    assert page.elements[0] == ("html", {"lang": "de"})
+    assert "Wer keine Antwort" in page.text
 
 
 @pytest.mark.parametrize("row", [None, 199], ids=["nobody", "already"])
@@ -309,19 +312,18 @@ def test_a_report_may_be_about_nobody_who_is_declined(explainer, row, tmp_path):
 
 
 def test_groups_are_chosen_or_named(explainer, tmp_path):
-    result, path = explainer.explain(TRAIN.head(40)), tmp_path / "report.html"
+    result, path = explainer.explain(TRAIN.head(20)), tmp_path / "report.html"
     texts = {}
-    for groups in (None, ["salary"], []):
-        options = {} if groups is None else {"groups": groups}
+    for name, options in {"chosen": {}, "named": {"groups": ["salary"]}}.items():
         write_report(explainer, result, path, max_people=1, **options)
-        texts[str(groups)] = read(path).text
+        texts[name] = read(path).text
 
-    assert "age: cost by group" in texts["None"]
-    assert "sex: cost by group" in texts["None"]
-    assert "salary: cost by group" in texts["['salary']"]
-    least = TRAIN["salary"].head(40).min()
-    assert re.search(rf"{least} to \d+", texts["['salary']"])  # the first quarter
-    assert "cost by group" not in texts["[]"]
+    assert "age: cost by group" in texts["chosen"]
+    assert "sex: cost by group" in texts["chosen"]
+    assert "salary: cost by group" in texts["named"]
+    least = TRAIN["salary"].head(20).min()
+    assert re.search(rf"{least} to \d+", texts["named"])  # the first quarter
+    assert "age: cost by group" not in texts["named"]
 
 
 def test_frames_of_other_kinds_and_labels_that_repeat(explainer, tmp_path):

@@ -83,7 +83,7 @@ def explain_loans(seed, weights, search, whole, rules, **more):
     return explainer, train, *letters_of(explainer, declined, **more)
 
 
-@settings(max_examples=15)
+@settings(max_examples=12)
 @given(**CASES, labels=st.sampled_from([None, {"features": {}}, {"language": "nb"}]))
 def test_no_rounded_row_is_refused(seed, weights, search, whole, labels):
     rules = [constraints.only_up("income"), constraints.max_changes(4)]
@@ -109,7 +109,7 @@ SAID = re.compile(
 
 
 @pytest.mark.slow
-@settings(max_examples=8)
+@settings(max_examples=6)
 @given(**CASES)
 def test_every_end_that_is_said_is_accepted(seed, weights, search, whole):
     explainer, train, result, letters = explain_loans(
