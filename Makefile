@@ -25,7 +25,8 @@ test-oldest: .venv-oldest/dev.stamp  ## all tests but the slow ones and those of
 	HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-brief} $(OLD)/python $(PYTEST) -m "not slow" --ignore tests/unit/test_docs.py
 
 test-predictors: .venv/predictors.stamp  ## the tests of black boxes, with every library they are for
-	$(BIN)/python $(PYTEST) tests/contract/test_predictors.py tests/unit/test_boosters.py tests/unit/test_gradients.py
+	$(BIN)/python $(PYTEST) tests/contract/test_predictors.py tests/unit/test_boosters.py \
+	  tests/unit/test_predictor_columns.py tests/unit/test_torch_and_onnx.py tests/unit/test_gradients.py
 
 test-deep: .venv/deep.stamp  ## the tests of baselines and generators that need torch
 	$(BIN)/python $(PYTEST) tests/lab/deep
