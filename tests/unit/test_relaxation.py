@@ -10,7 +10,7 @@ import pytest
 from sklearn.base import clone
 
 from bank import bank, score
-from mcce import MCCE, NotFittedError
+from mcce import MCCE, NotFittedError, TreeChain
 from mcce import constraints as c
 from searches import bounded
 
@@ -144,3 +144,25 @@ def test_people_themselves_are_scored_once():
     fitted.relax(people())
 
     assert len(rows) == len(set(rows))
+
+
+@pytest.mark.parametrize("search", ["paper", "near"])
+def test_what_helps_one_person_is_not_said_of_another_who_is_scored_otherwise(search):
+    chance = np.random.default_rng(0)
+    table = pd.DataFrame(
+        {"salary": chance.integers(10, 100, 400), "sex": chance.choice(["f", "m"], 400)}
+    )
+    points = lambda frame: frame["salary"] / 100 + 0.3 * (frame["sex"] == "f")
+    # One leaf, so that both draw the same salaries.
+    leaf = TreeChain(min_samples_leaf=400, condition_on_decision=False)
+    rules = [c.change("salary", at_most=5)]
+    made = MCCE(points, (0.8, 9), immutable=["sex"], constraints=rules, search=search)
+    fitted = made.set_params(random_state=0, generator=leaf).fit(table)
+
+    for sexes in (["f", "m"], ["m", "f"]):
+        asking = pd.DataFrame({"salary": [20, 20], "sex": sexes})
+        together = fitted.relax(asking)
+        alone = [fitted.relax(asking.iloc[[at]]) for at in range(2)]
+
+        assert together["answered"].all()
+        pd.testing.assert_frame_equal(together, pd.concat(alone, ignore_index=True))
