@@ -74,7 +74,7 @@ def test_a_person_who_kills_every_worker_costs_one_partition(here, engine):
         capture_output=True,
         text=True,
         check=False,
-        timeout=500,
+        timeout=900,
     )
 
     assert ended.returncode == PREDICTOR, ended.stderr

@@ -152,6 +152,9 @@ class Meeting:
     def __init__(self):
         self.barrier, self.met = threading.Barrier(2), False
 
+    def __reduce__(self):
+        return Meeting, ()  # what cannot be sent to workers is refused
+
     def __call__(self, frame):
         if frame["age"].eq(99).any() and not self.met:
             self.barrier.wait(120)
