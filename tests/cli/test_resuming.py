@@ -143,6 +143,7 @@ def test_ctrl_c_leaves_complete_parts(explain, here, change, assert_whole, capsy
     assert_whole()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
 def test_a_run_that_is_killed_goes_on(explain, here, parts, change, assert_whole):
     change(35, "Age", "99")

@@ -54,6 +54,7 @@ def test_hostile_names_and_values_are_escaped_on_the_terminal_alone(here, capsys
     assert said.count("\n") == 1
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="terminals of POSIX")
 def test_a_terminal_shows_progress_and_a_summary_that_fit(here):
     pytest.importorskip("tqdm")

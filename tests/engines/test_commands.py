@@ -9,7 +9,6 @@ import shutil
 import subprocess
 import sys
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
@@ -23,13 +22,13 @@ from mcce.errors import MissingExtraError
 from mcce.execution import dask, ray, spark
 from terminals import in_terminal
 
-LIBRARIES = {"dask": "distributed", "ray": "ray", "spark": "pyspark"}
+LIBRARIES = {"dask": "distributed", "ray": "ray.data", "spark": "pyspark"}
 KEY = ["--key", "customer"]
 
 
 def require(engine):
-    if find_spec(LIBRARIES[engine]) is None:
-        pytest.skip(f"{engine} is not installed")
+    """Skip a test whose engine is not there."""
+    pytest.importorskip(LIBRARIES[engine], reason=f"{engine} is not installed")
     if engine == "spark" and shutil.which("java") is None:
         pytest.skip("Spark needs Java")
 
@@ -164,7 +163,7 @@ def test_ray_gets_tasks_as_its_cluster_grows_and_is_remote_only_if_named(
     monkeypatch.setenv("RAY_ADDRESS", address)
     command = ["explain", "bank.mcce", "lake", *KEY, "--predictor", "scoring:score"]
 
-    options = ["--engine", "ray", "--workers", "2", "--block-rows", "3"]
+    options = ["--engine", "ray", "--workers", "2", "--block-rows", "6"]
     assert main([*command, *options, "-o", "answers/"]) == 0
 
     assert fake.submitted[:3] == [2, 2, 8]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from concurrent.futures.process import BrokenProcessPool
 from datetime import date, datetime
 from decimal import Decimal
 
@@ -67,14 +66,14 @@ def explainer_of(rows: pd.DataFrame) -> MCCE:
     return model.fit(rows)
 
 
-@pytest.mark.parametrize("search", ["paper", "balanced"])
-def test_answers_are_those_of_one_call(search):
+@pytest.mark.slow
+def test_answers_are_those_of_one_call():
     rows = people(40)
     options = {"key": "customer", "constraints": constraints(), "workers": 2, "block_rows": 15}
 
-    found = explain(explainer(search), rows, load_predictor=load_predictor, **options)
+    found = explain(explainer(), rows, load_predictor=load_predictor, **options)
 
-    assert_same_answers(found, one_call(search, rows))
+    assert_same_answers(found, one_call("paper", rows))
     assert found["customer"].drop_duplicates().tolist() == rows["customer"].tolist()
 
 
@@ -91,11 +90,12 @@ def test_workers_that_die_change_nothing(tmp_path):
 
 def test_answers_do_not_depend_on_blocks():
     rows = people(12)
+    expected = one_call("paper", rows)
 
     for size in (1, 5, 1000):
         options = {"constraints": constraints(), "workers": 1, "block_rows": size}
         found = explain(explainer(), rows, key="customer", **options)
-        assert_same_answers(found, one_call("paper", rows))
+        assert_same_answers(found, expected)
 
 
 def test_codes_of_new_levels_do_not_depend_on_blocks():
@@ -230,26 +230,3 @@ def test_a_block_that_kills_every_worker_is_an_error():
 
     with pytest.raises(WorkerError, match="ran out of memory, or the predictor ended its process"):
         explain(fitted, bank[:3].assign(age=[25, 99, 36]), workers=2, block_rows=1)
-
-
-class Unreadable:
-    """Kills whoever unpickles it."""
-
-    def __call__(self):
-        raise AssertionError("No process gets as far as this.")
-
-    def __reduce__(self):
-        return os._exit, (1,)
-
-
-@pytest.mark.slow
-def test_workers_that_die_before_they_begin_end_the_run():
-    with pytest.raises(BrokenProcessPool):
-        explain(
-            explainer(),
-            people(4),
-            key="customer",
-            load_predictor=Unreadable(),
-            workers=2,
-            block_rows=2,
-        )
