@@ -370,3 +370,15 @@ def test_a_person_with_an_unseen_immutable_value_is_flagged():
 
     assert result.people["unseen_immutable"].tolist() == ["", "column"]
     assert result.frame["column"].tolist() == ["a", "z"]
+
+
+@pytest.mark.parametrize(
+    ("trained", "given", "exact", "descent"),
+    [
+        ([1.0, np.nan, 3.0], [np.nan, 2.0, 3.0], [2, -1, 1], [2, 0, 1]),
+        (["a", None], ["z", None], [-1, 1], [2, 1]),
+    ],
+    ids=["number", "level"],
+)
+def test_a_known_missing_value_keeps_its_code_beside_an_unseen_one(trained, given, exact, descent):
+    assert codes(learn(trained), given) == (exact, descent)
