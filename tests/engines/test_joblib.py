@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
 from datetime import date, datetime
 from decimal import Decimal
 
+import joblib
 import numpy as np
 import pandas as pd
 import pytest
@@ -230,3 +232,17 @@ def test_a_block_that_kills_every_worker_is_an_error():
 
     with pytest.raises(WorkerError, match="ran out of memory, or the predictor ended its process"):
         explain(fitted, bank[:3].assign(age=[25, 99, 36]), workers=2, block_rows=1)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+def test_ctrl_c_while_processes_start_ends_the_run(monkeypatch):
+    start = joblib.Parallel.__call__
+
+    def interrupted(self, tasks):
+        signal.raise_signal(signal.SIGINT)
+        return start(self, tasks)
+
+    monkeypatch.setattr(joblib.Parallel, "__call__", interrupted)
+
+    with pytest.raises(KeyboardInterrupt):
+        explain(explainer(), people(4), key="customer", workers=2, load_predictor=load_predictor)

@@ -17,7 +17,7 @@ import pandas as pd
 
 from ..errors import WorkerError
 from ..explainer import MCCE
-from .executor import check_frame, ignoring_sigint, lost, missing_engine
+from .executor import check_frame, holding_sigint, lost, missing_engine
 from .partitions import PartitionTask, columns_of, with_index
 from .shipment import Shipment
 
@@ -164,7 +164,7 @@ class DaskExecutor:
         }
         options = {} if dask.config.get("scheduler-address", None) else local
         with dask.config.set(SETTINGS):
-            with ignoring_sigint():
+            with holding_sigint():
                 started = Client(**options)
             with started as client:
                 yield client

@@ -8,7 +8,7 @@ worker costs its own result and no other.
 from __future__ import annotations
 
 import signal
-import threading
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
@@ -148,16 +148,17 @@ def missing_engine(engine: str, error: ImportError) -> MissingExtraError:
 
 
 @contextmanager
-def ignoring_sigint() -> Iterator[None]:
-    """Processes started inside ignore Ctrl-C, so that only this one handles it."""
-    if threading.current_thread() is not threading.main_thread():
+def holding_sigint() -> Iterator[None]:
+    """Processes started inside never see Ctrl-C; this one sees it when the block ends."""
+    if sys.platform == "win32":
         yield
         return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # Held back, not ignored: Ctrl-C while processes start would be lost, and the run would go on.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def check_frame(people: Any, kind: type[Any], called: str) -> Any:

@@ -20,7 +20,7 @@ import pandas as pd
 from ..errors import WorkerError
 from ..explainer import MCCE
 from ..runtime.progress import ProgressBar
-from .executor import check_frame, check_workers, ignoring_sigint, lost, run_all
+from .executor import check_frame, check_workers, holding_sigint, lost, run_all
 from .partitions import BLOCK_ROWS, PartitionTask, check_block_rows, columns_of, with_index
 from .shipment import Shipment
 
@@ -155,7 +155,7 @@ def _run(task: _Parked, items: dict[int, Any], workers: int) -> Iterator[tuple[i
 
     # Blocks go through pipes: files for large arrays, joblib's way, cost more than they save.
     run = Parallel(n_jobs=workers, return_as="generator_unordered", batch_size=1, max_nbytes=None)
-    with ignoring_sigint():  # the call starts the processes
+    with holding_sigint():  # the call starts the processes
         results = run(delayed(task)(place, item) for place, item in list(items.items()))
     yield from results
 
