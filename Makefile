@@ -26,7 +26,8 @@ test-oldest: .venv-oldest/dev.stamp  ## all tests but the slow ones and those of
 
 test-predictors: .venv/predictors.stamp  ## the tests of black boxes, with every library they are for
 	$(BIN)/python $(PYTEST) tests/contract/test_predictors.py tests/unit/test_boosters.py \
-	  tests/unit/test_predictor_columns.py tests/unit/test_torch_and_onnx.py tests/unit/test_gradients.py
+	  tests/unit/test_predictor_columns.py tests/unit/test_torch_and_onnx.py tests/unit/test_gradients.py \
+	  tests/cli/test_predictors.py tests/unit/test_docs.py
 
 test-deep: .venv/deep.stamp  ## the tests of baselines and generators that need torch
 	$(BIN)/python $(PYTEST) tests/lab/deep
@@ -61,6 +62,7 @@ fuzz: .venv-sanitized/dev.stamp  ## new inputs that try to break it, with saniti
 	MCCE_FUZZ_EXAMPLES=$${EXAMPLES:-300} HYPOTHESIS_PROFILE=fuzz $(SANITIZE) $(SANITIZED)/python $(PYTEST) tests/fuzz
 
 mutants: .venv/dev.stamp  ## plant each bug of tests/mutants in a copy and see that a test notices
+	$(BIN)/python tests/mutants control
 	$(BIN)/python tests/mutants
 
 release-check: check-native fuzz mutants  ## what only a release needs

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
 
+import pandas as pd
 import pytest
 
-from mcce import MCCE
+import mcce.baselines
+from mcce import MCCE, ParameterError
 from mcce.baselines import FACE, NICE, GrowingSpheres, NearestUnlike
 from mcce.testing import check_explainer
 
@@ -17,6 +20,16 @@ BASELINES = {
     "spheres": partial(GrowingSpheres, n_samples=60),
     "face": FACE,
 }
+
+
+def test_every_name_is_checked():
+    with pytest.raises(ParameterError) as refused:
+        MCCE(len, search="none").fit(pd.DataFrame({"age": [1.0, 2.0]}))
+    kinds = {getattr(one, "func", one) for one in BASELINES.values()}
+    with_networks = {"CCHVAE", "CEM", "CLUE", "CRUDS", "REViSE", "Wachter"}  # tests/lab/deep
+
+    assert set(re.findall(r"'(\w+)'", str(refused.value))) - {"none"} == set(SEARCHES)
+    assert {kind.__name__ for kind in kinds} | with_networks == set(mcce.baselines.__all__)
 
 
 @pytest.mark.parametrize("search", SEARCHES)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import faulthandler
-import resource
 import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
@@ -24,7 +23,7 @@ few_or_many = pytest.mark.parametrize(
 def examples(share: str, weight: float = 1.0) -> settings:
     """As many examples as the profile says, a part of them for "few"; fewer of costly ones."""
     part = {"few": 0.3, "many": 1.0}[share] * weight
-    return settings(max_examples=max(1, int(part * settings().max_examples)))
+    return settings(max_examples=max(5, int(part * settings().max_examples)))
 
 
 class Child:
@@ -60,6 +59,8 @@ def _guarded(function: Callable[..., Any], *arguments: Any) -> Any:
 
 def measured(function: Callable[[], Any]) -> tuple[Any, float, float]:
     """What a function returns, and the seconds of CPU and the MB of memory that it took."""
+    import resource  # not on Windows
+
     peak, seconds = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()
     result = function()
     taken = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - peak

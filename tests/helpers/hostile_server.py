@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import socket
 import threading
+from contextlib import suppress
 
 from mcce.predictors import Remote
 
@@ -32,14 +33,19 @@ class Hostile:
         self.script = reply()
         self.requests, self.bodies = [], []
         self.over = threading.Event()
-        threading.Thread(target=self.accept, daemon=True).start()
+        self.thread = threading.Thread(target=self.accept, daemon=True)
+        self.thread.start()
 
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
         self.over.set()
+        # Closing alone does not wake the thread that waits for connections.
+        with suppress(OSError):
+            self.listener.shutdown(socket.SHUT_RDWR)
         self.listener.close()
+        self.thread.join(60)
 
     def accept(self):
         while True:

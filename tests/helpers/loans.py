@@ -150,7 +150,9 @@ def assert_answers_valid(
     own = people.loc[result.frame.index.get_level_values("factual")]
     for name in IMMUTABLE:
         pd.testing.assert_series_equal(
-            result.frame[name].reset_index(drop=True), own[name].reset_index(drop=True)
+            result.frame[name].reset_index(drop=True),
+            own[name].reset_index(drop=True),
+            check_exact=True,
         )
     pd.testing.assert_series_equal(result.frame.dtypes, frame.dtypes)
     pairs = zip(other_kinds(people), other_kinds(result.frame), strict=True)

@@ -73,13 +73,10 @@ def fill_form(page, **texts):
 
 
 def serious_faults(page):
-    """What screen readers stumble over, by axe if it is installed; animations are over."""
-    try:
-        from axe_playwright_python.sync_playwright import Axe
-    except ModuleNotFoundError:
-        return []
+    """What screen readers stumble over, by axe; animations are over."""
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright")
     page.evaluate("Promise.all(document.getAnimations().map((one) => one.finished))")
-    faults = Axe().run(page).response["violations"]
+    faults = axe.Axe().run(page).response["violations"]
     return [
         (fault["id"], fault["nodes"][0]["html"])
         for fault in faults

@@ -8,8 +8,14 @@ from dataclasses import replace
 from typing import Any
 
 import pandas as pd
+from hypothesis import settings
 
 from mcce import MCCE, Counterfactuals, ExactSearch, McceWarning, Search
+
+
+def examples(share: float) -> settings:
+    """A share of the examples that the profile says, for properties that cost more."""
+    return settings(max_examples=max(1, int(share * settings().max_examples)))
 
 
 def bounded(search: Any = "paper", **changes: Any) -> Search | ExactSearch:
@@ -17,12 +23,6 @@ def bounded(search: Any = "paper", **changes: Any) -> Search | ExactSearch:
     if isinstance(search, str):
         search = ExactSearch() if search == "exact" else Search.preset(search)
     return replace(search, **changes)
-
-
-def bounds_of(explainer: MCCE) -> dict[str, Any]:
-    """The bounds on changes and distance that an explainer's search sets."""
-    search = bounded(explainer.search)
-    return {"max_sparsity": search.max_sparsity, "max_distance": search.max_distance}
 
 
 def explain(explainer: MCCE, people: Any, **more: Any) -> Counterfactuals:

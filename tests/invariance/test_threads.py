@@ -10,6 +10,7 @@ import sys
 import threading
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -166,6 +167,9 @@ def test_a_predictor_that_is_safe_is_called_by_threads():
     assert safe.callers - {threading.get_ident()}
 
 
+PACKAGE = str(Path(mcce.__file__).parent)
+
+
 class InterruptAt:
     """Ctrl-C at the n-th call of a function of mcce, whichever it is; counts them all."""
 
@@ -173,7 +177,7 @@ class InterruptAt:
         self.number, self.n_calls = number, 0
 
     def __call__(self, frame, event, argument):
-        if event == "call" and f"{os.sep}mcce{os.sep}" in frame.f_code.co_filename:
+        if event == "call" and frame.f_code.co_filename.startswith(PACKAGE):
             self.n_calls += 1
             if self.n_calls == self.number:
                 raise KeyboardInterrupt

@@ -35,6 +35,8 @@ sys.meta_path[:] = [f for f in sys.meta_path if "ScikitBuild" not in type(f).__n
 def main() -> int:
     arguments = parse()
     print("| mutant | what is wrong | tests that fail |\n|---|---|---|")
+    if arguments.mutants == ["control"]:
+        return 1 if is_caught("control", arguments) else 0
     survivors = [name for name in arguments.mutants if not is_caught(name, arguments)]
     caught = len(arguments.mutants) - len(survivors)
     print(f"\n{caught} of {len(arguments.mutants)} caught; survivors: {survivors}", flush=True)
@@ -106,6 +108,8 @@ def parse() -> argparse.Namespace:
     arguments = parser.parse_args(words[:cut])
     arguments.pytest = words[cut + 1 :]
     arguments.mutants = arguments.mutants or list(MUTANTS)
+    if "control" in arguments.mutants[1:]:
+        parser.error("control goes alone")
     unknown = [name for name in arguments.mutants if name not in {*MUTANTS, "control"}]
     if unknown:
         parser.error(f"there is no mutant {unknown[0]!r}; there are {', '.join(MUTANTS)}")

@@ -11,6 +11,7 @@ import pytest
 FOLDER = Path(__file__).parent
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 def test_every_planted_bug_can_be_planted():
     patches = sorted(FOLDER.glob("*.patch"))

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import ast
 import copy
 import gc
 import pickle
-import re
 import sys
 import threading
 import time
@@ -14,7 +12,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from functools import cache
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,7 +19,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import mcce
 from kernel_cases import limits_of
 from mcce.kernels import (
     BoostedNodes,
@@ -653,41 +649,12 @@ def test_arguments_that_are_not_corrupted_work():
 
 
 @settings(max_examples=20 * settings.default.max_examples, suppress_health_check=list(HealthCheck))
-@given(at=st.integers(0, 25), seed=st.integers(0, 2**32 - 1), n_changes=st.integers(1, 3))
+@given(at=st.integers(0, 1000), seed=st.integers(0, 2**32 - 1), n_changes=st.integers(1, 3))
 def test_corrupted_arguments_give_an_error_or_a_result(at, seed, n_changes):
-    chance, call = np.random.default_rng(seed), list(targets().values())[at]
+    chance, call = np.random.default_rng(seed), list(targets().values())[at % len(targets())]
 
     for _ in range(n_changes):
         at = int(chance.integers(len(call.arguments)))
         call = call.with_argument(at, corrupt(call.arguments[at], chance))
 
     attempt(lambda: call.kernel(*call.arguments))
-
-
-# ---------------------------------------------------------------------------------------------
-# Which implementation a kernel comes from is decided in one place.
-
-
-def imported(path):
-    """Every dotted name that a module imports, without the dots of relative imports."""
-    text = path.read_text(encoding="utf-8")
-    if not re.search(r"native|reference", text):
-        return
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            yield from (f"{node.module or ''}.{alias.name}" for alias in node.names)
-
-
-def test_the_package_imports_kernels_from_one_module_and_the_readable_ones_are_alone():
-    sources = Path(mcce.__file__).parent
-    for path in sources.rglob("*.py"):
-        for name in imported(path):
-            before, _, after = name.partition("kernels.")
-            inside = after.partition(".")[0]
-            if "kernels" not in path.parts:
-                said = f"{path.relative_to(sources)} imports {name}"
-                assert name == before or inside not in {"_native", "native", "reference"}, said
-            elif path.parent.name == "reference":
-                assert not {"_native", "native"} & set(name.split(".")), path.name

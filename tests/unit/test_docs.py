@@ -115,6 +115,10 @@ def absent_packages(examples):
     return sorted({package for package in packages if find_spec(package) is None})
 
 
+def test_the_examples_of_pages_are_found():
+    assert sum(len(block) for page in PAGES for block in examples_by_block(page)) > 300
+
+
 @pytest.mark.parametrize(
     "page",
     [

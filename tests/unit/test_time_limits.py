@@ -66,9 +66,11 @@ def test_explaining_with_little_time_returns_what_was_found(train, people, searc
     explainer = MCCE(score, **SETTINGS, search=search, n_jobs=n_jobs, memory=1.0).fit(train)
     expected = explainer.explain(people)
 
-    for seconds in np.geomspace(1e-6, 0.2, 6):
+    for seconds in [*np.geomspace(1e-6, 0.2, 5), 3600.0]:
         result = explainer.set_params(max_seconds=float(seconds)).explain(people)
 
+        assert result.stopped or seconds > 1e-6
+        assert not (result.stopped and seconds == 3600)
         assert set(result.people["status"]) <= {"answered", "already desired", "no answer"}
         assert (score(result.frame) >= 0.8).all()
         assert result.missing["reason"].str.len().gt(0).all()
