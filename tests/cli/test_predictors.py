@@ -124,6 +124,7 @@ def test_a_server_and_its_secrets(explain, here):
     assert not [path for path in written if b"hush" in path.read_bytes()]
 
 
+@pytest.mark.slow
 def test_workers_split_the_limits_of_a_server(here):
     with CountingServer(score) as server:
         fit = ["fit", "train.csv", "--predictor", server.url, "--desired", "0.7:", "--quiet"]

@@ -298,3 +298,27 @@ def test_people_without_an_answer_are_warned_about():
 
     with pytest.warns(McceWarning, match=r"\d+ of 30 people have no counterfactual"):
         explainer.explain(asking(30))
+
+
+@pytest.mark.parametrize("search", ["paper", *LED, "fast", "exact"])
+def test_no_row_of_somebody_who_is_answered_is_scored_twice(search):
+    scored = []
+
+    def watched(frame):
+        scored.append(frame)
+        return score(frame)
+
+    explainer = MCCE(watched, (0.9, 99.0), immutable=["sex"], search=search, random_state=0)
+    explainer.set_params(ignore_relations=True).fit(bank(300))
+    people, n_answered = bank(8, seed=2), 0
+    for at in range(len(people)):
+        scored.clear()
+        result = explain(explainer, people.iloc[[at]])
+        if len(result.frame):
+            # The first call is about the person, the last one confirms the answer.
+            rows = pd.concat(scored[1:-1]).astype(str)
+            assert len(rows) == result.n_evaluated
+            assert not rows.duplicated().any()
+            n_answered += 1
+
+    assert n_answered >= 3
