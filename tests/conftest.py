@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 settings.register_profile(
     "ci",
@@ -19,6 +19,10 @@ settings.register_profile(
 settings.register_profile("quick", parent=settings.get_profile("ci"), max_examples=30)
 settings.register_profile("brief", parent=settings.get_profile("ci"), max_examples=10)
 settings.register_profile("long", parent=settings.get_profile("ci"), max_examples=2000)
+# For planted bugs: that an example fails is enough, the smallest one is not looked for.
+settings.register_profile(
+    "mutants", parent=settings.get_profile("quick"), phases=(Phase.explicit, Phase.generate)
+)
 # New examples each time, for `make fuzz`.
 settings.register_profile(
     "fuzz",
