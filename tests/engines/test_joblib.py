@@ -236,11 +236,9 @@ def test_a_block_that_kills_every_worker_is_an_error():
 
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
 def test_ctrl_c_while_processes_start_ends_the_run(monkeypatch):
-    start = joblib.Parallel.__call__
-
     def interrupted(self, tasks):
         signal.raise_signal(signal.SIGINT)
-        return start(self, tasks)
+        return iter(())
 
     monkeypatch.setattr(joblib.Parallel, "__call__", interrupted)
 
