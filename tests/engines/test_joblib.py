@@ -236,7 +236,11 @@ def test_a_block_that_kills_every_worker_is_an_error():
 
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
 def test_ctrl_c_while_processes_start_ends_the_run(monkeypatch):
+    started = []
+
     def interrupted(self, tasks):
+        assert not started, "the run went on"
+        started.append(self)
         signal.raise_signal(signal.SIGINT)
         return iter(())
 
