@@ -2,12 +2,16 @@
 
 import os
 import shutil
+import signal
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import HealthCheck, Phase, settings
+
+# Who starts tests in the background of a script has them ignore Ctrl-C, which some are about.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile(
     "ci",
