@@ -116,7 +116,7 @@ def test_a_tuple_is_a_closed_interval():
     assert valid(decision) == [False, True, True, False]
 
 
-@pytest.mark.parametrize("name", ["yes", "\ud800"])
+@pytest.mark.parametrize("name", ["yes", "\ud800"], ids=["word", "surrogate"])
 def test_labels_are_valid_by_what_a_callable_says(name):
     for desired in (name, [name], {name}, np.str_(name), [name, name]):
         decision = make_decision(lambda frame: np.where(frame["x"] > 1, name, "no"), desired)
