@@ -2,7 +2,7 @@ PYTHON ?= python3
 CXX ?= c++
 BIN := .venv/bin
 OLD := .venv-oldest/bin
-SOURCES := pyproject.toml CMakeLists.txt $(wildcard native/*.cpp native/*.hpp native/mcce/*.hpp)
+SOURCES := pyproject.toml lab/pyproject.toml CMakeLists.txt $(wildcard native/*.cpp native/*.hpp native/mcce/*.hpp)
 
 SANITIZED := .venv-sanitized/bin
 
@@ -30,7 +30,7 @@ test-predictors: .venv/predictors.stamp  ## the tests of black boxes, with every
 	  tests/cli/test_predictors.py tests/unit/test_docs.py
 
 test-deep: .venv/deep.stamp  ## the tests of baselines and generators that need torch
-	$(BIN)/python $(PYTEST) tests/lab/deep
+	$(BIN)/python $(PYTEST) lab/tests/deep
 
 test-engines: .venv/engines.stamp  ## the tests on Dask, Ray and Spark, which needs Java
 	$(BIN)/python -m pytest -n 2 --dist loadfile -q tests/engines
@@ -88,7 +88,7 @@ bench-search: .venv/dev.stamp  ## how good the searches are, against NICE, and w
 	$(BIN)/python benchmarks/plausibility_calibration.py
 
 experiments: .venv/predictors.stamp  ## the paper's experiments, its figures beside ours; DATA=folder, REFERENCE=folder
-	$(BIN)/mcce experiments all $(if $(DATA),--data $(DATA)) $(if $(REFERENCE),--reference $(REFERENCE))
+	$(BIN)/mcce-lab experiments all $(if $(DATA),--data $(DATA)) $(if $(REFERENCE),--reference $(REFERENCE))
 
 .venv/demo.stamp: $(SOURCES) constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
@@ -97,7 +97,7 @@ experiments: .venv/predictors.stamp  ## the paper's experiments, its figures bes
 
 .venv/dev.stamp: $(SOURCES) constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[dev]"
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[dev]" -e lab
 	touch $@ .venv/demo.stamp
 
 .venv/predictors.stamp: .venv/dev.stamp
@@ -111,25 +111,25 @@ experiments: .venv/predictors.stamp  ## the paper's experiments, its figures bes
 	else echo "not installed, so what needs it is skipped: torch"; fi
 
 .venv/engines.stamp: .venv/dev.stamp
-	if $(BIN)/python -m pip install --quiet -c constraints.txt -e ".[dev,engines]"; then touch $@; \
+	if $(BIN)/python -m pip install --quiet -c constraints.txt -e ".[dev,engines]" -e lab; then touch $@; \
 	else echo "not installed, so what needs them is skipped: dask, ray, pyspark"; fi
 
 .venv/browser.stamp: .venv/dev.stamp
-	if $(BIN)/python -m pip install --quiet -c constraints.txt -e ".[dev,browser]"; then touch $@; \
+	if $(BIN)/python -m pip install --quiet -c constraints.txt -e ".[dev,browser]" -e lab; then touch $@; \
 	else echo "not installed, so what needs it is skipped: playwright"; fi
 
 .venv/docs.stamp: .venv/dev.stamp
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[dev,docs]"
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[dev,docs]" -e lab
 	touch $@
 
 .venv-oldest/dev.stamp: $(SOURCES) constraints-oldest.txt
 	test -x $(OLD)/python || $(PYTHON) -m venv .venv-oldest
-	$(OLD)/python -m pip install --quiet -c constraints-oldest.txt -e ".[dev]"
+	$(OLD)/python -m pip install --quiet -c constraints-oldest.txt -e ".[dev]" -e lab
 	touch $@
 
 .venv-sanitized/dev.stamp: $(SOURCES) constraints.txt
 	test -x $(SANITIZED)/python || $(PYTHON) -m venv .venv-sanitized
-	$(SANITIZED)/python -m pip install --quiet -c constraints.txt -C cmake.define.MCCE_SANITIZE=ON -C build-dir=build/sanitized -e ".[dev]"
+	$(SANITIZED)/python -m pip install --quiet -c constraints.txt -C cmake.define.MCCE_SANITIZE=ON -C build-dir=build/sanitized -e ".[dev]" -e lab
 	touch $@
 
 clean:

@@ -20,7 +20,7 @@ import pandas as pd
 
 from cases import load
 from mcce import MCCE, McceWarning
-from mcce.experiments.case import Case
+from mcce_lab.experiments.case import Case
 
 # What outsiders may know of people, by case.
 KNOWN = {

@@ -22,8 +22,8 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from mcce.experiments.case import Case
-from mcce.experiments.predictors import Floats
+from mcce_lab.experiments.case import Case
+from mcce_lab.experiments.predictors import Floats
 
 Ints: TypeAlias = NDArray[np.int64]
 Matrix: TypeAlias = NDArray[np.float32]

@@ -17,8 +17,8 @@ import pandas as pd
 from mcce import DatasetError, datasets
 from mcce.datasets import Dataset
 from mcce.datasets.simulated import ABOVE_ZERO
-from mcce.experiments.case import Case
-from mcce.experiments.predictors import NETWORK_SETTINGS, Predictor
+from mcce_lab.experiments.case import Case
+from mcce_lab.experiments.predictors import NETWORK_SETTINGS, Predictor
 from measure import log
 from predictors import read_network, train_boosting, train_forest, train_network
 

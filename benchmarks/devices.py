@@ -18,9 +18,10 @@ from typing import Any
 import pandas as pd
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from mcce import McceWarning, baselines
-from mcce.experiments import Options
-from mcce.experiments.comparison.cases import Cell, Draw, draw_cell
+from mcce import McceWarning
+from mcce_lab import baselines
+from mcce_lab.experiments import Options
+from mcce_lab.experiments.comparison.cases import Cell, Draw, draw_cell
 from measure import OUT, log
 
 METHODS = ("CCHVAE", "Wachter", "REViSE", "CLUE", "CRUDS", "CEM")

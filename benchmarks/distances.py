@@ -22,7 +22,7 @@ from cases import declined, load
 from mcce import MCCE, Counterfactuals, McceWarning
 from mcce.candidates import pair_rows
 from mcce.distances import DISTANCES
-from mcce.experiments.case import Case
+from mcce_lab.experiments.case import Case
 from measure import Seconds, Table, cpu, interleave, write
 
 CASES = ("adult", "german", "gmc", "fico", "adult-all-levels")
@@ -60,17 +60,17 @@ def compare(
 ) -> tuple[list[str], list[list[str]]]:
     """Ratios of CPU time to Gower's, and what the answers by each distance are."""
     people = declined(case, n_people)
-    explainers = {name: _fitted(case, search, name) for name in DISTANCES}
+    explainers = {name: _fitted(case, search, name) for name in DISTANCES.names()}
     results: dict[str, Counterfactuals[pd.DataFrame]] = {}
 
     def explain(name: str) -> Seconds:
         seconds, results[name] = cpu(partial(explainers[name].explain, people))
         return {"explain": seconds}
 
-    runs = {name: partial(explain, name) for name in DISTANCES}
+    runs = {name: partial(explain, name) for name in DISTANCES.names()}
     spent = interleave(f"{search} on {case.name}", runs, repeats)
     gower = sum(spent["gower"].values())
-    ratios = [sum(spent[name].values()) / gower for name in DISTANCES if name != "gower"]
+    ratios = [sum(spent[name].values()) / gower for name in DISTANCES.names() if name != "gower"]
     return [f"{gower:.3f}", *(f"{ratio:.2f}" for ratio in ratios)], list(
         _means(explainers, results)
     )
@@ -95,15 +95,15 @@ def _means(
         answers = schema.encode(result.frame.xs(1, level="rank").loc[people]).frame
         owners = schema.encode(result.factuals.loc[people])
         pairs = pair_rows(owners, np.arange(len(people)), answers, 1)
-        found = [f"{explainers[of].distance_(pairs).mean():.3f}" for of in DISTANCES]
+        found = [f"{explainers[of].distance_(pairs).mean():.3f}" for of in DISTANCES.names()]
         yield [f"by {name}", str(len(people)), f"{best['sparsity'].mean():.3f}", *found]
 
 
 def _tables(costs: list[list[str]], answers: list[list[str]]) -> Iterator[Table]:
-    others = [name for name in DISTANCES if name != "gower"]
+    others = [name for name in DISTANCES.names() if name != "gower"]
     note = "Ratios of CPU time to that by Gower's distance."
     yield Table("Cost of distances", ["case", "search", "gower, s", *others], costs, note)
-    headings = ["case", "search", "answers", "people", "sparsity", *DISTANCES]
+    headings = ["case", "search", "answers", "people", "sparsity", *DISTANCES.names()]
     yield Table("Answers by distance", headings, answers, "Means over the people whom all explain.")
 
 

@@ -23,8 +23,8 @@ import pandas as pd
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from mcce import MCCE, McceWarning
-from mcce.experiments.predictors import Floats, Predictor
 from mcce.search.config import SearchName
+from mcce_lab.experiments.predictors import Floats, Predictor
 from measure import Table, cpu, log, machine, write
 from requirements import CASES
 from rivals import time_fastest

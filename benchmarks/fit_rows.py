@@ -20,9 +20,9 @@ import numpy as np
 import pandas as pd
 
 from mcce import MCCE
-from mcce.experiments.case import Case
 from mcce.files.sampling import sample_training
 from mcce.search.config import SearchName
+from mcce_lab.experiments.case import Case
 from wide import wide_case
 
 IMMUTABLE = ["number_003", "level_005"]

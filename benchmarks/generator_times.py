@@ -41,7 +41,7 @@ def main() -> None:
     frame, decision = case.train, np.asarray(case.decide(case.train))
     kept = np.random.default_rng(0).random(len(frame)) < 0.8
     for name in options.generators:
-        generator = GENERATORS[name]()
+        generator = GENERATORS.load(name)()
         if options.epochs is not None and "n_epochs" in generator.get_params():
             generator.set_params(n_epochs=options.epochs)
         if "device" in generator.get_params():

@@ -28,8 +28,8 @@ from sklearn.ensemble import IsolationForest
 from sklearn.neighbors import LocalOutlierFactor, NearestNeighbors
 
 from baseline import Column, encode, learn
-from mcce.experiments.predictors import Floats
 from mcce.metrics.contradictions import LEAST_EXPECTED, SHARE
+from mcce_lab.experiments.predictors import Floats
 
 SCORES = ("range", "ranks", "lof", "forest", "pca")
 N_NEIGHBOURS = 5

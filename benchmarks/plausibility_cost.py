@@ -20,8 +20,8 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from cases import declined, load
 from mcce import McceWarning
 from mcce import constraints as c
-from mcce.experiments.case import Case
 from mcce.search.config import find_search
+from mcce_lab.experiments.case import Case
 from measure import Seconds, Table, cpu, interleave, times, write
 
 CASES = ("adult", "german", "gmc", "fico", "adult-boosting", "german-boosting")

@@ -23,7 +23,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import roc_auc_score
 from sklearn.neural_network import MLPClassifier
 
-from mcce.experiments.predictors import (
+from mcce_lab.experiments.predictors import (
     LEAST_AUC,
     ROWS_PER_BLOCK,
     Floats,

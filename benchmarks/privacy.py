@@ -17,8 +17,8 @@ import pandas as pd
 
 from cases import load
 from mcce import McceWarning, TreeChain, privacy
-from mcce.experiments.case import Case
 from mcce.privacy.release import release_answers, release_rows
+from mcce_lab.experiments.case import Case
 from measure import Table, cpu, write
 
 CASES = ("german", "adult", "fico", "gmc")

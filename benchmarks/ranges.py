@@ -25,7 +25,7 @@ from mcce import MCCE, McceWarning
 from mcce.analysis.answers import Answers
 from mcce.analysis.moves import Moves
 from mcce.analysis.requirements import Requirements, Trials
-from mcce.experiments.case import Case
+from mcce_lab.experiments.case import Case
 
 CASES = ("adult", "gmc", "fico", "german", "adult-boosting", "german-boosting")
 N_POINTS = 10_000

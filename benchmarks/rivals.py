@@ -19,16 +19,16 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from mcce import MCCE, Counterfactuals
-from mcce.baselines import NICE, NearestUnlike
-from mcce.baselines.baseline import Baseline
-from mcce.baselines.nearest import positions_by_key
 from mcce.candidates import Draws
-from mcce.experiments.case import Case
-from mcce.experiments.packages import NICExPackage
 from mcce.kernels import BoolArray, Codes, IntArray, WordArray
 from mcce.protocols import Capabilities
 from mcce.search.config import SearchName
 from mcce.tables.schema import EncodedRows
+from mcce_lab.baselines import NICE, NearestUnlike
+from mcce_lab.baselines.baseline import Baseline
+from mcce_lab.baselines.nearest import positions_by_key
+from mcce_lab.experiments.case import Case
+from mcce_lab.experiments.packages import NICExPackage
 from measure import cpu
 
 SEARCHES: tuple[SearchName, ...] = ("paper", "sparse", "balanced", "plausible", "near", "fast")

@@ -21,7 +21,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from cases import declined, gaussian, load, with_distinct_ages
 from mcce import MCCE
-from mcce.experiments.case import Case
+from mcce_lab.experiments.case import Case
 from measure import Table, cpu, exponent, interleave, log, memory, times, wall
 
 MEMORY_AT_MOST = 100.0

@@ -16,10 +16,10 @@ import numpy as np
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from mcce import MCCE, McceWarning, TreeChain
-from mcce.experiments.case import Case
-from mcce.experiments.manifold import generate_like
-from mcce.metrics import discriminator
 from mcce.model.associations import MAX_INPUTS
+from mcce_lab.experiments.case import Case
+from mcce_lab.experiments.manifold import generate_like
+from mcce_lab.metrics import discriminator
 from measure import Table, log, write
 from wide import wide_case
 

@@ -22,7 +22,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 import baseline
 from cases import LOADERS, gaussian, load, with_distinct_ages
 from mcce import McceWarning, Schema, TreeChain
-from mcce.experiments.case import Case
+from mcce_lab.experiments.case import Case
 from measure import Seconds, Table, cpu, interleave, log, machine, times, write
 from scaling import Scope, growth_block, memory_block, threads_block
 

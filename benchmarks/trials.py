@@ -30,8 +30,8 @@ from cases import N_FACTUALS as N_TUNED
 from cases import load
 from implausibility import SCORES, Contradictions, ImplausibilityScores, Space
 from mcce import Counterfactuals
-from mcce.experiments.case import Case
-from mcce.experiments.predictors import Floats
+from mcce_lab.experiments.case import Case
+from mcce_lab.experiments.predictors import Floats
 from predictors import cached
 from rivals import CONTENDERS, ContenderResult
 

@@ -18,12 +18,13 @@ from typing import Any
 import pandas as pd
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from mcce import McceWarning, baselines
+from mcce import McceWarning
 from mcce.datasets.cards import DatasetName
-from mcce.experiments import Options
-from mcce.experiments.comparison.cases import Cell, Draw, draw_cell
-from mcce.experiments.comparison.cells import Measures
 from mcce.predictors.gradients import offers_gradients
+from mcce_lab import baselines
+from mcce_lab.experiments import Options
+from mcce_lab.experiments.comparison.cases import Cell, Draw, draw_cell
+from mcce_lab.experiments.comparison.cells import Measures
 from measure import OUT, log
 
 DATASETS: tuple[DatasetName, ...] = ("german", "adult")

@@ -15,8 +15,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from mcce.experiments.case import Case
-from mcce.experiments.predictors import Floats
+from mcce_lab.experiments.case import Case
+from mcce_lab.experiments.predictors import Floats
 
 N_SCORED, N_INTERACTIONS = 15, 6
 # Share of rows that the predictor accepts.

@@ -13,7 +13,7 @@ TESTS = Path(__file__).parent
 MOST_INTERNALS = 12
 PUBLIC = {
     "mcce",
-    "mcce.baselines",
+    "mcce_lab.baselines",
     "mcce.cli",
     "mcce.constraints",
     "mcce.datasets",
@@ -22,7 +22,7 @@ PUBLIC = {
     "mcce.execution.joblib",
     "mcce.execution.ray",
     "mcce.execution.spark",
-    "mcce.experiments",
+    "mcce_lab.experiments",
     "mcce.metrics",
     "mcce.predictors",
     "mcce.privacy",

@@ -13,7 +13,6 @@ from .version import __version__
 
 if TYPE_CHECKING:
     from . import (
-        baselines,
         constraints,
         datasets,
         metrics,
@@ -24,7 +23,8 @@ if TYPE_CHECKING:
         testing,
     )
     from .counterfactuals import AnonymousAnswers, Counterfactuals
-    from .distances import HEOM, HVDM, IVDM, L1, Gower
+    from .distances import L1, Gower
+    from .distances.value_difference import HVDM
     from .errors import (
         ConstraintError,
         DatasetError,
@@ -45,29 +45,18 @@ if TYPE_CHECKING:
     from .explainer import MCCE
     from .files.sampling import TrainingSample, sample_training
     from .loading import load
-    from .model import (
-        CTGAN,
-        MADE,
-        Domain,
-        ForestChain,
-        GaussianCopula,
-        InferenceTreeChain,
-        Ledger,
-        PrivateTrees,
-        TreeChain,
-    )
+    from .model.ctree import InferenceTreeChain
+    from .model.forest import ForestChain
+    from .model.private import Domain, Ledger, PrivateTrees
+    from .model.trees import TreeChain
     from .predictors.decision import Decision
     from .predictors.interval import Interval
     from .search.config import ExactSearch, Search
     from .tables.schema import Schema
 
 __all__ = [
-    "CTGAN",
-    "HEOM",
     "HVDM",
-    "IVDM",
     "L1",
-    "MADE",
     "MCCE",
     "AnonymousAnswers",
     "ConstraintError",
@@ -77,7 +66,6 @@ __all__ = [
     "Domain",
     "ExactSearch",
     "ForestChain",
-    "GaussianCopula",
     "Gower",
     "InferenceTreeChain",
     "Interval",
@@ -101,7 +89,6 @@ __all__ = [
     "WorkerError",
     "WriteError",
     "__version__",
-    "baselines",
     "constraints",
     "datasets",
     "load",
@@ -116,34 +103,29 @@ __all__ = [
 
 # The module of each name above; a test compares them with the imports for type checkers.
 _MODULES = {
-    "CTGAN": "model",
-    "HEOM": "distances",
-    "HVDM": "distances",
-    "IVDM": "distances",
+    "HVDM": "distances.value_difference",
     "L1": "distances",
-    "MADE": "model",
     "MCCE": "explainer",
     "AnonymousAnswers": "counterfactuals",
     "ConstraintError": "errors",
     "Counterfactuals": "counterfactuals",
     "DatasetError": "errors",
     "Decision": "predictors.decision",
-    "Domain": "model",
+    "Domain": "model.private",
     "ExactSearch": "search.config",
-    "ForestChain": "model",
-    "GaussianCopula": "model",
+    "ForestChain": "model.forest",
     "Gower": "distances",
-    "InferenceTreeChain": "model",
+    "InferenceTreeChain": "model.ctree",
     "Interval": "predictors.interval",
     "LabelsError": "errors",
-    "Ledger": "model",
+    "Ledger": "model.private",
     "McceError": "errors",
     "McceWarning": "errors",
     "MissingExtraError": "errors",
     "NotFittedError": "errors",
     "ParameterError": "errors",
     "PredictorError": "errors",
-    "PrivateTrees": "model",
+    "PrivateTrees": "model.private",
     "ReadError": "errors",
     "SavedFileError": "errors",
     "Schema": "tables.schema",
@@ -151,14 +133,13 @@ _MODULES = {
     "Search": "search.config",
     "TimeLimitError": "errors",
     "TrainingSample": "files.sampling",
-    "TreeChain": "model",
+    "TreeChain": "model.trees",
     "WorkerError": "errors",
     "WriteError": "errors",
     "load": "loading",
     "sample_training": "files.sampling",
 }
 _SUBMODULES = (
-    "baselines",
     "constraints",
     "datasets",
     "metrics",

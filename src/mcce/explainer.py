@@ -18,10 +18,10 @@ from .analysis.anonymity import anonymize, read_anonymity
 from .analysis.relaxation import Refit, relaxations
 from .analysis.requirements import Requirements
 from .counterfactuals import Counterfactuals, FrameT, with_anonymous
-from .distances import DistanceName, find_distance
+from .distances import find_distance
 from .estimator import Estimator
 from .fitted import learn
-from .model import GeneratorName, find_generator
+from .model import find_generator
 from .parameters import check_parameters, check_seconds, learned_parameters
 from .protocols import Callback, Distance, Generator
 from .runtime.limits import time_limit
@@ -116,7 +116,7 @@ class MCCE(Estimator):
         roles: Mapping[Hashable, Role] | None = None,
         kinds: Mapping[Hashable, Kind] | None = None,
         score_class: Hashable | None = None,
-        generator: GeneratorName | Generator = "trees",
+        generator: str | Generator = "trees",
         constraints: Any = None,
         ignore_relations: bool | Sequence[str] = False,
         search: SearchName | Search | ExactSearch = "paper",
@@ -124,7 +124,7 @@ class MCCE(Estimator):
         max_seconds: float | None = None,
         n_counterfactuals: int = 1,
         diversity: float | None = None,
-        distance: DistanceName | Distance = "gower",
+        distance: str | Distance = "gower",
         memory: float = 256.0,
         n_jobs: int | None = None,
         random_state: int | None = None,

@@ -8,10 +8,15 @@ from functools import partial
 import pandas as pd
 import pytest
 
-import mcce.baselines
+import mcce_lab.baselines
 from mcce import MCCE, ParameterError
-from mcce.baselines import FACE, NICE, GrowingSpheres, NearestUnlike
 from mcce.testing import check_explainer
+from mcce_lab.baselines import (
+    FACE,
+    NICE,
+    GrowingSpheres,
+    NearestUnlike,
+)
 
 SEARCHES = ["paper", "balanced", "sparse", "plausible", "near", "fast", "exact"]
 BASELINES = {
@@ -29,7 +34,7 @@ def test_every_name_is_checked():
     with_networks = {"CCHVAE", "CEM", "CLUE", "CRUDS", "REViSE", "Wachter"}  # tests/lab/deep
 
     assert set(re.findall(r"'(\w+)'", str(refused.value))) - {"none"} == set(SEARCHES)
-    assert {kind.__name__ for kind in kinds} | with_networks == set(mcce.baselines.__all__)
+    assert {kind.__name__ for kind in kinds} | with_networks == set(mcce_lab.baselines.__all__)
 
 
 @pytest.mark.parametrize("search", SEARCHES)

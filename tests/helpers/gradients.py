@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from mcce import McceWarning, baselines
+from mcce import McceWarning
+from mcce_lab import baselines
 
 IMMUTABLE = ["sex", "age"]
 JOBS = ["clerk", "farmer", "judge", "pilot"]

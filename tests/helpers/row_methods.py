@@ -13,7 +13,12 @@ import numpy as np
 import pandas as pd
 
 from mcce import McceWarning
-from mcce.baselines import FACE, NICE, GrowingSpheres, NearestUnlike
+from mcce_lab.baselines import (
+    FACE,
+    NICE,
+    GrowingSpheres,
+    NearestUnlike,
+)
 
 # Few random points and neighbours: the tables of tests are small.
 Spheres = partial(GrowingSpheres, n_samples=60)

@@ -21,8 +21,8 @@ from mcce import (
     metrics,
     privacy,
 )
-from mcce.baselines import NICE
 from mcce.report import languages, plots, write_privacy_report, write_report
+from mcce_lab.baselines import NICE
 from report_pages import Page
 
 AUCS = ["distance_auc", "calibrated_auc", "rare_values_auc"]

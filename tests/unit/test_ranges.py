@@ -11,7 +11,7 @@ from bills import bills, value
 from given_answers import AT_LEAST_20, answered, fitted, grid, total
 from mcce import MCCE, McceWarning, NotFittedError, ParameterError, SchemaError
 from mcce import constraints as c
-from mcce.baselines import NICE
+from mcce_lab.baselines import NICE
 
 COLUMNS = [
     *("factual", "rank", "feature", "kind", "value", "low", "high", "low_open", "high_open"),

@@ -8,7 +8,16 @@ from typing import Annotated
 import typer
 
 from ..version import __version__
-from . import demo, experiments, explain, fit, inspection, privacy_audit, report, serve, verify
+from . import (
+    demo,
+    explain,
+    fit,
+    inspection,
+    privacy_audit,
+    report,
+    serve,
+    verify,
+)
 
 EPILOG = """\
 \b
@@ -72,6 +81,3 @@ app.command("privacy-audit", help=privacy_audit.HELP, epilog=privacy_audit.EPILO
 app.command("serve", help=serve.HELP, epilog=serve.EPILOG)(serve.serve)
 app.command("inspect", help=inspection.HELP, epilog=inspection.EPILOG)(inspection.inspect)
 app.command("demo", help=demo.HELP, epilog=demo.EPILOG)(demo.demo)
-app.command("experiments", help=experiments.HELP, epilog=experiments.EPILOG)(
-    experiments.experiments
-)

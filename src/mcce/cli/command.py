@@ -21,8 +21,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     Examples
     --------
-    >>> main(["experiments", "--list"])  # doctest: +ELLIPSIS
-    costs ...
+    >>> main(["--version"])  # doctest: +ELLIPSIS
+    mcce ...
     0
     """
     try:
@@ -31,11 +31,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.write('mcce: the command needs typer: pip install "mcce[cli]".\n')
         return 2
     from .app import app
-    from .experiments import spread_datasets
 
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        app(args=spread_datasets(given), prog_name="mcce")
+        app(args=given, prog_name="mcce")
     except SystemExit as ended:
         return ended.code if isinstance(ended.code, int) else int(ended.code is not None)
     return 0

@@ -11,7 +11,7 @@ Generator = Annotated[
     typer.Option(
         "--generator",
         metavar="NAME",
-        help="The model of step 1: trees, forest, ctree, copula, made, ctgan or private.",
+        help="The model of step 1: trees, forest, ctree or private, or one of another package.",
     ),
 ]
 Domains = Annotated[
@@ -51,7 +51,7 @@ def chosen(name: str, domains: str | None, epsilon: float | None, sample: Any) -
         if domains is not None or epsilon is not None:
             raise ParameterError("--domains and --epsilon need --generator private.")
         return name
-    from ..model import PrivateTrees, read_domains
+    from ..model.private import PrivateTrees, read_domains
 
     if domains is None or epsilon is None:
         raise ParameterError(

@@ -1,10 +1,9 @@
 """Distances between candidates and the people they are for: Gower's and any other."""
 
 from .feature_distance import FeatureDistance
-from .gower import HEOM, L1, Gower
+from .gower import L1, Gower
 from .registry import (
     DISTANCES,
-    DistanceName,
     axes_of,
     find_distance,
     is_gower,
@@ -12,15 +11,10 @@ from .registry import (
     is_plain_gower,
     measure_rows,
 )
-from .value_difference import HVDM, IVDM
 
 __all__ = [
     "DISTANCES",
-    "HEOM",
-    "HVDM",
-    "IVDM",
     "L1",
-    "DistanceName",
     "FeatureDistance",
     "Gower",
     "axes_of",

@@ -1,7 +1,7 @@
 """How far a candidate is from its person, beside the number of changed features.
 
 Paper, section "Post-processing": the Gower distance. A number differs by its distance over the
-training range, a level by 1. The three distances here add up these gaps in different ways; none of
+training range, a level by 1. The distances here add up these gaps in different ways; none of
 them learns anything that the schema does not know.
 """
 
@@ -87,24 +87,3 @@ class L1(FeatureDistance):
     def name(self) -> str:
         """Name of its column in ``result.measures``, where ``l1`` has one meaning."""
         return self.title if self.missing == "level" else f"{self.title}_observed"
-
-
-class HEOM(FeatureDistance):
-    """Heterogeneous Euclidean-overlap metric: root of the sum of squared range-scaled differences.
-
-    One large change costs more than several small ones that add up to the same (Wilson and
-    Martinez, 1997).
-
-    Parameters
-    ----------
-    missing : {"level", "ignore"}
-        Whether a missing cell is 1 away from any other cell, or adds nothing.
-
-    Examples
-    --------
-    >>> HEOM().name
-    'heom'
-    """
-
-    title = "heom"
-    summation = Summation(squared=True)

@@ -1,31 +1,32 @@
-"""Names of the distances that come with the package, and what any distance must be."""
+"""The distances by name, those of other packages included, and what any distance must be."""
 
 from __future__ import annotations
 
 from copy import deepcopy
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from ..candidates import CandidateRows, Candidates, pair_rows
 from ..errors import ParameterError, shorten
 from ..kernels import Comparison, FloatArray, Measure
+from ..plugins import Registry
 from ..protocols import Distance
 from ..tables.columns import as_numbers
 from ..tables.schema import OWN
 from .feature_distance import FeatureDistance
-from .gower import HEOM, L1, Gower
-from .value_difference import HVDM, IVDM
+from .gower import Gower
 
-DistanceName: TypeAlias = Literal["gower", "l1", "heom", "hvdm", "ivdm"]
 # Classes whose parameters are their arguments, as scikit-learn has it.
-DISTANCES: dict[str, type[FeatureDistance]] = {
-    "gower": Gower,
-    "l1": L1,
-    "heom": HEOM,
-    "hvdm": HVDM,
-    "ivdm": IVDM,
-}
+DISTANCES = Registry(
+    group="mcce.distances",
+    built_in={
+        "gower": "mcce.distances.gower:Gower",
+        "l1": "mcce.distances.gower:L1",
+        "hvdm": "mcce.distances.value_difference:HVDM",
+    },
+    elsewhere=dict.fromkeys(("heom", "ivdm"), "mcce-lab"),
+)
 # Columns of result.measures that are not distances of the user.
 RESERVED = (
     "score",
@@ -46,7 +47,7 @@ def find_distance(distance: Any) -> Distance:
     Parameters
     ----------
     distance
-        A name in ``DISTANCES``, or an object, which is copied.
+        A registered name, or an object, which is copied.
 
     Returns
     -------
@@ -63,19 +64,20 @@ def find_distance(distance: Any) -> Distance:
     >>> find_distance("gower").name
     'gower'
     """
-    if isinstance(distance, str) and distance in DISTANCES:
-        return DISTANCES[distance]()
+    if distance in DISTANCES:
+        named: Distance = DISTANCES.load(distance)()
+        return named
     if (
         not callable(distance)
         or not callable(getattr(distance, "fit", None))
         or not hasattr(distance, "name")
     ):
         raise ParameterError(
-            f"distance must be one of {sorted(DISTANCES)!r} or an object with name, fit and "
+            f"distance must be one of {DISTANCES.names()!r} or an object with name, fit and "
             f"__call__, got {shorten(distance)}."
         )
     copy: Distance = deepcopy(distance)
-    if not is_built_in(copy) and (not isinstance(copy.name, str) or copy.name in RESERVED):
+    if not is_registered(copy) and (not isinstance(copy.name, str) or copy.name in RESERVED):
         raise ParameterError(
             f"The name of a distance is a column of result.measures, so it must be a string other "
             f"than {list(RESERVED)!r}, got {shorten(copy.name)}."
@@ -83,9 +85,9 @@ def find_distance(distance: Any) -> Distance:
     return copy
 
 
-def is_built_in(distance: Distance) -> bool:
-    """Whether a distance comes with mcce, and is not one derived from it."""
-    return type(distance) in DISTANCES.values()
+def is_registered(distance: Distance) -> bool:
+    """Whether a distance has a name, and is not one derived from such."""
+    return DISTANCES.name_of(type(distance)) is not None
 
 
 def is_gower(distance: Distance) -> bool:
@@ -105,7 +107,7 @@ def is_mean(distance: Distance) -> bool:
 
 def axes_of(distance: Distance, candidates: Candidates) -> Measure | None:
     """Candidates on the axes of a distance that comes with mcce; None for any other."""
-    if not isinstance(distance, FeatureDistance) or not is_built_in(distance):
+    if not isinstance(distance, FeatureDistance) or not is_registered(distance):
         return None
     return distance.axes(candidates)
 
@@ -114,7 +116,7 @@ def measure_rows(distance: Distance, chosen: CandidateRows) -> FloatArray:
     """Distance of each row to its person, shape (n_rows,)."""
     if not chosen.owner.size:
         return chosen.owner.astype(float)
-    if is_built_in(distance):
+    if is_registered(distance):
         return distance(_as_candidates(chosen))[:, 0]
     return distance(pair_rows(chosen.rows, chosen.owner, chosen.frame, 1))[:, 0]
 

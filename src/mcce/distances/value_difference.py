@@ -21,15 +21,14 @@ import numpy as np
 from ..caching import cached_property
 from ..candidates import Candidates
 from ..kernels import BoolArray, FloatArray, Summation
-from ..parameters import check_choice, check_real, check_whole
+from ..parameters import check_choice, check_real
 from ..tables.columns import is_missing
 from ..tables.features import Feature
 from ..tables.schema import EncodedRows, Schema
 from .feature_distance import FeatureDistance, Missing, Places, own_missing
-from .shares import N_CLASSES, bin_shares, count_decisions, known_numbers, level_shares, read_shares
+from .shares import N_CLASSES, count_decisions, known_numbers, level_shares
 
 Variant: TypeAlias = Literal["N1", "N2", "N3"]
-MAX_BINS = 10_000
 # A standard deviation of a number that is not constant.
 SMALLEST = float(np.finfo(np.float64).smallest_subnormal)
 
@@ -252,72 +251,6 @@ class HVDM(ValueDifference):
 
     def _scale(self) -> float:
         return np.sqrt(float(N_CLASSES)) if self.variant == "N3" else 1.0
-
-
-class IVDM(ValueDifference):
-    """Interpolated value difference metric: numbers too by what the predictor decides.
-
-    The root of the sum of squares over features. Levels are compared as in :class:`HVDM`. The
-    training range of a number is cut in bins, and the shares of training rows with each decision
-    are interpolated between their middles. So a step costs most where the decision turns, and
-    nothing where it stays the same. Shares fall to 0 beyond the middles of the outer bins.
-
-    Parameters
-    ----------
-    n_bins
-        Number of bins, equally wide.
-    alpha
-        Each level and bin counts as if it had so many more training rows, with the shares of all
-        rows. The shares of a bin without rows are interpolated.
-    missing : {"level", "ignore"}
-        Whether a missing cell is 1 away from any other cell, or adds nothing.
-
-    Examples
-    --------
-    >>> IVDM(n_bins=10)
-    IVDM(n_bins=10)
-    """
-
-    title = "ivdm"
-    summation = Summation(squared=True)
-    array_names: ClassVar[tuple[str, ...]] = ("shares",)
-
-    def __init__(self, *, n_bins: int = 5, alpha: float = 1.0, missing: Missing = "level") -> None:
-        self.n_bins = n_bins
-        self.alpha = alpha
-        self.missing = missing
-
-    def check(self, schema: Schema) -> None:
-        """Raise for a parameter that cannot be used."""
-        super().check(schema)
-        check_whole("n_bins", self.n_bins, 1, MAX_BINS)
-
-    def _learn_shares(self, feature: Feature, counts: Any) -> FloatArray | None:
-        if feature.spread == 0:
-            return super()._learn_shares(feature, counts)
-        return bin_shares(feature, counts, self.n_bins, self.alpha)
-
-    def _n_shares(self, feature: Feature) -> int:
-        return super()._n_shares(feature) if feature.spread == 0 else self.n_bins + 2
-
-    def _table(self, feature: Feature, shares: FloatArray) -> FloatArray:
-        if feature.spread == 0:
-            return super()._table(feature, shares)
-        assert feature.numbers is not None
-        return read_shares(feature, shares, feature.numbers)
-
-    def _places(self, candidates: Candidates, feature: int) -> Places | None:
-        comparison, schema = candidates.comparison, candidates.rows.schema
-        numbers, shares = comparison.numbers[feature], self.shares_[feature]
-        if numbers is None or shares is None:
-            return super()._places(candidates, feature)
-        column = schema.features[schema.mutable[feature]]
-        own = read_shares(column, shares, comparison.own_numbers[feature])
-        if numbers is column.numbers:
-            table = self._tables[feature]
-            assert table is not None
-            return table, own
-        return read_shares(column, shares, numbers), own
 
 
 def check_table(values: Any, shape: tuple[int, ...], what: str) -> FloatArray:

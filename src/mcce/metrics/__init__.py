@@ -4,11 +4,9 @@ Paper, Experiments 1 and 3 and section "Privacy". Every measure takes the rows o
 the training data, a frame or an :class:`Evaluator`; ``compare`` computes all of them at once.
 """
 
-from .associations import correlation_difference, correlations
 from .compare import compare
 from .contradictions import contradictory_pairs
 from .costs import coverage, gower, l1, sparsity, violation
-from .discriminator import discriminator
 from .evaluator import Evaluator
 from .plausibility import isolation, knn_distance, outlier_factor
 from .privacy import closest_record, copies, value_copies
@@ -20,10 +18,7 @@ __all__ = [
     "compare",
     "contradictory_pairs",
     "copies",
-    "correlation_difference",
-    "correlations",
     "coverage",
-    "discriminator",
     "gower",
     "isolation",
     "knn_distance",

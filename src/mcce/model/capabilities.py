@@ -103,7 +103,11 @@ def suggest_generators(capability: str) -> str:
     >>> suggest_generators("enumeration")
     'generator="trees", "ctree" or "private"'
     """
-    able = [f'"{n}"' for n, g in GENERATORS.items() if getattr(g().capabilities, capability)]
+    able = [
+        f'"{name}"'
+        for name in GENERATORS.built_in
+        if getattr(GENERATORS.load(name)().capabilities, capability)
+    ]
     return "generator=" + " or ".join([", ".join(able[:-1]), able[-1]] if able[1:] else able)
 
 

@@ -1,37 +1,32 @@
-"""Names of the generators that come with the package."""
+"""The generators by name, those of other packages included."""
 
 from __future__ import annotations
 
 import inspect
 from copy import deepcopy
-from typing import Any, Literal
+from typing import Any
 
 from sklearn.base import clone
 
 from ..errors import ParameterError, shorten
+from ..plugins import Registry
 from ..protocols import Generator
 from ..tables.schema import EncodedRows, Schema
 from .associations import MAX_INPUTS, is_wide
-from .copula import GaussianCopula
-from .ctree import InferenceTreeChain
 from .declarations import check_capabilities
-from .forest import ForestChain
-from .networks import CTGAN, MADE
-from .private import PrivateTrees
-from .trees import TreeChain
 
-GeneratorName = Literal["trees", "forest", "ctree", "copula", "made", "ctgan", "private"]
 # Classes whose parameters are their arguments, as scikit-learn has it; `array_names` are the
-# entries of their `to_arrays`. What they need beyond the required set they import when they fit.
-GENERATORS: dict[str, type[Any]] = {
-    "trees": TreeChain,
-    "forest": ForestChain,
-    "ctree": InferenceTreeChain,
-    "copula": GaussianCopula,
-    "made": MADE,
-    "ctgan": CTGAN,
-    "private": PrivateTrees,
-}
+# entries of their `to_arrays`.
+GENERATORS = Registry(
+    group="mcce.generators",
+    built_in={
+        "trees": "mcce.model.trees:TreeChain",
+        "forest": "mcce.model.forest:ForestChain",
+        "ctree": "mcce.model.ctree:InferenceTreeChain",
+        "private": "mcce.model.private.trees:PrivateTrees",
+    },
+    elsewhere=dict.fromkeys(("copula", "made", "ctgan"), "mcce-lab"),
+)
 
 
 def find_generator(generator: Any) -> Generator:
@@ -40,7 +35,7 @@ def find_generator(generator: Any) -> Generator:
     Parameters
     ----------
     generator
-        A name in ``GENERATORS``, or an object, which is copied.
+        A registered name, or an object, which is copied.
 
     Returns
     -------
@@ -57,12 +52,12 @@ def find_generator(generator: Any) -> Generator:
     >>> find_generator("trees")
     TreeChain()
     """
-    if isinstance(generator, str) and generator in GENERATORS:
-        named: Generator = GENERATORS[generator]()
+    if generator in GENERATORS:
+        named: Generator = GENERATORS.load(generator)()
         return named
     if not _can_generate(generator):
         raise ParameterError(
-            f"generator must be one of {sorted(GENERATORS)!r} or an object with "
+            f"generator must be one of {GENERATORS.names()!r} or an object with "
             "fit(rows, decision, *, seed, n_jobs, verbose) and sample(given, keys, draws), "
             f"got {shorten(generator)}."
         )

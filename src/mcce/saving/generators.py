@@ -1,6 +1,6 @@
-"""Built-in generators by name, custom ones by their arrays.
+"""Registered generators by name, custom ones by their arrays.
 
-A file holds no code. Of a generator that is not part of mcce it holds the name of the class and
+A file holds no code. Of a generator that is not registered it holds the name of the class and
 what ``to_arrays`` gives; to load it, the user passes an instance, whose ``from_arrays`` takes that.
 """
 
@@ -18,14 +18,14 @@ from ..protocols import Generator
 from ..tables.schema import Schema
 from .archive import ARRAY, ARRAY_KINDS, refused
 from .checks import check_entries
-from .values import generator_name, pack, unpack
+from .values import pack, unpack
 
 CUSTOM = "custom generator"
 
 
 def is_custom(generator: Any) -> bool:
-    """Whether a generator is not part of mcce."""
-    return not isinstance(generator, str) and type(generator) not in GENERATORS.values()
+    """Whether a generator has no registered name."""
+    return not isinstance(generator, str) and GENERATORS.name_of(type(generator)) is None
 
 
 def pack_generator(generator: Any) -> Any:
@@ -76,7 +76,7 @@ def unpack_fitted(plain: Mapping[str, Any], blank: Generator, schema: Schema) ->
     """The fitted generator of what :func:`pack_fitted` gave."""
     savable = require(blank, "saving", "Loading needs a generator that takes arrays")
     if not is_custom(blank):
-        names: tuple[str, ...] = GENERATORS[generator_name(blank)].array_names
+        names: tuple[str, ...] = type(blank).array_names  # type: ignore[attr-defined]
         check_entries(plain, names, "the model")
         return savable.from_arrays(plain, schema)
     arrays = check_entries(plain, (CUSTOM,), "the model")[CUSTOM]

@@ -16,13 +16,14 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 import pandas as pd
+from sklearn.base import BaseEstimator
 
 from ..constraints.builders import build
 from ..constraints.constraint import Constraint
 from ..constraints.rows import CONSTRAINT_KINDS
 from ..distances import DISTANCES, FeatureDistance
 from ..errors import SavedFileError, shorten
-from ..model import GENERATORS, Domain, is_private, read_domains
+from ..model import GENERATORS
 from ..predictors.interval import Interval
 from ..search.config import ExactSearch, Search
 from ..tables.names import has_surrogate
@@ -50,7 +51,7 @@ def pack(value: Any, what: str) -> Any:
         return value
     if kind is list:
         return [pack(item, what) for item in value]
-    codec = _BY_TYPE.get(np.generic if isinstance(value, np.generic) else kind)
+    codec = _codec(value)
     if codec is None:
         raise _unsavable(value, what)
     try:
@@ -75,7 +76,7 @@ def unpack(plain: Any) -> Any:
 def unpack_cell(plain: Any) -> Any:
     """The same of a cell, which is a single plain value."""
     value = unpack(plain)
-    if type(value) in NO_CELLS:
+    if type(value) in NO_CELLS or isinstance(value, BaseEstimator):
         raise SavedFileError("a cell holds something that no column has")
     return value
 
@@ -186,35 +187,44 @@ def _make_scalar(parts: list[Any]) -> Any:
     return np.array(item, dtype=plain).astype(dtype)[()]
 
 
-def generator_name(generator: Any) -> str:
-    """The name of a generator that is part of mcce."""
-    return next(name for name, kind in GENERATORS.items() if kind is type(generator))
+def _codec(value: Any) -> Codec | None:
+    kind = np.generic if isinstance(value, np.generic) else type(value)
+    if kind not in _BY_TYPE and GENERATORS.name_of(kind) is not None:
+        return _GENERATOR
+    if kind not in _BY_TYPE and DISTANCES.name_of(kind) is not None:
+        return _DISTANCE
+    return _BY_TYPE.get(kind)
 
 
 def _take_generator(generator: Any) -> list[Any]:
-    given = generator.get_params(deep=False)
-    if is_private(generator):
-        generator.check_savable()
-        # Domains are saved themselves, not the file that they may come from.
-        given["domains"] = read_domains(given["domains"])
-    return [generator_name(generator), dict(sorted(given.items()))]
+    params = getattr(generator, "saved_params", generator.get_params)
+    return [GENERATORS.name_of(type(generator)), dict(sorted(params().items()))]
 
 
-def _take_distance(distance: FeatureDistance) -> str | list[Any]:
+def _make_generator(parts: list[Any]) -> Any:
+    name, given = parts
+    # A path in a file could name any other file.
+    if isinstance(given.get("domains"), str):
+        raise SavedFileError("its generator has a path where values should stand")
+    return GENERATORS.load(name)(**given)
+
+
+def _take_distance(distance: FeatureDistance) -> str | list[Any] | None:
     """The name of a distance, and its parameters where they are not the default ones."""
     given, usual = distance.get_params(), type(distance)().get_params()
     # The file has no place for weights; without them, answers would silently differ.
     if given.get("weights") is not None:
         raise NotPlainError
     changed = {name: given[name] for name in sorted(given) if given[name] != usual[name]}
-    return [distance.title, changed] if changed else distance.title
+    name = DISTANCES.name_of(type(distance))
+    return [name, changed] if changed else name
 
 
-def _make_distance(parts: str | list[Any]) -> FeatureDistance:
+def _make_distance(parts: str | list[Any]) -> Any:
     if isinstance(parts, str):
-        return DISTANCES[parts]()
+        return DISTANCES.load(parts)()
     name, given = parts
-    return DISTANCES[name](**given)
+    return DISTANCES.load(name)(**given)
 
 
 def _make_constraint(parts: list[Any]) -> Constraint:
@@ -264,11 +274,6 @@ CODECS = (
     Codec(
         Interval, "interval", lambda i: [i.low, i.high, i.closed], lambda parts: Interval(*parts)
     ),
-    *(
-        Codec(kind, "generator", _take_generator, lambda parts: GENERATORS[parts[0]](**parts[1]))
-        for kind in GENERATORS.values()
-    ),
-    Codec(Domain, "domain", asdict, lambda parts: Domain(**parts)),
     Codec(Search, "search", asdict, lambda parts: Search(**upgrade_search(parts))),
     Codec(
         ExactSearch,
@@ -276,14 +281,14 @@ CODECS = (
         asdict,
         lambda parts: ExactSearch(**{"keep_unseen": False, **parts}),
     ),
-    *(Codec(kind, "distance", _take_distance, _make_distance) for kind in DISTANCES.values()),
 )
+# Of all registered classes.
+_GENERATOR = Codec(object, "generator", _take_generator, _make_generator)
+_DISTANCE = Codec(object, "distance", _take_distance, _make_distance)
 # What a file may hold, but not as a cell.
 NO_CELLS = (
-    *(list, set, dict, Interval, Search, ExactSearch, Domain),
-    *DISTANCES.values(),
-    *GENERATORS.values(),
+    *(list, set, dict, Interval, Search, ExactSearch),
     *CONSTRAINT_KINDS,
 )
 _BY_TYPE = {codec.type: codec for codec in CODECS}
-_BY_TAG = {codec.tag: codec for codec in CODECS}
+_BY_TAG = {codec.tag: codec for codec in (*CODECS, _GENERATOR, _DISTANCE)}

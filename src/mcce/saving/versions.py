@@ -18,8 +18,8 @@ from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any
 
-from ..model import TreeChain
 from ..model.associations import WIDE
+from ..model.trees import TreeChain
 from ..search.config import RANK_BY, ExactSearch, Search, find_search
 
 # Parameters of the explainer that belong to its search now, and the values they had by default.

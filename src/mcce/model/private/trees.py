@@ -25,7 +25,7 @@ from ..arrays import ChainRules, unpack_order, unpack_trees, vector
 from ..leaves import LeafChain, ListedLeaves
 from ..responses import with_decision
 from .chain import Chain, log_likelihood, release_chain
-from .domains import Domain
+from .domains import Domain, plain_domains, read_domains
 from .ledger import Ledger, Neighbours, Noise, Structure
 from .noise import Words
 from .rows import bin_rows, check_public, encode_public
@@ -202,13 +202,17 @@ class PrivateTrees(LeafChain, ListedLeaves, BaseEstimator):
         self.ledger_: Ledger = self._plan(schema, order, self.domains_, self.depths_).ledger()
         return self._keep(schema, order, trees)
 
-    def check_savable(self) -> None:
-        """Raise SavedFileError if a file would hold the seed of the noise, or there is none."""
+    def saved_params(self) -> dict[str, Any]:
+        """Parameters as plain values; raises if a file would tell of training rows.
+
+        Domains are saved themselves, not the file that they may come from.
+        """
         if self.seed is not None or math.isinf(self.epsilon):
             raise SavedFileError(
                 "Cannot save private trees whose noise has a seed or is none: the file would tell "
                 "of training rows. Fit with seed=None and a finite epsilon. Nothing was written."
             )
+        return self.get_params() | {"domains": plain_domains(read_domains(self.domains))}
 
     def to_arrays(self) -> dict[str, Any]:
         """What ``fit`` released.

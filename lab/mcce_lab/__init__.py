@@ -1,0 +1,1 @@
+"""Where mcce is measured: experiments, rival methods, further generators and distances."""

@@ -1,0 +1,273 @@
+"""What all baselines share: data in, answers out, and the promises of every explainer.
+
+A baseline learns from training rows and searches for the people whom the predictor declines. What
+it finds is scored once more, and a row that is not valid is not returned.
+
+Always true: every answer is valid by a fresh call of the predictor and has the immutable cells of
+its person; everybody without an answer gets a reason; nobody's answer depends on who else is
+explained.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import pandas as pd
+from sklearn.base import BaseEstimator
+
+from mcce.counterfactuals import Counterfactuals, FrameT
+from mcce.errors import NotFittedError
+from mcce.kernels import BoolArray, IntArray
+from mcce.parameters import check_unchanged, learned_parameters
+from mcce.predictors import make_decision
+from mcce.predictors.decision import Decision
+from mcce.predictors.scored import ScoredRows
+from mcce.search.result import warn_of_gaps
+from mcce.tables.columns import Kind
+from mcce.tables.schema import EncodedRows, Schema
+
+REFUSED = "the predictor refuses the row that was found when it is called again"
+NOBODY = "the predictor declines all training rows"
+# Rows that the predictor sees in one call, or those of one person if they are more.
+ROWS_PER_CALL = 50_000
+
+
+@dataclass(frozen=True, eq=False)
+class Training:
+    """What a baseline learns from.
+
+    Parameters
+    ----------
+    rows, scored
+        The training rows, with their scores and decisions.
+    decision
+        The predictor and what is desired of it.
+    """
+
+    rows: EncodedRows
+    scored: ScoredRows
+    decision: Decision
+
+    @property
+    def accepted(self) -> IntArray:
+        """Positions of the rows with the desired decision."""
+        return np.flatnonzero(self.scored.valid)
+
+
+@dataclass(eq=False)
+class Declined:
+    """The people to explain, and the predictor that scores rows for them.
+
+    Parameters
+    ----------
+    rows, scored
+        The people, with their scores.
+    decision
+        The predictor and what is desired of it.
+    n_evaluated
+        Rows that the predictor scored for them.
+    """
+
+    rows: EncodedRows
+    scored: ScoredRows
+    decision: Decision
+    n_evaluated: int = 0
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def take(self, places: IntArray) -> Declined:
+        """Some of the people, for whom no row has been scored yet."""
+        scored = ScoredRows(self.scored.score[places], self.scored.valid[places])
+        return Declined(self.rows.take(places), scored, self.decision)
+
+    def score(self, frame: pd.DataFrame) -> ScoredRows:
+        """Score and decision of rows."""
+        self.n_evaluated += len(frame)
+        return self.decision.score(frame)
+
+    def generators(self, seed: int) -> list[np.random.Generator]:
+        """Random numbers of each person, which depend on nothing but their row and the seed."""
+        keys = [hashlib.sha256(point.tobytes()).digest()[:8] for point in self.rows.points]
+        return [np.random.default_rng([seed, int.from_bytes(key, "little")]) for key in keys]
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """What a baseline found.
+
+    Parameters
+    ----------
+    owner : (n_rows,)
+        Position of each row's person among the declined.
+    frame
+        The rows, columns in schema order; the best of each person first.
+    reasons
+        Why the others have no answer, by position.
+    """
+
+    owner: IntArray
+    frame: pd.DataFrame
+    reasons: Mapping[int, str] = field(default_factory=dict)
+
+    def sorted(self) -> Found:
+        """The same rows by person."""
+        order = np.argsort(self.owner, kind="stable")
+        return Found(self.owner[order], self.frame.iloc[order], self.reasons)
+
+    def without(self, rows: BoolArray, reason: str) -> Found:
+        """Without some of the rows; whoever has none left gets a reason."""
+        left = np.setdiff1d(self.owner[rows], self.owner[~rows])
+        reasons = {**self.reasons, **dict.fromkeys(left.tolist(), reason)}
+        return Found(self.owner[~rows], self.frame[~rows], reasons)
+
+
+class Baseline(BaseEstimator, ABC):
+    """A method that is not MCCE, behind the same protocol: :class:`mcce.protocols.Explainer`."""
+
+    # Parameters that fit does not use: they may be changed after it.
+    AFTER_FIT: ClassVar[frozenset[str]] = frozenset()
+
+    def __init__(
+        self,
+        predictor: Any,
+        desired: Any = None,
+        *,
+        immutable: Sequence[Hashable] | None = None,
+        kinds: Mapping[Hashable, Kind] | None = None,
+    ) -> None:
+        self.predictor = predictor
+        self.desired = desired
+        self.immutable = immutable
+        self.kinds = kinds
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn from training data.
+
+        Parameters
+        ----------
+        X
+            Training rows: a pandas or polars frame, a pyarrow table or a 2-D array.
+        y
+            Ignored, unless the method says otherwise.
+
+        Returns
+        -------
+        Baseline
+            The fitted method.
+
+        Raises
+        ------
+        ParameterError, SchemaError, PredictorError
+            If a parameter, a column or the predictor cannot be used.
+        """
+        # Put in place at once: a fit that fails changes nothing, and other threads see one fit.
+        fitted = copy.copy(self)
+        fitted._fit(X, y)
+        learned = {name: value for name, value in vars(fitted).items() if name.endswith("_")}
+        self.__dict__.update(learned)
+        return self
+
+    def explain(self, X: FrameT) -> Counterfactuals[FrameT]:
+        """The answers for every row of ``X``, or the reason why there is none.
+
+        Parameters
+        ----------
+        X
+            People, with the columns of the training data.
+
+        Returns
+        -------
+        Counterfactuals
+            As from :class:`mcce.MCCE`, without the measures of plausibility.
+
+        Raises
+        ------
+        NotFittedError
+            Before ``fit``, and if a parameter that it uses was changed after it.
+        ParameterError, SchemaError, PredictorError
+            If a parameter, a column or the predictor cannot be used.
+
+        Warns
+        -----
+        McceWarning
+            If people have no counterfactual.
+        """
+        # A copy: another thread may fit this method again meanwhile.
+        fitted = copy.copy(self)
+        result = fitted._explain(X)
+        warn_of_gaps(result, fitted.training_.rows.schema)
+        return result
+
+    def _fit(self, X: Any, y: Any) -> None:
+        self._check()
+        started = time.perf_counter()
+        rows = Schema.learn_rows(X, immutable=self.immutable, kinds=self.kinds)
+        decision = make_decision(self.predictor, self.desired, adapter=rows.schema.adapter)
+        training = Training(rows, decision.score(rows.frame), decision)
+        self._learn(training, y)
+        self.training_ = training
+        self.learned_ = learned_parameters(self, self._used_by_fit())
+        self.timings_ = {"fit": time.perf_counter() - started}
+
+    def _used_by_fit(self) -> set[str]:
+        return set(self.get_params(deep=False)) - self.AFTER_FIT
+
+    def _explain(self, X: FrameT) -> Counterfactuals[FrameT]:
+        """As :meth:`explain`, without the warning."""
+        if not hasattr(self, "training_"):
+            raise NotFittedError(f"This {type(self).__name__} is not fitted. Call fit first.")
+        self._check()
+        check_unchanged(self, self.learned_, self._used_by_fit())
+        started = time.perf_counter()
+        schema, decision = self.training_.rows.schema, self.training_.decision
+        everybody = schema.encode(X)
+        scored = decision.score(everybody.frame)
+        who = np.flatnonzero(~scored.valid)
+        declined = Declined(everybody, scored, decision).take(who)
+        found = Found(who[:0], everybody.frame.iloc[:0], dict.fromkeys(range(who.size), NOBODY))
+        if who.size and self.training_.accepted.size:
+            found = self._search(declined).sorted()
+        while True:
+            result = Counterfactuals.from_frame(
+                X,
+                found.frame,
+                schema=schema,
+                decision=decision,
+                owner=who[found.owner],
+                reasons={int(who[person]): why for person, why in found.reasons.items()},
+                n_evaluated=declined.n_evaluated,
+                timings={"total": time.perf_counter() - started},
+            )
+            valid = result.to_pandas().measures["valid"].to_numpy(dtype=bool)
+            if valid.all():
+                return result
+            # A predictor that changes its mind may accept people by now; their rows are left out.
+            refused = np.isin(who[found.owner], result.owner)
+            refused[refused] = ~valid
+            found = found.without(refused, REFUSED)
+
+    def _check(self) -> None:
+        """Raise for a parameter that cannot work."""
+
+    @abstractmethod
+    def _learn(self, training: Training, y: Any) -> None:
+        """Learn from training rows, into attributes that end with an underscore."""
+
+    @abstractmethod
+    def _search(self, declined: Declined) -> Found:
+        """Look for answers; somebody of the training rows is accepted."""
+
+
+def blocks(n_items: int, rows_of_each: int) -> Iterator[slice]:
+    """Items in their order, as many at a time as the predictor sees in one call."""
+    size = max(1, ROWS_PER_CALL // max(1, rows_of_each))
+    for start in range(0, n_items, size):
+        yield slice(start, start + size)

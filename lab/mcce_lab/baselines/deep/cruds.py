@@ -1,0 +1,192 @@
+"""CRUDS: only the part of a person's code that knows the decision moves.
+
+Always true: every step of the search is judged as the row that it would be; the random numbers of
+a person depend on nothing but their row and the seed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from mcce.parameters import check_count, check_real, check_whole
+from mcce.tables.columns import Kind
+
+from ..baseline import Declined, Found, Training
+from ..space import Space
+from .csvae import SubspaceSettings, SubspaceVAE
+from .descent import (
+    Best,
+    Block,
+    Descent,
+    Patient,
+    Step,
+    search,
+)
+from .gradient_method import GradientMethod
+from .steppers import RMSprop
+from .tools import in_blocks
+from .training import TrainingPlan
+
+LEARNING_RATE = 5e-4
+
+
+class CRUDS(GradientMethod):
+    """A row with the desired decision that is otherwise like the person.
+
+    An auto-encoder writes a row as two codes: one that knows nothing of the decision, which stays,
+    and one for the decision, over which -log f(e) + weight * L2(e, x) squared is minimised, f being
+    the probability of the desired decision. Of all steps of several starts the best valid one is
+    the answer.
+
+    Parameters
+    ----------
+    predictor
+        A predictor that offers gradients: :class:`mcce.predictors.Torch`, or one of your own
+        (:class:`mcce.predictors.Differentiable`).
+    desired
+        As for :class:`mcce.MCCE`: a label, or an interval of probabilities that begins at 0 or
+        ends at 1.
+    immutable
+        Names of the columns that cannot change.
+    kinds
+        ``"numeric"`` or ``"categorical"`` by column name, if the dtype is misleading.
+    weight
+        Weight of the distance.
+    learning_rate
+        Step size of RMSprop in the latent space.
+    n_steps
+        The largest number of steps.
+    patience
+        A search stops after so many steps without progress.
+    n_starts
+        Starts per person: the mean of the prior for the desired decision, and draws from it.
+    hidden, n_latent, n_decision
+        Width of each network's hidden layer, and numbers in the two codes.
+    n_epochs, batch_size, early_stopping
+        How the auto-encoder is trained, with Adam at 0.0005; early stopping looks at held-out rows.
+        It learns the predictor's decisions.
+    random_state
+        Seed of the auto-encoder and of the starts.
+    device
+        Where networks are trained and rows are moved: ``"cpu"``, ``"cuda"`` or e.g. ``"cuda:0"``.
+        Every answer is confirmed by the predictor all the same, but answers of different devices
+        need not be equal.
+
+    References
+    ----------
+    Downs, Chu, Yacoby, Doshi-Velez and Pan (2020). CRUDS: counterfactual recourse using
+    disentangled subspaces. ICML Workshop on Human Interpretability in Machine Learning.
+
+    Examples
+    --------
+    >>> explainer = CRUDS(predictor, desired="accepted", immutable=["age"])  # doctest: +SKIP
+    >>> explainer.fit(train).explain(people).changes()  # doctest: +SKIP
+    """
+
+    NOTHING: ClassVar[str] = "no step of the search in the decision's latent space was valid"
+    AFTER_FIT = frozenset({"weight", "learning_rate", "n_steps", "patience", "n_starts"})
+    PAPER: ClassVar[Mapping[str, Any]] = {
+        "weight": 0.001,
+        "learning_rate": 0.008,
+        "n_steps": 2000,
+        "patience": 2000,
+        "n_starts": 1,
+        "hidden": 16,
+        "n_latent": 8,
+        "n_decision": 2,
+        "n_epochs": 5,
+        "batch_size": 32,
+        "early_stopping": False,
+    }
+
+    def __init__(
+        self,
+        predictor: Any,
+        desired: Any = None,
+        *,
+        immutable: Sequence[Hashable] | None = None,
+        kinds: Mapping[Hashable, Kind] | None = None,
+        weight: float = 0.3,
+        learning_rate: float = 0.03,
+        n_steps: int = 2000,
+        patience: int = 100,
+        n_starts: int = 8,
+        hidden: int = 64,
+        n_latent: int = 16,
+        n_decision: int = 2,
+        n_epochs: int = 50,
+        batch_size: int = 256,
+        early_stopping: bool = True,
+        random_state: int = 0,
+        device: str = "cpu",
+    ) -> None:
+        super().__init__(predictor, desired, immutable=immutable, kinds=kinds)
+        self.weight = weight
+        self.learning_rate = learning_rate
+        self.n_steps = n_steps
+        self.patience = patience
+        self.n_starts = n_starts
+        self.hidden = hidden
+        self.n_latent = n_latent
+        self.n_decision = n_decision
+        self.n_epochs = n_epochs
+        self.batch_size = batch_size
+        self.early_stopping = early_stopping
+        self.random_state = random_state
+        self.device = device
+
+    def _check(self) -> None:
+        check_real("weight", self.weight, "a number of at least 0")
+        check_real("learning_rate", self.learning_rate, "a number > 0", zero=False)
+        for name in ("n_steps", "patience", "n_starts"):
+            check_count(name, getattr(self, name))
+        check_whole("random_state", self.random_state, 0, 2**63 - 1)
+        self._settings().check()
+
+    def _settings(self) -> SubspaceSettings:
+        plan = TrainingPlan(
+            self.n_epochs, self.batch_size, self.early_stopping, LEARNING_RATE, self.device
+        )
+        return SubspaceSettings(self.hidden, self.n_latent, self.n_decision, plan)
+
+    def _train(self, space: Space, training: Training) -> None:
+        self.vae_ = SubspaceVAE.fit(
+            space,
+            space.encode(training.rows),
+            training.scored.valid,
+            self._settings(),
+            self.random_state,
+        )
+
+    def _descend(self, declined: Declined) -> Found:
+        shape = self.n_starts, self.n_decision
+        noise = [random.standard_normal(shape) for random in declined.generators(self.random_state)]
+        for starts in noise:
+            starts[0] = 0.0  # the mean itself
+        return search(
+            declined,
+            self.scorer_,
+            self._find,
+            self.NOTHING,
+            extra={"noise": np.vstack(noise)},
+            n_copies=self.n_starts,
+        )
+
+    def _find(self, block: Block) -> Best:
+        import torch
+
+        codes = in_blocks(lambda own: self.vae_.encode(own)[0], block.own)
+        desired = torch.tensor([[0.0, 1.0]], dtype=torch.float64, device=block.own.device)
+        mean, log_variance = self.vae_.prior(desired)
+        start = mean + block.extra["noise"] * (0.5 * log_variance).exp()
+        descent = Descent(self._objective, RMSprop(self.learning_rate), self.n_steps)
+        return descent.run(block.adding(z=codes), start, Patient(block.own, self.patience))
+
+    def _objective(self, block: Block, w: Any) -> Step:
+        rows, outputs = block.score(self.vae_.decode(block.extra["z"], w, block.own))
+        distance = block.projection.squared(rows, block.own)
+        value = block.scorer.loss(outputs) + self.weight * distance
+        return Step(value, rows, block.scorer.valid(outputs), value)

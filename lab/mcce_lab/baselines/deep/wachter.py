@@ -1,0 +1,155 @@
+"""Wachter et al. 2018: gradient descent on the row itself.
+
+Always true: every step of the search is judged as the row that it would be; the answer is the
+cheapest valid one of all weights of the distance, without changes that it does not need.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from mcce.errors import ParameterError, shorten
+from mcce.kernels import FloatArray, IntArray
+from mcce.parameters import check_count, check_real
+from mcce.tables.columns import Kind
+
+from ..baseline import Declined, Found
+from ..sparsity import undo_needless
+from .descent import (
+    Best,
+    Block,
+    Descent,
+    Patient,
+    Step,
+    search,
+)
+from .gradient_method import GradientMethod
+from .steppers import Adam
+from .tools import check_device
+
+HALVES = tuple(2.0**-power for power in range(10))
+
+
+class Wachter(GradientMethod):
+    """The nearest row with the desired decision by gradient descent.
+
+    It minimises -log f(e) + weight * L1(e, x) over rows e, f being the probability of the desired
+    decision, for several weights at once, and keeps the valid row with the least L1. Changes that
+    it does not need are undone at the end.
+
+    Parameters
+    ----------
+    predictor
+        A predictor that offers gradients: :class:`mcce.predictors.Torch`, or one of your own
+        (:class:`mcce.predictors.Differentiable`).
+    desired
+        As for :class:`mcce.MCCE`: a label, or an interval of probabilities that begins at 0 or
+        ends at 1.
+    immutable
+        Names of the columns that cannot change.
+    kinds
+        ``"numeric"`` or ``"categorical"`` by column name, if the dtype is misleading.
+    weights
+        Weights of the distance, each a search of its own.
+    learning_rate
+        Step size of Adam, as a share of a number's range.
+    n_steps
+        The largest number of steps.
+    patience
+        A search stops after so many steps without progress.
+    device
+        Where networks are trained and rows are moved: ``"cpu"``, ``"cuda"`` or e.g. ``"cuda:0"``.
+        Every answer is confirmed by the predictor all the same, but answers of different devices
+        need not be equal.
+
+    References
+    ----------
+    Wachter, Mittelstadt and Russell (2018). Counterfactual explanations without opening the black
+    box: automated decisions and the GDPR. Harvard Journal of Law & Technology 31(2).
+
+    Examples
+    --------
+    >>> explainer = Wachter(predictor, desired="accepted", immutable=["age"])  # doctest: +SKIP
+    >>> explainer.fit(train).explain(people).changes()  # doctest: +SKIP
+    """
+
+    NOTHING: ClassVar[str] = "no step of the gradient descent was valid"
+    AFTER_FIT = frozenset({"weights", "learning_rate", "n_steps", "patience"})
+    PAPER: ClassVar[Mapping[str, Any]] = {
+        "weights": (0.01,),
+        "learning_rate": 0.01,
+        "n_steps": 1000,
+        "patience": 1000,
+    }
+
+    def __init__(
+        self,
+        predictor: Any,
+        desired: Any = None,
+        *,
+        immutable: Sequence[Hashable] | None = None,
+        kinds: Mapping[Hashable, Kind] | None = None,
+        weights: Sequence[float] = HALVES,
+        learning_rate: float = 0.03,
+        n_steps: int = 1000,
+        patience: int = 50,
+        device: str = "cpu",
+    ) -> None:
+        super().__init__(predictor, desired, immutable=immutable, kinds=kinds)
+        self.weights = weights
+        self.learning_rate = learning_rate
+        self.n_steps = n_steps
+        self.patience = patience
+        self.device = device
+
+    def _check(self) -> None:
+        if not isinstance(self.weights, (list, tuple)) or not self.weights:
+            raise ParameterError(
+                f"weights must list one or more numbers, got {shorten(self.weights)}."
+            )
+        for weight in self.weights:
+            check_real("each of weights", weight, "a number of at least 0")
+        check_real("learning_rate", self.learning_rate, "a number > 0", zero=False)
+        check_count("n_steps", self.n_steps)
+        check_count("patience", self.patience)
+        check_device(self.device)
+
+    def _descend(self, declined: Declined) -> Found:
+        weights = np.tile(np.array(self.weights, dtype=np.float64), len(declined))
+
+        def finish(owner: IntArray, points: FloatArray) -> FloatArray:
+            return undo_needless(self.scorer_.space, declined, owner, points)
+
+        return search(
+            declined,
+            self.scorer_,
+            self._find,
+            self.NOTHING,
+            extra={"weight": weights},
+            n_copies=len(self.weights),
+            finish=finish,
+        )
+
+    def _find(self, block: Block) -> Best:
+        import torch
+
+        stepper = Adam(self.learning_rate, amsgrad=True)
+        descent = Descent(_objective, stepper, self.n_steps, clamp=_stay_inside)
+        # What moves is the way from the person, which is exactly 0 at first.
+        return descent.run(block, torch.zeros_like(block.own), Patient(block.own, self.patience))
+
+
+def _objective(block: Block, moves: Any) -> Step:
+    rows, outputs = block.score(block.own + moves)
+    distance = block.projection.l1(rows, block.own)
+    value = block.scorer.loss(outputs) + block.extra["weight"] * distance
+    return Step(value, rows, block.scorer.valid(outputs), distance)
+
+
+def _stay_inside(block: Block, moves: Any) -> Any:
+    """Moves that do not leave the training range, or lead back into it."""
+    own = block.own
+    return moves.clamp(own.clamp(max=0.0) - own, own.clamp(min=1.0) - own)

@@ -1,0 +1,288 @@
+"""NICE: from a person towards the nearest accepted row, one cell at a time.
+
+Takes training rows and people; gives each person a row whose cells are their own or those of one
+training row. People walk together, with one predictor call per round and block of them.
+
+Always true: no answer changes more than the row it walks to; with ``starts="same"``, whoever shares
+the immutable values of an accepted training row has an answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from mcce.kernels import BoolArray, FloatArray, IntArray
+from mcce.parameters import (
+    check_choice,
+    check_count,
+    check_flag,
+    check_whole,
+)
+from mcce.predictors.decision import Decision
+from mcce.predictors.interval import Interval
+from mcce.tables.columns import Kind
+
+from .baseline import (
+    Baseline,
+    Declined,
+    Found,
+    Training,
+    blocks,
+)
+from .nearest import (
+    Pairs,
+    cell_gaps,
+    nearest_rows,
+    put_in,
+    usable_rows,
+)
+from .nearest_unlike import NO_JUSTIFIED, NO_ROW
+from .reconstruction import Reconstruction
+
+REWARDS = ("sparsity", "proximity", "plausibility")
+STARTS = ("same", "any")
+DECLINED = "the predictor declines the person with every mutable value of the nearest accepted rows"
+# Scores and errors of the same row may differ by this in two batches.
+DECIMALS = 10
+# Keeps the reward finite where a cell changes by nothing that a float can tell.
+TINY = 1e-10
+
+
+class NICE(Baseline):
+    """Nearest instance counterfactual explanations.
+
+    Starting from a person, the cell with the greatest reward is copied from the nearest accepted
+    training row until the predictor decides as desired. The nearest row is that of
+    :class:`NearestUnlike`; missing values, dates and unseen levels may occur.
+
+    Guaranteed: every cell is the person's or that of one training row, so no answer has more
+    changes than that row; with ``starts="same"``, an answer for everybody whose immutable values
+    an accepted training row has. Not guaranteed: the fewest changes, since the walk is greedy, or a
+    row that looks real; with ``starts="any"``, an answer. The published method knows no immutable
+    features; both forms of ``starts`` are ours.
+
+    Parameters
+    ----------
+    predictor
+        The black box: anything that :class:`mcce.MCCE` takes. It should have scores: by labels
+        alone, cells are copied in column order until one suffices.
+    desired
+        The desired decision, as for :class:`mcce.MCCE`.
+    immutable
+        Names of the columns that must not change.
+    kinds
+        ``"numeric"`` or ``"categorical"`` by column name, if the dtype is misleading.
+    reward : {"sparsity", "proximity", "plausibility"}
+        What the copied cell has most of: gain in score, gain in score per distance, or gain in
+        score times the drop of an auto-encoder's error.
+    starts : {"same", "any"}
+        Walk to rows with the person's immutable values, or to any accepted rows without ever
+        copying immutable cells.
+    n_starts
+        How many of the nearest rows each person walks to. The answer is the walk's end with the
+        fewest changes, then the smallest distance, then the nearest row.
+    justified
+        Whether to use only accepted rows whose true outcome is desired too, as the published
+        method does by default. ``fit(X, y)`` then needs the outcomes: booleans, or values of which
+        the desired ones are as in ``desired``.
+    random_state
+        Seed of the auto-encoder.
+
+    Attributes
+    ----------
+    usable_ : (n_usable,)
+        Positions of the training rows that people can walk to.
+
+    References
+    ----------
+    Brughmans, D., Leyman, P. and Martens, D. (2023). NICE: an algorithm for nearest instance
+    counterfactual explanations. Data Mining and Knowledge Discovery.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from mcce_lab.baselines import NICE
+    >>> training = pd.DataFrame({"age": [30, 30], "salary": [20, 60], "debt": [5, 1]})
+    >>> score = lambda frame: (frame["salary"] - frame["debt"]) / 100
+    >>> method = NICE(score, (0.5, 1.0), immutable=["age"]).fit(training)
+    >>> method.explain(training.head(1)).frame.iloc[0].tolist()
+    [30, 60, 5]
+    """
+
+    def __init__(
+        self,
+        predictor: Any,
+        desired: Any = None,
+        *,
+        immutable: Sequence[Hashable] | None = None,
+        kinds: Mapping[Hashable, Kind] | None = None,
+        reward: Literal["sparsity", "proximity", "plausibility"] = "sparsity",
+        starts: Literal["same", "any"] = "same",
+        n_starts: int = 1,
+        justified: bool = False,
+        random_state: int = 0,
+    ) -> None:
+        super().__init__(predictor, desired, immutable=immutable, kinds=kinds)
+        self.reward = reward
+        self.starts = starts
+        self.n_starts = n_starts
+        self.justified = justified
+        self.random_state = random_state
+
+    def _check(self) -> None:
+        check_choice("reward", self.reward, REWARDS)
+        check_choice("starts", self.starts, STARTS)
+        check_count("n_starts", self.n_starts)
+        check_flag("justified", self.justified)
+        check_whole("random_state", self.random_state, 0, 2**32 - 1)
+
+    def _learn(self, training: Training, y: Any) -> None:
+        self.usable_: IntArray = usable_rows(training, y, justified=self.justified)
+        self.reconstruction_: Reconstruction | None = None
+        if self.reward == "plausibility":
+            self.reconstruction_ = Reconstruction.learn(training.rows, self.random_state)
+
+    def _search(self, declined: Declined) -> Found:
+        rows, people = self.training_.rows, declined.rows
+        pairs = nearest_rows(
+            people, rows, self.usable_, same=self.starts == "same", k=self.n_starts
+        )
+        lost = np.setdiff1d(np.arange(len(people)), pairs.owner)
+        reasons = dict.fromkeys(lost.tolist(), NO_JUSTIFIED if self.justified else NO_ROW)
+        gaps = cell_gaps(people, rows, pairs)
+        copied, valid = self._walk_all(declined, pairs, gaps)
+        failed = np.setdiff1d(pairs.owner, pairs.owner[valid])
+        reasons |= dict.fromkeys(failed.tolist(), DECLINED)
+        best = _best(pairs.owner, valid, copied.sum(axis=1), (gaps * copied).sum(axis=1))
+        owner, row = pairs.owner[best], pairs.row[best]
+        return Found(owner, put_in(people, rows, owner, row, copied[best]), reasons)
+
+    def _walk_all(
+        self, declined: Declined, pairs: Pairs, gaps: FloatArray
+    ) -> tuple[BoolArray, BoolArray]:
+        """As :meth:`_walk`, in blocks of bounded memory."""
+        copied, valid = np.zeros(gaps.shape, dtype=bool), np.zeros(len(pairs), dtype=bool)
+        for part in blocks(len(pairs), gaps.shape[1]):
+            copied[part], valid[part] = self._walk(declined, pairs.take(part), gaps[part])
+        return copied, valid
+
+    def _walk(
+        self, declined: Declined, pairs: Pairs, gaps: FloatArray
+    ) -> tuple[BoolArray, BoolArray]:
+        """Which cells each walk copies, shape (n_walks, n_mutable), and whether its end is valid.
+
+        Of equal rewards, the first column is copied.
+        """
+        rows, people, mutable = (
+            self.training_.rows,
+            declined.rows,
+            self.training_.rows.schema.mutable,
+        )
+        left = (rows.exact[mutable][:, pairs.row] != people.exact[mutable][:, pairs.owner]).T
+        copied, valid = np.zeros_like(left), np.zeros(len(pairs), dtype=bool)
+        own = declined.scored.score[pairs.owner]
+        now = progress(declined.decision, own, own)
+        points = self._points(declined, pairs)
+        todo = np.flatnonzero(left.any(axis=1))
+        while todo.size:
+            place, cell = np.nonzero(left[todo])
+            walk = todo[place]
+            tried = copied[walk]
+            tried[np.arange(walk.size), cell] = True
+            scored = declined.score(put_in(people, rows, pairs.owner[walk], pairs.row[walk], tried))
+            after = progress(declined.decision, own[walk], scored.score)
+            gain = _difference(after, now[walk])
+            if self.reward == "proximity":
+                gain = gain / (gaps[walk, cell] + TINY)
+            elif points is not None:
+                gain = _weigh(gain, points.drop(walk, copied[walk], tried))
+            order = np.lexsort((cell, -gain, walk))
+            best = order[np.unique(walk[order], return_index=True)[1]]
+            copied[todo], valid[todo], now[todo] = tried[best], scored.valid[best], after[best]
+            left[todo, cell[best]] = False
+            todo = todo[~valid[todo] & left[todo].any(axis=1)]
+        return copied, valid
+
+    def _points(self, declined: Declined, pairs: Pairs) -> _Points | None:
+        """People and rows as the auto-encoder sees them, if it has a say."""
+        if self.reward != "plausibility" or self.reconstruction_ is None:
+            return None
+        coder, rows = self.reconstruction_, self.training_.rows
+        used, row = np.unique(pairs.row, return_inverse=True)
+        goal = coder.points(rows.take(used))[row.ravel()]
+        return _Points(coder, coder.points(declined.rows)[pairs.owner], goal, rows.schema.mutable)
+
+
+class _Points:
+    """Walks as the auto-encoder sees them."""
+
+    def __init__(
+        self, coder: Reconstruction, own: FloatArray, goal: FloatArray, mutable: IntArray
+    ) -> None:
+        self.coder, self.own, self.goal = coder, own, goal
+        # The mutable cell of each axis, -1 for an immutable one.
+        cells = {at: cell for cell, at in enumerate(mutable.tolist())}
+        self.cell = np.array([cells.get(at, -1) for at in coder.feature.tolist()])
+
+    def drop(self, walk: IntArray, before: BoolArray, after: BoolArray) -> FloatArray:
+        """By how much the error falls when walks copy one more cell."""
+        return _difference(self._error(walk, before), self._error(walk, after))
+
+    def _error(self, walk: IntArray, copied: BoolArray) -> FloatArray:
+        taken = copied[:, self.cell] & (self.cell >= 0)
+        return self.coder.error(np.where(taken, self.goal[walk], self.own[walk]))
+
+
+def progress(decision: Decision, own: FloatArray, scores: FloatArray) -> FloatArray:
+    """How far scores have come from the side of the person's own score; from 0 on in the interval.
+
+    A score beyond the other end of the interval is as bad as one that falls short by as much.
+
+    Parameters
+    ----------
+    decision
+        What is desired.
+    own, scores : (n_rows,)
+        Scores of the person and of a row.
+
+    Returns
+    -------
+    (n_rows,)
+
+    Examples
+    --------
+    >>> decision = Decision(len, Interval(0.5, 0.75), "call")
+    >>> progress(decision, np.zeros(4), np.array([0.25, 0.5, 0.75, 1.0]))
+    array([-0.25,  0.  ,  0.25, -0.25])
+    """
+    short = decision.shortfall(scores)
+    if not isinstance(decision.desired, Interval):
+        return -short
+    low, high = decision.desired.low, decision.desired.high
+    from_below = own < low
+    with np.errstate(invalid="ignore"):
+        inside = np.where(from_below, scores - low, high - scores)
+    return np.where(short > 0, -short, inside)
+
+
+def _difference(one: FloatArray, other: FloatArray) -> FloatArray:
+    """By how much numbers are larger than others; 0 between two infinities of one sign."""
+    with np.errstate(invalid="ignore"):
+        return np.where(one == other, 0.0, np.round(one - other, DECIMALS))
+
+
+def _weigh(gain: FloatArray, drop: FloatArray) -> FloatArray:
+    """Gain in score times drop of the error; a loss in both must not count as a gain."""
+    with np.errstate(invalid="ignore"):
+        product = np.where((gain == 0) | (drop == 0), 0.0, gain * drop)
+    return np.where((gain < 0) & (drop < 0), -product, product)
+
+
+def _best(owner: IntArray, valid: BoolArray, n_changes: IntArray, distance: FloatArray) -> IntArray:
+    """The valid walk of each person with the fewest changes, then the least distance."""
+    walks = np.flatnonzero(valid)
+    order = walks[np.lexsort((walks, distance[walks], n_changes[walks], owner[walks]))]
+    return order[np.unique(owner[order], return_index=True)[1]]

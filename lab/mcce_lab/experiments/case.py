@@ -1,0 +1,316 @@
+"""A data set with its predictor and the factuals to explain, and how a method is measured on it.
+
+Paper, section "Real data experiments": the protocol of its tables. Experiments and benchmarks
+share :class:`Case`; :func:`prepare_case` builds those of the paper.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+import pandas as pd
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+from mcce import TreeChain, datasets, metrics
+from mcce.caching import cached_property
+from mcce.counterfactuals import Counterfactuals
+from mcce.datasets.cards import DatasetName
+from mcce.datasets.loading import Form
+from mcce.errors import PredictorError
+from mcce.explainer import MCCE
+from mcce.kernels import BoolArray
+from mcce.metrics import Evaluator
+from mcce.predictors.interval import Interval
+
+from .experiment import Options
+from .predictors import BlackBoxKind, Predictor, black_box
+from .timing import cpu_seconds, split_seconds
+
+AT_LEAST_HALF = Interval(0.5, 1.0)
+# Differences up to this share of the range do not count in the paper's tables.
+TOLERANCE = 1e-5
+N_FACTUALS, N_FACTUALS_OF = 1000, {"german": 200}
+N_FACTUALS_QUICK = 40
+# Empty records can neither be explained nor serve as an explanation.
+ROWS = {"fico": "known"}
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """Training rows, a predictor and the factuals that it declines.
+
+    Parameters
+    ----------
+    name : str
+        Name of the case on the command line.
+    train, factuals : DataFrame
+        Training rows and rows to explain, with the same columns.
+    immutable : list of str
+        Columns that must not change.
+    predictor : callable
+        From a frame to the score of each row.
+    desired : Interval
+        The desired scores.
+    n_samples : int
+        Draws per factual, the K of the paper.
+    outcome : Series of bool, optional
+        Whether each training row had the desired outcome, by label.
+    title : str
+        Name of the data set in prose.
+    auc, published_auc : float
+        Test AUC of the predictor, and the paper's; NaN if unknown.
+
+    Examples
+    --------
+    >>> rows = pd.DataFrame({"age": [20, 30], "salary": [10.0, 30.0]})
+    >>> score = lambda frame: frame["salary"].to_numpy() / 40
+    >>> case = Case("bank", rows, rows.iloc[[0]], ["age"], score)
+    >>> case.mutable, case.decide(rows)
+    (['salary'], array([False,  True]))
+    """
+
+    name: str
+    train: pd.DataFrame
+    factuals: pd.DataFrame
+    immutable: list[str]
+    predictor: Predictor
+    desired: Interval = AT_LEAST_HALF
+    n_samples: int = 1000
+    outcome: pd.Series[bool] | None = None
+    title: str = ""
+    auc: float = np.nan
+    published_auc: float = np.nan
+
+    @property
+    def mutable(self) -> list[str]:
+        """Columns that may change."""
+        return [str(name) for name in self.train.columns if name not in self.immutable]
+
+    @cached_property
+    def evaluator(self) -> Evaluator:
+        """Training rows and predictor, for measures."""
+        return Evaluator.fit(
+            self.train, immutable=self.immutable, predictor=self.predictor, desired=self.desired
+        )
+
+    def decide(self, rows: pd.DataFrame) -> BoolArray:
+        """Which rows have the desired decision, shape (n_rows,)."""
+        return self.desired.contains(self.predictor(rows))
+
+    def explainer(self, *, n_jobs: int = 1, decisions: tuple[bool, ...] = (True,)) -> MCCE:
+        """MCCE with the settings of the case, not yet fitted."""
+        return MCCE(
+            self.predictor,
+            self.desired,
+            immutable=self.immutable,
+            generator=TreeChain(decisions=decisions),
+            n_samples=self.n_samples,
+            n_jobs=n_jobs,
+            random_state=0,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class MethodResult:
+    """What a method returns for a case.
+
+    Parameters
+    ----------
+    counterfactuals : Counterfactuals or DataFrame
+        A result of ``explain``, or one row per factual, all missing for no counterfactual.
+    seconds : float
+        CPU seconds of fitting and explaining together.
+    steps : mapping
+        CPU seconds by step, if the method has steps.
+    """
+
+    counterfactuals: Counterfactuals[pd.DataFrame] | pd.DataFrame
+    seconds: float
+    steps: Mapping[str, float] = field(default_factory=dict)
+
+
+Method: TypeAlias = Callable[[Case, int], MethodResult]
+
+
+def prepare_case(
+    name: DatasetName,
+    options: Options,
+    *,
+    form: Form = "paper",
+    kind: BlackBoxKind = "network",
+    rows: str | None = None,
+    n_levels: int | None = None,
+    box_seed: int = 0,
+) -> Case:
+    """Build the case of a data set as in the paper.
+
+    Parameters
+    ----------
+    name : {"german", "adult", "gmc", "fico"}
+        The data set.
+    options : Options
+        Folder of the data, size of the run and choice of factuals.
+    form, rows
+        As for :func:`mcce.datasets.load`.
+    kind : {"network", "forest"}
+        As for :func:`mcce_lab.experiments.predictors.black_box`.
+    n_levels : int, optional
+        Number of most frequent levels to keep in each category; the rest become one level.
+    box_seed : int
+        Seed that the predictor is trained from.
+
+    Returns
+    -------
+    Case
+
+    Raises
+    ------
+    PredictorError
+        If the predictor declines nobody.
+    """
+    rows = ROWS.get(name) if rows is None else rows
+    data = datasets.load(name, form=form, rows=rows, folder=options.folder)
+    if n_levels is not None:
+        data = replace(data, features=_merge_rare_levels(data.features, n_levels))
+    box = black_box(data, kind, box_seed)
+    pool = data.features
+    if options.factuals == "heldout":
+        pool = pool.loc[pool.index.isin(box.heldout)]
+    declined = pool[box.predict(pool) < AT_LEAST_HALF.low]
+    if declined.empty:
+        raise PredictorError(
+            f"The predictor declines nobody of {data.card['name']}, so there is nothing to explain."
+        )
+    n_factuals = N_FACTUALS_QUICK if options.quick else N_FACTUALS_OF.get(name, N_FACTUALS)
+    return Case(
+        name,
+        data.features,
+        declined.head(n_factuals),
+        data.immutable,
+        box.predict,
+        outcome=data.target == data.desired,
+        title=data.card["name"],
+        auc=box.auc,
+        published_auc=box.published_auc,
+    )
+
+
+def _merge_rare_levels(features: pd.DataFrame, n_levels: int) -> pd.DataFrame:
+    """The frame with the most frequent levels of each category, and ``other`` for the rest."""
+    merged = {}
+    for name, column in features.select_dtypes("category").items():
+        frequent = list(column.value_counts().index[:n_levels])
+        cells = column.astype(object).where(column.isin(frequent), "other")
+        merged[str(name)] = cells.astype(pd.CategoricalDtype(sorted(cells.unique())))
+    return features.assign(**merged)
+
+
+def run_mcce(
+    case: Case, seed: int, *, condition_on_decision: bool = True, **settings: Any
+) -> MethodResult:
+    """Fit MCCE and explain the factuals of a case in one thread.
+
+    Parameters
+    ----------
+    case : Case
+    seed : int
+        The random state.
+    condition_on_decision : bool
+        As for :class:`mcce.TreeChain`.
+    **settings
+        Further parameters of :class:`mcce.MCCE`.
+
+    Returns
+    -------
+    MethodResult
+    """
+    chain = TreeChain(
+        visit_order=authors_visit_order(case), condition_on_decision=condition_on_decision
+    )
+    explainer = MCCE(
+        case.predictor,
+        case.desired,
+        immutable=case.immutable,
+        generator=chain,
+        random_state=seed,
+        **settings,
+    )
+    # BLAS threads spin while they wait, which would count as CPU time.
+    with threadpool_limits(1):
+        fit, _ = cpu_seconds(lambda: explainer.fit(case.train))
+        explain, result = cpu_seconds(lambda: explainer.explain(case.factuals))
+    steps = split_seconds(fit, explain, explainer.timings_, result.timings)
+    return MethodResult(result, fit + explain, steps)
+
+
+def authors_visit_order(case: Case) -> list[str]:
+    """The mutable features in the order of the authors' code: numbers, then categories by name."""
+    categories = set(case.train.select_dtypes("category").columns)
+    numbers = [name for name in case.mutable if name not in categories]
+    return numbers + sorted(name for name in case.mutable if name in categories)
+
+
+def measure_result(case: Case, result: MethodResult) -> dict[str, float]:
+    """The columns of the paper's tables, exact counts, and copies of training rows.
+
+    Parameters
+    ----------
+    case : Case
+    result : MethodResult
+
+    Returns
+    -------
+    dict
+        Means over the counterfactuals, with ``_sd`` for standard deviations; ``n_ce`` is the
+        number of counterfactuals, ``copies`` that of copied training rows, ``copies_%`` their
+        share, and ``value_copies_%`` that of the changed numbers that exactly one training row has.
+    """
+    pairs = case.factuals, result.counterfactuals, case.evaluator
+    by_row = {
+        "l0": metrics.sparsity(*pairs, tolerance=TOLERANCE),
+        "l0_exact": metrics.sparsity(*pairs),
+        "l1": metrics.l1(*pairs),
+        "violation": metrics.violation(*pairs),
+    }
+    values: dict[str, float] = {}
+    for name, column in by_row.items():
+        values |= {name: float(column.mean()), f"{name}_sd": float(column.std())}
+    values["success"] = float(metrics.success(result.counterfactuals, case.evaluator).mean())
+    values["n_ce"] = float(by_row["l1"].notna().sum())
+    values["coverage"] = metrics.coverage(case.factuals, result.counterfactuals)
+    values["copies"] = float(metrics.copies(result.counterfactuals, case.evaluator).sum())
+    n_ce = values["n_ce"]
+    values["copies_%"] = 100 * values["copies"] / n_ce if n_ce else np.nan
+    values["value_copies_%"] = 100 * _value_copies(case, result) if n_ce else np.nan
+    return {**values, "seconds": result.seconds, **result.steps}
+
+
+def _value_copies(case: Case, result: MethodResult) -> float:
+    rows = result.counterfactuals
+    return metrics.value_copies(rows, case.evaluator, factuals=case.factuals)
+
+
+def average_over_seeds(runs: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """Means over seeds, and the standard deviation of the mean costs over seeds (``_seeds``)."""
+    table = pd.DataFrame(runs)
+    means = {str(name): float(value) for name, value in table.mean().items()}
+    for name in ("l0", "l1"):
+        means[f"{name}_seeds"] = float(table[name].std()) if len(table) > 1 else np.nan
+    return means
+
+
+def describe_case(case: Case, options: Options, **labels: Any) -> dict[str, Any]:
+    """A row on who is explained, and by which predictor."""
+    who = "first of the file" if options.factuals == "paper" else "held-out"
+    return {
+        "dataset": case.name,
+        **labels,
+        "people": who,
+        "n_explained": len(case.factuals),
+        "n_declined": int((~case.decide(case.train)).sum()),
+        "n_train": len(case.train),
+        "auc": case.auc,
+    }

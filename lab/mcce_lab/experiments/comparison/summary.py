@@ -1,0 +1,243 @@
+"""Tables of the comparison, from the saved cells.
+
+Intervals are 95 % percentile intervals of a bootstrap over networks, seeds and people: networks and
+seeds are drawn with replacement, each crossed with the other, then people within each cell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from mcce.kernels import FloatArray
+
+from ...metrics.judges import JUDGES
+
+N_BOOTSTRAP = 1000
+MEASURES = (
+    *("sparsity", "l1", "redundancy", "plausibility", "copy", "contradictions"),
+    *JUDGES,
+)
+# What changes are weighed against, and the least people for a verdict.
+AGAINST = ("l1", *JUDGES)
+LEAST_IN_COMMON = 20
+CASE = ["dataset", "box"]
+CELL = [*CASE, "network", "seed"]
+
+
+def by_method(people: pd.DataFrame, methods: pd.DataFrame) -> pd.DataFrame:
+    """Every measure of every method on every data set, with intervals.
+
+    Parameters
+    ----------
+    people, methods
+        The tables of all cells: by person and method, and by method.
+
+    Returns
+    -------
+    DataFrame
+        One row per data set, kind of predictor and method: number of cells and people, coverage,
+        validity and violation of the returned rows, CPU seconds and rows per person, detectability,
+        and the mean of each measure over the people whom the method answers with ``_low`` and
+        ``_high``.
+    """
+    lines = []
+    people = compress(people)
+    for keys, rows in people.groupby([*CASE, "method"], sort=False):
+        named = dict(zip([*CASE, "method"], keys, strict=True))
+        runs = methods
+        for name, key in named.items():
+            runs = runs[runs[name] == key]
+        answered = rows[rows["sparsity"].notna()]
+        line: dict[str, Any] = {
+            **named,
+            "cells": len(runs),
+            "people": len(rows),
+            "coverage": len(answered) / len(rows),
+            "valid": answered["valid"].mean(),
+            "violation": answered["violation"].mean(),
+            "fit_cpu": _of_first_seed(runs, "fit_cpu"),
+            "search_cpu": _of_first_seed(runs, "search_cpu"),
+            "rows_per_person": runs["rows_per_person"].mean(),
+        }
+        mean, low, high = interval(runs, runs["detectability"])
+        line |= {"detectability": mean, "detectability_low": low, "detectability_high": high}
+        for measure in MEASURES:
+            mean, low, high = interval(answered, answered[measure])
+            line |= {measure: mean, f"{measure}_low": low, f"{measure}_high": high}
+        lines.append(line)
+    return pd.DataFrame(lines)
+
+
+def compress(people: pd.DataFrame) -> pd.DataFrame:
+    """The same with densities as sign(x) log(1 + |x|): few huge ones would outweigh the others."""
+    raw = people["density"]
+    return people.assign(density=np.sign(raw) * np.log1p(raw.abs()))
+
+
+def _of_first_seed(runs: pd.DataFrame, column: str) -> float:
+    """The mean of CPU seconds over the cells of one seed, which one machine ran without a break."""
+    return float(runs.loc[runs["seed"] == runs["seed"].min(), column].mean())
+
+
+def on_common_people(people: pd.DataFrame, least: float = 0.5) -> pd.DataFrame:
+    """Means over the people whom all methods answer, leaving out methods that answer few.
+
+    Parameters
+    ----------
+    people
+        The table of all cells by person and method.
+    least
+        Share of people that a method must answer to take part.
+
+    Returns
+    -------
+    DataFrame
+        One row per data set, kind of predictor and method, with the number of common people, the
+        methods left out, and the mean of each measure with its interval.
+    """
+    lines = []
+    people = compress(people)
+    for keys, rows in people.groupby(CASE, sort=False):
+        # A method that was not run in some cells answers nobody there.
+        n_people = len(rows[[*CELL, "person"]].drop_duplicates())
+        answers = rows["sparsity"].notna().groupby(rows["method"], sort=False).sum() / n_people
+        taking_part = answers.index[answers >= least]
+        rows = rows[rows["method"].isin(taking_part)]
+        answered = rows[rows["sparsity"].notna()]
+        n_methods = answered.groupby([*CELL, "person"])["method"].transform("size")
+        common = answered[n_methods == len(taking_part)]
+        left_out = ", ".join(answers.index[answers < least])
+        for method, part in common.groupby("method", sort=False):
+            line: dict[str, Any] = dict(zip(CASE, keys, strict=True))
+            line |= {"method": method, "common_people": len(part), "left_out": left_out}
+            for measure in MEASURES:
+                mean, low, high = interval(part, part[measure])
+                line |= {measure: mean, f"{measure}_low": low, f"{measure}_high": high}
+            lines.append(line)
+    return pd.DataFrame(lines)
+
+
+def dominance(people: pd.DataFrame, ours: Sequence[str], rivals: Sequence[str]) -> pd.DataFrame:
+    """Which rivals a setting of ours dominates, by each judge and by l1.
+
+    Both are compared on the people whom both answer. Ours dominates if its means of changes and of
+    the judge are no larger and one of them is smaller beyond a 95 % interval; so does a rival.
+
+    Parameters
+    ----------
+    people
+        The table of all cells by person and method.
+    ours, rivals
+        Names of methods.
+
+    Returns
+    -------
+    DataFrame
+        One row per data set, kind of predictor, rival and judge: the settings of ours that dominate
+        it, those that it dominates, and ``common_people``, the fewest whom it and one of ours
+        answer; with fewer than 20 there is no verdict.
+    """
+    lines = []
+    people = compress(people)
+    for keys, rows in people.groupby(CASE, sort=False):
+        tables = {
+            measure: rows.pivot_table(measure, [*CELL, "person"], "method", dropna=False)
+            for measure in ("sparsity", *AGAINST)
+        }
+        there = set(rows["method"])
+        for rival in (name for name in rivals if name in there):
+            present = [name for name in ours if name in there]
+            verdicts = {name: _verdicts(tables, name, rival) for name in present}
+            answers = tables["sparsity"].notna()
+            common = [int((answers[name] & answers[rival]).sum()) for name in present]
+            for judge in AGAINST:
+                lines.append(
+                    {
+                        **dict(zip(CASE, keys, strict=True)),
+                        "rival": rival,
+                        "judge": judge,
+                        "dominated_by": ", ".join(n for n, v in verdicts.items() if v[judge] < 0),
+                        "dominates": ", ".join(n for n, v in verdicts.items() if v[judge] > 0),
+                        "common_people": min(common, default=0),
+                    }
+                )
+    return pd.DataFrame(lines)
+
+
+def _verdicts(tables: dict[str, pd.DataFrame], ours: str, rival: str) -> dict[str, int]:
+    """By judge: -1 if ours dominates, 1 if the rival does, otherwise 0."""
+    gaps = {}
+    for measure, table in tables.items():
+        gap = (table[ours] - table[rival]).dropna()
+        if len(gap) < LEAST_IN_COMMON:
+            return dict.fromkeys(AGAINST, 0)
+        gaps[measure] = interval(gap.index.to_frame(), gap.to_numpy())
+    return {judge: _dominates(gaps["sparsity"], gaps[judge]) for judge in AGAINST}
+
+
+def _dominates(*gaps: tuple[float, float, float]) -> int:
+    """-1 if no mean is above 0 and one is below with its interval, 1 the other way, else 0."""
+    # A mean that is worse, though not beyond its interval, is no reason to call a point dominated.
+    for sign in (-1, 1):
+        turned = gaps if sign < 0 else [(-mean, -high, -low) for mean, low, high in gaps]
+        if all(mean <= 0 for mean, _, _ in turned) and any(high < 0 for _, _, high in turned):
+            return sign
+    return 0
+
+
+def interval(rows: pd.DataFrame, values: Any) -> tuple[float, float, float]:
+    """Mean of values over people, and its 95 % interval over networks, seeds and people.
+
+    Parameters
+    ----------
+    rows
+        Whose values they are: the columns ``network`` and ``seed``.
+    values : (n_rows,)
+        The values; missing ones do not count.
+
+    Returns
+    -------
+    mean, low, high
+        NaN without values; an interval of NaN for a single one.
+    """
+    numbers = np.asarray(values, dtype=np.float64)
+    there = ~np.isnan(numbers)
+    if not there.any():
+        return np.nan, np.nan, np.nan
+    numbers, rows = numbers[there], rows[there]
+    mean = float(numbers.mean())
+    if numbers.size < 2:
+        return mean, np.nan, np.nan
+    networks, seeds = (pd.factorize(rows[name], sort=True)[0] for name in ("network", "seed"))
+    total, count = np.zeros((2, N_BOOTSTRAP))
+    of_network, of_seed = (
+        _times(0, at, int(c.max()) + 1) for at, c in enumerate((networks, seeds))
+    )
+    for network, seed in sorted(set(zip(networks.tolist(), seeds.tolist(), strict=True))):
+        cell = numbers[(networks == network) & (seeds == seed)]
+        often = of_network[:, network] * of_seed[:, seed]
+        total = total + often * (_times(1 + network, seed, cell.size) @ cell)
+        count = count + often * cell.size
+    means = np.divide(total, count, out=np.full(N_BOOTSTRAP, mean), where=count > 0)
+    low, high = np.quantile(means, [0.025, 0.975])
+    return mean, float(low), float(high)
+
+
+@lru_cache(maxsize=512)
+def _times(one: int, other: int, n: int) -> FloatArray:
+    """How often each of n things is drawn, shape (n_bootstrap, n); always the same draws."""
+    chance = np.random.default_rng([one, other])
+    return chance.multinomial(n, np.full(n, 1 / n), N_BOOTSTRAP).astype(np.float64)
+
+
+def front(table: pd.DataFrame, x: str, y: str) -> pd.Series[bool]:
+    """Which rows no other row beats in both columns, where less is better."""
+    points = table[[x, y]].to_numpy()
+    no_worse = (points[:, None] <= points).all(axis=2)
+    better = (points[:, None] < points).any(axis=2)
+    return pd.Series(~(no_worse & better).any(axis=0), index=table.index)

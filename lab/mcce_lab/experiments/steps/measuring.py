@@ -1,0 +1,310 @@
+"""What is measured of a generator, alike for all of them, and its summary over seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+from mcce import metrics
+from mcce.errors import ParameterError
+from mcce.explainer import MCCE
+from mcce.metrics import Evaluator
+from mcce.privacy import audit_rows
+from mcce.protocols import Generator
+
+from ...metrics import discriminator
+from ..case import Case
+from ..experiment import Options
+from ..timing import cpu_seconds
+from .likelihood import heldout_log_likelihood
+from .parts import Parts, rows_like
+
+N_TREES, N_TREES_QUICK = 100, 20
+REALISM = {"accuracy_%": "lower", "auc": "lower", "logistic_auc": "lower"}
+LIKELIHOOD = {"log_likelihood": "higher"}
+ANSWERS = {
+    "coverage": "higher",
+    "l0": "lower",
+    "l1": "lower",
+    "knn_distance": "lower",
+    "outlier_factor": "lower",
+}
+SECONDS = {"fit_seconds": "lower", "explain_seconds": "lower"}
+PRIVACY = {
+    "copies_%": "lower",
+    "value_copies_%": "lower",
+    "holdout_share": "lower",
+    "distance_auc": "lower",
+    "calibrated_auc": "lower",
+    "rare_values_auc": "lower",
+    "tpr_1%": "lower",
+    "tpr_0.1%": "lower",
+}
+
+
+def measure_rows(
+    generator: Generator, case: Case, parts: Parts, seed: int, *, quick: bool
+) -> dict[str, float]:
+    """How real the rows of a generator look, and what they tell of its training rows.
+
+    Realism: classifiers tell rows like those of training from held-out rows, as on the page of the
+    comparison. Privacy: an attacker sees rows made for people of the reference.
+
+    Parameters
+    ----------
+    generator : Generator
+    case : Case
+    parts : Parts
+    seed : int
+        Seed of everything random.
+    quick : bool
+        Whether a small forest will do.
+
+    Returns
+    -------
+    dict
+        By the names of ``REALISM`` and ``PRIVACY``.
+    """
+    alike, released = rows_like(generator, case, parts, seed)
+    told = discriminator(
+        alike,
+        parts.training,
+        holdout=parts.holdout,
+        n_repeats=1,
+        n_trees=N_TREES_QUICK if quick else N_TREES,
+        random_state=seed,
+        n_jobs=1,
+    )
+    values: dict[str, Any] = {
+        "accuracy_%": 100 * float(told.loc[("forest", "generated"), "accuracy"]),  # type: ignore[arg-type]
+        "auc": told.loc[("forest", "generated"), "auc"],
+        "logistic_auc": told.loc[("logistic", "generated"), "auc"],
+    }
+    evaluator = Evaluator.fit(parts.training, immutable=case.immutable)
+    found = audit_rows(released, evaluator, parts.holdout, parts.reference, random_state=seed)
+    for name in ("copies", "value_copies"):
+        values[f"{name}_%"] = 100 * found[name].value
+    for name in ("holdout_share", "distance_auc", "calibrated_auc", "rare_values_auc"):
+        values[name] = found[name].value
+    for rate in ("tpr_1%", "tpr_0.1%"):
+        values[rate] = found[f"calibrated_{rate}"].value
+    return {name: float(value) for name, value in values.items()}
+
+
+def measure_answers(
+    case: Case, parts: Parts, seed: int, generator: Generator
+) -> list[dict[str, Any]]:
+    """Coverage, costs and plausibility of the answers to people of the holdout, by search.
+
+    Parameters
+    ----------
+    case : Case
+    parts : Parts
+    seed : int
+        The random state.
+    generator : Generator
+        It stays as it is.
+
+    Returns
+    -------
+    list of dict
+        One for the paper's search and, if the generator can serve it, one for ours: by the
+        names of ``ANSWERS`` and ``SECONDS``. The seconds of the fit are those of the generator
+        alone.
+    """
+    judge = Evaluator.fit(
+        parts.reference, immutable=case.immutable, predictor=case.predictor, desired=case.desired
+    )
+    explainer = MCCE(
+        case.predictor,
+        case.desired,
+        immutable=case.immutable,
+        generator=generator,
+        n_jobs=1,
+        random_state=seed,
+    )
+    runs: list[dict[str, Any]] = []
+    # BLAS threads spin while they wait, which would count as CPU time.
+    with threadpool_limits(1):
+        seconds, searches = _fit(explainer, parts.training)
+        for search in searches:
+            # A fit for any other search serves the paper's too.
+            explainer.set_params(search=search)
+            explain, result = cpu_seconds(lambda: explainer.explain(parts.factuals))
+            run = {"search": search, "fit_seconds": seconds, "explain_seconds": explain}
+            runs.append(run | answers_of(result, case, parts, judge))
+    return runs
+
+
+def _fit(explainer: MCCE, training: pd.DataFrame) -> tuple[float, tuple[str, ...]]:
+    """CPU seconds of the generator's fit, and the searches that it can serve."""
+    for first in ("balanced", "paper"):
+        explainer.set_params(search=first)
+        try:
+            fit, _ = cpu_seconds(lambda: explainer.fit(training))
+        except ParameterError:
+            if first == "paper":
+                raise
+            continue
+        taken = explainer.timings_
+        share = taken["model"] / sum(t for name, t in taken.items() if name != "total")
+        return fit * share, ("paper", "balanced") if first == "balanced" else ("paper",)
+    raise AssertionError("the paper's search returns or raises")
+
+
+def answers_of(result: Any, case: Case, parts: Parts, judge: Evaluator) -> dict[str, float]:
+    """Coverage, costs and plausibility of a result, by the names of ``ANSWERS``.
+
+    Parameters
+    ----------
+    result : Counterfactuals
+        The answers to the factuals of the parts.
+    case : Case
+    parts : Parts
+    judge : Evaluator
+        Rows that what made the answers has not seen.
+
+    Returns
+    -------
+    dict
+    """
+    far = metrics.knn_distance(result, judge, scale="ranks", among="desired")
+    return {
+        "coverage": metrics.coverage(parts.factuals, result),
+        "l0": float(metrics.sparsity(parts.factuals, result, case.evaluator).mean()),
+        "l1": float(metrics.l1(parts.factuals, result, case.evaluator).mean()),
+        "knn_distance": float(far.mean()),
+        "outlier_factor": float(metrics.outlier_factor(result, judge, among="desired").median()),
+    }
+
+
+def summarise(runs: pd.DataFrame, by: Sequence[str], measures: Sequence[str]) -> pd.DataFrame:
+    """Means over seeds with 95 % intervals.
+
+    Parameters
+    ----------
+    runs : DataFrame
+        One row per run.
+    by : list of str
+        Columns that tell what was run.
+    measures : list of str
+        Columns to average. One that lacks the value of any run stays empty: the mean of the others
+        would be that of the seeds that went well.
+
+    Returns
+    -------
+    DataFrame
+        A row for each of what was run, with ``x_low`` and ``x_high`` after ``x``.
+    """
+    lines = []
+    for names, rows in runs.groupby(list(by), sort=False):
+        line = dict(zip(by, names, strict=True))
+        for measure in measures:
+            values = rows[measure]
+            line |= interval(measure, values if values.notna().all() else values.iloc[:0])
+        lines.append(line)
+    return pd.DataFrame(lines)
+
+
+def interval(name: str, values: pd.Series[float]) -> dict[str, float]:
+    """The mean of some values and its 95 % interval by Student's t.
+
+    Examples
+    --------
+    >>> interval("x", pd.Series([1.0, 2.0, 3.0]))["x_low"].round(2)
+    np.float64(-0.48)
+    """
+    from scipy.stats import t  # type: ignore[import-untyped]
+
+    n = len(values)
+    margin = t.ppf(0.975, n - 1) * values.std() / n**0.5 if n > 1 else np.nan
+    mean = values.mean() if n else np.nan
+    return {name: mean, f"{name}_low": mean - margin, f"{name}_high": mean + margin}
+
+
+def against(runs: pd.DataFrame, what: str, base: str, measures: Mapping[str, str]) -> pd.DataFrame:
+    """Differences from a base over the same seeds, and whether they are better or worse.
+
+    Parameters
+    ----------
+    runs : DataFrame
+        One row per data set, seed and ``what``.
+    what : str
+        The column of what is compared.
+    base : str
+        The cell of that column that others are compared with.
+    measures : mapping
+        "lower" or "higher", whichever is better, by measure.
+
+    Returns
+    -------
+    DataFrame
+        A row for each data set, measure and cell of ``what``: ``difference`` with its 95 %
+        interval, and ``verdict``, which is empty if the interval holds 0. There is none where a
+        seed lacks the measure.
+    """
+    lines = []
+    for name, rows in runs.groupby("dataset", sort=False):
+        wide = rows.pivot_table(index="seed", columns=what, values=list(measures), sort=False)
+        for measure, good in measures.items():
+            for other in dict.fromkeys(rows[what]):
+                if other == base or (measure, other) not in wide or (measure, base) not in wide:
+                    continue
+                gaps = wide[measure][other] - wide[measure][base]
+                if gaps.isna().any():
+                    continue
+                line = {"dataset": name, "measure": measure, what: other}
+                line |= interval("difference", gaps)
+                lines.append(line | {"verdict": _verdict(line, good)})
+    return pd.DataFrame(lines)
+
+
+def _verdict(line: Mapping[str, Any], good: str) -> str:
+    low, high = line["difference_low"], line["difference_high"]
+    if not (low > 0 or high < 0):
+        return ""
+    return "better" if (high < 0) == (good == "lower") else "worse"
+
+
+def verdicts(differences: pd.DataFrame, what: str) -> pd.DataFrame:
+    """On how many data sets each is better (+) and worse (-) than the base, by measure."""
+    lines = []
+    for measure, rows in differences.groupby("measure", sort=False):
+        line: dict[str, Any] = {"measure": measure}
+        for other, some in rows.groupby(what, sort=False):
+            better, worse = (int((some["verdict"] == word).sum()) for word in ("better", "worse"))
+            line[str(other)] = f"+{better} -{worse}" if better or worse else "="
+        lines.append(line)
+    return pd.DataFrame(lines)
+
+
+def measure_generator(
+    generator: Any, case: Case, parts: Parts, seed: int, options: Options
+) -> list[dict[str, Any]]:
+    """Realism, likelihood and privacy of its rows, and its answers by each search that can."""
+    made = measure_rows(generator, case, parts, seed, quick=options.quick)
+    made["log_likelihood"] = heldout_log_likelihood(generator, case, parts, seed)
+    runs = measure_answers(case, parts, seed, generator)
+    return [runs[0] | made, *runs[1:]]
+
+
+def tables_of(runs: pd.DataFrame, what: str, base: str) -> dict[str, pd.DataFrame]:
+    """The tables of a report: measures with intervals, and verdicts against a base."""
+    paper = runs[runs["search"] == "paper"]
+    by = ["dataset", what]
+    tables = {
+        "realism": summarise(paper, by, [*REALISM, *LIKELIHOOD]),
+        "answers": summarise(runs, ["search", *by], [*ANSWERS]),
+        "privacy": summarise(paper, by, [*PRIVACY]),
+        "seconds": summarise(runs, ["search", *by], [*SECONDS]),
+    }
+    differences = against(paper, what, base, REALISM | LIKELIHOOD | ANSWERS | PRIVACY)
+    balanced = against(runs[runs["search"] == "balanced"], what, base, ANSWERS)
+    if len(balanced):
+        balanced["measure"] = "balanced: " + balanced["measure"]
+    differences = pd.concat([differences, balanced], ignore_index=True)
+    return {"verdicts": verdicts(differences, what), "differences": differences, **tables}

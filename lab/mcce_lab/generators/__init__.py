@@ -1,0 +1,6 @@
+"""Further models of step 1: a Gaussian copula, and networks that draw rows."""
+
+from .copula import GaussianCopula
+from .networks import CTGAN, MADE
+
+__all__ = ["CTGAN", "MADE", "GaussianCopula"]

@@ -1,0 +1,293 @@
+"""Step 1: a conditional generative adversarial network for tables (CTGAN).
+
+Paper, section "Future steps": models other than trees. The whole context, the immutable features
+and the decision, is an input of the generator and of the critic (``ctgan_training``); the generator
+makes the mutable features alone. So every draw has the context that it was asked for.
+
+Always true: the network is trained with torch but used without it, in fixed point (``fixed``), so a
+draw is the same to the last bit whatever the batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, Self
+
+import numpy as np
+import pandas as pd
+from sklearn.base import BaseEstimator
+
+from mcce.errors import ParameterError
+from mcce.kernels import (
+    BoolArray,
+    Codes,
+    FloatArray,
+    uniforms,
+)
+from mcce.model.draw_request import DrawRequest, RequestedDraws
+from mcce.model.responses import with_decision
+from mcce.parameters import (
+    check_count,
+    check_flag,
+    check_real,
+    check_whole,
+)
+from mcce.protocols import Capabilities
+from mcce.runtime.progress import ProgressBar
+from mcce.tables.columns import as_numbers
+from mcce.tables.schema import EncodedRows, Schema
+
+from ...networks import check_device, import_torch, isolated
+from .cell_draws import draw_cells
+from .cells import (
+    ColumnCells,
+    learn_cells,
+    pack_cells,
+    unpack_cells,
+)
+from .ctgan_network import (
+    GanLayout,
+    GanNetwork,
+    normal_noise,
+    one_hot,
+)
+from .ctgan_training import GanTraining, train_gan
+from .fixed import choose, chunk_rows
+from .modes import (
+    ColumnModes,
+    learn_modes,
+    pack_modes,
+    unpack_modes,
+)
+
+# Numbers are drawn from tables with so many bins.
+N_BINS = 64
+
+
+class CTGAN(RequestedDraws, BaseEstimator):
+    """A generator and a critic that train each other. Needs torch to be fitted.
+
+    All mutable features are made at once: where a constraint keeps one as it is, the others do not
+    follow. A network of this kind has no likelihood.
+
+    Parameters
+    ----------
+    n_epochs
+        Passes over the training rows; ``"auto"`` makes 300, as published, or fewer for many rows,
+        so that there are at most 5,000 training steps.
+    batch_size, pack
+        The most rows of a training step, and how many of them the critic sees together; the batch
+        must be a multiple of the pack. Small data get smaller batches.
+    n_noise, n_hidden
+        Number of random inputs, and of units of each hidden layer of both networks.
+    learning_rate
+        Of the training of both networks.
+    condition_on_decision
+        Whether the decision is an input.
+    device
+        Where to train: ``"cpu"``, ``"cuda"`` or ``"cuda:0"``. Rows are always drawn on the CPU.
+
+    Attributes
+    ----------
+    modes_ : list of ColumnModes
+        The modes of each column.
+    cells_ : list of ColumnCells
+        The values of each column that can be drawn.
+    network_ : GanNetwork
+        The trained generator.
+    """
+
+    array_names = ("modes", "cells", "network")
+    capabilities = Capabilities(limits=True, guidance=True, saving=True, own_values=True)
+
+    def __init__(
+        self,
+        *,
+        n_epochs: int | Literal["auto"] = "auto",
+        batch_size: int = 500,
+        pack: int = 10,
+        n_noise: int = 128,
+        n_hidden: int = 256,
+        learning_rate: float = 2e-4,
+        condition_on_decision: bool = True,
+        device: str = "cpu",
+    ) -> None:
+        self.n_epochs = n_epochs
+        self.batch_size = batch_size
+        self.pack = pack
+        self.n_noise = n_noise
+        self.n_hidden = n_hidden
+        self.learning_rate = learning_rate
+        self.condition_on_decision = condition_on_decision
+        self.device = device
+
+    def fit(
+        self,
+        rows: EncodedRows,
+        decision: BoolArray,
+        *,
+        seed: int = 0,
+        n_jobs: int | None = 1,
+        verbose: bool = False,
+    ) -> Self:
+        """Train the networks.
+
+        Parameters
+        ----------
+        rows, decision
+            As for :meth:`mcce.protocols.Generator.fit`.
+        seed, n_jobs, verbose
+            Seed of all randomness, ignored, and whether to show a progress bar.
+
+        Returns
+        -------
+        CTGAN
+            Itself.
+
+        Raises
+        ------
+        MissingExtraError
+            If torch is not installed.
+        """
+        self._check()
+        import_torch("CTGAN", self.device)
+        schema, modes = rows.schema, learn_modes(rows, seed % 2**32)
+        layout = self._layout(schema, modes)
+        context = self._context(layout, schema, with_decision(rows.descent, decision))
+        made = [self._units(modes[at], rows, at, seed) for at in schema.mutable.tolist()]
+        training = GanTraining(
+            self.n_epochs, self.batch_size, self.pack, self.learning_rate, self.device
+        )
+        bar = ProgressBar(training.epochs_of(len(rows)), "training CTGAN", verbose)
+        try:
+            with isolated(seed) as torch:
+                weights = train_gan(
+                    torch, layout, np.hstack(made), context, training, seed, bar.show
+                )
+        finally:
+            bar.close()
+        return self._keep(schema, modes, learn_cells(rows, N_BINS), GanNetwork.fix(layout, weights))
+
+    def to_arrays(self) -> dict[str, Any]:
+        """What was learned.
+
+        Returns
+        -------
+        dict
+            The modes of numbers, the cells of columns, and the weights.
+        """
+        return {
+            "modes": pack_modes(self.modes_),
+            "cells": pack_cells(self.cells_),
+            "network": dict(self.network_.weights),
+        }
+
+    def from_arrays(self, arrays: Mapping[str, Any], schema: Schema) -> Self:
+        """Take what :meth:`to_arrays` gave, checked; needs no torch.
+
+        Parameters
+        ----------
+        arrays, schema
+            As for :meth:`mcce.protocols.SavableGenerator.from_arrays`.
+
+        Returns
+        -------
+        CTGAN
+            Itself, as if fitted.
+        """
+        self._check()
+        modes = unpack_modes(arrays["modes"], schema)
+        cells = unpack_cells(arrays["cells"], schema)
+        network = GanNetwork.from_arrays(self._layout(schema, modes), arrays["network"])
+        return self._keep(schema, modes, cells, network)
+
+    @property
+    def tables_(self) -> list[pd.Series[Any]]:
+        """The values that can be drawn, one table per mutable feature."""
+        return [self.cells_[position].table for position in self.schema_.mutable]
+
+    def _check(self) -> None:
+        if self.n_epochs != "auto":
+            check_count("n_epochs", self.n_epochs)
+        check_whole("pack", self.pack, 1, 1000)
+        check_count("batch_size", self.batch_size)
+        if self.batch_size % self.pack:
+            raise ParameterError(
+                f"batch_size must be a multiple of pack={self.pack!r}, since the critic sees whole "
+                f"packs; got {self.batch_size!r}."
+            )
+        check_whole("n_noise", self.n_noise, 1, 2**13)
+        check_whole("n_hidden", self.n_hidden, 1, 2**13)
+        rate = self.learning_rate
+        check_real("learning_rate", rate, "a number above 0 and up to 1", zero=False, most=1.0)
+        check_flag("condition_on_decision", self.condition_on_decision)
+        check_device(self.device)
+
+    def _layout(self, schema: Schema, modes: list[ColumnModes]) -> GanLayout:
+        context = tuple(modes[position] for position in schema.immutable)
+        drawn = tuple(modes[position] for position in schema.mutable)
+        return GanLayout(context, drawn, self.condition_on_decision, self.n_noise, self.n_hidden)
+
+    def _context(self, layout: GanLayout, schema: Schema, codes: Codes) -> FloatArray:
+        """The inputs for the context, shape (n_rows, n_context)."""
+        numbers = [schema.features[at].numbers for at in schema.immutable]
+        given = [*codes[schema.immutable], codes[-1]]
+        return layout.encode_context(given, numbers, codes.shape[1])
+
+    def _units(
+        self, column: ColumnModes, rows: EncodedRows, position: int, seed: int
+    ) -> FloatArray:
+        """What the networks see of a feature of the training rows, modes drawn at random."""
+        u = np.random.default_rng([seed, position]).random(len(rows))
+        numbers = rows.schema.features[position].numbers
+        mode, place = column.encode(rows.descent[position].astype(np.int64), numbers, u)
+        return one_hot(mode, place, column)
+
+    def _keep(
+        self,
+        schema: Schema,
+        modes: list[ColumnModes],
+        cells: list[ColumnCells],
+        network: GanNetwork,
+    ) -> Self:
+        """Take what was learned of these columns."""
+        self.schema_ = schema
+        self.modes_, self.cells_, self.network_ = modes, cells, network
+        return self
+
+    def _drawn_tables(self) -> list[pd.Series[Any]]:
+        return self.tables_
+
+    def _rows_at_once(self) -> int:
+        return chunk_rows(int(self.network_.layout.starts[-1]))
+
+    def _draw(self, request: DrawRequest) -> Codes:
+        """Codes of some rows, shape (n_mutable, n_rows)."""
+        layout = self.network_.layout
+        context = self._context(layout, self.schema_, request.given)[request.group]
+        # The words of earlier positions are those of the features and of guidance.
+        noise = normal_noise(request.row_keys, 3 * len(request.given), self.n_noise)
+        outputs = self.network_.outputs(noise, context)
+        codes = np.empty((self.schema_.mutable.size, request.group.size), dtype=np.int32)
+        for row, position in enumerate(self.schema_.mutable.tolist()):
+            units = outputs[:, layout.starts[row] : layout.starts[row + 1]]
+            if self.modes_[position].has_place:
+                codes[row] = self._draw_number(request, position, units)
+            else:
+                codes[row] = draw_cells(request, position, self.cells_[position], units)[0]
+        return codes
+
+    def _draw_number(self, request: DrawRequest, position: int, units: FloatArray) -> Codes:
+        """Codes of a number: a mode by its probability, and the value nearest to its place."""
+        column, table = self.modes_[position], self.cells_[position].table
+        mode = choose(np.ascontiguousarray(units[:, :-1]), uniforms(request.row_keys, position))
+        numbers, missing = column.decode(mode, np.tanh(np.ascontiguousarray(units[:, -1])))
+        known = as_numbers(table)[: len(table) - column.has_missing]
+        nearest = np.searchsorted(known[1:] / 2 + known[:-1] / 2, numbers)
+        codes = np.where(missing, len(table) - 1, nearest).astype(np.int32)
+        allowed = request.allowed(position, len(table))
+        possible = np.ones(codes.size, dtype=bool)
+        if allowed is not None:
+            possible = allowed[request.group, codes]
+        own, kept = request.kept(position, codes, possible)
+        return np.where(kept, own, codes)

@@ -1,0 +1,28 @@
+"""The black boxes of the experiments: networks that are trained once and kept."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from mcce.datasets import load
+from mcce_lab.experiments.predictors import black_box
+
+pytest.importorskip("torch", reason="torch is not installed")
+
+
+def test_a_trained_network_is_kept_found_again_and_made_anew_if_damaged(tmp_path):
+    german = load("german", form="paper")
+    rows = german.features.head(200)
+    few = replace(german, features=rows, target=german.target.head(200))
+
+    one, other = (black_box(few, seed=3, cache=tmp_path) for _ in range(2))
+
+    (file,) = tmp_path.iterdir()
+    assert one.predict(rows).tolist() == other.predict(rows).tolist()
+    file.write_bytes(file.read_bytes()[:100])
+    again = black_box(few, seed=3, cache=tmp_path)
+    assert again.predict(rows).tolist() == one.predict(rows).tolist()
+    black_box(few, seed=4, cache=tmp_path)
+    assert len(list(tmp_path.iterdir())) == 2
