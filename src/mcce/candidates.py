@@ -47,23 +47,7 @@ class Draws:
 
 @dataclass(frozen=True, eq=False)
 class Candidates:
-    """The draws of a block of people, ready to be compared with them.
-
-    Parameters
-    ----------
-    rows
-        All factuals.
-    people : (n_people,)
-        Positions of the block's people among the factuals.
-    comparison
-        Codes and values of the candidates and of the people themselves.
-    draws : (n_draws,)
-        Draw numbers.
-    distinct : (n_groups, n_draws)
-        Whether a draw is the first of its kind in its group.
-    tables
-        The value of each code, one table per mutable feature, in the dtypes of ``rows``.
-    """
+    """The draws of a block of people, ready to be compared with them."""
 
     rows: EncodedRows
     people: IntArray
@@ -95,19 +79,7 @@ class Candidates:
 
 @dataclass(frozen=True, eq=False)
 class CandidateRows:
-    """Candidates selected from any blocks; the frame is built when it is first used.
-
-    Parameters
-    ----------
-    rows
-        All factuals.
-    owner : (n_rows,)
-        Position of each row's person among the factuals.
-    codes : (n_mutable, n_rows)
-        Codes of the mutable features, ``OWN`` where the cell is the person's own.
-    tables
-        The value of each code, one table per mutable feature, in the dtypes of ``rows``.
-    """
+    """Candidates selected from any blocks; the frame is built when it is first used."""
 
     rows: EncodedRows
     owner: IntArray
@@ -180,24 +152,7 @@ class CandidateRows:
 
 
 def pair_rows(rows: EncodedRows, people: IntArray, frame: pd.DataFrame, n_draws: int) -> Candidates:
-    """Given rows as the candidates of people, for a distance to compare.
-
-    Parameters
-    ----------
-    rows
-        Rows of factuals.
-    people : (n_people,)
-        Positions among them.
-    frame
-        ``n_draws`` rows for each person in turn, in the columns and dtypes of ``rows``.
-    n_draws
-        Number of rows for each person.
-
-    Returns
-    -------
-    Candidates
-        Every person is alone in a group. The tables hold the values of these rows.
-    """
+    """Given rows as the candidates of people, for a distance to compare."""
     schema, n_people = rows.schema, people.size
     tables: list[pd.Series[Any]] = []
     numbers: list[FloatArray | None] = []
@@ -229,15 +184,7 @@ ReadColumns: TypeAlias = dict[Any, tuple[Any, np.ndarray]]
 
 
 class SelectedColumns:
-    """Selected candidates of which single columns are read, without building a frame.
-
-    Parameters
-    ----------
-    selected
-        The candidates.
-    kept
-        What was read so far, of own cells and of tables; those of this call are added.
-    """
+    """Selected candidates of which single columns are read, without building a frame."""
 
     def __init__(self, selected: CandidateRows, kept: ReadColumns) -> None:
         self.selected, self.kept = selected, kept
@@ -272,15 +219,7 @@ class SelectedColumns:
 
 
 class Lookup:
-    """Selected candidates in the encodings that trees and distances use.
-
-    Parameters
-    ----------
-    rows
-        All factuals.
-    tables
-        The value of each code, one table per mutable feature.
-    """
+    """Selected candidates in the encodings that trees and distances use."""
 
     def __init__(self, rows: EncodedRows, tables: Sequence[pd.Series[Any]]) -> None:
         self.rows, self.tables = rows, tables

@@ -40,38 +40,7 @@ from .tables.schema import EncodedRows, Schema
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """Everything that ``fit`` learned from the training data.
-
-    Parameters
-    ----------
-    schema
-        The columns of the training data.
-    decision
-        The predictor and the desired decision.
-    generator, distance
-        The fitted model of step 1, and the fitted distance.
-    n_desired
-        Number of training rows with the desired decision; with noise if the model is private.
-    seed
-        Seed of all draws.
-    label_rule
-        Which labels follow from probabilities; None if ``predict`` must be called for every row.
-    plausibility
-        What accepted training rows look like; None if the search does not need it.
-    surrogate
-        What imitates the predictor; None if the search does not use it, or it cannot be learned.
-    relations
-        Relations between columns that the training data suggest; None if nobody looked for them.
-    training_rows
-        The distinct training rows as bytes; None unless copies of them are excluded.
-    value_counts
-        For each mutable feature, how many training rows have each of its values; None if the
-        model is private, or the explainer was saved by an earlier version of mcce.
-    parameters
-        The parameters that all this depends on, as they were at fit.
-    seconds
-        Wall-clock seconds of fitting, by step.
-    """
+    """Everything that ``fit`` learned from the training data."""
 
     schema: Schema
     decision: Decision
@@ -122,29 +91,7 @@ def learn(
     verbose: bool,
     parameters: Mapping[str, Any],
 ) -> Fitted:
-    """Everything that an explainer learns from training data.
-
-    Parameters
-    ----------
-    X
-        The training rows.
-    predictor, desired, immutable, mutable, kinds, score_class, feature_names, constraints
-        As for :class:`mcce.MCCE`.
-    generator, distance
-        The model of step 1 and the distance, not fitted yet.
-    plausibility, surrogate, relations, training_rows
-        Whether to learn what accepted rows look like, to learn to imitate the predictor, to find
-        relations between columns, and to keep the training rows.
-    random_state, n_jobs, verbose
-        Seed of all draws, threads, and whether to show progress.
-    parameters
-        The explainer's parameters that the result depends on.
-
-    Returns
-    -------
-    Fitted
-        What was learned.
-    """
+    """Everything that an explainer learns from training data."""
     clock, seed = Clock(), _seed(random_state)
     names = {"immutable": immutable, "mutable": mutable, "feature_names": feature_names}
     rows = encode_training(generator, X, kinds=kinds, **names)

@@ -65,28 +65,7 @@ def blocks(
     n_smaller: int = 0,
     n_least: int = 1,
 ) -> Iterator[Block]:
-    """People in blocks whose candidates take about ``memory`` megabytes.
-
-    Parameters
-    ----------
-    personal
-        All factuals, their groups and limits.
-    people : (n_people,)
-        Positions of those to explain.
-    n_samples
-        Draws per person.
-    memory
-        Megabytes per block.
-    n_smaller
-        How many blocks come before the first whole one, each half as large as the next.
-    n_least
-        How many whole blocks there are at least, roughly.
-
-    Yields
-    ------
-    Block
-        People of one group stay together as far as the memory allows.
-    """
+    """People in blocks whose candidates take about ``memory`` megabytes."""
     order = np.argsort(personal.group[people], kind="stable")
     people, group = people[order], personal.group[people[order]]
     opens_group = np.diff(group, prepend=-1) > 0
@@ -115,27 +94,7 @@ def generate(
     keep_probability: float = 0.0,
     n_from_leaves: int | None = None,
 ) -> Candidates:
-    """Candidates of a block of people.
-
-    Parameters
-    ----------
-    generator
-        The fitted model of step 1.
-    personal
-        All factuals, and what each one's draws are held to.
-    block
-        The people of this block.
-    draws : (n_draws,)
-        Draw numbers; the K of the paper are 0 to K - 1, and further ones extend them.
-    seed
-        Seed of all draws.
-    keep_probability
-        Probability with which an own value is kept where the model could have drawn it. Above 0
-        the groups must be of people who are equal in all features.
-    n_from_leaves
-        Draws from the leaves of the model; further ones back off, see :func:`least_rows`. None: no
-        draw backs off. Ignored if the generator cannot.
-    """
+    """Candidates of a block of people."""
     _, first, group = np.unique(block.group, return_index=True, return_inverse=True)
     rows = personal.rows
     people = block.people[first]
@@ -166,13 +125,6 @@ def least_rows(draws: IntArray, n_from_leaves: int) -> IntArray:
     One for the first draws: where a leaf holds nothing that a person may have, they back off. After
     that, every second draw needs more rows the later it comes. The others come from leaves again,
     since more of these may be all that is missing.
-
-    Parameters
-    ----------
-    draws : (n_draws,)
-        Draw numbers.
-    n_from_leaves
-        Number of the first draws.
 
     Examples
     --------
@@ -217,15 +169,7 @@ def _sample(
 
 
 def features_of(generator: Generator, rows: EncodedRows) -> Sequence[Feature]:
-    """The features as a fitted generator draws them: with its own tables if it has such.
-
-    Parameters
-    ----------
-    generator
-        The fitted model.
-    rows
-        Rows with the columns of training.
-    """
+    """The features as a fitted generator draws them: with its own tables if it has such."""
     if not generator.capabilities.own_values:
         return rows.schema.features
     inventing = require(generator, "own_values", "The generator draws values of its own")

@@ -109,21 +109,7 @@ def check_real(
     infinite: bool = False,
     most: float = math.inf,
 ) -> None:
-    """Raise unless a parameter is a number from 0 to ``most``.
-
-    Parameters
-    ----------
-    name
-        Name of the parameter.
-    value
-        Its value.
-    expected
-        What it must be, for the error.
-    zero, infinite
-        Whether 0 and infinity are allowed.
-    most
-        The largest value.
-    """
+    """Raise unless a parameter is a number from 0 to ``most``."""
     real = isinstance(value, Real) and not isinstance(value, bool)
     if (
         not real

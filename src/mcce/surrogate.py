@@ -49,27 +49,7 @@ N_TERMS, LOG_2, LOG_THREE_QUARTERS = 14, 0.6931471805599453, -0.2876820724517809
 
 @dataclass(frozen=True, eq=False)
 class Surrogate:
-    """What imitates a decision, and how well; ``explainer.surrogate_`` is one.
-
-    Parameters
-    ----------
-    trees
-        Predict the response from descent codes, the second what the first leave over.
-    link
-        What the response is: the logit of the score, the score itself, or whether the label is
-        desired.
-    threshold
-        Between refused and accepted scores, where desired labels follow from scores.
-    r2, rank_agreement
-        Share of the variance of held-out responses that is explained, and the rank correlation
-        of predictions with them.
-    error
-        Typical error of held-out responses: the standard deviation that normal errors with the same
-        median size would have.
-    n_rows, n_held_out
-        Training rows that it was learned from, and those held out to measure it: one in six, by
-        trees learned from the others.
-    """
+    """What imitates a decision, and how well; ``explainer.surrogate_`` is one."""
 
     trees: tuple[BoostedTrees, ...]
     link: Link
@@ -82,20 +62,7 @@ class Surrogate:
 
     @classmethod
     def fit(cls, rows: EncodedRows, scored: ScoredRows, decision: Decision) -> Surrogate | None:
-        """Learn from training rows and what the predictor said of them.
-
-        Parameters
-        ----------
-        rows, scored
-            The rows, with their scores and decisions.
-        decision
-            The predictor with the desired decision.
-
-        Returns
-        -------
-        Surrogate
-            None if all rows have one response, or there are too few to hold some out.
-        """
+        """Learn from training rows and what the predictor said of them."""
         link, threshold = _link(scored, decision)
         response = _response(scored, link)
         table = BinnedColumns.of(rows)
@@ -151,20 +118,7 @@ class Surrogate:
         return _response(scored, self.link)
 
     def margin(self, decision: Decision, response: FloatArray) -> FloatArray:
-        """How far inside the desired responses some are; negative outside.
-
-        Parameters
-        ----------
-        decision
-            The decision that is imitated; it may require a margin.
-        response : (n_rows,)
-            Responses, predicted or of scores.
-
-        Returns
-        -------
-        (n_rows,)
-            Distances to the nearer end.
-        """
+        """How far inside the desired responses some are; negative outside."""
         return self._desired(decision).margin(response)
 
     def _desired(self, decision: Decision) -> Interval:

@@ -40,19 +40,7 @@ ROWS_TO_MEASURE = 1000
 
 @dataclass(frozen=True, eq=False)
 class Anonymity:
-    """What is asked for; :func:`read_anonymity` checks it.
-
-    Parameters
-    ----------
-    k
-        The smallest crowd.
-    names
-        The quasi-identifiers, as they were named.
-    training
-        The people who are counted.
-    min_pureness
-        The smallest share of the values inside that the predictor accepts, where possible.
-    """
+    """What is asked for; :func:`read_anonymity` checks it."""
 
     k: int
     names: tuple[Hashable, ...]
@@ -63,20 +51,7 @@ class Anonymity:
 def read_anonymity(
     fitted: Fitted, anonymity: Any, quasi_identifiers: Any, training: Any, min_pureness: Any
 ) -> Anonymity | None:
-    """What a call asks for; None if answers are not to be widened.
-
-    Parameters
-    ----------
-    fitted
-        What ``fit`` learned.
-    anonymity, quasi_identifiers, training, min_pureness
-        As for :meth:`mcce.MCCE.explain`.
-
-    Raises
-    ------
-    ParameterError, SchemaError
-        If an argument is missing or cannot be used.
-    """
+    """What a call asks for; None if answers are not to be widened."""
     given = {"quasi_identifiers": quasi_identifiers, "training": training}
     if anonymity is None:
         needless = [name for name, value in given.items() if value is not None]
@@ -119,24 +94,7 @@ def anonymize(
     requirements: Requirements,
     result: Counterfactuals[Any],
 ) -> AnonymousAnswers[pd.DataFrame]:
-    """The answers of a result, widened.
-
-    Parameters
-    ----------
-    asked
-        What is asked for.
-    fitted
-        What ``fit`` learned.
-    requirements
-        What a search requires of rows; here, which columns follow from others.
-    result
-        What ``explain`` returned.
-
-    Returns
-    -------
-    AnonymousAnswers
-        In pandas.
-    """
+    """The answers of a result, widened."""
     schema = fitted.schema
     # A row counts as accepted by its decision alone, whatever margin the search keeps.
     requirements = replace(requirements, decision=fitted.decision)

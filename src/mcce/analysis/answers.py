@@ -34,19 +34,7 @@ from ..tables.schema import OWN, EncodedRows, Schema
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """Counterfactuals and the person of each; :meth:`read` checks them.
-
-    Parameters
-    ----------
-    factuals
-        All people.
-    owner : (n_counterfactuals,)
-        Position of each counterfactual's person among them.
-    rows
-        The counterfactuals.
-    changed, acted : (n_mutable, n_counterfactuals)
-        Which cells differ from the person's, and which of them follow from no others.
-    """
+    """Counterfactuals and the person of each; :meth:`read` checks them."""
 
     factuals: EncodedRows
     owner: IntArray
@@ -61,22 +49,7 @@ class Answers:
     def read(
         cls, schema: Schema, result: Counterfactuals[Any], targets: Sequence[Target]
     ) -> Answers:
-        """The counterfactuals of a result, if they can be those of this schema.
-
-        Parameters
-        ----------
-        schema
-            The columns of the explainer.
-        result
-            What ``explain`` returned.
-        targets
-            The columns that follow from others.
-
-        Raises
-        ------
-        ParameterError, SchemaError
-            If it is no result, or one of another explainer.
-        """
+        """The counterfactuals of a result, if they can be those of this schema."""
         if not isinstance(result, Counterfactuals):
             raise ParameterError(
                 "result must be what explain returned, a Counterfactuals, got "
@@ -95,24 +68,7 @@ class Answers:
     def make(
         cls, factuals: EncodedRows, owner: IntArray, rows: EncodedRows, targets: Sequence[Target]
     ) -> Answers:
-        """Any rows as counterfactuals of people.
-
-        Parameters
-        ----------
-        factuals
-            The people.
-        owner : (n_rows,)
-            Position of each row's person.
-        rows
-            The rows.
-        targets
-            The columns that follow from others.
-
-        Raises
-        ------
-        SchemaError
-            If a row changes what is immutable.
-        """
+        """Any rows as counterfactuals of people."""
         schema = factuals.schema
         changed = _changed(factuals.take(owner), rows)
         moved = [str(schema.names[at]) for at in schema.immutable if changed[at].any()]
@@ -152,15 +108,7 @@ class Answers:
 
 
 class AnswerVariants:
-    """Rows that differ from counterfactuals in a few cells.
-
-    Parameters
-    ----------
-    answers
-        The counterfactuals.
-    targets, constraints
-        Columns that follow from others, and what limits them.
-    """
+    """Rows that differ from counterfactuals in a few cells."""
 
     def __init__(
         self, answers: Answers, targets: Sequence[Target], constraints: Constraints
@@ -181,16 +129,7 @@ class AnswerVariants:
         return self._tables.place(row, numbers)
 
     def make(self, answer: IntArray, codes: Codes) -> CandidateRows:
-        """Variants of counterfactuals, with what follows from their changes.
-
-        Parameters
-        ----------
-        answer : (n_rows,)
-            Number of the counterfactual that each row is a variant of.
-        codes : (n_mutable, n_rows)
-            ``OWN``, the number of a counterfactual, the count of them plus a training code, or
-            what :meth:`place` returned.
-        """
+        """Variants of counterfactuals, with what follows from their changes."""
         owner = self.answers.owner[answer]
         if self._consequences is not None:
             codes = self._consequences.complete(self._tables, owner, codes)

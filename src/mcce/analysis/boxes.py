@@ -37,19 +37,7 @@ Test: TypeAlias = Callable[[IntArray, IntArray], tuple[BoolArray, BoolArray]]
 
 @dataclass(frozen=True, eq=False)
 class Boxes:
-    """Boxes around counterfactuals.
-
-    Parameters
-    ----------
-    answer : (n_boxes,)
-        The number of the counterfactual of each.
-    sides : (2, n_mutable, n_boxes)
-        Steps down and up; 0 for all other features.
-    n_tried, n_held : (n_boxes,)
-        Corners and random points inside that were tried, and how many of them hold.
-    share : (n_boxes,)
-        The share of the points inside that hold, with confidence.
-    """
+    """Boxes around counterfactuals."""
 
     answer: IntArray
     sides: IntArray
@@ -59,19 +47,7 @@ class Boxes:
 
 
 def find_boxes(moves: Moves, trials: Trials, reach: IntArray, seed: int, per_feature: int) -> Boxes:
-    """The boxes of counterfactuals of which two or more numbers may move.
-
-    Parameters
-    ----------
-    moves, trials
-        Steps from the numbers of counterfactuals, and what tries them.
-    reach : (2, n_mutable, n_counterfactuals)
-        How far each number may move alone.
-    seed
-        Seed of the points inside.
-    per_feature
-        Largest number of rows that the predictor scores for a box, per feature that may move.
-    """
+    """The boxes of counterfactuals of which two or more numbers may move."""
     n_features = reach.any(axis=0).sum(axis=0)
     answer = np.flatnonzero(n_features >= 2)
     n_rows = per_feature * n_features[answer]

@@ -26,15 +26,6 @@ MISSING, ANY = "missing", "any"
 def describe_cell(feature: Feature, own: Own, cell: Cell) -> dict[str, Any]:
     """What the table of cells says of one.
 
-    Parameters
-    ----------
-    feature
-        The column.
-    own
-        The answer's value.
-    cell
-        The cell.
-
     Examples
     --------
     >>> feature = Feature.learn(pd.Series([4, 12, 24], name="months"), kind=None, immutable=False)

@@ -20,15 +20,6 @@ from ..kernels import BoolArray, Codes, IntArray
 class Crowd:
     """The distinct training rows, and how many people have each.
 
-    Parameters
-    ----------
-    codes : (n_features, n_distinct)
-        Codes of the quasi-identifiers.
-    n_people : (n_distinct,)
-        How many training rows have them.
-    n_codes
-        The number of codes of each feature.
-
     Examples
     --------
     >>> crowd = Crowd.of(np.array([[0, 0, 1], [2, 2, 0]]), [2, 3])
@@ -59,24 +50,7 @@ class Crowd:
         return counts.astype(np.int64)
 
     def gains(self, inside: Sequence[BoolArray], level: int = 0) -> tuple[list[IntArray], bool]:
-        """How many people each value of a feature would bring nearer, and whether inside.
-
-        Parameters
-        ----------
-        inside
-            For each feature a truth value per code: the cells as they are.
-        level
-            0 for the people outside who miss the fewest cells, 1 for those who miss the next
-            larger number of them, and so on.
-
-        Returns
-        -------
-        counts
-            For each feature the number of people by code; each is counted at the cells that they
-            miss. Nobody is, if there is no such level.
-        enough : bool
-            Whether they miss one cell alone, so that a wider one has them inside.
-        """
+        """How many people each value of a feature would bring nearer, and whether inside."""
         misses = self._misses(inside)
         n_misses = misses.sum(axis=0)
         numbers = np.unique(n_misses[n_misses > 0])

@@ -21,19 +21,7 @@ from .answers import Answers
 
 @dataclass(frozen=True, eq=False)
 class Moves:
-    """Where steps from the numbers of counterfactuals lead; :meth:`of` finds it.
-
-    Parameters
-    ----------
-    answers
-        The counterfactuals.
-    movable : (n_mutable, n_counterfactuals)
-        Which cells are changed numbers that follow from no others and are not missing.
-    start : (2, n_mutable, n_counterfactuals)
-        Training codes that steps down and up are counted from.
-    farthest : (2, n_mutable, n_counterfactuals)
-        Number of steps down and up; 0 for all other cells.
-    """
+    """Where steps from the numbers of counterfactuals lead; :meth:`of` finds it."""
 
     answers: Answers
     movable: BoolArray
@@ -59,15 +47,7 @@ class Moves:
         return cls(answers, movable, start, np.where(movable, farthest, 0))
 
     def codes(self, answer: IntArray, steps: IntArray) -> Codes:
-        """Variants of counterfactuals as codes; see :meth:`AnswerVariants.make`.
-
-        Parameters
-        ----------
-        answer : (n_rows,)
-            Number of the counterfactual that each row is a variant of.
-        steps : (n_mutable, n_rows)
-            Steps of its numbers, negative for down.
-        """
+        """Variants of counterfactuals as codes; see :meth:`AnswerVariants.make`."""
         answers, schema = self.answers, self.answers.rows.schema
         codes = answers.codes[:, answer]
         for row in np.flatnonzero(steps.any(axis=1)).tolist():

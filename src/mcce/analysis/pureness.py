@@ -32,19 +32,7 @@ Widened: TypeAlias = tuple[int, Sequence[Cell]]
 
 @dataclass(frozen=True)
 class Pureness:
-    """What the predictor says of the values inside the cells of an answer.
-
-    Parameters
-    ----------
-    share
-        The share of the scored rows that it accepts.
-    error
-        The standard error of that; 0 if all combinations were scored.
-    n_scored
-        Rows that were scored.
-    n_combinations
-        How many combinations there are.
-    """
+    """What the predictor says of the values inside the cells of an answer."""
 
     share: float
     error: float
@@ -53,19 +41,7 @@ class Pureness:
 
 
 class PurenessMeter:
-    """Measures the pureness of widened answers.
-
-    Parameters
-    ----------
-    requirements
-        The predictor, and the columns that follow from others.
-    answers
-        The answers.
-    rows
-        Places of the quasi-identifiers among the mutable features.
-    seed
-        Seed of the draws.
-    """
+    """Measures the pureness of widened answers."""
 
     def __init__(
         self, requirements: Requirements, answers: Answers, rows: Sequence[int], seed: int
@@ -78,15 +54,7 @@ class PurenessMeter:
         self._keys = person_keys(seed, answers.rows.descent.T)
 
     def measure(self, widened: Sequence[Widened], most: int) -> list[Pureness]:
-        """The pureness of some widened answers.
-
-        Parameters
-        ----------
-        widened
-            The answers and their cells.
-        most
-            The most rows to score for each.
-        """
+        """The pureness of some widened answers."""
         found: list[Pureness] = []
         at_once = max(1, ROWS_PER_CALL // most)
         for start in range(0, len(widened), at_once):

@@ -23,15 +23,7 @@ from .moves import Moves
 
 @dataclass(frozen=True, eq=False)
 class OtherLevels:
-    """Other levels of changed categories that would do.
-
-    Parameters
-    ----------
-    row, answer, level : (n_levels,)
-        The mutable feature, the number of the counterfactual, and the training code of each.
-    n_tried : (n_mutable, n_counterfactuals)
-        How many levels the predictor scored.
-    """
+    """Other levels of changed categories that would do."""
 
     row: IntArray
     answer: IntArray
@@ -41,21 +33,7 @@ class OtherLevels:
 
 @dataclass(frozen=True, eq=False)
 class FoundRanges:
-    """What was found for some counterfactuals.
-
-    Parameters
-    ----------
-    moves
-        Steps from their numbers.
-    valid : (n_counterfactuals,)
-        Whether they are valid; if not, they have no ranges.
-    reach : (2, n_mutable, n_counterfactuals)
-        How far each number may move alone.
-    n_tried : (n_mutable, n_counterfactuals)
-        Rows that the predictor scored for that, or for other levels.
-    levels, boxes
-        Other levels, and how far numbers may move together.
-    """
+    """What was found for some counterfactuals."""
 
     moves: Moves
     valid: BoolArray
@@ -66,22 +44,7 @@ class FoundRanges:
 
 
 def tabulate(found: FoundRanges, fitted: Fitted, first: int) -> pd.DataFrame:
-    """One row per counterfactual and changed feature, ``answer`` being the counterfactual's number.
-
-    Parameters
-    ----------
-    found
-        What was found.
-    fitted
-        What ``fit`` learned, to count training rows.
-    first
-        Number of the first of these counterfactuals in the result.
-
-    Returns
-    -------
-    pandas.DataFrame
-        The table, for :func:`join_tables`.
-    """
+    """One row per counterfactual and changed feature, ``answer`` being the counterfactual's number."""
     rows = found.moves.answers.rows
     given = rows.frame.columns.get_indexer(rows.given_columns)
     place = {int(position): row for row, position in enumerate(rows.schema.mutable)}
@@ -96,20 +59,7 @@ def tabulate(found: FoundRanges, fitted: Fitted, first: int) -> pd.DataFrame:
 
 
 def join_tables(tables: Sequence[pd.DataFrame], result: Counterfactuals[FrameT]) -> FrameT:
-    """The ranges of all counterfactuals of a result, with its labels.
-
-    Parameters
-    ----------
-    tables
-        What :func:`tabulate` gave for consecutive counterfactuals; at least one.
-    result
-        What ``explain`` returned.
-
-    Returns
-    -------
-    frame
-        The table in the kind of frame of the result; see :meth:`mcce.MCCE.ranges`.
-    """
+    """The ranges of all counterfactuals of a result, with its labels."""
     table = pd.concat(tables, ignore_index=True)
     labels = result.to_pandas().frame.index.to_frame(index=False)
     labels = labels.iloc[table["answer"].to_numpy()].reset_index(drop=True)

@@ -42,17 +42,7 @@ MOST_LEVELS = 100
 
 @dataclass(frozen=True, eq=False)
 class RangeSettings:
-    """How ranges are found.
-
-    Parameters
-    ----------
-    fitted
-        What ``fit`` learned.
-    requirements
-        What rows must keep.
-    seed
-        Seed of the points that are tried in boxes.
-    """
+    """How ranges are found."""
 
     fitted: Fitted
     requirements: Requirements
@@ -62,28 +52,7 @@ class RangeSettings:
 def find_ranges(
     settings: RangeSettings, result: Counterfactuals[FrameT], *, verbose: bool
 ) -> FrameT:
-    """The ranges of the changed features of a result.
-
-    Parameters
-    ----------
-    settings
-        How they are found.
-    result
-        What ``explain`` returned.
-    verbose
-        Whether to show a progress bar.
-
-    Returns
-    -------
-    frame
-        One row per counterfactual and changed feature, in the kind of frame of the result; see
-        :meth:`mcce.MCCE.ranges`.
-
-    Raises
-    ------
-    ParameterError, SchemaError
-        If it is no result, or one of another explainer.
-    """
+    """The ranges of the changed features of a result."""
     schema = settings.fitted.schema
     answers = Answers.read(schema, result, settings.requirements.targets)
     bar = ProgressBar(len(answers), "ranges", verbose)
@@ -108,15 +77,7 @@ def find_ranges(
 
 
 def ranges_of(settings: RangeSettings, trials: Trials) -> FoundRanges:
-    """The ranges of some counterfactuals.
-
-    Parameters
-    ----------
-    settings
-        How they are found.
-    trials
-        The counterfactuals, as many as :func:`rows_at_once` allows.
-    """
+    """The ranges of some counterfactuals."""
     moves = Moves.of(trials.answers)
     levels = _find_levels(trials.answers, trials, settings.fitted.value_counts)
     reach, n_tried = _find_reach(moves, trials)

@@ -30,22 +30,6 @@ Test: TypeAlias = Callable[[IntArray, IntArray], tuple[BoolArray, BoolArray]]
 def find_reach(farthest: IntArray, n_tests: IntArray, test: Test) -> tuple[IntArray, IntArray]:
     """The number of steps below and above each starting point up to which a test holds.
 
-    Parameters
-    ----------
-    farthest : (2, n_starts)
-        Number of steps that there are below and above each starting point.
-    n_tests : (n_starts,)
-        How many tests may count for each starting point.
-    test
-        Tests some steps of all starting points together.
-
-    Returns
-    -------
-    reach : (2, n_starts)
-        Number of steps below and above.
-    n_counted : (n_starts,)
-        How many tests counted.
-
     Examples
     --------
     >>> def at_most_six(start, step):

@@ -58,24 +58,7 @@ def relaxations(
     refit: Refit | None,
     verbose: bool,
 ) -> Any:
-    """One row for each person without an answer and each thing that could be lifted.
-
-    Parameters
-    ----------
-    fitted, settings, constraints
-        What ``fit`` learned, and the settings of an explanation.
-    X
-        The people.
-    refit
-        Fits again with these columns immutable; None does not try immutable features.
-    verbose
-        Whether to show progress.
-
-    Returns
-    -------
-    frame
-        The rows, in the kind of frame of the people.
-    """
+    """One row for each person without an answer and each thing that could be lifted."""
     factuals = fitted.schema.encode(X)
     scored = fitted.decision.score(factuals.frame)
     declined = np.flatnonzero(~scored.valid)

@@ -37,25 +37,7 @@ from .answers import Answers, AnswerVariants
 
 @dataclass(frozen=True, eq=False)
 class Requirements:
-    """What a search requires of the rows that it returns.
-
-    Parameters
-    ----------
-    decision
-        The predictor with what is desired, and how far inside a score must be.
-    constraints
-        What rows must obey.
-    relations
-        Relations between columns that rows must keep.
-    filters
-        What whole rows must keep: these relations, plausibility, no copies of training rows.
-    distance
-        The distance, with the weights of the constraints.
-    max_sparsity, max_distance
-        Upper bounds on the number of changes and on the distance; None for none.
-    targets
-        The columns that follow from others.
-    """
+    """What a search requires of the rows that it returns."""
 
     decision: Decision
     constraints: Constraints
@@ -129,20 +111,7 @@ class Requirements:
 
 
 class Trials:
-    """Tries variants of counterfactuals.
-
-    Parameters
-    ----------
-    requirements
-        What variants must keep.
-    answers
-        The counterfactuals.
-
-    Attributes
-    ----------
-    valid, obeys : (n_counterfactuals,)
-        Whether they are valid by a fresh call, and whether they break no constraint.
-    """
+    """Tries variants of counterfactuals."""
 
     def __init__(self, requirements: Requirements, answers: Answers) -> None:
         self.answers = answers

@@ -35,21 +35,7 @@ ALL_SUBSETS_OF = 8
 
 @dataclass(frozen=True, eq=False)
 class RobustnessSettings:
-    """How robustness is measured.
-
-    Parameters
-    ----------
-    decision
-        The predictor with what is desired.
-    n_perturbations
-        Largest number of perturbations of each counterfactual.
-    scale
-        How far a number may move, as a share of its training range.
-    seed
-        Seed of the random perturbations.
-    targets, constraints
-        Columns that follow from others, and what limits them.
-    """
+    """How robustness is measured."""
 
     decision: Decision
     n_perturbations: int
@@ -62,30 +48,7 @@ class RobustnessSettings:
 def measure_robustness(
     settings: RobustnessSettings, schema: Schema, result: Counterfactuals[FrameT], *, verbose: bool
 ) -> FrameT:
-    """Robustness of each counterfactual of a result.
-
-    Parameters
-    ----------
-    settings
-        How it is measured.
-    schema
-        The columns of the explainer.
-    result
-        What ``explain`` returned.
-    verbose
-        Whether to show a progress bar.
-
-    Returns
-    -------
-    frame
-        One row per counterfactual, in the kind of frame of the result: valid, margin, stability,
-        partial, minimal, n_evaluated; see :meth:`mcce.MCCE.robustness`.
-
-    Raises
-    ------
-    ParameterError, SchemaError
-        If it is no result, or one of another explainer.
-    """
+    """Robustness of each counterfactual of a result."""
     answers = Answers.read(schema, result, settings.targets)
     n_rows = 1 + settings.n_perturbations + _count_parts(answers.acted)
     bar = ProgressBar(len(answers), "robustness", verbose)

@@ -36,19 +36,6 @@ PERIODS, YEARS = ("h", "D", "M", "Q"), (1, 5, 10, 50, 100)
 def round_ranges(feature: Feature, value: Any) -> list[Range]:
     """Ranges with round ends that hold a value, up to the width of the training column.
 
-    Parameters
-    ----------
-    feature
-        A numeric column.
-    value
-        A cell of it, not missing; training need not have held it.
-
-    Returns
-    -------
-    list of tuple
-        The lower and upper end of each, both of them inside. Ends may lie beyond the training
-        values. Those of numbers are of the type Decimal, those of dates and durations of pandas.
-
     Examples
     --------
     >>> months = pd.Series([4, 12, 24, 72], name="months")

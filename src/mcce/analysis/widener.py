@@ -32,19 +32,7 @@ N_LEVELS = 3
 
 @dataclass
 class WidenedAnswer:
-    """An answer that is being widened.
-
-    Parameters
-    ----------
-    answer
-        Its number.
-    own, cells
-        Its value of each quasi-identifier, and what stands for it.
-    crowd
-        How many training people are in all cells.
-    is_pure
-        Whether cells that are pure enough were found so far.
-    """
+    """An answer that is being widened."""
 
     answer: int
     own: list[Own]
@@ -54,22 +42,7 @@ class WidenedAnswer:
 
 
 class Widener:
-    """Widens answers.
-
-    Parameters
-    ----------
-    k, min_pureness
-        The smallest crowd, and the smallest share of the values inside that the predictor accepts,
-        where possible.
-    training
-        The people who are counted.
-    answers
-        The answers.
-    rows
-        Places of the quasi-identifiers among the mutable features.
-    meter
-        Measures pureness.
-    """
+    """Widens answers."""
 
     def __init__(
         self,
@@ -121,13 +94,7 @@ class Widener:
         )
 
     def told(self, one: WidenedAnswer, cells: Sequence[Cell]) -> list[Cell]:
-        """The cells as the person is told: what does not change stays as it is.
-
-        Parameters
-        ----------
-        one, cells
-            An answer, and cells of it.
-        """
+        """The cells as the person is told: what does not change stays as it is."""
         found = []
         for at, cell in enumerate(cells):
             if not self.answers.changed[self.rows[at], one.answer]:

@@ -37,15 +37,7 @@ NO_RUN = (0, -1)
 
 @dataclass(frozen=True)
 class Own:
-    """A value of an answer.
-
-    Parameters
-    ----------
-    code
-        Its code; -1 if training never held it.
-    value
-        The cell; None if it is missing.
-    """
+    """A value of an answer."""
 
     code: int
     value: Any
@@ -53,23 +45,7 @@ class Own:
 
 @dataclass(frozen=True)
 class Cell:
-    """Values that stand for one.
-
-    Parameters
-    ----------
-    run
-        The first and last of consecutive training codes.
-    levels
-        Further training codes.
-    loss
-        Its size, from 0 to 1.
-    low, high
-        The ends of a range, both inside; None if it extends as far as there are values.
-    is_whole
-        Whether it holds every value.
-    is_round
-        Whether the ends of a range are multiples of its width, such as 20 to 25.
-    """
+    """Values that stand for one."""
 
     run: tuple[int, int] = NO_RUN
     levels: tuple[int, ...] = ()
@@ -101,13 +77,7 @@ Wider: TypeAlias = tuple[Cell, int]
 
 
 class Widening:
-    """The cells of one feature, from a single value to all.
-
-    Parameters
-    ----------
-    feature
-        The column.
-    """
+    """The cells of one feature, from a single value to all."""
 
     def __init__(self, feature: Feature) -> None:
         self.feature = feature
@@ -122,17 +92,7 @@ class Widening:
         return Cell(run, low=own.value, high=own.value)
 
     def wider(self, own: Own, cell: Cell, counts: IntArray) -> list[Wider]:
-        """Wider cells with more people.
-
-        Parameters
-        ----------
-        own
-            The answer's value.
-        cell
-            The cell as it is.
-        counts : (n_codes,)
-            How many people each code would bring; none for codes inside.
-        """
+        """Wider cells with more people."""
         if cell.is_whole or not counts.any():
             return []
         before = np.concatenate([[0], np.cumsum(counts)])

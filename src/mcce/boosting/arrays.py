@@ -42,15 +42,7 @@ def pack_boosted(model: BoostedTrees) -> dict[str, Any]:
 
 
 def unpack_boosted(plain: Any, n_codes: IntArray) -> BoostedTrees:
-    """The model of what :func:`pack_boosted` gave; raises SavedFileError for anything else.
-
-    Parameters
-    ----------
-    plain
-        The arrays.
-    n_codes : (n_columns,)
-        Number of codes of every column, missing included.
-    """
+    """The model of what :func:`pack_boosted` gave; raises SavedFileError for anything else."""
     names = {*NODES, *INPUTS, "base", "exponent", "low", "high"}
     if not isinstance(plain, Mapping) or set(plain) != names:
         raise SavedFileError("boosted trees have other entries")

@@ -30,15 +30,6 @@ RARE = 10
 class BinnedColumns:
     """The bins of some training rows, and how codes become bins.
 
-    Parameters
-    ----------
-    codes : (n_columns, n_rows)
-        Descent codes of the training rows.
-    ordered : (n_columns,)
-        Columns whose codes ascend with their values: numbers and ordered categories.
-    tables : list of (n_codes + 1,)
-        Bin of each code of a column; the last entry is for a level that training never held.
-
     Examples
     --------
     >>> codes = np.array([[0, 1, 2, 2], [1, 0, 0, 1]], dtype=np.int32)
@@ -54,15 +45,7 @@ class BinnedColumns:
 
     @classmethod
     def of(cls, rows: EncodedRows, max_bins: int = MAX_BINS) -> BinnedColumns:
-        """The bins of encoded training rows.
-
-        Parameters
-        ----------
-        rows
-            Training rows, all columns.
-        max_bins
-            Largest number of bins of a column, at most 255.
-        """
+        """The bins of encoded training rows."""
         features = rows.schema.features
         return cls.learn(
             rows.descent,
@@ -81,21 +64,7 @@ class BinnedColumns:
         has_missing: BoolArray,
         max_bins: int = MAX_BINS,
     ) -> BinnedColumns:
-        """The bins of codes.
-
-        Parameters
-        ----------
-        codes : (n_columns, n_rows)
-            Codes of the training rows, from 0 to ``n_codes`` - 1.
-        n_codes : (n_columns,)
-            Number of codes, missing included.
-        ordered : (n_columns,)
-            Columns whose codes ascend with their values.
-        has_missing : (n_columns,)
-            Columns whose last code means missing.
-        max_bins
-            Largest number of bins of a column.
-        """
+        """The bins of codes."""
         tables = []
         for column, own in enumerate(codes):
             counts = np.bincount(own, minlength=int(n_codes[column]))

@@ -30,24 +30,6 @@ def screen(
 ) -> IntArray:
     """The columns that a model of a response should use.
 
-    Parameters
-    ----------
-    table
-        The binned columns.
-    response : (n_rows of the table,)
-        What to predict; only the entries at ``rows`` are read, and they are finite.
-    candidates
-        Ascending positions of the columns to choose from.
-    rows
-        Positions of the rows that may be looked at; None for all.
-    most
-        Largest number of columns to return.
-
-    Returns
-    -------
-    IntArray
-        Ascending positions; all candidates if there are no more than ``most``.
-
     Examples
     --------
     >>> codes = np.random.default_rng(0).integers(0, 50, (30, 3000), dtype=np.int32)

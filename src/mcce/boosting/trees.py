@@ -36,26 +36,6 @@ SUM_BITS = 54
 class BoostedTrees(BaseEstimator):
     """Gradient-boosted regression trees with squared error.
 
-    Parameters
-    ----------
-    n_trees
-        Number of trees; fewer if no split gains anything.
-    max_leaves
-        Largest number of leaves of a tree, at most 32; the one that gains most is split next.
-    min_samples_leaf
-        Smallest number of training rows in a leaf.
-    shrinkage
-        The reciprocal of the learning rate, an integer.
-
-    Attributes
-    ----------
-    ensemble_ : Ensemble
-        The trees, and the bins of their inputs.
-    low_, high_
-        Smallest and largest response; predictions stay between them.
-    base_, exponent_
-        A sum ``s`` of trees stands for ``(base_ + s) / 2**exponent_`` beyond the middle of the two.
-
     Examples
     --------
     >>> codes = np.arange(400, dtype=np.int32)[None] // 10
@@ -86,29 +66,7 @@ class BoostedTrees(BaseEstimator):
         inputs: IntArray | None = None,
         rows: IntArray | None = None,
     ) -> Self:
-        """Grow the trees.
-
-        Parameters
-        ----------
-        table
-            The binned columns.
-        response : (n_rows of the table,)
-            What to predict; only the entries at ``rows`` are read.
-        inputs
-            Ascending positions of the columns to predict from; None for all.
-        rows
-            Positions of the rows to fit on; None for all.
-
-        Returns
-        -------
-        BoostedTrees
-            The fitted model.
-
-        Raises
-        ------
-        ValueError
-            If there are no rows, or a response is infinite or missing.
-        """
+        """Grow the trees."""
         if inputs is None:
             inputs = np.arange(len(table.tables))
         own = response if rows is None else response[rows]
@@ -136,18 +94,7 @@ class BoostedTrees(BaseEstimator):
         return self
 
     def predict(self, codes: Codes) -> FloatArray:
-        """Predict the response of rows.
-
-        Parameters
-        ----------
-        codes : (n_columns, n_rows)
-            Descent codes of all columns of the table; those that are no inputs are not read.
-
-        Returns
-        -------
-        (n_rows,)
-            The predictions.
-        """
+        """Predict the response of rows."""
         return predict_each([self], codes)[0]
 
 
@@ -163,22 +110,7 @@ def predict_each(models: Sequence[BoostedTrees], codes: Codes) -> FloatArray:
 def predict_some(
     models: Sequence[BoostedTrees], codes: Codes, rows: Sequence[IntArray]
 ) -> FloatArray:
-    """Predict the responses of several models to some rows each.
-
-    Parameters
-    ----------
-    models
-        Fitted models.
-    codes : (n_columns, n_rows)
-        Descent codes of all columns of the table.
-    rows
-        For each model, which rows.
-
-    Returns
-    -------
-    FloatArray
-        The predictions of the first model, then those of the next.
-    """
+    """Predict the responses of several models to some rows each."""
     codes = np.ascontiguousarray(codes)
     units = [
         predict_units(model.ensemble_, codes, some) + model.base_

@@ -70,18 +70,7 @@ class AuditRequest:
 
 
 def run(request: AuditRequest) -> None:
-    """Audit an explainer.
-
-    Parameters
-    ----------
-    request
-        What the user asked for.
-
-    Raises
-    ------
-    McceError
-        If something cannot be read, computed or written.
-    """
+    """Audit an explainer."""
     _check_page(request)
     explainer = request.explainer.load()
     files = request.rows

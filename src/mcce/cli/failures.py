@@ -30,15 +30,7 @@ BUG, USAGE, INPUT, PREDICTOR, OUTPUT, BROKEN, INTERRUPTED = 1, 2, 3, 4, 5, 6, 13
 
 @contextmanager
 def reported(*, debug: bool, as_json: bool = False) -> Iterator[None]:
-    """Turn any error inside into a paragraph on standard error and an exit code.
-
-    Parameters
-    ----------
-    debug
-        Whether to show tracebacks too, also of what a predictor raised; they may quote cells.
-    as_json
-        Whether the paragraph is a JSON object.
-    """
+    """Turn any error inside into a paragraph on standard error and an exit code."""
     try:
         with _warnings_in_one_line():
             yield

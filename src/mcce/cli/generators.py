@@ -29,22 +29,7 @@ Epsilon = Annotated[
 
 
 def chosen(name: str, domains: str | None, epsilon: float | None, sample: Any) -> Any:
-    """The generator of a name; a private one with its domains and budget.
-
-    Parameters
-    ----------
-    name
-        A name in the registry of generators.
-    domains, epsilon
-        What users wrote for a private one.
-    sample
-        The sample that the rows are, if they are one; None otherwise.
-
-    Returns
-    -------
-    str or PrivateTrees
-        The parameter ``generator`` of an explainer.
-    """
+    """The generator of a name; a private one with its domains and budget."""
     from ..errors import ParameterError
 
     if name != "private":

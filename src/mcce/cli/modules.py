@@ -24,15 +24,7 @@ _PROCESS = uuid4().hex
 
 @dataclass(frozen=True)
 class Origin:
-    """Where the modules of a command come from.
-
-    Parameters
-    ----------
-    folder
-        The folder that it was started in.
-    process
-        Tells its process from others.
-    """
+    """Where the modules of a command come from."""
 
     folder: str
     process: str
@@ -43,20 +35,7 @@ class Origin:
         return cls(os.getcwd(), _PROCESS)
 
     def load(self, module: str, name: str) -> Any:
-        """A function or object of a module.
-
-        Parameters
-        ----------
-        module
-            The module, which may stand in the folder.
-        name
-            What is looked up there, with dots for parts of it.
-
-        Raises
-        ------
-        Exception
-            Whatever the module raises, or AttributeError if it lacks the name.
-        """
+        """A function or object of a module."""
         with _state.lock:
             _state.turn_to(self)
             found: Any = import_module(module)

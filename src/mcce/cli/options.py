@@ -106,18 +106,6 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no s
 def split_names(texts: Sequence[str] | None, known: Collection[str]) -> list[str] | None:
     """Names of columns, separated by commas; a name that has commas itself stands alone.
 
-    Parameters
-    ----------
-    texts
-        What stood after the option, once for each time it was given.
-    known
-        The columns.
-
-    Returns
-    -------
-    list of str or None
-        The names, known or not; None if the option was not given.
-
     Examples
     --------
     >>> split_names(["Age,Sex", "Income, net"], ["Age", "Sex", "Income, net"])
@@ -155,18 +143,6 @@ def read_dtypes(texts: Sequence[str] | None) -> dict[str, str]:
 def read_desired(texts: Sequence[str] | None, classes: Collection[Any]) -> Any:
     """What is desired: an interval of scores such as ``0.5:``, or labels.
 
-    Parameters
-    ----------
-    texts
-        What stood after the option, once for each time it was given.
-    classes
-        The labels of the predictor, as far as it names them; a text that is one of them is meant.
-
-    Returns
-    -------
-    Interval, list or None
-        For ``MCCE(desired=...)``.
-
     Examples
     --------
     >>> read_desired(["0.5:"], []), read_desired([":0.2"], []), read_desired(["1"], [0, 1])
@@ -197,20 +173,7 @@ def _interval(text: str) -> Interval | None:
 
 
 def check_output(output: str, inputs: Sequence[str | None]) -> None:
-    """Raise if the output would take the place of a file that is read.
-
-    Parameters
-    ----------
-    output
-        Name of the output; a folder also holds the files in it.
-    inputs
-        Names of what is read, as far as they are files; None for an option that was not given.
-
-    Raises
-    ------
-    ParameterError
-        If the output is one of these files, or the folder that it is in.
-    """
+    """Raise if the output would take the place of a file that is read."""
     from pathlib import Path
 
     from ..errors import ParameterError, shorten

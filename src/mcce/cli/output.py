@@ -39,17 +39,7 @@ class AnswersFile:
 
 @dataclass(frozen=True)
 class Target:
-    """Where the output goes.
-
-    Parameters
-    ----------
-    file
-        The file that is asked for; None for a folder of parts or standard output.
-    folder
-        Where the parts are; None for standard output.
-    format
-        The format.
-    """
+    """Where the output goes."""
 
     file: Path | None
     folder: Path | None
@@ -174,21 +164,7 @@ def count_people(totals: Counter[str]) -> int:
 
 @dataclass(frozen=True)
 class Summary:
-    """What is said at the end of a run.
-
-    Parameters
-    ----------
-    output
-        Where the answers are.
-    totals
-        How many people have which status, and how many answers were withdrawn.
-    seconds
-        How long it took.
-    more
-        Further entries of the JSON object, by name.
-    said
-        What is said beyond people and output.
-    """
+    """What is said at the end of a run."""
 
     output: str
     totals: Counter[str]

@@ -38,25 +38,7 @@ URL = re.compile(r"https?://", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class PredictorChoice:
-    """Which black box the user means, and what it does not say itself.
-
-    Parameters
-    ----------
-    name
-        File, ``module:name`` or URL.
-    kind
-        What the file is; None goes by its extension.
-    trust
-        Whether code from the file may run.
-    classes
-        Labels in the order of the output.
-    output
-        What the numbers are.
-    rows_per_second, in_flight
-        The most rows in any second, and requests at a time, that a server is sent.
-    warned
-        Whether the user was told already that code from the file runs.
-    """
+    """Which black box the user means, and what it does not say itself."""
 
     name: str
     kind: str | None = None
@@ -68,23 +50,7 @@ class PredictorChoice:
     warned: bool = False
 
     def load(self, origin: Origin | None = None) -> Any:
-        """The predictor.
-
-        Parameters
-        ----------
-        origin
-            Where modules are found; None for the current folder.
-
-        Raises
-        ------
-        ParameterError
-            If the name is none of these, code would run without trust, or limits are not those of
-            a server.
-        PredictorError
-            If it cannot be loaded.
-        MissingExtraError
-            If its library is not installed.
-        """
+        """The predictor."""
         if URL.match(self.name):
             from ..predictors import Remote
 
@@ -120,16 +86,6 @@ class PredictorChoice:
 
     def shared_by(self, n_workers: int) -> PredictorChoice:
         """The predictor as each of several processes loads it: with its part of the limits.
-
-        Parameters
-        ----------
-        n_workers
-            How many processes there are.
-
-        Raises
-        ------
-        ParameterError
-            If a process would be left without a row a second, or a request at a time.
 
         Examples
         --------
@@ -193,15 +149,7 @@ def _part(option: str, limit: Any, n_workers: int) -> Any:
 
 @dataclass(frozen=True)
 class PredictorLoader:
-    """Loads a predictor in a worker as it was loaded here, whatever the worker's current folder.
-
-    Parameters
-    ----------
-    choice
-        Which predictor; files by their whole path.
-    origin
-        Where the run was started.
-    """
+    """Loads a predictor in a worker as it was loaded here, whatever the worker's current folder."""
 
     choice: PredictorChoice
     origin: Origin
@@ -214,13 +162,7 @@ class PredictorLoader:
         return cls(replace(choice, name=name, warned=True), Origin.here())
 
     def __call__(self) -> Any:
-        """The predictor.
-
-        Raises
-        ------
-        PredictorError
-            If the worker does not see the folder, or cannot load the predictor.
-        """
+        """The predictor."""
         if not URL.match(self.choice.name) and not os.path.isdir(self.origin.folder):
             raise PredictorError(
                 f"A worker does not see the folder {shorten(self.origin.folder, 200)}, from which "

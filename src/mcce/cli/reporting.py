@@ -72,18 +72,7 @@ class _Chosen:
 
 
 def run(request: ReportRequest) -> None:
-    """Write a report on the people of a file.
-
-    Parameters
-    ----------
-    request
-        What the user asked for.
-
-    Raises
-    ------
-    McceError
-        If something cannot be read, computed or written.
-    """
+    """Write a report on the people of a file."""
     _check_output(request)
     labels, card = _labels(request.look), _card(request.look.card)
     explainer, rules = request.explainer.load(), request.explainer.read_rules()

@@ -137,18 +137,7 @@ class Request:
 
 
 def run(request: Request) -> None:
-    """Explain the people of a file.
-
-    Parameters
-    ----------
-    request
-        What the user asked for.
-
-    Raises
-    ------
-    McceError
-        If something cannot be read, computed or written; parts that were written stay.
-    """
+    """Explain the people of a file."""
     target = Target.find(request.answers.path, request.answers.format)
     kind = find_format(request.people.path, request.people.format)
     check_block_rows(request.block_rows)

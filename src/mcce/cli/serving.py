@@ -164,20 +164,7 @@ class ServeRequest:
 
 
 def run(request: ServeRequest) -> None:
-    """Serve until the process is told to stop.
-
-    Parameters
-    ----------
-    request
-        What the user asked for.
-
-    Raises
-    ------
-    McceError
-        If the explainer, its predictor or the people cannot be read.
-    MissingExtraError
-        If the libraries of the extra ``serve`` are not installed.
-    """
+    """Serve until the process is told to stop."""
     lacking = [name for name in LIBRARIES if find_spec(name) is None]
     if lacking:
         raise MissingExtraError(f'The service needs {lacking[0]}: pip install "mcce[serve]".')

@@ -25,20 +25,7 @@ MOST_PEOPLE, BLOCK = 100_000, 5_000
 
 
 def read_directory(explainer: MCCE, file: PeopleFile) -> Directory:
-    """The people of a file, with their names and scores.
-
-    Parameters
-    ----------
-    explainer
-        The explainer.
-    file
-        The file as the user named it.
-
-    Raises
-    ------
-    McceError
-        If the file cannot be read, or has too many people.
-    """
+    """The people of a file, with their names and scores."""
     from ..serve.people import DirectoryMaker
 
     kind = find_format(file.path, file.format)
@@ -72,15 +59,7 @@ def _names(people: People) -> Iterator[str]:
 
 
 def demo_parts() -> tuple[MCCE, dict[str, Any]]:
-    """An explainer of the bundled German Credit data, and settings that go with it.
-
-    Returns
-    -------
-    explainer : MCCE
-        Fitted on the first applicants, for a model that is trained on them.
-    settings : dict
-        Names, words and people, those who are declined first.
-    """
+    """An explainer of the bundled German Credit data, and settings that go with it."""
     from ..datasets import load_german_credit
     from ..serve.people import DirectoryMaker
 

@@ -75,18 +75,7 @@ def run_any(request: SharedRequest) -> None:
 
 
 def run_shared(request: SharedRequest) -> None:
-    """Explain the people of files.
-
-    Parameters
-    ----------
-    request
-        What the user asked for.
-
-    Raises
-    ------
-    McceError
-        If something cannot be read, computed or written; parts that were written stay.
-    """
+    """Explain the people of files."""
     asked = request.asked
     target = Target.find(asked.answers.path, asked.answers.format)
     executor = find_executor(request.engine or "local", request.workers)

@@ -20,13 +20,6 @@ LEAST_WIDTH = 20
 def printable(text: object, *, lines: bool = False) -> str:
     r"""A text without control characters: they are escaped, as in ``\x1b``.
 
-    Parameters
-    ----------
-    text
-        Anything, as ``str`` shows it.
-    lines
-        Whether line breaks stay.
-
     Examples
     --------
     >>> print(printable("red \x1b[31m\nnew line"))
@@ -73,15 +66,6 @@ def table(
 ) -> str:
     """A table of texts that fits the terminal: the widest columns are cut.
 
-    Parameters
-    ----------
-    names
-        Names of the columns.
-    rows
-        Cells.
-    columns
-        How wide it may be; as wide as the terminal if None.
-
     Examples
     --------
     >>> print(table(["feature", "after"], [["Duration", 24], ["Savings", "100-500 DM"]], 22))
@@ -119,15 +103,6 @@ class PeopleBar:
     """Progress over people on a terminal: a bar, the rate and the time left.
 
     Drawn only if standard error is a terminal and tqdm is installed.
-
-    Parameters
-    ----------
-    total
-        About how many people there are; None if that is not known.
-    wanted
-        Whether to draw it at all.
-    doing
-        What is done with them, in a word.
     """
 
     def __init__(self, total: int | None, wanted: bool, doing: str = "explain") -> None:

@@ -42,23 +42,6 @@ BUILDERS: dict[str, Callable[..., Constraint]] = {
 def build(name: str, arguments: Mapping[str, Any]) -> Constraint:
     """The constraint that a function makes; the inverse of :meth:`Constraint.builder_call`.
 
-    Parameters
-    ----------
-    name
-        Name of the function.
-    arguments
-        Its arguments by name.
-
-    Returns
-    -------
-    Constraint
-        The constraint.
-
-    Raises
-    ------
-    ConstraintError
-        If there is no such function, or it refuses the arguments.
-
     Examples
     --------
     >>> build("only_up", {"feature": "age"})

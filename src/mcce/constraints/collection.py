@@ -27,41 +27,14 @@ from .rows import Frozen, MaxChanges, Relation, Step, Together, Weight
 
 @dataclass(frozen=True, eq=False)
 class Constraints:
-    """Constraints on the columns of a schema; :meth:`bind` checks them.
-
-    Parameters
-    ----------
-    schema
-        The columns.
-    listed
-        The constraints in the order of the user.
-    """
+    """Constraints on the columns of a schema; :meth:`bind` checks them."""
 
     schema: Schema
     listed: tuple[Constraint, ...] = ()
 
     @classmethod
     def bind(cls, given: Any, schema: Schema) -> Constraints:
-        """Constraints checked against the columns.
-
-        Parameters
-        ----------
-        given
-            One constraint, a list of them, the path of a file, or None.
-        schema
-            The columns.
-
-        Returns
-        -------
-        Constraints
-            The constraints.
-
-        Raises
-        ------
-        ConstraintError
-            If a constraint names an unknown or immutable column, does not fit its column, or is
-            given twice; or if a file cannot be read.
-        """
+        """Constraints checked against the columns."""
         bound = cls(schema, tuple(read_given(given)))
         for constraint in bound.listed:
             try:
@@ -158,17 +131,7 @@ class Constraints:
     def broken(
         self, rows: EncodedRows, owner: IntArray, frame: pd.DataFrame
     ) -> dict[str, BoolArray]:
-        """Counterfactuals that break a constraint, by its name; decided by their values alone.
-
-        Parameters
-        ----------
-        rows
-            The factuals.
-        owner : (n_counterfactuals,)
-            Factual that each counterfactual belongs to.
-        frame
-            The counterfactuals, columns in schema order.
-        """
+        """Counterfactuals that break a constraint, by its name; decided by their values alone."""
         if not self.listed or not len(frame):
             return {}
         own = rows.frame.iloc[owner].reset_index(drop=True)

@@ -114,18 +114,6 @@ def quote_name(name: object) -> str:
 def did_you_mean(name: object, known: Iterable[object]) -> str:
     """A sentence that names the closest of what there is, or nothing.
 
-    Parameters
-    ----------
-    name
-        What the user wrote.
-    known
-        What there is.
-
-    Returns
-    -------
-    str
-        The sentence, with a space before it.
-
     Examples
     --------
     >>> did_you_mean("salry", ["age", "salary"])

@@ -77,17 +77,7 @@ class Derived(Constraint):
         return float(given + ULPS * epsilon(target.table.dtype) * (largest + given))
 
     def keeps(self, frame: pd.DataFrame, own: FloatArray, target: Feature) -> BoolArray:
-        """Whether rows obey it.
-
-        Parameters
-        ----------
-        frame
-            The rows.
-        own : (n_rows,)
-            The deviation in the row of each one's person.
-        target
-            The column.
-        """
+        """Whether rows obey it."""
         most, deviation = self.allowed_deviation(target), self.deviation(frame)
         with np.errstate(invalid="ignore"):
             small = (np.abs(deviation) <= most) | (np.abs(deviation - own) <= most)
@@ -115,13 +105,7 @@ def warn_of_wrong_formulas(
 
 
 def in_order(listed: Sequence[Derived]) -> list[Derived]:
-    """Derived columns in an order in which each comes after those that it is computed from.
-
-    Raises
-    ------
-    ConstraintError
-        If some are computed from each other.
-    """
+    """Derived columns in an order in which each comes after those that it is computed from."""
     left, ordered = list(listed), list[Derived]()
     while left:
         waiting = {derived.target for derived in left}

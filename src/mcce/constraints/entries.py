@@ -25,23 +25,6 @@ class Entry:
 def listed_rules(content: Any, file: str) -> list[Any]:
     """The list of entries in a file.
 
-    Parameters
-    ----------
-    content
-        What the file holds.
-    file
-        Its name, for errors.
-
-    Returns
-    -------
-    list
-        What stands under the key ``rules``.
-
-    Raises
-    ------
-    ConstraintError
-        If there is no such list, or there is something else beside it.
-
     Examples
     --------
     >>> listed_rules({"rules": [{"only_up": "age"}]}, "rules.toml")

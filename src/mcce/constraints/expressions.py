@@ -55,22 +55,6 @@ _NUMBERS_IN_OBJECTS = ("integer", "floating", "mixed-integer-float", "boolean", 
 class Expression:
     """A condition on the columns of a frame.
 
-    Parameters
-    ----------
-    text
-        The condition. A column whose name is not a plain word stands between backticks.
-
-    Attributes
-    ----------
-    names : tuple of str
-        Names of the columns that the condition reads.
-
-    Raises
-    ------
-    ConstraintError
-        If the text is not a condition, is too long, uses something that is not allowed, or names no
-        column.
-
     Examples
     --------
     >>> condition = Expression("years_employed <= age - 16")

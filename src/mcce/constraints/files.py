@@ -43,23 +43,6 @@ _READERS: dict[str, Callable[[str, str], list[Entry]]] = {
 def read_constraints(path: str | os.PathLike[str]) -> list[Constraint]:
     r"""The constraints in a file.
 
-    Parameters
-    ----------
-    path
-        A file whose name ends in ``.toml``, ``.yaml`` or ``.yml``.
-
-    Returns
-    -------
-    list of Constraint
-        The constraints in the order of the file; each knows its file and line.
-
-    Raises
-    ------
-    ConstraintError
-        If the file cannot be read or an entry is wrong; the message names the line.
-    MissingExtraError
-        If the file is YAML and PyYAML is not installed.
-
     Examples
     --------
     >>> import pathlib, tempfile
@@ -96,21 +79,6 @@ def read_constraints(path: str | os.PathLike[str]) -> list[Constraint]:
 def make_constraints(content: Any) -> list[Constraint]:
     """The constraints that an entry stands for, as a rule file has it.
 
-    Parameters
-    ----------
-    content
-        The name of one constraint with its arguments.
-
-    Returns
-    -------
-    list of Constraint
-        One, or one for each feature of a list.
-
-    Raises
-    ------
-    ConstraintError
-        If the entry is wrong.
-
     Examples
     --------
     >>> make_constraints({"only_up": ["age", "salary"]})
@@ -124,21 +92,6 @@ def make_constraints(content: Any) -> list[Constraint]:
 
 def write_entry(constraint: Constraint) -> dict[str, Any]:
     """An entry for a constraint, in types that JSON has; :func:`make_constraints` reads it.
-
-    Parameters
-    ----------
-    constraint
-        The constraint.
-
-    Returns
-    -------
-    dict
-        Its name, with its arguments.
-
-    Raises
-    ------
-    ConstraintError
-        If an argument is a function, or something else that JSON cannot hold.
 
     Examples
     --------
@@ -168,25 +121,7 @@ def _plain(value: Any, constraint: Constraint) -> Any:
 
 
 def read_text(file: Path, what: str) -> str:
-    """The text of a file that is regular and not too large, opened without waiting.
-
-    Parameters
-    ----------
-    file
-        The file.
-    what
-        What it holds, for errors.
-
-    Returns
-    -------
-    str
-        The text.
-
-    Raises
-    ------
-    ConstraintError
-        If it cannot be read.
-    """
+    """The text of a file that is regular and not too large, opened without waiting."""
     try:
         # Opening a pipe waits for a writer unless told not to; a terminal would take over.
         flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)

@@ -31,21 +31,6 @@ ON_NUMBERS: dict[str, Callable[..., Any]] = {
 class Formula:
     """A number computed from the columns of a frame.
 
-    Parameters
-    ----------
-    text
-        The formula. A column whose name is not a plain word stands between backticks.
-
-    Attributes
-    ----------
-    names : tuple of str
-        Names of the columns that the formula reads.
-
-    Raises
-    ------
-    ConstraintError
-        If the text is not a formula, is too long, or names no column.
-
     Examples
     --------
     >>> formula = Formula("months * price")

@@ -26,31 +26,7 @@ FREE = -1
 
 
 class FactualLimits:
-    """Limits of all factuals, computed for those they are requested for.
-
-    Parameters
-    ----------
-    constraints
-        The constraints, checked against the columns.
-    rows
-        The factuals.
-    whole
-        Whether factuals share candidates only if all their values are the same.
-    keep_unseen
-        Whether own values may stay that training never held. Draws that are not guided keep a
-        number if they draw the nearest training value; factuals share candidates as if ``whole``.
-    also
-        Positions of further features that must be the same for that.
-
-    Attributes
-    ----------
-    rows : EncodedRows
-        The factuals.
-    limited : list of int
-        Positions of the features that a constraint limits for anybody.
-    group : (n_factuals,)
-        The same number for factuals that may share candidates.
-    """
+    """Limits of all factuals, computed for those they are requested for."""
 
     def __init__(
         self,
@@ -102,20 +78,7 @@ class FactualLimits:
         return [at for at in mutable if rows.schema.features[at].kind == "numeric"]
 
     def limits(self, factuals: IntArray, features: Sequence[Feature]) -> Limits | None:
-        """Limits of some factuals.
-
-        Parameters
-        ----------
-        factuals : (n_groups,)
-            Row of one factual of each group.
-        features
-            All features, with the tables that the codes index.
-
-        Returns
-        -------
-        Limits or None
-            The codes that each group's draws must be among; None if nothing is limited.
-        """
+        """Limits of some factuals."""
         if not self.limited:
             return None
         # One row more than features: the decision, which is never drawn.

@@ -61,25 +61,6 @@ def parse(
 ) -> tuple[Node, tuple[str, ...]]:
     """The tree of a condition or formula and the names of its columns.
 
-    Parameters
-    ----------
-    text
-        The condition or formula.
-    kind
-        Which of them it is.
-
-    Returns
-    -------
-    tree : Node
-        Its tree.
-    names : tuple of str
-        Names of the columns in order of appearance, each once.
-
-    Raises
-    ------
-    ConstraintError
-        If the text is neither, is too long, or names no column.
-
     Examples
     --------
     >>> parse("debt <= 2 * 3")

@@ -31,23 +31,6 @@ _TOKEN = re.compile(
 def read_toml(text: str, file: str) -> list[Entry]:
     r"""The entries of a TOML file, with their lines.
 
-    Parameters
-    ----------
-    text
-        The content of the file.
-    file
-        Its name, for errors.
-
-    Returns
-    -------
-    list of Entry
-        The entries of the list ``rules``.
-
-    Raises
-    ------
-    ConstraintError
-        If it is not TOML, exceeds a bound, or holds something else.
-
     Examples
     --------
     >>> read_toml('[[rules]]\nonly_up = "age"', "rules.toml")
@@ -65,23 +48,6 @@ def read_toml(text: str, file: str) -> list[Entry]:
 
 def parse_toml(text: str, file: str) -> dict[str, Any]:
     r"""What a TOML file holds, within the bounds.
-
-    Parameters
-    ----------
-    text
-        The content of the file.
-    file
-        Its name, for errors.
-
-    Returns
-    -------
-    dict
-        Its content.
-
-    Raises
-    ------
-    ConstraintError
-        If it is not TOML or exceeds a bound.
 
     Examples
     --------

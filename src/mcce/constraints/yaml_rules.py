@@ -24,25 +24,6 @@ _NO_KEY = object()
 def read_yaml(text: str, file: str) -> list[Entry]:
     r"""The entries of a YAML file, with their lines.
 
-    Parameters
-    ----------
-    text
-        The content of the file.
-    file
-        Its name, for errors.
-
-    Returns
-    -------
-    list of Entry
-        The entries of the list ``rules``.
-
-    Raises
-    ------
-    ConstraintError
-        If it is not YAML, exceeds a bound, or holds something else.
-    MissingExtraError
-        If PyYAML is not installed.
-
     Examples
     --------
     >>> read_yaml("rules:\n- only_up: age", "rules.yaml")
@@ -58,25 +39,6 @@ def read_yaml(text: str, file: str) -> list[Entry]:
 
 def compose_yaml(text: str, file: str) -> ComposedYaml:
     r"""What a YAML file holds, as plain values within the bounds.
-
-    Parameters
-    ----------
-    text
-        The content of the file.
-    file
-        Its name, for errors.
-
-    Returns
-    -------
-    ComposedYaml
-        Its ``content``.
-
-    Raises
-    ------
-    ConstraintError
-        If it is not YAML or exceeds a bound.
-    MissingExtraError
-        If PyYAML is not installed.
 
     Examples
     --------

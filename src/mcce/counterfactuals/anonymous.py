@@ -90,15 +90,7 @@ class AnonymousAnswers(Generic[FrameT]):
 def with_anonymous(
     result: Counterfactuals[FrameT], answers: AnonymousAnswers[pd.DataFrame]
 ) -> Counterfactuals[FrameT]:
-    """The same result with widened answers.
-
-    Parameters
-    ----------
-    result
-        What was found.
-    answers
-        Its answers, widened, in pandas.
-    """
+    """The same result with widened answers."""
     if result._in_pandas is None:
         return replace(result, anonymous=cast("AnonymousAnswers[FrameT]", answers))
     native = AnonymousAnswers[FrameT](
@@ -117,17 +109,7 @@ def with_anonymous(
 def take_answers(
     answers: AnonymousAnswers[pd.DataFrame], places: IntArray, index: pd.MultiIndex
 ) -> AnonymousAnswers[pd.DataFrame]:
-    """Some of the answers, with other labels.
-
-    Parameters
-    ----------
-    answers
-        All of them.
-    places
-        Their positions.
-    index
-        The labels of those that are taken.
-    """
+    """Some of the answers, with other labels."""
     n_columns = len(answers.quasi_identifiers)
     of_each = (places[:, None] * n_columns + np.arange(n_columns)).ravel()
     labels = index.repeat(n_columns)

@@ -23,15 +23,7 @@ MISSING = "\N{EN DASH}"
 
 
 def write_table(title: str, factuals: pd.DataFrame, frame: pd.DataFrame, owner: IntArray) -> str:
-    """The table.
-
-    Parameters
-    ----------
-    title
-        What stands above it.
-    factuals, frame, owner
-        As in a result in pandas.
-    """
+    """The table."""
     shown = owner[: MAX_ROWS - 1]
     # A row for each person and one for each answer, as many as fit.
     n_rows = np.arange(1, shown.size + 1) + np.unique(shown, return_inverse=True)[1] + 1

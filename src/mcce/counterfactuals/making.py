@@ -34,21 +34,7 @@ def make_counterfactuals(
     timings: Mapping[str, float],
     consequences: tuple[Hashable, ...] = (),
 ) -> Counterfactuals[Any]:
-    """A result in the kind of frame of the factuals.
-
-    Parameters
-    ----------
-    rows, scored
-        The factuals, and what the predictor says of them.
-    answers, misses
-        Counterfactuals, by person and rank, and the nearest misses of people without any.
-    reasons
-        Why people have no answer, by position among the factuals.
-    n_evaluated, n_unstable, stopped, timings
-        As in :class:`Counterfactuals`.
-    consequences
-        Columns that were recomputed where others changed.
-    """
+    """A result in the kind of frame of the factuals."""
     labels = rows.labels
     if isinstance(labels, pd.MultiIndex):
         labels = labels.to_flat_index()

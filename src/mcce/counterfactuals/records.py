@@ -79,16 +79,6 @@ def plain_value(value: Any) -> Any:
 def as_records(table: pd.DataFrame) -> list[Record]:
     """The rows of a table in types that JSON has, without its index.
 
-    Parameters
-    ----------
-    table : (n_rows, n_columns)
-        Any table.
-
-    Returns
-    -------
-    list of dict
-        A value for every column, None where it is missing.
-
     Examples
     --------
     >>> as_records(pd.DataFrame({"age": [30, 31], "home": ["own", None]}))

@@ -25,17 +25,7 @@ from ..tables.schema import EncodedRows
 
 @dataclass(frozen=True, eq=False)
 class ResultRows:
-    """Rows of a result.
-
-    Parameters
-    ----------
-    frame
-        The rows, in the order and dtypes of the columns of the factuals.
-    owner, rank : (n_rows,)
-        Position of each one's person among the factuals, and place among the person's rows from 1.
-    measures
-        By name, one value per row: score, sparsity, gower, and any others.
-    """
+    """Rows of a result."""
 
     frame: pd.DataFrame
     owner: IntArray
@@ -49,19 +39,7 @@ class ResultRows:
 
 
 def read_answers(data: Any, rows: EncodedRows, decision: Decision, owner: Any) -> ResultRows:
-    """The answers of a method for people, by person and rank.
-
-    Parameters
-    ----------
-    data
-        A frame of answers.
-    rows
-        The people.
-    decision
-        What scores the answers, by a fresh call.
-    owner : (n_rows,) or None
-        Position of each row's person; None: one row per person.
-    """
+    """The answers of a method for people, by person and rank."""
     names = rows.schema.names if isinstance(data, np.ndarray) else None
     frame, _ = read_frame(data, names)
     owner = _check_owner(owner, frame, rows)
@@ -84,15 +62,7 @@ def read_answers(data: Any, rows: EncodedRows, decision: Decision, owner: Any) -
 def list_changes(
     before: pd.DataFrame, after: pd.DataFrame, consequences: Collection[Hashable]
 ) -> pd.DataFrame:
-    """One row per changed cell, with the labels of its row.
-
-    Parameters
-    ----------
-    before, after
-        The factual of each counterfactual, and the counterfactuals; index (factual, rank).
-    consequences
-        Columns that were recomputed where others changed.
-    """
+    """One row per changed cell, with the labels of its row."""
     labels = after.index.to_frame(index=False)
     before, after = before.reset_index(drop=True), after.reset_index(drop=True)
     row, place = np.nonzero(changed_in(before, after))

@@ -24,15 +24,7 @@ MARK = f"font-weight: bold; color: {INK}; background-color: {FILL};"
 
 
 def style_pandas(before: pd.DataFrame, after: pd.DataFrame, owner: IntArray) -> Any:
-    """A styler of pandas.
-
-    Parameters
-    ----------
-    before, after
-        The person of each counterfactual, and the counterfactuals; index (factual, rank).
-    owner
-        Position of each one's person, which is shown where labels repeat.
-    """
+    """A styler of pandas."""
     shown = after
     if not after.index.is_unique:
         labels = [after.index.get_level_values(name) for name in LABELS]
@@ -51,15 +43,7 @@ def style_pandas(before: pd.DataFrame, after: pd.DataFrame, owner: IntArray) -> 
 
 
 def style_polars(before: pd.DataFrame, after: pd.DataFrame, adapter: FrameAdapter) -> Any:
-    """A great table, which is what polars styles with; the arguments are in pandas.
-
-    Parameters
-    ----------
-    before, after
-        As for :func:`style_pandas`.
-    adapter
-        Converts tables to polars.
-    """
+    """A great table, which is what polars styles with; the arguments are in pandas."""
     try:
         from great_tables import GT, loc, style
     except ImportError as error:

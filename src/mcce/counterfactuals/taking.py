@@ -23,18 +23,6 @@ def take_people(
 ) -> Counterfactuals[pd.DataFrame]:
     """The result of some of its people.
 
-    Parameters
-    ----------
-    result
-        The result of all of them.
-    places : (n_taken,)
-        Their positions among the people of the result, ascending and each once.
-
-    Returns
-    -------
-    Counterfactuals
-        These people with their labels, counterfactuals and nearest misses.
-
     Examples
     --------
     >>> import pandas as pd
@@ -65,18 +53,6 @@ def number_people(
     result: Counterfactuals[pd.DataFrame], positions: IntArray
 ) -> Counterfactuals[pd.DataFrame]:
     """The same result with numbers instead of labels, which may repeat.
-
-    Parameters
-    ----------
-    result
-        The result.
-    positions : (n_factuals,)
-        The number of each person.
-
-    Returns
-    -------
-    Counterfactuals
-        The result, in which people and counterfactuals are found by these numbers.
 
     Examples
     --------

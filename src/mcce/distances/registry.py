@@ -44,21 +44,6 @@ RESERVED = (
 def find_distance(distance: Any) -> Distance:
     """An unfitted distance.
 
-    Parameters
-    ----------
-    distance
-        A registered name, or an object, which is copied.
-
-    Returns
-    -------
-    Distance
-        An unfitted one; the object that was given is never fitted.
-
-    Raises
-    ------
-    ParameterError
-        If it is no distance, or its name is that of another measure.
-
     Examples
     --------
     >>> find_distance("gower").name

@@ -20,18 +20,6 @@ N_CLASSES = 2
 def level_shares(counts: IntArray, alpha: float) -> FloatArray:
     """Shares of the decisions of each level, and at the end those of a level never seen.
 
-    Parameters
-    ----------
-    counts : (n_codes, 2)
-        Training rows of each level by decision.
-    alpha
-        Rows of the prior.
-
-    Returns
-    -------
-    FloatArray
-        Shape (n_codes + 1, 2). Without a prior, levels never seen have shares of 0.
-
     Examples
     --------
     >>> level_shares(np.array([[3, 1], [1, 3]]), alpha=0.0)
@@ -48,22 +36,6 @@ def bin_shares(feature: Feature, counts: IntArray, n_bins: int, alpha: float) ->
 
     Bins are equally wide and cover the training range. One bin on either side of it has shares of
     0; those of a bin without rows lie on the line between its neighbours with some.
-
-    Parameters
-    ----------
-    feature
-        The feature, which is numeric and not constant.
-    counts : (n_codes, 2)
-        Training rows of each value by decision.
-    n_bins
-        Number of bins.
-    alpha
-        Rows of the prior.
-
-    Returns
-    -------
-    FloatArray
-        Shape (n_bins + 2, 2).
     """
     place = bin_places(feature, known_numbers(feature), n_bins)
     bins = np.minimum(np.floor(place).astype(np.int64), n_bins - 1)
@@ -76,22 +48,7 @@ def bin_shares(feature: Feature, counts: IntArray, n_bins: int, alpha: float) ->
 
 
 def read_shares(feature: Feature, shares: FloatArray, numbers: FloatArray) -> FloatArray:
-    """Shares of the decisions at numbers, on the lines between the middles of bins.
-
-    Parameters
-    ----------
-    feature
-        The feature.
-    shares : (n_bins + 2, 2)
-        What :func:`bin_shares` gave.
-    numbers : (n_numbers,)
-        Numbers, NaN for missing.
-
-    Returns
-    -------
-    FloatArray
-        Shape (n_numbers, 2); 0 beyond the bins, and NaN for missing.
-    """
+    """Shares of the decisions at numbers, on the lines between the middles of bins."""
     n_bins = len(shares) - 2
     place, middles = bin_places(feature, numbers, n_bins), np.arange(n_bins + 2) - 0.5
     return np.stack([np.interp(place, middles, share, 0.0, 0.0) for share in shares.T], axis=1)

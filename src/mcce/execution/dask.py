@@ -114,11 +114,6 @@ class DaskExecutor:
 
     The cluster is that of the current client, else one of this machine for the time of the run.
     The address of a remote one can stand in ``DASK_SCHEDULER_ADDRESS``.
-
-    Parameters
-    ----------
-    workers
-        Number of processes of a cluster of this machine.
     """
 
     workers: int | None = None

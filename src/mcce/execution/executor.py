@@ -31,43 +31,14 @@ class Executor(Protocol):
     def map(
         self, task: Callable[[Item], Result], items: Sequence[Item]
     ) -> Iterator[tuple[int, Result | WorkerError]]:
-        """The results of a task for some items, as they come; :func:`run_all` calls it.
-
-        Parameters
-        ----------
-        task
-            A function that an engine can send to its workers.
-        items
-            What it is called with.
-
-        Yields
-        ------
-        tuple
-            The place of an item, and the result for it; each item once. A :class:`WorkerError` if
-            the worker died, of this item or of another that it had.
-        """
+        """The results of a task for some items, as they come; :func:`run_all` calls it."""
         ...
 
 
 def run_all(
     executor: Executor, task: Callable[[Item], Result], items: Sequence[Item]
 ) -> Iterator[tuple[int, Result | WorkerError]]:
-    """The results of a task for some items; those that a worker died with run again, each alone.
-
-    Parameters
-    ----------
-    executor
-        Where the work is done.
-    task
-        A function that an engine can send to its workers.
-    items
-        What it is called with.
-
-    Yields
-    ------
-    tuple
-        The place of an item, and the result for it, or why its workers died; each item once.
-    """
+    """The results of a task for some items; those that a worker died with run again, each alone."""
     suspects: list[int] = []
     for place, result in executor.map(task, items):
         if isinstance(result, WorkerError):
@@ -87,23 +58,7 @@ def lost() -> WorkerError:
 
 
 def find_executor(engine: str, workers: int | None = None) -> Executor:
-    """The executor of an engine.
-
-    Parameters
-    ----------
-    engine
-        "local", "dask", "ray" or "spark".
-    workers
-        How many worker processes; None for as many as there are cores, or as a cluster has that
-        the environment names.
-
-    Raises
-    ------
-    ParameterError
-        If there is no such engine.
-    MissingExtraError
-        If its library is not installed.
-    """
+    """The executor of an engine."""
     if engine not in ENGINES:
         raise ParameterError(f"The engine must be one of {ENGINES!r}, got {shorten(engine)}.")
     check_workers(workers)
@@ -162,13 +117,7 @@ def holding_sigint() -> Iterator[None]:
 
 
 def check_frame(people: Any, kind: type[Any], called: str) -> Any:
-    """The people, if they are in the frame of an engine.
-
-    Raises
-    ------
-    ParameterError
-        If they are in another.
-    """
+    """The people, if they are in the frame of an engine."""
     if not isinstance(people, kind):
         raise ParameterError(
             f"people must be a {called}, got {type(people).__module__}.{type(people).__name__}."

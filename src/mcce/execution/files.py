@@ -49,19 +49,7 @@ PATIENCE = 10
 
 @dataclass(frozen=True)
 class Reading:
-    """How people are read in all files alike.
-
-    Parameters
-    ----------
-    keep
-        Columns that are copied to the output.
-    whole
-        Those of them that hold whole numbers in all files.
-    dtypes
-        Other dtypes than those of training, by column name.
-    delimiter
-        What separates the cells of CSV files.
-    """
+    """How people are read in all files alike."""
 
     keep: tuple[str, ...] = ()
     whole: frozenset[str] = frozenset()
@@ -77,19 +65,7 @@ class Reading:
 
 @dataclass(frozen=True)
 class Failure:
-    """Why a unit has no part.
-
-    Parameters
-    ----------
-    kind
-        The type of the error; RuntimeError for one that is not of mcce.
-    reason
-        What it says.
-    lasting
-        Whether trying again cannot help.
-    traceback
-        Where it happened, also of what the predictor raised; it may quote cells.
-    """
+    """Why a unit has no part."""
 
     kind: type[Exception]
     reason: str
@@ -118,19 +94,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a unit.
-
-    Parameters
-    ----------
-    unit
-        The unit.
-    done
-        What was counted; None if it failed.
-    failure
-        Why it failed; None if it is done.
-    again
-        Whether it will be tried again.
-    """
+    """What became of a unit."""
 
     unit: Unit
     done: Done | None = None
@@ -140,25 +104,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class FilesTask:
-    """Answers units of people: what is sent to workers.
-
-    Parameters
-    ----------
-    shipment
-        The explainer.
-    reading
-        How people are read.
-    layout
-        The columns of the table of answers.
-    folder
-        Where the parts are.
-    format
-        The format of the parts.
-    block_rows
-        People that are explained at a time.
-    constraints
-        Further constraints for these people.
-    """
+    """Answers units of people: what is sent to workers."""
 
     shipment: Shipment
     reading: Reading
@@ -201,27 +147,7 @@ class _Explain:
 
 
 def explain_units(executor: Executor, task: FilesTask, units: Sequence[Unit]) -> Iterator[Outcome]:
-    """Write the parts of units; those that failed are tried again after all others.
-
-    Parameters
-    ----------
-    executor
-        Where the work is done.
-    task
-        What is done.
-    units
-        The people.
-
-    Yields
-    ------
-    Outcome
-        What became of each unit, as they come; also of those that will be tried again.
-
-    Raises
-    ------
-    PredictorError, WorkerError
-        If that is why the first :data:`PATIENCE` units fail, and none is done.
-    """
+    """Write the parts of units; those that failed are tried again after all others."""
     left = list(units)
     n_done = n_hopeless = 0
     for attempt in range(RETRIES + 1):

@@ -109,13 +109,7 @@ def explain(
 
 @dataclass(frozen=True)
 class JoblibExecutor:
-    """Runs tasks in processes of this machine; see :class:`~mcce.execution.executor.Executor`.
-
-    Parameters
-    ----------
-    workers
-        Number of processes; None for as many as there are cores, 1 runs in this one.
-    """
+    """Runs tasks in processes of this machine; see :class:`~mcce.execution.executor.Executor`."""
 
     workers: int | None = None
 

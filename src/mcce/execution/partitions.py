@@ -36,21 +36,7 @@ SCALARS = (np.bool_, np.integer, np.floating)
 
 @dataclass(frozen=True)
 class PartitionTask:
-    """Answers to partitions of people; :meth:`plan` makes one.
-
-    Parameters
-    ----------
-    shipment
-        The explainer.
-    key
-        Columns that identify a person; they come back with every answer.
-    whole
-        Those of them that hold whole numbers.
-    layout
-        The columns of the table of answers.
-    constraints
-        Further constraints for these people.
-    """
+    """Answers to partitions of people; :meth:`plan` makes one."""
 
     shipment: Shipment
     key: tuple[str, ...]
@@ -69,28 +55,7 @@ class PartitionTask:
         constraints: Any = None,
         prefix: str = "",
     ) -> PartitionTask:
-        """The task for people with these columns, after a trial with nobody.
-
-        Parameters
-        ----------
-        explainer, shipment
-            The explainer, here and as it is sent.
-        columns
-            Names of the columns, and whether each holds whole numbers.
-        key
-            Columns that identify a person.
-        constraints
-            Further constraints for these people.
-        prefix
-            What stands before the names of added columns.
-
-        Raises
-        ------
-        SchemaError
-            If columns are missing.
-        ParameterError
-            If columns of the output would have one name.
-        """
+        """The task for people with these columns, after a trial with nobody."""
         keys = (key,) if isinstance(key, str) else tuple(key)
         if not keys:
             raise ParameterError("key must name the column that identifies a person, got none.")
@@ -102,19 +67,7 @@ class PartitionTask:
         return cls(shipment, keys, whole, layout, constraints)
 
     def table(self, columns: Mapping[str, Any]) -> pd.DataFrame:
-        """The table of answers to a partition.
-
-        Parameters
-        ----------
-        columns
-            Cells by column name: lists, or columns of pandas or Arrow. Those that nobody reads may
-            hold anything.
-
-        Raises
-        ------
-        McceError
-            If columns are missing, a cell does not fit, or the predictor fails.
-        """
+        """The table of answers to a partition."""
         # The table says better than warnings who has no answer, and why.
         with self.shipment.opened() as explainer, without_warnings():
             reader = _reader(explainer, list(columns), self.key, self.whole)
@@ -152,16 +105,6 @@ class PartitionTask:
 def columns_of(frame: pd.DataFrame) -> dict[str, bool]:
     """The columns of a frame, for :meth:`PartitionTask.plan`.
 
-    Parameters
-    ----------
-    frame
-        The frame.
-
-    Returns
-    -------
-    dict
-        Names of the columns, and whether each holds whole numbers.
-
     Examples
     --------
     >>> columns_of(pd.DataFrame({"customer": [7], "salary": [1.5]}))
@@ -174,25 +117,6 @@ def with_index(
     frame: pd.DataFrame, key: str | Sequence[str] | None
 ) -> tuple[pd.DataFrame, str | Sequence[str]]:
     """A frame and its key; without a key, the labels of the index become columns that are one.
-
-    Parameters
-    ----------
-    frame
-        The people.
-    key
-        Names of columns, or None.
-
-    Returns
-    -------
-    frame : pandas.DataFrame
-        The people, with the columns of the key.
-    key : str or list of str
-        Their names.
-
-    Raises
-    ------
-    ParameterError
-        If labels of the index would have the name of another column.
 
     Examples
     --------
@@ -216,25 +140,7 @@ def with_index(
 
 
 def check_key(key: Any, columns: Sequence[str]) -> str | Sequence[str]:
-    """The key that an engine without an index needs.
-
-    Parameters
-    ----------
-    key
-        What the user gave.
-    columns
-        Names of the columns that there are.
-
-    Returns
-    -------
-    str or list of str
-        The key.
-
-    Raises
-    ------
-    ParameterError
-        If there is none.
-    """
+    """The key that an engine without an index needs."""
     if key is None:
         raise ParameterError(
             "key must name the column that identifies a person, such as a customer number: rows "
@@ -244,18 +150,7 @@ def check_key(key: Any, columns: Sequence[str]) -> str | Sequence[str]:
 
 
 def check_block_rows(block_rows: Any) -> None:
-    """Raise unless people can be cut into blocks of so many.
-
-    Parameters
-    ----------
-    block_rows
-        What the user gave.
-
-    Raises
-    ------
-    ParameterError
-        If it is no whole number, or less than 1.
-    """
+    """Raise unless people can be cut into blocks of so many."""
     check_whole("block_rows", block_rows, 1, 2**31 - 1)
 
 

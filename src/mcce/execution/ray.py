@@ -120,13 +120,7 @@ def _columns_of(
 
 
 class _Answering:
-    """What an actor of Ray Data does.
-
-    Parameters
-    ----------
-    task
-        The object of Ray's store that is the task.
-    """
+    """What an actor of Ray Data does."""
 
     def __init__(self, task: Any) -> None:
         import ray
@@ -143,11 +137,6 @@ class RayExecutor:
 
     The cluster is the one that this process is connected to, else one of this machine for the time
     of the run. The address of a remote one can stand in ``RAY_ADDRESS``.
-
-    Parameters
-    ----------
-    workers
-        Number of processes of a cluster of this machine.
     """
 
     workers: int | None = None

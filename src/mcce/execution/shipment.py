@@ -33,21 +33,7 @@ _opened: WeakValueDictionary[str, MCCE] = WeakValueDictionary()
 
 @dataclass(frozen=True)
 class Shipment:
-    """An explainer on its way to workers; :meth:`pack` makes one.
-
-    Parameters
-    ----------
-    content
-        The file of :meth:`mcce.MCCE.save`.
-    load_predictor
-        Called once by every worker process: returns the predictor.
-    tolerance
-        How far its scores may be from those at fit; see :func:`mcce.load`.
-    generator
-        An unfitted generator, if it is not part of mcce.
-    token
-        Names this shipment.
-    """
+    """An explainer on its way to workers; :meth:`pack` makes one."""
 
     content: bytes = field(repr=False)
     load_predictor: Callable[[], Any]
@@ -63,26 +49,7 @@ class Shipment:
         *,
         tolerance: float = 1e-9,
     ) -> Shipment:
-        """An explainer, ready to be sent.
-
-        Parameters
-        ----------
-        explainer
-            The fitted explainer.
-        load_predictor
-            Returns the predictor; called once per worker process. None sends the explainer's own
-            as the engine pickles it.
-        tolerance
-            How far scores may be from those at fit, relatively.
-
-        Raises
-        ------
-        ParameterError
-            If the explainer has a time limit, or ``load_predictor`` is no function or cannot be
-            pickled.
-        NotFittedError, SavedFileError
-            If the explainer is not fitted, or cannot be saved.
-        """
+        """An explainer, ready to be sent."""
         if explainer.max_seconds is not None:
             raise ParameterError(
                 "max_seconds would make answers depend on partitions and machines. Set it to None: "
@@ -107,11 +74,6 @@ class Shipment:
         """The explainer with its predictor, the same one for all threads of the process.
 
         Inside, a predictor that is not ``thread_safe`` is called by one thread at a time.
-
-        Raises
-        ------
-        PredictorError
-            If the predictor is another one than at fit.
         """
         with one_at_a_time():
             yield self._open()

@@ -111,15 +111,7 @@ def explain(
 
 @dataclass(frozen=True)
 class _Answering:
-    """What Spark calls with the record batches of a partition.
-
-    Parameters
-    ----------
-    content
-        The task, pickled.
-    block_rows
-        People per block.
-    """
+    """What Spark calls with the record batches of a partition."""
 
     content: bytes = field(repr=False)
     block_rows: int
@@ -189,11 +181,6 @@ class SparkExecutor:
 
     The cluster is that of the active session, else the one that ``spark-submit`` names, else one of
     this machine for the time of the run. Each item is a Spark job with one task.
-
-    Parameters
-    ----------
-    workers
-        Number of tasks at a time on a cluster of this machine.
     """
 
     workers: int | None = None

@@ -34,19 +34,7 @@ PLACE = object()
 
 @dataclass(frozen=True)
 class Layout:
-    """The columns of the table of answers, with their dtypes, in order.
-
-    Parameters
-    ----------
-    own
-        Columns of ours, by the names that they have in a result.
-    kept
-        Columns that are copied from the file.
-    features
-        The features of the explainer, by their names in the explainer.
-    prefix
-        What stands before the names of our columns.
-    """
+    """The columns of the table of answers, with their dtypes, in order."""
 
     own: Mapping[str, Any]
     kept: Mapping[str, Any]
@@ -62,25 +50,7 @@ class Layout:
         *,
         numbered: bool = True,
     ) -> Layout:
-        """The columns of answers to people who are read in this way.
-
-        Parameters
-        ----------
-        reader
-            How people are read.
-        result
-            Any result of the explainer, also one of nobody: it says which measures there are.
-        prefix
-            What stands before the names of our columns.
-        numbered
-            Whether people have a number, ``factual``; otherwise columns that are copied identify
-            them.
-
-        Raises
-        ------
-        ParameterError
-            If two columns would have one name.
-        """
+        """The columns of answers to people who are read in this way."""
         both = [name for name in reader.kept if name in reader.readers]
         if both:
             raise ParameterError(
@@ -122,20 +92,7 @@ class Layout:
     def table(
         self, people: People, results: Iterable[tuple[IntArray, Counterfactuals[Any]]]
     ) -> pd.DataFrame:
-        """The table of answers to a block of people.
-
-        Parameters
-        ----------
-        people
-            The block.
-        results
-            Positions in the block, and the answers to these people; each person once.
-
-        Returns
-        -------
-        pandas.DataFrame
-            One row per answer, and one per person without any.
-        """
+        """The table of answers to a block of people."""
         parts = [self._part(people, positions, result.to_pandas()) for positions, result in results]
         nobody = pd.DataFrame({n: pd.Series([], dtype=t) for n, t in self.dtypes.items()})
         if not parts:

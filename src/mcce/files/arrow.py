@@ -88,13 +88,7 @@ class ArrowSource:
             raise self._unreadable(0, error) from error
 
     def rows(self, columns: Sequence[str], first: int, n_rows: int) -> RawBlock:
-        """Some rows of some columns; only the groups that hold them are read.
-
-        Raises
-        ------
-        ReadError
-            If the file has not so many rows, or cannot be read.
-        """
+        """Some rows of some columns; only the groups that hold them are read."""
         pa = require_pyarrow(self.path)
         sizes = self.sizes() or []
         begins = list(accumulate(sizes, initial=0))

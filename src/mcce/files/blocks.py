@@ -21,31 +21,7 @@ Block = tuple[pd.DataFrame, FrameAdapter, np.ndarray | None]
 
 
 def even_blocks(blocks: Iterable[Any], n_rows: int, key: Hashable | None = None) -> Iterator[Block]:
-    """Blocks of so many rows but the last.
-
-    Parameters
-    ----------
-    blocks
-        Frames of any supported type.
-    n_rows
-        Rows of each block that is yielded.
-    key
-        Name of a column that is taken out of the rows; None for none.
-
-    Yields
-    ------
-    frame : pandas.DataFrame
-        The rows, numbered from 0.
-    adapter : FrameAdapter
-        Converts frames back to the type of the first block.
-    keys : (n_rows,) or None
-        A number of 64 bits for each cell of the key, the same for equal cells.
-
-    Raises
-    ------
-    SchemaError
-        If blocks differ in their columns or dtypes, or a cell of the key is missing.
-    """
+    """Blocks of so many rows but the last."""
     waiting: list[pd.DataFrame] = []
     first: tuple[pd.DataFrame, FrameAdapter] | None = None
     n_before = 0

@@ -40,15 +40,7 @@ TRUTHS = {"True": True, "TRUE": True, "true": True, "False": False, "FALSE": Fal
 
 
 class CellError(Exception):
-    """A cell that does not fit its column.
-
-    Parameters
-    ----------
-    position
-        Which cell, counted from 0.
-    expected
-        What was expected there.
-    """
+    """A cell that does not fit its column."""
 
     def __init__(self, position: int, expected: str) -> None:
         super().__init__(position, expected)
@@ -57,25 +49,7 @@ class CellError(Exception):
 
 @dataclass(frozen=True)
 class ColumnReader:
-    """Reads the cells of one column.
-
-    Parameters
-    ----------
-    name
-        The column.
-    dtype
-        The dtype that it has in the rows for the explainer.
-    read
-        The value of a cell that is not missing; raises ValueError for one that does not fit.
-    expected
-        What fits, for errors.
-    missing
-        Texts that mean a missing value.
-    many
-        Many numbers at once: their values, and which of them fit; None reads cell by cell.
-    truths
-        Whether all values are True or False, in whatever dtype.
-    """
+    """Reads the cells of one column."""
 
     name: Any
     dtype: Any
@@ -86,13 +60,7 @@ class ColumnReader:
     truths: bool = False
 
     def values(self, cells: list[Any]) -> list[Any]:
-        """The value of each cell; None if it is missing.
-
-        Raises
-        ------
-        CellError
-            For the first cell that does not fit.
-        """
+        """The value of each cell; None if it is missing."""
         missing, read = self.missing, self.read
         try:
             return [None if _is_missing(cell, missing) else read(cell) for cell in cells]
@@ -110,22 +78,6 @@ class ColumnReader:
 
 def make_reader(name: Any, dtype: Any, table: pd.Series[Any], *, textual: bool) -> ColumnReader:
     """How a column is read.
-
-    Parameters
-    ----------
-    name
-        The column.
-    dtype
-        The dtype that it has for the explainer.
-    table
-        Its distinct training values.
-    textual
-        Whether cells are texts that stand for values.
-
-    Returns
-    -------
-    ColumnReader
-        Reads its cells.
 
     Examples
     --------
@@ -176,11 +128,6 @@ def make_reader(name: Any, dtype: Any, table: pd.Series[Any], *, textual: bool) 
 
 def holds_whole(kind: Any) -> bool:
     """Whether a dtype of pandas, or a type of Arrow, has whole numbers that all fit int64.
-
-    Parameters
-    ----------
-    kind
-        The dtype or type.
 
     Examples
     --------

@@ -25,25 +25,6 @@ STANDARD = "-"
 def find_format(path: str, given: str | None = None, *, option: str = "--format") -> Format:
     """The format of a file.
 
-    Parameters
-    ----------
-    path
-        Name of the file; "-" is standard input or output.
-    given
-        What the user says; None goes by the extension.
-    option
-        The option that says it, for the error.
-
-    Returns
-    -------
-    str
-        One of "csv", "parquet", "arrow" and "jsonl".
-
-    Raises
-    ------
-    ParameterError
-        If the extension is unknown and nothing is given.
-
     Examples
     --------
     >>> find_format("people.parquet"), find_format("people.csv.gz"), find_format("-", "jsonl")
@@ -66,11 +47,6 @@ def find_format(path: str, given: str | None = None, *, option: str = "--format"
 
 def check_delimiter(delimiter: str) -> str:
     """What separates the cells of a CSV file, if it can.
-
-    Raises
-    ------
-    ParameterError
-        If it is no single character, or one that has another meaning in CSV.
 
     Examples
     --------

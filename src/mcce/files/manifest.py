@@ -26,15 +26,6 @@ MOST_SHOWN = 5
 class Manifest:
     """What a folder of parts is about.
 
-    Parameters
-    ----------
-    job
-        Everything that decides the output, by name, as JSON values.
-    run
-        Names the run that writes the parts.
-    n_parts
-        How many parts there are in all; None as long as the run is not complete.
-
     Examples
     --------
     >>> manifest = Manifest({"explainer": "ab12", "block_rows": 100}, "ef56")
@@ -52,13 +43,7 @@ class Manifest:
 
     @classmethod
     def from_json(cls, text: bytes) -> Manifest:
-        """The manifest in a JSON text.
-
-        Raises
-        ------
-        ReadError
-            If it is no manifest of this version.
-        """
+        """The manifest in a JSON text."""
         content = _parse(text, {"format": str, "version": int, "job": dict, "run": str})
         if content is None or content["format"] != FORMAT or content["version"] != VERSION:
             raise ReadError(
@@ -69,11 +54,6 @@ class Manifest:
 
     def check_job(self, job: Mapping[str, Any]) -> None:
         """Raise if a run with another job would go on with these parts.
-
-        Raises
-        ------
-        ParameterError
-            If anything that decides the output differs.
 
         Examples
         --------
@@ -106,17 +86,6 @@ def _differences(was: Mapping[str, Any], now: Mapping[str, Any], of: str = "") -
 @dataclass(frozen=True)
 class Receipt:
     """A part that is complete.
-
-    Parameters
-    ----------
-    first, n_rows
-        The rows of the input that it answers: where they begin, counted from 0, and how many.
-    fingerprint
-        Of these rows, to notice that they were changed meanwhile.
-    sha256
-        Checksum of the part's file.
-    counts
-        What is added up over parts, such as people by status.
 
     Examples
     --------

@@ -46,17 +46,6 @@ Number = int | tuple[int, int]
 class PartsFolder:
     """A folder of parts; :meth:`open` makes or continues one.
 
-    Parameters
-    ----------
-    path
-        The folder.
-    suffix
-        How the names of parts end, such as ``".csv"``.
-    job
-        Everything that decides the output.
-    run
-        Names the run.
-
     Examples
     --------
     >>> import tempfile
@@ -75,31 +64,7 @@ class PartsFolder:
 
     @classmethod
     def open(cls, path: Path, job: Mapping[str, Any], suffix: str) -> PartsFolder:
-        """The folder of a job: a new one, or that of an unfinished run of the same job.
-
-        Parameters
-        ----------
-        path
-            The folder.
-        job
-            Everything that decides the output.
-        suffix
-            How the names of parts end.
-
-        Returns
-        -------
-        PartsFolder
-            The folder, with its manifest.
-
-        Raises
-        ------
-        ParameterError
-            If the folder has parts of another job, or files of others.
-        ReadError
-            If its manifest cannot be read.
-        WriteError
-            If it cannot be written to.
-        """
+        """The folder of a job: a new one, or that of an unfinished run of the same job."""
         manifest, parts = read_manifest(path), cls(path, suffix, job)
         if manifest is not None:
             manifest.check_job(job)
@@ -126,26 +91,7 @@ class PartsFolder:
             return None
 
     def write(self, number: Number, fill: Callable[[BinaryIO], Receipt]) -> Receipt:
-        """Write a part, and then its receipt.
-
-        Parameters
-        ----------
-        number
-            Which part.
-        fill
-            Writes the content of the part to a stream, and says what it answers; the checksum is
-            added here.
-
-        Returns
-        -------
-        Receipt
-            The receipt with the checksum.
-
-        Raises
-        ------
-        WriteError
-            If there is no room, the folder cannot be written to, or it has gone to another job.
-        """
+        """Write a part, and then its receipt."""
         with writing(self.path):
             with replacing(self.part(number)) as stream:
                 receipt = fill(stream)
@@ -162,23 +108,7 @@ class PartsFolder:
             self._put(FAILURES, json.dumps(list(failures), indent=1).encode() + b"\n")
 
     def finish(self, receipts: Mapping[Number, Receipt]) -> list[Path]:
-        """Mark the folder as complete, without what it holds beyond its parts.
-
-        Parameters
-        ----------
-        receipts
-            Which parts there are, and what this run knows of each.
-
-        Returns
-        -------
-        list of Path
-            The parts, in this order.
-
-        Raises
-        ------
-        WriteError
-            If a part answers other input, or the folder cannot be written to.
-        """
+        """Mark the folder as complete, without what it holds beyond its parts."""
         kept = {name for at in receipts for name in (self.part(at).name, self._receipt(at))}
         with writing(self.path):
             self._check_run()
@@ -242,13 +172,7 @@ class PartsFolder:
 
 
 def read_manifest(path: Path) -> Manifest | None:
-    """The manifest of a folder of parts; None if there is none.
-
-    Raises
-    ------
-    ReadError
-        If it cannot be read.
-    """
+    """The manifest of a folder of parts; None if there is none."""
     try:
         return Manifest.from_json((path / MANIFEST).read_bytes())
     except (FileNotFoundError, NotADirectoryError):
@@ -256,13 +180,7 @@ def read_manifest(path: Path) -> Manifest | None:
 
 
 def checksum(path: str | Path) -> str:
-    """The SHA-256 checksum of a file, read piece by piece.
-
-    Raises
-    ------
-    OSError
-        If it cannot be read.
-    """
+    """The SHA-256 checksum of a file, read piece by piece."""
     with Path(path).open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
@@ -272,13 +190,6 @@ def alone(path: Path) -> Iterator[None]:
     """Make a folder and keep other runs out of it inside; a run that is killed lets go of it.
 
     Where the system has no locks, as on Windows and some network drives, nobody is kept out.
-
-    Raises
-    ------
-    ParameterError
-        If another run is writing to the folder.
-    WriteError
-        If the folder cannot be made.
     """
     is_new = not path.exists()
     handle = _lock(path)

@@ -28,19 +28,7 @@ from .values import Values, read_values
 
 @dataclass(frozen=True)
 class People:
-    """A block of people.
-
-    Parameters
-    ----------
-    first
-        Position of the first person in the file, counted from 0.
-    n_rows
-        How many there are.
-    groups
-        Positions in the block, and the rows of these people for the explainer.
-    kept
-        Cells of the columns that are only copied to the output, by name.
-    """
+    """A block of people."""
 
     first: int
     n_rows: int
@@ -50,21 +38,7 @@ class People:
 
 @dataclass(frozen=True)
 class PeopleReader:
-    """Makes blocks of people from rows of a file; :meth:`plan` makes one for a source.
-
-    Parameters
-    ----------
-    path
-        The file, for errors.
-    readers
-        How the columns of the explainer are read, in their order, by name in the file.
-    kept
-        Columns that are only copied to the output, and how they are read.
-    ignored
-        Columns that nobody asked for.
-    remedy
-        What to do about a cell that does not fit its feature, for errors.
-    """
+    """Makes blocks of people from rows of a file; :meth:`plan` makes one for a source."""
 
     path: str
     readers: Mapping[str, ColumnReader]
@@ -84,34 +58,7 @@ class PeopleReader:
         whole: Collection[str] | None = None,
         remedy: str | None = None,
     ) -> PeopleReader:
-        """How the people in a source are read.
-
-        Parameters
-        ----------
-        path, source
-            The file, and its table, or what is known about it.
-        schema
-            The columns of the explainer.
-        keep
-            Columns that are not features, to be copied to the output.
-        dtypes
-            Other dtypes than those of training, by column name.
-        whole
-            Columns to keep that hold whole numbers; None goes by the source.
-        remedy
-            What to do about a cell that does not fit its feature, for errors; None speaks of the
-            command line.
-
-        Returns
-        -------
-        PeopleReader
-            The plan.
-
-        Raises
-        ------
-        SchemaError
-            If columns are missing.
-        """
+        """How the people in a source are read."""
         features = {str(feature.name): feature for feature in schema.features}
         missing = [name for name in [*features, *keep] if name not in source.names]
         if missing:
@@ -140,13 +87,7 @@ class PeopleReader:
         return list(dict.fromkeys([*self.readers, *self.kept]))
 
     def read(self, block: RawBlock) -> People:
-        """A block of people.
-
-        Raises
-        ------
-        ReadError
-            If a cell does not fit its column.
-        """
+        """A block of people."""
         remedy = f", as in the training data. {self.remedy}"
         values = {name: self._values(r, block, remedy) for name, r in self.readers.items()}
         kept = {
@@ -210,23 +151,6 @@ def _with_levels(dtype: Any, feature: Feature) -> Any:
 
 def pandas_dtype(name: str, dtype: Any) -> Any:
     """A dtype that the user named for a column.
-
-    Parameters
-    ----------
-    name
-        The column, for errors.
-    dtype
-        The dtype, or what pandas calls it.
-
-    Returns
-    -------
-    numpy.dtype or pandas.api.extensions.ExtensionDtype
-        The dtype.
-
-    Raises
-    ------
-    ParameterError
-        If pandas does not know it.
 
     Examples
     --------

@@ -31,15 +31,7 @@ UNSTABLE = "unstable"
 
 @dataclass(frozen=True)
 class Done:
-    """A block that is answered.
-
-    Parameters
-    ----------
-    receipt
-        Of its part: which people it has, and how many of them have which status.
-    reused
-        Whether an earlier run had written it.
-    """
+    """A block that is answered."""
 
     receipt: Receipt
     reused: bool = False
@@ -47,30 +39,14 @@ class Done:
 
 @dataclass(frozen=True)
 class BlockRun:
-    """How blocks of people become tables of answers.
-
-    Parameters
-    ----------
-    explain
-        From the rows of people to their answers.
-    reader
-        How people are read.
-    layout
-        The columns of the table.
-    """
+    """How blocks of people become tables of answers."""
 
     explain: Callable[[pd.DataFrame], Counterfactuals[pd.DataFrame]]
     reader: PeopleReader
     layout: Layout
 
     def answer(self, block: RawBlock) -> tuple[pd.DataFrame, dict[str, int]]:
-        """The table of answers to a block, and what is to be counted.
-
-        Raises
-        ------
-        ReadError
-            If a cell does not fit its column.
-        """
+        """The table of answers to a block, and what is to be counted."""
         people = self.reader.read(block)
         results = [(at, self.explain(frame)) for at, frame in people.groups]
         table = self.layout.table(people, results)
@@ -80,22 +56,7 @@ class BlockRun:
     def write_parts(
         self, blocks: Iterable[RawBlock], folder: PartsFolder, format_: Format
     ) -> Iterator[Done]:
-        """Write one part per block, but for those that are complete.
-
-        Parameters
-        ----------
-        blocks
-            The people; always all blocks of the file, also when a run goes on.
-        folder
-            Where the parts are.
-        format_
-            Their format.
-
-        Yields
-        ------
-        Done
-            What became of each block, in order; an empty file has one block of nobody.
-        """
+        """Write one part per block, but for those that are complete."""
         number = -1
         for number, block in enumerate(blocks):
             yield self.write_part([block], folder, number, block.fingerprint(), format_)
@@ -111,24 +72,7 @@ class BlockRun:
         fingerprint: str,
         format_: Format,
     ) -> Done:
-        """Write one part, unless it is complete; memory holds one block.
-
-        Parameters
-        ----------
-        blocks
-            The people of the part.
-        folder, number
-            Which part of which folder.
-        fingerprint
-            What tells these people from others.
-        format_
-            The format of the part.
-
-        Returns
-        -------
-        Done
-            What became of them.
-        """
+        """Write one part, unless it is complete; memory holds one block."""
         receipt = folder.complete(number, fingerprint)
         if receipt is not None:
             return Done(receipt, reused=True)
@@ -147,15 +91,7 @@ class BlockRun:
 
 
 class Answered:
-    """Tables of answers, one per block or one of nobody, and what they are about so far.
-
-    Parameters
-    ----------
-    work
-        How blocks are answered.
-    blocks
-        The people.
-    """
+    """Tables of answers, one per block or one of nobody, and what they are about so far."""
 
     def __init__(self, work: BlockRun, blocks: Iterable[RawBlock]) -> None:
         self._work, self._blocks = work, blocks

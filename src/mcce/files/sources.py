@@ -35,15 +35,7 @@ SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 @dataclass(frozen=True)
 class RawBlock:
-    """Rows as they stand in a file.
-
-    Parameters
-    ----------
-    first
-        Position of the first row in the file, counted from 0.
-    columns
-        Cells by column name: lists, or columns of Arrow.
-    """
+    """Rows as they stand in a file."""
 
     first: int
     columns: dict[str, Any] = field(repr=False)
@@ -107,27 +99,7 @@ class Source(Columns, Protocol):
 
 @contextmanager
 def open_source(path: str, format_: Format, delimiter: str = ",") -> Iterator[Source]:
-    """A table in a file or on standard input.
-
-    Parameters
-    ----------
-    path
-        Name of the file; "-" is standard input. ``.gz`` is decompressed.
-    format_
-        Its format.
-    delimiter
-        What separates the cells of a CSV file.
-
-    Yields
-    ------
-    Source
-        The table.
-
-    Raises
-    ------
-    ReadError
-        If the file cannot be read; also while its blocks are read.
-    """
+    """A table in a file or on standard input."""
     with open_bytes(path) as stream:
         with reading(path):
             source = _source(path, stream, format_, delimiter)

@@ -27,27 +27,7 @@ def iterate_training(
     delimiter: str = ",",
     dtypes: Mapping[str, str] | None = None,
 ) -> Iterator[pd.DataFrame]:
-    """Training rows of files, one after the other, in blocks.
-
-    Parameters
-    ----------
-    paths
-        Names of the files.
-    format_
-        Their format; None goes by their extensions.
-    delimiter, dtypes
-        As in :func:`~mcce.files.training.read_training`.
-
-    Yields
-    ------
-    pandas.DataFrame
-        Up to 65,536 rows.
-
-    Raises
-    ------
-    ReadError, SchemaError
-        As :func:`~mcce.files.training.read_training` does.
-    """
+    """Training rows of files, one after the other, in blocks."""
     kinds = [find_format(path, format_) for path in paths]
     given = plan_dtypes(dtypes)
     categories = _categories(list(zip(paths, kinds, strict=True)))

@@ -30,27 +30,7 @@ def read_training(
     delimiter: str = ",",
     dtypes: Mapping[str, str] | None = None,
 ) -> pd.DataFrame:
-    """Training rows, whole.
-
-    Parameters
-    ----------
-    path, format_, delimiter
-        As in :func:`~mcce.files.sources.open_source`.
-    dtypes
-        Dtypes by column name, where what pandas infers would mislead.
-
-    Returns
-    -------
-    pandas.DataFrame
-        The rows, numbered from 0.
-
-    Raises
-    ------
-    ReadError
-        If the file cannot be read, or a cell does not fit a dtype.
-    SchemaError
-        If ``dtypes`` names columns that are not there.
-    """
+    """Training rows, whole."""
     given = plan_dtypes(dtypes)
     with reading(path):
         if format_ == "csv":
@@ -63,50 +43,14 @@ def read_training(
 
 
 def plan_dtypes(dtypes: Mapping[str, str] | None) -> dict[str, Any]:
-    """The dtypes that users named, by column name.
-
-    Parameters
-    ----------
-    dtypes
-        Names of dtypes by column name; None for none.
-
-    Returns
-    -------
-    dict
-        The dtypes of pandas.
-
-    Raises
-    ------
-    ParameterError
-        If pandas does not know one.
-    """
+    """The dtypes that users named, by column name."""
     return {name: pandas_dtype(name, dtype) for name, dtype in (dtypes or {}).items()}
 
 
 def convert(
     path: str, format_: Format, frame: pd.DataFrame, given: Mapping[str, Any]
 ) -> pd.DataFrame:
-    """Rows with the dtypes that users named, as far as pandas did not give them yet.
-
-    Parameters
-    ----------
-    path, format_
-        The file, for errors, and its format.
-    frame
-        Rows of it.
-    given
-        Dtypes by column name.
-
-    Returns
-    -------
-    pandas.DataFrame
-        The rows; those that came are as they were.
-
-    Raises
-    ------
-    ReadError, SchemaError
-        As :func:`read_training` does.
-    """
+    """Rows with the dtypes that users named, as far as pandas did not give them yet."""
     unknown = [name for name in given if name not in frame.columns]
     if unknown:
         raise SchemaError(
@@ -124,20 +68,7 @@ def _read_csv(path: str, delimiter: str, dtypes: Mapping[str, Any]) -> pd.DataFr
 
 
 def csv_options(delimiter: str, dtypes: Mapping[str, Any]) -> dict[str, Any]:
-    """How pandas is to read CSV.
-
-    Parameters
-    ----------
-    delimiter
-        What separates cells.
-    dtypes
-        Dtypes by column name, as far as users named them.
-
-    Returns
-    -------
-    dict
-        Arguments of ``pandas.read_csv``.
-    """
+    """How pandas is to read CSV."""
     return {
         "sep": delimiter,
         "dtype": {**dtypes, **_as_text(dtypes)},
@@ -157,13 +88,7 @@ def _as_text(dtypes: Mapping[str, Any]) -> dict[str, type[str]]:
 
 @contextmanager
 def csv_errors(path: str, dtypes: Mapping[str, Any]) -> Iterator[None]:
-    """Turn errors of pandas about a CSV file into a ReadError.
-
-    Parameters
-    ----------
-    path, dtypes
-        The file and the dtypes that users named, for the message.
-    """
+    """Turn errors of pandas about a CSV file into a ReadError."""
     try:
         yield
     except (McceError, UnicodeDecodeError):

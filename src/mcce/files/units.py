@@ -35,19 +35,7 @@ LOOKS = 8
 
 @dataclass(frozen=True)
 class Unit:
-    """Rows of a file that are answered together, as one part.
-
-    Parameters
-    ----------
-    number
-        Which file, and which unit of it; counted from 0.
-    path
-        The file.
-    format
-        Its format.
-    first, n_rows
-        Where the rows begin, counted from 0, and how many there are; None for all of the file.
-    """
+    """Rows of a file that are answered together, as one part."""
 
     number: tuple[int, int]
     path: str
@@ -77,19 +65,7 @@ class Unit:
 
 @dataclass(frozen=True)
 class FileOfPeople:
-    """What is known about a file before its rows are read.
-
-    Parameters
-    ----------
-    path, format
-        The file.
-    names, whole, textual
-        Its columns; see :class:`~mcce.files.sources.Source`.
-    sizes
-        Rows of each group that can be read by itself; None if there are no groups.
-    error
-        Why it cannot be read; None if it can.
-    """
+    """What is known about a file before its rows are read."""
 
     path: str
     format: Format
@@ -134,27 +110,7 @@ class FileOfPeople:
 
 
 def find_files(names: Sequence[str]) -> list[str]:
-    """The files that a user means by names, patterns and folders, as full paths.
-
-    Parameters
-    ----------
-    names
-        Files; patterns such as ``lake/*.parquet``; folders, which stand for the files in them and
-        in their folders, also by links. Names that begin with an underscore or a dot count only if
-        they are spelled out.
-
-    Returns
-    -------
-    list of str
-        The files: in the order of names, sorted within a pattern or folder.
-
-    Raises
-    ------
-    ReadError
-        If there is no such file, or a folder cannot be read.
-    ParameterError
-        If a file is meant twice, or is standard input.
-    """
+    """The files that a user means by names, patterns and folders, as full paths."""
     found = [os.path.abspath(path) for name in names for path in _meant(name)]
     times = Counter(os.path.realpath(path) for path in found)
     twice = [path for path, count in times.items() if count > 1]
@@ -167,15 +123,7 @@ def find_files(names: Sequence[str]) -> list[str]:
 
 
 def look_into(paths: Sequence[str], format_: str | None, delimiter: str) -> list[FileOfPeople]:
-    """What is known about files before their rows are read.
-
-    Raises
-    ------
-    ParameterError
-        If the format of a file is not clear.
-    MissingExtraError
-        If a library is missing that a format needs.
-    """
+    """What is known about files before their rows are read."""
     formats = [find_format(path, format_) for path in paths]
     with ThreadPoolExecutor(LOOKS) as pool:
         looks = pool.map(FileOfPeople.look, paths, formats, [delimiter] * len(paths))

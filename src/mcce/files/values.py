@@ -22,13 +22,6 @@ from .cells import CellError, ColumnReader
 class Values:
     """The values of a column.
 
-    Parameters
-    ----------
-    table
-        Values that cells have; numbers may stand here once per cell.
-    codes
-        Where each cell's value is in the table; -1 if the cell is missing.
-
     Examples
     --------
     >>> values = Values(np.array(["rent", "own"], dtype=object), np.array([1, -1, 0]))
@@ -53,17 +46,6 @@ class Values:
     def demands(self, dtype: Any) -> IntArray:
         """What each value needs beyond a dtype: 0 for nothing, else a number for each wider one.
 
-        Parameters
-        ----------
-        dtype
-            The dtype of the column.
-
-        Returns
-        -------
-        (n_cells,)
-            The same number for values that one wider dtype holds: missing ones in a column of
-            integers or truths, and each new level of a category by itself.
-
         Examples
         --------
         >>> table = np.array(["own", "boat", "tent"], dtype=object)
@@ -84,18 +66,7 @@ class Values:
         return np.zeros(self.codes.size, dtype=np.int64)
 
     def as_column(self, dtype: Any) -> pd.Series[Any]:
-        """The values in a dtype or, if they need one, in a wider one.
-
-        Parameters
-        ----------
-        dtype
-            The dtype of the column. All values must have the same :meth:`demands` of it.
-
-        Returns
-        -------
-        pandas.Series
-            The column.
-        """
+        """The values in a dtype or, if they need one, in a wider one."""
         dtype = self._held_by(dtype)
         if isinstance(dtype, pd.CategoricalDtype):
             place = {level: at for at, level in enumerate(dtype.categories)}
@@ -124,25 +95,7 @@ class Values:
 
 
 def read_values(reader: ColumnReader, cells: Any) -> Values:
-    """The values of the cells of a column.
-
-    Parameters
-    ----------
-    reader
-        How the column is read.
-    cells
-        A list of cells, or a column of Arrow.
-
-    Returns
-    -------
-    Values
-        The values.
-
-    Raises
-    ------
-    CellError
-        For the first cell that does not fit.
-    """
+    """The values of the cells of a column."""
     if not isinstance(cells, list):
         from .arrow import encode_distinct, read_numbers
 

@@ -29,15 +29,6 @@ SUFFIXES: dict[Format, str] = {
 def write_table(table: pd.DataFrame, format_: Format, stream: BinaryIO) -> None:
     """Write a table as a complete file.
 
-    Parameters
-    ----------
-    table
-        The rows; columns of objects are written as texts, as far as the format has no better.
-    format_
-        The format.
-    stream
-        Where to write.
-
     Examples
     --------
     >>> import io
@@ -58,17 +49,7 @@ def write_table(table: pd.DataFrame, format_: Format, stream: BinaryIO) -> None:
 
 
 def join_parts(parts: Sequence[Path], format_: Format, stream: BinaryIO) -> None:
-    """Write all parts as one file.
-
-    Parameters
-    ----------
-    parts
-        Files of :func:`write_table`, in order; at least one.
-    format_
-        Their format.
-    stream
-        Where to write.
-    """
+    """Write all parts as one file."""
     if format_ in ("csv", "jsonl"):
         for number, part in enumerate(parts):
             with part.open("rb") as content:
@@ -90,13 +71,7 @@ def write_csv(table: pd.DataFrame, stream: BinaryIO, *, header: bool) -> None:
 
 
 class _Lines:
-    """Takes rows that end in a carriage return and a line feed, and writes them without the former.
-
-    Parameters
-    ----------
-    stream
-        Where to write.
-    """
+    """Takes rows that end in a carriage return and a line feed, and writes them without the former."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
@@ -132,17 +107,7 @@ def _plain(series: pd.Series[Any]) -> list[Any]:
 
 
 class ArrowWriter:
-    """Writes tables of one layout to a Parquet or Arrow stream.
-
-    Parameters
-    ----------
-    table
-        Any table of the layout.
-    format_
-        "parquet" or "arrow".
-    stream
-        Where to write.
-    """
+    """Writes tables of one layout to a Parquet or Arrow stream."""
 
     def __init__(self, table: pd.DataFrame, format_: Format, stream: BinaryIO) -> None:
         from .arrow import open_writer
@@ -164,18 +129,6 @@ class ArrowWriter:
 
 def arrow_table(table: pd.DataFrame, schema: Any) -> Any:
     """A table as one of Arrow; objects that are no texts become their texts.
-
-    Parameters
-    ----------
-    table
-        The rows.
-    schema
-        What :func:`arrow_schema` makes of a table with these columns and dtypes.
-
-    Returns
-    -------
-    pyarrow.Table
-        The rows.
 
     Examples
     --------

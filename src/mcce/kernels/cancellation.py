@@ -36,16 +36,6 @@ def cancellable(max_seconds: float | None = None) -> Iterator[Cancellation]:
 
     A block within another one also ends when that one is to end.
 
-    Parameters
-    ----------
-    max_seconds
-        Seconds after which kernels raise ``ExpiredError``; None for no limit.
-
-    Yields
-    ------
-    Cancellation
-        Its ``cancel`` makes kernels raise ``CancelledError``, from any thread.
-
     Examples
     --------
     >>> import numpy as np

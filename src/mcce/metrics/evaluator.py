@@ -194,21 +194,7 @@ def as_evaluator(training: FrameLike | Evaluator) -> Evaluator:
 
 @dataclass(frozen=True, eq=False)
 class ExplainedRows:
-    """Rows to measure, without those that stand for "no counterfactual".
-
-    Parameters
-    ----------
-    frame
-        The rows that hold a counterfactual.
-    labels
-        The index of all rows as given.
-    places : (n_rows,)
-        Position of each row among those given.
-    owner : (n_rows,)
-        Position of the factual each row belongs to.
-    to_explain : (n_factuals,)
-        Which factuals need a counterfactual: in a result, those not desired already.
-    """
+    """Rows to measure, without those that stand for "no counterfactual"."""
 
     frame: pd.DataFrame
     labels: pd.Index[Any]

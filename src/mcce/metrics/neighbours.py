@@ -38,33 +38,7 @@ def nearest(
     scale: Scale = "range",
     squared: bool = False,
 ) -> tuple[FloatArray, IntArray]:
-    """Find the k nearest other rows: their distances and positions, nearest first.
-
-    Parameters
-    ----------
-    evaluator
-        Its training data scale the numbers.
-    rows, others
-        Rows of the evaluator's schema.
-    k
-        Number of neighbours.
-    among
-        Positions of the others that count; all if None.
-    scale
-        Numbers over their training range, or their ranks in training as shares.
-    squared
-        Whether to square differences before adding them, as Euclidean distance does.
-
-    Returns
-    -------
-    distances, places
-        Two arrays of shape (n_rows, k).
-
-    Raises
-    ------
-    ParameterError
-        If ``k`` exceeds the number of other rows.
-    """
+    """Find the k nearest other rows: their distances and positions, nearest first."""
     places = np.arange(len(others)) if among is None else among
     check_count("k", k)
     if k > places.size:

@@ -24,21 +24,7 @@ DTYPES = {"roots": np.int64, "start": np.int64, "sets": np.uint64}
 
 @dataclass(frozen=True)
 class ChainRules:
-    """What the trees of a chain may hold.
-
-    Parameters
-    ----------
-    schema
-        The columns of the training rows; the decision, if it is an input, stands after them.
-    responses : (n_trees,)
-        Positions of the features that the trees predict.
-    order : (n_mutable,)
-        The visit order: a tree may split on immutable features, and on those before its response.
-    decision
-        Whether trees may split on the decision.
-    undesired
-        Whether branches that only an undesired decision reaches were grown.
-    """
+    """What the trees of a chain may hold."""
 
     schema: Schema
     responses: IntArray

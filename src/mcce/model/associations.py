@@ -31,11 +31,6 @@ BLOCK, UNIT = 32, 2.0**30
 class Associations:
     """How much each two columns have to do with each other.
 
-    Parameters
-    ----------
-    strength : (n_features, n_features)
-        Phi-squared beyond chance, in integer units; at most 0 for independent columns.
-
     Examples
     --------
     >>> import pandas as pd
@@ -60,20 +55,6 @@ class Associations:
 
         One after the other, the one most associated with the column for how much it has to do with
         those chosen before: columns that repeat one another would crowd out the rest.
-
-        Parameters
-        ----------
-        position
-            Position of the column that is to be predicted.
-        candidates
-            Positions of the columns to choose from.
-        most
-            Largest number of columns to return.
-
-        Returns
-        -------
-        IntArray
-            Positions; of equals the first is chosen.
         """
         candidates = np.sort(candidates)
         if candidates.size <= most:

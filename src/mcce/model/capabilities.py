@@ -61,25 +61,6 @@ def require(
 def require(generator: Generator, capability: str, reason: str) -> Any:
     """The generator, if it declares a capability.
 
-    Parameters
-    ----------
-    generator
-        Any generator.
-    capability
-        A field of :class:`~mcce.protocols.Capabilities`.
-    reason
-        What needs the capability, as the beginning of a sentence.
-
-    Returns
-    -------
-    Generator
-        The same object, typed as one with the capability.
-
-    Raises
-    ------
-    ParameterError
-        If the generator does not declare it.
-
     Examples
     --------
     >>> from mcce import TreeChain

@@ -25,18 +25,6 @@ WIDTH = 10.0
 def log_survival(statistic: float, freedom: int) -> float:
     """Log-probability that a chi-square variable is at least as large as a statistic.
 
-    Parameters
-    ----------
-    statistic
-        At least 0.
-    freedom
-        Degrees of freedom, at least 1.
-
-    Returns
-    -------
-    float
-        At most 0.
-
     Examples
     --------
     >>> round(math.exp(log_survival(3.841459, 1)), 6)

@@ -24,17 +24,7 @@ EXHAUSTIVE = 10
 
 @dataclass(frozen=True, eq=False)
 class Cut:
-    """A division of a node's rows: the levels of a feature, the first of which go left.
-
-    Parameters
-    ----------
-    statistic
-        Of the test of the indicator.
-    levels
-        Codes that the node holds.
-    n_left
-        How many of them go left.
-    """
+    """A division of a node's rows: the levels of a feature, the first of which go left."""
 
     statistic: float
     levels: Codes
@@ -43,15 +33,7 @@ class Cut:
 
 @dataclass(frozen=True, eq=False)
 class Target:
-    """The response in a node: scores of its rows, or their classes, numbered from 0.
-
-    Parameters
-    ----------
-    scores : (n_rows,), optional
-        A number's.
-    classes : (n_rows,), optional
-        Those of levels.
-    """
+    """The response in a node: scores of its rows, or their classes, numbered from 0."""
 
     scores: FloatArray | None = None
     classes: IntArray | None = None
@@ -90,19 +72,7 @@ class Target:
 
 
 def best_cut(codes: Codes, target: Target, *, ordered: bool, min_samples_leaf: int) -> Cut | None:
-    """The admissible cut with the largest statistic, the lowest of those; None without any.
-
-    Parameters
-    ----------
-    codes : (n_rows,)
-        Codes of the feature in the node.
-    target
-        The response in the node.
-    ordered
-        Whether codes can be cut in their own order only.
-    min_samples_leaf
-        Smallest number of rows on either side.
-    """
+    """The admissible cut with the largest statistic, the lowest of those; None without any."""
     levels, groups, sizes = np.unique(codes, return_inverse=True, return_counts=True)
     groups = groups.ravel()
     if ordered:

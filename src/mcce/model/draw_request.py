@@ -22,20 +22,7 @@ from .responses import with_decision
 
 @dataclass(frozen=True, eq=False)
 class DrawRequest:
-    """Rows to be drawn, and what is wanted of them.
-
-    Parameters
-    ----------
-    given : (n_columns, n_groups)
-        Descent codes of the groups, with the decision.
-    keys : (n_groups,)
-        The random key of each group.
-    draws : (n_draws,)
-        Draw numbers.
-    limits, guide
-        What the draws of each group are restricted to, and which values they prefer to keep, in
-        the codes that are drawn.
-    """
+    """Rows to be drawn, and what is wanted of them."""
 
     given: Codes
     keys: WordArray
@@ -70,17 +57,7 @@ class DrawRequest:
         return DrawRequest(given, keys, self.draws[draws], limits, guide)
 
     def drawn(self, draw: Callable[[DrawRequest], Codes], n_mutable: int, n_rows: int) -> Codes:
-        """Codes of all rows, drawn some at a time: (n_mutable, n_groups, n_draws).
-
-        Parameters
-        ----------
-        draw
-            From a request to the codes of its rows, shape (n_mutable, n_rows).
-        n_mutable
-            Number of mutable features.
-        n_rows
-            The most rows of a request, about; it changes nothing but the memory.
-        """
+        """Codes of all rows, drawn some at a time: (n_mutable, n_groups, n_draws)."""
         codes = np.empty((n_mutable, self.keys.size, self.draws.size), dtype=np.int32)
         n_draws = max(1, min(self.draws.size, n_rows))
         n_groups = max(1, n_rows // n_draws)
@@ -104,15 +81,7 @@ class DrawRequest:
         return allowed
 
     def kept(self, position: int, codes: Codes, possible: BoolArray) -> tuple[Codes, BoolArray]:
-        """The own code of each row, and whether it is kept.
-
-        Parameters
-        ----------
-        position
-            Position of the feature.
-        codes, possible : (n_rows,)
-            What was drawn, and whether a code that is allowed could be drawn at all.
-        """
+        """The own code of each row, and whether it is kept."""
         own = np.full(codes.size, -1, dtype=np.int32)
         kept = np.zeros(codes.size, dtype=bool)
         if self.limits is not None:
@@ -152,37 +121,13 @@ class RequestedDraws:
         *,
         decision: BoolArray | None = None,
     ) -> Draws:
-        """Draws for each group of immutable codes.
-
-        Parameters
-        ----------
-        given, keys, draws
-            As for :meth:`mcce.protocols.Generator.sample`.
-        decision : (n_groups,), optional
-            The decision of each group; None is the desired one.
-
-        Returns
-        -------
-        Draws
-            Codes of shape (n_mutable, n_groups, n_draws).
-        """
+        """Draws for each group of immutable codes."""
         return self.sample_guided(given, keys, draws, None, None, decision=decision)
 
     def sample_within(
         self, given: Codes, keys: WordArray, draws: IntArray, limits: Limits | None
     ) -> Draws:
-        """Draws within the limits of each group.
-
-        Parameters
-        ----------
-        given, keys, draws, limits
-            As for :meth:`mcce.protocols.LimitedGenerator.sample_within`.
-
-        Returns
-        -------
-        Draws
-            Codes of shape (n_mutable, n_groups, n_draws).
-        """
+        """Draws within the limits of each group."""
         return self.sample_guided(given, keys, draws, limits, None)
 
     def sample_guided(
@@ -195,20 +140,7 @@ class RequestedDraws:
         *,
         decision: BoolArray | None = None,
     ) -> Draws:
-        """Draws within limits that keep a group's own values where they can.
-
-        Parameters
-        ----------
-        given, keys, draws, limits, guide
-            As for :meth:`mcce.protocols.GuidedGenerator.sample_guided`.
-        decision
-            As for :meth:`sample`.
-
-        Returns
-        -------
-        Draws
-            Codes of shape (n_mutable, n_groups, n_draws).
-        """
+        """Draws within limits that keep a group's own values where they can."""
         request = DrawRequest(with_decision(given, decision), keys, draws, limits, guide)
         codes = request.drawn(self._draw, self.schema_.mutable.size, self._rows_at_once())
         return Draws(codes, self._drawn_tables())

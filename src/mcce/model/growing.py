@@ -43,19 +43,7 @@ OF_A_TREE = -1
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """What the trees of one feature are grown from.
-
-    Parameters
-    ----------
-    columns
-        All columns, the decision last.
-    inputs
-        Those that may be split on, ascending.
-    position
-        Position of the feature.
-    growth
-        When trees stop.
-    """
+    """What the trees of one feature are grown from."""
 
     columns: Columns
     inputs: IntArray
@@ -72,24 +60,7 @@ def grow_chain(
     n_jobs: int | None,
     verbose: bool,
 ) -> tuple[IntArray, Trees]:
-    """The visit order of a chain, and the trees of all features in it.
-
-    Parameters
-    ----------
-    chain
-        The generator with its parameters.
-    rows, decision
-        The training rows and their decisions.
-    grow
-        The trees of one feature.
-    n_jobs, verbose
-        Threads for one feature each, and whether to show a progress bar.
-
-    Returns
-    -------
-    tuple
-        Positions of the mutable features, and their trees.
-    """
+    """The visit order of a chain, and the trees of all features in it."""
     schema = rows.schema
     growth = growth_of(chain, len(schema.features))
     order = visit_order(chain.visit_order, rows, decision if chain.condition_on_decision else None)
@@ -117,25 +88,7 @@ def grow_chain(
 
 
 def growth_of(chain: Any, n_features: int) -> Growth:
-    """When the trees of a chain stop.
-
-    Parameters
-    ----------
-    chain
-        A ``TreeChain``, or another chain of trees with some of its parameters.
-    n_features
-        Number of columns; the decision comes after them.
-
-    Returns
-    -------
-    Growth
-        The rules for growing; leaves of 1 if the chain decides on them for each feature.
-
-    Raises
-    ------
-    ParameterError
-        For the first parameter that cannot work.
-    """
+    """When the trees of a chain stop."""
     for name, least in WHOLE.items():
         _check_whole(chain, name, least)
     known = ((True,), (False, True), (True, False))
@@ -162,25 +115,6 @@ def growth_of(chain: Any, n_features: int) -> Growth:
 
 def features_to_check(given: Any, n_inputs: int, *, automatic: bool = False) -> int | None:
     """How many of the inputs of a tree a node checks; None for all.
-
-    Parameters
-    ----------
-    given
-        The parameter ``max_features``.
-    n_inputs
-        Number of inputs.
-    automatic
-        Whether ``"auto"`` is a choice.
-
-    Returns
-    -------
-    int or None
-        At least 1, and less than there are.
-
-    Raises
-    ------
-    ParameterError
-        If the parameter is none of its choices.
 
     Examples
     --------

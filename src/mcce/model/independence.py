@@ -21,19 +21,7 @@ CELLS_PER_ROW = 8
 
 @dataclass(frozen=True, eq=False)
 class Scored:
-    """Columns as the tests see them.
-
-    Parameters
-    ----------
-    codes : (n_columns, n_train)
-        The codes.
-    scores : (n_columns, n_train)
-        Numbers and ordered levels as scores from 0 to 1; unused for other columns.
-    by_score : (n_columns,)
-        Which columns have scores.
-    n_codes : (n_columns,)
-        Number of codes.
-    """
+    """Columns as the tests see them."""
 
     codes: Codes
     scores: FloatArray
@@ -59,24 +47,7 @@ class Dependence:
 def dependences(
     columns: Scored, inputs: IntArray, rows: IntArray, response: int
 ) -> list[Dependence]:
-    """The test of each input that varies in a node, the most significant first.
-
-    Parameters
-    ----------
-    columns
-        The columns.
-    inputs
-        Numbers of the columns to test.
-    rows
-        The rows of the node.
-    response
-        Number of the column that the tree predicts.
-
-    Returns
-    -------
-    list of Dependence
-        None of them for a response that does not vary.
-    """
+    """The test of each input that varies in a node, the most significant first."""
     codes = columns.codes[np.append(inputs, response)[:, None], rows]
     varies = (codes != codes[:, :1]).any(axis=1)
     varying = inputs[varies[:-1]]

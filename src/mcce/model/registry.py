@@ -32,21 +32,6 @@ GENERATORS = Registry(
 def find_generator(generator: Any) -> Generator:
     """A new, unfitted generator.
 
-    Parameters
-    ----------
-    generator
-        A registered name, or an object, which is copied.
-
-    Returns
-    -------
-    Generator
-        An unfitted one; the object that was given is never fitted.
-
-    Raises
-    ------
-    ParameterError
-        If it is no generator, or does not declare its capabilities properly.
-
     Examples
     --------
     >>> find_generator("trees")
@@ -76,20 +61,7 @@ def is_private(generator: Any) -> bool:
 
 
 def encode_training(generator: Generator, data: Any, **names: Any) -> EncodedRows:
-    """Training rows for a generator: encoded with their own schema, or with a public one.
-
-    Parameters
-    ----------
-    generator
-        An unfitted generator.
-    data, **names
-        As for :meth:`Schema.learn_rows`.
-
-    Returns
-    -------
-    EncodedRows
-        The rows; their schema is ``rows.schema``.
-    """
+    """Training rows for a generator: encoded with their own schema, or with a public one."""
     if is_private(generator):
         rows: EncodedRows = generator.encode_training(data, **names)  # type: ignore[attr-defined]
         return rows
@@ -97,24 +69,7 @@ def encode_training(generator: Generator, data: Any, **names: Any) -> EncodedRow
 
 
 def limit_inputs(generator: Generator, given: Any, schema: Schema, beyond_paper: bool) -> Generator:
-    """The generator for a table: of many columns, trees consider those that matter.
-
-    Parameters
-    ----------
-    generator
-        An unfitted generator, which may be changed.
-    given
-        The parameter that it was made from; only what has a name is changed.
-    schema
-        The columns of the training rows.
-    beyond_paper
-        Whether the search is not the paper's, whose trees consider all columns.
-
-    Returns
-    -------
-    Generator
-        The same object.
-    """
+    """The generator for a table: of many columns, trees consider those that matter."""
     named = isinstance(given, str) and beyond_paper
     if named and is_wide(schema) and hasattr(generator, "max_inputs"):
         generator.max_inputs = MAX_INPUTS

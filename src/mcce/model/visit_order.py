@@ -21,18 +21,7 @@ DECIMALS = 12
 def visit_order(
     order: str | Sequence[Hashable], rows: EncodedRows, decision: BoolArray | None
 ) -> IntArray:
-    """Positions of the mutable features in the order they are modelled.
-
-    Parameters
-    ----------
-    order
-        ``"data"``: column order; ``"correlation"``: the feature most associated with what is
-        already visited comes next; or the names of all mutable features.
-    rows
-        The training rows.
-    decision : (n_train,) or None
-        The decision, None if the chain does not condition on it.
-    """
+    """Positions of the mutable features in the order they are modelled."""
     schema = rows.schema
     if isinstance(order, str) and order == "data":
         return schema.mutable
@@ -42,17 +31,7 @@ def visit_order(
 
 
 def check_order(order: str | Sequence[Hashable], saved: IntArray, schema: Schema) -> None:
-    """Raise unless positions in a saved file could come from this parameter.
-
-    Parameters
-    ----------
-    order
-        As for :func:`visit_order`.
-    saved
-        Positions of all mutable features, each once.
-    schema
-        The columns of the training rows.
-    """
+    """Raise unless positions in a saved file could come from this parameter."""
     if isinstance(order, str) and order == "correlation":
         return
     by_data = isinstance(order, str) and order == "data"

@@ -19,15 +19,7 @@ from .model import PlausibilityModel
 
 
 class ChangedRows:
-    """Assesses rows in which people change some of their cells.
-
-    Parameters
-    ----------
-    model
-        What accepted rows look like.
-    people
-        The people's own rows.
-    """
+    """Assesses rows in which people change some of their cells."""
 
     def __init__(self, model: PlausibilityModel, people: EncodedRows) -> None:
         self.model, self.people = model, people
@@ -40,22 +32,7 @@ class ChangedRows:
     def assess(
         self, owner: IntArray, changed: BoolArray, descent: Codes, numbers: FloatArray
     ) -> Plausibility:
-        """How plausible rows are.
-
-        Parameters
-        ----------
-        owner : (n_rows,)
-            Whose row each is, by position among the people.
-        changed : (n_mutable, n_rows)
-            Which mutable cells are not the person's own.
-        descent, numbers
-            As for :meth:`PlausibilityModel.assess`.
-
-        Returns
-        -------
-        Plausibility
-            What :meth:`PlausibilityModel.assess` gives.
-        """
+        """How plausible rows are."""
         model, inverse = self.model, self._inverse_of_own(owner)
         affected = self._affected(changed)
         rows = [np.flatnonzero(row) for row in affected]

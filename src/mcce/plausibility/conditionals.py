@@ -34,19 +34,7 @@ N_INPUTS, MAX_SCREENED, FEWER_INPUTS, FEWER_BINS = 16, 32, 8, 64
 
 @dataclass(frozen=True, eq=False)
 class Conditional:
-    """A number given the other features.
-
-    Parameters
-    ----------
-    position
-        Position of the feature.
-    mean, error
-        The number, and the size of the error of that prediction; None if there are no two values.
-    centre, least
-        The median of the number, around which it is scaled, and the smallest error to expect.
-    missing
-        Whether the cell is missing; None if it never is, or always.
-    """
+    """A number given the other features."""
 
     position: int
     mean: BoostedTrees | None = None
@@ -90,33 +78,12 @@ class Conditional:
 
 
 class Conditionals:
-    """All numbers of a table, each given the other features.
-
-    Attributes
-    ----------
-    models_ : tuple of Conditional
-        One for each number that is not the same in all rows.
-    """
+    """All numbers of a table, each given the other features."""
 
     def fit(
         self, rows: EncodedRows, n_jobs: int | None = 1, screen: Associations | None = None
     ) -> Conditionals:
-        """Learn from training rows, accepted or not.
-
-        Parameters
-        ----------
-        rows
-            The rows, in an order that depends on their values alone.
-        n_jobs
-            Threads, one feature each.
-        screen
-            Which other features may matter to each; None for all.
-
-        Returns
-        -------
-        Conditionals
-            The fitted models.
-        """
+        """Learn from training rows, accepted or not."""
         wide = screen is not None
         n_inputs, max_bins = (FEWER_INPUTS, FEWER_BINS) if wide else (N_INPUTS, MAX_BINS)
         table, numbers = BinnedColumns.of(rows, max_bins), rows.all_numbers

@@ -36,13 +36,7 @@ class Plausibility(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Tail:
-    """The distribution of held-out values.
-
-    Parameters
-    ----------
-    values
-        The held-out values, ascending, at least 0.
-    """
+    """The distribution of held-out values."""
 
     values: FloatArray
 
@@ -87,16 +81,7 @@ class Tail:
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """What nonconformities of held-out rows are usual.
-
-    Parameters
-    ----------
-    parts
-        The distribution of each part.
-    usual, rare
-        The distribution of the largest over all parts, among rows without and with a rare level;
-        among all rows, and None, if either kind is too small.
-    """
+    """What nonconformities of held-out rows are usual."""
 
     parts: tuple[Tail, ...]
     usual: Tail
@@ -104,19 +89,7 @@ class Calibration:
 
     @classmethod
     def fit(cls, nonconformity: FloatArray, rare: BoolArray) -> Calibration:
-        """Learn from held-out rows.
-
-        Parameters
-        ----------
-        nonconformity : (n_parts, n_held_out)
-            Nonconformities, at least 0.
-        rare : (n_held_out,)
-            Whether the row has a rare level.
-
-        Returns
-        -------
-        Calibration
-        """
+        """Learn from held-out rows."""
         parts = tuple(Tail.of(values) for values in nonconformity)
         largest = np.ones(rare.size)
         for tail, values in zip(parts, nonconformity, strict=True):

@@ -30,45 +30,12 @@ RARE = 0.02
 
 
 class PlausibilityModel:
-    """What accepted training rows look like.
-
-    Attributes
-    ----------
-    support_ : Support
-        Trees of the levels.
-    conditionals_ : Conditionals
-        Models of the numbers.
-    calibration_ : Calibration
-        What is usual among held-out accepted rows.
-    knn_distance_ : KnnDistance
-        Distances to the accepted rows.
-    reference_groups_ : array
-        The distinct combinations of their immutable values, as bytes.
-    codes_ : (n_features, n_accepted)
-        The rows themselves.
-    rare_ : dict of arrays
-        Which levels of mutable features are rare, by code.
-    """
+    """What accepted training rows look like."""
 
     def fit(
         self, rows: EncodedRows, accepted: BoolArray, order: IntArray, n_jobs: int | None = 1
     ) -> PlausibilityModel:
-        """Learn from the training rows.
-
-        Parameters
-        ----------
-        rows, accepted
-            The training rows, and which have the desired decision.
-        order
-            Positions of the mutable features in the visit order.
-        n_jobs
-            Threads.
-
-        Returns
-        -------
-        PlausibilityModel
-            The fitted model.
-        """
+        """Learn from the training rows."""
         alike = sort_rows(rows.exact)
         yes, no = alike[accepted[alike]], alike[~accepted[alike]]
         rng = np.random.default_rng(0)
@@ -111,20 +78,7 @@ class PlausibilityModel:
         return self
 
     def assess(self, descent: Codes, numbers: FloatArray) -> Plausibility:
-        """How plausible rows are.
-
-        Parameters
-        ----------
-        descent : (n_features, n_rows)
-            Descent codes.
-        numbers : (n_features, n_rows)
-            Numbers, NaN for missing and for levels.
-
-        Returns
-        -------
-        Plausibility
-            P-values, and strangeness: at least 1, larger for stranger rows.
-        """
+        """How plausible rows are."""
         nonconformity = self._nonconformity(descent, numbers)
         return self.calibration_(nonconformity, self.has_rare(descent))
 

@@ -26,15 +26,7 @@ N_TYPICAL, N_TYPICAL_WIDE = 2_000, 500
 
 
 class KnnDistance:
-    """Mean distance to the nearest accepted training rows.
-
-    Attributes
-    ----------
-    neighbours_ : Neighbours
-        The accepted rows, indexed.
-    typical_ : (n_typical,)
-        Knn distances of accepted rows to the other ones, ascending.
-    """
+    """Mean distance to the nearest accepted training rows."""
 
     def fit(self, rows: EncodedRows) -> KnnDistance:
         """Index the accepted rows, and measure how far apart they are themselves."""

@@ -42,13 +42,7 @@ CHANCE = 3
 
 
 class Support:
-    """The support of levels among the accepted training rows.
-
-    Attributes
-    ----------
-    chains_ : list of Chain
-        Trees of the accepted rows, and of all rows; none without mutable levels.
-    """
+    """The support of levels among the accepted training rows."""
 
     def fit(
         self,
@@ -59,26 +53,7 @@ class Support:
         n_jobs: int | None = 1,
         screen: Associations | None = None,
     ) -> Support:
-        """Grow the trees on rows at these places.
-
-        Parameters
-        ----------
-        rows
-            Training rows.
-        accepted, everybody
-            Places of rows with the desired decision, and of those together with others.
-        order
-            Positions of the mutable features in the visit order.
-        n_jobs
-            Threads, one tree each.
-        screen
-            Which inputs matter to each tree; None for all.
-
-        Returns
-        -------
-        Support
-            The fitted support.
-        """
+        """Grow the trees on rows at these places."""
         responses = order[np.isin(order, level_positions(rows.schema))]
         self.chains_ = [
             Chain.grow(

@@ -15,17 +15,7 @@ from ..tables.schema import EncodedRows
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """Candidates selected as answers, one entry each, with their costs.
-
-    Parameters
-    ----------
-    rows
-        The candidates themselves, and the factual each belongs to.
-    draw, rank
-        Draw number, and rank among the counterfactuals of the factual, from 1.
-    score, sparsity, gower
-        The predictor's score and the costs of the candidate.
-    """
+    """Candidates selected as answers, one entry each, with their costs."""
 
     rows: CandidateRows
     draw: IntArray

@@ -93,25 +93,7 @@ def diverse_ranks(
     n_counterfactuals: int,
     diversity: float,
 ) -> IntArray:
-    """Rank of each pooled candidate among its person's answers, from 1; 0 for those not taken.
-
-    Parameters
-    ----------
-    candidates
-        The people and their candidates.
-    person, draw : (n_pooled,)
-        Everybody's pool, as numbered in the block.
-    place : (n_pooled,)
-        Place of each in the pool of its person, best first, from 0 without gaps.
-    gower : (n_pooled,)
-        Gower distance of each to its person.
-    distance
-        The distance between candidates, and to their person.
-    n_counterfactuals
-        How many to take at most.
-    diversity
-        Weight of the difference to other answers, from 0 to 1, against that of the distance.
-    """
+    """Rank of each pooled candidate among its person's answers, from 1; 0 for those not taken."""
     people, row = np.unique(person, return_inverse=True)
     shape = people.size, int(place.max(initial=0)) + 1
     draws, cost, free = np.zeros(shape, np.int32), np.zeros(shape), np.zeros(shape, dtype=bool)

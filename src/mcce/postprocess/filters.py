@@ -161,15 +161,7 @@ def _check_distinct(
 
 
 class IsPlausible:
-    """Keeps rows that are plausible enough, or no stranger than the person's own row.
-
-    Parameters
-    ----------
-    model
-        What accepted rows look like.
-    min_plausibility
-        The smallest p-value of a row.
-    """
+    """Keeps rows that are plausible enough, or no stranger than the person's own row."""
 
     def __init__(self, model: PlausibilityModel, min_plausibility: float) -> None:
         self.model = model

@@ -15,21 +15,7 @@ from .validation import LazyValidation, Selection
 
 
 def explain_misses(validation: LazyValidation) -> tuple[Answers, dict[int, str]]:
-    """Why people without a valid candidate have none.
-
-    Parameters
-    ----------
-    validation
-        A validation in which everybody is settled.
-
-    Returns
-    -------
-    misses : Answers
-        The nearest miss of each such person: valid but excluded first, then the best score, then
-        the best rank.
-    reasons : dict
-        Why each has no counterfactual, by position among the factuals.
-    """
+    """Why people without a valid candidate have none."""
     ranked, cache = validation.ranked, validation.cache
     person = np.flatnonzero(validation.settled & (validation.n_valid == 0))
     listing = ranked.list_all(person)
@@ -62,23 +48,7 @@ def explain_misses(validation: LazyValidation) -> tuple[Answers, dict[int, str]]
 def describe_draws(
     ranked: RankedCandidates, person: IntArray, listing: Listing, valid: BoolArray
 ) -> list[tuple[int, str, str]]:
-    """What became of people's candidates.
-
-    Parameters
-    ----------
-    ranked
-        The candidates of a block.
-    person : (n_people,)
-        People as numbered in it.
-    listing, valid : (n_people, n_draws)
-        All candidates of theirs, and which are valid.
-
-    Returns
-    -------
-    list
-        For each person the number of valid candidates, that of all in words, and what excludes
-        valid ones.
-    """
+    """What became of people's candidates."""
     ranking = ranked.ranking
     excluded = {
         name: ~np.take_along_axis(kept[person], listing.draw.astype(np.int64), axis=1)

@@ -25,27 +25,7 @@ N_LISTED = 16
 
 @dataclass(frozen=True, eq=False)
 class Ranking:
-    """How candidates are chosen.
-
-    Parameters
-    ----------
-    n_counterfactuals
-        How many each person gets at most.
-    rank_by
-        ``"sparsity"`` and ``"distance"``, one or both, the first being decisive.
-    distance
-        The distance behind that name.
-    tolerance
-        Numeric differences up to this share of the training range do not count in sparsity.
-    max_sparsity, max_distance
-        Upper bounds on what is returned.
-    filters
-        Candidates must pass all of them.
-    checks
-        Valid candidates must pass these too. They cost more, and are not run on other candidates.
-    diversity
-        From 0 to 1, how much several counterfactuals of a person must differ; None: the best.
-    """
+    """How candidates are chosen."""
 
     n_counterfactuals: int
     rank_by: tuple[str, ...]
@@ -64,19 +44,7 @@ class Ranking:
 
 
 class RankedCandidates:
-    """A block of candidates in order, listed as far as anybody needs them.
-
-    Attributes
-    ----------
-    candidates, ranking
-        The block, and how it is ordered.
-    n_wanted
-        Valid candidates of a person to look for, as far as there are draws.
-    passed
-        Per filter, the candidates it lets pass, shape (n_people, n_draws).
-    first
-        The best few of everybody.
-    """
+    """A block of candidates in order, listed as far as anybody needs them."""
 
     def __init__(self, candidates: Candidates, ranking: Ranking) -> None:
         self.candidates = candidates

@@ -20,15 +20,7 @@ BYTES_PER_ROW = 64
 
 
 class RememberedScores:
-    """The predictor's scores of rows, by person and codes.
-
-    Parameters
-    ----------
-    n_mutable
-        Number of mutable features.
-    memory
-        Megabytes that it may take; what does not fit is not remembered.
-    """
+    """The predictor's scores of rows, by person and codes."""
 
     def __init__(self, n_mutable: int, memory: float) -> None:
         self._table = RowTable(1 + n_mutable)
@@ -40,20 +32,7 @@ class RememberedScores:
         self._lock = threading.Lock()
 
     def score(self, decision: Decision, selected: CandidateRows) -> ScoredRows:
-        """Score and decision of each row, by the predictor only where they are not known.
-
-        Parameters
-        ----------
-        decision
-            The same each time.
-        selected
-            Rows of the same factuals each time.
-
-        Returns
-        -------
-        ScoredRows
-            One entry per row.
-        """
+        """Score and decision of each row, by the predictor only where they are not known."""
         n_rows = selected.owner.size
         if selected.tables is not selected.rows.tables or self._n + n_rows > self._most:
             return decision.score(selected.frame)

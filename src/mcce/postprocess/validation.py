@@ -46,20 +46,6 @@ class PredictionCache:
     """The predictor's scores of the candidates of a block; each is scored at most once.
 
     Scores of candidates that are not ``known`` are undefined.
-
-    Parameters
-    ----------
-    candidates, decision
-        The block, and the predictor with the desired decision.
-    groups
-        The block's groups as numbered for all factuals.
-    earlier
-        Scores from other blocks or stages, of these groups or others.
-    remembered
-        Scores from other searches.
-    surrogate
-        What imitates the predictor, which is then not called: scores are margins that the
-        surrogate expects. None calls the predictor.
     """
 
     def __init__(

@@ -57,16 +57,6 @@ def call(predictor: Any, function: Callable[[Any], Any], rows: Any) -> Any:
 def known_columns(predictor: Any) -> list[str] | None:
     """The columns that a predictor was trained on, in order; None if it does not say.
 
-    Parameters
-    ----------
-    predictor
-        A predictor of any kind, wrapped or not.
-
-    Returns
-    -------
-    list of str or None
-        The names.
-
     Examples
     --------
     >>> import pandas as pd

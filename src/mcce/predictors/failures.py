@@ -32,24 +32,7 @@ def failed(
     frame: pd.DataFrame,
     adapter: FrameAdapter,
 ) -> PredictorError:
-    """The error for what a predictor raised.
-
-    Parameters
-    ----------
-    failure
-        What it raised.
-    predictor, function
-        The predictor, and what was called.
-    frame
-        The rows of the call.
-    adapter
-        Gives the predictor the type of frame that the training data have.
-
-    Returns
-    -------
-    PredictorError
-        The error, which keeps the failure.
-    """
+    """The error for what a predictor raised."""
     kind = type(failure).__name__
     if isinstance(failure, SklearnNotFittedError):
         return PredictorError(
@@ -65,17 +48,7 @@ def failed(
 
 
 def check_complete(missing: BoolArray, entry: str, name: str, frame: pd.DataFrame) -> None:
-    """Raise if entries are missing.
-
-    Parameters
-    ----------
-    missing : (n_rows,) or (n_rows, n_columns)
-        Which entries are missing.
-    entry, name
-        What each row needs, and who should have returned it.
-    frame
-        The rows that the predictor was given.
-    """
+    """Raise if entries are missing."""
     if missing.any():
         affected = np.flatnonzero(missing.reshape(len(frame), -1).any(axis=1))
         rows = frame.iloc[affected]

@@ -79,15 +79,6 @@ class Differentiable(Protocol):
 def offers_gradients(predictor: Any) -> bool:
     """Whether a predictor says that it can be differentiated.
 
-    Parameters
-    ----------
-    predictor
-        Any predictor.
-
-    Returns
-    -------
-    bool
-
     Examples
     --------
     >>> offers_gradients(lambda frame: frame["salary"] / 100)
@@ -97,24 +88,7 @@ def offers_gradients(predictor: Any) -> bool:
 
 
 def require_gradients(predictor: Any, method: str) -> Differentiable:
-    """The predictor itself, if it offers gradients.
-
-    Parameters
-    ----------
-    predictor
-        Any predictor.
-    method
-        The method that needs gradients, for the error.
-
-    Returns
-    -------
-    Differentiable
-
-    Raises
-    ------
-    PredictorError
-        If the predictor offers none.
-    """
+    """The predictor itself, if it offers gradients."""
     if offers_gradients(predictor):
         return predictor
     raise PredictorError(

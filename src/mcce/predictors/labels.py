@@ -29,13 +29,6 @@ NARROW = 0.02
 class Probabilities:
     """Probabilities of the labels, a row each.
 
-    Parameters
-    ----------
-    numbers : (n_rows, n_labels)
-        One number for each label; NaN where one is missing.
-    columns
-        Columns of the desired labels, in order.
-
     Examples
     --------
     >>> two = Probabilities(np.array([[0.25, 0.5, 0.25], [0.625, 0.125, 0.25]]), (1, 2))
@@ -69,16 +62,7 @@ class Probabilities:
 
 @dataclass(frozen=True)
 class LabelRule:
-    """What the probabilities of a row say of its label.
-
-    Parameters
-    ----------
-    measure
-        What of them is compared with the ends: the score or the margin.
-    low, high
-        The measure of the highest refused and of the lowest accepted training row, or twice the
-        threshold. Only ``predict`` can tell about rows from one to the other, the ends included.
-    """
+    """What the probabilities of a row say of its label."""
 
     measure: Measure
     low: float
@@ -96,20 +80,6 @@ class LabelRule:
 
         The predicted label is usually the most probable one: a threshold of 0 on the margin. If
         the rows leave hardly any room for another, it is taken to be exactly that.
-
-        Parameters
-        ----------
-        probabilities
-            Of the training rows; None if labels do not decide, or have none.
-        accepted : (n_train,)
-            Whether the label of each row is a desired one.
-        own_threshold
-            Whether the predictor is known to decide by another threshold.
-
-        Returns
-        -------
-        LabelRule or None
-            None if refused rows lie above accepted ones, or there are no two kinds of rows.
 
         Examples
         --------
@@ -131,17 +101,6 @@ class LabelRule:
 
     def divide(self, probabilities: Probabilities) -> tuple[BoolArray, BoolArray]:
         """Which rows are accepted, and which of the others only ``predict`` can tell about.
-
-        Parameters
-        ----------
-        probabilities
-            Of any rows.
-
-        Returns
-        -------
-        accepted, unclear : (n_rows,)
-            Rows above every refused training row, and rows that are neither above them nor below
-            every accepted one.
 
         Examples
         --------

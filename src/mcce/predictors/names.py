@@ -24,25 +24,7 @@ from .desired import make_decision
 def decision_on(
     schema: Schema, predictor: Any, desired: Any, score_class: Hashable | None
 ) -> Decision:
-    """The desired decision of a predictor on rows of a schema.
-
-    Parameters
-    ----------
-    schema
-        The columns of the training data.
-    predictor, desired, score_class
-        As for :func:`make_decision`.
-
-    Returns
-    -------
-    Decision
-        It hands the predictor the columns that it knows.
-
-    Raises
-    ------
-    SchemaError
-        If the predictor does not know a mutable column.
-    """
+    """The desired decision of a predictor on rows of a schema."""
     decision = make_decision(predictor, desired, score_class=score_class, adapter=schema.adapter)
     known = None if isinstance(schema.adapter, ArrayAdapter) else known_columns(decision.predictor)
     if known is None:

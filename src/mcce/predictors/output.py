@@ -23,25 +23,6 @@ UNITS = ("s", "ms", "us", "ns")
 def read_output(output: Any, name: str = "The predictor") -> tuple[np.ndarray, BoolArray]:
     """The entries of an output, and which of them are missing.
 
-    Parameters
-    ----------
-    output
-        What the predictor returned.
-    name
-        Who returned it, for errors.
-
-    Returns
-    -------
-    entries : numpy.ndarray
-        The entries, in the shape of the output.
-    missing : numpy.ndarray
-        Whether each entry is masked, null or NaN.
-
-    Raises
-    ------
-    PredictorError
-        If NumPy cannot read the output.
-
     Examples
     --------
     >>> read_output(np.ma.array([0.5, 0.7], mask=[False, True]))
@@ -68,23 +49,6 @@ def to_numbers(
     """Entries as floats, NaN for missing ones; the entries themselves if they are that.
 
     Floats stay in their precision, so that sums of them have the bits that the predictor gives.
-
-    Parameters
-    ----------
-    entries, missing
-        From :func:`read_output`; None if nothing is missing.
-    name
-        Who returned them, for errors.
-
-    Returns
-    -------
-    numpy.ndarray
-        The numbers, in the shape of the entries.
-
-    Raises
-    ------
-    PredictorError
-        If an entry is not a number that float64 can hold.
 
     Examples
     --------
@@ -116,23 +80,6 @@ def to_numbers(
 def to_labels(entries: np.ndarray, name: str, desired: Any) -> pd.Series[Any]:
     """Entries as labels.
 
-    Parameters
-    ----------
-    entries : (n_rows,)
-        From :func:`read_output`, none of them missing.
-    name, desired
-        Who returned them, and which labels are desired, for errors.
-
-    Returns
-    -------
-    pandas.Series
-        The labels.
-
-    Raises
-    ------
-    PredictorError
-        If an entry is neither hashable nor a whole number.
-
     Examples
     --------
     >>> to_labels(np.array(["yes", "no"]), "The predictor", ("yes",)).tolist()
@@ -160,16 +107,6 @@ def to_labels(entries: np.ndarray, name: str, desired: Any) -> pd.Series[Any]:
 def list_labels(entries: np.ndarray) -> list[Any]:
     """Labels as plain objects, equal for equal times of one unit.
 
-    Parameters
-    ----------
-    entries : (n_labels,)
-        Labels of any dtype.
-
-    Returns
-    -------
-    list
-        Times in nanoseconds as those of pandas, everything else as NumPy lists it.
-
     Examples
     --------
     >>> list_labels(np.array(["2020", "2021"], dtype="datetime64[Y]"))
@@ -182,19 +119,7 @@ def list_labels(entries: np.ndarray) -> list[Any]:
 
 
 def check_shape(output: np.ndarray, n_rows: int, name: str, *, at_least: int | None = None) -> None:
-    """Raise unless there is one entry, or a row of enough columns, for each row.
-
-    Parameters
-    ----------
-    output
-        What the predictor returned.
-    n_rows
-        How many rows it was given.
-    name
-        Who returned it.
-    at_least
-        The number of columns needed; None for one entry per row.
-    """
+    """Raise unless there is one entry, or a row of enough columns, for each row."""
     if at_least is None:
         expected, fits = f"({n_rows},)", output.shape == (n_rows,)
     else:
@@ -209,16 +134,6 @@ def check_shape(output: np.ndarray, n_rows: int, name: str, *, at_least: int | N
 
 def count_rows(flagged: BoolArray) -> str:
     """How many rows are flagged and where the first one is, for errors.
-
-    Parameters
-    ----------
-    flagged : (n_rows,) or (n_rows, n_columns)
-        Which rows, or entries of rows, are flagged.
-
-    Returns
-    -------
-    str
-        Their number and the position of the first.
 
     Examples
     --------

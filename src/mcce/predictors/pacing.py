@@ -36,18 +36,7 @@ Wait = Callable[[threading.Condition, float], Any]
 
 
 class Pace:
-    """Turns of requests; copies in the same process share it.
-
-    Parameters
-    ----------
-    rows_per_second
-        The most rows in any second; below 10 and not whole, in the time of 10 rows. None for any
-        number.
-    in_flight
-        The most requests at a time. None for any number.
-    clock, wait
-        Gives the time in seconds, and waits for a condition or so many seconds.
-    """
+    """Turns of requests; copies in the same process share it."""
 
     def __init__(
         self,

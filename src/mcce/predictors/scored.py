@@ -13,15 +13,7 @@ from .labels import Probabilities
 
 @dataclass(frozen=True)
 class ScoredRows:
-    """What the predictor says about each row.
-
-    Parameters
-    ----------
-    score : (n_rows,)
-        The score f(x).
-    valid : (n_rows,)
-        Whether the decision is the desired one.
-    """
+    """What the predictor says about each row."""
 
     score: FloatArray
     valid: BoolArray

@@ -46,19 +46,7 @@ class TooLargeError(Exception):
 
 @dataclass(frozen=True)
 class Address:
-    """The parts of a web address; credentials and query are not shown.
-
-    Parameters
-    ----------
-    scheme, host, port
-        Where to connect.
-    path
-        What is shown of the rest.
-    target
-        Path and query, as requested.
-    credentials
-        ``user:password`` in Base64; None if the address has neither.
-    """
+    """The parts of a web address; credentials and query are not shown."""
 
     scheme: str
     host: str
@@ -79,17 +67,7 @@ class Address:
 
 @dataclass(frozen=True)
 class Response:
-    """What came back.
-
-    Parameters
-    ----------
-    status
-        The status code.
-    headers
-        The headers, by lower-case name.
-    body
-        The body; empty unless the status is 2xx.
-    """
+    """What came back."""
 
     status: int
     headers: Mapping[str, str]
@@ -156,30 +134,7 @@ def post(
     max_bytes: int,
     proxy: Address | None = None,
 ) -> Response:
-    """The response to a POST request, whatever its status.
-
-    Parameters
-    ----------
-    address
-        Where to.
-    body
-        What.
-    headers
-        Request headers, checked.
-    seconds
-        When to give up, from now; looking up the host's name is left to the operating system.
-    max_bytes
-        The largest body.
-    proxy
-        The proxy to use.
-
-    Raises
-    ------
-    OSError, HTTPException, ValueError
-        If there is no complete response in time. Messages may quote secrets.
-    TooLargeError
-        If the body is larger than ``max_bytes``.
-    """
+    """The response to a POST request, whatever its status."""
     deadline = time.monotonic() + seconds
     target = address.target
     given = {name.lower() for name in headers}

@@ -28,17 +28,7 @@ N_SWAPS = 1_000
 def share_figure(
     name: str, with_members: BoolArray, with_nonmembers: BoolArray, group: IntArray
 ) -> Figure:
-    """The share of rows for which something holds, beside that with the holdout.
-
-    Parameters
-    ----------
-    name
-        Name of the figure.
-    with_members, with_nonmembers : (n_rows,)
-        Whether it holds of members, and of nonmembers.
-    group : (n_rows,)
-        Rows of a group are the same.
-    """
+    """The share of rows for which something holds, beside that with the holdout."""
     n = with_members.size
     if not n:
         return Figure(name, *(np.nan,) * 5, n=0)
@@ -50,13 +40,7 @@ def share_figure(
 
 
 def copy_figures(sides: Sides) -> list[Figure]:
-    """Copies of rows, and of values that point to one person.
-
-    Parameters
-    ----------
-    sides
-        The rows of the audit.
-    """
+    """Copies of rows, and of values that point to one person."""
     number = sides.row_numbers()
     rows = [np.isin(number["released"], number[side]) for side in ("members", "nonmembers")]
     figures = [share_figure("copies", rows[0], rows[1], number["released"])]
@@ -92,15 +76,7 @@ def _value_copies(sides: Sides) -> tuple[BoolArray, BoolArray, IntArray] | None:
 
 
 def closest_figures(sides: Sides, seed: int) -> tuple[list[Figure], tuple[FloatArray, FloatArray]]:
-    """How close released rows are to members, and the distances behind it.
-
-    Parameters
-    ----------
-    sides
-        The rows of the audit.
-    seed
-        Seed of the sample of released rows.
-    """
+    """How close released rows are to members, and the distances behind it."""
     released = sides.rows["released"]
     order = np.random.default_rng([seed, 3]).permutation(len(released))[:MOST_ROWS]
     some, number = released.take(order), sides.row_numbers()["released"][order]

@@ -30,15 +30,6 @@ def wilson(share: float, n: float) -> tuple[float, float]:
 def clopper_pearson(n_hits: ArrayLike, n: int, chance: float) -> tuple[FloatArray, FloatArray]:
     """Bounds of shares, each of which errs with at most this chance.
 
-    Parameters
-    ----------
-    n_hits
-        Hits among n.
-    n
-        How many were tried.
-    chance
-        Chance with which the lower bound, and that with which the upper bound, may be wrong.
-
     Examples
     --------
     >>> low, high = clopper_pearson([0, 5], 10, 0.025)
@@ -58,15 +49,6 @@ def quantile_interval(
 ) -> tuple[float, float, float]:
     """A quantile and its 95 % interval, whatever the distribution: two order statistics.
 
-    Parameters
-    ----------
-    values
-        The values.
-    q
-        From 0 to 1.
-    n_effective
-        How many of them chance has drawn by themselves; None is all.
-
     Examples
     --------
     >>> quantile_interval(np.arange(101.0), 0.5)
@@ -80,13 +62,6 @@ def quantile_interval(
 
 def sign_flip_spread(differences: FloatArray, group: IntArray) -> float:
     """Standard error of a mean difference if each group's could as well be the other way round.
-
-    Parameters
-    ----------
-    differences : (n_rows,)
-        Of each row, whether something holds with one side less whether it does with the other.
-    group : (n_rows,)
-        Rows of a group are the same, so they count as one draw of chance.
 
     Examples
     --------

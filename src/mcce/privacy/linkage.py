@@ -36,17 +36,7 @@ IMMUTABLE = (
 
 @dataclass(frozen=True)
 class Known:
-    """What an attacker knows, checked.
-
-    Parameters
-    ----------
-    widths
-        To within how much a value is known, by position of the quasi-identifier; 0 exactly.
-    private
-        Positions of the private features.
-    excluded
-        Names that were left out, and why.
-    """
+    """What an attacker knows, checked."""
 
     widths: Mapping[int, float]
     private: IntArray
@@ -119,15 +109,7 @@ def _evaluator(training: FrameLike, immutable: Sequence[Hashable] | None) -> Eva
 def check_known(
     quasi_identifiers: Any, private: Sequence[Hashable] | None, schema: Schema
 ) -> Known:
-    """What an attacker knows, by position.
-
-    Parameters
-    ----------
-    quasi_identifiers, private
-        As for :func:`class_sizes`.
-    schema
-        The columns.
-    """
+    """What an attacker knows, by position."""
     if isinstance(quasi_identifiers, str):
         quasi_identifiers = [quasi_identifiers]
     widths = (
@@ -177,15 +159,7 @@ def _check_width(schema: Schema, name: Hashable, width: Any) -> None:
 
 
 def linkage_figures(sides: Sides, known: Known) -> list[Figure]:
-    """Shares of released rows with small and with homogeneous classes.
-
-    Parameters
-    ----------
-    sides
-        The rows of the audit.
-    known
-        What the attacker knows.
-    """
+    """Shares of released rows with small and with homogeneous classes."""
     released = sides.rows["released"], sides.codes["released"]
     counts = {
         side: _count(released, (sides.rows[side], sides.codes[side]), known)

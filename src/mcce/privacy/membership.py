@@ -26,13 +26,7 @@ Scores = dict[str, tuple[FloatArray, FloatArray]]
 
 
 def membership_scores(sides: Sides) -> Scores:
-    """What each attack says of members and nonmembers.
-
-    Parameters
-    ----------
-    sides
-        The rows of the audit.
-    """
+    """What each attack says of members and nonmembers."""
     points, levels = sides.points(), sides.evaluator.schema.is_level
     trees = {name: build_neighbours(points[name], levels) for name in ("released", "reference")}
     release, reference = (
@@ -52,15 +46,7 @@ def membership_scores(sides: Sides) -> Scores:
 
 
 def membership_figures(scores: Scores, seed: int) -> list[Figure]:
-    """AUC and true-positive rates of each score.
-
-    Parameters
-    ----------
-    scores
-        What :func:`membership_scores` gave.
-    seed
-        Seed of resamples.
-    """
+    """AUC and true-positive rates of each score."""
     figures = []
     for name, (members, nonmembers) in scores.items():
         figures.append(_auc_figure(name, members, nonmembers))
@@ -73,11 +59,6 @@ def auc(members: FloatArray, nonmembers: FloatArray) -> tuple[float, float, floa
 
     The first is that of DeLong; the second is sqrt((a + b + 1) / (12 a b)), less where scores are
     equal.
-
-    Parameters
-    ----------
-    members, nonmembers
-        Scores, larger for members.
 
     Examples
     --------
@@ -120,13 +101,7 @@ def _auc_figure(name: str, members: FloatArray, nonmembers: FloatArray) -> Figur
 
 
 class _Ranked:
-    """Scores in groups of equal ones, the largest first.
-
-    Parameters
-    ----------
-    members, nonmembers
-        The scores.
-    """
+    """Scores in groups of equal ones, the largest first."""
 
     def __init__(self, members: FloatArray, nonmembers: FloatArray) -> None:
         self.is_member = np.repeat([True, False], [members.size, nonmembers.size])

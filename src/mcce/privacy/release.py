@@ -28,15 +28,7 @@ class Released:
 
 
 def release_answers(explainer: Any, people: Any) -> Released:
-    """The answers of an explainer to people.
-
-    Parameters
-    ----------
-    explainer
-        Anything with ``explain``.
-    people
-        A frame of them.
-    """
+    """The answers of an explainer to people."""
     with without_warnings():
         result = explainer.explain(people).to_pandas()
     if not len(result.frame):
@@ -49,17 +41,7 @@ def release_answers(explainer: Any, people: Any) -> Released:
 
 
 def release_rows(explainer: Any, people: Any, n_rows: int) -> Released:
-    """Rows that the generator of an explainer draws, with people's immutable values.
-
-    Parameters
-    ----------
-    explainer
-        A fitted :class:`mcce.MCCE`.
-    people
-        A frame of them; one after the other until there are enough rows.
-    n_rows
-        Number of rows.
-    """
+    """Rows that the generator of an explainer draws, with people's immutable values."""
     fitted = getattr(explainer, "fitted_", None)
     if not isinstance(fitted, Fitted):
         raise ParameterError(

@@ -30,19 +30,7 @@ SETS = ("released", "members", "nonmembers", "reference")
 
 @dataclass(frozen=True, eq=False)
 class Sides:
-    """The rows of an audit.
-
-    Parameters
-    ----------
-    evaluator
-        All training rows.
-    rows
-        The rows of each set, by its name in ``SETS``.
-    codes
-        For each set, codes of shape (n_features, n_rows) that are equal where cells are.
-    counted : (n_features, n_released)
-        Cells that were released: all, or those in which a released row differs from its person.
-    """
+    """The rows of an audit."""
 
     evaluator: Evaluator
     rows: Mapping[str, EncodedRows]
@@ -86,22 +74,7 @@ def read_sides(
     factuals: FrameLike | None,
     seed: int,
 ) -> Sides:
-    """The rows of an audit, read and checked.
-
-    Parameters
-    ----------
-    evaluator
-        The training rows.
-    released
-        The rows that were released.
-    holdout, reference
-        Real rows.
-    factuals
-        The people whom released rows were made for: cells equal to theirs were not released. None
-        counts every cell.
-    seed
-        Seed of samples.
-    """
+    """The rows of an audit, read and checked."""
     given = {
         "training": evaluator.rows,
         "holdout": read_set(holdout, evaluator, "holdout"),

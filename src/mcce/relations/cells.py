@@ -31,17 +31,7 @@ class Columns(Protocol):
     def read(
         self, feature: Hashable, read: Callable[[pd.Series[Any]], np.ndarray], key: Hashable
     ) -> np.ndarray:
-        """What a function gives for the cells of a column, cell by cell.
-
-        Parameters
-        ----------
-        feature
-            The column.
-        read
-            Called with cells of its dtype.
-        key
-            Stands for the function: what it gave may be kept.
-        """
+        """What a function gives for the cells of a column, cell by cell."""
         ...
 
 

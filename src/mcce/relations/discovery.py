@@ -40,18 +40,7 @@ SMALLEST = 1e-300
 
 
 def find_relations(rows: EncodedRows) -> tuple[FoundRelation, ...]:
-    """Relations between the columns of training rows, with the evidence.
-
-    Parameters
-    ----------
-    rows
-        The encoded training rows.
-
-    Returns
-    -------
-    tuple of FoundRelation
-        Equalities first, then orderings, equivalences and dependencies.
-    """
+    """Relations between the columns of training rows, with the evidence."""
     data = TrainingColumns.of(rows)
     if data.n_rows < MIN_ROWS:
         return ()

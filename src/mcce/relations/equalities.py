@@ -24,21 +24,6 @@ MAX_SHOWN, MAX_SHOWN_OF_ONE = 6, 3
 class Linear(Equality):
     """A weighted sum of columns, of amounts by level (a price list), and of a constant.
 
-    Parameters
-    ----------
-    result
-        The target.
-    terms
-        Numeric columns and their coefficients.
-    amounts
-        Categorical columns, each with the amount of every level; the level None is missing.
-    constant
-        What is added to every row.
-    tolerance, relative
-        Largest deviation; a share of the formula if relative.
-    rounding
-        Deviation that floating point may cause.
-
     Examples
     --------
     >>> total = Linear("total", (("net", 1.0), ("tax", 1.0)))
@@ -112,19 +97,6 @@ class Linear(Equality):
 class Product(Equality):
     """A factor times two columns.
 
-    Parameters
-    ----------
-    result
-        The target.
-    first, second
-        The columns that are multiplied.
-    factor
-        A constant factor.
-    tolerance, relative
-        Largest deviation; a share of the formula if relative.
-    rounding
-        Deviation that floating point may cause.
-
     Examples
     --------
     >>> Product("total", "months", "price", tolerance=0.1, relative=True).name
@@ -160,19 +132,6 @@ class Product(Equality):
 @dataclass(frozen=True)
 class Ratio(Equality):
     """A factor times one column divided by another.
-
-    Parameters
-    ----------
-    result
-        The target.
-    numerator, denominator
-        The columns that are divided.
-    factor
-        A constant factor.
-    tolerance, relative
-        Largest deviation; a share of the formula if relative.
-    rounding
-        Deviation that floating point may cause.
 
     Examples
     --------

@@ -15,15 +15,7 @@ from .training import TrainingColumns
 def without_implied(
     data: TrainingColumns, found: Sequence[FoundRelation]
 ) -> tuple[FoundRelation, ...]:
-    """The relations that do not follow from others.
-
-    Parameters
-    ----------
-    data
-        The training rows.
-    found
-        Relations that are confirmed.
-    """
+    """The relations that do not follow from others."""
     equalities = _equalities(data, found)
     orderings = _orderings(found, equalities)
     dependencies = _dependencies(data, found, equalities)

@@ -18,13 +18,6 @@ from .relation import Relation
 class Ordering(Relation):
     """One column that is never above another.
 
-    Parameters
-    ----------
-    lower, upper
-        The columns.
-    strict
-        Whether they are never equal either.
-
     Examples
     --------
     >>> Ordering("years_employed", "age", strict=True).name
@@ -84,11 +77,6 @@ class Condition:
 class Equivalence(Relation):
     """Two conditions of which both hold or neither does.
 
-    Parameters
-    ----------
-    first, second
-        The conditions.
-
     Examples
     --------
     >>> never = Equivalence(Condition("last_call", None), Condition("outcome", "unknown"))
@@ -118,15 +106,6 @@ class Equivalence(Relation):
 @dataclass(frozen=True)
 class Dependency(Relation):
     """A column that another one determines.
-
-    Parameters
-    ----------
-    determinant
-        The column that decides.
-    result
-        The column that follows from it.
-    values
-        Every value of the determinant and the value that goes with it; None is missing.
 
     Examples
     --------

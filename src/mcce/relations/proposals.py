@@ -9,17 +9,7 @@ from .relation import Relation
 
 @dataclass(frozen=True)
 class Proposal:
-    """A relation that held-out rows confirm.
-
-    Parameters
-    ----------
-    relation
-        The relation.
-    log_chance
-        Logarithm of the chance of that, before counting the relations tried.
-    n_rows
-        Held-out rows that were checked.
-    """
+    """A relation that held-out rows confirm."""
 
     relation: Relation
     log_chance: float
@@ -28,15 +18,7 @@ class Proposal:
 
 @dataclass(frozen=True)
 class Findings:
-    """The proposals of one finder.
-
-    Parameters
-    ----------
-    proposals
-        The proposals.
-    n_tried
-        How many relations it looked at.
-    """
+    """The proposals of one finder."""
 
     proposals: tuple[Proposal, ...]
     n_tried: int

@@ -25,13 +25,7 @@ KEPT = 0.95
 
 
 def to_integers(columns: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Columns as integers in float64, their centres and their units; missing is 0.
-
-    Parameters
-    ----------
-    columns : (n_columns, n_rows)
-        The columns, NaN for missing.
-    """
+    """Columns as integers in float64, their centres and their units; missing is 0."""
     present = ~np.isnan(columns)
     low = np.where(present, columns, np.inf).min(axis=1, initial=np.inf)
     high = np.where(present, columns, -np.inf).max(axis=1, initial=-np.inf)
@@ -55,19 +49,7 @@ class Selection:
 def select_forward(
     design: FloatArray, groups: IntArray, target: FloatArray, max_groups: int
 ) -> Selection:
-    """Groups of columns that explain a target, the most useful one first.
-
-    Parameters
-    ----------
-    design : (n_columns, n_rows)
-        Columns as integers.
-    groups : (n_columns,)
-        Group of each column; negative ones are left out.
-    target : (n_rows,)
-        The target as integers.
-    max_groups
-        How many groups to select at most.
-    """
+    """Groups of columns that explain a target, the most useful one first."""
     work = _Sweep(design, target)
     chosen: list[int] = []
     while len(chosen) < max_groups and work.left > 1e-12 * work.total:
@@ -124,13 +106,6 @@ class _Sweep:
 def fit_least_squares(columns: FloatArray, target: FloatArray) -> FloatArray:
     """The constant and the weights of columns that fit a target best, collinear columns 0.
 
-    Parameters
-    ----------
-    columns : (n_columns, n_rows)
-        The columns, none missing.
-    target : (n_rows,)
-        The target.
-
     Examples
     --------
     >>> fit_least_squares(np.array([[0.0, 1.0, 2.0]]), np.array([1.0, 3.0, 5.0])).tolist()
@@ -155,21 +130,7 @@ def fit_least_squares(columns: FloatArray, target: FloatArray) -> FloatArray:
 def fit_robustly(
     columns: FloatArray, target: FloatArray, n_rounds: int
 ) -> tuple[FloatArray, IntArray]:
-    """Weights fitted to all rows but those that deviate most, and the places of these rows.
-
-    Parameters
-    ----------
-    columns, target
-        As for :func:`fit_least_squares`.
-    n_rounds
-        How often to fit at most; each time the rows that deviate most from the last fit are left
-        out.
-
-    Returns
-    -------
-    tuple
-        The constant and the weights, and the places in ascending order.
-    """
+    """Weights fitted to all rows but those that deviate most, and the places of these rows."""
     weights, kept = np.zeros(len(columns) + 1), np.arange(target.size)
     n_kept = max(int(KEPT * target.size), 1)
     for _ in range(n_rounds if target.size else 0):

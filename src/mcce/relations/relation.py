@@ -21,14 +21,7 @@ from .cells import Rows, numbers_of
 
 
 class Relation(ABC):
-    """Something that holds between the columns of a row.
-
-    Attributes
-    ----------
-    kind
-        ``"linear"``, ``"product"``, ``"ratio"``, ``"ordering"``, ``"equivalence"`` or
-        ``"dependency"``.
-    """
+    """Something that holds between the columns of a row."""
 
     kind: ClassVar[str]
 

@@ -25,13 +25,6 @@ MAX_CHANCE = 1e-6
 def log_chance(n_passing: IntArray, n_broken: int) -> float:
     """Logarithm of the bound.
 
-    Parameters
-    ----------
-    n_passing : (n_rows,)
-        For each held-out row, how many targets would pass in it.
-    n_broken
-        Number of rows that fail with their own target.
-
     Examples
     --------
     Each of 20 rows passes with its own target only: one permutation of 20!.

@@ -23,17 +23,6 @@ def snap(
 ) -> FloatArray:
     """The shortest numbers that do nearly as well as fitted ones.
 
-    Parameters
-    ----------
-    weights
-        The fitted numbers.
-    deviation
-        How much some numbers deviate.
-    accepted
-        A deviation that is good enough in any case.
-    noise
-        The largest first number that may stand for 0.
-
     Examples
     --------
     >>> snap(np.array([1.0003, 0.2499]), lambda w: abs(w - [1, 0.25]).max(), 0.0).tolist()

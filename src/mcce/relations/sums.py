@@ -42,15 +42,7 @@ MAX_LOSS = 1.2
 
 @dataclass(frozen=True, eq=False)
 class Design:
-    """Columns that a sum may use: numbers, and one column for each level but the first.
-
-    Parameters
-    ----------
-    columns, whole : (n_columns, n_rows)
-        The columns of some rows, and the same as integers.
-    groups : (n_columns,)
-        Position of the feature of each column.
-    """
+    """Columns that a sum may use: numbers, and one column for each level but the first."""
 
     columns: FloatArray
     whole: FloatArray

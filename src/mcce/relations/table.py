@@ -13,16 +13,6 @@ from .relation import Equality
 def table_of_relations(found: Sequence[FoundRelation]) -> pd.DataFrame:
     """One row for each relation, with the evidence.
 
-    Parameters
-    ----------
-    found
-        The relations.
-
-    Returns
-    -------
-    pandas.DataFrame
-        The columns that ``MCCE.relations_`` describes.
-
     Examples
     --------
     >>> from mcce.relations import FoundRelation, Ordering

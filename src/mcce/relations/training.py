@@ -23,17 +23,7 @@ from ..tables.schema import EncodedRows, Schema
 
 @dataclass(frozen=True, eq=False)
 class TrainingColumns:
-    """Distinct training rows, by column.
-
-    Parameters
-    ----------
-    schema
-        The columns.
-    codes : (n_features, n_rows)
-        Codes of the distinct rows, discovery half first.
-    weights : (n_rows,)
-        Number of training rows that each stands for.
-    """
+    """Distinct training rows, by column."""
 
     schema: Schema
     codes: Codes

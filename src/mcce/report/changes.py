@@ -39,17 +39,7 @@ class Changed:
         rungs: Mapping[int, Rung],
         others: Mapping[int, Sequence[Any]],
     ) -> Changed:
-        """Compare a column of people with that of their answers.
-
-        Parameters
-        ----------
-        feature
-            The column.
-        before, after
-            Its cells, of the person and of the answer.
-        rungs, others
-            What is said of numbers, and other levels that would do, by answer.
-        """
+        """Compare a column of people with that of their answers."""
         old, new = before.reset_index(drop=True), after.reset_index(drop=True)
         places = np.flatnonzero(differ(old, new))
         cells = zip(places.tolist(), _cells(old, places), _cells(new, places), strict=True)
@@ -67,17 +57,7 @@ def changes_of(
     told: Collection[Hashable],
     n_answers: int,
 ) -> list[AnswerChanges]:
-    """The changes of each answer, in the order of the columns.
-
-    Parameters
-    ----------
-    columns
-        The changed cells of each column.
-    consequences, told
-        Columns that follow from others, and those of them that letters speak of.
-    n_answers
-        How many answers there are.
-    """
+    """The changes of each answer, in the order of the columns."""
     actions: list[list[Change]] = [[] for _ in range(n_answers)]
     follow: list[list[Change]] = [[] for _ in range(n_answers)]
     for column in columns:
@@ -106,18 +86,6 @@ def principal_reasons(
 
     These are the features that differ in most of the person's answers; of equals, those that
     differ in a better answer, then those that differ most, then in the order of the columns.
-
-    Parameters
-    ----------
-    answers
-        The answers of one person, the best first.
-    spreads
-        The training range of numeric features whose values are no levels, by name.
-
-    Returns
-    -------
-    list of Change
-        At most ``MAX_REASONS``, each the first change of its feature.
     """
     found: dict[Hashable, list[tuple[int, Change]]] = {}
     for rank, answer in enumerate(answers):

@@ -23,25 +23,7 @@ DIGITS, PLACES = 3, 2
 
 @dataclass(frozen=True)
 class Change:
-    """A cell that differs between a person and an answer.
-
-    Parameters
-    ----------
-    feature
-        The column.
-    before, after
-        The cells; None if missing.
-    is_number
-        Whether the column holds numbers.
-    rung
-        What is said of a number that the person would have to reach, if it is not a level.
-    others
-        Other levels that would do.
-    ends
-        The ends of a range that stands for the value, None where it has no end.
-    vague
-        Whether no more can be said than that the value differs.
-    """
+    """A cell that differs between a person and an answer."""
 
     feature: Hashable
     before: Any
@@ -71,13 +53,7 @@ class Change:
 
 
 class Clauses:
-    """The words for changes.
-
-    Parameters
-    ----------
-    labels
-        The words for features.
-    """
+    """The words for changes."""
 
     def __init__(self, labels: Labels) -> None:
         self.labels, self.language = labels, labels.language

@@ -20,17 +20,7 @@ DIGITS = 6
 
 @dataclass(frozen=True)
 class Rung:
-    """A value to try.
-
-    Parameters
-    ----------
-    value
-        The value, or the end of a range that is nearer to the person's own value.
-    far
-        The other end of a range; None for a single value.
-    is_open
-        Whether the range extends as far as there are values: its far end need not be shown.
-    """
+    """A value to try."""
 
     value: Decimal
     far: Decimal | None = None
@@ -39,23 +29,7 @@ class Rung:
 
 @dataclass(frozen=True)
 class NumberToRound:
-    """A number of an answer.
-
-    Parameters
-    ----------
-    value
-        The number.
-    own
-        The person's own; None if it is missing.
-    low, high
-        The smallest and largest value to show.
-    rounding
-        Multiple to round to at first; None chooses one by the size of the change.
-    places
-        Decimal places of the column; None if there are too many to tell.
-    least_change
-        How far from the own value a number must be to count as a change.
-    """
+    """A number of an answer."""
 
     value: Decimal
     own: Decimal | None
@@ -88,13 +62,6 @@ class NumberToRound:
 
         Nobody is asked to go much further than needed: the nearer end moves by at most a tenth of
         the change, and the range loses at most a quarter.
-
-        Parameters
-        ----------
-        low, high
-            The range. Nothing is tried if the person's own value is missing or inside.
-        is_open
-            Whether it extends as far as there are values.
         """
         if self.own is None or low <= self.own <= high:
             return

@@ -31,13 +31,6 @@ LARGEST, SMALLEST = 15, -7
 class Language:
     """A language.
 
-    Parameters
-    ----------
-    code
-        Its code, such as ``"en"``.
-    messages
-        Its sentences by key, such as ``"letter.would"``.
-
     Examples
     --------
     >>> german = find_language("de")
@@ -57,17 +50,7 @@ class Language:
         return fill(self.messages[key], **values)
 
     def number(self, value: Decimal, *, grouping: bool = True, places: int = 0) -> str:
-        """A number as it is written in this language.
-
-        Parameters
-        ----------
-        value
-            The number; all its digits are written.
-        grouping
-            Whether thousands are separated.
-        places
-            Decimal places at least, unless the number is whole.
-        """
+        """A number as it is written in this language."""
         value = value.normalize()
         if value and not SMALLEST < value.adjusted() < LARGEST:
             return f"{value:e}".replace(".", self.messages["numbers.decimal"])
@@ -129,23 +112,7 @@ class Language:
 
 
 def find_language(code: Any) -> Language:
-    """The language of a code.
-
-    Parameters
-    ----------
-    code
-        ``"en"``, ``"nb"`` or ``"de"``.
-
-    Returns
-    -------
-    Language
-        The language.
-
-    Raises
-    ------
-    ParameterError
-        If there is no message file of that name.
-    """
+    """The language of a code."""
     known = languages()
     if not isinstance(code, str) or code not in known:
         listed = ", ".join(map(repr, known))

@@ -37,16 +37,6 @@ _KINDS: tuple[tuple[str, str], ...] = (
 def kind_of(reason: str) -> str:
     """The kind of a reason why somebody has no answer.
 
-    Parameters
-    ----------
-    reason
-        A reason in ``result.people``.
-
-    Returns
-    -------
-    str
-        The key of its sentence among those of a language under ``nothing``.
-
     Examples
     --------
     >>> kind_of("no valid candidate among 100 draws (87 distinct, 87 allowed)")

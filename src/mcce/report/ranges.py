@@ -24,15 +24,7 @@ MOST_LEVELS = 3
 
 @dataclass(frozen=True, eq=False)
 class Choices:
-    """What people may choose instead of the value of an answer.
-
-    Parameters
-    ----------
-    ends : (2, n_mutable, n_answers)
-        The lower and upper ends of ranges, NaN where there is none.
-    levels
-        Other levels, by answer and place among the mutable features.
-    """
+    """What people may choose instead of the value of an answer."""
 
     ends: FloatArray
     levels: dict[tuple[int, int], list[Any]]
@@ -44,15 +36,7 @@ class Choices:
 
     @classmethod
     def of(cls, found: FoundRanges, rounded: BoolArray) -> Choices:
-        """The choices that ranges give.
-
-        Parameters
-        ----------
-        found
-            The ranges.
-        rounded : (n_mutable, n_answers)
-            Which numbers are rounded.
-        """
+        """The choices that ranges give."""
         return cls(_ends(found, rounded), _levels(found))
 
 

@@ -16,20 +16,7 @@ ENDINGS = (".toml", ".yaml", ".yml")
 
 
 def read_labels(path: str | os.PathLike[str]) -> tuple[Any, str]:
-    """What a labels file holds, and its name for errors.
-
-    Parameters
-    ----------
-    path
-        A file whose name ends in ``.toml``, ``.yaml`` or ``.yml``.
-
-    Raises
-    ------
-    LabelsError
-        If it cannot be read.
-    MissingExtraError
-        If it is YAML and PyYAML is not installed.
-    """
+    """What a labels file holds, and its name for errors."""
     file = Path(path)
     if file.suffix.lower() not in ENDINGS:
         raise LabelsError(

@@ -52,13 +52,7 @@ KEYS += ("answer", "changes", "score_before", *MEASURES)
 
 @dataclass(frozen=True)
 class Origin:
-    """What a receipt is made with.
-
-    Parameters
-    ----------
-    explainer, predictor
-        What tells them from others: checksums of their files, or names.
-    """
+    """What a receipt is made with."""
 
     explainer: str
     predictor: str
@@ -75,17 +69,7 @@ class Check:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """A person and an answer, and what a fresh call of the predictor and the rules say of them.
-
-    Parameters
-    ----------
-    result
-        The answer as a result.
-    broken
-        Names of the rules that it breaks.
-    moved
-        Immutable features that it changes.
-    """
+    """A person and an answer, and what a fresh call of the predictor and the rules say of them."""
 
     result: Counterfactuals[pd.DataFrame]
     broken: list[str]
@@ -99,17 +83,7 @@ class Plan:
         answer: pd.DataFrame,
         constraints: Sequence[Constraint] = (),
     ) -> Self:
-        """Find out what holds.
-
-        Parameters
-        ----------
-        explainer
-            The fitted explainer.
-        person, answer
-            One row each, with the columns of the explainer.
-        constraints
-            Further constraints.
-        """
+        """Find out what holds."""
         schema = explainer.schema_
         person, answer = (frame.reset_index(drop=True) for frame in (person, answer))
         result = Counterfactuals.from_frame(
@@ -161,36 +135,7 @@ def make_receipt(
     made: datetime,
     key: bytes | None = None,
 ) -> dict[str, Any]:
-    """A receipt of an answer.
-
-    Parameters
-    ----------
-    explainer
-        The fitted explainer.
-    person, answer
-        One row each, with the columns of the explainer.
-    rules
-        Further rules, as entries of a rule file.
-    added
-        Rules that the explainer has, but not its file; the receipt lists them first.
-    origin
-        What it is made with.
-    made
-        When, with a time zone.
-    key
-        A secret that signs it; None leaves it unsigned.
-
-    Returns
-    -------
-    dict
-        The receipt, in types that JSON has.
-
-    Raises
-    ------
-    ParameterError
-        If the predictor does not accept the answer, or it breaks a rule: there is nothing to
-        promise then.
-    """
+    """A receipt of an answer."""
     plan = Plan.assess(explainer, person, answer, _constraints(rules))
     wrong = [check.found for check in _promises(plan) if not check.holds]
     if wrong:
@@ -216,20 +161,7 @@ def make_receipt(
 
 
 def check_receipt(receipt: Any, key: bytes | None = None) -> list[Check]:
-    """Whether a receipt is whole and unaltered; what it promises is for :func:`check_plan`.
-
-    Parameters
-    ----------
-    receipt
-        What stands in the file.
-    key
-        The secret that signed it; None does not look at a signature.
-
-    Raises
-    ------
-    ReadError
-        If it is no receipt.
-    """
+    """Whether a receipt is whole and unaltered; what it promises is for :func:`check_plan`."""
     if not isinstance(receipt, Mapping) or not set(KEYS) <= set(receipt):
         raise ReadError("This is no receipt: expected a JSON object with the keys of one.")
     if receipt["receipt"] != FORMAT:
@@ -258,26 +190,7 @@ def check_plan(
     answer: pd.DataFrame,
     origin: Origin,
 ) -> list[Check]:
-    """Whether an explainer and its predictor keep what a receipt promises.
-
-    Parameters
-    ----------
-    receipt
-        What stands in the file.
-    explainer
-        The fitted explainer, as its file holds it.
-    person, answer
-        The rows of the receipt.
-    origin
-        What the explainer and the predictor are now.
-
-    Raises
-    ------
-    ReadError
-        If the rules of the receipt are no list.
-    ConstraintError
-        If one of them is no rule.
-    """
+    """Whether an explainer and its predictor keep what a receipt promises."""
     if not isinstance(receipt["rules"], list):
         raise ReadError("This is no receipt: its rules must be a list.")
     plan = Plan.assess(explainer, person, answer, _constraints(receipt["rules"]))

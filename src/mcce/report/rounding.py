@@ -36,17 +36,7 @@ from .ranges import Choices
 
 @dataclass(frozen=True, eq=False)
 class RoundedColumn:
-    """A column whose numbers are rounded.
-
-    Parameters
-    ----------
-    feature
-        The column.
-    rounding
-        Multiple to round to; None chooses one by the size of the change.
-    least_change
-        How far a number must move to count as changed.
-    """
+    """A column whose numbers are rounded."""
 
     feature: Feature
     rounding: float | None
@@ -81,17 +71,7 @@ class RoundedColumn:
 
 @dataclass(frozen=True, eq=False)
 class RoundingSettings:
-    """How answers are rounded.
-
-    Parameters
-    ----------
-    requirements
-        What rounded rows must keep.
-    columns
-        The columns to round, by place among the mutable features.
-    ranges
-        How ranges are found; None if they are not.
-    """
+    """How answers are rounded."""
 
     requirements: Requirements
     columns: Mapping[int, RoundedColumn]
@@ -100,22 +80,7 @@ class RoundingSettings:
 
 @dataclass(frozen=True, eq=False)
 class RoundedAnswers:
-    """Answers as they are shown.
-
-    Parameters
-    ----------
-    rows
-        The rounded rows.
-    valid : (n_answers,)
-        Whether the predictor and the constraints accept the row; others must not be shown.
-    shown
-        What is said of rounded numbers, by answer and place among the mutable features.
-    levels
-        Which other levels would do, by the same.
-    ranges
-        The ranges of the answers as they came, in tables for
-        :func:`~mcce.analysis.range_table.join_tables`; none if they were not asked for.
-    """
+    """Answers as they are shown."""
 
     rows: list[CandidateRows]
     valid: BoolArray
@@ -136,20 +101,7 @@ class RoundedAnswers:
 
 
 def round_answers(settings: RoundingSettings, answers: Answers) -> RoundedAnswers:
-    """Round the numbers that people would have to change.
-
-    Parameters
-    ----------
-    settings
-        How.
-    answers
-        The answers.
-
-    Returns
-    -------
-    RoundedAnswers
-        The same answers in the same order, rounded.
-    """
+    """Round the numbers that people would have to change."""
     rows: list[CandidateRows] = []
     valid = np.zeros(len(answers), dtype=bool)
     shown: dict[tuple[int, int], Rung] = {}

@@ -50,13 +50,7 @@ def without_needless(answers: Sequence[AnswerChanges]) -> list[AnswerChanges]:
 
 
 class Writer:
-    """Writes letters.
-
-    Parameters
-    ----------
-    labels
-        The words for the decision and its features.
-    """
+    """Writes letters."""
 
     def __init__(self, labels: Labels) -> None:
         self._labels, self._language = labels, labels.language

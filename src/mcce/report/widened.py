@@ -38,15 +38,7 @@ def cells_by_answer(answers: AnonymousAnswers[pd.DataFrame]) -> list[dict[Any, d
 
 
 def widen_changes(columns: Sequence[Changed], answers: AnonymousAnswers[Any]) -> list[Changed]:
-    """The same changes with the ranges and sets of anonymous answers.
-
-    Parameters
-    ----------
-    columns
-        The changed cells of each column.
-    answers
-        The anonymous answers, in pandas.
-    """
+    """The same changes with the ranges and sets of anonymous answers."""
     cells = cells_by_answer(answers)
     return [
         replace(column, changes={at: _widen(c, cells[at]) for at, c in column.changes.items()})

@@ -27,19 +27,6 @@ def placeholders(template: str) -> set[str]:
 def fill(template: str, **values: str | None) -> str:
     """A template with its placeholders replaced.
 
-    Parameters
-    ----------
-    template
-        A template that :func:`check_template` has passed.
-    **values
-        What to insert, by placeholder. What stands in brackets is left out if one of its values
-        is None.
-
-    Returns
-    -------
-    str
-        The text.
-
     Examples
     --------
     >>> fill("a loan of {after}[ instead of {before}]", after="{before}", before="9")
@@ -57,27 +44,7 @@ def fill(template: str, **values: str | None) -> str:
 
 
 def check_template(template: object, allowed: Collection[str], where: str) -> str:
-    """A template that can be filled.
-
-    Parameters
-    ----------
-    template
-        What the user wrote.
-    allowed
-        Names of the placeholders that it may hold.
-    where
-        Where it stands, for errors.
-
-    Returns
-    -------
-    str
-        The template on one line.
-
-    Raises
-    ------
-    LabelsError
-        If it is no text, too long, or holds another placeholder or a single brace or bracket.
-    """
+    """A template that can be filled."""
     if not isinstance(template, str) or not template.strip():
         raise LabelsError(f"{where} must be a text, got {shorten(template)}.")
     if len(template) > MAX_TEMPLATE:

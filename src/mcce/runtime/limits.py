@@ -14,18 +14,6 @@ def time_limit(what: str, max_seconds: float | None) -> Iterator[None]:
     """Raise if the work in the block takes too long.
 
     Kernels notice every few milliseconds; between them, ``kernels.check_cancellation`` does.
-
-    Parameters
-    ----------
-    what
-        The work, for the error.
-    max_seconds
-        The limit; None for none.
-
-    Raises
-    ------
-    TimeLimitError
-        If the limit has passed.
     """
     try:
         with cancellable(max_seconds):

@@ -37,22 +37,7 @@ class Progress:
 
 
 class ProgressBar:
-    """A progress bar, drawn only if ``verbose`` is true and the output is a terminal.
-
-    Parameters
-    ----------
-    total
-        The amount of work.
-    what
-        The text in front of the bar.
-    verbose
-        Whether to draw the bar at all.
-
-    Raises
-    ------
-    MissingExtraError
-        If the bar should be drawn and tqdm is not installed.
-    """
+    """A progress bar, drawn only if ``verbose`` is true and the output is a terminal."""
 
     def __init__(self, total: int, what: str, verbose: bool) -> None:
         self._bar: Any = None
@@ -79,13 +64,7 @@ class ProgressBar:
 
 
 class Clock:
-    """Wall-clock seconds by step.
-
-    Attributes
-    ----------
-    seconds : dict of str to float
-        Duration of each step that has ended.
-    """
+    """Wall-clock seconds by step."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}

@@ -28,13 +28,7 @@ def without_warnings() -> AbstractContextManager[None]:
 
 
 class _Shared:
-    """A context of the whole process that several threads are in.
-
-    Parameters
-    ----------
-    make
-        Makes the context.
-    """
+    """A context of the whole process that several threads are in."""
 
     def __init__(self, make: Callable[[], AbstractContextManager[Any]]) -> None:
         self._make = make

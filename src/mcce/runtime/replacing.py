@@ -21,24 +21,6 @@ def replacing(target: Path, draft_folder: Path | None = None) -> Iterator[Binary
 
     Whoever looks sees the old file or the whole new one. If the block raises, the old one stays.
 
-    Parameters
-    ----------
-    target
-        The file; it need not exist. A link is followed.
-    draft_folder
-        Where the draft is written, on the same file system; beside the file if None. A process
-        that is killed leaves its draft there.
-
-    Yields
-    ------
-    binary stream
-        The draft, open for writing.
-
-    Raises
-    ------
-    OSError
-        If something cannot be written, or a folder or device has the name of the file.
-
     Examples
     --------
     >>> import tempfile

@@ -35,22 +35,6 @@ def map_ordered(
 ) -> Iterator[Result]:
     """Result of a task for each item, in the order of the items.
 
-    Parameters
-    ----------
-    task
-        The function to call with each item.
-    items
-        The items; an iterator is read only as fast as results are taken.
-    n_jobs
-        Number of threads as in scikit-learn: None or 1 runs in the calling thread, -1 uses all
-        cores.
-
-    Yields
-    ------
-    Result
-        The result for the next item. If a task raises, the error is raised here. Then, and if the
-        generator is closed, the kernels of running tasks are cancelled.
-
     Examples
     --------
     >>> list(map_ordered(abs, [-1, 2, -3], n_jobs=2))
@@ -92,21 +76,6 @@ def n_threads(n_jobs: int | None) -> int:
 
 def in_caller(function: Callable[[], Result]) -> Result:
     """What a function gives when the thread that takes the results of this task calls it.
-
-    Parameters
-    ----------
-    function
-        Called at once if no other thread takes the results.
-
-    Returns
-    -------
-    Result
-        What the function returned.
-
-    Raises
-    ------
-    CancelledError
-        If nobody takes the results any more. What the function raises is raised here.
 
     Examples
     --------

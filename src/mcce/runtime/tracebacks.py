@@ -6,18 +6,7 @@ import traceback
 
 
 def format_traceback(error: BaseException) -> str:
-    """The traceback of an error, and that of what a predictor raised.
-
-    Parameters
-    ----------
-    error
-        Any error; of a :class:`~mcce.errors.PredictorError`, ``original`` follows.
-
-    Returns
-    -------
-    str
-        Lines, as Python shows them.
-    """
+    """The traceback of an error, and that of what a predictor raised."""
     both = (error, getattr(error, "original", None))
     return "".join(
         line for one in both if one is not None for line in traceback.format_exception(one)

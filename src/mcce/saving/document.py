@@ -66,19 +66,7 @@ class Section:
 def save(
     parameters: Parameters, fitted: Fitted, path: str | os.PathLike[str], key: bytes | None = None
 ) -> None:
-    """Write a fitted explainer to a file, without its predictor.
-
-    Parameters
-    ----------
-    parameters
-        The explainer's parameters; the predictor is left out.
-    fitted
-        What ``fit`` learned.
-    path
-        The file.
-    key
-        Secret that signs the file; None does not sign it.
-    """
+    """Write a fitted explainer to a file, without its predictor."""
     archive.check_key(key)
     parameters = {name: value for name, value in parameters.items() if name != "predictor"}
     document = {"parameters": _pack_parameters(parameters, fitted.schema)}
@@ -95,30 +83,7 @@ def restore(
     generator: Generator | None = None,
     key: bytes | None = None,
 ) -> tuple[dict[str, Any], Fitted]:
-    """The explainer in a file, with the predictor it was saved with.
-
-    Parameters
-    ----------
-    path
-        The file.
-    predictor
-        The predictor that was explained.
-    tolerance
-        Relative difference up to which its scores of the probe rows are equal.
-    check
-        All parameters of an explainer with some; raises for any that cannot work.
-    generator
-        An unfitted generator, if the file was saved with one that is not part of mcce.
-    key
-        Secret that the file must be signed with; None does not look at its signature.
-
-    Returns
-    -------
-    parameters : dict
-        The explainer's parameters except the predictor.
-    fitted : Fitted
-        What ``fit`` learned.
-    """
+    """The explainer in a file, with the predictor it was saved with."""
     document = archive.read(path, key)
     with archive.refused(path, "its parameters"):
         required = {name for name, section in SECTIONS.items() if not section.optional}

@@ -22,33 +22,7 @@ from .versions import upgrade_parameters
 
 @dataclass(frozen=True)
 class Inspection:
-    """What a saved file holds.
-
-    Parameters
-    ----------
-    version, written_by
-        Version of the format, and of the libraries that wrote the file.
-    signed
-        Whether it has a signature; whose it is, only the key tells.
-    parameters
-        Parameters of the explainer, but for the predictor.
-    schema
-        The columns with their training values.
-    decision
-        How the predictor is called.
-    seed
-        Seed of all draws.
-    n_desired
-        How many training rows had the desired decision.
-    relations
-        Relations between columns that answers keep, as formulas.
-    whole_rows
-        How many training rows stand in the file as whole rows, by what they are.
-    n_probes
-        Rows made of training values that recognize the predictor.
-    n_shares
-        Levels and bins of which the distance knows how many training rows had the desired decision.
-    """
+    """What a saved file holds."""
 
     version: int
     written_by: Mapping[str, str]
@@ -65,25 +39,7 @@ class Inspection:
 
 
 def inspect(path: str | os.PathLike[str], key: bytes | None = None) -> Inspection:
-    """What a saved file holds.
-
-    Parameters
-    ----------
-    path
-        File of :meth:`MCCE.save`.
-    key
-        The secret that the file must be signed with; None does not look at signatures.
-
-    Returns
-    -------
-    Inspection
-        Its content.
-
-    Raises
-    ------
-    SavedFileError
-        If the file cannot be read, is damaged or holds no explainer.
-    """
+    """What a saved file holds."""
     document = archive.read(path, key)
     about, signed = archive.read_about(path)
     with archive.refused(path):

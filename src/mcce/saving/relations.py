@@ -50,15 +50,7 @@ def pack_relation(found: FoundRelation) -> dict[str, Any]:
 
 
 def unpack_relations(plain: list[Any], schema: Schema) -> tuple[FoundRelation, ...]:
-    """The relations of what :func:`pack_relation` gave, checked.
-
-    Parameters
-    ----------
-    plain
-        The plain data of each.
-    schema
-        The columns of the training rows.
-    """
+    """The relations of what :func:`pack_relation` gave, checked."""
     most = most_relations(len(schema.features))
     if len(plain) > most:
         raise SavedFileError(f"it has {len(plain)} relations, but fit finds at most {most}")

@@ -31,20 +31,7 @@ def pack_surrogate(surrogate: Surrogate) -> dict[str, Any]:
 
 
 def unpack_surrogate(plain: Any, schema: Schema) -> Surrogate:
-    """The surrogate of what :func:`pack_surrogate` gave, checked.
-
-    Parameters
-    ----------
-    plain
-        The plain data.
-    schema
-        The columns of the training rows.
-
-    Returns
-    -------
-    Surrogate
-        As it was packed.
-    """
+    """The surrogate of what :func:`pack_surrogate` gave, checked."""
     names = ("trees", "link", "threshold", *QUALITY, *COUNTS)
     given = check_entries(plain, names, "what imitates the predictor")
     if not isinstance(given["trees"], list) or len(given["trees"]) != 2:

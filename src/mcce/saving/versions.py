@@ -58,18 +58,6 @@ def upgrade_generator(parameters: Mapping[str, Any], n_features: int) -> dict[st
     """The parameters of an explainer up to version 5, with trees that consider all columns.
 
     By its name alone, the generator of a wide table would seem to consider some of them.
-
-    Parameters
-    ----------
-    parameters
-        The parameters, by their names of today.
-    n_features
-        Number of columns.
-
-    Returns
-    -------
-    dict
-        The same, except for the generator.
     """
     limited = find_search(parameters["search"]).needs.measures_plausibility and n_features > WIDE
     named = isinstance(parameters["generator"], str)

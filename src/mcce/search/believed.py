@@ -57,28 +57,7 @@ class Errors:
 
 
 class BelievedRows(VisitedRows):
-    """Visited rows with beliefs about their scores.
-
-    Parameters
-    ----------
-    settings, led
-        What a row must satisfy, and what imitates the black box.
-    candidates
-        The block of people.
-    unstable
-        Answers that failed the final call and must not come back: nothing is recalled of their
-        people.
-
-    Attributes
-    ----------
-    scored : (n_rows,)
-        Whether there is a belief about the row; here it does not mean that the predictor scored it.
-    asked : (n_rows,)
-        Whether the black box was asked; then ``valid`` and ``score`` are what it said, otherwise
-        ``valid`` is what is believed.
-    n_wrong : (n_people,)
-        Rows of each person that were not valid, though they were believed to be.
-    """
+    """Visited rows with beliefs about their scores."""
 
     def __init__(
         self, settings: WalkSettings, led: Led, candidates: Candidates, unstable: ExcludeUnstable

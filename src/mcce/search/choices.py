@@ -21,20 +21,7 @@ MAX_LEVELS = 64
 
 
 def frequent_codes(schema: Schema, accepted: Codes) -> tuple[Codes, ...]:
-    """Quantiles of each mutable number, or all levels from the most frequent on.
-
-    Parameters
-    ----------
-    schema
-        The columns.
-    accepted : (n_features, n_accepted)
-        Codes of the accepted training rows.
-
-    Returns
-    -------
-    tuple
-        Codes of each mutable feature.
-    """
+    """Quantiles of each mutable number, or all levels from the most frequent on."""
     chosen = []
     for position in schema.mutable:
         feature = schema.features[position]
@@ -65,19 +52,7 @@ def allowed_runs(limits: Limits | None, position: int, at: int, n_codes: int, ow
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """Codes of a feature that a person may have, and those to try alone and in combination.
-
-    Parameters
-    ----------
-    feature
-        The feature; None if it has no codes to choose from.
-    runs : (n_runs, 2)
-        Which codes are allowed: first and end of each run, ascending.
-    frequent
-        Codes to prefer if there are many.
-    everything
-        Whether to try all codes.
-    """
+    """Codes of a feature that a person may have, and those to try alone and in combination."""
 
     feature: Feature | None
     runs: Codes

@@ -28,25 +28,7 @@ KEEP_PROBABILITY = 0.8
 
 @dataclass(frozen=True)
 class Needs:
-    """What a search needs from the explainer, and what it cannot be combined with.
-
-    Parameters
-    ----------
-    plausibility
-        Whether ``fit`` must learn what accepted rows look like.
-    surrogate
-        Whether ``fit`` learns to imitate the predictor, if it can, to lead the search.
-    relations
-        Whether ``fit`` must look for relations between columns, which answers keep.
-    training_rows
-        Whether ``fit`` must keep the training rows, to tell copies of them.
-    guidance, enumeration
-        Whether the generator must offer guided draws, or list all rows it could draw.
-    diversity
-        Whether answers may be selected for their diversity.
-    gower
-        Whether the distance must be Gower's.
-    """
+    """What a search needs from the explainer, and what it cannot be combined with."""
 
     plausibility: bool = False
     surrogate: bool = False

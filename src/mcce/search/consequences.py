@@ -31,15 +31,7 @@ from .values import GrowingTables
 
 
 class Consequences:
-    """What follows from the actions of people.
-
-    Parameters
-    ----------
-    targets
-        The columns that follow, each after those that it follows from.
-    rows, constraints
-        All factuals, and what limits them.
-    """
+    """What follows from the actions of people."""
 
     def __init__(
         self, targets: Sequence[Target], rows: EncodedRows, constraints: Constraints
@@ -56,13 +48,7 @@ class Consequences:
         return [target.row for target in self.targets]
 
     def have_actions(self, codes: Codes) -> BoolArray:
-        """Rows in which no column changes without the one that determines it.
-
-        Parameters
-        ----------
-        codes : (n_mutable, n_rows)
-            Codes, ``OWN`` where the cell is the person's own.
-        """
+        """Rows in which no column changes without the one that determines it."""
         kept = np.ones(codes.shape[1], dtype=bool)
         for target in self.targets:
             if isinstance(target.rule, Dependency):
@@ -70,22 +56,7 @@ class Consequences:
         return kept
 
     def complete(self, tables: GrowingTables, owner: IntArray, codes: Codes) -> Codes:
-        """Rows of codes with what follows from their changes.
-
-        Parameters
-        ----------
-        tables
-            What the codes mean; computed values are added.
-        owner : (n_rows,)
-            Position of each row's person among the factuals.
-        codes : (n_mutable, n_rows)
-            Codes, ``OWN`` where the cell is the person's own.
-
-        Returns
-        -------
-        Codes
-            The same, except for the columns that follow.
-        """
+        """Rows of codes with what follows from their changes."""
         codes = codes.copy()
         for follower in self._followers:
             target = follower.target
@@ -145,18 +116,6 @@ def plan_targets(
     would follow from itself; formulas give numbers alone. Of two formulas for one column, the
     second is solved for another, the one with the most values: what is computed rarely has fewer.
     Of two columns that determine each other, the later one follows: they have as many values.
-
-    Parameters
-    ----------
-    constraints
-        The constraints, with the columns declared as derived.
-    relations
-        Relations found at fit that have a target.
-
-    Returns
-    -------
-    list of Target
-        Each after those that it follows from.
     """
     schema = constraints.schema
     position = {name: at for at, name in enumerate(schema.names)}

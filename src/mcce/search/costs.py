@@ -16,17 +16,7 @@ from .values import GrowingTables
 
 @dataclass(frozen=True, eq=False)
 class RowCosts:
-    """What rows cost their people, shape (n_rows,) each.
-
-    Parameters
-    ----------
-    sparsity
-        Changed features.
-    n_actions
-        Those of them that do not follow from others.
-    gower, distance
-        The Gower distance, and the one of the ranking.
-    """
+    """What rows cost their people, shape (n_rows,) each."""
 
     sparsity: IntArray
     n_actions: IntArray
@@ -35,22 +25,7 @@ class RowCosts:
 
 
 def row_costs(block: Candidates, ranking: Ranking, recomputed: list[int]) -> RowCosts:
-    """What each person's only candidate costs.
-
-    Parameters
-    ----------
-    block
-        People with one candidate each.
-    ranking
-        What counts as a change, and the distance.
-    recomputed
-        Places of the mutable features that only follow from others.
-
-    Returns
-    -------
-    RowCosts
-        One entry per person.
-    """
+    """What each person's only candidate costs."""
     n_people = block.people.size
     sparsity, n_consequences = np.zeros((2, n_people), dtype=np.int64)
     total = np.zeros(n_people)
@@ -72,24 +47,7 @@ def row_costs(block: Candidates, ranking: Ranking, recomputed: list[int]) -> Row
 def as_block(
     candidates: Candidates, values: GrowingTables, cells: Codes, person: IntArray, place: IntArray
 ) -> Candidates:
-    """Visited rows as candidates of people.
-
-    Parameters
-    ----------
-    candidates
-        The block of people.
-    values
-        The value of each code.
-    cells : (n_rows, 1 + n_mutable)
-        Person, as numbered in the block, and codes, ``OWN`` where a cell is the person's own.
-    person, place : (n_rows,)
-        Person and candidate that each row becomes. Places without a row hold the person's own one.
-
-    Returns
-    -------
-    Candidates
-        Every person is alone in a group.
-    """
+    """Visited rows as candidates of people."""
     whose = np.empty(int(person.max(initial=-1)) + 1, dtype=np.int64)
     whose[person] = cells[:, 0]
     own = candidates.comparison.own_codes[:, whose]

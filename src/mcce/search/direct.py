@@ -45,21 +45,7 @@ Stop = Callable[[], bool]
 
 @dataclass(frozen=True, eq=False)
 class DirectSettings:
-    """How to search directly.
-
-    Parameters
-    ----------
-    personal
-        All factuals, and what each one's values are held to.
-    count
-        Gives ``frequent``.
-    max_sparsity
-        Upper bound on the number of changes.
-    max_rows
-        Rows scored per person without an answer.
-    stop_at_first
-        Whether a person's search ends with the fewest changes that give a good row.
-    """
+    """How to search directly."""
 
     personal: FactualLimits
     count: Callable[[], tuple[Codes, ...]]
@@ -74,17 +60,7 @@ class DirectSettings:
 
 
 class DirectSearch:
-    """The direct search for some people of a block, among whose visited rows it puts its own.
-
-    Parameters
-    ----------
-    settings
-        How to search.
-    candidates, visited
-        The block of people, and the rows visited so far.
-    unstable
-        Rows that failed the final call and must not come back, by ``visited.draw``.
-    """
+    """The direct search for some people of a block, among whose visited rows it puts its own."""
 
     def __init__(
         self,
@@ -107,41 +83,12 @@ class DirectSearch:
             self._features[at] = None
 
     def search(self, person: IntArray, *, max_rows: int, most: IntArray, stop: Stop) -> None:
-        """Score rows of people, and reach the good ones.
-
-        Parameters
-        ----------
-        person : (n_people,)
-            Whom to search for, as numbered in the block.
-        max_rows
-            Rows scored per person.
-        most : (n_people,)
-            Upper bound on the number of changes.
-        stop
-            Called between predictor calls; returns True to end the search.
-        """
+        """Score rows of people, and reach the good ones."""
         room = np.full(person.size, max_rows)
         self._search(person, self._values(person), room, np.minimum(most, MAX_CHANGES), False, stop)
 
     def improve(self, person: IntArray, fewest: IntArray, several: bool, stop: Stop) -> IntArray:
-        """Score rows that may be better than the answers of people, and reach the good ones.
-
-        Parameters
-        ----------
-        person : (n_people,)
-            Whom to search for, as numbered in the block.
-        fewest : (n_people,)
-            Changed cells of the answer.
-        several
-            Whether further answers are wanted: then all rows of a small table are tried.
-        stop
-            Called between predictor calls; returns True to end the search.
-
-        Returns
-        -------
-        IntArray
-            The people of whom good rows were found.
-        """
+        """Score rows that may be better than the answers of people, and reach the good ones."""
         values = self._values(person)
         sizes = [prod(1 + choice.n_allowed for choice in theirs) for theirs in values]
         small = np.array(sizes) <= (MAX_ROWS_FEWER if self._knows_all else 0)

@@ -32,23 +32,7 @@ from .stage import BlockMonitor, Monitor, Task, no_unstable
 
 @dataclass(frozen=True, eq=False)
 class ExactStage:
-    """Visit rows in the order of the ranking until the best is proven.
-
-    Parameters
-    ----------
-    task
-        What all stages share.
-    settings
-        What is searched for, and with which budget.
-    draws
-        Where the answers come from of people whom a time limit leaves without one; None if there is
-        no limit.
-    final
-        Whether a proof that there is no row settles a person, because no later stage searches
-        among others.
-    unstable
-        Rows, by person and place in the order, that failed the final call.
-    """
+    """Visit rows in the order of the ranking until the best is proven."""
 
     task: Task
     settings: ExactSettings

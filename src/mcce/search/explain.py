@@ -37,24 +37,7 @@ def explain(
     callback: Callback | None = None,
     verbose: bool = False,
 ) -> Counterfactuals[Any]:
-    """Find counterfactuals for people.
-
-    Parameters
-    ----------
-    fitted, settings, constraints
-        What ``fit`` learned, and what this call requests.
-    X
-        The people.
-    max_seconds, callback
-        Time limit of the search, and the user's callback.
-    verbose
-        Whether to show progress.
-
-    Returns
-    -------
-    Counterfactuals
-        Counterfactuals, their measures, and what became of everybody.
-    """
+    """Find counterfactuals for people."""
     if callback is not None and not callable(callback):
         raise ParameterError(f"callback must be None or a function, got {shorten(callback)}.")
     _check_memory(settings, fitted.schema.mutable.size)

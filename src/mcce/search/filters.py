@@ -19,29 +19,7 @@ def row_filters(
     relations: list[Relation],
     read: ReadColumns,
 ) -> list[RowFilter]:
-    """The filters of whole rows: constraints, copies of training rows, relations.
-
-    Parameters
-    ----------
-    fitted
-        What ``fit`` learned.
-    search
-        The search.
-    constraints, relations
-        What answers obey, and the relations that they keep.
-    read
-        A cache of the columns that relations read.
-
-    Returns
-    -------
-    list of RowFilter
-        In the order in which they are applied.
-
-    Raises
-    ------
-    NotFittedError
-        If copies of training rows are excluded, and ``fit`` did not keep the rows.
-    """
+    """The filters of whole rows: constraints, copies of training rows, relations."""
     filters: list[RowFilter] = [
         ObeysConstraint(constraints, constraint) for constraint in constraints.of_rows
     ]

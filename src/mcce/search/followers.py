@@ -32,21 +32,7 @@ LARGEST = 2.0**53
 
 @dataclass(frozen=True, eq=False)
 class Target:
-    """A column that follows others.
-
-    Parameters
-    ----------
-    rule
-        What it follows by.
-    feature
-        The column.
-    row
-        Its place among the mutable features.
-    inputs
-        Positions of the columns that it follows from.
-    actions
-        Places of the mutable ones of them among the mutable features.
-    """
+    """A column that follows others."""
 
     rule: Rule
     feature: Feature
@@ -63,17 +49,7 @@ class Follower(Protocol):
     def follow(
         self, tables: GrowingTables, owner: IntArray, codes: Codes
     ) -> tuple[np.ndarray, BoolArray]:
-        """What the column becomes in rows, and where that differs from the person's own value.
-
-        Parameters
-        ----------
-        tables
-            What the codes mean.
-        owner : (n_rows,)
-            Position of each row's person among the factuals.
-        codes : (n_mutable, n_rows)
-            Codes, ``OWN`` where the cell is the person's own.
-        """
+        """What the column becomes in rows, and where that differs from the person's own value."""
         ...
 
     def cells(self, values: np.ndarray) -> pd.Series[Any]:

@@ -23,22 +23,7 @@ from .visited import VisitedRows, WalkSettings, leading_units
 
 
 class GreedyWalk:
-    """The walks of a block of people towards their targets.
-
-    Attributes
-    ----------
-    person, draw : (n_walks,)
-        Whose walk each is and towards which candidate, as numbered in the block.
-    targets : (n_mutable, n_walks)
-        That candidate's codes.
-    at : (n_walks,)
-        Where the walk is, by number among the visited rows.
-    arrived, abandoned : (n_walks,)
-        How it has ended.
-    n_wanted
-        Answers that a person must have before longer walks are abandoned: 1, so that the first
-        answer is the same however many are returned, until the walks are resumed.
-    """
+    """The walks of a block of people towards their targets."""
 
     def __init__(
         self,

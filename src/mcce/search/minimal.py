@@ -30,22 +30,7 @@ def select_first(
     walk: GreedyWalk,
     person: IntArray | None = None,
 ) -> SelectedRows:
-    """The best row of everybody, without a needless change.
-
-    Parameters
-    ----------
-    settings
-        How to select.
-    walk
-        The finished walks of a block of people.
-    person
-        For whom to select, as numbered in the block; None for everybody.
-
-    Returns
-    -------
-    SelectedRows
-        At most one row per person.
-    """
+    """The best row of everybody, without a needless change."""
     one = replace(settings.ranking, n_counterfactuals=1, diversity=None)
     nothing = np.empty(0, dtype=np.int64)
     return _select(replace(settings, ranking=one), walk, nothing, person)
@@ -57,24 +42,7 @@ def select_more(
     first: SelectedRows,
     person: IntArray | None = None,
 ) -> SelectedRows:
-    """The best rows of everybody, those given first; none has a needless change.
-
-    Parameters
-    ----------
-    settings
-        How to select.
-    walk
-        The finished walks of a block of people.
-    first
-        The first row of everybody who has one.
-    person
-        For whom to select, as numbered in the block; None for everybody.
-
-    Returns
-    -------
-    SelectedRows
-        At most ``n_counterfactuals`` rows per person.
-    """
+    """The best rows of everybody, those given first; none has a needless change."""
     if settings.ranking.n_counterfactuals == 1:
         return first
     return _select(settings, walk, first.numbers, person)
@@ -116,21 +84,7 @@ def _undo(walk: GreedyWalk, numbers: IntArray) -> tuple[IntArray, IntArray]:
 
 
 def undone(walk: GreedyWalk, numbers: IntArray) -> tuple[IntArray, IntArray]:
-    """Rows without some of the changes of others, which are placed among the visited ones.
-
-    Parameters
-    ----------
-    walk
-        The walks of a block of people.
-    numbers
-        Rows to undo changes of.
-
-    Returns
-    -------
-    parent, child : (n_made,)
-        Number of the row that changes are undone of, and of the row without them; both are the
-        same where what follows from other changes makes them so.
-    """
+    """Rows without some of the changes of others, which are placed among the visited ones."""
     visited, units = walk.visited, walk.settings.units
     place, undone = _subsets((visited.cells[numbers, 1:] != OWN) @ units.T)
     parent = numbers[place]

@@ -19,17 +19,7 @@ ENUMERATION_NEEDED = "The exact search lists all rows that can be drawn"
 def check_needs(
     generator: Generator, search: Search | ExactSearch, distance: Distance, diversity: float | None
 ) -> None:
-    """Raise for what a search needs and does not get.
-
-    Parameters
-    ----------
-    generator
-        The fitted model.
-    search
-        Which search to run.
-    distance, diversity
-        How candidates are compared, and how much answers must differ.
-    """
+    """Raise for what a search needs and does not get."""
     needs = search.needs
     if needs.enumeration:
         require(generator, "enumeration", ENUMERATION_NEEDED)
@@ -47,19 +37,7 @@ def check_private(
     distance: Distance,
     ignore_relations: Any,
 ) -> None:
-    """Raise if the model is private, and a search or distance reads training rows without noise.
-
-    Parameters
-    ----------
-    generator
-        The model, fitted or not.
-    search
-        Which search to run.
-    distance
-        How candidates are compared.
-    ignore_relations
-        As for :class:`mcce.MCCE`.
-    """
+    """Raise if the model is private, and a search or distance reads training rows without noise."""
     if not is_private(generator):
         return
     needs = search.needs
@@ -95,15 +73,7 @@ def check_refit(generator: Generator, training: Any) -> None:
 
 
 def check_inputs(fitted: Fitted, search: Search | ExactSearch) -> None:
-    """Raise if trees consider some inputs only, and the search is the paper's.
-
-    Parameters
-    ----------
-    fitted
-        What ``fit`` learned, for this search or another one.
-    search
-        Which search to run.
-    """
+    """Raise if trees consider some inputs only, and the search is the paper's."""
     most = getattr(fitted.generator, "max_inputs", None)
     if (
         most is not None
@@ -118,13 +88,7 @@ def check_inputs(fitted: Fitted, search: Search | ExactSearch) -> None:
 
 
 def weighted(distance: Distance, constraints: Constraints) -> Distance:
-    """The distance with the weights of constraints.
-
-    Raises
-    ------
-    ConstraintError
-        If there are weights and it is not the plain Gower distance.
-    """
+    """The distance with the weights of constraints."""
     if constraints.weights is None:
         return distance
     if not is_gower(distance) or getattr(distance, "weights", None) is not None:

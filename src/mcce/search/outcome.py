@@ -18,28 +18,7 @@ from ..tables.schema import EncodedRows
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """The result of a search, or of one of its stages.
-
-    Parameters
-    ----------
-    answers, misses
-        Counterfactuals, and the nearest misses of factuals without any; by factual, then rank.
-    reasons
-        Why a factual has no answer, by position.
-    n_evaluated
-        Rows scored by the predictor during the search.
-    n_unstable
-        Counterfactuals that the predictor rejected in the final call.
-    stopped
-        Whether the search stopped before every factual was settled.
-    seconds
-        Seconds by step, summed over threads.
-    proven
-        Factuals whose answers, or lack of any, no further search can improve.
-    misjudged
-        Factuals who had an answer that the label rule accepts and the predictor does not; their
-        answers are left out.
-    """
+    """The result of a search, or of one of its stages."""
 
     answers: Answers
     misses: Answers

@@ -57,21 +57,7 @@ MAX_TRIES, MAX_LAST_TRIES = 24, 600
 
 @dataclass(frozen=True)
 class Settings:
-    """The parameters of an explainer that may change between ``fit`` and ``explain``.
-
-    Parameters
-    ----------
-    search
-        Which search to run.
-    n_samples
-        Draws per person; None is what the search says.
-    n_counterfactuals, diversity
-        How many counterfactuals each person gets, and how much they must differ.
-    ignore_relations
-        Names of the relations that answers may break; True for all.
-    memory, n_jobs, max_direct_rows
-        Megabytes per block of people, threads, and rows tried directly per person without answer.
-    """
+    """The parameters of an explainer that may change between ``fit`` and ``explain``."""
 
     search: Search | ExactSearch
     n_samples: int | None = None
@@ -102,31 +88,7 @@ def search(
     remembered: RememberedScores | None = None,
     scored: ScoredRows | None = None,
 ) -> Outcome:
-    """Steps 2 and 3 of the paper for the factuals at some positions.
-
-    Parameters
-    ----------
-    fitted
-        What ``fit`` learned.
-    settings, constraints
-        What this call requests.
-    factuals, people
-        All factuals, and the positions of those to search for.
-    callback, ends
-        Called with the progress, returns True to stop; and when to stop, by ``time.monotonic``.
-    gradual
-        Whether people without an answer get twice the draws each time, and a reason in the end;
-        otherwise all draws at once and no reason, which is faster.
-    remembered
-        Scores of rows from other searches for the same factuals by the same decision.
-    scored
-        What the predictor said of all factuals, if it is known; a led search learns from it.
-
-    Returns
-    -------
-    Outcome
-        Answers, and reasons for everybody else.
-    """
+    """Steps 2 and 3 of the paper for the factuals at some positions."""
     check_private(fitted.generator, settings.search, fitted.distance, settings.ignore_relations)
     check_ignored(fitted, settings.ignore_relations)
     if fitted.n_desired == 0:
@@ -162,20 +124,7 @@ def search(
 
 
 def recomputed(fitted: Fitted, settings: Settings, constraints: Constraints) -> list[Target]:
-    """The columns that follow when a search changes what they follow from.
-
-    Parameters
-    ----------
-    fitted
-        What ``fit`` learned.
-    settings, constraints
-        What a call requests.
-
-    Returns
-    -------
-    list of Target
-        Each after those that it follows from; none if the search recomputes nothing.
-    """
+    """The columns that follow when a search changes what they follow from."""
     if _sampling_search(settings).consequences != "recompute":
         return []
     given = settings.search, settings.ignore_relations, constraints

@@ -9,17 +9,7 @@ from ..runtime.progress import ProgressBar
 
 
 class ProgressCallback:
-    """A callback that shows progress, calls the user's callback and enforces the time limit.
-
-    Parameters
-    ----------
-    bar
-        The progress bar.
-    callback
-        The user's own callback, or None.
-    ends
-        When to stop, by ``time.monotonic``.
-    """
+    """A callback that shows progress, calls the user's callback and enforces the time limit."""
 
     def __init__(self, bar: ProgressBar, callback: Callback | None, ends: float) -> None:
         self._bar = bar

@@ -27,23 +27,7 @@ N_LISTED, MAX_LISTED = 256, 10_000
 
 @dataclass(frozen=True, eq=False)
 class ExactSettings:
-    """What is searched for, among which rows, and with which budget.
-
-    Parameters
-    ----------
-    generator, decision
-        The fitted model, and the predictor with the desired decision.
-    filters
-        Rows must pass all of them.
-    n_counterfactuals
-        How many each person gets at most.
-    max_sparsity, max_distance
-        Upper bounds on the number of changes and on the distance.
-    weights : (n_mutable,)
-        How many times each feature's difference counts in the distance.
-    max_rows, max_nodes
-        The budget per person: rows visited, and leaves visited to list them.
-    """
+    """What is searched for, among which rows, and with which budget."""
 
     generator: EnumeratingGenerator
     decision: Decision

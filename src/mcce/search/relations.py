@@ -22,22 +22,6 @@ def kept_relations(
     """All relations that ``fitted`` has, but those that are ignored.
 
     A formula that the user declared replaces the relations with its target.
-
-    Parameters
-    ----------
-    fitted
-        What ``fit`` learned.
-    search
-        The search; some ignore all relations.
-    ignored
-        Names of the relations to leave out; True for all.
-    constraints
-        The constraints, with the columns declared as derived.
-
-    Raises
-    ------
-    NotFittedError
-        If ``fit`` did not look for relations.
     """
     if ignored is True or not search.needs.relations:
         return []

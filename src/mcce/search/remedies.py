@@ -52,22 +52,7 @@ def name_remedies(
     callback: Callback,
     ends: float = math.inf,
 ) -> Outcome:
-    """The outcome with reasons that name what would help.
-
-    Parameters
-    ----------
-    fitted, settings, constraints, factuals
-        As for :func:`mcce.search.plan.search`.
-    outcome
-        What that search found.
-    callback, ends
-        Called with the progress, and when to stop.
-
-    Returns
-    -------
-    Outcome
-        The same answers, with more to read in the reasons.
-    """
+    """The outcome with reasons that name what would help."""
     given = settings.search
     if not isinstance(given, Search) or not given.n_targets or outcome.stopped:
         return outcome
@@ -141,16 +126,6 @@ def _lifts(short: Search, constraints: Constraints) -> Iterator[tuple[str, Searc
 
 def lift_bounds(search: AnySearch) -> Iterator[tuple[str, AnySearch]]:
     """Each bound of a search that may be in the way, and the search without it.
-
-    Parameters
-    ----------
-    search
-        The search.
-
-    Yields
-    ------
-    tuple
-        Name of the parameter, and the search.
 
     Examples
     --------

@@ -13,19 +13,7 @@ from .config import Search
 
 
 class Replies:
-    """The replies of the black box during one search, for its later stages.
-
-    Parameters
-    ----------
-    n_asked, n_valid : (n_factuals,)
-        Rows asked for each person so far, and how many of them are valid.
-
-    Attributes
-    ----------
-    n_here, n_refused : (n_factuals,)
-        Rows asked for each person since the search began or became laxer, and how many of them are
-        not valid.
-    """
+    """The replies of the black box during one search, for its later stages."""
 
     def __init__(self, n_asked: IntArray, n_valid: IntArray) -> None:
         self.n_asked, self.n_valid = n_asked, n_valid
@@ -68,19 +56,7 @@ class Replies:
 
 @dataclass(frozen=True, eq=False)
 class Led:
-    """What leads a search that asks the black box little.
-
-    Parameters
-    ----------
-    surrogate
-        Imitates the black box.
-    replies
-        What the black box has replied so far.
-    own
-        What it said of all factuals; None if it was not asked.
-    max_evaluations
-        Rows that it may be asked about for each person; None for any number.
-    """
+    """What leads a search that asks the black box little."""
 
     surrogate: Surrogate
     replies: Replies
@@ -104,22 +80,7 @@ class Led:
 def lead(
     surrogate: Surrogate | None, search: Search, n_factuals: int, own: ScoredRows | None
 ) -> Led | None:
-    """What leads a search by sampling; None has the black box score every row.
-
-    Parameters
-    ----------
-    surrogate
-        What fit learned, if it did. Where the rows to ask about are bounded, a poor one leads too.
-    search
-        The search.
-    n_factuals, own
-        Number of factuals, and what the black box said of them if it was asked.
-
-    Returns
-    -------
-    Led or None
-        None for a search without targets, or a surrogate that is missing or not good.
-    """
+    """What leads a search by sampling; None has the black box score every row."""
     most = search.max_evaluations
     if most is not None and surrogate is None:
         surrogate = Surrogate.unlearned()

@@ -29,26 +29,7 @@ def to_counterfactuals(
     measures: Mapping[str, np.ndarray],
     targets: Sequence[Target] = (),
 ) -> Counterfactuals[Any]:
-    """The result of a search for the people in ``rows``.
-
-    Parameters
-    ----------
-    rows, scored
-        The factuals, and what the predictor says of them.
-    outcome
-        The outcome of the search.
-    seconds
-        Seconds by step, and ``total``.
-    measures
-        Further measures of the answers, by name.
-    targets
-        The columns that were recomputed.
-
-    Returns
-    -------
-    Counterfactuals
-        The result, in the kind of frame of the people.
-    """
+    """The result of a search for the people in ``rows``."""
     return make_counterfactuals(
         rows,
         scored,

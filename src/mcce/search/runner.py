@@ -26,22 +26,7 @@ from .stage import ScoreMemory, Stage, Task, no_unstable
 
 
 def run_search(task: Task, stages: Callable[[Task], Iterable[Stage]], people: IntArray) -> Outcome:
-    """Counterfactuals for factuals; each stage searches for those still without an answer.
-
-    Parameters
-    ----------
-    task
-        What all stages share.
-    stages
-        Gives the stages of a task, in order.
-    people : (n_people,)
-        Positions of the factuals to search for.
-
-    Returns
-    -------
-    Outcome
-        Answers, reasons and nearest misses of all these factuals.
-    """
+    """Counterfactuals for factuals; each stage searches for those still without an answer."""
     outcome = _run_stages(task, stages(task), people)
     if not outcome.misjudged:
         return outcome

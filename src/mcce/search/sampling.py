@@ -46,28 +46,7 @@ BLOCKS_PER_THREAD, MIN_DRAWS = 2, 100_000
 
 @dataclass(frozen=True, eq=False)
 class SamplingStage:
-    """Search among draws of the generator.
-
-    Parameters
-    ----------
-    task
-        What all stages share.
-    ranking
-        How candidates are ranked and filtered.
-    n_samples
-        Draws per person.
-    keep_probability
-        Probability that a draw keeps the person's own value where it can.
-    n_from_leaves
-        Draws from leaves of the model; further ones back off to larger nodes. None: none does.
-    walk
-        How to go on from valid candidates; None returns them.
-    final
-        Whether people without an answer get a full reason and a nearest miss, because no later
-        stage searches for them.
-    unstable
-        Candidates that failed the final call and must not come back.
-    """
+    """Search among draws of the generator."""
 
     task: Task
     ranking: Ranking

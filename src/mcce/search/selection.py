@@ -26,19 +26,7 @@ from .visited import VisitedRows
 
 @dataclass(frozen=True)
 class PreferenceWeights:
-    """What the preferences weigh against each other.
-
-    Parameters
-    ----------
-    l1
-        "balanced": cost of one unit of l1, where one unit of knn distance costs 1.
-    change, typical_change
-        "balanced": cost of a change above the fewest, fixed and as a share of the knn distance
-        that is typical of accepted rows.
-    gain_share, min_gain
-        "sparsity": one more change is worth it if it brings the knn distance down to this share of
-        the best without it, and by at least this much.
-    """
+    """What the preferences weigh against each other."""
 
     l1: float = 0.1
     change: float = 0.1
@@ -52,21 +40,7 @@ WEIGHTS = PreferenceWeights()
 
 @dataclass(frozen=True, eq=False)
 class SelectionSettings:
-    """How to select.
-
-    Parameters
-    ----------
-    prefer, extra_changes
-        What decides among rows with at most so many changes above the fewest.
-    knn_distance
-        Distances to accepted training rows, which take most of the time; None does without.
-    ranking
-        How many answers each person gets, and within which bounds.
-    copies_last
-        Whether copies of accepted training rows come after everything else.
-    count_actions
-        Whether recomputed columns do not count as changes.
-    """
+    """How to select."""
 
     prefer: Preference
     extra_changes: int
@@ -116,24 +90,7 @@ class SelectedRows:
 def select_rows(
     settings: SelectionSettings, walk: GreedyWalk, may_return: IntArray, first: IntArray
 ) -> SelectedRows:
-    """The best visited rows of everybody, among those that may be returned.
-
-    Parameters
-    ----------
-    settings
-        How to select.
-    walk
-        The finished walks of a block of people.
-    may_return : (n_rows,)
-        Numbers of the rows that may be returned, see :func:`returnable`.
-    first : (n_first,)
-        Those that come first whatever else there is.
-
-    Returns
-    -------
-    SelectedRows
-        At most ``n_counterfactuals`` rows per person.
-    """
+    """The best visited rows of everybody, among those that may be returned."""
     ranking, visited = settings.ranking, walk.visited
     numbers = may_return[np.lexsort((visited.step[may_return], visited.person[may_return]))]
     numbers = numbers[_order(settings, walk, numbers, np.isin(numbers, first))]
@@ -178,22 +135,7 @@ def _order(
 
 
 def returnable(ranking: Ranking, walk: GreedyWalk, person: IntArray | None = None) -> IntArray:
-    """Numbers of the rows that may be returned: good ones that were reached, and ends of walks.
-
-    Parameters
-    ----------
-    ranking
-        The bounds on changes and distance.
-    walk
-        The walks of a block of people.
-    person
-        Whose rows, as numbered in the block; None for everybody's.
-
-    Returns
-    -------
-    IntArray
-        Numbers among the visited rows, ascending.
-    """
+    """Numbers of the rows that may be returned: good ones that were reached, and ends of walks."""
     visited = walk.visited
     theirs = np.ones(visited.people.size, dtype=bool)
     if person is not None:
@@ -286,13 +228,6 @@ def _diverse_ranks(
 
 class Groups:
     """Neighbouring entries that are equal, as groups.
-
-    Attributes
-    ----------
-    of : (n_entries,)
-        The entries, ascending.
-    number, place : (n_entries,)
-        The group of each entry, and its place there, both from 0.
 
     Examples
     --------

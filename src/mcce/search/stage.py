@@ -74,35 +74,7 @@ class ScoreMemory:
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """What all stages of one call of ``explain`` share.
-
-    Parameters
-    ----------
-    generator, decision, seed
-        The fitted model, the predictor with the desired decision, and the seed of all draws.
-    constraints, personal
-        The constraints, and the factuals with the limits these set for each.
-    memory
-        Megabytes that one block may take.
-    n_jobs
-        Threads over blocks; predictor and callback are called from the caller's thread only.
-    callback
-        Called with the progress; returns True to stop the search.
-    ends
-        When to stop drawing and listing rows, by ``time.monotonic``.
-    consequences
-        Columns that are recomputed when others change; None if there are none.
-    gradual
-        Whether the draws of people without an answer grow step by step, and they get a reason.
-    scores
-        The predictor's scores so far.
-    remembered
-        Scores of rows from other searches; None if there are none.
-    read
-        What relations have read of columns so far.
-    led
-        What the search is led by; None has the predictor score every row.
-    """
+    """What all stages of one call of ``explain`` share."""
 
     generator: Generator
     decision: Decision

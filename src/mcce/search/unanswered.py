@@ -26,24 +26,7 @@ from .visited import DECIMALS
 def explain_unanswered(
     block: LedBlock, validation: LazyValidation, answered: IntArray
 ) -> tuple[Answers, dict[int, str]]:
-    """Why people of a block have no answer.
-
-    Parameters
-    ----------
-    block
-        The walks, which have ended.
-    validation
-        The draws of the block.
-    answered
-        Positions of the factuals with an answer.
-
-    Returns
-    -------
-    misses : Answers
-        The nearest miss of each: valid first, then the best score, then the row reached first.
-    reasons : dict
-        Why each has no counterfactual, by position among the factuals.
-    """
+    """Why people of a block have no answer."""
     ranked, cache, people = validation.ranked, validation.cache, block.candidates.people
     person = np.flatnonzero(~np.isin(people, answered))
     listing = ranked.list_all(person)

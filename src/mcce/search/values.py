@@ -20,15 +20,7 @@ from ..tables.schema import EncodedRows
 
 
 class GrowingTables:
-    """Value tables of the mutable features, to which values can be added.
-
-    Parameters
-    ----------
-    rows
-        All factuals.
-    tables
-        The value of each code so far, one table per mutable feature, in the dtypes of ``rows``.
-    """
+    """Value tables of the mutable features, to which values can be added."""
 
     def __init__(self, rows: EncodedRows, tables: Sequence[pd.Series[Any]]) -> None:
         self.rows = rows

@@ -36,27 +36,7 @@ MAX_LEADING = 32
 
 @dataclass(frozen=True, eq=False)
 class WalkSettings:
-    """What a row must satisfy, and how a walk may go.
-
-    Parameters
-    ----------
-    decision
-        The predictor with the desired decision.
-    filters
-        Rows must pass all of them.
-    plausible
-        How plausible rows must be; None requires nothing.
-    units : (n_units, n_mutable)
-        Features that change only together; each is in one unit, recomputed ones in none.
-    extra_changes
-        A walk is abandoned once the person has enough answers with this many fewer changes.
-    consequences
-        Columns that are recomputed when others change; None if there are none.
-    remembered
-        Scores from other searches; None if there are none.
-    led
-        What the search is led by; None has the predictor score every row.
-    """
+    """What a row must satisfy, and how a walk may go."""
 
     decision: Decision
     filters: tuple[RowFilter, ...]
@@ -96,32 +76,7 @@ def leading_units(settings: WalkSettings, schema: Schema) -> BoolArray:
 
 
 class VisitedRows:
-    """Every row that was visited in a block of people, and what is known of it.
-
-    Attributes
-    ----------
-    cells : (n_rows, 1 + n_mutable)
-        Person, as numbered in the block, and codes, ``OWN`` where a cell is the person's own.
-    person : (n_rows,)
-        The person alone.
-    checked, allowed : (n_rows,)
-        Whether the row was checked against the filters, and if so whether all of them pass it.
-    assessed, plausible : (n_rows,)
-        Whether the plausibility of the row was looked at, and if so whether it is enough.
-    scored, valid, score : (n_rows,)
-        Whether the predictor scored the row, and if so the result.
-    priced, sparsity, n_actions, gower, distance : (n_rows,)
-        Whether it is known what the row costs, and if so see :class:`~mcce.search.costs.RowCosts`.
-    knn_distance, copy : (n_rows,)
-        Distance to accepted training rows, NaN if it was not measured, and if it was whether the
-        row equals one of them.
-    draw : (n_rows,)
-        The candidate that first led to the row, as numbered in the block.
-    step : (n_rows,)
-        How many rows walks had reached before they reached this one, -1 if they never did. Only
-        rows that were reached may be answers: which other draws are known depends on who shares
-        them.
-    """
+    """Every row that was visited in a block of people, and what is known of it."""
 
     def __init__(self, settings: WalkSettings, candidates: Candidates) -> None:
         self.settings, self.candidates = settings, candidates

@@ -32,26 +32,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, eq=False)
 class Walk:
-    """How to make answers of valid candidates: where walks may go, and which row to return.
-
-    Parameters
-    ----------
-    settings, selection
-        Where walks may go, and which row to return.
-    n_targets
-        Targets for the first answer; further ones are for further answers.
-    direct
-        How to try changes directly; None does not.
-    backwards
-        Whether walks start at their targets, and only undo changes that are not needed.
-    fewest
-        Whether to try directly whether fewer changes than those of the answer would do, and on
-        small tables whether others would be better.
-    answers_all
-        Whether to search directly for everybody who has no answer yet.
-    max_tries
-        Where a surrogate leads to nothing, rows are tried until so many of the person are scored.
-    """
+    """How to make answers of valid candidates: where walks may go, and which row to return."""
 
     settings: WalkSettings
     selection: SelectionSettings
@@ -64,21 +45,7 @@ class Walk:
 
 
 class WalkedBlock:
-    """The walks of a block of people, and the answers that they lead to.
-
-    Parameters
-    ----------
-    how
-        How to make answers of valid candidates.
-    task, monitor
-        What all stages share, and where progress is reported.
-    ranked, cache
-        The candidates of the block, and the scores known of them.
-    valid
-        The best valid ones.
-    unstable
-        Candidates that failed the final call and must not come back.
-    """
+    """The walks of a block of people, and the answers that they lead to."""
 
     def __init__(
         self,

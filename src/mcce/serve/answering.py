@@ -35,17 +35,7 @@ from ..tables.columns import is_missing
 
 @dataclass(frozen=True, eq=False)
 class Answerer:
-    """An explainer, as requests use it.
-
-    Parameters
-    ----------
-    explainer
-        The explainer; nobody else changes it.
-    searches
-        Names of the searches that it can run.
-    fingerprint
-        Checksum of its file, which tells it from others.
-    """
+    """An explainer, as requests use it."""
 
     explainer: MCCE
     searches: tuple[str, ...]
@@ -55,22 +45,7 @@ class Answerer:
     def make(
         cls, explainer: MCCE, fingerprint: str | None = None, rules: Sequence[Constraint] = ()
     ) -> Answerer:
-        """An answerer with a copy of an explainer.
-
-        Parameters
-        ----------
-        explainer
-            The explainer.
-        fingerprint
-            Checksum of its file; None computes it as if the explainer were saved now.
-        rules
-            Constraints that join its own.
-
-        Raises
-        ------
-        McceError
-            If it is not fitted or cannot be saved, or the rules do not fit.
-        """
+        """An answerer with a copy of an explainer."""
         own = copy.copy(explainer).set_params(max_seconds=None, verbose=False)
         requirements_of(own)
         nobody = _nobody(own)
@@ -177,15 +152,7 @@ class Answerer:
     def relax(
         self, person: pd.DataFrame, constraints: Sequence[tuple[int, Constraint]]
     ) -> list[Record]:
-        """What could be lifted for a person, the best first.
-
-        Parameters
-        ----------
-        person
-            The person.
-        constraints
-            The constraints of the request, with the position of their rules.
-        """
+        """What could be lifted for a person, the best first."""
         given = [constraint for _, constraint in constraints]
         table = self.explainer.relax(person, constraints=given)
         order = ["answered", "sparsity", "gower"]

@@ -143,24 +143,12 @@ def check_media(headers: Mapping[str, str], expected: str) -> None:
 
 
 def parse(content: bytes, model: type[BodyT]) -> BodyT:
-    """A request of a kind.
-
-    Raises
-    ------
-    RefusalError
-        If it is no JSON, or not of that kind.
-    """
+    """A request of a kind."""
     return check_fields(parse_json(content, "body"), model)
 
 
 def parse_json(content: bytes, *loc: str | int) -> Any:
-    """What JSON stands for, strictly.
-
-    Raises
-    ------
-    RefusalError
-        If it is no JSON.
-    """
+    """What JSON stands for, strictly."""
     try:
         given = json.loads(content.decode(), parse_constant=_no_number, object_pairs_hook=_distinct)
         # Half a character could not be answered.
@@ -178,13 +166,7 @@ def parse_json(content: bytes, *loc: str | int) -> Any:
 
 
 def check_fields(given: Any, model: type[BodyT]) -> BodyT:
-    """Fields as a request of a kind.
-
-    Raises
-    ------
-    RefusalError
-        If they are not of that kind.
-    """
+    """Fields as a request of a kind."""
     try:
         return model.model_validate(given)
     except ValidationError as error:

@@ -52,22 +52,7 @@ class JsonColumns:
 
 @dataclass(frozen=True, eq=False)
 class CellKind:
-    """What a cell of a feature may be.
-
-    Parameters
-    ----------
-    type
-        ``"integer"``, ``"number"``, ``"boolean"``, ``"text"`` or ``"date"``.
-    levels
-        The levels of a category by their value in JSON; None for numbers, dates, durations and
-        identifiers.
-    low, high
-        The smallest and the largest number; None where there is no order.
-    missing
-        Whether it may be null.
-    reader
-        Reads the value.
-    """
+    """What a cell of a feature may be."""
 
     type: str
     levels: Mapping[tuple[Any, Any], Any] | None
@@ -95,13 +80,7 @@ class CellKind:
         return cls(name, None, *_far(feature), feature.has_missing, reader)
 
     def read(self, cell: Any) -> Any:
-        """What the reader of the column takes for a cell.
-
-        Raises
-        ------
-        ValueError
-            If the cell does not fit; the message says what was expected.
-        """
+        """What the reader of the column takes for a cell."""
         if cell is None:
             if self.missing:
                 return None
@@ -138,17 +117,7 @@ class CellKind:
 
 @dataclass(frozen=True, eq=False)
 class JsonPeople:
-    """Reads people of requests.
-
-    Parameters
-    ----------
-    reader
-        Makes rows of cells.
-    kinds
-        What cells may be, by name of the column, in the order of training.
-    typical
-        A row of middle values, which is nobody's, for examples.
-    """
+    """Reads people of requests."""
 
     reader: PeopleReader
     kinds: Mapping[str, CellKind]
@@ -178,20 +147,7 @@ class JsonPeople:
         ]
 
     def read(self, people: Sequence[Mapping[str, Any]], *loc: str | int) -> pd.DataFrame:
-        """People as rows, numbered from 0.
-
-        Parameters
-        ----------
-        people
-            An object each, with a cell for every column.
-        loc
-            Where they stand in the request.
-
-        Raises
-        ------
-        RefusalError
-            If cells do not fit, with a message for each of them.
-        """
+        """People as rows, numbered from 0."""
         problems: list[Problem] = []
         columns: dict[str, list[Any]] = {name: [] for name in self.kinds}
         for place, person in enumerate(people):

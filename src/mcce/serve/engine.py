@@ -26,27 +26,7 @@ from .refusals import RefusalError
 
 @dataclass(eq=False)
 class Task:
-    """Something to compute for a request.
-
-    Parameters
-    ----------
-    work
-        Computes the results of tasks that go together from what each was given.
-    given
-        What this one was given: rows of people.
-    size
-        How many people these are.
-    key
-        Tasks with equal keys go together; None goes alone.
-    seconds
-        How long its work may take, if that is known; after a wait that leaves less it is not begun.
-    submitted
-        When it came.
-    is_gone
-        Whether its client has gone.
-    is_retried
-        Whether it is tried again, alone.
-    """
+    """Something to compute for a request."""
 
     work: Callable[[Sequence[Any]], Sequence[Any]]
     given: Any
@@ -74,19 +54,7 @@ class Task:
 
 @dataclass(eq=False)
 class Worker:
-    """A thread and what it does.
-
-    Parameters
-    ----------
-    batch
-        The tasks that it works on; none if it waits.
-    began
-        When it began them.
-    cancellation
-        Ends their kernels.
-    is_replaced
-        Whether another thread took its place; then it ends after its work.
-    """
+    """A thread and what it does."""
 
     batch: Sequence[Task] = ()
     began: float = math.inf
@@ -106,21 +74,7 @@ class Worker:
 
 @dataclass(frozen=True)
 class EngineLimits:
-    """How much an engine takes on.
-
-    Parameters
-    ----------
-    threads
-        Worker threads.
-    queue
-        Tasks that may wait.
-    batch
-        People of one batch, unless a single task has more.
-    seconds
-        How long a task may take altogether.
-    spare
-        How many stuck workers are replaced at most.
-    """
+    """How much an engine takes on."""
 
     threads: int = 2
     queue: int = 64
@@ -140,15 +94,7 @@ class EngineLimits:
 
 
 class Engine:
-    """Worker threads behind a queue; they start with the first task.
-
-    Parameters
-    ----------
-    limits
-        How much it takes on.
-    observe
-        Called with the number of tasks and people of each batch.
-    """
+    """Worker threads behind a queue; they start with the first task."""
 
     def __init__(
         self,
@@ -181,13 +127,7 @@ class Engine:
         return not self._is_closed and self.n_stuck < self.limits.threads + self.limits.spare
 
     def submit(self, task: Task) -> None:
-        """Put a task into the queue.
-
-        Raises
-        ------
-        RefusalError
-            If the queue is full, the service ends, or no worker is left.
-        """
+        """Put a task into the queue."""
         with self._change:
             if self._is_closed:
                 raise RefusalError.of(503, "the service is shutting down", "closing")
@@ -210,13 +150,7 @@ class Engine:
                     worker.stop_if_left()
 
     def close(self, grace: float = 0.0) -> None:
-        """Take no more tasks; after some seconds end those that are not done.
-
-        Parameters
-        ----------
-        grace
-            How long tasks that wait or run may take.
-        """
+        """Take no more tasks; after some seconds end those that are not done."""
         ends = time.monotonic() + grace
         with self._change:
             self._is_closed = True

@@ -38,15 +38,7 @@ READING = ("GET", "HEAD", "OPTIONS")
 
 
 class Guard:
-    """Middleware that lets requests in, or not.
-
-    Parameters
-    ----------
-    app
-        What answers requests.
-    settings
-        The token, the hosts and the limits.
-    """
+    """Middleware that lets requests in, or not."""
 
     def __init__(self, app: ASGIApp, settings: ServiceSettings) -> None:
         self.app, self.limits = app, settings.limits
@@ -110,17 +102,7 @@ class Guard:
 
 
 class LimitedBody:
-    """The body of a request, of bounded size and time.
-
-    Parameters
-    ----------
-    receive
-        Gives its parts.
-    most
-        The largest number of bytes.
-    seconds
-        How long it may take to arrive.
-    """
+    """The body of a request, of bounded size and time."""
 
     def __init__(self, receive: Receive, most: int, seconds: float) -> None:
         self._receive, self.most = receive, most

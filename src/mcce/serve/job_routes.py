@@ -24,15 +24,7 @@ JobName = Annotated[str, Path(max_length=64)]
 
 
 class JobRoutes:
-    """The routes of uploads.
-
-    Parameters
-    ----------
-    jobs
-        The uploads.
-    tasks
-        Checks what requests ask for.
-    """
+    """The routes of uploads."""
 
     def __init__(self, jobs: Jobs, tasks: TaskMaker) -> None:
         self.jobs, self.tasks = jobs, tasks

@@ -42,19 +42,7 @@ Results = list[tuple[IntArray, Counterfactuals[pd.DataFrame]]]
 
 @dataclass(frozen=True)
 class JobOptions:
-    """How the people of an upload are answered.
-
-    Parameters
-    ----------
-    constraints
-        Further constraints.
-    search, n_counterfactuals, language
-        As in a request.
-    name
-        Column that says what people are called.
-    delimiter
-        What separates the cells of a CSV file.
-    """
+    """How the people of an upload are answered."""
 
     constraints: Sequence[Constraint] = field(default_factory=tuple)
     search: str | None = None
@@ -65,17 +53,7 @@ class JobOptions:
 
 
 def check_upload(path: str, answerer: Answerer, options: JobOptions, most: int) -> None:
-    """Raise if a file is no table of people with the columns of the explainer.
-
-    Parameters
-    ----------
-    path, options
-        The file, and how its people are to be answered.
-    answerer
-        What answers them.
-    most
-        The most bytes that the file may have, also once it is uncompressed.
-    """
+    """Raise if a file is no table of people with the columns of the explainer."""
     check_delimiter(options.delimiter)
     with _open(path, answerer, options):
         pass
@@ -94,29 +72,7 @@ def check_upload(path: str, answerer: Answerer, options: JobOptions, most: int) 
 def run_job(
     answerer: Answerer, settings: ServiceSettings, path: str, options: JobOptions, show: Show
 ) -> list[str]:
-    """Answer the people of a file.
-
-    Parameters
-    ----------
-    answerer, settings
-        What answers them, limits and words.
-    path
-        The file; what is made of it stands beside it.
-    options
-        How they are answered.
-    show
-        Called with the number of people who are done, and about how many there are.
-
-    Returns
-    -------
-    list of str
-        Names of the files that were made.
-
-    Raises
-    ------
-    McceError
-        If the file cannot be read, or has too many people.
-    """
+    """Answer the people of a file."""
     answered = _answer_all(answerer, settings.limits.job_people, path, options, show)
     report = ReportOptions(
         labels=settings.words(options.language),

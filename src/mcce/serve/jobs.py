@@ -44,19 +44,7 @@ BEAT, DEAD = 5.0, 60.0
 
 @dataclass(frozen=True)
 class JobState:
-    """How far a job is.
-
-    Parameters
-    ----------
-    state
-        "waiting", "running", "done" or "failed".
-    done, total
-        People answered, and about how many there are; None if that is not known.
-    error
-        What went wrong, if something did.
-    files
-        What can be fetched.
-    """
+    """How far a job is."""
 
     state: str = "waiting"
     done: int = 0
@@ -70,15 +58,7 @@ class RemovedError(Exception):
 
 
 class Jobs:
-    """The uploads of a service.
-
-    Parameters
-    ----------
-    answerer
-        Answers people.
-    settings
-        Limits, words and the folder.
-    """
+    """The uploads of a service."""
 
     def __init__(self, answerer: Answerer, settings: ServiceSettings) -> None:
         self.answerer, self.settings, self.limits = answerer, settings, settings.limits
@@ -93,27 +73,7 @@ class Jobs:
         self.engine = Engine(EngineLimits(1, self.limits.jobs, 1, seconds, spare=1))
 
     def add(self, name: str, stream: BinaryIO, options: JobOptions) -> str:
-        """Begin a job.
-
-        Parameters
-        ----------
-        name
-            Name of the file, which says its format.
-        stream
-            Its bytes.
-        options
-            How people are answered.
-
-        Returns
-        -------
-        str
-            Name of the job.
-
-        Raises
-        ------
-        RefusalError
-            If the file cannot be read, or there are too many jobs.
-        """
+        """Begin a job."""
         format_ = _format(name)
         self.tend()
         if len(self._folders()) >= self.limits.jobs:
@@ -140,13 +100,7 @@ class Jobs:
         return job
 
     def state(self, job: str) -> dict[str, Any]:
-        """How far a job is.
-
-        Raises
-        ------
-        RefusalError
-            If there is no such job.
-        """
+        """How far a job is."""
         try:
             content: dict[str, Any] = json.loads((self._find(job) / STATE).read_bytes())
         except (OSError, ValueError):
@@ -154,25 +108,13 @@ class Jobs:
         return content
 
     def file(self, job: str, name: str) -> Path:
-        """A file of a job that is done.
-
-        Raises
-        ------
-        RefusalError
-            If there is no such file.
-        """
+        """A file of a job that is done."""
         if name not in FILES or name not in self.state(job)["files"]:
             raise _absent()
         return self._find(job) / name
 
     def remove(self, job: str) -> None:
-        """End and forget a job.
-
-        Raises
-        ------
-        RefusalError
-            If there is no such job.
-        """
+        """End and forget a job."""
         _forget(self._find(job))
         self._tend_own()
 

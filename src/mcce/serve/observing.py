@@ -95,15 +95,7 @@ def _is_alive(pid: int) -> bool:
 
 
 class Observer:
-    """Middleware that logs and counts requests, and answers for what nobody foresaw.
-
-    Parameters
-    ----------
-    app
-        What answers requests.
-    metrics
-        What counts them.
-    """
+    """Middleware that logs and counts requests, and answers for what nobody foresaw."""
 
     def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
         self.app, self.metrics = app, metrics

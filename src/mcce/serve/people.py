@@ -16,17 +16,7 @@ from ..tables.text import plain
 
 @dataclass(frozen=True, eq=False)
 class Directory:
-    """People to choose from.
-
-    Parameters
-    ----------
-    people
-        One object of cells each.
-    names
-        What each is called.
-    scores, desired
-        Each one's score, and whether the decision is the desired one.
-    """
+    """People to choose from."""
 
     people: Sequence[dict[str, Any]] = field(repr=False)
     names: Sequence[str] = field(repr=False)
@@ -57,13 +47,7 @@ class Directory:
 
 
 class DirectoryMaker:
-    """Makes a directory of people who come block by block.
-
-    Parameters
-    ----------
-    explainer
-        Scores them.
-    """
+    """Makes a directory of people who come block by block."""
 
     def __init__(self, explainer: MCCE) -> None:
         self._explainer = explainer
@@ -73,15 +57,7 @@ class DirectoryMaker:
         self._desired: list[bool] = []
 
     def add(self, groups: Sequence[tuple[IntArray, pd.DataFrame]], names: Sequence[str]) -> None:
-        """Add a block of people.
-
-        Parameters
-        ----------
-        groups
-            Positions in the block, and the rows of these people.
-        names
-            What the people of the block are called.
-        """
+        """Add a block of people."""
         first, n_rows = len(self._people), len(names)
         self._names += [plain(name) for name in names]
         for listed in (self._people, self._scores, self._desired):

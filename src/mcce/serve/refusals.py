@@ -19,17 +19,7 @@ MAX_PROBLEMS = 50
 
 @dataclass(frozen=True)
 class Problem:
-    """What is wrong with a field.
-
-    Parameters
-    ----------
-    loc
-        Where: ``("body", "people", 0, "age")``.
-    msg
-        What was expected, and what came.
-    type
-        The kind of problem.
-    """
+    """What is wrong with a field."""
 
     loc: tuple[str | int, ...]
     msg: str
@@ -41,17 +31,7 @@ class Problem:
 
 
 class RefusalError(Exception):
-    """A request that is not answered.
-
-    Parameters
-    ----------
-    status
-        The status of HTTP.
-    problems
-        What is wrong.
-    headers
-        Further headers.
-    """
+    """A request that is not answered."""
 
     def __init__(
         self, status: int, problems: Sequence[Problem], headers: dict[str, str] | None = None
@@ -72,15 +52,7 @@ class RefusalError(Exception):
 
 
 def refusal_of(error: McceError, *loc: str | int) -> RefusalError:
-    """The refusal for an error of ours.
-
-    Parameters
-    ----------
-    error
-        The error.
-    loc
-        The field that it is about, if that is known.
-    """
+    """The refusal for an error of ours."""
     if isinstance(error, PredictorError):
         kind = type(error.original).__name__ if error.original is not None else None
         message = f"The predictor failed with a {kind}." if kind else str(error)

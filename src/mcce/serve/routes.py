@@ -39,15 +39,7 @@ BodyT = TypeVar("BodyT", bound=Body)
 
 
 class Routes:
-    """The routes of a service.
-
-    Parameters
-    ----------
-    tasks
-        Makes tasks of requests.
-    metrics
-        What counts them.
-    """
+    """The routes of a service."""
 
     def __init__(self, tasks: TaskMaker, metrics: Metrics) -> None:
         self.tasks, self.settings, self.metrics = tasks, tasks.settings, metrics

@@ -14,22 +14,7 @@ from .refusals import Problem, RefusalError
 
 
 def read_rules(entries: Sequence[Any], own: Any, schema: Schema) -> list[tuple[int, Constraint]]:
-    """The constraints of a request, each with the position of its entry.
-
-    Parameters
-    ----------
-    entries
-        The rules.
-    own
-        The constraints of the explainer, which they join.
-    schema
-        The columns.
-
-    Raises
-    ------
-    RefusalError
-        If entries are wrong, with a message for each.
-    """
+    """The constraints of a request, each with the position of its entry."""
     made: list[tuple[int, Constraint]] = []
     problems = []
     for place, entry in enumerate(entries):

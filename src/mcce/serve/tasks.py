@@ -35,15 +35,7 @@ from .settings import ServiceSettings
 
 
 class TaskMaker:
-    """Makes tasks of requests.
-
-    Parameters
-    ----------
-    answerer
-        Computes the answers.
-    settings
-        Limits and words.
-    """
+    """Makes tasks of requests."""
 
     def __init__(self, answerer: Answerer, settings: ServiceSettings) -> None:
         self.answerer, self.settings, self.limits = answerer, settings, settings.limits

@@ -16,24 +16,7 @@ class ClientGoneError(Exception):
 
 
 async def answer_of(engine: Engine, task: Task, request: Request) -> Any:
-    """The result of a task.
-
-    Parameters
-    ----------
-    engine
-        Does the work.
-    task
-        The task.
-    request
-        The request that it is for, whose body is read.
-
-    Raises
-    ------
-    RefusalError
-        If the engine does not take it, or it takes too long.
-    ClientGoneError
-        If the client has gone.
-    """
+    """The result of a task."""
     engine.submit(task)
     answer = asyncio.wrap_future(task.future)
     gone = asyncio.ensure_future(_gone(request))

@@ -26,22 +26,7 @@ EXACT_IN_FLOAT64 = 2**53
 
 
 def check_names(names: Any, frame: pd.DataFrame, argument: str) -> list[Hashable]:
-    """Column names of a frame, each once, in the order given.
-
-    Parameters
-    ----------
-    names
-        A list of exact names, or None for no names.
-    frame
-        The frame.
-    argument
-        Name of the user's argument, for errors.
-
-    Raises
-    ------
-    SchemaError
-        If names is not a list, or names a column that is not in the frame.
-    """
+    """Column names of a frame, each once, in the order given."""
     if names is None:
         return []
     listed = (Sequence, Set, pd.Index, pd.Series, np.ndarray)
@@ -166,17 +151,7 @@ def check_finite(series: pd.Series[Any]) -> None:
 
 
 def code_values(series: pd.Series[Any], kind: Kind) -> tuple[Codes, IntArray, bool]:
-    """Ranks of a training column's cells among its distinct values, missing last.
-
-    Returns
-    -------
-    codes : (n_rows,)
-        Rank of each cell.
-    representative : (n_values,)
-        A row that holds each value: the same cell whatever the order of rows.
-    has_missing : bool
-        Whether the last value is missing.
-    """
+    """Ranks of a training column's cells among its distinct values, missing last."""
     missing = is_missing(series)
     has_missing = bool(missing.any())
     cells = series[~missing] if has_missing else series

@@ -31,27 +31,7 @@ SAMPLES = {"number": 1, "string": "a", "boolean": True}
 
 
 def align_dtype(series: pd.Series[Any], table: pd.Series[Any], kind: Kind) -> pd.Series[Any]:
-    """A column of factuals in a dtype that holds its cells and the training values.
-
-    Parameters
-    ----------
-    series
-        The column as the user passed it.
-    table
-        The distinct training values, in the training dtype.
-    kind
-        Kind of the feature.
-
-    Returns
-    -------
-    pandas.Series
-        The column; unchanged if it has the training dtype.
-
-    Raises
-    ------
-    SchemaError
-        If no dtype holds both without loss.
-    """
+    """A column of factuals in a dtype that holds its cells and the training values."""
     if series.dtype != table.dtype:
         if not is_missing(series).all():
             check_storage(series)
@@ -87,19 +67,6 @@ def choose_columns(
     With conversion, it sees the training dtype itself if that holds the cells. The user gets the
     given cells back, in the given dtype wherever that can hold what may be drawn; an immutable
     column only has to hold its own cells.
-
-    Parameters
-    ----------
-    given
-        The column as the user passed it.
-    aligned
-        The same column after :func:`align_dtype`.
-    table
-        The distinct training values, in the training dtype.
-    immutable
-        Whether the feature is immutable.
-    converted
-        Whether the factuals or the training data were converted to pandas.
     """
     own = given.dtype
     own_holds = own == aligned.dtype or immutable or holds(own, table)

@@ -26,21 +26,6 @@ FARTHEST = MISSING / 10
 class Feature:
     """One column of the training data.
 
-    Parameters
-    ----------
-    name
-        Column name.
-    kind : {"numeric", "categorical"}
-        Whether values have differences, or are only the same or different.
-    immutable
-        Whether a person cannot change it.
-    ordered
-        Whether its values have an order: numbers and ordered categories.
-    table
-        The value of each code, in the training dtype, ascending, missing last.
-    has_missing
-        Whether the last code means missing.
-
     Examples
     --------
     >>> feature = Feature.learn(pd.Series([36, 52, 36], name="age"), kind=None, immutable=False)
@@ -90,22 +75,7 @@ class Feature:
 
     @classmethod
     def learn(cls, series: pd.Series[Any], *, kind: Kind | None, immutable: bool) -> Feature:
-        """The feature of a training column.
-
-        Parameters
-        ----------
-        series
-            The column.
-        kind
-            Its kind; None to take it from the dtype.
-        immutable
-            Whether a person cannot change it.
-
-        Raises
-        ------
-        SchemaError
-            If the column has a dtype or values that cannot be used.
-        """
+        """The feature of a training column."""
         return cls.learn_codes(series, kind=kind, immutable=immutable)[0]
 
     @classmethod

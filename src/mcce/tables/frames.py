@@ -56,13 +56,7 @@ PANDAS_ADAPTER = FrameAdapter()
 
 @dataclass(frozen=True, eq=False)
 class ArrayAdapter(FrameAdapter):
-    """For arrays: the predictor gets arrays, users get pandas frames.
-
-    Parameters
-    ----------
-    named
-        Whether the user named the columns; otherwise they are x0, x1, ...
-    """
+    """For arrays: the predictor gets arrays, users get pandas frames."""
 
     named: bool = False
 
@@ -73,17 +67,7 @@ class ArrayAdapter(FrameAdapter):
 
 @dataclass(frozen=True, eq=False)
 class ArrowAdapter(FrameAdapter):
-    """For polars frames and pyarrow tables, which are converted by way of Arrow.
-
-    Parameters
-    ----------
-    library : {"polars", "pyarrow"}
-        Library of the user's frames.
-    schema
-        Arrow schema of the user's columns.
-    dtypes
-        Dtype of each column in pandas, by name.
-    """
+    """For polars frames and pyarrow tables, which are converted by way of Arrow."""
 
     library: Library
     schema: pa.Schema = field(repr=False)
@@ -139,27 +123,6 @@ def read_frame(
     data: Any, names: Sequence[Hashable] | None = None
 ) -> tuple[pd.DataFrame, FrameAdapter]:
     """The data as a pandas frame, and the adapter that converts frames back.
-
-    Parameters
-    ----------
-    data
-        A pandas or polars frame, a pyarrow table or a 2-D array; masked cells are missing.
-    names
-        Names for the columns of an array; x0, x1, ... if None.
-
-    Returns
-    -------
-    frame : pandas.DataFrame
-        The data; the frame itself if it is pandas.
-    adapter : FrameAdapter
-        Converts frames back to the type of the data.
-
-    Raises
-    ------
-    SchemaError
-        If the data are none of these, or have columns that cannot be used.
-    MissingExtraError
-        If reading them needs a library that is not installed.
 
     Examples
     --------

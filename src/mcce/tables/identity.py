@@ -86,23 +86,7 @@ def has_look_alikes(cells: Any) -> bool:
 
 
 def represent(cells: Any, codes: Codes | IntArray, first: IntArray) -> IntArray:
-    """The row whose cell stands for each code; independent of the order of rows.
-
-    Parameters
-    ----------
-    cells
-        An array of cells.
-    codes : (n_rows,)
-        Their codes, equal for equal cells.
-    first : (n_codes,)
-        Row in which each code first occurs.
-
-    Returns
-    -------
-    (n_codes,)
-        ``first``, unless a code has cells that are not identical: then +0.0 rather than -0.0, the
-        first missing marker of None, NA and NaN, and the first type of ``PRECEDENCE``.
-    """
+    """The row whose cell stands for each code; independent of the order of rows."""
     if not has_look_alikes(cells):
         return first
     chosen = first.copy()

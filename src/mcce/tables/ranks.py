@@ -18,18 +18,6 @@ MANY_ROWS, SOME, DISTINCT = 10_000, 1_000, 0.9
 def rank_cells(cells: np.ndarray) -> tuple[Codes, IntArray]:
     """Rank of each number, and the row in which each distinct one first occurs.
 
-    Parameters
-    ----------
-    cells : (n_rows,)
-        Numbers, none of them missing.
-
-    Returns
-    -------
-    codes : (n_rows,)
-        Ranks.
-    first : (n_values,)
-        Rows, one for each rank.
-
     Examples
     --------
     >>> codes, first = rank_cells(np.array([30, 10, 30]))

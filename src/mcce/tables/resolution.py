@@ -23,16 +23,6 @@ WRITTEN_ULPS, MARGIN = 4, 10
 def decimals(feature: Feature) -> int | None:
     """Decimal places of a numeric feature; None if it has too many to tell.
 
-    Parameters
-    ----------
-    feature
-        A numeric feature, not a date or duration.
-
-    Returns
-    -------
-    int or None
-        The fewest places, at least 0, that write every training value.
-
     Examples
     --------
     >>> import pandas as pd

@@ -22,23 +22,6 @@ ACTORS: dict[Role, str] = {"action": "person", "ours": "us", "past": "nobody"}
 def immutable_columns(immutable: Any, mutable: Any, frame: pd.DataFrame) -> list[Hashable]:
     """The columns that cannot change, from the names of those or of all others.
 
-    Parameters
-    ----------
-    immutable, mutable
-        A list of exact names, or None; only one of them may be a list.
-    frame
-        The training data.
-
-    Returns
-    -------
-    list
-        Names of the immutable columns.
-
-    Raises
-    ------
-    SchemaError
-        If both are given, a name is unknown, or no column is left that can change.
-
     Examples
     --------
     >>> immutable_columns(None, ["salary"], pd.DataFrame({"age": [36], "salary": [50]}))
@@ -68,23 +51,6 @@ def immutable_columns(immutable: Any, mutable: Any, frame: pd.DataFrame) -> list
 
 def check_roles(roles: Any, names: Sequence[Hashable]) -> Mapping[Hashable, Role]:
     """The user's roles by column name, checked.
-
-    Parameters
-    ----------
-    roles
-        A mapping from column names to roles, or None.
-    names
-        The columns of the training data.
-
-    Returns
-    -------
-    dict
-        Roles by column name.
-
-    Raises
-    ------
-    SchemaError
-        If roles is no such mapping.
 
     Examples
     --------

@@ -243,26 +243,7 @@ class Schema:
 
 @dataclass(frozen=True, eq=False)
 class EncodedRows:
-    """Rows of data, encoded.
-
-    Parameters
-    ----------
-    schema
-        What the codes mean.
-    frame
-        The rows, columns in schema order, numbered from 0.
-    labels
-        The index of the user's frame.
-    given_columns
-        The columns of the user's frame, in its order.
-    exact, descent : (n_features, n_rows)
-        Codes; see :meth:`Feature.encode`.
-    adapter
-        Converts frames back to the user's type.
-    returned
-        The rows as the user gets them back, columns in schema order; ``frame`` itself unless their
-        dtypes differ.
-    """
+    """Rows of data, encoded."""
 
     schema: Schema
     frame: pd.DataFrame = field(repr=False)
@@ -353,22 +334,7 @@ class EncodedRows:
     def compose(
         self, owner: IntArray, codes: Codes, tables: Sequence[pd.Series[Any]]
     ) -> pd.DataFrame:
-        """A frame of candidates: the factual's own cells, except where they change.
-
-        Parameters
-        ----------
-        owner : (n_candidates,)
-            Row that each candidate belongs to.
-        codes : (n_mutable, n_candidates)
-            Codes of the mutable features, each indexing its table; ``OWN`` keeps the own cell.
-        tables
-            Value of each code, one table per mutable feature, in the dtypes of these rows.
-
-        Returns
-        -------
-        pandas.DataFrame
-            The candidates, columns in schema order.
-        """
+        """A frame of candidates: the factual's own cells, except where they change."""
         if not owner.size:
             return self.frame.iloc[:0]
         drawn = zip(self.schema.mutable, self._pools(tables), codes, strict=True)

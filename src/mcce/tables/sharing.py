@@ -31,18 +31,6 @@ def sharing_groups(rows: EncodedRows, positions: Sequence[int]) -> IntArray:
     thereby keep their own cell, so a cell that is equal but not identical to the training value
     separates them from others.
 
-    Parameters
-    ----------
-    rows
-        The people.
-    positions
-        Features that candidates depend on: immutable and limited ones; all if draws are guided.
-
-    Returns
-    -------
-    (n_rows,)
-        Numbers from 0 without gaps.
-
     Examples
     --------
     >>> import pandas as pd

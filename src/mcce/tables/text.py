@@ -19,18 +19,6 @@ _SPACES = re.compile(" {2,}")
 def plain(value: object, limit: int = MAX_VALUE) -> str:
     r"""A value from data as one line of bounded length.
 
-    Parameters
-    ----------
-    value
-        Anything, such as a level or a column name.
-    limit
-        The largest number of characters. Longer text keeps its beginning and its end.
-
-    Returns
-    -------
-    str
-        The text.
-
     Examples
     --------
     >>> plain("a\nb\x00c")

@@ -21,19 +21,7 @@ from ._trees import LEAF
 
 @dataclass(frozen=True, slots=True)
 class Boosting:
-    """How many trees, and of what size.
-
-    Parameters
-    ----------
-    n_trees
-        Number of trees. There are fewer if no split is left that gains anything.
-    max_leaves
-        Largest number of leaves of a tree, at most 32.
-    min_samples_leaf
-        Smallest number of rows in a leaf.
-    shrinkage
-        A leaf adds one part in so many of the mean error of its rows: 8 is a learning rate of 1/8.
-    """
+    """How many trees, and of what size."""
 
     n_trees: int = 60
     max_leaves: int = 16
@@ -43,23 +31,7 @@ class Boosting:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BoostedNodes:
-    """Trees as arrays, one entry per node but for ``roots``; children stand after their parents.
-
-    Parameters
-    ----------
-    roots : (n_trees,)
-        First node of each tree; the others follow it.
-    feature : (n_nodes,)
-        Place of the split's input among the inputs, LEAF for a leaf.
-    cut : (n_nodes,)
-        Bins up to this one go left.
-    left : (n_nodes,)
-        Left child; the right one is next to it. 0 for leaves.
-    value : (n_nodes,)
-        What a leaf adds, in units of the response; 0 for splits.
-    gain : (n_nodes,)
-        Fall of the squared error by a split; 0 for leaves.
-    """
+    """Trees as arrays, one entry per node but for ``roots``; children stand after their parents."""
 
     roots: Codes
     feature: Codes
@@ -71,19 +43,7 @@ class BoostedNodes:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ensemble:
-    """Boosted trees, and how codes become the bins that they split.
-
-    Parameters
-    ----------
-    nodes
-        The trees.
-    inputs : (n_inputs,)
-        Position of each input among the columns.
-    first : (n_inputs + 1,)
-        Where the bins of each input begin in ``bins``.
-    bins : (n,)
-        Bin of each code of each input.
-    """
+    """Boosted trees, and how codes become the bins that they split."""
 
     nodes: BoostedNodes
     inputs: Codes
@@ -92,19 +52,7 @@ class Ensemble:
 
 
 def boost(bins: ByteArray, n_bins: Codes, units: IntArray, boosting: Boosting) -> BoostedNodes:
-    """Trees whose sum predicts a response.
-
-    Parameters
-    ----------
-    bins : (n_inputs, n_rows)
-        Bin of each row in each input.
-    n_bins : (n_inputs,)
-        Number of bins of each input, at most 256.
-    units : (n_rows,)
-        The response as integers around 0, such that n_rows * max|units| < 2^55.
-    boosting
-        When to stop.
-    """
+    """Trees whose sum predicts a response."""
     left_over, draft = units.copy(), _Draft()
     for _ in range(boosting.n_trees if units.size else 0):
         leaves = _grow(bins, n_bins, left_over, boosting, draft)

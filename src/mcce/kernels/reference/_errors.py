@@ -17,24 +17,6 @@ def weigh_errors(
 ) -> tuple[FloatArray, FloatArray]:
     """Weighted errors: one counts half as much for each cell in which the rows differ.
 
-    Parameters
-    ----------
-    cells : (n_all, width)
-        All rows.
-    rows : (n_rows,)
-        Which of them to sum errors for.
-    between : (n_rows,) each
-        The first error that counts for each, and the one after the last.
-    known, error : (n_errors,)
-        Rows where errors are known, and these.
-    sums : (n_rows,) each
-        Weighted errors and weights so far.
-
-    Returns
-    -------
-    (n_rows,) each
-        Weighted errors and weights, those so far included; added in the order of the errors.
-
     Examples
     --------
     >>> cells = np.array([[0, 0], [0, 1], [1, 1]], dtype=np.int32)

@@ -22,21 +22,7 @@ CLOSE = 1.0 - 2.0**-30
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Person:
-    """The person whose rows are listed.
-
-    Parameters
-    ----------
-    given, own : (n_columns,)
-        Descent codes, and exact ones, -1 for a value that training never held.
-    stays : (n_columns,)
-        What a leaf must hold for the own value to stay, as for :class:`Guide`.
-    limits
-        What draws are restricted to; of one group.
-    costs
-        Cost of a change to each code, all columns concatenated.
-    offsets : (n_columns,)
-        Where the codes of each column begin in ``costs``.
-    """
+    """The person whose rows are listed."""
 
     given: Codes
     own: Codes
@@ -48,19 +34,7 @@ class Person:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Enumerated:
-    """Rows in order of total cost, then codes.
-
-    Parameters
-    ----------
-    codes : (n_trees, n_rows)
-        Codes in column order, the own one where nothing changes.
-    totals : (n_rows,)
-        Costs of all changes, added up in column order.
-    n_nodes
-        Number of leaves visited.
-    complete
-        False if the search ran out of nodes; the rows may then not be the first.
-    """
+    """Rows in order of total cost, then codes."""
 
     codes: Codes
     totals: FloatArray
@@ -77,21 +51,7 @@ def enumerate_rows(
     max_nodes: int,
     after: tuple[float, Codes] | None = None,
 ) -> Enumerated:
-    """The nearest rows with exactly ``n_changes`` changes that the forest could draw.
-
-    Parameters
-    ----------
-    forest
-        The trees.
-    person
-        The person whose rows are listed.
-    n_changes, n_best
-        Number of changes, and largest number of rows.
-    max_nodes
-        Largest number of leaves to visit.
-    after
-        Total and codes of a row; only rows that come after it are listed.
-    """
+    """The nearest rows with exactly ``n_changes`` changes that the forest could draw."""
     responses = forest.responses
     search = _Search(forest, person, n_changes, n_best, max_nodes, after)
     search.enter(0, 0, 0.0)

@@ -25,24 +25,6 @@ def gower_gap(
     The arrays are broadcast against each other; without numbers the result has the shape of
     ``differs``.
 
-    Parameters
-    ----------
-    numbers, own_numbers
-        The two sides, NaN for missing. None where only equality counts: categories, and numbers
-        that are constant in training.
-    spread
-        Training range of the feature, above 0; ignored without numbers.
-    differs
-        Whether the cells differ. This decides, not the numbers: cells that do not differ are 0
-        apart, also where both are missing.
-
-    Returns
-    -------
-    FloatArray
-        0 for equal cells, 1 for two levels and where one side is missing, else
-        ``|numbers - own_numbers| / spread``, which may exceed 1 outside the training range.
-        Numbers too far apart for a float are infinitely far apart.
-
     Examples
     --------
     >>> gower_gap(np.array([20.0, 30.0, np.nan]), 20.0, 40.0, np.array([False, True, True]))

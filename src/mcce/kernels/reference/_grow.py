@@ -30,36 +30,7 @@ LEFT_KEY, RIGHT_KEY = 2**32, 2**32 + 1
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """Which splits are admissible, and which column, if any, holds a decision not to be followed.
-
-    Parameters
-    ----------
-    min_samples_leaf
-        Smallest number of rows on either side of a split.
-    min_samples_split
-        Smallest number of rows in a node that is split.
-    max_depth
-        Greatest depth; None for no limit.
-    decision_column, grow_undesired
-        Rows with code 0 in this column are never reached if ``grow_undesired`` is False: the
-        branch that holds only them stays an empty leaf.
-    levels_per_row
-        A categorical column with more levels per row of a node does not split it. So no set of
-        levels takes more words than its node has rows.
-    many_levels, smallest_part
-        In a node with more than ``many_levels`` classes (2 or more), a split must leave at least
-        one in ``smallest_part`` rows on either side, and so must a split by more than
-        ``many_levels`` unordered levels (alpha-regular splits, as in Wager and Athey's random
-        forests). If all classes differ, all splits gain the same, and taking the first would make
-        the tree as deep as it has rows. Columns of two codes, such as a rare decision, may split
-        many classes unevenly, as they split a path only once.
-    max_features
-        Number of columns that a node checks: the first so many, in an order drawn for the node,
-        of those that have an admissible split. None checks all.
-    key
-        Random key of the tree, a word. A node's order of columns depends on it and on the path to
-        the node alone.
-    """
+    """Which splits are admissible, and which column, if any, holds a decision not to be followed."""
 
     min_samples_leaf: int = 5
     min_samples_split: int = 2
@@ -95,19 +66,7 @@ class Split:
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """The columns' codes and how each column may be split.
-
-    Parameters
-    ----------
-    codes : (n_columns, n_train)
-        Descent codes: an array, or one for each column.
-    by_set : (n_columns,)
-        Categorical columns, whose splits are stored as sets of levels.
-    ordered : (n_columns,)
-        Columns whose own order is the order of cuts: numeric ones and ordered categories.
-    n_codes : (n_columns,)
-        Number of codes, missing included.
-    """
+    """The columns' codes and how each column may be split."""
 
     codes: Codes | Sequence[Codes]
     by_set: BoolArray
@@ -133,24 +92,7 @@ def grow_tree(
     growth: Growth,
     drawn: IntArray | None = None,
 ) -> Trees:
-    """Tree of ``response`` given the columns numbered in ``inputs``, as a struct of one.
-
-    Parameters
-    ----------
-    columns
-        All columns; only those in ``inputs`` are split on.
-    inputs : (n_inputs,)
-        Ascending column numbers.
-    response
-        What the nodes are made pure in, one entry per training row.
-    response_codes : (n_train,)
-        What the leaves keep.
-    growth
-        When to stop.
-    drawn : (n_drawn,), optional
-        Rows that decide on the splits, each as often as it was drawn, at most n_train in all. The
-        leaves keep all training rows that come to them.
-    """
+    """Tree of ``response`` given the columns numbered in ``inputs``, as a struct of one."""
 
     def find_split(node: Node) -> Split | None:
         return _best_split(columns, inputs, node, response, growth)
@@ -166,19 +108,7 @@ def grow_with(
     response_codes: Codes,
     growth: Growth,
 ) -> Trees:
-    """Tree whose splits a function chooses, as a struct of one.
-
-    Parameters
-    ----------
-    find_split
-        The split of a node, None for a leaf.
-    rows : (n_rows,)
-        The rows of the root.
-    response_codes : (n_train,)
-        What the leaves keep.
-    growth
-        Of which the key and the rules for decisions are followed.
-    """
+    """Tree whose splits a function chooses, as a struct of one."""
     draft = _Draft()
     waiting = [Node(rows, 0, np.array([growth.key], dtype=np.uint64))]
     while waiting:

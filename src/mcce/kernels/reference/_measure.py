@@ -21,20 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Summation:
-    """How the gaps of features make a distance.
-
-    Parameters
-    ----------
-    squared
-        The root of the sum of squares, instead of the sum.
-    city_block
-        Points are as far apart as the sum of their two differences, instead of the straight line.
-    mean
-        The sum is divided by the number of features that count.
-    ignores_missing
-        Features with a missing cell on either side do not count; otherwise a missing cell is 1 away
-        from any other.
-    """
+    """How the gaps of features make a distance."""
 
     squared: bool = False
     city_block: bool = False
@@ -44,25 +31,7 @@ class Summation:
 
 @dataclass(frozen=True, eq=False)
 class Measure:
-    """Where the cells of a :class:`Comparison` are on the axes of a distance.
-
-    Parameters
-    ----------
-    places
-        Per mutable feature the place of each code, shape (n_codes, 1) for numbers and (n_codes, 2)
-        for points, NaN for missing; None if any two cells that differ are 1 apart.
-    own_places
-        Per mutable feature those of the people, shape (n_people, 1) or (n_people, 2), or None.
-    spreads : (n_mutable,)
-        What the differences of numbers are divided by. If that is 0, numbers only tell what is
-        missing, and two cells that differ are 1 apart.
-    weights : (n_mutable,)
-        How many times a feature counts.
-    n_present : (n_people,)
-        How many features, immutable ones included, count if a candidate lacks none.
-    how
-        How the gaps add up.
-    """
+    """Where the cells of a :class:`Comparison` are on the axes of a distance."""
 
     places: Sequence[FloatArray | None]
     own_places: Sequence[FloatArray | None]
@@ -81,13 +50,6 @@ def measure(comparison: Comparison, axes: Measure) -> FloatArray:
     """Distance of each candidate to its person, shape (n_people, n_draws).
 
     A mean over no feature at all is infinite, unless the candidate equals the person.
-
-    Parameters
-    ----------
-    comparison
-        The people and their candidates.
-    axes
-        Where they are on the axes of the distance.
 
     Examples
     --------
@@ -121,15 +83,7 @@ def measure(comparison: Comparison, axes: Measure) -> FloatArray:
 
 
 class Total:
-    """The sum over features, one added after the other.
-
-    Parameters
-    ----------
-    how
-        How the gaps add up.
-    shape
-        Shape of the distances.
-    """
+    """The sum over features, one added after the other."""
 
     def __init__(self, how: Summation, shape: tuple[int, ...]) -> None:
         self.how = how
@@ -144,17 +98,7 @@ class Total:
         spread: float,
         weight: float,
     ) -> None:
-        """Add one feature.
-
-        Parameters
-        ----------
-        differs
-            Whether cells differ; those that do not are 0 apart.
-        places, own
-            Places of the two sides, with one or two coordinates at the end; None if there are none.
-        spread, weight
-            As in :class:`Measure`.
-        """
+        """Add one feature."""
         self.changed |= differs
         if places is None or own is None:
             self.sum += np.where(differs, weight, 0.0)

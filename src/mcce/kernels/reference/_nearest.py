@@ -16,18 +16,7 @@ from ._gower import gower_gap, scaled_gap
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Neighbours:
-    """Rows, in the order and with the nodes of a k-d tree that finds the nearest of them.
-
-    Parameters
-    ----------
-    points : (n_rows, n_columns)
-        Range-scaled numbers, ``MISSING`` for none; or levels.
-    first, last, left, right, column, left_edge, right_edge : (n_nodes,)
-        The tree: rows and children of each node, the column that splits it (-1 for a leaf), and
-        the greatest number or level on the left and the least on the right.
-    is_level : (n_columns,)
-        Columns of levels.
-    """
+    """Rows, in the order and with the nodes of a k-d tree that finds the nearest of them."""
 
     points: FloatArray
     first: np.ndarray

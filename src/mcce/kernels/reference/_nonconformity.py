@@ -23,22 +23,7 @@ MOST_LEVELS = 1024
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Holdings:
-    """A forest and the levels that each node holds of the category that its tree predicts.
-
-    Parameters
-    ----------
-    forest
-        The trees, each of a category.
-    contradictions
-        Whether nodes hold every level that they do not contradict.
-    size : (n_nodes,)
-        Number of training rows.
-    offset : (n_nodes,)
-        First word, in ``sets``, of the levels; -1 in trees whose levels are counted among the
-        node's values.
-    sets : (n_words,)
-        Bitsets, 64 levels a word.
-    """
+    """A forest and the levels that each node holds of the category that its tree predicts."""
 
     forest: Forest
     contradictions: bool
@@ -50,20 +35,7 @@ class Holdings:
 def gather_holdings(
     forest: Forest, *, contradictions: bool, most_levels: int = MOST_LEVELS
 ) -> Holdings:
-    """The levels that every node holds.
-
-    Parameters
-    ----------
-    forest, contradictions
-        As in :class:`Holdings`.
-    most_levels
-        Levels of a category up to which nodes have sets of them.
-
-    Returns
-    -------
-    Holdings
-        The forest and the levels.
-    """
+    """The levels that every node holds."""
     trees = forest.trees
     n_nodes = trees.feature.size
     held = Holdings(
@@ -113,21 +85,7 @@ def _fits(
 
 
 def nonconformity(held: Holdings, codes: Codes) -> Codes:
-    """Nonconformity score of each row per tree: size of the largest node that lacks its level.
-
-    Parameters
-    ----------
-    held
-        The forest and what its nodes hold.
-    codes : (n_columns, n_rows)
-        Descent codes.
-
-    Returns
-    -------
-    (n_trees, n_rows)
-        Of the nodes on the row's path, the size of the largest that does not hold its level. 0 if
-        all hold it, and for levels that training never held.
-    """
+    """Nonconformity score of each row per tree: size of the largest node that lacks its level."""
     trees, responses, n_levels = held.forest.trees, held.forest.responses, held.forest.n_levels
     score = np.zeros((responses.size, codes.shape[1]), dtype=np.int32)
     for tree, column in enumerate(responses):

@@ -19,26 +19,7 @@ from ._measure import Measure, measure
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """The mutable features of a block of people and of their candidates, in column order.
-
-    Parameters
-    ----------
-    codes : (n_mutable, n_groups, n_draws)
-        Candidates' codes.
-    numbers
-        Per feature the value of each code, NaN for missing; None where a difference is 0 or 1
-        (categorical and constant features).
-    own_codes : (n_mutable, n_people)
-        The people's own codes, -1 where no candidate can equal their value.
-    own_numbers : (n_mutable, n_people)
-        The people's own values; NaN for missing and for categorical features.
-    spreads : (n_mutable,)
-        Training range of each feature with numbers.
-    group : (n_people,)
-        The group of each person.
-    n_features : int
-        Number of all features, immutable ones included.
-    """
+    """The mutable features of a block of people and of their candidates, in column order."""
 
     codes: Codes
     numbers: Sequence[FloatArray | None]
@@ -135,27 +116,7 @@ def rank(
     distance: FloatArray | None = None,
     axes: Measure | None = None,
 ) -> Listing:
-    """The best candidates of each person.
-
-    Parameters
-    ----------
-    comparison
-        The people and their candidates.
-    allowed : (n_people, n_draws)
-        Which candidates may be listed.
-    rank_by
-        ``"sparsity"`` and ``"distance"``, the decisive first; ties by draw number.
-    n_best
-        How many to list at most.
-    tolerance
-        Numeric differences up to this share of the training range do not count in sparsity.
-    max_sparsity, max_distance
-        Candidates beyond these are not listed.
-    distance : (n_people, n_draws)
-        Distances to rank by; Gower's if None.
-    axes
-        Instead, the distance by which to rank; it is measured only where that decides.
-    """
+    """The best candidates of each person."""
     shape = comparison.group.size, comparison.codes.shape[2]
     sparsity, total = np.zeros(shape, dtype=np.int64), np.zeros(shape)
     for feature in range(len(comparison.codes)):
@@ -189,13 +150,7 @@ def rank(
 
 
 def first_of_each(codes: Codes) -> BoolArray:
-    """Marks the first draw of each distinct candidate within its group.
-
-    Parameters
-    ----------
-    codes : (n_columns, n_groups, n_draws)
-        Candidates; groups are never compared with each other.
-    """
+    """Marks the first draw of each distinct candidate within its group."""
     _, n_groups, n_draws = codes.shape
     number = np.repeat(np.arange(n_groups, dtype=np.int32), n_draws)
     rows = rows_as_bytes(np.vstack([number[None], codes.reshape(codes.shape[0], -1)]).T)

@@ -8,13 +8,7 @@ from .._types import Codes, IntArray
 
 
 class RowTable:
-    """Distinct rows, numbered in the order of their first appearance.
-
-    Parameters
-    ----------
-    width
-        Codes per row.
-    """
+    """Distinct rows, numbered in the order of their first appearance."""
 
     def __init__(self, width: int) -> None:
         self.width = width

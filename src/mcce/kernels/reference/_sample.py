@@ -27,17 +27,6 @@ class Limits:
 
     The own value is kept where a node holds no allowed code, and where the code drawn is near the
     own one. So a column without runs never changes.
-
-    Parameters
-    ----------
-    own : (n_columns, n_groups)
-        The group's own exact codes, -1 for a value that training never held.
-    first, last : (n_columns, n_groups)
-        The allowed runs are ``runs[first:last]``; first is -1 where everything is allowed.
-    runs : (n_runs, 2)
-        Allowed codes, lowest and highest of each run, ascending within a column and group.
-    near : (n_columns, n_groups, 2)
-        Lowest and highest code that count as the own one; none if the first is above.
     """
 
     own: Codes
@@ -49,19 +38,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Guide:
-    """Own values that draws prefer to keep.
-
-    Parameters
-    ----------
-    own : (n_columns, n_groups)
-        The group's own exact codes, -1 for a value that training never held.
-    stays : (n_columns, n_groups)
-        What a leaf must hold for the own value to stay: its exact code, or that of the nearest
-        training value if a number may stay that training never held. ``ANY_LEAF`` if every leaf
-        lets it stay, -1 if none does.
-    often
-        Out of 2**32 draws from a node that lets the own value stay, how many keep it.
-    """
+    """Own values that draws prefer to keep."""
 
     own: Codes
     stays: Codes
@@ -77,34 +54,7 @@ def sample(
     guide: Guide | None = None,
     least: IntArray | None = None,
 ) -> Codes:
-    """Codes drawn for each response, in column order, shape (n_responses, n_groups, n_draws).
-
-    Parameters
-    ----------
-    forest
-        The trees.
-    given : (n_columns, n_groups)
-        Descent codes; trees read those of columns that are no response.
-    keys : (n_groups,)
-        One key per group, from :func:`person_keys`.
-    draws : (n_draws,)
-        Draw numbers.
-    limits
-        What the draws are restricted to. Where the own value is kept, its exact code is returned,
-        while the trees that follow read its descent code, from ``given``.
-    guide
-        Which values draws prefer to keep. The random word for that is the one of a position
-        ``n_columns`` after the column's own.
-    least : (n_draws,), optional
-        Allowed training values that a node must hold for a draw to be made from it: the leaf, or
-        the first node above that does, at last the root. None draws from the leaf.
-
-    Notes
-    -----
-    The random word of a column has two halves: the high one picks a value, the low one a tree of
-    several. A pooled forest weighs trees by the allowed values in their leaves, which is a draw
-    from the leaves of all trees taken together.
-    """
+    """Codes drawn for each response, in column order, shape (n_responses, n_groups, n_draws)."""
     trees = forest.trees
     held = node_slices(trees)
     codes = np.repeat(given, draws.size, axis=1)

@@ -20,26 +20,7 @@ WORD_BITS = 64
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trees:
-    """Flat arrays of all nodes, all level sets and all leaf values of a list of trees.
-
-    Parameters
-    ----------
-    roots : (n_trees,)
-        Node at which each tree begins.
-    feature : (n_nodes,)
-        Column that a node splits on, ``LEAF`` for a leaf.
-    cut : (n_nodes,)
-        Numeric column: rows with ``code <= cut`` go left. Categorical column: offset of the first
-        word in ``sets``; rows whose code is in the set go left. 0 in a leaf.
-    left, right : (n_nodes,)
-        Child nodes; 0 in a leaf.
-    start, count : (n_nodes,)
-        A leaf's slice of ``values``; 0 in an internal node. A leaf with count 0 was never grown.
-    sets : (n_words,)
-        Bitsets, 64 codes a word; the bit after a column's last code stands for unseen levels.
-    values : (n_values,)
-        Response codes of the training rows in each leaf, ascending, with multiplicity.
-    """
+    """Flat arrays of all nodes, all level sets and all leaf values of a list of trees."""
 
     roots: IntArray
     feature: Codes
@@ -54,20 +35,7 @@ class Trees:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Forest:
-    """Trees with the columns that they predict and split.
-
-    Parameters
-    ----------
-    trees
-        The trees, in the order in which they are visited.
-    responses : (n_trees,)
-        Column that each tree predicts. Trees of the same column are adjacent.
-    n_levels : (n_columns,)
-        Number of levels of each categorical column, 0 for numeric ones.
-    pooled
-        Of several trees of a column, one is drawn: each as likely as its leaf is large if True,
-        each alike if False.
-    """
+    """Trees with the columns that they predict and split."""
 
     trees: Trees
     responses: IntArray
@@ -112,15 +80,7 @@ def join(trees: Sequence[Trees], by_set: BoolArray) -> Trees:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NodeSlices:
-    """What every node holds: the values of the leaves below it are adjacent.
-
-    Parameters
-    ----------
-    above : (n_nodes,)
-        Parent of each node, ``NO_NODE`` for a root.
-    first, end : (n_nodes,)
-        A node's slice of ``values``.
-    """
+    """What every node holds: the values of the leaves below it are adjacent."""
 
     above: IntArray
     first: IntArray
@@ -140,17 +100,7 @@ def node_slices(trees: Trees) -> NodeSlices:
 
 
 def descend(trees: Trees, tree: int, codes: Codes, by_set: BoolArray) -> IntArray:
-    """Leaf that each row reaches.
-
-    Parameters
-    ----------
-    trees, tree
-        The struct and the number of the tree in it.
-    codes : (n_columns, n_rows)
-        Descent codes, one row of the array per column of the data.
-    by_set : (n_columns,)
-        Columns that are split by sets of levels.
-    """
+    """Leaf that each row reaches."""
     node = np.full(codes.shape[1], trees.roots[tree])
     walking = np.flatnonzero(trees.feature[node] != LEAF)
     while walking.size:

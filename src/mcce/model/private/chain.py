@@ -33,19 +33,7 @@ from .settings import Plan
 
 @dataclass(frozen=True, eq=False)
 class Chain:
-    """What the trees are released from.
-
-    Parameters
-    ----------
-    schema, domains
-        The columns, and their public domains.
-    order : (n_mutable,)
-        Features in the order in which they are modelled.
-    bins : (n_features + 1, n_rows)
-        Bins of all columns, and last the decision.
-    both
-        Whether there are trees for undesired decisions too.
-    """
+    """What the trees are released from."""
 
     schema: Schema
     domains: Mapping[Any, Domain]
@@ -72,19 +60,7 @@ class Released:
 
 
 def release_chain(chain: Chain, plan: Plan, words: Words, *, verbose: bool = False) -> Released:
-    """All trees, within the budget of a plan.
-
-    Parameters
-    ----------
-    chain
-        What they are released from.
-    plan
-        What each part may spend.
-    words
-        Random words.
-    verbose
-        Whether to show progress.
-    """
+    """All trees, within the budget of a plan."""
     coding = coding_of(chain.schema, chain.domains)
     if plan.counts_rows:
         n_rows = np.array([int((chain.bins[-1] == 1).sum())])
@@ -118,19 +94,7 @@ def coding_of(schema: Schema, domains: Mapping[Any, Domain]) -> Coding:
 def log_likelihood(
     forest: Forest, rows: EncodedRows, domains: Mapping[Any, Domain], decision: bool
 ) -> FloatArray:
-    """Log-probability of each row's mutable values, which are uniform inside a bin.
-
-    Parameters
-    ----------
-    forest
-        Trees that were released for these domains.
-    rows
-        The rows.
-    domains
-        The public domains.
-    decision
-        The decision that the rows are given.
-    """
+    """Log-probability of each row's mutable values, which are uniform inside a bin."""
     trees, coding = forest.trees, coding_of(rows.schema, domains)
     codes, cells = (
         with_decision(rows.descent, np.full(len(rows), decision)),

@@ -256,22 +256,6 @@ class Domain:
 def read_domains(domains: Any) -> dict[Any, Domain]:
     """Domains by column, from such a mapping, or from a JSON file.
 
-    Parameters
-    ----------
-    domains
-        A mapping from columns to :class:`Domain`, or to its arguments as a mapping; or the path of
-        a JSON file with such a mapping.
-
-    Returns
-    -------
-    dict
-        Domains by column.
-
-    Raises
-    ------
-    ParameterError
-        If there are none, or one cannot be used.
-
     Examples
     --------
     >>> read_domains({"age": {"low": 0, "high": 100, "step": 5}})["age"].n_bins

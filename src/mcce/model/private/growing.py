@@ -34,21 +34,7 @@ class Split:
 
 @dataclass(frozen=True, eq=False)
 class Binned:
-    """What a tree learns from: bins of its inputs and of its response.
-
-    Parameters
-    ----------
-    bins : (n_columns, n_rows)
-        Bins of all columns.
-    n_bins : (n_columns,)
-        Number of bins of each.
-    ordered : (n_columns,)
-        Whether bins have an order, so that a split is a cut.
-    inputs
-        Columns that may be split on.
-    response
-        Column that is predicted.
-    """
+    """What a tree learns from: bins of its inputs and of its response."""
 
     bins: Codes
     n_bins: IntArray
@@ -63,17 +49,7 @@ class Binned:
 
 @dataclass(frozen=True, eq=False)
 class Node:
-    """A node of the trees of some runs: a leaf with its counts, or a split with two nodes.
-
-    Parameters
-    ----------
-    runs
-        The runs that have this node.
-    counts : (n_runs, n_bins)
-        Noisy histograms of a leaf.
-    below
-        The splits of a node, each with the two nodes below it.
-    """
+    """A node of the trees of some runs: a leaf with its counts, or a split with two nodes."""
 
     runs: IntArray
     counts: IntArray | None = None
@@ -81,19 +57,7 @@ class Node:
 
 
 def release_tree(data: Binned, budget: TreeBudget, words: Words, n_runs: int = 1) -> Node:
-    """The root of a private tree.
-
-    Parameters
-    ----------
-    data
-        What it learns from.
-    budget
-        What it spends on each level and on its leaves; no level if splits are random.
-    words
-        Random words.
-    n_runs
-        How many times to do it, each with noise of its own; random splits are those of the first.
-    """
+    """The root of a private tree."""
     box = {column: np.ones(data.n_bins[column], dtype=bool) for column in data.inputs}
     rows = np.arange(data.bins.shape[1])
     return _release(data, budget, words, np.arange(n_runs), rows, box, budget.depth)
@@ -186,22 +150,6 @@ def _utilities(data: Binned, rows: IntArray, column: int, listed: list[Split]) -
 
 def add_noise(counts: IntArray, budget: Budget, words: Words, n_runs: int = 1) -> IntArray:
     """Counts with noise on every cell, once for each run.
-
-    Parameters
-    ----------
-    counts
-        How many rows have each bin.
-    budget
-        What it costs; an infinite budget adds nothing.
-    words
-        Random words.
-    n_runs
-        How many times.
-
-    Returns
-    -------
-    (n_runs, n_bins)
-        Whole numbers, which may be negative.
 
     Examples
     --------

@@ -25,34 +25,14 @@ FEWEST, MOST, FEWEST_IN_LEAF, MOST_CODES = 2**13, 2**18, 64, 1024
 
 @dataclass(frozen=True, eq=False)
 class Coding:
-    """How bins are written as codes.
-
-    Parameters
-    ----------
-    bins : list of (n_codes,)
-        Bin of each code, one array for each column.
-    by_set : (n_columns,)
-        Columns that are split by sets of levels.
-    """
+    """How bins are written as codes."""
 
     bins: Sequence[Codes]
     by_set: BoolArray
 
 
 def make_tree(root: Node, response: int, coding: Coding, scale: float) -> Trees:
-    """The tree of a single run, with codes to draw in every leaf.
-
-    Parameters
-    ----------
-    root
-        What was released.
-    response
-        Column that it predicts.
-    coding
-        How bins are written.
-    scale
-        Spread of the noise of one count.
-    """
+    """The tree of a single run, with codes to draw in every leaf."""
     total = max(float(_counts(root).sum()), 1.0)
     inflation = np.clip(total, FEWEST, MOST) / total
     # A whole factor keeps the frequencies of a leaf exact.
@@ -84,15 +64,6 @@ def positive_part(counts: IntArray) -> FloatArray:
 
 def shrink(counts: IntArray, above: FloatArray, noise: float) -> FloatArray:
     """Shares of bins in a node, between its own and those of the node above.
-
-    Parameters
-    ----------
-    counts : (n_bins,)
-        Noisy counts.
-    above : (n_bins,)
-        Shares in the node above.
-    noise
-        How many rows the noise of the whole node is worth.
 
     Examples
     --------

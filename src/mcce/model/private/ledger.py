@@ -28,19 +28,6 @@ STRUCTURE_SHARE, COUNT_SHARE = 0.3, 0.01
 class Entry:
     """One release, and what it costs: epsilon, or rho of zero-concentrated privacy.
 
-    Parameters
-    ----------
-    mechanism
-        How it is randomized.
-    scope
-        What it reads. Entries of different scopes add up.
-    part
-        Which of the disjoint parts of the scope; the dearest counts.
-    sensitivity
-        By how much one person can change what is randomized.
-    epsilon, rho
-        The cost; one of them.
-
     Examples
     --------
     >>> Entry("geometric", "salary, leaves", epsilon=0.5).rho is None
@@ -164,15 +151,7 @@ def rho_of(epsilon: float, delta: float) -> float:
 
 @dataclass(frozen=True)
 class Budget:
-    """What one part may spend, and how that becomes noise.
-
-    Parameters
-    ----------
-    cost
-        Epsilon, or rho if the noise is Gaussian.
-    noise, neighbours
-        Kind of noise, and which data sets are neighbours.
-    """
+    """What one part may spend, and how that becomes noise."""
 
     cost: float
     noise: Noise
@@ -237,17 +216,7 @@ class TreeBudget:
 
 
 def allocate(budget: Budget, structure: Structure, depth: int) -> TreeBudget:
-    """The budget of one tree, for its levels and its leaves.
-
-    Parameters
-    ----------
-    budget
-        What the tree may spend.
-    structure
-        Random splits cost nothing.
-    depth
-        Number of levels.
-    """
+    """The budget of one tree, for its levels and its leaves."""
     if structure == "random" or not depth:
         return TreeBudget(depth, None, budget)
     if math.isinf(budget.cost):
@@ -257,21 +226,7 @@ def allocate(budget: Budget, structure: Structure, depth: int) -> TreeBudget:
 
 
 def depth_for(budget: Budget, n_rows: float, n_bins: int, structure: Structure, most: int) -> int:
-    """Depth at which the noise of a leaf is a tenth of its rows, or 0.
-
-    Parameters
-    ----------
-    budget
-        What the tree may spend.
-    n_rows
-        Rows, as far as they are public.
-    n_bins
-        Bins of the tree's feature.
-    structure
-        Rows that choose splits leave less for the leaves.
-    most
-        Largest depth.
-    """
+    """Depth at which the noise of a leaf is a tenth of its rows, or 0."""
     if math.isinf(budget.cost):
         return most
     share = 1 - STRUCTURE_SHARE if structure == "expmech" else 1.0

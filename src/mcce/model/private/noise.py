@@ -32,12 +32,6 @@ PROPOSALS, FEW = 32, 4
 class Words:
     """Random 64-bit words.
 
-    Parameters
-    ----------
-    seed
-        None takes them from the operating system: secret, and never the same again. A number gives
-        the same words every time, for tests: whoever knows it can remove the noise.
-
     Examples
     --------
     >>> Words(0).take(3).dtype
@@ -73,15 +67,7 @@ class Words:
 
 
 def exponential_coins(words: Words, above: IntArray, below: int) -> BoolArray:
-    """For each fraction a/b >= 0 a coin that is True with probability exp(-a/b).
-
-    Parameters
-    ----------
-    words
-        Random words.
-    above, below
-        Numerators, and the denominator: whole numbers, at most 2**57.
-    """
+    """For each fraction a/b >= 0 a coin that is True with probability exp(-a/b)."""
     left, part = np.divmod(above.ravel(), below)
     falls = np.ones(left.size, dtype=bool)
     # A coin of exp(-1) for each whole one; most have failed after a few.
@@ -139,15 +125,6 @@ def rate_of(value: float) -> tuple[int, int]:
 def geometric(words: Words, rate: float, n: int) -> IntArray:
     """Two-sided geometric noise: z with probability proportional to exp(-rate * abs(z)).
 
-    Parameters
-    ----------
-    words
-        Random words.
-    rate
-        Epsilon over the sensitivity.
-    n
-        How many.
-
     Examples
     --------
     >>> geometric(Words(0), 1.0, 5).tolist()
@@ -185,15 +162,6 @@ def _run_lengths(words: Words, n: int) -> IntArray:
 
 def gaussian(words: Words, variance: Fraction, n: int) -> IntArray:
     """Discrete Gaussian noise: z with probability proportional to exp(-z**2 / (2 variance)).
-
-    Parameters
-    ----------
-    words
-        Random words.
-    variance
-        Sigma squared, see :func:`variance_of`.
-    n
-        How many.
 
     Examples
     --------
@@ -235,17 +203,6 @@ def variance_of(sigma: float) -> Fraction:
 
 def choose(words: Words, utilities: IntArray, rate: float, n: int) -> IntArray:
     """Positions drawn with probability proportional to exp(rate * utility).
-
-    Parameters
-    ----------
-    words
-        Random words.
-    utilities : (n_choices,)
-        Whole numbers.
-    rate
-        How much one more counts; infinity takes the first of the best.
-    n
-        How many to draw, each on its own.
 
     Examples
     --------

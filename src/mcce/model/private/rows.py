@@ -38,30 +38,7 @@ def encode_public(
     kinds: Mapping[Hashable, Kind] | None = None,
     feature_names: Sequence[Hashable] | None = None,
 ) -> EncodedRows:
-    """Training rows, encoded with the schema of declared domains.
-
-    Parameters
-    ----------
-    domains
-        As for :class:`PrivateTrees`.
-    data, immutable, mutable, kinds, feature_names
-        As for :meth:`Schema.learn_rows`.
-
-    Returns
-    -------
-    EncodedRows
-        The rows inside their domains.
-
-    Raises
-    ------
-    ParameterError, SchemaError
-        If a domain is missing or does not fit its column.
-
-    Warns
-    -----
-    McceWarning
-        If rows are left out because of levels or missing cells that are not declared.
-    """
+    """Training rows, encoded with the schema of declared domains."""
     frame, adapter = read_frame(data, check_feature_names(feature_names, data))
     known = _by_column(read_domains(domains), frame)
     if frame.empty:

@@ -72,25 +72,7 @@ def private_order(order: Any, schema: Schema) -> IntArray:
 
 @dataclass(frozen=True)
 class Plan:
-    """How a fit splits its budget.
-
-    Parameters
-    ----------
-    total
-        What the fit may spend.
-    delta
-        Delta of the ledger, 0 for pure privacy.
-    structure
-        How splits are found.
-    names
-        Columns in visit order, one tree each.
-    depths
-        Depth of each tree.
-    counts_rows
-        Whether a noisy count of rows was, or has to be, bought to choose the depths.
-    n_bins
-        Bins of each column.
-    """
+    """How a fit splits its budget."""
 
     total: Budget
     delta: float

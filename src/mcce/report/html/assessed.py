@@ -25,21 +25,7 @@ from ..letters import write_letters
 
 @dataclass(frozen=True, eq=False)
 class Assessment:
-    """A result, and what there is to say about its answers.
-
-    Parameters
-    ----------
-    result
-        The result in pandas; labels are the positions of people.
-    letters
-        The letter of each person, by position.
-    ranges
-        The rows of the table of ranges, by person, rank and feature.
-    robustness
-        What ``explainer.robustness`` returned, in the order of the answers.
-    frozen
-        Features that rules hold fixed, and for which of the people.
-    """
+    """A result, and what there is to say about its answers."""
 
     result: Counterfactuals[pd.DataFrame]
     letters: pd.Series[Any]

@@ -27,19 +27,7 @@ MOST_ACCEPTED = 1_000
 
 @dataclass(frozen=True)
 class Dumbbell:
-    """Where everything stands in the picture of one change, in pixels.
-
-    Parameters
-    ----------
-    before, after
-        The person and the answer.
-    low, high
-        The ends of the range; None without one.
-    bars
-        Accepted people, as a path.
-    ends
-        What stands at the ends of the line.
-    """
+    """Where everything stands in the picture of one change, in pixels."""
 
     before: float
     after: float
@@ -50,15 +38,7 @@ class Dumbbell:
 
 
 class Dumbbells:
-    """Draws changes.
-
-    Parameters
-    ----------
-    fitted
-        What ``fit`` learned: accepted people, if it kept them.
-    words
-        The words of features.
-    """
+    """Draws changes."""
 
     def __init__(self, fitted: Fitted, words: PageWords) -> None:
         self._fitted, self._words = fitted, words
@@ -77,17 +57,7 @@ class Dumbbells:
         return {"width": WIDTH, "left": LEFT, "right": RIGHT, "base": BASE}
 
     def draw(self, name: Hashable, cells: Sequence[Any], ends: Sequence[Any]) -> Dumbbell:
-        """The picture of a change.
-
-        Parameters
-        ----------
-        name
-            The feature.
-        cells
-            The person's cell and that of the answer, None if missing.
-        ends
-            The ends of the range, if there is one.
-        """
+        """The picture of a change."""
         key = (name, *map(level_key, (*cells, *ends)))
         if key not in self._drawn:
             self._drawn[key] = self._draw(self._features[name], [*cells, *ends])

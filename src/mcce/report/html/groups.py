@@ -53,19 +53,7 @@ def view_groups(
     words: PageWords,
     groups: Sequence[Hashable] | None,
 ) -> list[GroupView]:
-    """The costs by groups.
-
-    Parameters
-    ----------
-    result
-        Everybody; labels are positions.
-    schema
-        The columns.
-    words
-        Words of the page.
-    groups
-        Columns; None chooses those that cannot be changed and have few values.
-    """
+    """The costs by groups."""
     columns = _choose(result, schema, words) if groups is None else _check(groups, result)
     return [_view(result, name, words) for name in columns]
 

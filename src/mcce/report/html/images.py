@@ -28,17 +28,7 @@ class Image:
 
 
 def make_image(draw: Callable[[Axes], Axes], height: float, alt: str) -> Image:
-    """A picture on backgrounds of both kinds.
-
-    Parameters
-    ----------
-    draw
-        Draws on some axes.
-    height
-        Inches.
-    alt
-        What it shows, in words.
-    """
+    """A picture on backgrounds of both kinds."""
     try:
         import matplotlib as mpl
         from matplotlib.backends.backend_svg import FigureCanvasSVG

@@ -80,25 +80,7 @@ class PersonView:
 
 @dataclass(frozen=True)
 class PeopleSettings:
-    """How people are shown.
-
-    Parameters
-    ----------
-    words
-        Words of the page.
-    schema
-        The columns.
-    names
-        What people are called, by position.
-    n_answers
-        The most answers of each person.
-    most_cells, most_changes
-        The most unchanged features of a person, and changes of an answer; see :func:`limits`.
-    seed
-        Seed of all draws.
-    provenance
-        How the report is made again.
-    """
+    """How people are shown."""
 
     words: PageWords
     schema: Schema
@@ -112,11 +94,6 @@ class PeopleSettings:
 
 def limits(n_people: int, n_answers: int, n_changes: int) -> tuple[int, int]:
     """The most unchanged features of a person and changes of an answer, so that a page stays small.
-
-    Parameters
-    ----------
-    n_people, n_answers, n_changes
-        How many are to be shown.
 
     Examples
     --------
@@ -134,17 +111,7 @@ def limits(n_people: int, n_answers: int, n_changes: int) -> tuple[int, int]:
 def view_people(
     part: Assessment, settings: PeopleSettings, dumbbells: Dumbbells
 ) -> Iterator[PersonView]:
-    """The views of the people of a result.
-
-    Parameters
-    ----------
-    part
-        The result with all that is known of it.
-    settings
-        How they are shown.
-    dumbbells
-        Draws their changes.
-    """
+    """The views of the people of a result."""
     viewer = _Viewer(part, settings, dumbbells)
     for place in range(len(part.result.people)):
         yield viewer.person(place)

@@ -40,15 +40,7 @@ class PrivacyView:
 
 
 def view_privacy(audit: PrivacyAudit, words: PageWords) -> PrivacyView:
-    """The view of an audit.
-
-    Parameters
-    ----------
-    audit
-        The audit.
-    words
-        Words of the page.
-    """
+    """The view of an audit."""
     view = _View(audit, words)
     n_found = sum(figure.finding in ("leak", "reversed") for figure in audit.figures)
     n_found = n_found or sum(figure.finding == "hint" for figure in audit.figures)

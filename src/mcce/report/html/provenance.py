@@ -22,17 +22,6 @@ FINGERPRINT_DIGITS = 16
 class Provenance:
     """How a report was made.
 
-    Parameters
-    ----------
-    command
-        The command that makes it, without its output; None for a report made in Python.
-    output
-        The file that the command writes.
-    rows
-        The rows of the file that were asked for; all if there are none.
-    files
-        SHA-256 checksums of the files that it read, by name.
-
     Examples
     --------
     >>> made = Provenance("mcce report bank.mcce people.csv", "report.html")

@@ -65,24 +65,7 @@ def view_run(
     groups: Sequence[Hashable] | None,
     constraints: Any,
 ) -> RunView:
-    """The view of a run.
-
-    Parameters
-    ----------
-    explainer
-        The fitted explainer.
-    result
-        Everybody; labels are positions.
-    words
-        Words of the page.
-    names
-        What people are called, by position.
-    groups
-        Columns whose groups are compared; None chooses those that cannot be changed and have few
-        values.
-    constraints
-        Further constraints.
-    """
+    """The view of a run."""
     schema = explainer.schema_
     required = requirements_of(explainer, constraints)
     return RunView(

@@ -14,11 +14,6 @@ from ..labels import Labels
 class PageWords:
     r"""Words and numbers of the page.
 
-    Parameters
-    ----------
-    labels
-        The words for features, and the language.
-
     Examples
     --------
     >>> words = PageWords(Labels.make({"language": "de"}))

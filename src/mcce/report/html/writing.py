@@ -164,19 +164,7 @@ def write_page(
     path: str | os.PathLike[str],
     options: ReportOptions,
 ) -> None:
-    """Write a report on people whose answers came in several results.
-
-    Parameters
-    ----------
-    explainer
-        The fitted explainer.
-    results
-        Positions of people, and their result.
-    path
-        The file.
-    options
-        How it is written.
-    """
+    """Write a report on people whose answers came in several results."""
     template = find_template("report.html")
     check_options(explainer, options, sum(len(positions) for positions, _ in results))
     numbered = [number_people(result.to_pandas(), positions) for positions, result in results]

@@ -18,19 +18,7 @@ from ...tables.frames import read_frame
 
 @dataclass(frozen=True, eq=False)
 class PersonAnswers:
-    """A person and some of their answers, the best first.
-
-    Parameters
-    ----------
-    rows
-        The person's row, then one row per answer.
-    measures
-        The measures of the answers.
-    ranks
-        The ranks of the answers.
-    consequences
-        Columns that follow from others.
-    """
+    """A person and some of their answers, the best first."""
 
     rows: pd.DataFrame
     measures: pd.DataFrame
@@ -52,17 +40,7 @@ class PersonAnswers:
 def select_answers(
     result: Any, person: Hashable | None, ranks: Sequence[int] | None = None
 ) -> PersonAnswers:
-    """The answers of a person.
-
-    Parameters
-    ----------
-    result
-        The result.
-    person
-        Label of the person in the index of ``people``; None is the first who has an answer.
-    ranks
-        Ranks of the answers; None is all.
-    """
+    """The answers of a person."""
     inside = check_result(result)
     position = _position(inside, person)
     places = np.flatnonzero(inside.owner == position)

@@ -27,19 +27,7 @@ LINE, LINES = 24, 2
 
 @dataclass(frozen=True)
 class Theme:
-    """Colours that can be read on a background.
-
-    Parameters
-    ----------
-    ink, muted
-        Text, and text that matters less.
-    line, faint
-        Lines, and areas that stand behind others.
-    answer, less, other
-        An answer or more of something; less of it; a change that is neither.
-    mark, hatch
-        Background of a changed cell, and patterns on bars.
-    """
+    """Colours that can be read on a background."""
 
     ink: str
     muted: str

@@ -26,19 +26,7 @@ TAIL = 0.01
 
 @dataclass(frozen=True, eq=False)
 class Track:
-    """The line of one feature.
-
-    Parameters
-    ----------
-    places : (n_cells,)
-        Places of the cells that are drawn.
-    bars, heights : (n_bars,)
-        Middle of each bar, and its height as a share of the highest.
-    width
-        Width of the bars.
-    ends
-        The numbers at both ends; none for levels and for a single number.
-    """
+    """The line of one feature."""
 
     places: FloatArray
     bars: FloatArray
@@ -50,17 +38,7 @@ class Track:
     def make(
         cls, cells: pd.Series[Any], accepted: pd.Series[Any] | None, words: Sequence[Hashable]
     ) -> Track:
-        """The line for some cells of a column.
-
-        Parameters
-        ----------
-        cells
-            What is drawn: the person's cell and those of answers.
-        accepted
-            The column of accepted people, if it is to be drawn.
-        words
-            Values that have words of their own: numbers among them are levels.
-        """
+        """The line for some cells of a column."""
         behind = cells.iloc[:0] if accepted is None else accepted
         if is_measured(cells.dtype) and is_measured(behind.dtype) and not words:
             return cls._of_numbers(cells, behind)
