@@ -44,7 +44,7 @@ class FoundRanges:
 
 
 def tabulate(found: FoundRanges, fitted: Fitted, first: int) -> pd.DataFrame:
-    """One row per counterfactual and changed feature, ``answer`` being the counterfactual's number."""
+    """One row per counterfactual, numbered in ``answer``, and changed feature."""
     rows = found.moves.answers.rows
     given = rows.frame.columns.get_indexer(rows.given_columns)
     place = {int(position): row for row, position in enumerate(rows.schema.mutable)}

@@ -71,7 +71,7 @@ def write_csv(table: pd.DataFrame, stream: BinaryIO, *, header: bool) -> None:
 
 
 class _Lines:
-    """Takes rows that end in a carriage return and a line feed, and writes them without the former."""
+    """Writes rows that end in CR LF with LF alone."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream

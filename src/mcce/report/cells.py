@@ -52,7 +52,7 @@ class CellWords:
         return name[:1].upper() + name[1:] if feature in self.labels.features else name
 
     def values(self, feature: Hashable, cells: Sequence[Any]) -> list[str]:
-        """Cells of a feature; None is a missing one. Numbers have as few digits as tell them apart."""
+        """Cells of a feature, None if missing; numbers with as few digits as tell them apart."""
         n_distinct = len({level_key(cell) for cell in cells})
         for digits in range(DIGITS, ALL_DIGITS):
             texts = [self._value(feature, cell, digits) for cell in cells]

@@ -45,7 +45,7 @@ def pack_plausibility(model: PlausibilityModel) -> dict[str, Any]:
 def unpack_plausibility(
     plain: Any, schema: Schema, order: IntArray, n_desired: int
 ) -> PlausibilityModel | None:
-    """The model of what :func:`pack_plausibility` gave, checked; None if an older version gave it."""
+    """The model of what :func:`pack_plausibility` gave, checked."""
     if isinstance(plain, dict) and plain.keys() == OLD_ENTRIES:
         return None
     given = check_entries(plain, ENTRIES, "what accepted rows look like")

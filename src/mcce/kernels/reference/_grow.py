@@ -30,7 +30,7 @@ LEFT_KEY, RIGHT_KEY = 2**32, 2**32 + 1
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """Which splits are admissible, and which column, if any, holds a decision not to be followed."""
+    """Which splits are admissible, and which column, if any, is a decision to skip."""
 
     min_samples_leaf: int = 5
     min_samples_split: int = 2
