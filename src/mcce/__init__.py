@@ -23,7 +23,7 @@ if TYPE_CHECKING:
         testing,
     )
     from .counterfactuals import AnonymousAnswers, Counterfactuals
-    from .distances import L1, Gower
+    from .distances import L1, FeatureDistance, Gower
     from .distances.value_difference import HVDM
     from .errors import (
         ConstraintError,
@@ -65,6 +65,7 @@ __all__ = [
     "Decision",
     "Domain",
     "ExactSearch",
+    "FeatureDistance",
     "ForestChain",
     "Gower",
     "InferenceTreeChain",
@@ -113,6 +114,7 @@ _MODULES = {
     "Decision": "predictors.decision",
     "Domain": "model.private",
     "ExactSearch": "search.config",
+    "FeatureDistance": "distances",
     "ForestChain": "model.forest",
     "Gower": "distances",
     "InferenceTreeChain": "model.ctree",

@@ -245,14 +245,14 @@ class Inventor:
         self.schema_ = rows.schema
         return self
 
-    def sample(self, given, keys, draws):
+    def sample(self, request):
         features = [self.schema_.features[position] for position in self.schema_.mutable]
         tables = [
             feature.table if feature.numbers is None
             else pd.Series(np.arange(20) * feature.spread / 19 + 0.37, name=feature.name)
             for feature in features
         ]  # fmt: skip
-        words = draw_keys(keys, draws)
+        words = draw_keys(request.keys, request.draws)
         sizes = [np.full(words.shape, len(table)) for table in tables]
         codes = [pick(words, at, size) for at, size in enumerate(sizes)]
         return Draws(np.stack(codes).astype(np.int32), tables)

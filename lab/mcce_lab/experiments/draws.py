@@ -11,7 +11,7 @@ import pandas as pd
 
 from mcce import TreeChain
 from mcce.candidates import CandidateRows
-from mcce.kernels import person_keys
+from mcce.protocols import DrawRequest, person_keys
 from mcce.tables.schema import Schema
 
 from .case import Case, authors_visit_order
@@ -47,7 +47,7 @@ def share_of_valid_draws(
     group = case.factuals.groupby(case.immutable, observed=True, sort=False).ngroup()
     people = rows.schema.encode(case.factuals[~group.duplicated()])
     keys = person_keys(seed, np.ascontiguousarray(people.descent[rows.schema.immutable].T))
-    codes = chain.sample(people.descent, keys, np.arange(n_samples)).codes
+    codes = chain.sample(DrawRequest(people.descent, keys, np.arange(n_samples))).codes
     codes = codes.reshape(len(codes), -1)
     owner = np.repeat(np.arange(len(people)), n_samples)
     valid = case.decide(CandidateRows(people, owner, codes, rows.tables).as_given())

@@ -16,7 +16,7 @@ import pandas as pd
 from mcce import TreeChain
 from mcce.candidates import CandidateRows
 from mcce.datasets import load
-from mcce.kernels import BoolArray, person_keys
+from mcce.protocols import BoolArray, DrawRequest, person_keys
 from mcce.tables.schema import Schema
 
 from ..metrics import correlation_difference, discriminator
@@ -114,7 +114,8 @@ def generate_like(
     keys = person_keys(seed, np.vstack([rows.descent[rows.schema.immutable], number]).T)
     first = np.zeros(1, dtype=np.int64)
     wanted = decision if wanted is None else wanted
-    codes = chain.sample(rows.descent, keys, first, decision=wanted).codes[:, :, 0]
+    request = DrawRequest(rows.descent, keys, first, decision=wanted)
+    codes = chain.sample(request).codes[:, :, 0]
     return CandidateRows(rows, number.astype(np.int64), codes, rows.tables).as_given()
 
 

@@ -16,9 +16,8 @@ from sklearn.base import clone
 
 from mcce.candidates import CandidateRows
 from mcce.generate import value_tables
-from mcce.kernels import BoolArray, person_keys
 from mcce.model import encode_training
-from mcce.protocols import Generator
+from mcce.protocols import BoolArray, DrawRequest, Generator, person_keys
 from mcce.tables.schema import EncodedRows
 
 from ..case import Case, prepare_case
@@ -172,6 +171,7 @@ def _draw(fitted: Any, rows: EncodedRows, decision: BoolArray | None, seed: int)
     number = np.arange(len(rows), dtype=np.int32)
     # Rows with equal immutable values would share their draws; the row number separates them.
     keys = person_keys(seed, np.vstack([rows.descent[rows.schema.immutable], number]).T)
-    drawn = fitted.sample(rows.descent, keys, np.zeros(1, dtype=np.int64), decision=decision)
+    first = np.zeros(1, dtype=np.int64)
+    drawn = fitted.sample(DrawRequest(rows.descent, keys, first, decision=decision))
     tables, owner = value_tables(rows, drawn), number.astype(np.int64)
     return CandidateRows(rows, owner, drawn.codes[:, :, 0], tables).as_given()

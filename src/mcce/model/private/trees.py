@@ -229,8 +229,10 @@ class PrivateTrees(LeafChain, ListedLeaves, BaseEstimator):
 
         Parameters
         ----------
-        arrays, schema
-            As for :meth:`mcce.protocols.SavableGenerator.from_arrays`.
+        arrays
+            What :meth:`to_arrays` gave.
+        schema
+            The columns of the training data.
 
         Returns
         -------
