@@ -23,8 +23,7 @@ if TYPE_CHECKING:
         testing,
     )
     from .counterfactuals import AnonymousAnswers, Counterfactuals
-    from .distances import L1, FeatureDistance, Gower
-    from .distances.value_difference import HVDM
+    from .distances import HVDM, L1, FeatureDistance, Gower
     from .errors import (
         ConstraintError,
         DatasetError,
@@ -104,7 +103,7 @@ __all__ = [
 
 # The module of each name above; a test compares them with the imports for type checkers.
 _MODULES = {
-    "HVDM": "distances.value_difference",
+    "HVDM": "distances",
     "L1": "distances",
     "MCCE": "explainer",
     "AnonymousAnswers": "counterfactuals",
