@@ -147,6 +147,7 @@ def _sample(
     """Draws for one person of each group, within that one's limits."""
     rows, understood = personal.rows, generator.capabilities
     given = rows.descent[:, people]
+    keys = person_keys(seed, given[rows.schema.immutable].T)
     features = features_of(generator, rows)
     limits = personal.limits(people, features)
     guide = None
@@ -156,7 +157,7 @@ def _sample(
     sampled = generator.sample(
         DrawRequest(
             given,
-            person_keys(seed, given[rows.schema.immutable].T),
+            keys,
             draws,
             limits=limits if understood.limits else None,
             guide=guide,
