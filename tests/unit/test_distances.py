@@ -10,7 +10,7 @@ from sklearn.base import clone
 from bank import bank, score
 from bills import bills, value
 from distance_oracle import Oracle, expected_of
-from mcce import HVDM, IVDM, L1, MCCE, Gower, NotFittedError, ParameterError
+from mcce import HVDM, L1, MCCE, Gower, NotFittedError, ParameterError
 from mcce.constraints import derived
 from mcce.protocols import Capabilities, Draws, draw_keys, pick
 from searches import bounded, explain
@@ -227,7 +227,6 @@ def test_what_is_no_distance_is_refused(train, people):
         (HVDM(variant="N4"), "variant must be one of"),
         (HVDM(alpha=-1), "alpha must be a finite number >= 0, got -1"),
         (HVDM(alpha=np.inf), "alpha must be a finite number"),
-        (IVDM(n_bins=0), "n_bins must be a whole number from 1"),
     ]:
         with pytest.raises(ParameterError, match=said):
             make(distance).fit(train)

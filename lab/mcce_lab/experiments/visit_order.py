@@ -21,8 +21,8 @@ from mcce.kernels import (
     descend,
     leaf_frequency,
 )
+from mcce.model.growing import with_decision
 from mcce.model.leaves import LeafChain
-from mcce.model.responses import with_decision
 from mcce.tables.schema import EncodedRows, Schema
 
 from .case import Case, authors_visit_order, prepare_case

@@ -32,8 +32,7 @@ from ..kernels import (
 from ..protocols import DrawRequest, Draws
 from ..tables.schema import EncodedRows, Schema
 from .arrays import ChainRules, pack_trees, unpack_order, unpack_trees
-from .growing import growth_of
-from .responses import with_decision
+from .growing import growth_of, with_decision
 
 
 class LeafChain:

@@ -24,7 +24,7 @@ from mcce.kernels import (
     IntArray,
 )
 from mcce.model.arrays import unpack_order
-from mcce.model.visit_order import visit_order
+from mcce.model.associations import visit_order
 from mcce.parameters import (
     check_count,
     check_flag,
