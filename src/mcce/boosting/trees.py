@@ -1,7 +1,7 @@
 """Boosted regression trees: a number predicted from binned columns.
 
 Beyond the paper. The response is centred and made an integer in fixed point; the trees predict what
-the mean leaves over (``kernels/reference/_boost.py``). Levels without an order are ordered by their
+the mean leaves over. Levels without an order are ordered by their
 mean response, once per model, and then split like numbers; rare and unseen levels share one place.
 
 Always true: neither the order of the training rows nor the machine changes a bit of a prediction;
