@@ -13,7 +13,7 @@ from ..errors import ParameterError, SchemaError, shorten
 from ..fitted import Fitted
 from ..generate import value_tables
 from ..kernels import person_keys
-from ..runtime.quiet import without_warnings
+from ..runtime.progress import without_warnings
 from ..tables.frames import read_frame
 
 Release = Literal["answers", "rows"]
