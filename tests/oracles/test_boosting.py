@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from kernel_cases import assert_equal
 from mcce import SavedFileError, Schema
-from mcce.boosting import (
+from mcce.kernels import LEAF, BoostedNodes, Boosting, Ensemble, native
+from mcce.plausibility.boosting import (
     MAX_BINS,
     BinnedColumns,
     BoostedTrees,
@@ -22,7 +23,6 @@ from mcce.boosting import (
     screen,
     unpack_boosted,
 )
-from mcce.kernels import LEAF, BoostedNodes, Boosting, Ensemble, native
 
 # ---------------------------------------------------------------------------------------------
 # The kernels.
