@@ -14,9 +14,9 @@ import pandas as pd
 from sklearn.ensemble import HistGradientBoostingRegressor
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from mcce.boosting import BinnedColumns, BoostedTrees
 from mcce.datasets import load
 from mcce.errors import DatasetError
+from mcce.plausibility.boosting import BinnedColumns, BoostedTrees
 from mcce.tables.schema import EncodedRows, Schema
 from measure import Seconds, Table, cpu, interleave, times, write
 

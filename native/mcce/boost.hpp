@@ -1,8 +1,8 @@
-// Gradient-boosted regression trees on binned columns: equals kernels/reference/_boost.py bit for bit.
+// Gradient-boosted regression trees on binned columns.
 //
 // A node's histograms are counted from its rows, or are its parent's less its sibling's. All sums are
-// integers. Gains are the one float64 formula of the reference, evaluated only where a product that
-// takes no division says that they could win.
+// integers. Gains are float64 by one formula, evaluated only where a product that takes no division says that
+// they could win.
 #pragma once
 
 #include <algorithm>
@@ -27,7 +27,7 @@ struct Boosting {
     std::int64_t shrinkage;
 };
 
-// Trees as arrays; kernels/reference/_boost.py documents them.
+// Trees as arrays; see BoostedNodes in kernels/structs.py.
 struct BoostedNodes {
     std::vector<std::int32_t> roots, feature, cut, left;
     std::vector<std::int64_t> value;

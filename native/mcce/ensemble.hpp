@@ -1,4 +1,4 @@
-// Boosted trees, checked and bound once, and what they predict; see kernels/reference/_boost.py.
+// Boosted trees, checked and bound once, and what they predict.
 //
 // A tree is not walked. For each bin of each input, a table says which leaves of every tree the bin leaves
 // possible, one bit each; the one leaf that all inputs leave possible is the row's (as in Lucchese et al.,

@@ -1,4 +1,4 @@
-// What errors at known rows say of other rows: equals kernels/reference/_errors.py bit for bit.
+// What errors at known rows say of other rows: equals tests/oracles/numpy_kernels/ranking.py bit for bit.
 #pragma once
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// Every row that the chain could draw for one person: equals kernels/reference/_exact.py bit for bit.
+// Every row that the chain could draw for one person: equals tests/oracles/numpy_kernels/drawing.py bit for bit.
 #pragma once
 
 #include <algorithm>

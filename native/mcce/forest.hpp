@@ -55,7 +55,7 @@ struct Step {
     std::int32_t cut() const { return static_cast<std::int32_t>(word); }
 };
 
-// A forest as kernels read it; kernels/reference/_trees.py documents the arrays.
+// A forest as kernels read it; kernels/structs.py documents the arrays.
 struct ForestView {
     const std::int64_t* roots;
     std::size_t n_trees, n_nodes, n_columns;

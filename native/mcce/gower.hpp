@@ -1,4 +1,4 @@
-// Gower's distance in one feature: equals kernels/reference/_gower.py bit for bit.
+// Gower's distance in one feature: equals kernels/rows.py bit for bit.
 #pragma once
 
 #include <cmath>

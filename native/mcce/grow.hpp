@@ -1,4 +1,4 @@
-// One exact CART tree on integer codes: equals kernels/reference/_grow.py bit for bit.
+// One exact CART tree on integer codes: equals tests/oracles/numpy_kernels/growing.py bit for bit.
 //
 // There are three ways to score the cuts of a column. Its size decides which, and all agree:
 //   many codes in all             its rows are kept sorted, and every cut between them is tried;

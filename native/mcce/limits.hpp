@@ -1,4 +1,4 @@
-// What draws are restricted to, checked and owned; see Limits and Guide in kernels/reference/_sample.py.
+// What draws are restricted to, checked and owned; see Limits and Guide in kernels/structs.py.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// A distance that is a sum over features: equals kernels/reference/_measure.py bit for bit.
+// A distance that is a sum over features: equals tests/oracles/numpy_kernels/ranking.py bit for bit.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Distances to the nearest of many rows: equals kernels/reference/_nearest.py bit for bit.
+// Distances to the nearest of many rows.
 //
 // A k-d tree over the rows, and of many columns an estimate of every distance. They only decide which rows
 // can be skipped. A distance is summed feature by feature in column order, so they cannot change a bit.

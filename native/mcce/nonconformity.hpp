@@ -1,4 +1,4 @@
-// How unusual a row is to the trees of a chain: equals kernels/reference/_nonconformity.py bit for bit.
+// How unusual a row is to the trees of a chain: the nodes on its path that do not hold its level.
 #pragma once
 
 #include <algorithm>

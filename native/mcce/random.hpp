@@ -1,4 +1,4 @@
-// Every random number of step 2, counted rather than streamed; see kernels/reference/_random.py.
+// Every random number of step 2, counted rather than streamed; see kernels/_random.py.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Step 3's inner loops: equals kernels/reference/_rank.py bit for bit.
+// Step 3's inner loops: equals tests/oracles/numpy_kernels/ranking.py bit for bit.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// The responses that trees predict, with their sums as integers; see kernels/reference/_grow.py.
+// The responses that trees predict, with their sums as integers; see tests/oracles/numpy_kernels/growing.py.
 //
 // A `Tally` sums up the rows of one code, a `Prefix` those that would go left. An `Entry` is what a node's
 // table holds per code, such that a child's table is its parent's minus its sibling's.

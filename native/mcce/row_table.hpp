@@ -1,4 +1,4 @@
-// Numbers for distinct rows of codes: equals kernels/reference/_rows.py bit for bit.
+// Numbers for distinct rows of codes: equals tests/oracles/numpy_kernels/ranking.py bit for bit.
 #pragma once
 
 #include <algorithm>

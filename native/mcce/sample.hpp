@@ -1,4 +1,4 @@
-// Step 2's inner loop: equals kernels/reference/_sample.py bit for bit.
+// Step 2's inner loop: equals tests/oracles/numpy_kernels/drawing.py bit for bit.
 //
 // The rows of a group descend a tree together. Where columns have several trees, each row draws one, and so
 // few rows of a group would come to a tree that groups with similar codes descend together.

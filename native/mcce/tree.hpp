@@ -1,4 +1,4 @@
-// The columns that a tree is grown from, and the tree; kernels/reference/_trees.py documents its arrays.
+// The columns that a tree is grown from, and the tree; kernels/structs.py documents its arrays.
 #pragma once
 
 #include <algorithm>
@@ -69,7 +69,7 @@ struct Column {
     }
 };
 
-// When a tree stops, and which splits are admissible; see kernels/reference/_grow.py.
+// When a tree stops, and which splits are admissible; see Growth in kernels/structs.py.
 struct Growth {
     std::int64_t min_samples_leaf;
     std::int64_t min_samples_split;

@@ -25,11 +25,11 @@ from .kernels import FloatArray
 from .model import require
 from .parameters import check_parameters, check_robustness, check_seed, check_unchanged
 from .plausibility.model import PlausibilityModel
+from .plausibility.surrogate import Surrogate
 from .predictors.decision import Decision
 from .protocols import Distance, Generator
 from .relations.table import table_of_relations
 from .search.plan import Settings
-from .surrogate import Surrogate
 from .tables.frames import ArrayAdapter
 from .tables.schema import Schema
 

@@ -24,7 +24,7 @@ from .fitted import learn
 from .model import find_generator
 from .parameters import check_parameters, check_seconds, learned_parameters
 from .protocols import Callback, Distance, Generator
-from .runtime.limits import time_limit
+from .runtime.threads import time_limit
 from .saving import save
 from .search.config import ExactSearch, Search, SearchName, find_search
 from .search.explain import explain

@@ -25,6 +25,7 @@ from .model import (
     warn_of_useless_columns,
 )
 from .plausibility.model import PlausibilityModel
+from .plausibility.surrogate import Surrogate
 from .predictors.decision import Decision
 from .predictors.labels import LabelRule
 from .predictors.names import decision_on
@@ -33,7 +34,6 @@ from .protocols import Distance, Generator
 from .relations import FoundRelation
 from .relations.discovery import find_relations, warn_of_blocked_actions
 from .runtime.progress import Clock
-from .surrogate import Surrogate
 from .tables.columns import Kind
 from .tables.schema import EncodedRows, Schema
 

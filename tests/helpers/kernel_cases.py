@@ -44,6 +44,13 @@ def response_of(kind, n_rows, chance):
     return Numbers(fixed_point(chance.normal(size=n_rows)))
 
 
+def rows_of(response, rows):
+    """The response of some rows."""
+    if isinstance(response, Classes):
+        return Classes(response.classes[rows], response.n_classes)
+    return Numbers(response.units[rows])
+
+
 def codes_of(sizes, n_rows, chance):
     return np.array([chance.integers(0, n, n_rows) for n in sizes], dtype=np.int32)
 

@@ -19,6 +19,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import numpy_kernels
 from kernel_cases import limits_of
 from mcce.kernels import (
     BoostedNodes,
@@ -31,6 +32,7 @@ from mcce.kernels import (
     Growth,
     Numbers,
     RowTable,
+    Trees,
     _native,
     build_neighbours,
     cancellable,
@@ -45,7 +47,6 @@ from mcce.kernels import (
     join,
     native,
     person_keys,
-    reference,
 )
 
 watch = cancellation.watch
@@ -302,7 +303,7 @@ def test_a_thread_sees_the_cancellation_that_it_is_given():
 
 def test_a_table_that_was_interrupted_has_placed_no_row():
     chance = np.random.default_rng(0)
-    table, expected = RowTable(4), reference.RowTable(4)
+    table, expected = RowTable(4), numpy_kernels.RowTable(4)
     known = chance.integers(0, 9, (1000, 4), dtype=np.int32)
     assert np.array_equal(table.place(known), expected.place(known))
 
@@ -427,7 +428,7 @@ def test_nodes_with_two_parents_are_refused():
     n = 20
     inner = np.arange(n, dtype=np.int32)
     array = lambda numbers, last: np.array([*numbers, last], dtype=np.int32)
-    trees = reference.Trees(
+    trees = Trees(
         roots=np.array([0]),
         feature=array(0 * inner, -1),
         cut=array(0 * inner, 0),

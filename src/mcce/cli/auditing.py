@@ -20,7 +20,7 @@ from ..files.sources import iterate, open_source
 from ..privacy import PrivacyAudit, audit
 from ..privacy.result import MEANINGS, as_json, interval, number
 from ..report import write_privacy_report
-from ..runtime.quiet import without_prints
+from ..runtime.progress import without_prints
 from .options import check_output, split_names
 from .running import BLOCK_ROWS, ExplainerFile
 from .terminal import printable, say, show, show_json, table, wrap

@@ -113,7 +113,7 @@ def _show(code: int, kind: str, message: str, as_json: bool) -> None:
 
 
 def _show_traceback(error: Exception) -> None:
-    from ..runtime.tracebacks import format_traceback
+    from ..runtime.progress import format_traceback
 
     sys.stderr.write(printable(format_traceback(error), lines=True))
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..runtime.quiet import without_prints
+from ..runtime.progress import without_prints
 from .failures import reported
 from .generators import Domains, Epsilon, Generator, chosen, kept_of_rows, n_desired_of
 from .options import (

@@ -15,7 +15,7 @@ from typing import Any
 
 from ..errors import McceError, MissingExtraError, ParameterError, PredictorError, shorten
 from ..files.parts import checksum
-from ..runtime.quiet import without_prints
+from ..runtime.progress import without_prints
 from .modules import Origin
 from .terminal import printable, say, wrap
 

@@ -28,7 +28,7 @@ from ..kernels import IntArray
 from ..report.html.provenance import Provenance
 from ..report.html.writing import ReportOptions, check_options, write_page
 from ..report.labels import Labels
-from ..runtime.quiet import without_prints, without_warnings
+from ..runtime.progress import without_prints, without_warnings
 from .options import check_output, read_dtypes, split_names
 from .running import ExplainerFile, PeopleFile, explain_people, read_checksum
 from .terminal import PeopleBar, printable, say, show_json, wrap

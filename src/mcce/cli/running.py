@@ -28,8 +28,7 @@ from ..files.run import Answered, BlockRun, Done
 from ..files.sources import Source, estimate_rows, iterate, open_source, reading
 from ..files.writing import stream_tables
 from ..loading import load
-from ..runtime.progress import Progress
-from ..runtime.quiet import without_prints, without_warnings
+from ..runtime.progress import Progress, without_prints, without_warnings
 from ..runtime.replacing import writing
 from ..version import __version__
 from .anonymity import AnonymityChoice

@@ -24,7 +24,7 @@ from typing import Any, Self
 from ..errors import MissingExtraError, ParameterError, shorten
 from ..report.labels import Labels
 from ..report.receipts import Origin
-from ..runtime.quiet import without_warnings
+from ..runtime.progress import without_warnings
 from .options import read_key
 from .predictors import PredictorChoice
 from .running import ExplainerFile, PeopleFile, read_checksum

@@ -26,7 +26,7 @@ from ..files.parts import FAILURES, Number, PartsFolder, alone
 from ..files.people import PeopleReader
 from ..files.sources import estimate_rows
 from ..files.units import FileOfPeople, Unit, find_files, is_single, look_into, names_checksum
-from ..runtime.quiet import without_warnings
+from ..runtime.progress import without_warnings
 from .options import check_output, read_dtypes
 from .output import (
     Summary,

@@ -26,8 +26,7 @@ from ..files.people import PeopleReader
 from ..files.run import BlockRun, Done
 from ..files.sources import Columns, open_source
 from ..files.units import Unit
-from ..runtime.quiet import without_prints, without_warnings
-from ..runtime.tracebacks import format_traceback
+from ..runtime.progress import format_traceback, without_prints, without_warnings
 from ..tables.schema import Schema
 from .executor import Executor, run_all
 from .shipment import Shipment

@@ -24,7 +24,7 @@ from ..files.people import PeopleReader
 from ..files.sources import RawBlock, check_unique
 from ..files.writing import arrow_schema, arrow_table
 from ..parameters import check_whole
-from ..runtime.quiet import without_warnings
+from ..runtime.progress import without_warnings
 from .shipment import Shipment
 
 PEOPLE = "the people"

@@ -1,11 +1,11 @@
-"""The inner loops over integer codes: compiled where they are hot, readable NumPy otherwise.
+"""The inner loops over integer codes, compiled: grow, draw, rank, boost, nearest rows.
 
-This module alone decides which implementation a name stands for; other packages import from here
-only. ``reference`` holds the readable version of every kernel; the compiled ones in ``native``
-equal it bit for bit. Arrays in, arrays out; no frames, no strings, no other part of mcce.
+``native`` calls the compiled code in ``native/`` of the repository; ``trees`` and ``rows`` hold
+what NumPy does well enough. Other packages import from here only. Arrays in, arrays out; no frames,
+no strings, no other part of mcce.
 """
 
-from ._types import BoolArray, ByteArray, Codes, FloatArray, IntArray, WordArray
+from ._random import DRAWS_VERSION, draw_keys, happens, person_keys, pick, uniforms
 from .cancellation import (
     Cancellation,
     CancelledError,
@@ -35,49 +35,53 @@ from .native import (
     sample,
     weigh_errors,
 )
-from .reference import (
-    ANY_LEAF,
-    DRAWS_VERSION,
-    LEAF,
+from .rows import (
     MISSING,
-    WORD_BITS,
-    BoostedNodes,
-    Boosting,
-    Classes,
-    Columns,
-    Comparison,
-    Enumerated,
-    Growth,
-    Guide,
-    Limits,
-    Listing,
-    Measure,
-    Node,
-    Numbers,
-    Person,
-    Split,
-    Summation,
     Total,
-    Trees,
-    descend,
     differences,
-    draw_keys,
-    fixed_point,
     gower_gap,
-    grow_with,
-    happens,
     hold,
-    join,
-    leaf_frequency,
-    pack_set,
-    person_keys,
-    pick,
     rows_as_bytes,
     scaled_gap,
     sort_rows,
+)
+from .structs import (
+    ANY_LEAF,
+    LEAF,
+    WORD_BITS,
+    BoolArray,
+    BoostedNodes,
+    Boosting,
+    ByteArray,
+    Classes,
+    Codes,
+    Columns,
+    Comparison,
+    Enumerated,
+    FloatArray,
+    Growth,
+    Guide,
+    IntArray,
+    Limits,
+    Listing,
+    Measure,
+    Numbers,
+    Person,
+    Summation,
+    Trees,
+    WordArray,
+)
+from .trees import (
+    Node,
+    Split,
+    descend,
+    fixed_point,
+    grow_with,
+    join,
+    leaf_frequency,
+    pack_set,
     split_after,
     times_seen_before,
-    uniforms,
 )
 
 __all__ = [

@@ -1,48 +1,69 @@
-"""The compiled kernels, called like their readable twins in ``reference``.
+"""The compiled kernels, and the structs that are bound to them.
 
-Each gives the same bits as its twin; ``tests/oracles`` verifies it. They start no threads of
-their own and release the GIL while they work, so callers may run them in threads.
+Those of the method give the same bits as their readable versions in ``tests/oracles``. They start
+no threads of their own and release the GIL while they work, so callers may run them in threads.
 
-Forests, holdings and neighbours are checked and handed over to the compiled code once, at first
-use. It copies what it indexes with, so that changing the arrays later cannot make it read beyond
-them; such changes are ignored. Pickles and copies leave the compiled half behind. Arguments that do
-not go together raise ValueError.
+Forests, holdings, ensembles and neighbours are checked and handed over to the compiled code once,
+at first use. It copies what it indexes with, so that changing the arrays later cannot make it read
+beyond them; such changes are ignored. Pickles and copies leave the compiled half behind. Arguments
+that do not go together raise ValueError.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 
 from ..caching import cached_property
-from . import _native, reference
-from ._types import BoolArray, ByteArray, Codes, FloatArray, IntArray, WordArray
+from . import _native
 from .cancellation import watch
-from .reference import (
+from .structs import (
+    BoolArray,
     BoostedNodes,
     Boosting,
+    ByteArray,
     Classes,
+    Codes,
     Columns,
     Comparison,
     Enumerated,
+    FloatArray,
     Growth,
     Guide,
+    IntArray,
     Limits,
     Listing,
     Measure,
     Numbers,
     Person,
     Trees,
+    WordArray,
 )
 
+# Numbers of the costs that candidates are ranked by.
 KEYS = {"sparsity": 0, "distance": 1}
+# Nodes have sets of levels of categories with at most so many.
+MOST_LEVELS = 1024
 
 
-class Forest(reference.Forest):
-    """A :class:`reference.Forest` that is bound to the compiled kernels at first use."""
+class _Bound:
+    """A dataclass with a compiled half, which pickles and copies leave behind."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, eq=False)
+class Forest(_Bound):
+    """Trees with the columns that they predict and split."""
+
+    trees: Trees
+    responses: IntArray
+    n_levels: IntArray
+    pooled: bool = False
 
     @cached_property
     def bound(self) -> _native.Forest:
@@ -51,10 +72,19 @@ class Forest(reference.Forest):
         return _native.Forest(*[*_parts(self.trees), responses, n_levels])
 
 
-class Holdings(reference.Holdings):
-    """The :class:`reference.Holdings` of a bound forest, bound likewise."""
+@dataclass(frozen=True, eq=False)
+class Holdings(_Bound):
+    """A forest and the levels that each node holds of the category that its tree predicts.
+
+    A node holds a level if one of its training rows has it; with ``contradictions``, every level
+    that is not far rarer in it than among all rows.
+    """
 
     forest: Forest
+    contradictions: bool
+    size: Codes
+    offset: IntArray
+    sets: WordArray
 
     @cached_property
     def bound(self) -> _native.Holdings:
@@ -63,8 +93,14 @@ class Holdings(reference.Holdings):
         return _native.Holdings(self.forest.bound, *arrays)
 
 
-class Ensemble(reference.Ensemble):
-    """A :class:`reference.Ensemble`, bound likewise."""
+@dataclass(frozen=True, eq=False)
+class Ensemble(_Bound):
+    """Boosted trees, and how codes become the bins that they split."""
+
+    nodes: BoostedNodes
+    inputs: Codes
+    first: IntArray
+    bins: ByteArray
 
     @cached_property
     def bound(self) -> _native.Ensemble:
@@ -74,8 +110,19 @@ class Ensemble(reference.Ensemble):
         return _native.Ensemble(*trees, self.inputs, self.first, self.bins)
 
 
-class Neighbours(reference.Neighbours):
-    """:class:`reference.Neighbours`, bound likewise."""
+@dataclass(frozen=True, eq=False)
+class Neighbours(_Bound):
+    """Rows, in the order and with the nodes of a k-d tree that finds the nearest of them."""
+
+    points: FloatArray
+    first: np.ndarray
+    last: np.ndarray
+    left: np.ndarray
+    right: np.ndarray
+    column: np.ndarray
+    left_edge: FloatArray
+    right_edge: FloatArray
+    is_level: BoolArray
 
     @cached_property
     def bound(self) -> _native.Neighbours:
@@ -92,7 +139,10 @@ def grow_tree(
     growth: Growth,
     drawn: IntArray | None = None,
 ) -> Trees:
-    """Tree of ``response`` given some columns; see :func:`reference.grow_tree`."""
+    """Tree of ``response`` given the columns numbered in ``inputs``, as a struct of one.
+
+    ``drawn`` are the rows that splits are chosen on; leaves hold all rows.
+    """
     units, classes, n_classes = np.empty(0, np.int64), np.empty(0, np.int32), 0
     if isinstance(response, Numbers):
         units = response.units
@@ -125,13 +175,18 @@ def grow_tree(
 
 
 def boost(bins: ByteArray, n_bins: Codes, units: IntArray, boosting: Boosting) -> BoostedNodes:
-    """Trees whose sum predicts a response; see :func:`reference.boost`."""
+    """Trees whose sum predicts a response.
+
+    Friedman's gradient boosting with squared error. Trees are grown best first. All sums are
+    integers, so the order of rows changes nothing; of equal gains the lowest node, column and cut
+    win.
+    """
     settings = boosting.n_trees, boosting.max_leaves, boosting.min_samples_leaf, boosting.shrinkage
     return BoostedNodes(*_native.boost(bins, n_bins, units, *settings, watch()))
 
 
 def predict_units(ensemble: Ensemble, codes: Codes, rows: IntArray | None = None) -> IntArray:
-    """Sum of all trees for each row; see :func:`reference.predict_units`."""
+    """Sum of all trees for each row, or for those at ``rows``; codes are (n_columns, n_rows)."""
     if rows is None:
         rows = np.arange(codes.shape[1])
     return ensemble.bound.predict(np.ascontiguousarray(codes), rows, watch())
@@ -146,7 +201,7 @@ def sample(
     guide: Guide | None = None,
     least: IntArray | None = None,
 ) -> Codes:
-    """Codes drawn for each response, in column order; see :func:`reference.sample`."""
+    """Codes drawn for each response, in column order, shape (n_responses, n_groups, n_draws)."""
     bound_guide = None
     if guide is not None:
         own, stays = map(np.ascontiguousarray, (guide.own, guide.stays))
@@ -166,7 +221,7 @@ def enumerate_rows(
     max_nodes: int,
     after: tuple[float, Codes] | None = None,
 ) -> Enumerated:
-    """The nearest rows that could be drawn; see :func:`reference.enumerate_rows`."""
+    """The nearest rows with exactly ``n_changes`` changes that the forest could draw."""
     total, codes = after or (-1.0, np.zeros(forest.responses.size, dtype=np.int32))
     parts = forest.bound.enumerate_rows(
         given=np.ascontiguousarray(person.given),
@@ -186,15 +241,15 @@ def enumerate_rows(
 
 
 def gather_holdings(
-    forest: Forest, *, contradictions: bool, most_levels: int = reference.MOST_LEVELS
+    forest: Forest, *, contradictions: bool, most_levels: int = MOST_LEVELS
 ) -> Holdings:
-    """The levels that every node holds; see :func:`reference.gather_holdings`."""
+    """The levels that every node holds."""
     parts = forest.bound.gather_holdings(contradictions, most_levels, watch())
     return Holdings(forest, contradictions, *parts)
 
 
 def nonconformity(held: Holdings, codes: Codes) -> Codes:
-    """Size of the largest node that lacks a row's level; see :func:`reference.nonconformity`."""
+    """Nonconformity score of each row per tree: size of the largest node that lacks its level."""
     return held.bound.nonconformity(np.ascontiguousarray(codes), watch())
 
 
@@ -206,23 +261,26 @@ def build_neighbours(points: FloatArray, is_level: BoolArray) -> Neighbours:
 
 
 def nearest(neighbours: Neighbours, rows: FloatArray, k: int) -> FloatArray:
-    """Distances to the k nearest; see :func:`reference.nearest`."""
+    """Distances to the k nearest, ascending, infinite beyond their number; (n_rows, k).
+
+    A distance is the sum of the gaps of all columns; see :func:`scaled_gap`.
+    """
     return neighbours.bound.nearest(np.ascontiguousarray(rows), k, watch())
 
 
 def first_of_each(codes: Codes) -> BoolArray:
-    """Marks the first draw of each distinct candidate; see :func:`reference.first_of_each`."""
+    """Marks the first draw of each distinct candidate within its group."""
     return _native.first_of_each(np.ascontiguousarray(codes), watch()).view(np.bool_)
 
 
 class RowTable:
-    """Numbers for distinct rows; see :class:`reference.RowTable`."""
+    """Distinct rows, numbered in the order of their first appearance."""
 
     def __init__(self, width: int) -> None:
         self._table = _native.RowTable(width)
 
     def place(self, rows: Codes) -> IntArray:
-        """Number of each row; see :meth:`reference.RowTable.place`."""
+        """Number of each row, shape (n_rows,); rows never seen before get the next numbers."""
         return self._table.place(np.ascontiguousarray(rows), watch())
 
 
@@ -234,7 +292,7 @@ def weigh_errors(
     error: FloatArray,
     sums: tuple[FloatArray, FloatArray],
 ) -> tuple[FloatArray, FloatArray]:
-    """Weighted errors at known rows; see :func:`reference.weigh_errors`."""
+    """Weighted errors: one counts half as much for each cell in which the rows differ."""
     return _native.weigh_errors(
         np.ascontiguousarray(cells), rows, *between, known, error, *sums, watch()
     )
@@ -252,7 +310,7 @@ def rank(
     distance: FloatArray | None = None,
     axes: Measure | None = None,
 ) -> Listing:
-    """The best candidates of each person; see :func:`reference.rank`."""
+    """The best candidates of each person."""
     keys = [KEYS[name] for name in rank_by]
     parts = _native.rank(
         np.ascontiguousarray(comparison.codes),
@@ -277,7 +335,10 @@ def rank(
 
 
 def measure(comparison: Comparison, axes: Measure) -> FloatArray:
-    """Distance of each candidate to its person; see :func:`reference.measure`."""
+    """Distance of each candidate to its person, shape (n_people, n_draws).
+
+    A mean over no feature at all is infinite, unless the candidate equals the person.
+    """
     return _native.measure(
         np.ascontiguousarray(comparison.codes),
         np.ascontiguousarray(comparison.own_codes),

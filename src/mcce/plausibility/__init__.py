@@ -1,1 +1,1 @@
-"""What real rows with the desired decision look like, calibrated on held-out rows."""
+"""What looks real among accepted rows, calibrated, and boosted trees that imitate the predictor."""

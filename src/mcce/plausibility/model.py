@@ -1,7 +1,8 @@
 """The plausibility model: how strange rows are among accepted training rows.
 
 Takes the training rows with the desired decision. Gives every row a p-value: the share of accepted
-rows, held out from what is learned, that look at least as strange.
+rows, held out from what is learned, that look at least as strange; and a knn distance: the mean
+distance to the nearest accepted rows, summed over all features, range-scaled, 1 between two levels.
 
 Always true: the order of the training rows changes nothing; a row's p-value does not depend on
 other rows.
@@ -9,15 +10,26 @@ other rows.
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 
 from ..candidates import CandidateRows, Lookup
-from ..kernels import BoolArray, Codes, FloatArray, IntArray, rows_as_bytes, sort_rows
+from ..kernels import (
+    BoolArray,
+    Codes,
+    FloatArray,
+    IntArray,
+    Neighbours,
+    build_neighbours,
+    nearest,
+    rows_as_bytes,
+    sort_rows,
+)
 from ..model.associations import WIDE, Associations, is_wide
 from ..tables.schema import EncodedRows
 from .conditionals import Conditionals
 from .conformal import Calibration, Plausibility
-from .neighbours import KnnDistance
 from .support import Support, level_positions
 
 # Accepted rows that are held out for calibration: one in three, or more of few rows, but not more
@@ -27,6 +39,9 @@ HELD_OUT, MIN_HELD_OUT, MAX_HELD_OUT, MAX_SEEN = 3, 200, 5_000, 20_000
 MIN_SEEN = 1_500
 # A level with a smaller share of the accepted rows is rare.
 RARE = 0.02
+N_NEIGHBOURS = 5
+# Accepted rows whose own knn distances the quantiles are taken from, at most; fewer of wide tables.
+N_TYPICAL, N_TYPICAL_WIDE = 2_000, 500
 
 
 class PlausibilityModel:
@@ -114,6 +129,101 @@ class PlausibilityModel:
         return found
 
 
+class KnnDistance:
+    """Mean distance to the nearest accepted training rows."""
+
+    def fit(self, rows: EncodedRows) -> KnnDistance:
+        """Index the accepted rows, and measure how far apart they are themselves."""
+        points = rows.points
+        self.neighbours_: Neighbours = build_neighbours(points, rows.schema.is_level)
+        order = sort_rows(rows.exact)
+        some = order[np.random.default_rng(0).permutation(order.size)]
+        some = some[: N_TYPICAL_WIDE if is_wide(rows.schema) else N_TYPICAL]
+        # The nearest of all is the row itself.
+        own = nearest(self.neighbours_, points[some], N_NEIGHBOURS + 1)[:, 1:]
+        self.typical_: FloatArray = np.sort(_mean(own))
+        return self
+
+    def __call__(self, points: FloatArray) -> tuple[FloatArray, BoolArray]:
+        """Knn distance of each row, and whether it equals an accepted row.
+
+        ``points`` has the shape (n_rows, n_features).
+        """
+        distances = nearest(self.neighbours_, points, N_NEIGHBOURS)
+        return _mean(distances), distances[:, 0] == 0
+
+    @property
+    def median(self) -> float:
+        """The median knn distance of accepted rows."""
+        return float(np.median(self.typical_))
+
+    def quantile(self, knn_distance: FloatArray) -> FloatArray:
+        """Share of accepted rows with a smaller knn distance."""
+        n_smaller: IntArray = np.searchsorted(self.typical_, knn_distance, side="left")
+        return n_smaller / max(self.typical_.size, 1)
+
+
+class ChangedRows:
+    """Assesses rows in which people change few of their cells.
+
+    A model of a number looks at few columns of a wide table. What it says of a row is what it said
+    of the person's own row, unless one of these columns was changed. So the result equals that of
+    :meth:`PlausibilityModel.assess`, bit for bit.
+    """
+
+    def __init__(self, model: PlausibilityModel, people: EncodedRows) -> None:
+        self.model, self.people = model, people
+        self._depends = model.conditionals_.depends(len(people.schema.features))
+        # By place of the people so far: how unusual each number is in their own rows.
+        self._place: IntArray = np.full(len(people), -1)
+        self._own: FloatArray = np.empty((2 * len(self._depends), 0))
+        self._lock = threading.Lock()
+
+    def assess(
+        self, owner: IntArray, changed: BoolArray, descent: Codes, numbers: FloatArray
+    ) -> Plausibility:
+        """How plausible rows are."""
+        model, inverse = self.model, self._inverse_of_own(owner)
+        affected = self._affected(changed)
+        rows = [np.flatnonzero(row) for row in affected]
+        of_levels, tails = model.support_.nonconformity(descent), model.calibration_.parts
+        found = model.conditionals_.some(rows, descent, numbers)
+        for part, (tail, values) in enumerate(zip(tails[len(of_levels) :], found, strict=True)):
+            if values.size:
+                inverse[part, rows[part // 2]] = tail.inverse(values) if values.any() else 1.0
+        largest = inverse.max(axis=0, initial=1.0)
+        for tail, values in zip(tails, of_levels, strict=False):
+            largest = np.maximum(largest, tail.inverse(values))
+        return model.calibration_.compare(largest, model.has_rare(descent))
+
+    def _affected(self, changed: BoolArray) -> BoolArray:
+        """Which models look at a changed cell of each row, shape (n_models, n_rows)."""
+        affected = np.zeros((len(self._depends), changed.shape[1]), dtype=bool)
+        for at in np.flatnonzero(changed.any(axis=1)).tolist():
+            models = np.flatnonzero(self._depends[:, self.people.schema.mutable[at]])
+            affected[models] |= changed[at]
+        return affected
+
+    def _inverse_of_own(self, owner: IntArray) -> FloatArray:
+        """Inverses of the numbers of people's own rows, each person's computed once."""
+        with self._lock:
+            self._look_at(owner)
+            return self._own[:, self._place[owner]]
+
+    def _look_at(self, owner: IntArray) -> None:
+        new = np.unique(owner[self._place[owner] < 0])
+        if new.size:
+            model, rows = self.model, self.people
+            found = model.conditionals_.nonconformity(
+                rows.descent[:, new], rows.all_numbers[:, new]
+            )
+            n_before = len(model.calibration_.parts) - len(found)
+            full = np.concatenate([np.zeros((n_before, new.size)), found])
+            self._place[new] = self._own.shape[1] + np.arange(new.size)
+            inverse = model.calibration_.inverse(full)[n_before:]
+            self._own = np.concatenate([self._own, inverse], axis=1)
+
+
 def n_calibration(n_accepted: int) -> int:
     """How many of the accepted rows are held out for calibration."""
     return min(max(n_accepted // HELD_OUT, min(n_accepted // 2, MIN_HELD_OUT)), MAX_HELD_OUT)
@@ -141,3 +251,10 @@ def _immutables(rows: EncodedRows, people: IntArray) -> np.ndarray:
     if not len(immutable):
         return np.zeros(people.size, dtype="V1")
     return rows_as_bytes(immutable.T)
+
+
+def _mean(distances: FloatArray) -> FloatArray:
+    """Mean over the neighbours that there are, 0 if there are none."""
+    there = np.isfinite(distances)
+    total = np.where(there, distances, 0.0).sum(axis=1)
+    return total / np.maximum(there.sum(axis=1), 1)

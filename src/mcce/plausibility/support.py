@@ -13,10 +13,10 @@ training never held.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
+from ..caching import cached_property
 from ..kernels import (
     Codes,
     FloatArray,

@@ -19,9 +19,8 @@ from ..constraints.rows import MaxChanges, Together
 from ..constraints.rows import Relation as DeclaredRelation
 from ..kernels import BoolArray, Codes, FloatArray, IntArray, rows_as_bytes
 from ..model.associations import is_wide
-from ..plausibility.changed import ChangedRows
 from ..plausibility.conformal import Plausibility
-from ..plausibility.model import PlausibilityModel
+from ..plausibility.model import ChangedRows, PlausibilityModel
 from ..relations import Equality, Relation
 from ..tables.resolution import resolution
 from ..tables.schema import OWN, EncodedRows, Schema

@@ -17,9 +17,9 @@ import numpy as np
 
 from ..candidates import CandidateRows, Candidates, Lookup
 from ..kernels import BoolArray, Codes, FloatArray, IntArray
+from ..plausibility.surrogate import Surrogate
 from ..predictors.decision import Decision
 from ..predictors.scored import ScoredRows
-from ..surrogate import Surrogate
 from .answers import Answers
 from .diversity import Pool, diverse_ranks
 from .ranking import RankedCandidates

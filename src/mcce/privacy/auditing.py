@@ -19,7 +19,7 @@ from ..errors import McceWarning, ParameterError, SchemaError, shorten
 from ..metrics.evaluator import Evaluator, FrameLike, ResultLike
 from ..model import find_generator
 from ..parameters import check_choice, check_count
-from ..runtime.quiet import without_warnings
+from ..runtime.progress import without_warnings
 from ..tables.columns import Kind
 from ..tables.frames import read_frame
 from ..tables.schema import Schema

@@ -14,7 +14,7 @@ from ..fitted import Fitted
 from ..generate import value_tables
 from ..kernels import BoolArray, person_keys
 from ..protocols import DrawRequest
-from ..runtime.quiet import without_warnings
+from ..runtime.progress import without_warnings
 from ..tables.frames import read_frame
 
 Release = Literal["answers", "rows"]

@@ -1,13 +1,23 @@
-"""Progress of long work: a bar on the terminal, and the seconds that each step took."""
+"""What long work shows: a bar, seconds by step, tracebacks; and which prints and warnings it hides.
+
+Standard output and the filters of warnings belong to the whole process, and threads may change them
+at the same time.
+
+Always true: both are changed by the first thread that enters and restored by the last that leaves,
+so that nothing stays changed, whatever the order.
+"""
 
 from __future__ import annotations
 
 import sys
+import threading
 import time
+import traceback
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, redirect_stdout
 from dataclasses import dataclass
 from typing import Any
-
-from ..errors import MissingExtraError
 
 
 @dataclass(frozen=True)
@@ -46,6 +56,8 @@ class ProgressBar:
         try:
             from tqdm import tqdm
         except ImportError as error:
+            from ..errors import MissingExtraError
+
             raise MissingExtraError(
                 "verbose=True draws a progress bar with tqdm, which is not installed: "
                 'pip install "mcce[progress]".'
@@ -79,3 +91,60 @@ class Clock:
     def total(self) -> float:
         """Seconds since the start."""
         return time.perf_counter() - self._first
+
+
+def without_prints() -> AbstractContextManager[None]:
+    """Send what is printed inside to standard error: standard output is for results."""
+    return _prints.entered()
+
+
+def without_warnings() -> AbstractContextManager[None]:
+    """Hide the warnings of mcce inside."""
+    return _warnings.entered()
+
+
+def format_traceback(error: BaseException) -> str:
+    """The traceback of an error, and that of what a predictor raised; both may quote cells."""
+    both = (error, getattr(error, "original", None))
+    return "".join(
+        line for one in both if one is not None for line in traceback.format_exception(one)
+    )
+
+
+class _Shared:
+    """A context of the whole process that several threads are in."""
+
+    def __init__(self, make: Callable[[], AbstractContextManager[Any]]) -> None:
+        self._make = make
+        self._lock = threading.Lock()
+        self._n_inside = 0
+
+    @contextmanager
+    def entered(self) -> Iterator[None]:
+        """Be inside."""
+        with self._lock:
+            if self._n_inside == 0:
+                self._context = self._make()
+                self._context.__enter__()
+            self._n_inside += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._n_inside -= 1
+                if self._n_inside == 0:
+                    self._context.__exit__(None, None, None)
+
+
+@contextmanager
+def _ignore_warnings() -> Iterator[None]:
+    # Imported where needed: it loads scikit-learn, without which commands start faster.
+    from ..errors import McceWarning
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", McceWarning)
+        yield
+
+
+_prints = _Shared(lambda: redirect_stdout(sys.stderr))
+_warnings = _Shared(_ignore_warnings)

@@ -1,16 +1,18 @@
-"""Independent tasks in threads.
+"""Independent tasks in threads, a time limit on work, and how much memory there is.
 
-What must not run in any thread, such as a predictor, a task has called in the thread that takes the
-results, by :func:`in_caller`. Where several threads take results of tasks of their own, they take
-turns inside :func:`one_at_a_time`.
+A task uses :func:`in_caller` for what must not run in any thread, such as a predictor: it is called
+in the thread that takes the results. Where several threads take results of tasks of their own, they
+take turns inside :func:`one_at_a_time`.
 
 Always true: results come in the order of the items and never depend on the number of threads; at
-most ``n_jobs`` results wait at a time, so memory stays flat; whoever stops taking results, by an
-error or Ctrl-C, leaves nothing running.
+most ``n_jobs`` results wait at a time, so memory stays flat; when the caller stops taking results,
+by an error or Ctrl-C, nothing is left running.
 """
 
 from __future__ import annotations
 
+import math
+import os
 import queue
 import threading
 from collections import deque
@@ -20,7 +22,8 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import Any, TypeAlias, TypeVar, cast
 
-from ..kernels import CancelledError, context_with, inner_cancellation
+from ..errors import TimeLimitError
+from ..kernels import CancelledError, ExpiredError, cancellable, context_with, inner_cancellation
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -112,6 +115,36 @@ def one_at_a_time() -> Iterator[None]:
 def is_caller() -> bool:
     """Whether this is the thread in which :func:`in_caller` calls functions."""
     return _current.get() is None
+
+
+@contextmanager
+def time_limit(what: str, max_seconds: float | None) -> Iterator[None]:
+    """Raise if the work in the block takes too long.
+
+    Kernels notice every few milliseconds; between them, ``kernels.check_cancellation`` does.
+    """
+    try:
+        with cancellable(max_seconds):
+            yield
+    except ExpiredError as error:
+        raise TimeLimitError(
+            f"{what} takes longer than max_seconds={max_seconds!r} and was stopped; what was "
+            "learned before is unchanged. Allow more seconds, or use fewer rows or columns."
+        ) from error
+
+
+def physical_memory() -> float:
+    """Bytes of the machine's memory; infinite where the system does not say.
+
+    Examples
+    --------
+    >>> physical_memory() > 0
+    True
+    """
+    try:
+        return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    except (AttributeError, OSError, ValueError):
+        return math.inf
 
 
 class _Calls:

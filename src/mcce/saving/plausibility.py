@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ..boosting import pack_boosted, unpack_boosted
 from ..errors import SavedFileError
 from ..kernels import LEAF, FloatArray, IntArray
 from ..model.arrays import ChainRules, pack_trees, tree_sizes, unpack_trees, vector
+from ..plausibility.boosting import pack_boosted, unpack_boosted
 from ..plausibility.conditionals import Conditional, Conditionals
 from ..plausibility.conformal import Calibration, Tail
 from ..plausibility.model import PlausibilityModel

@@ -7,11 +7,11 @@ from typing import Any, get_args
 
 import numpy as np
 
-from ..boosting import pack_boosted, unpack_boosted
 from ..errors import SavedFileError
+from ..plausibility.boosting import pack_boosted, unpack_boosted
+from ..plausibility.surrogate import MAX_ROWS, Link, Surrogate
 from ..predictors.decision import Decision
 from ..predictors.interval import Interval
-from ..surrogate import MAX_ROWS, Link, Surrogate
 from ..tables.schema import Schema
 from .checks import check_entries, check_integer
 

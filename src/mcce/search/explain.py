@@ -18,8 +18,8 @@ from ..errors import ParameterError, shorten
 from ..fitted import Fitted
 from ..generate import BYTES_PER_CANDIDATE, BYTES_PER_CODE
 from ..protocols import Callback
-from ..runtime.memory import physical_memory
 from ..runtime.progress import Clock, ProgressBar
+from ..runtime.threads import physical_memory
 from .config import Search
 from .plan import Settings, recomputed, search
 from .progress import ProgressCallback

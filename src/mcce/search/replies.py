@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..kernels import BoolArray, Codes, IntArray
+from ..plausibility.surrogate import Surrogate
 from ..predictors.scored import ScoredRows
-from ..surrogate import Surrogate
 from .config import Search
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from ..candidates import Candidates
 from ..distances import is_mean
 from ..kernels import BoolArray, FloatArray, IntArray
-from ..plausibility.neighbours import KnnDistance
+from ..plausibility.model import KnnDistance
 from ..postprocess.answers import Answers
 from ..postprocess.diversity import Pool, diverse_ranks
 from ..postprocess.ranking import Ranking

@@ -13,7 +13,7 @@ from ..candidates import CandidateRows, Candidates, Lookup
 from ..constraints.collection import Constraints
 from ..constraints.rows import Together
 from ..kernels import BoolArray, Codes, FloatArray, IntArray, RowTable
-from ..plausibility.neighbours import KnnDistance
+from ..plausibility.model import KnnDistance
 from ..postprocess.filters import IsPlausible
 from ..postprocess.ranking import Ranking
 from ..postprocess.remembered import RememberedScores, score_rows

@@ -18,12 +18,12 @@ from typing import Literal
 import numpy as np
 from sklearn.base import clone
 
+from ..kernels import Codes, FloatArray, IntArray
+from ..predictors.decision import Decision
+from ..predictors.interval import Interval
+from ..predictors.scored import ScoredRows
+from ..tables.schema import EncodedRows
 from .boosting import BinnedColumns, BoostedTrees, predict_each, screen
-from .kernels import Codes, FloatArray, IntArray
-from .predictors.decision import Decision
-from .predictors.interval import Interval
-from .predictors.scored import ScoredRows
-from .tables.schema import EncodedRows
 
 Link = Literal["logit", "identity", "label"]
 # Training rows that are enough to learn from, and one in so many of them is held out.

@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._types import BoolArray, Codes, FloatArray, IntArray, WordArray
+from .structs import BoolArray, Codes, FloatArray, IntArray, WordArray
 
 DRAWS_VERSION = 1
 
@@ -99,12 +99,6 @@ def pick(row_keys: WordArray, position: int, counts: IntArray) -> IntArray:
     """
     high = absorb(row_keys, position) >> np.uint64(32)
     return ((high * counts.astype(np.uint64)) >> np.uint64(32)).astype(np.int64)
-
-
-def pick_other(row_keys: WordArray, position: int, counts: IntArray) -> IntArray:
-    """The same with the low 32 bits of the draw, which say nothing of the high ones."""
-    low = absorb(row_keys, position) & np.uint64(2**32 - 1)
-    return ((low * counts.astype(np.uint64)) >> np.uint64(32)).astype(np.int64)
 
 
 def happens(row_keys: WordArray, position: int, often: int) -> BoolArray:

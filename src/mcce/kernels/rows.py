@@ -1,0 +1,195 @@
+"""Rows in NumPy: how cells differ, what the differences add up to, and rows sorted and compared.
+
+Step 3, paper, section "Post-processing". In Gower's distance a number differs from another by their
+distance over the training range, a level by 1, and a cell from one that is missing by 1.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .structs import (
+    BoolArray,
+    Codes,
+    Comparison,
+    FloatArray,
+    IntArray,
+    Limits,
+    Summation,
+)
+
+# A missing number among scaled ones, and the distance beyond which one of two must be missing.
+MISSING, APART = 1e308, 5e307
+
+
+def differences(comparison: Comparison, feature: int) -> tuple[BoolArray, FloatArray]:
+    """Whether each candidate's cell differs from the person's own, and by how much (Gower).
+
+    Numeric cells differ by their distance over the training range; categorical ones, constant
+    ones and those with one side missing by 1.
+
+    Parameters
+    ----------
+    comparison
+        The candidates of a block of people: ``candidates.comparison``.
+    feature
+        Number of the feature among the mutable ones.
+
+    Returns
+    -------
+    changed : (n_people, n_draws)
+        Whether the cell differs.
+    gap : (n_people, n_draws)
+        By how much.
+
+    Examples
+    --------
+    One person has the value 20 and two candidates, 20 and 25, of a feature with range 10:
+
+    >>> comparison = Comparison(
+    ...     codes=np.array([[[0, 1]]]),
+    ...     numbers=[np.array([20.0, 25.0])],
+    ...     own_codes=np.array([[0]]),
+    ...     own_numbers=np.array([[20.0]]),
+    ...     spreads=np.array([10.0]),
+    ...     group=np.array([0]),
+    ...     n_features=1,
+    ... )
+    >>> differences(comparison, 0)
+    (array([[False,  True]]), array([[0. , 0.5]]))
+    """
+    codes = comparison.codes[feature][comparison.group]
+    changed = codes != comparison.own_codes[feature][:, None]
+    table = comparison.numbers[feature]
+    numbers = None if table is None else table[codes]
+    own = comparison.own_numbers[feature][:, None]
+    return changed, gower_gap(numbers, own, comparison.spreads[feature], changed)
+
+
+def gower_gap(
+    numbers: FloatArray | None,
+    own_numbers: FloatArray | float | None,
+    spread: FloatArray | float,
+    differs: BoolArray,
+) -> FloatArray:
+    """By how much cells of one feature differ, in shares of the training range.
+
+    The arrays are broadcast against each other; without numbers the result has the shape of
+    ``differs``.
+
+    Examples
+    --------
+    >>> gower_gap(np.array([20.0, 30.0, np.nan]), 20.0, 40.0, np.array([False, True, True]))
+    array([0.  , 0.25, 1.  ])
+    >>> gower_gap(None, None, 0.0, np.array([False, True]))
+    array([0., 1.])
+    """
+    if numbers is None or own_numbers is None:
+        return differs.astype(np.float64)
+    with np.errstate(over="ignore"):
+        gap = np.abs(numbers - own_numbers) / spread
+    return np.where(differs, np.where(np.isnan(gap), 1.0, gap), 0.0)
+
+
+def scaled_gap(numbers: FloatArray, own_number: FloatArray | float) -> FloatArray:
+    """The same for numbers divided by the training range, where a missing one is ``MISSING``."""
+    gap = np.abs(numbers - own_number)
+    return np.where(gap > APART, 1.0, gap)
+
+
+class Total:
+    """The sum over features, one added after the other."""
+
+    def __init__(self, how: Summation, shape: tuple[int, ...]) -> None:
+        self.how = how
+        self.sum, self.lost = np.zeros(shape), np.zeros(shape)
+        self.changed: BoolArray = np.zeros(shape, dtype=bool)
+
+    def add(
+        self,
+        differs: BoolArray,
+        places: FloatArray | None,
+        own: FloatArray | None,
+        spread: float,
+        weight: float,
+    ) -> None:
+        """Add one feature."""
+        self.changed |= differs
+        if places is None or own is None:
+            self.sum += np.where(differs, weight, 0.0)
+            return
+        with np.errstate(over="ignore"):
+            part = self._part(np.abs(places - own), spread)
+            absent = np.isnan(part)
+            part = weight * np.where(absent, 0.0 if self.how.ignores_missing else 1.0, part)
+        self.sum += np.where(differs, part, 0.0)
+        if self.how.ignores_missing:
+            self.lost += differs & np.isnan(places[..., 0]) & ~np.isnan(own[..., 0])
+
+    def distance(self, n_present: FloatArray) -> FloatArray:
+        """The distances; ``n_present`` is as in :class:`Measure`."""
+        total = np.sqrt(self.sum) if self.how.squared else self.sum
+        if not self.how.mean:
+            return total
+        counted = n_present - self.lost
+        mean = total / np.maximum(counted, 1.0)
+        return np.where(counted > 0, mean, np.where(self.changed, np.inf, 0.0))
+
+    def _part(self, gaps: FloatArray, spread: float) -> FloatArray:
+        """What one feature adds, from the differences of the coordinates; NaN for missing."""
+        first = gaps[..., 0]
+        if gaps.shape[-1] == 2:
+            second = gaps[..., 1]
+            if not self.how.city_block:
+                return first * first + second * second
+            gap = first + second
+        else:
+            gap = first / spread if spread > 0 else 1.0 + first
+        return gap * gap if self.how.squared else gap
+
+
+def hold(limits: Limits, codes: Codes, columns: IntArray) -> Codes:
+    """Codes of a generator without limits, replaced by the own ones where they are not allowed."""
+    held = codes.copy()
+    for row, column in enumerate(columns):
+        for group in np.flatnonzero(limits.first[column] >= 0):
+            runs = limits.runs[limits.first[column, group] : limits.last[column, group]]
+            low, high = limits.near[column, group]
+            drawn = codes[row, group]
+            inside = np.zeros(drawn.size, dtype=bool)
+            for a, b in runs:
+                inside |= (drawn >= a) & (drawn <= b)
+            inside &= ~((drawn >= low) & (drawn <= high))
+            held[row, group] = np.where(inside, drawn, limits.own[column, group])
+    return held
+
+
+def rows_as_bytes(codes: Codes) -> np.ndarray:
+    """Each row as one opaque value that can be sorted and looked up, shape (n_rows,)."""
+    rows = np.ascontiguousarray(codes)
+    return rows.view(np.dtype((np.void, rows.shape[1] * rows.itemsize))).ravel()
+
+
+def sort_rows(codes: Codes) -> IntArray:
+    """Rows by their codes of shape (n_columns, n_rows): by the last column, then the one before.
+
+    As ``np.lexsort(codes)``; most often the last columns, as one number, tell all rows apart.
+
+    Examples
+    --------
+    >>> sort_rows(np.array([[1, 0, 0], [1, 2, 0]], dtype=np.int32))
+    array([2, 0, 1])
+    """
+    key, n_joined, room = np.zeros(codes.shape[1], dtype=np.uint64), 0, 2**64
+    for column in codes[::-1]:
+        low = column.min(initial=0)
+        size = int(column.max(initial=0)) - int(low) + 1
+        if size > room:
+            break
+        key = key * np.uint64(size) + (column - low).astype(np.uint64)
+        n_joined, room = n_joined + 1, room // size
+    order: IntArray = np.argsort(key)
+    ascending = key[order]
+    if (ascending[1:] != ascending[:-1]).all():
+        return order
+    return np.argsort(key, kind="stable") if n_joined == len(codes) else np.lexsort(codes)

@@ -1,0 +1,244 @@
+"""What kernels take and give: names for their arrays, and structs of arrays and settings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..caching import cached_property
+
+BoolArray: TypeAlias = NDArray[np.bool_]
+ByteArray: TypeAlias = NDArray[np.uint8]
+Codes: TypeAlias = NDArray[np.int32]
+FloatArray: TypeAlias = NDArray[np.float64]
+IntArray: TypeAlias = NDArray[np.int64]
+WordArray: TypeAlias = NDArray[np.uint64]
+
+# The feature of a leaf.
+LEAF = -1
+# The own value may stay whatever a leaf holds.
+ANY_LEAF = -2
+# Levels in a word of a set.
+WORD_BITS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """Which splits are admissible, and which column, if any, is a decision to skip.
+
+    Rules keep columns of very many levels near n log n; they never touch columns of up to 128
+    levels, and nodes of up to 1,024.
+    """
+
+    min_samples_leaf: int = 5
+    min_samples_split: int = 2
+    max_depth: int | None = None
+    decision_column: int | None = None
+    grow_undesired: bool = False
+    levels_per_row: int = WORD_BITS
+    many_levels: int = 1024
+    smallest_part: int = 10
+    max_features: int | None = None
+    key: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """The columns' codes and how each column may be split."""
+
+    codes: Codes | Sequence[Codes]
+    by_set: BoolArray
+    ordered: BoolArray
+    n_codes: IntArray
+
+    @cached_property
+    def narrow(self) -> list[np.ndarray]:
+        """Each column in the smallest unsigned integers that hold its codes; views if possible."""
+        narrow = []
+        for codes, n in zip(self.codes, self.n_codes, strict=True):
+            dtype = np.min_scalar_type(int(n) - 1)
+            unsigned = codes.view(np.uint32) if dtype == np.uint32 else codes.astype(dtype)
+            narrow.append(np.ascontiguousarray(unsigned))
+        return narrow
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """A numeric response, in fixed point; a tree divides it by squared error."""
+
+    units: IntArray
+
+
+@dataclass(frozen=True, slots=True)
+class Classes:
+    """A categorical response; a tree divides it by Gini impurity."""
+
+    classes: IntArray
+    n_classes: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Trees:
+    """Flat arrays of all nodes, all level sets and all leaf values of a list of trees.
+
+    The nodes of a tree are adjacent, in preorder, left child before right.
+    """
+
+    roots: IntArray
+    feature: Codes
+    cut: Codes
+    left: Codes
+    right: Codes
+    start: IntArray
+    count: Codes
+    sets: WordArray
+    values: Codes
+
+
+@dataclass(frozen=True, slots=True)
+class Boosting:
+    """How many trees, and of what size."""
+
+    n_trees: int = 60
+    max_leaves: int = 16
+    min_samples_leaf: int = 10
+    shrinkage: int = 8
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BoostedNodes:
+    """Trees as arrays, one entry per node but for ``roots``; children stand after their parents."""
+
+    roots: Codes
+    feature: Codes
+    cut: Codes
+    left: Codes
+    value: IntArray
+    gain: FloatArray
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What the draws of each group are restricted to.
+
+    The own value is kept where a node holds no allowed code, and where the code drawn is near the
+    own one. So a column without runs never changes.
+    """
+
+    own: Codes
+    first: IntArray
+    last: IntArray
+    runs: Codes
+    near: Codes
+
+
+@dataclass(frozen=True, slots=True)
+class Guide:
+    """Own values that draws prefer to keep."""
+
+    own: Codes
+    stays: Codes
+    often: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Person:
+    """The person whose rows are listed."""
+
+    given: Codes
+    own: Codes
+    stays: Codes
+    limits: Limits | None
+    costs: FloatArray
+    offsets: IntArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Enumerated:
+    """Rows in order of total cost, then codes."""
+
+    codes: Codes
+    totals: FloatArray
+    n_nodes: int
+    complete: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """The mutable features of a block of people and of their candidates, in column order.
+
+    People of one group share their candidates.
+    """
+
+    codes: Codes
+    numbers: Sequence[FloatArray | None]
+    own_codes: Codes
+    own_numbers: FloatArray
+    spreads: FloatArray
+    group: IntArray
+    n_features: int
+
+    @cached_property
+    def changed_features(self) -> list[int]:
+        """The features in which some candidate differs from the person."""
+        pairs = zip(self.codes, self.own_codes[:, :, None], strict=True)
+        changed = [bool((codes[self.group] != own).any()) for codes, own in pairs]
+        return np.flatnonzero(changed).tolist()
+
+    def of(self, people: IntArray) -> Comparison:
+        """The same for some of the people."""
+        return replace(
+            self,
+            own_codes=self.own_codes[:, people],
+            own_numbers=self.own_numbers[:, people],
+            group=self.group[people],
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Listing:
+    """The best candidates of each person, best first, each array of shape (n_people, n_best).
+
+    Entries beyond a person's ``n_allowed`` are 0 and mean nothing.
+    """
+
+    draw: Codes
+    sparsity: Codes
+    distance: FloatArray
+    gower: FloatArray
+    n_allowed: IntArray
+
+
+@dataclass(frozen=True)
+class Summation:
+    """How the gaps of features make a distance."""
+
+    squared: bool = False
+    city_block: bool = False
+    mean: bool = False
+    ignores_missing: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Measure:
+    """Where the cells of a :class:`Comparison` are on the axes of a distance.
+
+    The axis of a feature holds numbers, points that stand for values, or nothing but whether two
+    cells differ.
+    """
+
+    places: Sequence[FloatArray | None]
+    own_places: Sequence[FloatArray | None]
+    spreads: FloatArray
+    weights: FloatArray
+    n_present: FloatArray
+    how: Summation
+
+    def of(self, people: IntArray) -> Measure:
+        """The same for some of the people."""
+        own = [None if places is None else places[people] for places in self.own_places]
+        return replace(self, own_places=own, n_present=self.n_present[people])

@@ -1,0 +1,433 @@
+"""Boosted regression trees: a number predicted from binned columns.
+
+Beyond the paper. Bin the columns once per table, then fit any number of models on it::
+
+    table = BinnedColumns.of(rows)                          # rows: EncodedRows of training
+    inputs = screen(table, response, candidates, rows=some) # the columns worth using, at most 16
+    model = BoostedTrees().fit(table, response, inputs=inputs, rows=some)
+    model.predict(other.descent)                            # (n_rows,), in units of the response
+
+Bins: the codes of a number or an ordered category are cut into bins of about equally many rows; a
+code of many rows has a bin of its own, and so has missing, after all others. Frequent levels
+without an order have a bin each; rare ones share the last with levels that training never held.
+Trees: the response is made an integer in fixed point, and the trees predict what its mean leaves
+over. Levels without an order are ordered by their mean response, once per model.
+
+Always true: neither the order of the training rows nor the machine changes a bit of a prediction;
+nothing is random.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from ..caching import cached_property
+from ..errors import SavedFileError
+from ..kernels import (
+    BoolArray,
+    BoostedNodes,
+    Boosting,
+    ByteArray,
+    Codes,
+    Ensemble,
+    FloatArray,
+    IntArray,
+    boost,
+    predict_units,
+    sort_rows,
+)
+from ..tables.schema import EncodedRows
+
+# Bits for sums over all training rows. Nine more are left for the sum of many trees.
+SUM_BITS = 54
+# Bins of a column.
+MAX_BINS = 255
+# Columns with more codes get bins of about so many rows each, but at least so many bins.
+ROWS_PER_BIN, MIN_BINS = 20, 64
+# Groups of bins that the screen looks at.
+N_COARSE = 32
+# Levels with fewer rows are rare.
+RARE = 10
+# The rows and trees of the screen.
+MAX_ROWS = 2_000
+SMALL = Boosting(n_trees=24, max_leaves=8, min_samples_leaf=10, shrinkage=4)
+# The arrays of a saved model.
+NODES = {
+    "roots": np.int32,
+    "feature": np.int32,
+    "cut": np.int32,
+    "left": np.int32,
+    "value": np.int64,
+}
+INPUTS = {"inputs": np.int32, "bins": np.uint8}
+# A response between the smallest and the largest float has a scale between these powers of two.
+MOST_EXPONENT = 1200
+
+
+@dataclass(frozen=True, eq=False)
+class BinnedColumns:
+    """The bins of some training rows, and how codes become bins.
+
+    Examples
+    --------
+    >>> codes = np.array([[0, 1, 2, 2], [1, 0, 0, 1]], dtype=np.int32)
+    >>> ordered, has_missing = np.array([True, True]), np.array([True, False])
+    >>> table = BinnedColumns.learn(codes, np.array([3, 2]), ordered, has_missing)
+    >>> table.bins.tolist(), table.n_bins.tolist()
+    ([[0, 1, 2, 2], [1, 0, 0, 1]], [3, 2])
+    """
+
+    codes: Codes
+    ordered: BoolArray
+    tables: list[ByteArray]
+
+    @classmethod
+    def of(cls, rows: EncodedRows, max_bins: int = MAX_BINS) -> BinnedColumns:
+        """The bins of encoded training rows."""
+        features = rows.schema.features
+        return cls.learn(
+            rows.descent,
+            np.array([feature.n_codes for feature in features], dtype=np.int64),
+            np.array([feature.ordered for feature in features], dtype=bool),
+            np.array([feature.has_missing for feature in features], dtype=bool),
+            max_bins,
+        )
+
+    @classmethod
+    def learn(
+        cls,
+        codes: Codes,
+        n_codes: IntArray,
+        ordered: BoolArray,
+        has_missing: BoolArray,
+        max_bins: int = MAX_BINS,
+    ) -> BinnedColumns:
+        """The bins of codes."""
+        tables = []
+        for column, own in enumerate(codes):
+            counts = np.bincount(own, minlength=int(n_codes[column]))
+            if ordered[column]:
+                tables.append(_bin_ordered(counts, bool(has_missing[column]), max_bins))
+            else:
+                tables.append(_bin_levels(counts, max_bins))
+        return cls(codes, ordered, tables)
+
+    @cached_property
+    def bins(self) -> ByteArray:
+        """Bin of each row in each column, shape (n_columns, n_rows)."""
+        bins = np.empty(self.codes.shape, dtype=np.uint8)
+        for column, table in enumerate(self.tables):
+            bins[column] = table[self.codes[column]]
+        return bins
+
+    @cached_property
+    def n_bins(self) -> Codes:
+        """Number of bins of each column."""
+        return np.array([int(table.max(initial=0)) + 1 for table in self.tables], dtype=np.int32)
+
+    @cached_property
+    def coarse(self) -> list[ByteArray]:
+        """Group of each bin, about 32 of about equally many rows; levels stay as they are."""
+        groups = []
+        for own, n_bins, ordered in zip(self.bins, self.n_bins, self.ordered, strict=True):
+            if n_bins <= N_COARSE or not ordered:
+                groups.append(np.arange(n_bins, dtype=np.uint8))
+                continue
+            counts = np.bincount(own, minlength=n_bins)
+            group = (np.cumsum(counts) - counts) * N_COARSE // max(own.size, 1)
+            groups.append(np.cumsum(np.diff(group, prepend=0) != 0).astype(np.uint8))
+        return groups
+
+    @cached_property
+    def rank(self) -> IntArray:
+        """Rank of each row in an order that depends on its codes alone; equal rows share one."""
+        rank = np.zeros(self.codes.shape[1], dtype=np.int64)
+        if not self.codes.size:
+            return rank
+        order = sort_rows(self.codes)
+        differs = np.zeros(order.size - 1, dtype=bool)
+        for column in self.codes:
+            ascending = column[order]
+            differs |= ascending[1:] != ascending[:-1]
+        rank[order[1:]] = np.cumsum(differs)
+        return rank
+
+
+class BoostedTrees(BaseEstimator):
+    """Gradient-boosted regression trees with squared error.
+
+    Examples
+    --------
+    >>> codes = np.arange(400, dtype=np.int32)[None] // 10
+    >>> table = BinnedColumns.learn(codes, np.array([40]), np.array([True]), np.array([False]))
+    >>> response = np.where(codes[0] < 20, 1.0, 3.0)
+    >>> BoostedTrees().fit(table, response).predict(codes).round(2)[[0, -1]]
+    array([1., 3.])
+    """
+
+    def __init__(
+        self,
+        *,
+        n_trees: int = 60,
+        max_leaves: int = 16,
+        min_samples_leaf: int = 10,
+        shrinkage: int = 8,
+    ) -> None:
+        self.n_trees = n_trees
+        self.max_leaves = max_leaves
+        self.min_samples_leaf = min_samples_leaf
+        self.shrinkage = shrinkage
+
+    def fit(
+        self,
+        table: BinnedColumns,
+        response: FloatArray,
+        *,
+        inputs: IntArray | None = None,
+        rows: IntArray | None = None,
+    ) -> Self:
+        """Grow the trees."""
+        if inputs is None:
+            inputs = np.arange(len(table.tables))
+        own = response if rows is None else response[rows]
+        if not own.size or not np.isfinite(own).all():
+            raise ValueError(
+                "the response must be finite numbers of at least one row. "
+                "Leave out the others with rows=."
+            )
+        self.low_, self.high_ = float(own.min()), float(own.max())
+        units, self.exponent_ = as_units(own)
+        self.base_ = int(units.sum() // units.size)
+        units -= self.base_
+        places, bins = place_bins(table, inputs, rows, units)
+        n_bins = np.ascontiguousarray(table.n_bins[inputs])
+        boosting = Boosting(self.n_trees, self.max_leaves, self.min_samples_leaf, self.shrinkage)
+        own_bins = [
+            place[table.tables[column]] for place, column in zip(places, inputs, strict=True)
+        ]
+        self.ensemble_ = Ensemble(
+            nodes=boost(bins, n_bins, units, boosting),
+            inputs=inputs.astype(np.int32),
+            first=np.cumsum([0, *(part.size for part in own_bins)]),
+            bins=np.concatenate([np.empty(0, dtype=np.uint8), *own_bins]),
+        )
+        return self
+
+    def predict(self, codes: Codes) -> FloatArray:
+        """Predict the response of rows."""
+        return predict_each([self], codes)[0]
+
+
+def predict_each(models: Sequence[BoostedTrees], codes: Codes) -> FloatArray:
+    """Predict the responses of several models, shape (n_models, n_rows)."""
+    codes = np.ascontiguousarray(codes)
+    units = np.empty((len(models), codes.shape[1]), dtype=np.int64)
+    for at, model in enumerate(models):
+        units[at] = predict_units(model.ensemble_, codes) + model.base_
+    return _as_responses(models, np.arange(len(models))[:, None], units)
+
+
+def predict_some(
+    models: Sequence[BoostedTrees], codes: Codes, rows: Sequence[IntArray]
+) -> FloatArray:
+    """Predict the responses of several models to some rows each."""
+    codes = np.ascontiguousarray(codes)
+    units = [
+        predict_units(model.ensemble_, codes, some) + model.base_
+        for model, some in zip(models, rows, strict=True)
+    ]
+    which = np.repeat(np.arange(len(models)), [some.size for some in rows])
+    return _as_responses(models, which, np.concatenate([which[:0], *units]))
+
+
+def screen(
+    table: BinnedColumns,
+    response: FloatArray,
+    candidates: IntArray,
+    *,
+    rows: IntArray | None = None,
+    most: int = 16,
+) -> IntArray:
+    """The columns that a model of a response should use.
+
+    A model of every column from all others costs the square of the number of columns. So a few
+    coarse trees on at most 2,000 rows look at all columns, and only those that they split on are
+    used. Trees look for what the others left over, so columns that repeat one another do not crowd
+    out the rest, and a column that matters together with another is found below it.
+
+    Examples
+    --------
+    >>> codes = np.random.default_rng(0).integers(0, 50, (30, 3000), dtype=np.int32)
+    >>> flags = np.ones(30, dtype=bool)
+    >>> table = BinnedColumns.learn(codes, np.full(30, 50), flags, ~flags)
+    >>> screen(table, 1.0 * codes[3] * codes[7], np.arange(30), most=2)
+    array([3, 7])
+    """
+    if candidates.size <= most:
+        return candidates
+    chosen = _subsample(table, response, np.arange(response.size) if rows is None else rows)
+    if not chosen.size:
+        return candidates[:most]
+    units, _ = as_units(response[chosen])
+    units -= units.sum() // units.size
+    _, bins = place_bins(table, candidates, chosen, units)
+    coarse = [table.coarse[column] for column in candidates]
+    bins = np.array([group[own] for group, own in zip(coarse, bins, strict=True)])
+    n_bins = np.array([group[-1] + 1 for group in coarse], dtype=np.int32)
+    nodes = boost(bins, n_bins, units, SMALL)
+    inner = nodes.gain > 0.0
+    gains = np.bincount(nodes.feature[inner], nodes.gain[inner], minlength=candidates.size)
+    best = np.argsort(-gains, kind="stable")[:most]
+    return np.sort(candidates[best[gains[best] > 0.0]])
+
+
+def pack_boosted(model: BoostedTrees) -> dict[str, Any]:
+    """What a model learned, by name; its parameters and the gains of its splits are left out."""
+    ensemble = model.ensemble_
+    return {
+        **{name: getattr(ensemble.nodes, name) for name in NODES},
+        **{name: getattr(ensemble, name) for name in INPUTS},
+        "base": model.base_,
+        "exponent": model.exponent_,
+        "low": model.low_,
+        "high": model.high_,
+    }
+
+
+def unpack_boosted(plain: Any, n_codes: IntArray) -> BoostedTrees:
+    """The model of what :func:`pack_boosted` gave; raises SavedFileError for anything else.
+
+    The arrays may come from an unknown file. They are accepted only if the compiled kernel accepts
+    them, and every input has a bin for each of its codes.
+    """
+    names = {*NODES, *INPUTS, "base", "exponent", "low", "high"}
+    if not isinstance(plain, Mapping) or set(plain) != names:
+        raise SavedFileError("boosted trees have other entries")
+    for name, dtype in {**NODES, **INPUTS}.items():
+        array = plain[name]
+        if not isinstance(array, np.ndarray) or array.ndim != 1 or array.dtype != dtype:
+            raise SavedFileError("the arrays of boosted trees have other dtypes or shapes")
+    model = BoostedTrees()
+    model.base_, model.exponent_ = plain["base"], plain["exponent"]
+    model.low_, model.high_ = plain["low"], plain["high"]
+    _check_scale(model)
+    model.ensemble_ = _ensemble(plain, n_codes)
+    return model
+
+
+def as_units(values: FloatArray) -> tuple[IntArray, int]:
+    """Values beyond their middle as integers whose sums fit, and the power of two they are in."""
+    low, high = float(values.min()), float(values.max())
+    centre = low / 2 + high / 2
+    largest = max(high - centre, centre - low)
+    if largest == 0.0:
+        return np.zeros(values.size, dtype=np.int64), 0
+    exponent = SUM_BITS - 1 - values.size.bit_length() - math.frexp(largest)[1]
+    return np.rint(np.ldexp(values - centre, exponent)).astype(np.int64), exponent
+
+
+def place_bins(
+    table: BinnedColumns, inputs: IntArray, rows: IntArray | None, units: IntArray
+) -> tuple[list[ByteArray], ByteArray]:
+    """Place of each bin of each input, ordered by mean response, and the places of all rows."""
+    places, bins = [], np.empty((inputs.size, units.size), dtype=np.uint8)
+    for at, column in enumerate(inputs):
+        own = table.bins[column] if rows is None else table.bins[column][rows]
+        place = np.arange(table.n_bins[column], dtype=np.uint8)
+        if not table.ordered[column]:
+            place[_by_mean(own, units, place.size)] = np.arange(place.size)
+            own = place[own]
+        places.append(place)
+        bins[at] = own
+    return places, bins
+
+
+def _by_mean(bins: ByteArray, units: IntArray, n_bins: int) -> IntArray:
+    """Bins by mean response, then number; a bin without rows has the mean of all rows, 0."""
+    counts, sums = np.bincount(bins, minlength=n_bins), np.zeros(n_bins, dtype=np.int64)
+    np.add.at(sums, bins, units)
+    return np.argsort(sums / np.maximum(counts, 1), kind="stable")
+
+
+def _as_responses(models: Sequence[BoostedTrees], which: IntArray, units: IntArray) -> FloatArray:
+    """Responses for sums of the trees of models, the base included; which model each is of."""
+    low = np.array([model.low_ for model in models])[which]
+    high = np.array([model.high_ for model in models])[which]
+    exponent = np.array([model.exponent_ for model in models], dtype=np.int32)[which]
+    with np.errstate(over="ignore"):
+        predicted = np.ldexp(units.astype(np.float64), -exponent) + (low / 2 + high / 2)
+    return np.minimum(np.maximum(predicted, low), high)
+
+
+def _subsample(table: BinnedColumns, response: FloatArray, rows: IntArray) -> IntArray:
+    """At most 2,000 of the rows, evenly from those sorted by their codes, then response."""
+    step = max(-(-rows.size // MAX_ROWS), 1)
+    return rows[np.lexsort((response[rows], table.rank[rows]))[::step]]
+
+
+def _bin_ordered(counts: IntArray, has_missing: bool, max_bins: int) -> ByteArray:
+    """Bin of each code of an ordered column, and of an unseen level: that of the median row."""
+    known = counts[:-1] if has_missing else counts
+    most = max_bins - has_missing
+    if known.size <= most:
+        bins = np.arange(known.size)
+    else:
+        bins = _even_bins(known, min(most, max(int(known.sum()) // ROWS_PER_BIN, MIN_BINS)))
+    n_bins = int(bins[-1]) + 1 if known.size else 0
+    unseen = bins[np.searchsorted(np.cumsum(known), known.sum() / 2)] if known.size else n_bins
+    return np.concatenate([bins, [n_bins] * has_missing, [unseen]]).astype(np.uint8)
+
+
+def _even_bins(counts: IntArray, most: int) -> IntArray:
+    """Bins of about equally many rows, but one for each code that fills several."""
+    large = counts * (most // 4) > counts.sum()
+    # A large code may cut a bin in two.
+    n_shared = most - 2 * int(large.sum())
+    small = np.where(large, 0, counts)
+    before = np.cumsum(small) - small
+    shared = before * n_shared // max(int(small.sum()), 1)
+    key = 2 * np.cumsum(large) - large + np.minimum(shared, n_shared - 1) * (2 * large.size)
+    return np.cumsum(np.diff(key, prepend=key[:1]) != 0)
+
+
+def _bin_levels(counts: IntArray, max_bins: int) -> ByteArray:
+    """Bin of each level: its own for the most frequent, the last for all others."""
+    by_count = np.argsort(-counts, kind="stable")[: max_bins - 1]
+    frequent = np.zeros(counts.size, dtype=bool)
+    frequent[by_count[counts[by_count] >= RARE]] = True
+    bins = np.full(counts.size + 1, frequent.sum())
+    bins[:-1][frequent] = np.arange(frequent.sum())
+    return bins.astype(np.uint8)
+
+
+def _check_scale(model: BoostedTrees) -> None:
+    whole = type(model.base_) is int and type(model.exponent_) is int
+    if not whole or abs(model.base_) >= 2**62 or abs(model.exponent_) > MOST_EXPONENT:
+        raise SavedFileError("the scale of boosted trees is out of range")
+    ends = model.low_, model.high_
+    if not all(type(end) is float and math.isfinite(end) for end in ends) or ends[0] > ends[1]:
+        raise SavedFileError("the range of boosted trees is no interval")
+
+
+def _ensemble(plain: Mapping[str, Any], n_codes: IntArray) -> Ensemble:
+    inputs = plain["inputs"]
+    if inputs.size and (
+        inputs[0] < 0 or inputs[-1] >= n_codes.size or (np.diff(inputs) <= 0).any()
+    ):
+        raise SavedFileError("the inputs of boosted trees are not ascending columns")
+    # One bin more, for a level that training never held.
+    first = np.cumsum(np.append(0, n_codes[inputs] + 1))
+    gain = np.zeros(plain["feature"].size)
+    nodes = BoostedNodes(**{name: plain[name] for name in NODES}, gain=gain)
+    ensemble = Ensemble(nodes, inputs, first, plain["bins"])
+    try:
+        _ = ensemble.bound
+    except ValueError as error:
+        raise SavedFileError(f"boosted trees are not whole: {error}") from None
+    return ensemble

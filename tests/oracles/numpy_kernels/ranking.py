@@ -1,0 +1,138 @@
+"""Step 3's inner loops: what each candidate costs each person, and which come first.
+
+Paper, section "Post-processing". People of one group share their candidates; every array of
+people and candidates has the shape (n_people, n_draws).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from mcce.kernels import (
+    BoolArray,
+    Codes,
+    Comparison,
+    FloatArray,
+    IntArray,
+    Listing,
+    Measure,
+    Total,
+    differences,
+    rows_as_bytes,
+)
+
+
+def rank(
+    comparison: Comparison,
+    allowed: BoolArray,
+    *,
+    rank_by: Sequence[str],
+    n_best: int,
+    tolerance: float = 0.0,
+    max_sparsity: int | None = None,
+    max_distance: float | None = None,
+    distance: FloatArray | None = None,
+    axes: Measure | None = None,
+) -> Listing:
+    """The best candidates of each person."""
+    shape = comparison.group.size, comparison.codes.shape[2]
+    sparsity, total = np.zeros(shape, dtype=np.int64), np.zeros(shape)
+    for feature in range(len(comparison.codes)):
+        changed, gap = differences(comparison, feature)
+        if tolerance and comparison.numbers[feature] is not None:
+            changed = changed & (gap > tolerance)
+        sparsity += changed
+        total += gap
+    gower = total / comparison.n_features
+    distance = distance if axes is None else measure(comparison, axes)
+    costs = {"sparsity": sparsity, "distance": gower if distance is None else distance}
+    if max_sparsity is not None:
+        allowed = allowed & (costs["sparsity"] <= max_sparsity)
+    if max_distance is not None:
+        allowed = allowed & (costs["distance"] <= max_distance)
+    keys = [costs[name] for name in reversed(rank_by)]
+    order = np.lexsort((*keys, ~allowed), axis=-1)[:, :n_best]
+    n_allowed = allowed.sum(axis=1)
+    listed = np.arange(order.shape[1]) < n_allowed[:, None]
+
+    def take(values: np.ndarray, dtype: type) -> np.ndarray:
+        return np.where(listed, np.take_along_axis(values, order, axis=1), 0).astype(dtype)
+
+    return Listing(
+        draw=np.where(listed, order, 0).astype(np.int32),
+        sparsity=take(costs["sparsity"], np.int32),
+        distance=take(costs["distance"], np.float64),
+        gower=take(gower, np.float64),
+        n_allowed=n_allowed,
+    )
+
+
+def measure(comparison: Comparison, axes: Measure) -> FloatArray:
+    """Distance of each candidate to its person, shape (n_people, n_draws).
+
+    A mean over no feature at all is infinite, unless the candidate equals the person.
+    """
+    total = Total(axes.how, (comparison.group.size, comparison.codes.shape[2]))
+    for feature in comparison.changed_features:
+        codes = comparison.codes[feature][comparison.group]
+        differs = codes != comparison.own_codes[feature][:, None]
+        table, own = axes.places[feature], axes.own_places[feature]
+        # A code of -1, a person's own value that has no place in the table, never differs.
+        places = None if table is None else table[codes]
+        own = None if own is None else own[:, None]
+        total.add(differs, places, own, axes.spreads[feature], axes.weights[feature])
+    return total.distance(axes.n_present[:, None])
+
+
+def first_of_each(codes: Codes) -> BoolArray:
+    """Marks the first draw of each distinct candidate within its group."""
+    _, n_groups, n_draws = codes.shape
+    number = np.repeat(np.arange(n_groups, dtype=np.int32), n_draws)
+    rows = rows_as_bytes(np.vstack([number[None], codes.reshape(codes.shape[0], -1)]).T)
+    first = np.zeros(n_groups * n_draws, dtype=bool)
+    first[np.unique(rows, return_index=True)[1]] = True
+    return first.reshape(n_groups, n_draws)
+
+
+class RowTable:
+    """Distinct rows, numbered in the order of their first appearance."""
+
+    def __init__(self, width: int) -> None:
+        self.width = width
+        self._numbers: dict[bytes, int] = {}
+
+    def place(self, rows: Codes) -> IntArray:
+        """Number of each row, shape (n_rows,); rows never seen before get the next numbers."""
+        if rows.shape[1] != self.width:
+            raise ValueError("the rows have another width than the table")
+        numbers = (self._numbers.setdefault(row.tobytes(), len(self._numbers)) for row in rows)
+        return np.fromiter(numbers, dtype=np.int64, count=len(rows))
+
+
+def weigh_errors(
+    cells: Codes,
+    rows: IntArray,
+    between: tuple[IntArray, IntArray],
+    known: IntArray,
+    error: FloatArray,
+    sums: tuple[FloatArray, FloatArray],
+) -> tuple[FloatArray, FloatArray]:
+    """Weighted errors: one counts half as much for each cell in which the rows differ.
+
+    Examples
+    --------
+    >>> cells = np.array([[0, 0], [0, 1], [1, 1]], dtype=np.int32)
+    >>> rows, known, zero = np.array([1, 2]), np.array([0]), np.zeros(2)
+    >>> between = np.array([0, 0]), np.array([1, 1])
+    >>> weigh_errors(cells, rows, between, known, np.array([1.0]), (zero, zero))
+    (array([0.5 , 0.25]), array([0.5 , 0.25]))
+    """
+    total, weight = sums[0].copy(), sums[1].copy()
+    for at in range(rows.size):
+        for one in range(between[0][at], between[1][at]):
+            share = np.ldexp(1.0, -int((cells[rows[at]] != cells[known[one]]).sum()))
+            total[at] += share * error[one]
+            weight[at] += share
+    return total, weight
