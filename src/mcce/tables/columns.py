@@ -1,7 +1,7 @@
 """Single columns: names, kinds, ranks and levels, for every dtype of pandas.
 
-Whatever depends on a dtype is here and in ``dtypes``; other modules need not know. None,
-NaN, NaT and NA are all the same missing value.
+Whatever depends on a dtype is here and in ``dtypes``; other modules need not know. Equal cells
+are one value and get one form here: 0.0 and -0.0, 1 and True among objects, None, NaN, NaT and NA.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from pandas.api import types
 
 from ..errors import SchemaError, shorten
 from ..kernels import BoolArray, Codes, FloatArray, IntArray
-from .identity import represent
 from .ranks import rank_cells, rank_numbered
 
 Kind = Literal["numeric", "categorical"]
@@ -165,7 +164,68 @@ def code_values(series: pd.Series[Any], kind: Kind) -> tuple[Codes, IntArray, bo
         codes = np.full(len(series), first.size, dtype=np.int32)
         codes[~missing] = present
         first = np.append(np.flatnonzero(~missing)[first], np.argmax(missing))
-    return codes, represent(unwrapped(series), codes, first), has_missing
+    return codes, _representatives(series, codes, first), has_missing
+
+
+def canonical(series: pd.Series[Any], table: pd.Series[Any], codes: Codes) -> pd.Series[Any]:
+    """The column with one form of equal cells: that of training, 0.0, and one missing marker.
+
+    It is the column itself, and costs little, if all its cells have that form already.
+    """
+    if not types.is_object_dtype(series.dtype):
+        return canonical_floats(series)
+    (kinds, gaps), (known, marker) = _object_types(series), _object_types(table)
+    if not _may_be_equal(kinds | known) and gaps <= (marker or {float}):
+        return series
+    cells = plain(series).copy()
+    cells[is_missing(series)] = np.nan
+    cells[codes >= 0] = plain(table)[codes[codes >= 0]]
+    return pd.Series(cells, index=series.index, name=series.name, dtype=object)
+
+
+def canonical_floats(series: pd.Series[Any]) -> pd.Series[Any]:
+    """Floats without -0.0 and, in dtypes with a missing marker, without NaN; others as they are."""
+    if series.dtype.kind != "f":
+        return series
+    values = series.to_numpy(dtype=np.float64, na_value=np.nan)
+    unmarked = np.isnan(values) & ~np.asarray(series.array.isna())
+    if not unmarked.any() and not (np.signbit(values) & (values == 0)).any():
+        return series
+    if isinstance(series.dtype, np.dtype):
+        return series + 0.0
+    cells = (values + 0.0).astype(object)
+    cells[np.isnan(values)] = None
+    return pd.Series(cells, index=series.index, name=series.name, dtype=series.dtype)
+
+
+def _representatives(series: pd.Series[Any], codes: Codes, first: IntArray) -> IntArray:
+    """The row whose cell stands for each code, whatever the order of rows."""
+    kinds, gaps = _object_types(series)
+    if len(gaps) < 2 and not _may_be_equal(kinds):
+        return first
+    cells, chosen = plain(series), first.copy()
+
+    def preference(row: int) -> tuple[str, int, str]:
+        # By the names of types int comes before float, bool and Decimal, and NaN before None.
+        text = repr(cells[row])
+        return type(cells[row]).__name__, -len(text), text
+
+    for row, code in enumerate(codes.tolist()):
+        chosen[code] = max(row, int(chosen[code]), key=preference)
+    return chosen
+
+
+def _object_types(series: pd.Series[Any]) -> tuple[set[type], set[type]]:
+    """Types of the cells of an object column, without text, and of its missing cells."""
+    if not types.is_object_dtype(series.dtype):
+        return set(), set()
+    cells, missing = plain(series), is_missing(series)
+    return {*map(type, cells[~missing])} - {str}, {*map(type, cells[missing])}
+
+
+def _may_be_equal(kinds: set[type]) -> bool:
+    """Whether cells of some types can be equal without being identical."""
+    return len(kinds) > 1 or not kinds <= {int, bool}
 
 
 def as_numbers(series: pd.Series[Any], like: Any = None) -> FloatArray:

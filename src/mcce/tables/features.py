@@ -85,12 +85,13 @@ class Feature:
         """The feature of a training column, and the codes of its cells; see :meth:`learn`."""
         kind = columns.check_kind(series, kind)
         codes, rows, has_missing = columns.code_values(series, kind)
+        table = pd.Series(series.array.take(rows), name=series.name, dtype=series.dtype)
         feature = cls(
             name=series.name,
             kind=kind,
             immutable=immutable,
             ordered=kind == "numeric" or columns.is_ordered(series.dtype),
-            table=pd.Series(series.array.take(rows), name=series.name, dtype=series.dtype),
+            table=columns.canonical_floats(table),
             has_missing=has_missing,
         )
         return feature, codes
