@@ -1,4 +1,4 @@
-"""Boosted regression trees on encoded rows: exact sums, so one answer on every machine.
+"""Boosted regression trees on encoded rows: exact sums, whatever the order of rows.
 
 Bin the columns once per table, then fit any number of models on it::
 

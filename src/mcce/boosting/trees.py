@@ -4,8 +4,7 @@ Beyond the paper. The response is centred and made an integer in fixed point; th
 the mean leaves over (``kernels/reference/_boost.py``). Levels without an order are ordered by their
 mean response, once per model, and then split like numbers; rare and unseen levels share one place.
 
-Always true: neither the order of the training rows nor the machine changes a bit of a prediction;
-nothing is random.
+Always true: the order of the training rows changes no bit of a prediction; nothing is random.
 """
 
 from __future__ import annotations

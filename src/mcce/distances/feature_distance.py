@@ -3,7 +3,7 @@
 Step 3, paper, section "Post-processing", which suggests Gower's distance and names others. A cell
 has a place on the axis of its feature: a number, or a point that stands for a value. Places are
 looked up by code, once per block of people; the sums are computed in a compiled kernel. Sums add
-one feature at a time in column order, so that their bits do not depend on blocks or machines.
+one feature at a time in column order, so that they do not depend on blocks.
 """
 
 from __future__ import annotations

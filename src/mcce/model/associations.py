@@ -6,8 +6,8 @@ columns. The association of two columns is the phi-squared of their contingency 
 together, less what chance explains. It finds any dependence of two columns, monotone or not. A
 column that matters only together with a third is missed.
 
-Always true: the order of the training rows changes nothing; all sums are integers, so neither
-threads nor the machine change a bit.
+Always true: the order of the training rows changes nothing; all sums are integers, so
+threads change nothing either.
 """
 
 from __future__ import annotations

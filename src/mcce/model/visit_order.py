@@ -63,7 +63,7 @@ def _by_association(rows: EncodedRows, decision: BoolArray | None) -> IntArray:
     waiting = list(rows.schema.mutable)
     order = []
     while waiting:
-        # Rounded, so that the last bit of a sum on another machine cannot turn a tie.
+        # Rounded, so that the last bit of a sum over rows in another order cannot turn a tie.
         scores = [
             round(float(np.mean([association(columns[w], v) for v in visited] or [0.0])), DECIMALS)
             for w in waiting

@@ -1,8 +1,8 @@
-"""Networks in fixed point: the same output to the last bit, whatever the batch and the machine.
+"""Networks in fixed point: the same output to the last bit, whatever the batch and the threads.
 
 Weights and activations are rounded to multiples of powers of two, and bounded. So every product and
 every sum of a matrix product is exact in float64, in any order and by any library: neither the
-number of rows nor threads nor the processor can change it. No torch is needed.
+number of rows nor threads can change it. No torch is needed.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ admissible split, is a leaf. As in a random forest, a node may check some column
 splits may be chosen on a sample of the rows. Rules of :class:`Growth` keep columns of very many
 levels near n log n; they never touch columns of up to 128 levels, and nodes of up to 1,024.
 
-Always true: neither the order of rows nor the machine can change a bit.
+Always true: the order of rows cannot change a bit.
 """
 
 from __future__ import annotations
