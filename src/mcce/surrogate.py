@@ -5,8 +5,8 @@ scores from the codes of the rows: probabilities by their logit, labels without 
 and 1. A search may look at thousands of rows through the surrogate, and put to the black box only
 those that it would return.
 
-Always true: the surrogate never decides whether a row is valid; the order of the training rows changes
-nothing.
+Always true: the surrogate never decides whether a row is valid; the order of the training
+rows changes nothing.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ from ..kernels import IntArray
 from ..model import is_private
 from ..parameters import check_count, check_real
 from ..search.followers import Target
-from ..tables.columns import check_names
+from ..tables.roles import check_names
 from ..tables.schema import EncodedRows, Schema
 from .answers import Answers
 from .cell_table import describe_cell

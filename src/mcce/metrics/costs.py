@@ -16,7 +16,7 @@ import pandas as pd
 from ..errors import ParameterError
 from ..kernels import BoolArray, FloatArray
 from ..parameters import check_real
-from ..tables.comparing import changed_cells, gower_gaps
+from ..tables.schema import changed_cells, gower_gaps
 from .evaluator import Evaluator, FrameLike, Pairs, ResultLike, as_evaluator, pair, read_pairs
 
 

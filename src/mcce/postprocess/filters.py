@@ -23,7 +23,7 @@ from ..plausibility.changed import ChangedRows
 from ..plausibility.conformal import Plausibility
 from ..plausibility.model import PlausibilityModel
 from ..relations import Equality, Relation
-from ..tables.resolution import resolution
+from ..tables.features import resolution
 from ..tables.schema import OWN, EncodedRows, Schema
 
 ROWS_PER_PIECE = 100_000

@@ -30,7 +30,7 @@ from ..explainer import MCCE
 from ..kernels import IntArray
 from ..parameters import check_flag
 from ..search.followers import is_number
-from ..tables.resolution import known_numbers
+from ..tables.features import known_numbers
 from ..tables.schema import Schema
 from .changes import Changed, changes_of, principal_reasons
 from .labels import Labels

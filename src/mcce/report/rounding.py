@@ -27,8 +27,7 @@ from ..analysis.requirements import Requirements, Trials
 from ..caching import cached_property
 from ..candidates import CandidateRows
 from ..kernels import BoolArray, Codes, FloatArray, IntArray
-from ..tables.features import Feature
-from ..tables.resolution import decimals, is_single, known_numbers, to_decimal
+from ..tables.features import Feature, decimals, is_single, known_numbers, to_decimal
 from ..tables.schema import Schema
 from .ladder import NumberToRound, Rung
 from .ranges import Choices

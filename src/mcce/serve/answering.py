@@ -21,7 +21,7 @@ from ..analysis.answers import Answers, AnswerVariants
 from ..constraints import Constraint
 from ..constraints.collection import read_given
 from ..counterfactuals import Counterfactuals, number_people
-from ..counterfactuals.records import Record, as_records, plain_value
+from ..counterfactuals.people import Record, as_records, plain_value
 from ..errors import McceError
 from ..estimator import requirements_of
 from ..explainer import MCCE

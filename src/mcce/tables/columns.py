@@ -1,4 +1,4 @@
-"""Single columns: names, kinds, ranks and levels, for every dtype of pandas.
+"""Single columns: kinds, ranks and levels, for every dtype of pandas.
 
 Whatever depends on a dtype is here and in ``dtypes``; other modules need not know. Equal cells
 are one value and get one form here: 0.0 and -0.0, 1 and True among objects, None, NaN, NaT and NA.
@@ -6,7 +6,7 @@ are one value and get one form here: 0.0 and -0.0, 1 and True among objects, Non
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any, Literal
@@ -17,55 +17,13 @@ from pandas.api import types
 
 from ..errors import SchemaError, shorten
 from ..kernels import BoolArray, Codes, FloatArray, IntArray
-from .ranks import rank_cells, rank_numbered
 
 Kind = Literal["numeric", "categorical"]
 # All integers up to here are exact in float64.
 EXACT_IN_FLOAT64 = 2**53
-
-
-def check_names(names: Any, frame: pd.DataFrame, argument: str) -> list[Hashable]:
-    """Column names of a frame, each once, in the order given."""
-    if names is None:
-        return []
-    listed = (Sequence, Set, pd.Index, pd.Series, np.ndarray)
-    single = isinstance(names, (str, bytes)) or getattr(names, "ndim", 1) == 0
-    if single or not isinstance(names, listed):
-        raise SchemaError(
-            f"{argument} must be a list of column names, got {shorten(names)}. "
-            f"Write {argument}=[{shorten(names)}] for a single column."
-        )
-    # Not the index itself, which finds "2024" among dates; and True must not match 1.
-    known = {(name, isinstance(name, bool)) for name in frame.columns}
-    absent = [
-        name
-        for name in names
-        if not isinstance(name, Hashable) or (name, isinstance(name, bool)) not in known
-    ]
-    if absent:
-        raise SchemaError(
-            f"{argument} names columns that are not in the data: {_quoted(absent, names)}. "
-            f"The columns are {shorten(list(frame.columns), 500)}."
-        )
-    return list(dict.fromkeys(names))
-
-
-def check_kinds(kinds: Any, frame: pd.DataFrame) -> Mapping[Hashable, Kind]:
-    """The user's kinds by column name, checked."""
-    if kinds is None:
-        return {}
-    if not isinstance(kinds, Mapping):
-        raise SchemaError(
-            f'kinds must map column names to "numeric" or "categorical", got {shorten(kinds)}. '
-            'Write e.g. kinds={"zip": "categorical"}.'
-        )
-    check_names(list(kinds), frame, "kinds")
-    for name, kind in kinds.items():
-        if kind not in ("numeric", "categorical"):
-            raise SchemaError(
-                f'kinds[{name!r}] must be "numeric" or "categorical", got {shorten(kind)}.'
-            )
-    return kinds
+# Numbers of so many rows are sorted, if more than this share of some of them are distinct: a table
+# of as many values as there are rows would fit in no cache.
+MANY_ROWS, SOME, DISTINCT = 10_000, 1_000, 0.9
 
 
 def check_kind(series: pd.Series[Any], declared: Kind | None) -> Kind:
@@ -338,13 +296,6 @@ def unwrapped(column: pd.Series[Any]) -> Any:
     return column.to_numpy() if isinstance(column.dtype, np.dtype) else column.array
 
 
-def _quoted(some: list[Any], names: Any) -> str:
-    """Some of the user's names; those of a Series or array may be cells, and are not quoted."""
-    if isinstance(names, (pd.Series, np.ndarray)):
-        return f"{len(some)} of the {len(names)} entries of a {type(names).__name__}"
-    return shorten(some, 200)
-
-
 def _natural_kind(series: pd.Series[Any], declared: Kind | None) -> Kind:
     dtype = series.dtype
     if isinstance(dtype, pd.CategoricalDtype):
@@ -417,3 +368,59 @@ def _incomparable(series: pd.Series[Any]) -> SchemaError:
 
 def _type_names(cells: Iterable[Any]) -> str:
     return shorten(sorted({type(cell).__name__ for cell in cells}))
+
+
+def rank_cells(cells: np.ndarray) -> tuple[Codes, IntArray]:
+    """Rank of each number, and the row in which each distinct one first occurs.
+
+    Examples
+    --------
+    >>> codes, first = rank_cells(np.array([30, 10, 30]))
+    >>> codes.tolist(), first.tolist()
+    ([1, 0, 1], [1, 0])
+    """
+    some = cells[:: cells.size // SOME + 1]
+    if cells.size >= MANY_ROWS and np.unique(some).size > DISTINCT * some.size:
+        return rank_by_sorting(cells)
+    numbers, values = pd.factorize(cells)
+    return rank_numbered(numbers, np.argsort(values))
+
+
+def rank_by_sorting(cells: np.ndarray) -> tuple[Codes, IntArray]:
+    """The same of at least one number, without a table of the distinct ones.
+
+    Examples
+    --------
+    >>> codes, first = rank_by_sorting(np.array([30, 10, 30]))
+    >>> codes.tolist(), first.tolist()
+    ([1, 0, 1], [1, 0])
+    """
+    order = np.argsort(cells)
+    ascending = cells[order]
+    is_new = np.ones(cells.size, dtype=bool)
+    np.not_equal(ascending[1:], ascending[:-1], out=is_new[1:])
+    codes = np.empty(cells.size, dtype=np.int32)
+    codes[order] = np.cumsum(is_new, dtype=np.int32) - np.int32(1)
+    return codes, np.minimum.reduceat(order, np.flatnonzero(is_new))
+
+
+def rank_numbered(numbers: IntArray, order: IntArray) -> tuple[Codes, IntArray]:
+    """Ranks of values that are numbered as they occur, given the order of the numbers.
+
+    Examples
+    --------
+    >>> codes, first = rank_numbered(np.array([0, 1, 0]), np.array([1, 0]))
+    >>> codes.tolist(), first.tolist()
+    ([1, 0, 1], [1, 0])
+    """
+    rank = np.empty(order.size, dtype=np.int32)
+    rank[order] = np.arange(order.size)
+    return rank[numbers], _first_of_each(numbers)[order]
+
+
+def _first_of_each(numbers: IntArray) -> IntArray:
+    """Position at which each number first occurs; new numbers count up from 0."""
+    highest = np.maximum.accumulate(numbers)
+    is_new = np.ones(numbers.size, dtype=bool)
+    np.not_equal(highest[1:], highest[:-1], out=is_new[1:])
+    return np.flatnonzero(is_new)

@@ -22,13 +22,13 @@ import pandas as pd
 
 from ..caching import cached_property
 from ..errors import SchemaError, shorten
-from ..kernels import BoolArray, Codes, FloatArray, IntArray
+from ..kernels import BoolArray, Codes, FloatArray, IntArray, gower_gap
 from . import columns
-from .columns import Kind
+from .columns import Kind, as_numbers, differ
 from .dtypes import align_dtype, choose_columns, to_dtype
 from .features import Feature
 from .frames import PANDAS_ADAPTER, ArrayAdapter, FrameAdapter, check_feature_names, read_frame
-from .roles import immutable_columns
+from .roles import check_kinds, immutable_columns
 
 # Instead of a code: the factual's own cell.
 OWN = -1
@@ -127,7 +127,7 @@ class Schema:
         """
         frame, adapter = read_frame(data, check_feature_names(feature_names, data))
         fixed = set(immutable_columns(immutable, mutable, frame))
-        declared = columns.check_kinds(kinds, frame)
+        declared = check_kinds(kinds, frame)
         if frame.empty:
             lack = "0 sample(s)" if frame.shape[1] else "0 feature(s)"
             raise SchemaError(
@@ -380,3 +380,49 @@ class EncodedRows:
 
     def _pool(self, position: int, table: pd.Series[Any]) -> Any:
         return columns.stack(self.cells[position], columns.unwrapped(table))
+
+
+def changed_cells(before: EncodedRows, after: EncodedRows) -> BoolArray:
+    """Which cells differ, shape (n_features, n_rows)."""
+    columns = zip(before.frame.items(), after.frame.items(), strict=True)
+    return np.array([differ(old, new) for (_, old), (_, new) in columns])
+
+
+def gower_gaps(before: EncodedRows, after: EncodedRows) -> FloatArray:
+    """How far apart cells are in shares of the training range, shape (n_features, n_rows)."""
+    differs = changed_cells(before, after)
+    return np.array(
+        [
+            gower_gap(
+                own_numbers(after, position),
+                own_numbers(before, position),
+                feature.spread,
+                differs[position],
+            )
+            for position, feature in enumerate(after.schema.features)
+        ]
+    )
+
+
+def own_numbers(rows: EncodedRows, position: int) -> FloatArray | None:
+    """Values of a feature in the unit of training; None if only equality counts.
+
+    That is so for a category and for a number that is constant in training.
+    """
+    feature = rows.schema.features[position]
+    if feature.spread == 0:
+        return None
+    return as_numbers(rows.frame.iloc[:, position], feature.table.dtype)
+
+
+def check_same_order(factuals: pd.Index[Any], answers: pd.Index[Any]) -> None:
+    """Raise if labels say that rows, which are matched by position, stand in another order."""
+    numbered = answers.equals(pd.RangeIndex(len(answers)))
+    if numbered or factuals.equals(answers) or not (factuals.is_unique and answers.is_unique):
+        return
+    # Labels of other kinds, such as those of people and of their answers by rank, match nothing.
+    if set(factuals) <= set(answers):
+        raise SchemaError(
+            "factuals and counterfactuals have the same labels in another order, but rows are "
+            "matched by position. Pass counterfactuals.loc[factuals.index]."
+        )

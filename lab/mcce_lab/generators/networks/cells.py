@@ -21,8 +21,7 @@ from mcce.caching import cached_property
 from mcce.errors import SavedFileError
 from mcce.kernels import Codes, FloatArray, IntArray
 from mcce.tables.columns import EXACT_IN_FLOAT64, as_numbers
-from mcce.tables.features import Feature
-from mcce.tables.resolution import decimals
+from mcce.tables.features import Feature, decimals
 from mcce.tables.schema import EncodedRows, Schema
 
 # The most values that can be drawn from one bin.

@@ -5,7 +5,8 @@ means is added (Friedman's gradient boosting with squared error). A tree is grow
 all leaves, the one whose best split gains most is split next, up to ``max_leaves``. Splits are
 found in histograms of bins; a node's is its parent's less its sibling's.
 
-Always true: all sums are integers, so the order of rows cannot change a bit; are float64 by one formula; of equal gains the lowest node, column and cut win.
+Always true: all sums are integers, so the order of rows cannot change a bit; gains are float64 by
+one formula; of equal gains the lowest node, column and cut win.
 """
 
 from __future__ import annotations
