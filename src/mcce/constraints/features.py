@@ -161,7 +161,7 @@ class Between(FeatureConstraint):
 
 
 @dataclass(frozen=True, repr=False)
-class Change(FeatureConstraint):
+class ChangeBy(FeatureConstraint):
     """A new number must differ from the own number by an amount in a range."""
 
     at_least: Any

@@ -17,7 +17,7 @@ from typing import Any, get_args
 import numpy as np
 import pandas as pd
 
-from ..analysis.answers import Answers, AnswerVariants
+from ..analysis.answers import AnswerVariants, EncodedAnswers
 from ..constraints import Constraint
 from ..constraints.collection import read_given
 from ..counterfactuals import Counterfactuals, number_people
@@ -66,7 +66,7 @@ class Answerer:
         """Rows of a person with what follows from their changes, such as totals."""
         requirements, schema = requirements_of(self.explainer), self.explainer.schema_
         owner = np.zeros(len(rows), dtype=np.int64)
-        answers = Answers.make(
+        answers = EncodedAnswers.make(
             schema.encode(person), owner, schema.encode(rows), requirements.targets
         )
         if not requirements.targets:
