@@ -28,7 +28,7 @@ from sklearn.ensemble import IsolationForest
 from sklearn.neighbors import LocalOutlierFactor, NearestNeighbors
 
 from baseline import Column, encode, learn
-from mcce.metrics.contradictions import LEAST_EXPECTED, SHARE
+from mcce.metrics.plausibility import LEAST_EXPECTED, SHARE
 from mcce_lab.experiments.predictors import Floats
 
 SCORES = ("range", "ranks", "lof", "forest", "pca")

@@ -22,9 +22,9 @@ import pandas as pd
 
 from cases import load
 from mcce import MCCE, McceWarning
-from mcce.analysis.answers import Answers
 from mcce.analysis.moves import Moves
 from mcce.analysis.requirements import Requirements, Trials
+from mcce.postprocess.validation import Answers
 from mcce_lab.experiments.case import Case
 
 CASES = ("adult", "gmc", "fico", "german", "adult-boosting", "german-boosting")

@@ -103,7 +103,7 @@ class CandidateRows:
         trained = tables is rows.tables
         for position, table in zip(rows.schema.mutable, tables, strict=True):
             if not trained and not holds(own[position].dtype, table):
-                own[position] = rows.frame.iloc[:, position]
+                own[position] = to_dtype(own[position], rows.frame.dtypes.iloc[position])
         given = replace(rows, frame=assemble(own, rows.frame.columns))
         if trained:
             values = given.tables

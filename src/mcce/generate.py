@@ -1,7 +1,7 @@
 """Step 2: from factuals to candidates.
 
 Paper, section "Generation". Takes the factuals and a fitted generator; gives, block by block, K
-draws for every group of people with identical immutable cells.
+draws for every group of people with equal immutable cells.
 
 Always true: a person's draws depend on the seed, the immutable values, the limits and the draw
 number alone, and if they are guided also on the person's other values; peak memory is one block
@@ -33,10 +33,9 @@ from .kernels import (
 )
 from .model import require
 from .protocols import DrawRequest, Draws, Generator
-from .tables.columns import as_numbers, stack, unwrapped
+from .tables.columns import as_numbers, canonical_floats
 from .tables.dtypes import cast_like
 from .tables.features import Feature
-from .tables.identity import has_look_alikes, usual_floats
 from .tables.schema import EncodedRows
 
 # Approximate memory of one candidate of one person while it is ranked, and of each of its codes,
@@ -213,23 +212,8 @@ def value_tables(rows: EncodedRows, sampled: Draws) -> Sequence[pd.Series[Any]]:
     """The generator's own value tables in the dtypes of the rows, or those of training."""
     if sampled.tables is None:
         return rows.tables
-    features = [rows.schema.features[position] for position in rows.schema.mutable]
-    tables = zip(features, sampled.tables, rows.tables, strict=True)
-    return [
-        _in_training_form(feature, cast_like(own, table), table) for feature, own, table in tables
-    ]
-
-
-def _in_training_form(
-    feature: Feature, own: pd.Series[Any], table: pd.Series[Any]
-) -> pd.Series[Any]:
-    """A generator's own values; one that training holds too is the same cell, bit by bit."""
-    if not has_look_alikes(stack(unwrapped(table), unwrapped(own))):
-        return own
-    pool = stack(unwrapped(table), usual_floats(unwrapped(own)))
-    exact = feature.encode(own)[0]
-    cells = pool.take(np.where(exact >= 0, exact, len(table) + np.arange(len(own))))
-    return pd.Series(cells, name=own.name, dtype=own.dtype)
+    pairs = zip(sampled.tables, rows.tables, strict=True)
+    return [canonical_floats(cast_like(own, table)) for own, table in pairs]
 
 
 def _numbers(

@@ -60,7 +60,7 @@ def test_several_threads_and_little_memory_give_the_pinned_answers(name):
 
 @pytest.mark.parametrize("name", DENSITIES)
 def test_log_likelihoods_are_pinned(name):
-    # A logarithm may differ in the last bit from machine to machine.
+    # Libraries differ in the last bit of a logarithm.
     assert likelihoods(name) == pytest.approx(pinned(LIKELIHOODS, name), rel=1e-12)
 
 

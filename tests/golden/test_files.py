@@ -45,7 +45,7 @@ def customers() -> pd.DataFrame:
 
 
 def points(frame: pd.DataFrame) -> np.ndarray:
-    """Whole numbers, so that the score has the same bits everywhere."""
+    """Points, in whole numbers."""
     total = 3 * (frame["age"] > 40).to_numpy(dtype=int)
     total = total + frame["children"].fillna(2).to_numpy(dtype=int)
     total = total + 2 * (frame["city"].astype(object) == "Oslo").to_numpy(dtype=int)

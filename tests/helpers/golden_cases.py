@@ -1,6 +1,6 @@
 """Situations on German Credit whose answers are pinned, in words that outlive renames.
 
-Black boxes count points in whole numbers, so that their scores have the same bits everywhere.
+Black boxes count points in whole numbers, so no library's rounding can move an answer.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -95,6 +97,30 @@ def test_none_nan_na_and_nat_are_one_missing_value_and_zeros_of_both_signs_one_n
     assert learned.exact.tolist() == [[0, 1, 1, 1, 1]]
     assert learned.schema.encode(levels).exact.tolist() == [[0, 1, 1, 1, 1]]
     assert Schema.learn_rows(zeros).exact.tolist() == [[0, 0, 1]]
+
+
+def test_the_predictor_sees_one_form_of_equal_cells_and_answers_return_the_person_s_own():
+    train = {"debt": [0.0, -0.0] * 9, "job": objects("a", None, "b"), "n": objects(1, True, 2)}
+    own = {"debt": [-0.0], "job": pd.Series([np.nan], dtype=object), "n": [Decimal("1.00")]}
+    shown = []
+
+    def score(frame: pd.DataFrame) -> pd.Series:
+        shown.append(frame)
+        return frame["points"]
+
+    explainer = MCCE(score, (5, 9), kinds={"n": "categorical"}, random_state=0)
+    explainer.fit(pd.DataFrame({**train, "points": range(18)}))
+    people = pd.DataFrame({**own, "points": [1]})
+    answer = explainer.explain(people).frame
+
+    forms = {name: {*map(str, pd.concat(shown)[name])} for name in own}
+    assert forms == {"debt": {"0.0"}, "job": {"a", "b", "None"}, "n": {"1", "2"}}
+    kept = {name: str(answer[name].iloc[0]) for name in own}
+    assert kept == {"debt": "-0.0", "job": "nan", "n": "1.00"}
+
+
+def objects(*cells) -> pd.Series:
+    return pd.Series(cells * 6, dtype=object)
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,7 @@ from mcce.errors import SchemaError
 from mcce.kernels import BoolArray, FloatArray, IntArray
 from mcce.tables.columns import is_time
 from mcce.tables.dtypes import to_dtype
-from mcce.tables.features import Feature
-from mcce.tables.resolution import resolution
+from mcce.tables.features import Feature, resolution
 from mcce.tables.schema import OWN, EncodedRows, Schema
 
 # A number that moves by less of its range does not change.

@@ -26,9 +26,9 @@ from ..kernels import IntArray
 from ..model import is_private
 from ..parameters import check_count, check_real
 from ..search.followers import Target
-from ..tables.columns import check_names
+from ..tables.roles import check_names
 from ..tables.schema import EncodedRows, Schema
-from .answers import Answers
+from .answers import EncodedAnswers
 from .cell_table import describe_cell
 from .pureness import PurenessMeter
 from .requirements import Requirements
@@ -98,7 +98,7 @@ def anonymize(
     schema = fitted.schema
     # A row counts as accepted by its decision alone, whatever margin the search keeps.
     requirements = replace(requirements, decision=fitted.decision)
-    answers = Answers.read(schema, result, requirements.targets)
+    answers = EncodedAnswers.read(schema, result, requirements.targets)
     rows = _rows_to_widen(schema, asked.names, requirements.targets)
     meter = PurenessMeter(requirements, answers, rows, fitted.seed)
     widener = Widener(asked.k, asked.min_pureness, asked.training, answers, rows, meter)

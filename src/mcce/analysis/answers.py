@@ -33,7 +33,7 @@ from ..tables.schema import OWN, EncodedRows, Schema
 
 
 @dataclass(frozen=True, eq=False)
-class Answers:
+class EncodedAnswers:
     """Counterfactuals and the person of each; :meth:`read` checks them."""
 
     factuals: EncodedRows
@@ -48,7 +48,7 @@ class Answers:
     @classmethod
     def read(
         cls, schema: Schema, result: Counterfactuals[Any], targets: Sequence[Target]
-    ) -> Answers:
+    ) -> EncodedAnswers:
         """The counterfactuals of a result, if they can be those of this schema."""
         if not isinstance(result, Counterfactuals):
             raise ParameterError(
@@ -67,7 +67,7 @@ class Answers:
     @classmethod
     def make(
         cls, factuals: EncodedRows, owner: IntArray, rows: EncodedRows, targets: Sequence[Target]
-    ) -> Answers:
+    ) -> EncodedAnswers:
         """Any rows as counterfactuals of people."""
         schema = factuals.schema
         changed = _changed(factuals.take(owner), rows)
@@ -81,7 +81,7 @@ class Answers:
         acted[[target.row for target in targets]] = False
         return cls(factuals, owner, rows, changed[schema.mutable], acted)
 
-    def of(self, some: slice) -> Answers:
+    def of(self, some: slice) -> EncodedAnswers:
         """The same for some of them."""
         places = np.arange(len(self))[some]
         return replace(
@@ -111,7 +111,7 @@ class AnswerVariants:
     """Rows that differ from counterfactuals in a few cells."""
 
     def __init__(
-        self, answers: Answers, targets: Sequence[Target], constraints: Constraints
+        self, answers: EncodedAnswers, targets: Sequence[Target], constraints: Constraints
     ) -> None:
         self.answers = answers
         self._tables = GrowingTables(answers.factuals, answers.tables)

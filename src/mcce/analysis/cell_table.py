@@ -13,8 +13,7 @@ import numpy as np
 import pandas as pd
 
 from ..tables.columns import is_missing, plain
-from ..tables.features import Feature
-from ..tables.resolution import to_decimal
+from ..tables.features import Feature, to_decimal
 from ..tables.text import plain as plain_text
 from .widening import Cell, Own
 

@@ -16,20 +16,20 @@ from ..kernels import BoolArray, Codes, IntArray
 from ..tables.columns import as_comparable
 from ..tables.features import Feature
 from ..tables.schema import OWN
-from .answers import Answers
+from .answers import EncodedAnswers
 
 
 @dataclass(frozen=True, eq=False)
 class Moves:
     """Where steps from the numbers of counterfactuals lead; :meth:`of` finds it."""
 
-    answers: Answers
+    answers: EncodedAnswers
     movable: BoolArray
     start: IntArray
     farthest: IntArray
 
     @classmethod
-    def of(cls, answers: Answers) -> Moves:
+    def of(cls, answers: EncodedAnswers) -> Moves:
         """The steps of all changed numbers."""
         schema = answers.rows.schema
         movable = answers.acted.copy()
@@ -59,7 +59,9 @@ class Moves:
         return codes
 
 
-def _count_below(answers: Answers, position: int, feature: Feature) -> tuple[IntArray, BoolArray]:
+def _count_below(
+    answers: EncodedAnswers, position: int, feature: Feature
+) -> tuple[IntArray, BoolArray]:
     """How many training values are below each number, and which are missing."""
     cells = answers.rows.frame.iloc[:, position]
     numbers = as_comparable(cells, feature.table.dtype)

@@ -22,7 +22,7 @@ from ..kernels import BoolArray, Codes, IntArray, draw_keys, person_keys, pick
 from ..postprocess.validation import ROWS_PER_CALL
 from ..tables.columns import differ
 from ..tables.schema import OWN
-from .answers import Answers, AnswerVariants
+from .answers import AnswerVariants, EncodedAnswers
 from .requirements import Requirements
 from .widening import Cell
 
@@ -44,7 +44,7 @@ class PurenessMeter:
     """Measures the pureness of widened answers."""
 
     def __init__(
-        self, requirements: Requirements, answers: Answers, rows: Sequence[int], seed: int
+        self, requirements: Requirements, answers: EncodedAnswers, rows: Sequence[int], seed: int
     ) -> None:
         self._requirements, self._answers, self._rows = requirements, answers, rows
         follow = {target.row for target in requirements.targets}

@@ -24,7 +24,7 @@ from ..fitted import Fitted
 from ..kernels import BoolArray, Codes, IntArray
 from ..runtime.progress import ProgressBar
 from ..tables.schema import OWN
-from .answers import Answers, chunks
+from .answers import EncodedAnswers, chunks
 from .boxes import MOST_CORNERS, N_FREE_POINTS, find_boxes
 from .moves import Moves
 from .range_table import FoundRanges, OtherLevels, join_tables, tabulate
@@ -54,7 +54,7 @@ def find_ranges(
 ) -> FrameT:
     """The ranges of the changed features of a result."""
     schema = settings.fitted.schema
-    answers = Answers.read(schema, result, settings.requirements.targets)
+    answers = EncodedAnswers.read(schema, result, settings.requirements.targets)
     bar = ProgressBar(len(answers), "ranges", verbose)
     parts, n_refused = list[pd.DataFrame](), 0
     try:
@@ -85,7 +85,7 @@ def ranges_of(settings: RangeSettings, trials: Trials) -> FoundRanges:
     return FoundRanges(moves, trials.valid, reach, n_tried + levels.n_tried, levels, boxes)
 
 
-def rows_at_once(answers: Answers) -> IntArray:
+def rows_at_once(answers: EncodedAnswers) -> IntArray:
     """How many variants of each counterfactual are made at the same time, at most."""
     schema = answers.rows.schema
     features = [schema.features[position] for position in schema.mutable]
@@ -120,7 +120,7 @@ def _find_reach(moves: Moves, trials: Trials) -> tuple[IntArray, IntArray]:
 
 
 def _find_levels(
-    answers: Answers, trials: Trials, counts: Sequence[IntArray | Codes] | None
+    answers: EncodedAnswers, trials: Trials, counts: Sequence[IntArray | Codes] | None
 ) -> OtherLevels:
     """The other levels of changed categories that would do, the most frequent first."""
     schema = answers.rows.schema

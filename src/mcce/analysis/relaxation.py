@@ -19,7 +19,7 @@ from sklearn.base import clone
 from ..constraints.collection import Constraints
 from ..fitted import Fitted
 from ..kernels import IntArray
-from ..postprocess.remembered import RememberedScores
+from ..postprocess.validation import RememberedScores
 from ..predictors.scored import ScoredRows
 from ..runtime.progress import ProgressBar
 from ..search.outcome import Outcome

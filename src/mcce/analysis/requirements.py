@@ -32,7 +32,7 @@ from ..search.needs import weighted
 from ..search.plan import Settings, recomputed
 from ..search.relations import kept_relations
 from ..tables.schema import OWN
-from .answers import Answers, AnswerVariants
+from .answers import AnswerVariants, EncodedAnswers
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +113,7 @@ class Requirements:
 class Trials:
     """Tries variants of counterfactuals."""
 
-    def __init__(self, requirements: Requirements, answers: Answers) -> None:
+    def __init__(self, requirements: Requirements, answers: EncodedAnswers) -> None:
         self.answers = answers
         self._requirements = requirements
         self._variants = AnswerVariants(answers, requirements.targets, requirements.constraints)

@@ -28,7 +28,7 @@ from ..predictors.decision import Decision
 from ..runtime.progress import ProgressBar
 from ..search.followers import Target
 from ..tables.schema import OWN, Schema
-from .answers import Answers, AnswerVariants, chunks, numbered
+from .answers import AnswerVariants, EncodedAnswers, chunks, numbered
 
 ALL_SUBSETS_OF = 8
 
@@ -49,7 +49,7 @@ def measure_robustness(
     settings: RobustnessSettings, schema: Schema, result: Counterfactuals[FrameT], *, verbose: bool
 ) -> FrameT:
     """Robustness of each counterfactual of a result."""
-    answers = Answers.read(schema, result, settings.targets)
+    answers = EncodedAnswers.read(schema, result, settings.targets)
     n_rows = 1 + settings.n_perturbations + _count_parts(answers.acted)
     bar = ProgressBar(len(answers), "robustness", verbose)
     parts = list[pd.DataFrame]()
@@ -73,7 +73,7 @@ def measure_robustness(
     return native_table(result, measured)
 
 
-def _measure(settings: RobustnessSettings, answers: Answers) -> pd.DataFrame:
+def _measure(settings: RobustnessSettings, answers: EncodedAnswers) -> pd.DataFrame:
     """Robustness of some counterfactuals, by one call of the predictor."""
     n_answers = len(answers)
     moved, moved_codes = _moves(settings, answers)
@@ -103,7 +103,7 @@ def _measure(settings: RobustnessSettings, answers: Answers) -> pd.DataFrame:
     )
 
 
-def _moves(settings: RobustnessSettings, answers: Answers) -> tuple[IntArray, Codes]:
+def _moves(settings: RobustnessSettings, answers: EncodedAnswers) -> tuple[IntArray, Codes]:
     """Perturbations: the number of the counterfactual of each, and their codes."""
     first, count = _neighbours(answers, settings.scale)
     mutable = answers.rows.schema.mutable
@@ -130,7 +130,7 @@ def _moves(settings: RobustnessSettings, answers: Answers) -> tuple[IntArray, Co
     return answer, codes
 
 
-def _neighbours(answers: Answers, scale: float) -> tuple[IntArray, IntArray]:
+def _neighbours(answers: EncodedAnswers, scale: float) -> tuple[IntArray, IntArray]:
     """The lowest training code that each changed number may move to, and how many there are.
 
     Both of shape (n_mutable, n_counterfactuals). The codes follow one another but for the
@@ -154,7 +154,7 @@ def _neighbours(answers: Answers, scale: float) -> tuple[IntArray, IntArray]:
     return first, count
 
 
-def _parts(answers: Answers) -> tuple[IntArray, Codes]:
+def _parts(answers: EncodedAnswers) -> tuple[IntArray, Codes]:
     """Partial versions: the number of the counterfactual of each, and their codes."""
     changed = answers.acted
     answer, number = numbered(_count_parts(changed))

@@ -19,8 +19,7 @@ from typing import Any, TypeAlias
 import pandas as pd
 
 from ..tables.columns import is_time, plain
-from ..tables.features import Feature
-from ..tables.resolution import decimals, to_decimal
+from ..tables.features import Feature, decimals, to_decimal
 
 Range: TypeAlias = tuple[Any, Any]
 # Decimal places below the training range at which the narrowest ranges stand.

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from ..kernels import BoolArray
 from ..tables.schema import EncodedRows
-from .answers import Answers
+from .answers import EncodedAnswers
 from .cell_table import own_values
 from .crowd import Crowd
 from .pureness import PurenessMeter
@@ -49,7 +49,7 @@ class Widener:
         k: int,
         min_pureness: float,
         training: EncodedRows,
-        answers: Answers,
+        answers: EncodedAnswers,
         rows: Sequence[int],
         meter: PurenessMeter,
     ) -> None:

@@ -23,8 +23,7 @@ import pandas as pd
 
 from ..kernels import BoolArray, IntArray
 from ..tables.columns import as_comparable, is_time, unit_of
-from ..tables.features import Feature
-from ..tables.resolution import is_single
+from ..tables.features import Feature, is_single
 from .round_ends import round_ranges
 
 # Levels that are tried next, those with the most people.

@@ -13,8 +13,7 @@ import pandas as pd
 from ..errors import ConstraintError, McceWarning, shorten
 from ..kernels import BoolArray, FloatArray
 from ..tables.columns import is_time
-from ..tables.features import Feature
-from ..tables.resolution import ULPS, epsilon, known_numbers, resolution
+from ..tables.features import ULPS, Feature, epsilon, known_numbers, resolution
 from .constraint import Constraint
 from .formulas import Formula, to_floats
 

@@ -15,7 +15,7 @@ import pandas as pd
 from ..errors import ConstraintError, shorten
 from .constraint import Constraint, list_values, one_feature, quote_name, several_features
 from .expressions import Expression
-from .features import Between, Change, Direction, Levels, Transitions
+from .features import Between, ChangeBy, Direction, Levels, Transitions
 from .rows import Frozen
 
 Value: TypeAlias = float | str | datetime.date | datetime.timedelta | np.generic
@@ -221,7 +221,7 @@ def change(
     """
     if at_least is None and at_most is None:
         raise ConstraintError(f"change {quote_name(feature)}: pass at_least, at_most or both.")
-    return Change(one_feature("change", feature), at_least, at_most)
+    return ChangeBy(one_feature("change", feature), at_least, at_most)
 
 
 def levels(feature: Hashable, allowed: Iterable[Hashable | None]) -> Constraint:

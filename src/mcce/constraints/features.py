@@ -18,14 +18,7 @@ import pandas as pd
 
 from ..errors import ConstraintError, shorten
 from ..kernels import BoolArray, IntArray
-from ..tables.columns import (
-    EXACT_IN_FLOAT64,
-    as_comparable,
-    is_missing,
-    is_time,
-    plain,
-    unit_of,
-)
+from ..tables.columns import EXACT_IN_FLOAT64, as_comparable, is_missing, is_time, plain, unit_of
 from ..tables.features import Feature
 from .constraint import Constraint
 
@@ -168,7 +161,7 @@ class Between(FeatureConstraint):
 
 
 @dataclass(frozen=True, repr=False)
-class Change(FeatureConstraint):
+class ChangeBy(FeatureConstraint):
     """A new number must differ from the own number by an amount in a range."""
 
     at_least: Any

@@ -2,8 +2,8 @@
 
 Takes the factuals; gives which of them may share candidates and, for one of each group, the codes
 that its draws must be among. Factuals share candidates if their cells of immutable and of limited
-features are identical, and the same features are frozen. Where draws are guided by the factual's
-own values, all cells must be identical.
+features are equal, and the same features are frozen. Where draws are guided by the factual's
+own values, all cells must be equal.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from ..kernels import ANY_LEAF, BoolArray, Codes, IntArray, Limits
 from ..tables.columns import as_comparable, is_missing
 from ..tables.features import Feature
 from ..tables.schema import EncodedRows
-from ..tables.sharing import sharing_groups
 from .collection import Constraints
 from .features import FeatureConstraint, MissingLevel, moved, number_levels
 
@@ -46,9 +45,7 @@ class FactualLimits:
         self.limited = sorted({*self._constraints, *self._steps, *self._frozen, *self._nearest})
         every = range(len(rows.schema.features))
         shared = every if whole or keep_unseen else rows.schema.immutable
-        self.group: IntArray = sharing_groups(
-            rows, sorted({*map(int, shared), *self.limited, *also})
-        )
+        self.group: IntArray = rows.groups(sorted({*map(int, shared), *self.limited, *also}))
         for whose in self._frozen.values():
             self.group = np.unique(2 * self.group + whose, return_inverse=True)[1]
 

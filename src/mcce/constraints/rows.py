@@ -20,7 +20,7 @@ from ..tables.frames import FrameAdapter
 from .constraint import Constraint
 from .derived import Derived
 from .expressions import Expression
-from .features import Between, Change, Direction, Levels, Transitions, check_numeric, to_length
+from .features import Between, ChangeBy, Direction, Levels, Transitions, check_numeric, to_length
 
 
 @dataclass(frozen=True, repr=False)
@@ -167,7 +167,7 @@ class Step(Constraint):
 CONSTRAINT_KINDS: tuple[type[Constraint], ...] = (
     Direction,
     Between,
-    Change,
+    ChangeBy,
     Levels,
     Transitions,
     Frozen,

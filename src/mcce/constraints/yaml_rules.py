@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 from ..errors import ConstraintError, MissingExtraError, shorten
-from ..tables.names import has_surrogate
+from ..tables.roles import has_surrogate
 from .bounds import MAX_ALIASES, MAX_NESTING, MAX_NUMBER, MAX_TEXT, MAX_VALUES
 from .entries import Entry, listed_rules
 

@@ -1,12 +1,16 @@
 """The result of an explanation, and how any method makes one."""
 
-from .anonymous import AnonymousAnswers, with_anonymous
-from .making import make_counterfactuals
-from .native import FrameT, native_rows, native_table
-from .people import ALREADY, ANSWERED, UNANSWERED
-from .result import Counterfactuals
-from .rows import ResultRows
-from .taking import number_people, take_people
+from .anonymous import AnonymousAnswers, FrameT
+from .people import ALREADY, ANSWERED, UNANSWERED, ResultRows
+from .result import (
+    Counterfactuals,
+    make_counterfactuals,
+    native_rows,
+    native_table,
+    number_people,
+    take_people,
+    with_anonymous,
+)
 
 __all__ = [
     "ALREADY",

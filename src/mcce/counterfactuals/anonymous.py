@@ -10,16 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Generic, cast
+from typing import Generic, TypeVar
 
 import numpy as np
 import pandas as pd
 
 from ..kernels import IntArray
-from .native import FrameT, native_rows, native_table
 
-if TYPE_CHECKING:
-    from .result import Counterfactuals
+FrameT = TypeVar("FrameT")
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,25 +83,6 @@ class AnonymousAnswers(Generic[FrameT]):
     def __repr__(self) -> str:
         n_answers, n_columns = len(self.frame), len(self.quasi_identifiers)  # type: ignore[arg-type]
         return f"AnonymousAnswers({n_answers} answers, k={self.k}, {n_columns} columns widened)"
-
-
-def with_anonymous(
-    result: Counterfactuals[FrameT], answers: AnonymousAnswers[pd.DataFrame]
-) -> Counterfactuals[FrameT]:
-    """The same result with widened answers."""
-    if result._in_pandas is None:
-        return replace(result, anonymous=cast("AnonymousAnswers[FrameT]", answers))
-    native = AnonymousAnswers[FrameT](
-        native_rows(result, answers.frame),
-        native_table(result, answers.measures),
-        native_table(result, answers.cells),
-        answers.k,
-        answers.quasi_identifiers,
-        answers.excluded,
-        answers.min_pureness,
-    )
-    inner = with_anonymous(result._in_pandas, answers)
-    return replace(result, anonymous=native, _in_pandas=inner)
 
 
 def take_answers(

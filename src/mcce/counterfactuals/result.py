@@ -20,17 +20,26 @@ import pandas as pd
 from ..kernels import IntArray
 from ..parameters import check_choice
 from ..predictors.decision import Decision
+from ..predictors.scored import ScoredRows
 from ..tables.frames import PANDAS_ADAPTER, FrameAdapter
 from ..tables.roles import Role, actors, check_roles
-from ..tables.schema import Schema
-from .anonymous import AnonymousAnswers
-from .html import write_table
-from .native import FrameT, native_table
-from .people import ALREADY, ANSWERED, UNANSWERED, summarize
-from .records import make_records
-from .rows import list_changes, read_answers
-from .styling import style_pandas, style_polars
+from ..tables.schema import EncodedRows, Schema
+from .anonymous import AnonymousAnswers, FrameT, take_answers
+from .people import (
+    ALREADY,
+    ANSWERED,
+    UNANSWERED,
+    ResultRows,
+    list_changes,
+    make_people,
+    make_records,
+    read_answers,
+    summarize,
+)
+from .rendering import style_pandas, style_polars, write_table
 
+# Fields with rows of data, and with tables about them.
+_ROWS, _TABLES = ("factuals", "frame", "nearest_misses"), ("measures", "people")
 NO_REASON = "the method returned no answer"
 
 
@@ -192,9 +201,6 @@ class Counterfactuals(Generic[FrameT]):
         factual rank
         0       1            1  0.5   True
         """
-        # It makes results, so it imports this module.
-        from .making import make_counterfactuals
-
         rows = schema.encode(factuals)
         scored = decision.score(rows.frame)
         answers = read_answers(frame, rows, decision, owner)
@@ -390,3 +396,144 @@ class Counterfactuals(Generic[FrameT]):
         status = result.people["status"].value_counts()
         counts = ", ".join(f"{status.get(s, 0)} {s}" for s in (ANSWERED, ALREADY, UNANSWERED))
         return f"Counterfactuals({len(result.people)} people: {counts}; {len(result.frame)} rows)"
+
+
+def make_counterfactuals(
+    rows: EncodedRows,
+    scored: ScoredRows,
+    answers: ResultRows,
+    misses: ResultRows,
+    reasons: Mapping[int, str],
+    *,
+    n_evaluated: int = 0,
+    n_unstable: int = 0,
+    stopped: bool = False,
+    timings: Mapping[str, float],
+    consequences: tuple[Hashable, ...] = (),
+) -> Counterfactuals[Any]:
+    """A result in the kind of frame of the factuals."""
+    labels = rows.labels
+    if isinstance(labels, pd.MultiIndex):
+        labels = labels.to_flat_index()
+    labels = labels.rename("factual")
+    index = pd.MultiIndex.from_arrays(
+        [labels.take(answers.owner), answers.rank], names=["factual", "rank"]
+    )
+    measures = {name: answers.measures[name] for name in ("score", "sparsity", "gower")}
+    measures["l1"] = measures["gower"] * len(rows.schema.features)
+    result = Counterfactuals(
+        factuals=rows.as_given().set_axis(labels),
+        frame=answers.frame.set_axis(index),
+        measures=pd.DataFrame(measures | dict(answers.measures), index=index),
+        owner=answers.owner,
+        people=make_people(rows, scored, answers, misses, reasons).set_axis(labels),
+        nearest_misses=misses.frame.set_axis(labels.take(misses.owner)),
+        n_evaluated=n_evaluated,
+        n_unstable=n_unstable,
+        stopped=stopped,
+        timings=dict(timings),
+        _consequences=consequences,
+    )
+    return _to_native(result, rows.adapter)
+
+
+def _to_native(
+    result: Counterfactuals[pd.DataFrame], adapter: FrameAdapter
+) -> Counterfactuals[Any]:
+    """The same result in another kind of frame."""
+    if not adapter.needs_conversion:
+        return result
+    rows = {name: adapter.rows_to_native(getattr(result, name)) for name in _ROWS}
+    tables = {name: adapter.table_to_native(getattr(result, name)) for name in _TABLES}
+    return replace(result, **rows, **tables, _adapter=adapter, _in_pandas=result)
+
+
+def take_people(
+    result: Counterfactuals[pd.DataFrame], places: IntArray
+) -> Counterfactuals[pd.DataFrame]:
+    """The result of some of its people.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from mcce import MCCE
+    >>> bank = pd.DataFrame({"age": [25, 36, 47, 52] * 5, "salary": range(50, 90, 2)})
+    >>> explainer = MCCE(lambda frame: frame["salary"], (70, 100), random_state=0).fit(bank)
+    >>> result = explainer.explain(bank.head(3))
+    >>> take_people(result, np.array([0, 2])).people.index.tolist()
+    [0, 2]
+    """
+    answers = np.flatnonzero(np.isin(result.owner, places))
+    missed = result.people["nearest_score"].notna().to_numpy()
+    misses = np.flatnonzero(np.isin(np.flatnonzero(missed), places))
+    index, widened = cast("pd.MultiIndex", result.frame.index[answers]), result.anonymous
+    return replace(
+        result,
+        factuals=result.factuals.iloc[places],
+        people=result.people.iloc[places],
+        frame=result.frame.iloc[answers],
+        measures=result.measures.iloc[answers],
+        nearest_misses=result.nearest_misses.iloc[misses],
+        owner=np.searchsorted(places, result.owner[answers]),
+        anonymous=None if widened is None else take_answers(widened, answers, index),
+    )
+
+
+def number_people(
+    result: Counterfactuals[pd.DataFrame], positions: IntArray
+) -> Counterfactuals[pd.DataFrame]:
+    """The same result with numbers instead of labels, which may repeat.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from mcce import MCCE
+    >>> bank = pd.DataFrame({"age": [25, 36, 47, 52] * 5, "salary": range(50, 90, 2)})
+    >>> explainer = MCCE(lambda frame: frame["salary"], (70, 100), random_state=0).fit(bank)
+    >>> result = explainer.explain(bank.head(2))
+    >>> number_people(result, np.array([10, 11])).people.index.tolist()
+    [10, 11]
+    """
+    labels = pd.Index(positions, name="factual")
+    ranks = result.frame.index.get_level_values("rank")
+    index = pd.MultiIndex.from_arrays([labels.take(result.owner), ranks], names=["factual", "rank"])
+    missed = result.people["nearest_score"].notna().to_numpy()
+    widened, everybody = result.anonymous, np.arange(len(result.frame))
+    return replace(
+        result,
+        factuals=result.factuals.set_axis(labels),
+        people=result.people.set_axis(labels),
+        frame=result.frame.set_axis(index),
+        measures=result.measures.set_axis(index),
+        nearest_misses=result.nearest_misses.set_axis(labels[missed]),
+        anonymous=None if widened is None else take_answers(widened, everybody, index),
+    )
+
+
+def native_table(result: Counterfactuals[FrameT], table: pd.DataFrame) -> FrameT:
+    """A table about a result, in the kind of frame of the result."""
+    return cast("FrameT", result._adapter.table_to_native(table))
+
+
+def native_rows(result: Counterfactuals[FrameT], rows: pd.DataFrame) -> FrameT:
+    """Rows made of those of a result, in its kind of frame."""
+    return cast("FrameT", result._adapter.rows_to_native(rows))
+
+
+def with_anonymous(
+    result: Counterfactuals[FrameT], answers: AnonymousAnswers[pd.DataFrame]
+) -> Counterfactuals[FrameT]:
+    """The same result with widened answers."""
+    if result._in_pandas is None:
+        return replace(result, anonymous=cast("AnonymousAnswers[FrameT]", answers))
+    native = AnonymousAnswers[FrameT](
+        native_rows(result, answers.frame),
+        native_table(result, answers.measures),
+        native_table(result, answers.cells),
+        answers.k,
+        answers.quasi_identifiers,
+        answers.excluded,
+        answers.min_pureness,
+    )
+    inner = with_anonymous(result._in_pandas, answers)
+    return replace(result, anonymous=native, _in_pandas=inner)

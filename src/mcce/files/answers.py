@@ -19,7 +19,7 @@ import pandas as pd
 from pandas.api import types
 
 from ..counterfactuals import Counterfactuals
-from ..counterfactuals.rows import changed_in
+from ..counterfactuals.people import changed_in
 from ..errors import ParameterError, shorten
 from ..kernels import IntArray
 from .people import People, PeopleReader

@@ -2,7 +2,7 @@
 
 A draw is a function of (seed, immutable descent codes, draw number, feature position) and of
 nothing else, so an answer cannot depend on who else is in the batch, on the order of people, on
-blocks, threads or the machine. The mixer is the finaliser of SplitMix64 (Steele, Lea and Flood
+blocks or threads. The mixer is the finaliser of SplitMix64 (Steele, Lea and Flood
 2014): a bijection of 64-bit words, so different inputs of one step never meet.
 
 ``DRAWS_VERSION`` changes whenever a draw does; ``tests/golden/draws.json`` holds it to its word.

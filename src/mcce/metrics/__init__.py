@@ -5,12 +5,10 @@ the training data, a frame or an :class:`Evaluator`; ``compare`` computes all of
 """
 
 from .compare import compare
-from .contradictions import contradictory_pairs
-from .costs import coverage, gower, l1, sparsity, violation
+from .costs import coverage, gower, l1, redundancy, sparsity, success, violation, ynn
 from .evaluator import Evaluator
-from .plausibility import isolation, knn_distance, outlier_factor
+from .plausibility import contradictory_pairs, isolation, knn_distance, outlier_factor
 from .privacy import closest_record, copies, value_copies
-from .validity import redundancy, success, ynn
 
 __all__ = [
     "Evaluator",

@@ -18,12 +18,10 @@ from numpy.typing import ArrayLike
 from ..errors import ParameterError
 from ..kernels import IntArray
 from ..tables.columns import Kind
-from .contradictions import contradictory_pairs
-from .costs import coverage, gower, l1, sparsity, violation
+from .costs import coverage, gower, l1, redundancy, sparsity, success, violation, ynn
 from .evaluator import Among, Evaluator, ExplainedRows, FrameLike, ResultLike, read_pairs
-from .plausibility import distinct, isolation, knn_distance, outlier_factor
+from .plausibility import contradictory_pairs, distinct, isolation, knn_distance, outlier_factor
 from .privacy import copies, value_copies
-from .validity import redundancy, success, ynn
 
 SHARES = ("success", "ynn", "contradictory", "copies", "value_copies")
 # A measure that is ready to be called, or None where it is undefined.

@@ -25,9 +25,8 @@ from ..postprocess.validation import ROWS_PER_CALL
 from ..predictors.decision import Decision
 from ..predictors.names import decision_on
 from ..tables.columns import Kind, is_missing
-from ..tables.comparing import check_same_order, own_numbers
 from ..tables.frames import read_frame
-from ..tables.schema import EncodedRows, Schema
+from ..tables.schema import EncodedRows, Schema, check_same_order, own_numbers
 
 Among = Literal["all", "desired"]
 # A pandas or polars frame, a pyarrow table or a NumPy array; they share no static type.

@@ -15,7 +15,7 @@ from ..parameters import check_count
 from ..tables.columns import is_missing
 from .costs import changed
 from .evaluator import Evaluator, FrameLike, ResultLike, as_evaluator, pair, read_rows, read_sample
-from .neighbours import nearest
+from .plausibility import nearest
 
 Z95 = 1.959963984540054
 

@@ -7,8 +7,8 @@ their contingency table on at most 2,000 rows: numbers in eight groups of about 
 levels as they are, rare ones together, less what chance explains. It finds any dependence of two
 columns, monotone or not. A column that matters only together with a third is missed.
 
-Always true: the order of the training rows changes nothing; the sums of the screen are integers, so
-threads change no bit.
+Always true: the order of the training rows changes nothing; all sums are integers, so
+threads change nothing either.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@ sample of the training rows, and each of its nodes checks some features only, dr
 (Breiman 2001). Leaves keep the values of all training rows that come to them, whether the sample
 held them or not. A value is drawn from the leaf of one tree, so it costs as much as with one tree.
 
-Always true: the forest depends on the seed and on the training rows as a set; neither their order,
-nor threads, nor the machine change a bit.
+Always true: the forest depends on the seed and on the training rows as a set; neither their order
+nor threads change a bit.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ Paper, section "Model", equation for p(X^m | X^f, Y'): one tree for each of the 
 given the immutable ones, the decision and the mutable features visited before. A leaf keeps the
 training values that fell into it, with multiplicity. Rules for very many levels: ``Growth``.
 
-Always true: the trees depend on the training rows as a set (not on their order, on threads or on
-the machine); every row that can be drawn from leaves has a finite log-likelihood.
+Always true: the trees depend on the training rows as a set (not on their order or on
+threads); every row that can be drawn from leaves has a finite log-likelihood.
 """
 
 from __future__ import annotations

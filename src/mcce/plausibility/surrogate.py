@@ -5,8 +5,8 @@ scores from the codes of the rows: probabilities by their logit, labels without 
 and 1. A search may look at thousands of rows through the surrogate, and put to the black box only
 those that it would return.
 
-Always true: the surrogate never decides whether a row is valid; neither the order of the training
-rows nor the machine changes a bit of it.
+Always true: the surrogate never decides whether a row is valid; the order of the training
+rows changes nothing.
 """
 
 from __future__ import annotations
@@ -35,16 +35,14 @@ NORMAL = 1.4826
 # Small trees first: what they say of a value holds for everybody, also where no training row is.
 SMALL = BoostedTrees(n_trees=100, max_leaves=4, shrinkage=4)
 LARGE = BoostedTrees(n_trees=100, max_leaves=32)
-# Probabilities are clipped to here and as much below 1, and numbers rounded to so many bits.
-LEAST, BITS = 2.0**-14, 30
+# Probabilities are clipped to here and as much below 1.
+LEAST = 2.0**-14
 # Scores are taken for no larger than this.
 LARGEST = 2.0**1000
 # A surrogate that explains a smaller share of the variance is not followed.
 MIN_R2 = 0.25
 # One measured on fewer rows is not followed either.
 MIN_HELD_OUT = 30
-# The logarithm: terms of its series, and two constants.
-N_TERMS, LOG_2, LOG_THREE_QUARTERS = 14, 0.6931471805599453, -0.2876820724517809
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,21 +181,9 @@ def _response(scored: ScoredRows, link: Link) -> FloatArray:
 
 
 def _logit(shares: FloatArray) -> FloatArray:
-    """Logit of shares, clipped; the same bits on every machine."""
+    """Logit of shares, clipped."""
     clipped = np.minimum(np.maximum(shares, LEAST), 1 - LEAST)
-    return np.rint(np.ldexp(_log(clipped / (1 - clipped)), BITS)) / 2.0**BITS
-
-
-def _log(values: FloatArray) -> FloatArray:
-    """Natural logarithm by its series around 1: libraries differ in the last bit."""
-    mantissa, exponent = np.frexp(values)
-    # From half to one, as the ratio of the values 1 + x and 1 - x.
-    x = (mantissa - 0.75) / (mantissa + 0.75)
-    square, term, total = x * x, x, np.zeros_like(x)
-    for n in range(N_TERMS):
-        total = total + term / (2 * n + 1)
-        term = term * square
-    return 2 * total + exponent * LOG_2 + LOG_THREE_QUARTERS
+    return np.log(clipped / (1 - clipped))
 
 
 def _quality(predicted: FloatArray, response: FloatArray) -> tuple[float, float, float]:

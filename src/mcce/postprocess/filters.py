@@ -22,7 +22,7 @@ from ..model.associations import is_wide
 from ..plausibility.conformal import Plausibility
 from ..plausibility.model import ChangedRows, PlausibilityModel
 from ..relations import Equality, Relation
-from ..tables.resolution import resolution
+from ..tables.features import resolution
 from ..tables.schema import OWN, EncodedRows, Schema
 
 ROWS_PER_PIECE = 100_000

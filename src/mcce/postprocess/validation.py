@@ -1,35 +1,193 @@
 """Lazy validation: the predictor scores only as many candidates as it takes.
 
 Paper, section "Post-processing". Takes a block of ranked candidates and calls the predictor on the
-best few of all people together, in growing batches, until everybody has enough valid ones.
+best few of all people together, in growing batches, until everybody has enough valid ones. Only
+for people without an answer does it score candidates that a filter excludes, to say why.
 
 Always true: the answers are those of scoring every candidate; the predictor scores a candidate at
-most once; nothing here draws random numbers.
+most once, also in several searches for the same people; nothing here draws random numbers.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from ..candidates import CandidateRows, Candidates, Lookup
-from ..kernels import BoolArray, Codes, FloatArray, IntArray
+from ..kernels import BoolArray, Codes, FloatArray, IntArray, Listing, RowTable
 from ..plausibility.surrogate import Surrogate
 from ..predictors.decision import Decision
 from ..predictors.scored import ScoredRows
-from .answers import Answers
+from ..tables.schema import EncodedRows
 from .diversity import Pool, diverse_ranks
 from .ranking import RankedCandidates
-from .remembered import RememberedScores, score_rows
 
+# Bytes per row beside its codes.
+BYTES_PER_ROW = 64
 ROWS_PER_CALL = 100_000
 # How many times as many candidates are listed for people who need more.
 LIST_MORE = 8
 # Size of a batch, as a share of all that were scored before.
 GROWTH = 5 / 6
+
+
+class LazyValidation:
+    """The search through one ranked block: ``next_batch`` until everybody is ``settled``."""
+
+    def __init__(self, ranked: RankedCandidates, cache: PredictionCache) -> None:
+        self.ranked = ranked
+        self.cache = cache
+        self.listing = ranked.first
+        self.n_allowed = ranked.first.n_allowed
+        self.n_tried = 0
+        self.n_valid: IntArray = np.zeros_like(self.n_allowed)
+        self.pool = None
+        if ranked.ranking.diversity is not None:
+            self.pool = Pool(ranked.candidates.comparison, ranked.n_wanted)
+        self._selected: list[Selection] = []
+        # Which row of the listing is whose.
+        self._row: IntArray = np.arange(self.n_allowed.size)
+
+    @property
+    def settled(self) -> BoolArray:
+        """People who have enough valid candidates, or none left to try."""
+        enough = self.n_valid >= self.ranked.n_wanted
+        return enough | (self.n_tried >= self.n_allowed)
+
+    def next_batch(self) -> None:
+        """Validate the next candidates of everybody unsettled, more in each batch.
+
+        Slightly fewer than were tried before: each call has a cost, and so has each row. The size
+        depends on nothing but the number of batches, so blocks do not change what is scored.
+        """
+        wanted = self.ranked.n_wanted
+        person = np.flatnonzero(~self.settled)
+        place = self.n_tried + np.arange(max(wanted, int(GROWTH * self.n_tried)))
+        if place[-1] >= self.listing.draw.shape[1]:
+            self._list_more(person)
+        valid = self._validate(person, place)
+        rank = self.n_valid[person][:, None] + np.cumsum(valid, axis=1)
+        who, which = np.nonzero(valid & (rank <= wanted))
+        self._select(person[who], self._row[person[who]], place[which], rank[who, which])
+        self.n_valid[person] += valid.sum(axis=1)
+        self.n_tried += place.size
+
+    def selection(self) -> Selection:
+        """The valid candidates that everybody gets."""
+        ranking = self.ranked.ranking
+        selected = Selection.concat(self._selected)
+        if ranking.diversity is None:
+            return selected
+        rank = diverse_ranks(
+            self.ranked.candidates,
+            selected.person,
+            selected.draw,
+            selected.rank - 1,
+            selected.gower,
+            distance=ranking.distance,
+            n_counterfactuals=ranking.n_counterfactuals,
+            diversity=ranking.diversity,
+        )
+        return selected._replace(rank=rank).take(rank > 0)
+
+    def _validate(self, person: IntArray, place: IntArray) -> BoolArray:
+        """Whether people's candidates at these places are valid, shape (n_people, n_places)."""
+        listed = place < self.n_allowed[person][:, None]
+        at = np.minimum(place, self.listing.draw.shape[1] - 1)
+        draw = self.listing.draw[self._row[person][:, None], at]
+        if self.pool is not None:
+            listed &= self.pool.needed(person, draw)
+        who, which = np.nonzero(listed)
+        valid = np.zeros_like(listed)
+        valid[who, which] = self.cache.validate(person[who], draw[who, which])
+        self._check(person, draw, valid)
+        return valid if self.pool is None else self.pool.keep(person, draw, valid)
+
+    def _check(self, person: IntArray, draw: Codes, valid: BoolArray) -> None:
+        """Run the checks on valid candidates, and exclude those that do not pass."""
+        for check in self.ranked.ranking.checks:
+            who, which = np.nonzero(valid)
+            selected = self.ranked.candidates.select(person[who], draw[who, which])
+            valid[who, which] = check.keeps(selected)
+
+    def _list_more(self, person: IntArray) -> None:
+        """List more candidates of the people who go on."""
+        n_listed = self.listing.draw.shape[1]
+        if n_listed < self.ranked.candidates.draws.size:
+            self.listing = self.ranked.list_allowed(person, LIST_MORE * n_listed)
+            self._row[person] = np.arange(person.size)
+
+    def _select(self, person: IntArray, row: IntArray, at: IntArray, rank: IntArray) -> None:
+        listing = self.listing
+        costs = listing.sparsity[row, at], listing.gower[row, at]
+        self._selected.append(Selection(person, listing.draw[row, at], rank, *costs))
+
+
+def explain_misses(validation: LazyValidation) -> tuple[Answers, dict[int, str]]:
+    """Why people without a valid candidate have none."""
+    ranked, cache = validation.ranked, validation.cache
+    person = np.flatnonzero(validation.settled & (validation.n_valid == 0))
+    listing = ranked.list_all(person)
+    n_draws = listing.draw.shape[1]
+    listed = np.arange(n_draws) < listing.n_allowed[:, None]
+    who, at = np.nonzero(listed)
+    cache.validate(person[who], listing.draw[who, at])
+    group = ranked.candidates.group[person][:, None]
+    valid = cache.valid[group, listing.draw] & listed
+    shortfall = cache.decision.shortfall(cache.score[group, listing.draw])
+    nearest = np.lexsort((shortfall, ~valid, ~listed), axis=-1)[:, 0]
+    rows = np.arange(person.size)
+    selection = Selection(
+        person,
+        listing.draw[rows, nearest],
+        np.zeros_like(person),
+        listing.sparsity[rows, nearest],
+        listing.gower[rows, nearest],
+    )
+    reasons = [
+        f"all {n_valid} valid candidates among {drawn} are excluded by {named}"
+        if n_valid
+        else f"no valid candidate among {drawn}"
+        for n_valid, drawn, named in describe_draws(ranked, person, listing, valid)
+    ]
+    positions = ranked.candidates.people[person].tolist()
+    return selection.to_answers(cache), dict(zip(positions, reasons, strict=True))
+
+
+def describe_draws(
+    ranked: RankedCandidates, person: IntArray, listing: Listing, valid: BoolArray
+) -> list[tuple[int, str, str]]:
+    """What became of people's candidates."""
+    ranking = ranked.ranking
+    excluded = {
+        name: ~np.take_along_axis(kept[person], listing.draw.astype(np.int64), axis=1)
+        for name, kept in ranked.passed.items()
+    }
+    for check in ranking.checks:
+        who, at = np.nonzero(valid)
+        selected = ranked.candidates.select(person[who], listing.draw[who, at])
+        excluded[check.name] = np.zeros_like(valid)
+        excluded[check.name][who, at] = ~check.keeps(selected)
+    if ranking.max_sparsity is not None:
+        excluded[f"max_sparsity={ranking.max_sparsity}"] = listing.sparsity > ranking.max_sparsity
+    if ranking.max_distance is not None:
+        excluded[f"max_distance={ranking.max_distance}"] = listing.distance > ranking.max_distance
+    allowed = np.arange(valid.shape[1]) < listing.n_allowed[:, None]
+    for out in excluded.values():
+        allowed &= ~out
+    described = []
+    for row, n_valid in enumerate(valid.sum(axis=1)):
+        n_distinct, n_allowed = listing.n_allowed[row], int(allowed[row].sum())
+        drawn = f"{valid.shape[1]} draws ({n_distinct} distinct, {n_allowed} allowed)"
+        counts = {name: int((out[row] & valid[row]).sum()) for name, out in excluded.items()}
+        named = ", ".join(f"{name} ({count})" for name, count in counts.items() if count)
+        described.append((int(n_valid), drawn, named))
+    return described
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,93 +302,97 @@ class Selection(NamedTuple):
         ).sort()
 
 
-class LazyValidation:
-    """The search through one ranked block: ``next_batch`` until everybody is ``settled``."""
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """Candidates selected as answers, one entry each, with their costs."""
 
-    def __init__(self, ranked: RankedCandidates, cache: PredictionCache) -> None:
-        self.ranked = ranked
-        self.cache = cache
-        self.listing = ranked.first
-        self.n_allowed = ranked.first.n_allowed
-        self.n_tried = 0
-        self.n_valid: IntArray = np.zeros_like(self.n_allowed)
-        self.pool = None
-        if ranked.ranking.diversity is not None:
-            self.pool = Pool(ranked.candidates.comparison, ranked.n_wanted)
-        self._selected: list[Selection] = []
-        # Which row of the listing is whose.
-        self._row: IntArray = np.arange(self.n_allowed.size)
+    rows: CandidateRows
+    draw: IntArray
+    rank: IntArray
+    score: FloatArray
+    sparsity: IntArray
+    gower: FloatArray
 
     @property
-    def settled(self) -> BoolArray:
-        """People who have enough valid candidates, or none left to try."""
-        enough = self.n_valid >= self.ranked.n_wanted
-        return enough | (self.n_tried >= self.n_allowed)
+    def owner(self) -> IntArray:
+        """Position of each answer's factual."""
+        return self.rows.owner
 
-    def next_batch(self) -> None:
-        """Validate the next candidates of everybody unsettled, more in each batch.
+    @property
+    def frame(self) -> pd.DataFrame:
+        """The answers as a frame."""
+        return self.rows.frame
 
-        Slightly fewer than were tried before: each call has a cost, and so has each row. The size
-        depends on nothing but the number of batches, so blocks do not change what is scored.
-        """
-        wanted = self.ranked.n_wanted
-        person = np.flatnonzero(~self.settled)
-        place = self.n_tried + np.arange(max(wanted, int(GROWTH * self.n_tried)))
-        if place[-1] >= self.listing.draw.shape[1]:
-            self._list_more(person)
-        valid = self._validate(person, place)
-        rank = self.n_valid[person][:, None] + np.cumsum(valid, axis=1)
-        who, which = np.nonzero(valid & (rank <= wanted))
-        self._select(person[who], self._row[person[who]], place[which], rank[who, which])
-        self.n_valid[person] += valid.sum(axis=1)
-        self.n_tried += place.size
+    def take(self, places: IntArray | BoolArray) -> Answers:
+        """The answers at the given places."""
+        arrays = (getattr(self, field.name)[places] for field in fields(self)[1:])
+        return Answers(self.rows.take(places), *arrays)
 
-    def selection(self) -> Selection:
-        """The valid candidates that everybody gets."""
-        ranking = self.ranked.ranking
-        selected = Selection.concat(self._selected)
-        if ranking.diversity is None:
-            return selected
-        rank = diverse_ranks(
-            self.ranked.candidates,
-            selected.person,
-            selected.draw,
-            selected.rank - 1,
-            selected.gower,
-            distance=ranking.distance,
-            n_counterfactuals=ranking.n_counterfactuals,
-            diversity=ranking.diversity,
+    def sort(self) -> Answers:
+        """The answers by factual, then rank."""
+        return self.take(np.lexsort((self.rank, self.owner)))
+
+    @classmethod
+    def concat(cls, factuals: EncodedRows, parts: Sequence[Answers]) -> Answers:
+        """All parts as one, by factual, then rank."""
+        whole, real = np.empty(0, dtype=np.int64), np.empty(0)
+        empty = cls(CandidateRows.join(factuals, []), whole, whole, real, whole, real)
+        arrays = (
+            np.concatenate([getattr(part, field.name) for part in (empty, *parts)])
+            for field in fields(cls)[1:]
         )
-        return selected._replace(rank=rank).take(rank > 0)
+        return cls(CandidateRows.join(factuals, [part.rows for part in parts]), *arrays).sort()
 
-    def _validate(self, person: IntArray, place: IntArray) -> BoolArray:
-        """Whether people's candidates at these places are valid, shape (n_people, n_places)."""
-        listed = place < self.n_allowed[person][:, None]
-        at = np.minimum(place, self.listing.draw.shape[1] - 1)
-        draw = self.listing.draw[self._row[person][:, None], at]
-        if self.pool is not None:
-            listed &= self.pool.needed(person, draw)
-        who, which = np.nonzero(listed)
-        valid = np.zeros_like(listed)
-        valid[who, which] = self.cache.validate(person[who], draw[who, which])
-        self._check(person, draw, valid)
-        return valid if self.pool is None else self.pool.keep(person, draw, valid)
 
-    def _check(self, person: IntArray, draw: Codes, valid: BoolArray) -> None:
-        """Run the checks on valid candidates, and exclude those that do not pass."""
-        for check in self.ranked.ranking.checks:
-            who, which = np.nonzero(valid)
-            selected = self.ranked.candidates.select(person[who], draw[who, which])
-            valid[who, which] = check.keeps(selected)
+class RememberedScores:
+    """The predictor's scores of rows, by person and codes."""
 
-    def _list_more(self, person: IntArray) -> None:
-        """List more candidates of the people who go on."""
-        n_listed = self.listing.draw.shape[1]
-        if n_listed < self.ranked.candidates.draws.size:
-            self.listing = self.ranked.list_allowed(person, LIST_MORE * n_listed)
-            self._row[person] = np.arange(person.size)
+    def __init__(self, n_mutable: int, memory: float) -> None:
+        self._table = RowTable(1 + n_mutable)
+        self._most = int(memory * 1e6 / (BYTES_PER_ROW + 4 * (1 + n_mutable)))
+        self._n = 0
+        self._known: BoolArray = np.zeros(0, dtype=bool)
+        self._valid: BoolArray = np.zeros(0, dtype=bool)
+        self._score: FloatArray = np.zeros(0)
+        self._lock = threading.Lock()
 
-    def _select(self, person: IntArray, row: IntArray, at: IntArray, rank: IntArray) -> None:
-        listing = self.listing
-        costs = listing.sparsity[row, at], listing.gower[row, at]
-        self._selected.append(Selection(person, listing.draw[row, at], rank, *costs))
+    def score(self, decision: Decision, selected: CandidateRows) -> ScoredRows:
+        """Score and decision of each row, by the predictor only where they are not known."""
+        n_rows = selected.owner.size
+        if selected.tables is not selected.rows.tables or self._n + n_rows > self._most:
+            return decision.score(selected.frame)
+        with self._lock:
+            numbers = self._place(selected)
+            unknown = np.flatnonzero(~self._known[numbers])
+        new = unknown[np.unique(numbers[unknown], return_index=True)[1]]
+        # Without the lock: threads search for different people, whose rows are not the same.
+        scored = decision.score(selected.take(new).frame) if new.size else None
+        with self._lock:
+            if scored is not None:
+                self._known[numbers[new]] = True
+                self._score[numbers[new]], self._valid[numbers[new]] = scored.score, scored.valid
+            return ScoredRows(self._score[numbers], self._valid[numbers])
+
+    def _place(self, selected: CandidateRows) -> IntArray:
+        """The number of each row; new rows are added."""
+        cells = np.concatenate([selected.owner[None].astype(np.int32), selected.codes]).T
+        numbers = self._table.place(cells)
+        self._n = max(self._n, int(numbers.max(initial=-1)) + 1)
+        if self._n > self._known.size:
+            size = 2 * self._n
+            self._known, self._valid = _grown(self._known, size), _grown(self._valid, size)
+            self._score = _grown(self._score, size)
+        return numbers
+
+
+def _grown(values: np.ndarray, size: int) -> np.ndarray:
+    return np.concatenate([values, np.zeros(size - values.size, dtype=values.dtype)])
+
+
+def score_rows(
+    decision: Decision, selected: CandidateRows, remembered: RememberedScores | None
+) -> ScoredRows:
+    """Score and decision of each row, remembered or not."""
+    if remembered is None:
+        return decision.score(selected.frame)
+    return remembered.score(decision, selected)

@@ -14,7 +14,7 @@ from statistics import NormalDist
 import numpy as np
 
 from ..kernels import BoolArray, FloatArray, IntArray, rows_as_bytes
-from ..metrics.neighbours import nearest
+from ..metrics.plausibility import nearest
 from ..tables.columns import is_missing
 from .intervals import effective_size, quantile_interval, sign_flip_spread, wilson
 from .result import Figure

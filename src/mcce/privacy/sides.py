@@ -20,8 +20,7 @@ from ..errors import SchemaError
 from ..kernels import BoolArray, Codes, FloatArray, IntArray, rows_as_bytes
 from ..metrics.evaluator import Evaluator, FrameLike, ResultLike, pair, read_rows
 from ..tables.columns import is_missing, plain
-from ..tables.comparing import changed_cells
-from ..tables.schema import EncodedRows
+from ..tables.schema import EncodedRows, changed_cells
 
 # Real rows that each set needs.
 LEAST_ROWS = 20

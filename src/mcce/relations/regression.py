@@ -1,4 +1,4 @@
-"""Least squares in which no order of additions and no machine changes a bit.
+"""Least squares in which no order of additions changes a bit, and so no thread of a library.
 
 Columns are rounded to integers of 20 bits. Sums of their products over at most 4,096 rows are
 integers below 2^53, which float64 adds exactly in any order, whatever the linear algebra beneath.

@@ -5,7 +5,7 @@ also compute their target from the other columns. Rows come as pandas frames tha
 columns of ``features``. The kinds are in ``equalities`` and ``patterns``.
 
 Always true: where a relation is undefined, because a cell is missing or a level was never seen, it
-holds; every formula is computed cell by cell in one written order, so no machine changes a bit.
+holds; every formula is computed cell by cell, whatever other rows there are.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..kernels import FloatArray, IntArray, check_cancellation
-from ..tables.resolution import ULPS, WRITTEN_ULPS, epsilon
+from ..tables.features import ULPS, WRITTEN_ULPS, epsilon
 from .cells import values_of
 from .equalities import Linear
 from .proposals import Findings, Proposal

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from ..tables.columns import is_missing
-from ..tables.resolution import to_decimal
+from ..tables.features import to_decimal
 from ..tables.text import plain
 from .clauses import DIGITS, Clauses, readable
 from .label_checks import level_key

@@ -13,8 +13,7 @@ import numpy as np
 import pandas as pd
 
 from ..tables.columns import differ, is_missing, plain
-from ..tables.features import Feature
-from ..tables.resolution import is_single
+from ..tables.features import Feature, is_single
 from .clauses import Change
 from .ladder import Rung
 from .text import AnswerChanges

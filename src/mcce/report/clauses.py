@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from ..tables.resolution import to_decimal
+from ..tables.features import to_decimal
 from .label_checks import level_key
 from .labels import FeatureLabel, Labels
 from .ladder import Rung

@@ -19,7 +19,7 @@ from typing import Any, Generic
 import numpy as np
 import pandas as pd
 
-from ..analysis.answers import Answers
+from ..analysis.answers import EncodedAnswers
 from ..analysis.range_table import join_tables
 from ..analysis.ranges import RangeSettings
 from ..constraints.collection import Constraints
@@ -30,7 +30,7 @@ from ..explainer import MCCE
 from ..kernels import IntArray
 from ..parameters import check_flag
 from ..search.followers import is_number
-from ..tables.resolution import known_numbers
+from ..tables.features import known_numbers
 from ..tables.schema import Schema
 from .changes import Changed, changes_of, principal_reasons
 from .labels import Labels
@@ -162,7 +162,7 @@ class _Draft:
         fitted = explainer.fitted_
         schema = fitted.schema
         labels.check(schema, requirements.constraints.frozen_for_everybody)
-        answers = Answers.read(schema, result, requirements.targets)
+        answers = EncodedAnswers.read(schema, result, requirements.targets)
         result = result.to_pandas()
         how = RoundingSettings(
             requirements,
@@ -272,7 +272,7 @@ def _columns_to_round(
 
 
 def _rungs(
-    how: RoundingSettings, answers: Answers, rounded: RoundedAnswers
+    how: RoundingSettings, answers: EncodedAnswers, rounded: RoundedAnswers
 ) -> dict[int, dict[int, Rung]]:
     """What is said of each number that people would have to reach, by column and answer."""
     rungs: dict[int, dict[int, Rung]] = {}

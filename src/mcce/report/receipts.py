@@ -25,7 +25,7 @@ from ..caching import cached_property
 from ..constraints import Constraint
 from ..constraints.files import make_constraints
 from ..counterfactuals import ALREADY, Counterfactuals
-from ..counterfactuals.records import plain_value
+from ..counterfactuals.people import plain_value
 from ..errors import ParameterError, ReadError, shorten
 from ..estimator import requirements_of
 from ..explainer import MCCE

@@ -20,15 +20,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..analysis.answers import Answers, chunks
+from ..analysis.answers import EncodedAnswers, chunks
 from ..analysis.range_table import FoundRanges, tabulate
 from ..analysis.ranges import RangeSettings, ranges_of, rows_at_once
 from ..analysis.requirements import Requirements, Trials
 from ..caching import cached_property
 from ..candidates import CandidateRows
 from ..kernels import BoolArray, Codes, FloatArray, IntArray
-from ..tables.features import Feature
-from ..tables.resolution import decimals, is_single, known_numbers, to_decimal
+from ..tables.features import Feature, decimals, is_single, known_numbers, to_decimal
 from ..tables.schema import Schema
 from .ladder import NumberToRound, Rung
 from .ranges import Choices
@@ -100,7 +99,7 @@ class RoundedAnswers:
         return by_column
 
 
-def round_answers(settings: RoundingSettings, answers: Answers) -> RoundedAnswers:
+def round_answers(settings: RoundingSettings, answers: EncodedAnswers) -> RoundedAnswers:
     """Round the numbers that people would have to change."""
     rows: list[CandidateRows] = []
     valid = np.zeros(len(answers), dtype=bool)
@@ -122,7 +121,7 @@ def round_answers(settings: RoundingSettings, answers: Answers) -> RoundedAnswer
 class _Batch:
     """Some answers, and how far they are rounded."""
 
-    def __init__(self, settings: RoundingSettings, answers: Answers) -> None:
+    def __init__(self, settings: RoundingSettings, answers: EncodedAnswers) -> None:
         self.settings, self.answers = settings, answers
         self.trials = Trials(settings.requirements, answers)
         self.valid = self.trials.valid & self.trials.obeys

@@ -30,10 +30,8 @@ from ..predictors.names import decision_on
 from ..protocols import Generator
 from ..search.config import find_search
 from ..search.needs import check_inputs
-from ..tables.columns import check_kinds
 from ..tables.features import Feature
-from ..tables.names import check_text
-from ..tables.roles import check_roles, immutable_columns
+from ..tables.roles import check_kinds, check_roles, check_text, immutable_columns
 from ..tables.schema import Schema
 from . import archive
 from .cells import pack_cells, unpack_cells

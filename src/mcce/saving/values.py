@@ -26,7 +26,7 @@ from ..errors import SavedFileError, shorten
 from ..model import GENERATORS
 from ..predictors.interval import Interval
 from ..search.config import ExactSearch, Search
-from ..tables.names import has_surrogate
+from ..tables.roles import has_surrogate
 from .versions import upgrade_search
 
 EXACT_IN_JSON = 2**53

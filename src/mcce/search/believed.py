@@ -18,8 +18,7 @@ import numpy as np
 from ..candidates import Candidates
 from ..kernels import BoolArray, Codes, FloatArray, IntArray, weigh_errors
 from ..postprocess.filters import ExcludeUnstable
-from ..postprocess.remembered import score_rows
-from ..postprocess.validation import ROWS_PER_CALL
+from ..postprocess.validation import ROWS_PER_CALL, score_rows
 from ..predictors.scored import ScoredRows
 from ..tables.schema import OWN
 from .replies import Led

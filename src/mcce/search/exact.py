@@ -19,9 +19,8 @@ import numpy as np
 from ..candidates import CandidateRows
 from ..generate import blocks
 from ..kernels import ExpiredError, FloatArray, IntArray
-from ..postprocess.answers import Answers
 from ..postprocess.filters import ExcludeUnstable
-from ..postprocess.validation import ROWS_PER_CALL
+from ..postprocess.validation import ROWS_PER_CALL, Answers
 from ..runtime.threads import map_ordered
 from ..tables.schema import OWN
 from .outcome import Outcome

@@ -20,8 +20,7 @@ from ..kernels import BoolArray, Codes, FloatArray, IntArray
 from ..relations import Dependency, Equality
 from ..relations.cells import match_values
 from ..tables.columns import as_numbers, assemble, stack, unwrapped
-from ..tables.features import Feature
-from ..tables.resolution import ULPS, decimals, epsilon, known_numbers
+from ..tables.features import ULPS, Feature, decimals, epsilon, known_numbers
 from ..tables.schema import OWN, EncodedRows
 from .values import GrowingTables, to_cells
 

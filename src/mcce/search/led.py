@@ -20,8 +20,8 @@ import numpy as np
 
 from ..distances import is_mean
 from ..kernels import BoolArray, FloatArray, IntArray, RowTable
-from ..postprocess.answers import Answers
 from ..postprocess.diversity import FAR
+from ..postprocess.validation import Answers
 from ..tables.schema import OWN
 from .believed import BelievedRows, n_before
 from .minimal import select_more, undone

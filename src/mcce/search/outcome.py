@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from ..kernels import IntArray
-from ..postprocess.answers import Answers
+from ..postprocess.validation import Answers
 from ..tables.schema import EncodedRows
 
 

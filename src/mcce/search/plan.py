@@ -21,7 +21,7 @@ from ..model import require
 from ..plausibility.model import PlausibilityModel
 from ..postprocess.filters import IsPlausible, ObeysConstraint
 from ..postprocess.ranking import Ranking
-from ..postprocess.remembered import RememberedScores
+from ..postprocess.validation import RememberedScores
 from ..predictors.scored import ScoredRows
 from ..protocols import Callback, CandidateFilter, RowFilter
 from ..relations import Relation

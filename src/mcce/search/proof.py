@@ -13,9 +13,8 @@ import numpy as np
 
 from ..constraints.limits import FactualLimits
 from ..kernels import BoolArray, Codes, FloatArray, IntArray, Person, gower_gap
-from ..postprocess.answers import Answers
 from ..postprocess.filters import ExcludeUnstable
-from ..postprocess.validation import GROWTH
+from ..postprocess.validation import GROWTH, Answers
 from ..predictors.decision import Decision
 from ..protocols import CapableGenerator, RowFilter
 from ..tables.features import Feature

@@ -21,7 +21,7 @@ import numpy as np
 from ..constraints.collection import Constraints
 from ..fitted import Fitted
 from ..kernels import IntArray
-from ..postprocess.answers import Answers
+from ..postprocess.validation import Answers
 from ..protocols import Callback
 from ..tables.schema import EncodedRows
 from .config import ExactSearch, Search

@@ -12,8 +12,8 @@ from ..counterfactuals import UNANSWERED, Counterfactuals, ResultRows, make_coun
 from ..distances import measure_rows
 from ..errors import McceWarning, shorten
 from ..fitted import Fitted
-from ..postprocess.answers import Answers
 from ..postprocess.filters import IsPlausible
+from ..postprocess.validation import Answers
 from ..predictors.scored import ScoredRows
 from ..tables.schema import OWN, EncodedRows, Schema
 from .config import ExactSearch, Search

@@ -19,8 +19,8 @@ import numpy as np
 
 from ..errors import ConstraintError
 from ..kernels import IntArray
-from ..postprocess.answers import Answers
 from ..postprocess.filters import ExcludeUnstable
+from ..postprocess.validation import Answers
 from .outcome import Outcome
 from .stage import ScoreMemory, Stage, Task, no_unstable
 

@@ -18,11 +18,15 @@ import numpy as np
 
 from ..generate import Block, blocks, generate
 from ..kernels import ExpiredError, IntArray
-from ..postprocess.answers import Answers
 from ..postprocess.filters import ExcludeUnstable
-from ..postprocess.misses import explain_misses
 from ..postprocess.ranking import RankedCandidates, Ranking
-from ..postprocess.validation import LazyValidation, PredictionCache, Selection
+from ..postprocess.validation import (
+    Answers,
+    LazyValidation,
+    PredictionCache,
+    Selection,
+    explain_misses,
+)
 from ..runtime.threads import map_ordered, n_threads
 from .led import LedBlock
 from .outcome import Outcome

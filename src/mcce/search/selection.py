@@ -15,9 +15,9 @@ from ..candidates import Candidates
 from ..distances import is_mean
 from ..kernels import BoolArray, FloatArray, IntArray
 from ..plausibility.model import KnnDistance
-from ..postprocess.answers import Answers
 from ..postprocess.diversity import Pool, diverse_ranks
 from ..postprocess.ranking import Ranking
+from ..postprocess.validation import Answers
 from .config import Preference
 from .costs import as_block
 from .greedy import GreedyWalk

@@ -20,8 +20,7 @@ from ..constraints.collection import Constraints
 from ..constraints.limits import FactualLimits
 from ..kernels import Cancellation, IntArray, cancellable
 from ..postprocess.filters import ExcludeUnstable
-from ..postprocess.remembered import RememberedScores
-from ..postprocess.validation import CachedScores
+from ..postprocess.validation import CachedScores, RememberedScores
 from ..predictors.decision import Decision
 from ..protocols import Callback, Generator, Progress
 from ..runtime.threads import in_caller, is_caller

@@ -12,10 +12,8 @@ from __future__ import annotations
 import numpy as np
 
 from ..kernels import BoolArray, IntArray, Listing
-from ..postprocess.answers import Answers
 from ..postprocess.filters import IsPlausible
-from ..postprocess.misses import describe_draws
-from ..postprocess.validation import LazyValidation
+from ..postprocess.validation import Answers, LazyValidation, describe_draws
 from ..protocols import RowFilter
 from ..tables.schema import OWN
 from .led import LedBlock

@@ -15,7 +15,7 @@ import pandas as pd
 from ..kernels import Codes, FloatArray
 from ..tables.columns import as_numbers, stack, unwrapped
 from ..tables.dtypes import to_dtype
-from ..tables.resolution import is_single
+from ..tables.features import is_single
 from ..tables.schema import EncodedRows
 
 

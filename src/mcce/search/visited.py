@@ -16,8 +16,7 @@ from ..kernels import BoolArray, Codes, FloatArray, IntArray, RowTable
 from ..plausibility.model import KnnDistance
 from ..postprocess.filters import IsPlausible
 from ..postprocess.ranking import Ranking
-from ..postprocess.remembered import RememberedScores, score_rows
-from ..postprocess.validation import ROWS_PER_CALL
+from ..postprocess.validation import ROWS_PER_CALL, RememberedScores, score_rows
 from ..predictors.decision import Decision
 from ..protocols import RowFilter
 from ..tables.schema import OWN, Schema

@@ -15,10 +15,9 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ..kernels import ExpiredError, IntArray
-from ..postprocess.answers import Answers
 from ..postprocess.filters import ExcludeUnstable
 from ..postprocess.ranking import RankedCandidates
-from ..postprocess.validation import PredictionCache, Selection
+from ..postprocess.validation import Answers, PredictionCache, Selection
 from ..tables.schema import OWN
 from .direct import MAX_CHANGES, DirectSearch, DirectSettings
 from .greedy import GreedyWalk

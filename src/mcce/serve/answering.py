@@ -17,11 +17,11 @@ from typing import Any, get_args
 import numpy as np
 import pandas as pd
 
-from ..analysis.answers import Answers, AnswerVariants
+from ..analysis.answers import AnswerVariants, EncodedAnswers
 from ..constraints import Constraint
 from ..constraints.collection import read_given
 from ..counterfactuals import Counterfactuals, number_people
-from ..counterfactuals.records import Record, as_records, plain_value
+from ..counterfactuals.people import Record, as_records, plain_value
 from ..errors import McceError
 from ..estimator import requirements_of
 from ..explainer import MCCE
@@ -66,7 +66,7 @@ class Answerer:
         """Rows of a person with what follows from their changes, such as totals."""
         requirements, schema = requirements_of(self.explainer), self.explainer.schema_
         owner = np.zeros(len(rows), dtype=np.int64)
-        answers = Answers.make(
+        answers = EncodedAnswers.make(
             schema.encode(person), owner, schema.encode(rows), requirements.targets
         )
         if not requirements.targets:

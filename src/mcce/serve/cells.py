@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 from pandas.api import types
 
-from ..counterfactuals.records import plain_value
+from ..counterfactuals.people import plain_value
 from ..errors import shorten
 from ..files.cells import CellError, ColumnReader
 from ..files.people import PeopleReader

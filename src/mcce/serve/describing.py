@@ -12,15 +12,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..counterfactuals.records import plain_value
+from ..counterfactuals.people import plain_value
 from ..estimator import requirements_of
 from ..fitted import Fitted
 from ..predictors.interval import Interval
 from ..report.cells import CellWords
 from ..report.labels import Labels
 from ..tables.columns import plain
-from ..tables.features import Feature
-from ..tables.resolution import resolution
+from ..tables.features import Feature, resolution
 from ..tables.schema import EncodedRows
 from ..version import __version__
 from .answering import Answerer

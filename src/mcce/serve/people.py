@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from ..counterfactuals.records import as_records, plain_value
+from ..counterfactuals.people import as_records, plain_value
 from ..explainer import MCCE
 from ..kernels import IntArray
 from ..tables.text import plain

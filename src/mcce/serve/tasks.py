@@ -17,7 +17,7 @@ import pandas as pd
 
 from ..constraints import Constraint
 from ..constraints.files import write_entry
-from ..counterfactuals.records import as_records
+from ..counterfactuals.people import as_records
 from ..errors import shorten
 from ..estimator import requirements_of
 from ..kernels import check_cancellation

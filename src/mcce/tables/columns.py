@@ -1,12 +1,12 @@
-"""Single columns: names, kinds, ranks and levels, for every dtype of pandas.
+"""Single columns: kinds, ranks and levels, for every dtype of pandas.
 
-Whatever depends on a dtype is here and in ``dtypes``; other modules need not know. None,
-NaN, NaT and NA are all the same missing value.
+Whatever depends on a dtype is here and in ``dtypes``; other modules need not know. Equal cells
+are one value and get one form here: 0.0 and -0.0, 1 and True among objects, None, NaN, NaT and NA.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any, Literal
@@ -17,56 +17,13 @@ from pandas.api import types
 
 from ..errors import SchemaError, shorten
 from ..kernels import BoolArray, Codes, FloatArray, IntArray
-from .identity import represent
-from .ranks import rank_cells, rank_numbered
 
 Kind = Literal["numeric", "categorical"]
 # All integers up to here are exact in float64.
 EXACT_IN_FLOAT64 = 2**53
-
-
-def check_names(names: Any, frame: pd.DataFrame, argument: str) -> list[Hashable]:
-    """Column names of a frame, each once, in the order given."""
-    if names is None:
-        return []
-    listed = (Sequence, Set, pd.Index, pd.Series, np.ndarray)
-    single = isinstance(names, (str, bytes)) or getattr(names, "ndim", 1) == 0
-    if single or not isinstance(names, listed):
-        raise SchemaError(
-            f"{argument} must be a list of column names, got {shorten(names)}. "
-            f"Write {argument}=[{shorten(names)}] for a single column."
-        )
-    # Not the index itself, which finds "2024" among dates; and True must not match 1.
-    known = {(name, isinstance(name, bool)) for name in frame.columns}
-    absent = [
-        name
-        for name in names
-        if not isinstance(name, Hashable) or (name, isinstance(name, bool)) not in known
-    ]
-    if absent:
-        raise SchemaError(
-            f"{argument} names columns that are not in the data: {_quoted(absent, names)}. "
-            f"The columns are {shorten(list(frame.columns), 500)}."
-        )
-    return list(dict.fromkeys(names))
-
-
-def check_kinds(kinds: Any, frame: pd.DataFrame) -> Mapping[Hashable, Kind]:
-    """The user's kinds by column name, checked."""
-    if kinds is None:
-        return {}
-    if not isinstance(kinds, Mapping):
-        raise SchemaError(
-            f'kinds must map column names to "numeric" or "categorical", got {shorten(kinds)}. '
-            'Write e.g. kinds={"zip": "categorical"}.'
-        )
-    check_names(list(kinds), frame, "kinds")
-    for name, kind in kinds.items():
-        if kind not in ("numeric", "categorical"):
-            raise SchemaError(
-                f'kinds[{name!r}] must be "numeric" or "categorical", got {shorten(kind)}.'
-            )
-    return kinds
+# Numbers of so many rows are sorted, if more than this share of some of them are distinct: a table
+# of as many values as there are rows would fit in no cache.
+MANY_ROWS, SOME, DISTINCT = 10_000, 1_000, 0.9
 
 
 def check_kind(series: pd.Series[Any], declared: Kind | None) -> Kind:
@@ -165,7 +122,68 @@ def code_values(series: pd.Series[Any], kind: Kind) -> tuple[Codes, IntArray, bo
         codes = np.full(len(series), first.size, dtype=np.int32)
         codes[~missing] = present
         first = np.append(np.flatnonzero(~missing)[first], np.argmax(missing))
-    return codes, represent(unwrapped(series), codes, first), has_missing
+    return codes, _representatives(series, codes, first), has_missing
+
+
+def canonical(series: pd.Series[Any], table: pd.Series[Any], codes: Codes) -> pd.Series[Any]:
+    """The column with one form of equal cells: that of training, 0.0, and one missing marker.
+
+    It is the column itself, and costs little, if all its cells have that form already.
+    """
+    if not types.is_object_dtype(series.dtype):
+        return canonical_floats(series)
+    (kinds, gaps), (known, marker) = _object_types(series), _object_types(table)
+    if not _may_be_equal(kinds | known) and gaps <= (marker or {float}):
+        return series
+    cells = plain(series).copy()
+    cells[is_missing(series)] = np.nan
+    cells[codes >= 0] = plain(table)[codes[codes >= 0]]
+    return pd.Series(cells, index=series.index, name=series.name, dtype=object)
+
+
+def canonical_floats(series: pd.Series[Any]) -> pd.Series[Any]:
+    """Floats without -0.0 and, in dtypes with a missing marker, without NaN; others as they are."""
+    if series.dtype.kind != "f":
+        return series
+    values = series.to_numpy(dtype=np.float64, na_value=np.nan)
+    unmarked = np.isnan(values) & ~np.asarray(series.array.isna())
+    if not unmarked.any() and not (np.signbit(values) & (values == 0)).any():
+        return series
+    if isinstance(series.dtype, np.dtype):
+        return series + 0.0
+    cells = (values + 0.0).astype(object)
+    cells[np.isnan(values)] = None
+    return pd.Series(cells, index=series.index, name=series.name, dtype=series.dtype)
+
+
+def _representatives(series: pd.Series[Any], codes: Codes, first: IntArray) -> IntArray:
+    """The row whose cell stands for each code, whatever the order of rows."""
+    kinds, gaps = _object_types(series)
+    if len(gaps) < 2 and not _may_be_equal(kinds):
+        return first
+    cells, chosen = plain(series), first.copy()
+
+    def preference(row: int) -> tuple[str, int, str]:
+        # By the names of types int comes before float, bool and Decimal, and NaN before None.
+        text = repr(cells[row])
+        return type(cells[row]).__name__, -len(text), text
+
+    for row, code in enumerate(codes.tolist()):
+        chosen[code] = max(row, int(chosen[code]), key=preference)
+    return chosen
+
+
+def _object_types(series: pd.Series[Any]) -> tuple[set[type], set[type]]:
+    """Types of the cells of an object column, without text, and of its missing cells."""
+    if not types.is_object_dtype(series.dtype):
+        return set(), set()
+    cells, missing = plain(series), is_missing(series)
+    return {*map(type, cells[~missing])} - {str}, {*map(type, cells[missing])}
+
+
+def _may_be_equal(kinds: set[type]) -> bool:
+    """Whether cells of some types can be equal without being identical."""
+    return len(kinds) > 1 or not kinds <= {int, bool}
 
 
 def as_numbers(series: pd.Series[Any], like: Any = None) -> FloatArray:
@@ -278,13 +296,6 @@ def unwrapped(column: pd.Series[Any]) -> Any:
     return column.to_numpy() if isinstance(column.dtype, np.dtype) else column.array
 
 
-def _quoted(some: list[Any], names: Any) -> str:
-    """Some of the user's names; those of a Series or array may be cells, and are not quoted."""
-    if isinstance(names, (pd.Series, np.ndarray)):
-        return f"{len(some)} of the {len(names)} entries of a {type(names).__name__}"
-    return shorten(some, 200)
-
-
 def _natural_kind(series: pd.Series[Any], declared: Kind | None) -> Kind:
     dtype = series.dtype
     if isinstance(dtype, pd.CategoricalDtype):
@@ -357,3 +368,59 @@ def _incomparable(series: pd.Series[Any]) -> SchemaError:
 
 def _type_names(cells: Iterable[Any]) -> str:
     return shorten(sorted({type(cell).__name__ for cell in cells}))
+
+
+def rank_cells(cells: np.ndarray) -> tuple[Codes, IntArray]:
+    """Rank of each number, and the row in which each distinct one first occurs.
+
+    Examples
+    --------
+    >>> codes, first = rank_cells(np.array([30, 10, 30]))
+    >>> codes.tolist(), first.tolist()
+    ([1, 0, 1], [1, 0])
+    """
+    some = cells[:: cells.size // SOME + 1]
+    if cells.size >= MANY_ROWS and np.unique(some).size > DISTINCT * some.size:
+        return rank_by_sorting(cells)
+    numbers, values = pd.factorize(cells)
+    return rank_numbered(numbers, np.argsort(values))
+
+
+def rank_by_sorting(cells: np.ndarray) -> tuple[Codes, IntArray]:
+    """The same of at least one number, without a table of the distinct ones.
+
+    Examples
+    --------
+    >>> codes, first = rank_by_sorting(np.array([30, 10, 30]))
+    >>> codes.tolist(), first.tolist()
+    ([1, 0, 1], [1, 0])
+    """
+    order = np.argsort(cells)
+    ascending = cells[order]
+    is_new = np.ones(cells.size, dtype=bool)
+    np.not_equal(ascending[1:], ascending[:-1], out=is_new[1:])
+    codes = np.empty(cells.size, dtype=np.int32)
+    codes[order] = np.cumsum(is_new, dtype=np.int32) - np.int32(1)
+    return codes, np.minimum.reduceat(order, np.flatnonzero(is_new))
+
+
+def rank_numbered(numbers: IntArray, order: IntArray) -> tuple[Codes, IntArray]:
+    """Ranks of values that are numbered as they occur, given the order of the numbers.
+
+    Examples
+    --------
+    >>> codes, first = rank_numbered(np.array([0, 1, 0]), np.array([1, 0]))
+    >>> codes.tolist(), first.tolist()
+    ([1, 0, 1], [1, 0])
+    """
+    rank = np.empty(order.size, dtype=np.int32)
+    rank[order] = np.arange(order.size)
+    return rank[numbers], _first_of_each(numbers)[order]
+
+
+def _first_of_each(numbers: IntArray) -> IntArray:
+    """Position at which each number first occurs; new numbers count up from 0."""
+    highest = np.maximum.accumulate(numbers)
+    is_new = np.ones(numbers.size, dtype=bool)
+    np.not_equal(highest[1:], highest[:-1], out=is_new[1:])
+    return np.flatnonzero(is_new)

@@ -21,7 +21,7 @@ from pandas.api.types import is_object_dtype
 
 from ..errors import MissingExtraError, SchemaError, shorten
 from .columns import EXACT_IN_FLOAT64
-from .names import check_column_names, check_text
+from .roles import check_column_names, check_text
 
 if TYPE_CHECKING:
     import pyarrow as pa

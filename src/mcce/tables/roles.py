@@ -1,4 +1,4 @@
-"""Who can act on which column: the immutable ones, and what users say of the others.
+"""What users say of columns, by name: which exist, their kinds, and who can act on them.
 
 Paper, start of section "Generating counterfactual explanations": mutable and immutable features.
 Users name either kind. Roles are documentation: they change no answer.
@@ -6,17 +6,100 @@ Users name either kind. Roles are documentation: they change no answer.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+import re
+from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
 from typing import Any, Literal, get_args
 
+import numpy as np
 import pandas as pd
 
 from ..errors import SchemaError, shorten
-from .columns import check_names
+from .columns import Kind
 
 Role = Literal["action", "ours", "past"]
 # Who would have to act for a column of each role to change.
 ACTORS: dict[Role, str] = {"action": "person", "ours": "us", "past": "nobody"}
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def check_column_names(frame: pd.DataFrame) -> None:
+    """Raise unless every column has a name of its own that can be written down."""
+    if isinstance(frame.columns, pd.MultiIndex):
+        raise SchemaError(
+            "The frame has several levels of column names. Flatten them first: "
+            "frame.columns = ['_'.join(name) for name in frame.columns]."
+        )
+    if not frame.columns.is_unique:
+        twice = frame.columns[frame.columns.duplicated()].unique().tolist()
+        raise SchemaError(
+            f"Column names must be unique, but these occur more than once: {shorten(twice, 500)}. "
+            "Rename or drop all but one of each."
+        )
+    check_text(frame.columns)
+    if frame.columns.hasnans:
+        raise SchemaError(
+            f"Every column needs a name, but one of {shorten(list(frame.columns), 500)} is missing."
+        )
+
+
+def check_text(names: Iterable[Any]) -> None:
+    """Raise for names that UTF-8 cannot encode: pandas, files and other libraries fail on them."""
+    for place, name in enumerate(names):
+        if isinstance(name, str) and has_surrogate(name):
+            raise SchemaError(
+                f"The name of column {place} (counted from 0), {shorten(name)}, has half a "
+                "surrogate pair, which UTF-8 cannot encode. Rename the column; if its name was "
+                "read from a file, read that with another encoding."
+            )
+
+
+def has_surrogate(text: str) -> bool:
+    """Whether a string holds half a surrogate pair, which UTF-8 cannot encode."""
+    return not text.isascii() and _SURROGATE.search(text) is not None
+
+
+def check_names(names: Any, frame: pd.DataFrame, argument: str) -> list[Hashable]:
+    """Column names of a frame, each once, in the order given."""
+    if names is None:
+        return []
+    listed = (Sequence, Set, pd.Index, pd.Series, np.ndarray)
+    single = isinstance(names, (str, bytes)) or getattr(names, "ndim", 1) == 0
+    if single or not isinstance(names, listed):
+        raise SchemaError(
+            f"{argument} must be a list of column names, got {shorten(names)}. "
+            f"Write {argument}=[{shorten(names)}] for a single column."
+        )
+    # Not the index itself, which finds "2024" among dates; and True must not match 1.
+    known = {(name, isinstance(name, bool)) for name in frame.columns}
+    absent = [
+        name
+        for name in names
+        if not isinstance(name, Hashable) or (name, isinstance(name, bool)) not in known
+    ]
+    if absent:
+        raise SchemaError(
+            f"{argument} names columns that are not in the data: {_quoted(absent, names)}. "
+            f"The columns are {shorten(list(frame.columns), 500)}."
+        )
+    return list(dict.fromkeys(names))
+
+
+def check_kinds(kinds: Any, frame: pd.DataFrame) -> Mapping[Hashable, Kind]:
+    """The user's kinds by column name, checked."""
+    if kinds is None:
+        return {}
+    if not isinstance(kinds, Mapping):
+        raise SchemaError(
+            f'kinds must map column names to "numeric" or "categorical", got {shorten(kinds)}. '
+            'Write e.g. kinds={"zip": "categorical"}.'
+        )
+    check_names(list(kinds), frame, "kinds")
+    for name, kind in kinds.items():
+        if kind not in ("numeric", "categorical"):
+            raise SchemaError(
+                f'kinds[{name!r}] must be "numeric" or "categorical", got {shorten(kind)}.'
+            )
+    return kinds
 
 
 def immutable_columns(immutable: Any, mutable: Any, frame: pd.DataFrame) -> list[Hashable]:
@@ -86,3 +169,10 @@ def actors(features: Iterable[Hashable], roles: Mapping[Hashable, Role]) -> list
 def _listed() -> str:
     *others, last = (f'"{role}"' for role in get_args(Role))
     return f"{', '.join(others)} or {last}"
+
+
+def _quoted(some: list[Any], names: Any) -> str:
+    """Some of the user's names; those of a Series or array may be cells, and are not quoted."""
+    if isinstance(names, (pd.Series, np.ndarray)):
+        return f"{len(some)} of the {len(names)} entries of a {type(names).__name__}"
+    return shorten(some, 200)

@@ -3,14 +3,17 @@
 Paper, start of section "Generating counterfactual explanations": mutable and immutable features.
 A frame is encoded once on the way in, and decoded once on the way out.
 
+Equal cells become one here, and the predictor sees that one: 0.0 for -0.0, the training cell for
+an equal object, one marker for every missing cell.
+
 Always true: a code is the rank of a value among the sorted distinct training values, missing
-last; a cell that does not change is taken from the factual's own frame, never decoded; results
-have the columns, order, dtypes and index of the factuals; inputs are never changed.
+last; a cell that does not change is returned as it was passed, never decoded; results have the
+columns, order, dtypes and index of the factuals; inputs are never changed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -19,13 +22,13 @@ import pandas as pd
 
 from ..caching import cached_property
 from ..errors import SchemaError, shorten
-from ..kernels import BoolArray, Codes, FloatArray, IntArray
+from ..kernels import BoolArray, Codes, FloatArray, IntArray, gower_gap
 from . import columns
-from .columns import Kind
+from .columns import Kind, as_numbers, differ
 from .dtypes import align_dtype, choose_columns, to_dtype
 from .features import Feature
 from .frames import PANDAS_ADAPTER, ArrayAdapter, FrameAdapter, check_feature_names, read_frame
-from .roles import immutable_columns
+from .roles import check_kinds, immutable_columns
 
 # Instead of a code: the factual's own cell.
 OWN = -1
@@ -124,7 +127,7 @@ class Schema:
         """
         frame, adapter = read_frame(data, check_feature_names(feature_names, data))
         fixed = set(immutable_columns(immutable, mutable, frame))
-        given = columns.check_kinds(kinds, frame)
+        declared = check_kinds(kinds, frame)
         if frame.empty:
             lack = "0 sample(s)" if frame.shape[1] else "0 feature(s)"
             raise SchemaError(
@@ -133,12 +136,15 @@ class Schema:
             )
         features, codes = [], np.empty(frame.shape[::-1], dtype=np.int32)
         for position, (name, column) in enumerate(frame.items()):
-            kind, immutable_ = given.get(name), name in fixed
+            kind, immutable_ = declared.get(name), name in fixed
             feature, codes[position] = Feature.learn_codes(column, kind=kind, immutable=immutable_)
             features.append(feature)
         own, labels = frame.reset_index(drop=True), (frame.index, frame.columns)
-        schema = cls(tuple(features), adapter)
-        return EncodedRows(schema, own, *labels, codes, codes, adapter, own)
+        given = [column for _, column in own.items()]
+        cells = list(map(columns.canonical, given, [f.table for f in features], codes))
+        if any(ours is not theirs for ours, theirs in zip(cells, given, strict=True)):
+            own = columns.assemble(cells, own.columns)
+        return EncodedRows(cls(tuple(features), adapter), own, *labels, codes, codes, adapter, own)
 
     @property
     def names(self) -> list[Hashable]:
@@ -211,11 +217,12 @@ class Schema:
             for series, cell, feature in zip(own, cells, self.features, strict=True)
         ]
         seen, kept = (list(column) for column in zip(*chosen, strict=True))
+        seen = list(map(columns.canonical, seen, [f.table for f in self.features], exact))
         if any(ours is not theirs for ours, theirs in zip(seen, by_name.values(), strict=True)):
             position_of = {name: at for at, name in enumerate(by_name)}
             names = given.columns.take([position_of[name] for name in self.names])
             frame = columns.assemble(seen, names)
-        same = all(ours is theirs for ours, theirs in chosen)
+        same = all(ours is theirs for ours, theirs in zip(seen, kept, strict=True))
         returned = frame if same else columns.assemble(kept, frame.columns)
         # One array serves as both if every value is in the training data.
         descent = exact if (exact >= 0).all() else descent
@@ -277,6 +284,15 @@ class EncodedRows:
             exact=exact,
             descent=exact if self.descent is self.exact else self.descent[:, places],
         )
+
+    def groups(self, positions: Iterable[int]) -> IntArray:
+        """A number for each row, the same for rows with equal cells in some features."""
+        group = np.zeros(len(self), dtype=np.int64)
+        for position in positions:
+            numbers = pd.factorize(self.cells[position], use_na_sentinel=False)[0]
+            pairs = group * (int(numbers.max(initial=0)) + 1) + numbers
+            group = np.unique(pairs, return_inverse=True)[1]
+        return group
 
     def numbers(self, position: int) -> FloatArray | None:
         """Own values of a numeric feature, NaN for missing; None for a categorical one."""
@@ -364,3 +380,49 @@ class EncodedRows:
 
     def _pool(self, position: int, table: pd.Series[Any]) -> Any:
         return columns.stack(self.cells[position], columns.unwrapped(table))
+
+
+def changed_cells(before: EncodedRows, after: EncodedRows) -> BoolArray:
+    """Which cells differ, shape (n_features, n_rows)."""
+    columns = zip(before.frame.items(), after.frame.items(), strict=True)
+    return np.array([differ(old, new) for (_, old), (_, new) in columns])
+
+
+def gower_gaps(before: EncodedRows, after: EncodedRows) -> FloatArray:
+    """How far apart cells are in shares of the training range, shape (n_features, n_rows)."""
+    differs = changed_cells(before, after)
+    return np.array(
+        [
+            gower_gap(
+                own_numbers(after, position),
+                own_numbers(before, position),
+                feature.spread,
+                differs[position],
+            )
+            for position, feature in enumerate(after.schema.features)
+        ]
+    )
+
+
+def own_numbers(rows: EncodedRows, position: int) -> FloatArray | None:
+    """Values of a feature in the unit of training; None if only equality counts.
+
+    That is so for a category and for a number that is constant in training.
+    """
+    feature = rows.schema.features[position]
+    if feature.spread == 0:
+        return None
+    return as_numbers(rows.frame.iloc[:, position], feature.table.dtype)
+
+
+def check_same_order(factuals: pd.Index[Any], answers: pd.Index[Any]) -> None:
+    """Raise if labels say that rows, which are matched by position, stand in another order."""
+    numbered = answers.equals(pd.RangeIndex(len(answers)))
+    if numbered or factuals.equals(answers) or not (factuals.is_unique and answers.is_unique):
+        return
+    # Labels of other kinds, such as those of people and of their answers by rank, match nothing.
+    if set(factuals) <= set(answers):
+        raise SchemaError(
+            "factuals and counterfactuals have the same labels in another order, but rows are "
+            "matched by position. Pass counterfactuals.loc[factuals.index]."
+        )

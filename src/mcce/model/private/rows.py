@@ -21,9 +21,9 @@ import pandas as pd
 from ...errors import McceWarning, ParameterError, SchemaError, shorten
 from ...kernels import BoolArray, Codes
 from ...tables.columns import Kind, as_numbers, is_measured, is_missing, is_time, plain
-from ...tables.columns import check_kinds as checked_kinds
 from ...tables.features import Feature
 from ...tables.frames import ArrowAdapter, FrameAdapter, check_feature_names, read_frame
+from ...tables.roles import check_kinds as checked_kinds
 from ...tables.roles import immutable_columns
 from ...tables.schema import EncodedRows, Schema
 from .domains import Domain, read_domains

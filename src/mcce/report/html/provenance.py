@@ -1,7 +1,6 @@
 """Where a report comes from, and how anybody gets the same answers again.
 
-Always true: a fingerprint depends on a person's own row and answers, never on others; it is the
-same on every machine that gives the same answers.
+Always true: a fingerprint depends on a person's own row and answers, never on others.
 """
 
 from __future__ import annotations

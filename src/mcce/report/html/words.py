@@ -6,7 +6,7 @@ import math
 from decimal import Decimal
 from typing import Any
 
-from ...tables.resolution import to_decimal
+from ...tables.features import to_decimal
 from ..cells import CellWords
 from ..labels import Labels
 
