@@ -42,9 +42,8 @@ if TYPE_CHECKING:
         WorkerError,
         WriteError,
     )
-    from .explainer import MCCE
+    from .explainer import MCCE, load
     from .files.sampling import TrainingSample, sample_training
-    from .loading import load
     from .model.ctree import InferenceTreeChain
     from .model.forest import ForestChain
     from .model.private import Domain, Ledger, PrivateTrees
@@ -136,7 +135,7 @@ _MODULES = {
     "TreeChain": "model.trees",
     "WorkerError": "errors",
     "WriteError": "errors",
-    "load": "loading",
+    "load": "explainer",
     "sample_training": "files.sampling",
 }
 _SUBMODULES = (

@@ -18,7 +18,7 @@ import pandas as pd
 from ..constraints.files import read_constraints
 from ..counterfactuals import Counterfactuals
 from ..errors import shorten
-from ..explainer import MCCE
+from ..explainer import MCCE, load
 from ..files.answers import Layout
 from ..files.formats import Format, find_format
 from ..files.manifest import Receipt
@@ -27,7 +27,6 @@ from ..files.people import PeopleReader
 from ..files.run import Answered, BlockRun, Done
 from ..files.sources import Source, estimate_rows, iterate, open_source, reading
 from ..files.writing import stream_tables
-from ..loading import load
 from ..runtime.progress import Progress
 from ..runtime.quiet import without_prints, without_warnings
 from ..runtime.replacing import writing

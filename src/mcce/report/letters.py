@@ -25,8 +25,7 @@ from ..analysis.ranges import RangeSettings
 from ..constraints.collection import Constraints
 from ..counterfactuals import ALREADY, ANSWERED, Counterfactuals, FrameT, native_rows, native_table
 from ..errors import McceWarning, ParameterError, shorten
-from ..estimator import requirements_of
-from ..explainer import MCCE
+from ..explainer import MCCE, requirements_of
 from ..kernels import IntArray
 from ..parameters import check_flag
 from ..search.followers import is_number
