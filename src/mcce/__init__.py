@@ -46,10 +46,12 @@ if TYPE_CHECKING:
     from .files.sampling import TrainingSample, sample_training
     from .model.ctree import InferenceTreeChain
     from .model.forest import ForestChain
-    from .model.private import Domain, Ledger, PrivateTrees
     from .model.trees import TreeChain
     from .predictors.decision import Decision
     from .predictors.interval import Interval
+    from .privacy.accounting import Ledger
+    from .privacy.domains import Domain
+    from .privacy.trees import PrivateTrees
     from .search.config import ExactSearch, Search
     from .tables.schema import Schema
 
@@ -110,21 +112,21 @@ _MODULES = {
     "Counterfactuals": "counterfactuals",
     "DatasetError": "errors",
     "Decision": "predictors.decision",
-    "Domain": "model.private",
+    "Domain": "privacy.domains",
     "ExactSearch": "search.config",
     "ForestChain": "model.forest",
     "Gower": "distances",
     "InferenceTreeChain": "model.ctree",
     "Interval": "predictors.interval",
     "LabelsError": "errors",
-    "Ledger": "model.private",
+    "Ledger": "privacy.accounting",
     "McceError": "errors",
     "McceWarning": "errors",
     "MissingExtraError": "errors",
     "NotFittedError": "errors",
     "ParameterError": "errors",
     "PredictorError": "errors",
-    "PrivateTrees": "model.private",
+    "PrivateTrees": "privacy.trees",
     "ReadError": "errors",
     "SavedFileError": "errors",
     "Schema": "tables.schema",

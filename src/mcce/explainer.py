@@ -20,9 +20,8 @@ import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator, clone
 
-from .analysis.anonymity import anonymize, read_anonymity
 from .constraints.collection import Constraints
-from .counterfactuals import Counterfactuals, FrameT, with_anonymous
+from .counterfactuals import Counterfactuals, FrameT
 from .distances import find_distance
 from .errors import NotFittedError
 from .fitted import FitRequest, Fitted, learn, plausibility_model
@@ -232,10 +231,6 @@ class MCCE(BaseEstimator):
         *,
         constraints: Any = None,
         callback: Callback | None = None,
-        anonymity: int | None = None,
-        quasi_identifiers: Sequence[Hashable] | None = None,
-        training: Any = None,
-        min_pureness: float = 0.9,
     ) -> Counterfactuals[pd.DataFrame]: ...
     @overload
     def explain(
@@ -244,10 +239,6 @@ class MCCE(BaseEstimator):
         *,
         constraints: Any = None,
         callback: Callback | None = None,
-        anonymity: int | None = None,
-        quasi_identifiers: Sequence[Hashable] | None = None,
-        training: Any = None,
-        min_pureness: float = 0.9,
     ) -> Counterfactuals[FrameT]: ...
     def explain(
         self,
@@ -255,10 +246,6 @@ class MCCE(BaseEstimator):
         *,
         constraints: Any = None,
         callback: Callback | None = None,
-        anonymity: int | None = None,
-        quasi_identifiers: Sequence[Hashable] | None = None,
-        training: Any = None,
-        min_pureness: float = 0.9,
     ) -> Counterfactuals[Any]:
         """Find counterfactuals for people (steps 2 and 3).
 
@@ -275,17 +262,6 @@ class MCCE(BaseEstimator):
         callback
             Called with a :class:`~mcce.protocols.Progress` between predictor calls. Return True to
             stop and keep what was found.
-        anonymity
-            Also give the answers with ranges and sets of values that at least so many training
-            people fit, as ``result.anonymous``: see :class:`mcce.AnonymousAnswers`.
-        quasi_identifiers
-            With ``anonymity``, the columns by which people could be recognised. Those that are
-            immutable are the person's own in every answer, and are not widened.
-        training
-            With ``anonymity``, the rows that the explainer was fitted on, which it does not keep.
-        min_pureness
-            With ``anonymity``, the share of the combinations of widened values that the predictor
-            must accept, where possible; ``result.anonymous.measures`` says where it is not.
 
         Returns
         -------
@@ -306,23 +282,16 @@ class MCCE(BaseEstimator):
         # Read once: another thread may fit this explainer again meanwhile.
         fitted, settings = self._check_ready(), self._settings()
         roles = check_roles(self.roles, fitted.schema.names)
-        given = anonymity, quasi_identifiers, training, min_pureness
-        anonymous = read_anonymity(fitted, *given)
-        bound = self._bind(constraints, fitted)
         result = explain(
             fitted,
             settings,
             X,
-            bound,
+            self._bind(constraints, fitted),
             max_seconds=self.max_seconds,
             callback=callback,
             verbose=bool(self.verbose),
         )
         warn_of_gaps(result, fitted.schema)
-        if anonymous is not None:
-            requirements = requirements_of(self, constraints)
-            widened = anonymize(anonymous, fitted, requirements, result)
-            result = with_anonymous(result, widened)
         return result.with_roles(roles)
 
     def ranges(
