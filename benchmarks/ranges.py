@@ -22,9 +22,8 @@ import pandas as pd
 
 from cases import load
 from mcce import MCCE, McceWarning
-from mcce.analysis.answers import Answers
+from mcce.analysis.answers import Answers, Requirements, Trials
 from mcce.analysis.moves import Moves
-from mcce.analysis.requirements import Requirements, Trials
 from mcce_lab.experiments.case import Case
 
 CASES = ("adult", "gmc", "fico", "german", "adult-boosting", "german-boosting")

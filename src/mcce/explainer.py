@@ -51,7 +51,7 @@ from .tables.roles import Role, check_roles
 from .tables.schema import Schema
 
 if TYPE_CHECKING:
-    from .analysis.requirements import Requirements
+    from .analysis.answers import Requirements
     from .plausibility.model import PlausibilityModel
     from .surrogate import Surrogate
 
@@ -817,7 +817,7 @@ def requirements_of(explainer: MCCE, constraints: Any = None) -> Requirements:
 
     Raises NotFittedError if it is not fitted, or parameters were changed since.
     """
-    from .analysis.requirements import Requirements
+    from .analysis.answers import Requirements
 
     fitted = explainer._check_ready()
     bound = explainer._bind(constraints, fitted)

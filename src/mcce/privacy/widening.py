@@ -20,8 +20,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from ..analysis.answers import Answers, AnswerVariants
-from ..analysis.requirements import Requirements
+from ..analysis.answers import Answers, AnswerVariants, Requirements
 from ..candidates import CandidateRows
 from ..kernels import BoolArray, Codes, IntArray, draw_keys, person_keys, pick
 from ..postprocess.validation import ROWS_PER_CALL

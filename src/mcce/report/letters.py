@@ -20,8 +20,7 @@ import numpy as np
 import pandas as pd
 
 from ..analysis.answers import Answers
-from ..analysis.range_table import join_tables
-from ..analysis.ranges import RangeSettings
+from ..analysis.ranges import RangeSettings, join_tables
 from ..constraints.collection import Constraints
 from ..counterfactuals import ALREADY, ANSWERED, Counterfactuals, FrameT, native_rows, native_table
 from ..errors import McceWarning, ParameterError, shorten
