@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,18 +24,20 @@ from .model import (
     visit_order_of,
     warn_of_useless_columns,
 )
-from .plausibility.model import PlausibilityModel
 from .predictors.decision import Decision
 from .predictors.labels import LabelRule
 from .predictors.names import decision_on
 from .predictors.scored import ScoredRows
 from .protocols import Distance, Generator
-from .relations import FoundRelation
-from .relations.discovery import find_relations, warn_of_blocked_actions
 from .runtime.progress import Clock
-from .surrogate import Surrogate
 from .tables.columns import Kind
 from .tables.schema import EncodedRows, Schema
+
+# What only searches beyond the paper's learn is imported where they learn it.
+if TYPE_CHECKING:
+    from .plausibility.model import PlausibilityModel
+    from .relations import FoundRelation
+    from .surrogate import Surrogate
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,7 +198,7 @@ def _learn_beyond_paper(
     # What keeps most comes last, so that the others work in memory that it does not take yet.
     steps: dict[str, Callable[[], Any]] = {
         "relations": lambda: _find_relations(rows),
-        "surrogate": lambda: Surrogate.fit(rows, scored, decision),
+        "surrogate": lambda: _learn_surrogate(rows, scored, decision),
         "plausibility": lambda: _learn_plausibility(rows, scored.valid, generator, request.n_jobs),
     }
     learned = {}
@@ -206,10 +208,19 @@ def _learn_beyond_paper(
     return learned
 
 
+def _learn_surrogate(rows: EncodedRows, scored: ScoredRows, decision: Decision) -> Surrogate | None:
+    """What imitates the predictor; None if there is too little to learn from."""
+    from .surrogate import Surrogate
+
+    return Surrogate.fit(rows, scored, decision)
+
+
 def _learn_plausibility(
     rows: EncodedRows, is_desired: BoolArray, generator: Generator, n_jobs: int | None
 ) -> PlausibilityModel | None:
     """What accepted rows look like; None if there are none."""
+    from .plausibility.model import PlausibilityModel
+
     if not is_desired.any():
         return None
     order = visit_order_of(generator, rows.schema)
@@ -218,6 +229,8 @@ def _learn_plausibility(
 
 def _find_relations(rows: EncodedRows) -> tuple[FoundRelation, ...]:
     """Relations between columns, with a warning of those that keep columns from changing."""
+    from .relations.discovery import find_relations, warn_of_blocked_actions
+
     found = find_relations(rows)
     warn_of_blocked_actions(found, rows, stacklevel=6)
     return found

@@ -373,7 +373,7 @@ def test_errors_say_what_to_do(explainer, people):
         ({"anonymity": N_TRAIN + 1}, ParameterError, "more people than training has: 300"),
         ({"anonymity": 2.5}, ParameterError, "got 2.5"),
         ({"training": None}, SchemaError, "NoneType"),
-        ({"quasi_identifiers": None}, SchemaError, "must be a list of column names"),
+        ({"quasi_identifiers": None}, ParameterError, "must name a column that can change"),
         ({"explainer": points}, ParameterError, "explainer must be a fitted MCCE"),
         ({"result": people}, ParameterError, "result must be what explain returned"),
         ({"quasi_identifiers": "age"}, SchemaError, "must be a list of column names"),

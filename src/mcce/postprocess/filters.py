@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,12 +20,15 @@ from ..constraints.rows import MaxChanges, Together
 from ..constraints.rows import Relation as DeclaredRelation
 from ..kernels import BoolArray, Codes, FloatArray, IntArray, rows_as_bytes
 from ..model.associations import is_wide
-from ..plausibility.changed import ChangedRows
-from ..plausibility.conformal import Plausibility
-from ..plausibility.model import PlausibilityModel
-from ..relations import Equality, Relation
 from ..tables.resolution import resolution
 from ..tables.schema import OWN, EncodedRows, Schema
+
+# What only searches beyond the paper's use is imported there.
+if TYPE_CHECKING:
+    from ..plausibility.changed import ChangedRows
+    from ..plausibility.conformal import Plausibility
+    from ..plausibility.model import PlausibilityModel
+    from ..relations import Relation
 
 ROWS_PER_PIECE = 100_000
 
@@ -142,6 +146,8 @@ class KeepsRelation:
         return known[1]
 
     def _rounding(self, schema: Schema) -> float:
+        from ..relations import Equality
+
         if not isinstance(self.relation, Equality):
             return 0.0
         target = schema.features[schema.names.index(self.relation.target)]
@@ -191,6 +197,8 @@ class IsPlausible:
         given = lookup.descent(*cells), lookup.numbers(*cells)
         if not is_wide(rows.schema):
             return self.model.assess(*given)
+        from ..plausibility.changed import ChangedRows
+
         changed = self._changed
         if changed is None or changed.people is not rows:
             changed = self._changed = ChangedRows(self.model, rows)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -19,11 +19,13 @@ from ..candidates import CandidateRows, Candidates, Lookup
 from ..kernels import BoolArray, Codes, FloatArray, IntArray
 from ..predictors.decision import Decision
 from ..predictors.scored import ScoredRows
-from ..surrogate import Surrogate
 from .answers import Answers
 from .diversity import Pool, diverse_ranks
 from .ranking import RankedCandidates
 from .remembered import RememberedScores, score_rows
+
+if TYPE_CHECKING:
+    from ..surrogate import Surrogate
 
 ROWS_PER_CALL = 100_000
 # How many times as many candidates are listed for people who need more.

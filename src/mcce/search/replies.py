@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..kernels import BoolArray, Codes, IntArray
 from ..predictors.scored import ScoredRows
-from ..surrogate import Surrogate
 from .config import Search
+
+if TYPE_CHECKING:
+    from ..surrogate import Surrogate
 
 
 class Replies:
@@ -83,6 +86,8 @@ def lead(
     """What leads a search by sampling; None has the black box score every row."""
     most = search.max_evaluations
     if most is not None and surrogate is None:
+        from ..surrogate import Surrogate
+
         surrogate = Surrogate.unlearned()
     if not search.n_targets or surrogate is None or not (surrogate.is_good or most is not None):
         return None
