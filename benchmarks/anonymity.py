@@ -20,6 +20,7 @@ import pandas as pd
 
 from cases import load
 from mcce import MCCE, McceWarning
+from mcce.privacy import anonymize
 from mcce_lab.experiments.case import Case
 
 # What outsiders may know of people, by case.
@@ -55,8 +56,9 @@ class Widened:
         explainer.explain(people)
         search_seconds, search_rows = time.process_time() - started, self.n_rows - before
         started, before = time.process_time(), self.n_rows
-        wanted: dict[str, Any] = {"anonymity": k, "quasi_identifiers": names, "training": train}
-        result = explainer.explain(people, **wanted)
+        result = anonymize(
+            explainer, explainer.explain(people), train, anonymity=k, quasi_identifiers=names
+        )
         self.seconds = time.process_time() - started - search_seconds
         self.rows = self.n_rows - before - search_rows
         assert result.anonymous is not None

@@ -17,7 +17,7 @@ import pandas as pd
 
 from cases import load
 from mcce import McceWarning, TreeChain, privacy
-from mcce.privacy.release import release_answers, release_rows
+from mcce.privacy.auditing import release_answers, release_rows
 from mcce_lab.experiments.case import Case
 from measure import Table, cpu, write
 

@@ -41,15 +41,16 @@ if TYPE_CHECKING:
         WorkerError,
         WriteError,
     )
-    from .explainer import MCCE
+    from .explainer import MCCE, load
     from .files.sampling import TrainingSample, sample_training
-    from .loading import load
     from .model.ctree import InferenceTreeChain
     from .model.forest import ForestChain
-    from .model.private import Domain, Ledger, PrivateTrees
     from .model.trees import TreeChain
     from .predictors.decision import Decision
     from .predictors.interval import Interval
+    from .privacy.accounting import Ledger
+    from .privacy.domains import Domain
+    from .privacy.trees import PrivateTrees
     from .search.config import ExactSearch, Search
     from .tables.schema import Schema
 
@@ -111,7 +112,7 @@ _MODULES = {
     "Counterfactuals": "counterfactuals",
     "DatasetError": "errors",
     "Decision": "predictors.decision",
-    "Domain": "model.private",
+    "Domain": "privacy.domains",
     "ExactSearch": "search.config",
     "FeatureDistance": "distances",
     "ForestChain": "model.forest",
@@ -119,14 +120,14 @@ _MODULES = {
     "InferenceTreeChain": "model.ctree",
     "Interval": "predictors.interval",
     "LabelsError": "errors",
-    "Ledger": "model.private",
+    "Ledger": "privacy.accounting",
     "McceError": "errors",
     "McceWarning": "errors",
     "MissingExtraError": "errors",
     "NotFittedError": "errors",
     "ParameterError": "errors",
     "PredictorError": "errors",
-    "PrivateTrees": "model.private",
+    "PrivateTrees": "privacy.trees",
     "ReadError": "errors",
     "SavedFileError": "errors",
     "Schema": "tables.schema",
@@ -137,7 +138,7 @@ _MODULES = {
     "TreeChain": "model.trees",
     "WorkerError": "errors",
     "WriteError": "errors",
-    "load": "loading",
+    "load": "explainer",
     "sample_training": "files.sampling",
 }
 _SUBMODULES = (

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -31,11 +31,15 @@ from .predictors.labels import LabelRule
 from .predictors.names import decision_on
 from .predictors.scored import ScoredRows
 from .protocols import Distance, Generator
-from .relations import FoundRelation
-from .relations.discovery import find_relations, warn_of_blocked_actions
 from .runtime.progress import Clock
 from .tables.columns import Kind
 from .tables.schema import EncodedRows, Schema
+
+# What only searches beyond the paper's learn is imported where they learn it.
+if TYPE_CHECKING:
+    from .plausibility.model import PlausibilityModel
+    from .plausibility.surrogate import Surrogate
+    from .relations import FoundRelation
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,56 +73,77 @@ def plausibility_model(fitted: Fitted) -> PlausibilityModel:
     return fitted.plausibility
 
 
-def learn(
-    X: Any,
-    *,
-    predictor: Any,
-    desired: Any,
-    immutable: Sequence[Hashable] | None,
-    mutable: Sequence[Hashable] | None,
-    kinds: Mapping[Hashable, Kind] | None,
-    score_class: Hashable | None,
-    feature_names: Sequence[Hashable] | None,
-    generator: Generator,
-    distance: Distance,
-    constraints: Any,
-    plausibility: bool,
-    surrogate: bool,
-    relations: bool,
-    training_rows: bool,
-    random_state: int | None,
-    n_jobs: int | None,
-    verbose: bool,
-    parameters: Mapping[str, Any],
-) -> Fitted:
+@dataclass(frozen=True, eq=False)
+class FitRequest:
+    """What ``fit`` is to learn: the parameters of an explainer, checked, and what its search needs.
+
+    ``parameters`` are the values by which a later call tells whether they were changed.
+    """
+
+    predictor: Any
+    desired: Any
+    score_class: Hashable | None
+    immutable: Sequence[Hashable] | None
+    mutable: Sequence[Hashable] | None
+    kinds: Mapping[Hashable, Kind] | None
+    feature_names: Sequence[Hashable] | None
+    generator: Generator
+    distance: Distance
+    constraints: Any
+    plausibility: bool
+    surrogate: bool
+    relations: bool
+    training_rows: bool
+    random_state: int | None
+    n_jobs: int | None
+    verbose: bool
+    parameters: Mapping[str, Any]
+
+
+def learn(X: Any, request: FitRequest) -> Fitted:
     """Everything that an explainer learns from training data."""
-    clock, seed = Clock(), _seed(random_state)
-    names = {"immutable": immutable, "mutable": mutable, "feature_names": feature_names}
-    rows = encode_training(generator, X, kinds=kinds, **names)
-    _check_columns(rows, constraints, is_private(generator))
+    clock, seed = Clock(), _seed(request.random_state)
+    rows = encode_training(
+        request.generator,
+        X,
+        immutable=request.immutable,
+        mutable=request.mutable,
+        kinds=request.kinds,
+        feature_names=request.feature_names,
+    )
+    _check_columns(rows, request)
     _finish(clock, "encode")
-    decision = decision_on(rows.schema, predictor, desired, score_class)
+    decision = decision_on(rows.schema, request.predictor, request.desired, request.score_class)
     scored, label_rule = decision.learn_rule(rows.frame)
     _finish(clock, "decision")
-    generator = limit_inputs(generator, parameters["generator"], rows.schema, plausibility)
-    generator = generator.fit(rows, scored.valid, seed=seed, n_jobs=n_jobs, verbose=verbose)
+    generator = _fit_generator(rows, scored.valid, seed, request)
     _finish(clock, "model")
     if is_private(generator):
-        return _public_part(rows, decision, generator, distance, seed, parameters, clock)
-    wanted = {"plausibility": plausibility, "surrogate": surrogate, "relations": relations}
+        return _public_part(rows, decision, generator, seed, clock, request)
     return Fitted(
         schema=rows.schema,
         decision=decision,
         generator=generator,
-        distance=distance.fit(rows.schema, rows, scored.valid),
+        distance=request.distance.fit(rows.schema, rows, scored.valid),
         n_desired=int(scored.valid.sum()),
         seed=seed,
         label_rule=label_rule,
-        **_learn_beyond_paper(rows, scored, decision, generator, wanted, clock, n_jobs),
-        training_rows=np.unique(rows_as_bytes(rows.exact.T)) if training_rows else None,
+        **_learn_beyond_paper(rows, scored, decision, generator, clock, request),
+        training_rows=np.unique(rows_as_bytes(rows.exact.T)) if request.training_rows else None,
         value_counts=tuple(_count(rows.exact[at]) for at in rows.schema.mutable),
-        parameters=parameters,
+        parameters=request.parameters,
         seconds=clock.seconds,
+    )
+
+
+def _fit_generator(
+    rows: EncodedRows, is_desired: BoolArray, seed: int, request: FitRequest
+) -> Generator:
+    """The model of step 1."""
+    given, beyond_paper = request.parameters["generator"], request.plausibility
+    generator = limit_inputs(request.generator, given, rows.schema, beyond_paper)
+    return generator.fit(
+        rows, is_desired, seed=seed, n_jobs=request.n_jobs, verbose=request.verbose
     )
 
 
@@ -126,10 +151,9 @@ def _public_part(
     rows: EncodedRows,
     decision: Decision,
     generator: Generator,
-    distance: Distance,
     seed: int,
-    parameters: Mapping[str, Any],
     clock: Clock,
+    request: FitRequest,
 ) -> Fitted:
     """What an explainer with a private model keeps: nothing that was read from rows without noise.
 
@@ -141,18 +165,18 @@ def _public_part(
         schema=rows.schema,
         decision=decision,
         generator=generator,
-        distance=distance.fit(rows.schema, nothing, np.empty(0, dtype=bool)),
+        distance=request.distance.fit(rows.schema, nothing, np.empty(0, dtype=bool)),
         n_desired=int(generator.n_desired_),  # type: ignore[attr-defined]
         seed=seed,
-        parameters=parameters,
+        parameters=request.parameters,
         seconds=clock.seconds,
     )
 
 
-def _check_columns(rows: EncodedRows, constraints: Any, private: bool) -> None:
+def _check_columns(rows: EncodedRows, request: FitRequest) -> None:
     """Raise for constraints that cannot hold, and warn of columns that look wrong."""
-    bound = Constraints.bind(constraints, rows.schema)
-    if private:
+    bound = Constraints.bind(request.constraints, rows.schema)
+    if is_private(request.generator):
         return
     warn_of_useless_columns(rows, stacklevel=4)
     warn_of_wrong_formulas(bound.derived, rows.frame, rows.schema.features, stacklevel=4)
@@ -169,28 +193,36 @@ def _learn_beyond_paper(
     scored: ScoredRows,
     decision: Decision,
     generator: Generator,
-    wanted: Mapping[str, bool],
     clock: Clock,
-    n_jobs: int | None,
+    request: FitRequest,
 ) -> dict[str, Any]:
     """Fields of :class:`Fitted` that searches beyond the paper need, as far as they are wanted."""
     # What keeps most comes last, so that the others work in memory that it does not take yet.
     steps: dict[str, Callable[[], Any]] = {
         "relations": lambda: _find_relations(rows),
-        "surrogate": lambda: Surrogate.fit(rows, scored, decision),
-        "plausibility": lambda: _learn_plausibility(rows, scored.valid, generator, n_jobs),
+        "surrogate": lambda: _learn_surrogate(rows, scored, decision),
+        "plausibility": lambda: _learn_plausibility(rows, scored.valid, generator, request.n_jobs),
     }
     learned = {}
     for name, learn_it in steps.items():
-        learned[name] = learn_it() if wanted[name] else None
+        learned[name] = learn_it() if getattr(request, name) else None
         _finish(clock, name)
     return learned
+
+
+def _learn_surrogate(rows: EncodedRows, scored: ScoredRows, decision: Decision) -> Surrogate | None:
+    """What imitates the predictor; None if there is too little to learn from."""
+    from .plausibility.surrogate import Surrogate
+
+    return Surrogate.fit(rows, scored, decision)
 
 
 def _learn_plausibility(
     rows: EncodedRows, is_desired: BoolArray, generator: Generator, n_jobs: int | None
 ) -> PlausibilityModel | None:
     """What accepted rows look like; None if there are none."""
+    from .plausibility.model import PlausibilityModel
+
     if not is_desired.any():
         return None
     order = visit_order_of(generator, rows.schema)
@@ -199,6 +231,8 @@ def _learn_plausibility(
 
 def _find_relations(rows: EncodedRows) -> tuple[FoundRelation, ...]:
     """Relations between columns, with a warning of those that keep columns from changing."""
+    from .relations.discovery import find_relations, warn_of_blocked_actions
+
     found = find_relations(rows)
     warn_of_blocked_actions(found, rows, stacklevel=6)
     return found

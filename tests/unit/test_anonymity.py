@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from bills import bills, value
 from mcce import MCCE, Interval, McceWarning, ParameterError, SchemaError
 from mcce import constraints as c
+from mcce.privacy import anonymize
 from mcce.report import Labels, write_letters, write_report
 
 N_TRAIN = 300
@@ -60,12 +61,13 @@ def fitted(predictor=points, desired=AT_LEAST_500, train=None, **settings):
         return MCCE(predictor, desired, **settings).fit(training() if train is None else train)
 
 
-def explain(explainer, people, k, names, train=None, **more):
+def explain(explainer, people, k, names, train=None, constraints=None, **more):
     train = training() if train is None else train
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", McceWarning)
-        wanted = {"anonymity": k, "quasi_identifiers": names, "training": train}
-        return explainer.explain(people, **wanted, **more)
+        result = explainer.explain(people, constraints=constraints)
+    wanted = {"anonymity": k, "quasi_identifiers": names, "constraints": constraints}
+    return anonymize(explainer, result, train, **wanted, **more)
 
 
 @pytest.fixture(scope="module")
@@ -365,14 +367,15 @@ def test_a_value_that_training_never_held_is_widened_too(explainer, people):
 
 
 def test_errors_say_what_to_do(explainer, people):
-    train = training()
+    train, result = training(), explainer.explain(people)
     for wanted, error, message in (
         ({"anonymity": 1}, ParameterError, "anonymity must be a whole number from 2"),
         ({"anonymity": N_TRAIN + 1}, ParameterError, "more people than training has: 300"),
         ({"anonymity": 2.5}, ParameterError, "got 2.5"),
-        ({"anonymity": None}, ParameterError, "anonymity is None"),
-        ({"training": None}, ParameterError, "anonymity needs training: pass the rows"),
-        ({"quasi_identifiers": None}, ParameterError, "anonymity needs quasi_identifiers"),
+        ({"training": None}, SchemaError, "NoneType"),
+        ({"quasi_identifiers": None}, ParameterError, "must name a column that can change"),
+        ({"explainer": points}, ParameterError, "explainer must be a fitted MCCE"),
+        ({"result": people}, ParameterError, "result must be what explain returned"),
         ({"quasi_identifiers": "age"}, SchemaError, "must be a list of column names"),
         ({"quasi_identifiers": ["agee"]}, SchemaError, r"not in the data: \['agee'\]"),
         ({"quasi_identifiers": []}, ParameterError, "must name a column that can change"),
@@ -381,9 +384,9 @@ def test_errors_say_what_to_do(explainer, people):
         ({"training": train.drop(columns="age")}, SchemaError, r"missing \['age'\]"),
         ({"training": train.assign(age=7)}, SchemaError, "300 of 300 rows with a value of 'age'"),
     ):
-        given = {"anonymity": 5, "quasi_identifiers": ["age"], "training": train} | wanted
+        given = {"explainer": explainer, "result": result, "training": train} | wanted
         with pytest.raises(error, match=message):
-            explainer.explain(people, **given)
+            anonymize(**{"anonymity": 5, "quasi_identifiers": ["age"]} | given)
 
 
 def test_other_kinds_of_frames_come_back_as_they_came(people):

@@ -24,6 +24,26 @@ explainer.fit(frame).explain(frame.head(2)).changes()
 """
 
 
+PAPER = """
+import mcce, pandas as pd
+frame = pd.DataFrame({"age": [30, 40, 50, 60] * 5, "salary": range(20)})
+explainer = mcce.MCCE(lambda rows: rows["salary"] / 20, (0.5, 1.0), search="paper", random_state=0)
+explainer.fit(frame).explain(frame.head(2))
+"""
+# What only other searches, other models and other calls need.
+BEYOND_PAPER = (
+    "analysis",
+    "boosting",
+    "metrics",
+    "plausibility",
+    "privacy",
+    "relations",
+    "report",
+    "saving",
+    "surrogate",
+)
+
+
 def packages_loaded_by(statements, before="pass"):
     """Packages that statements load in a fresh process, without those loaded before."""
     packages = "{name.partition('.')[0] for name in sys.modules}"
@@ -54,6 +74,17 @@ def test_the_command_line_answers_simple_questions_without_loading_a_library():
 
 def test_explaining_loads_the_required_libraries_and_no_optional_one():
     assert strangers(packages_loaded_by(EXPLAIN, REQUIRED)) == set()
+
+
+def test_the_papers_search_loads_few_modules_and_nothing_beyond_it():
+    program = f"{PAPER}\nimport sys; print(*sys.modules)"
+    command = [sys.executable, "-c", program]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+    ours = [name.split(".") for name in printed.split() if name.partition(".")[0] == "mcce"]
+
+    assert not {part for name in ours for part in name[1:2]}.intersection(BEYOND_PAPER)
+    assert len(ours) <= 120
 
 
 def test_public_names_are_sorted_and_exist():

@@ -19,9 +19,8 @@ from typing import TypeAlias
 import numpy as np
 
 from ..kernels import BoolArray, FloatArray, IntArray, draw_keys, person_keys, pick, rows_as_bytes
-from .answers import numbered
+from .answers import Trials, numbered
 from .moves import Moves
-from .requirements import Trials
 
 # Corners of a box that are tried: all, or at most these; and how often sides are halved at most.
 MOST_CORNERS, N_HALVINGS = 16, 6

@@ -45,7 +45,7 @@ class AnonymityChoice:
     def arguments(
         self, schema: Schema, delimiter: str, dtypes: Sequence[str] | None
     ) -> dict[str, Any]:
-        """Arguments of ``explain``; none if answers are not to be anonymous."""
+        """Arguments of ``anonymize``; none if answers are not to be anonymous."""
         if self.k is None or self.training is None:
             return {}
         known = [str(name) for name in schema.names]

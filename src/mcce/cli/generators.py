@@ -36,7 +36,8 @@ def chosen(name: str, domains: str | None, epsilon: float | None, sample: Any) -
         if domains is not None or epsilon is not None:
             raise ParameterError("--domains and --epsilon need --generator private.")
         return name
-    from ..model.private import PrivateTrees, read_domains
+    from ..privacy.domains import read_domains
+    from ..privacy.trees import PrivateTrees
 
     if domains is None or epsilon is None:
         raise ParameterError(

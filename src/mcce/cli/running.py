@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -18,7 +18,7 @@ import pandas as pd
 from ..constraints.files import read_constraints
 from ..counterfactuals import Counterfactuals
 from ..errors import shorten
-from ..explainer import MCCE
+from ..explainer import MCCE, load
 from ..files.answers import Layout
 from ..files.formats import Format, find_format
 from ..files.manifest import Receipt
@@ -27,7 +27,7 @@ from ..files.people import PeopleReader
 from ..files.run import Answered, BlockRun, Done
 from ..files.sources import Source, estimate_rows, iterate, open_source, reading
 from ..files.writing import stream_tables
-from ..loading import load
+from ..privacy import anonymize
 from ..runtime.progress import Progress, without_prints, without_warnings
 from ..runtime.replacing import writing
 from ..version import __version__
@@ -172,16 +172,22 @@ def say_ignored(reader: PeopleReader) -> None:
 
 
 def explain_people(
-    explainer: MCCE, rows: pd.DataFrame, rules: Any, bar: PeopleBar, **more: Any
+    explainer: MCCE,
+    rows: pd.DataFrame,
+    rules: Any,
+    bar: PeopleBar,
+    anonymity: Mapping[str, Any] | None = None,
 ) -> Counterfactuals[pd.DataFrame]:
-    """The answers to some people, with progress; ``more`` are further arguments of ``explain``."""
+    """The answers to some people, with progress; ``anonymity`` are arguments of ``anonymize``."""
 
     def show(progress: Progress) -> None:
         # People who need no answer are settled at once.
         bar.show(bar.done + len(rows) - progress.n_factuals + progress.n_settled)
 
     with without_prints():
-        result = explainer.explain(rows, constraints=rules, callback=show, **more)
+        result = explainer.explain(rows, constraints=rules, callback=show)
+        if anonymity:
+            result = anonymize(explainer, result, constraints=rules, **anonymity)
     bar.done += len(rows)
     bar.show(bar.done)
     return result.to_pandas()
@@ -190,10 +196,10 @@ def explain_people(
 def _plan(request: Request, explainer: MCCE, reader: PeopleReader, bar: PeopleBar) -> BlockRun:
     """How blocks are answered, after a trial with nobody."""
     rules, people = request.explainer.read_rules(), request.people
-    more = request.anonymity.arguments(explainer.schema_, people.delimiter, people.dtypes)
+    anonymity = request.anonymity.arguments(explainer.schema_, people.delimiter, people.dtypes)
 
     def explain(rows: pd.DataFrame) -> Counterfactuals[pd.DataFrame]:
-        return explain_people(explainer, rows, rules, bar, **more)
+        return explain_people(explainer, rows, rules, bar, anonymity)
 
     nobody, numbered = explain(reader.empty()), not request.people.key
     layout = Layout.plan(reader, nobody, request.answers.prefix, numbered=numbered)

@@ -1,6 +1,6 @@
 """Answers whose quasi-identifiers are widened until they fit a crowd of training people.
 
-``MCCE.explain(anonymity=k)`` makes them; see :mod:`mcce.analysis.anonymity`.
+``mcce.privacy.anonymize`` makes them.
 
 Always true: rows stand in the order of the answers of the result; nothing here holds the exact
 value of a quasi-identifier, unless at least k training people have it.
@@ -60,8 +60,9 @@ class AnonymousAnswers(Generic[FrameT]):
     >>> from mcce import MCCE
     >>> bank = pd.DataFrame({"age": [25, 36, 47, 52] * 5, "salary": range(50, 90, 2)})
     >>> explainer = MCCE(lambda frame: frame["salary"], (70, 100), random_state=0).fit(bank)
-    >>> wanted = {"anonymity": 3, "quasi_identifiers": ["salary"], "training": bank}
-    >>> result = explainer.explain(bank.iloc[[3]], **wanted)
+    >>> from mcce.privacy import anonymize
+    >>> exact = explainer.explain(bank.iloc[[3]])
+    >>> result = anonymize(explainer, exact, bank, anonymity=3, quasi_identifiers=["salary"])
     >>> result.anonymous.frame
                   age    salary
     factual rank

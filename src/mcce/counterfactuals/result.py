@@ -93,7 +93,7 @@ class Counterfactuals(Generic[FrameT]):
     roles
         Who can act on a column, by its name; see :meth:`with_roles`.
     anonymous
-        The answers with ranges and sets of values, if ``explain`` had ``anonymity``; see
+        The answers with ranges and sets of values, of :func:`mcce.privacy.anonymize`; see
         :class:`AnonymousAnswers`.
 
     Examples

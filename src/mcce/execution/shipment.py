@@ -20,8 +20,7 @@ from uuid import uuid4
 from weakref import WeakValueDictionary
 
 from ..errors import ParameterError, shorten
-from ..explainer import MCCE
-from ..loading import load
+from ..explainer import MCCE, load
 from ..runtime.threads import one_at_a_time
 
 # Explainers that a process keeps open although no thread uses them, for runs side by side.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -24,6 +25,12 @@ from ..plausibility.model import ChangedRows, PlausibilityModel
 from ..relations import Equality, Relation
 from ..tables.features import resolution
 from ..tables.schema import OWN, EncodedRows, Schema
+
+# What only searches beyond the paper's use is imported there.
+if TYPE_CHECKING:
+    from ..plausibility.conformal import Plausibility
+    from ..plausibility.model import ChangedRows, PlausibilityModel
+    from ..relations import Relation
 
 ROWS_PER_PIECE = 100_000
 
@@ -141,6 +148,7 @@ class KeepsRelation:
         return known[1]
 
     def _rounding(self, schema: Schema) -> float:
+
         if not isinstance(self.relation, Equality):
             return 0.0
         target = schema.features[schema.names.index(self.relation.target)]
@@ -190,6 +198,8 @@ class IsPlausible:
         given = lookup.descent(*cells), lookup.numbers(*cells)
         if not is_wide(rows.schema):
             return self.model.assess(*given)
+        from ..plausibility.model import ChangedRows
+
         changed = self._changed
         if changed is None or changed.people is not rows:
             changed = self._changed = ChangedRows(self.model, rows)

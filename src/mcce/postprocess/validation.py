@@ -13,7 +13,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -26,6 +26,9 @@ from ..predictors.scored import ScoredRows
 from ..tables.schema import EncodedRows
 from .diversity import Pool, diverse_ranks
 from .ranking import RankedCandidates
+
+if TYPE_CHECKING:
+    from ..plausibility.surrogate import Surrogate
 
 # Bytes per row beside its codes.
 BYTES_PER_ROW = 64

@@ -1,21 +1,55 @@
-"""Whether released rows tell who was in the training data: an audit by known attacks.
+"""Protecting training people: learning with noise, auditing releases, and anonymous answers.
 
 Paper, section "Privacy", which counts copies and says that privacy needs more. An audit finds
 leaks; that it finds none is no proof. docs/user_guide/privacy.md explains each figure.
+Each name is imported when it is first used: private trees need no audit, and audits no trees.
 """
 
-from .auditing import audit, audit_rows, split_and_audit
-from .bound import DPBound, dp_bound
-from .linkage import class_sizes
-from .result import Figure, PrivacyAudit
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .anonymity import anonymize
+    from .attacks import class_sizes
+    from .auditing import audit, audit_rows, split_and_audit
+    from .result import DPBound, Figure, PrivacyAudit, dp_bound
 
 __all__ = [
     "DPBound",
     "Figure",
     "PrivacyAudit",
+    "anonymize",
     "audit",
     "audit_rows",
     "class_sizes",
     "dp_bound",
     "split_and_audit",
 ]
+
+_MODULES = {
+    "DPBound": "result",
+    "Figure": "result",
+    "PrivacyAudit": "result",
+    "anonymize": "anonymity",
+    "audit": "auditing",
+    "audit_rows": "auditing",
+    "class_sizes": "attacks",
+    "dp_bound": "result",
+    "split_and_audit": "auditing",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first used."""
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f".{_MODULES[name]}", __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """All public names, whether they are imported yet or not."""
+    return sorted(__all__)

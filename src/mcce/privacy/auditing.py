@@ -9,28 +9,40 @@ from __future__ import annotations
 import warnings
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 from sklearn.base import clone
 
+from ..candidates import CandidateRows
 from ..errors import McceWarning, ParameterError, SchemaError, shorten
+from ..fitted import Fitted
+from ..generate import value_tables
+from ..kernels import BoolArray, person_keys
 from ..metrics.evaluator import Evaluator, FrameLike, ResultLike
 from ..model import find_generator
 from ..parameters import check_choice, check_count
+from ..protocols import DrawRequest
 from ..runtime.progress import without_warnings
 from ..tables.columns import Kind
 from ..tables.frames import read_frame
 from ..tables.schema import Schema
-from .closest import closest_figures, copy_figures, n_copies
-from .linkage import check_known, linkage_figures, names_of
-from .membership import membership_figures, membership_scores
-from .release import Release, release_answers, release_rows
+from .attacks import (
+    check_known,
+    closest_figures,
+    copy_figures,
+    linkage_figures,
+    membership_figures,
+    membership_scores,
+    n_copies,
+    names_of,
+)
 from .result import PrivacyAudit
 from .sides import LEAST_ROWS, read_sides
 
 QuasiIdentifiers = Sequence[Hashable] | Mapping[Hashable, float]
+Release = Literal["answers", "rows"]
 
 
 def audit(
@@ -105,7 +117,7 @@ def audit(
     evaluator = _evaluator_of(explainer, training)
     real = _read_real(holdout, reference, random_state)
     if release == "answers":
-        made = release_answers(explainer, _sample(real.reference, n_people, random_state))
+        made = release_answers(explainer, _sample_people(real.reference, n_people, random_state))
     else:
         made = release_rows(explainer, real.reference, len(evaluator.rows))
     attack = _Attack(release, quasi_identifiers, private, random_state)
@@ -285,7 +297,7 @@ def _read_real(holdout: FrameLike, reference: FrameLike | None, seed: int) -> _R
     return _Real(ours, theirs, halved=True)
 
 
-def _sample(frame: pd.DataFrame, n: int, seed: int) -> pd.DataFrame:
+def _sample_people(frame: pd.DataFrame, n: int, seed: int) -> pd.DataFrame:
     if len(frame) <= n:
         return frame
     return frame.iloc[np.sort(np.random.default_rng([seed, 5]).permutation(len(frame))[:n])]
@@ -377,3 +389,53 @@ class _Attack:
             quasi_identifiers=() if known is None else names_of(evaluator.schema, known.widths),
             excluded={} if known is None else known.excluded,
         )
+
+
+@dataclass(frozen=True, eq=False)
+class Released:
+    """Released rows, and the people they were made for, in the same order."""
+
+    frame: pd.DataFrame
+    factuals: pd.DataFrame
+
+
+def release_answers(explainer: Any, people: Any) -> Released:
+    """The answers of an explainer to people."""
+    with without_warnings():
+        result = explainer.explain(people).to_pandas()
+    if not len(result.frame):
+        raise SchemaError(
+            "Nobody of the reference has an answer, so that nothing is released. Pass a reference "
+            "with people whom the predictor declines."
+        )
+    frame = result.frame.reset_index(drop=True)
+    return Released(frame, result.factuals.iloc[result.owner].reset_index(drop=True))
+
+
+def release_rows(explainer: Any, people: Any, n_rows: int) -> Released:
+    """Rows that the generator of an explainer draws, with people's immutable values."""
+    fitted = getattr(explainer, "fitted_", None)
+    if not isinstance(fitted, Fitted):
+        raise ParameterError(
+            'release="rows" needs a fitted MCCE, whose generator draws them, got '
+            f'{shorten(explainer)}. Use release="answers".'
+        )
+    frame = read_frame(people)[0]
+    rows = fitted.schema.encode(frame.iloc[np.arange(n_rows) % len(frame)].reset_index(drop=True))
+    number = np.arange(n_rows, dtype=np.int32)
+    # People with equal immutable values would share their draws; the row number separates them.
+    given = np.vstack([rows.descent[fitted.schema.immutable], number]).T
+    keys = person_keys(fitted.seed, np.ascontiguousarray(given))
+    first = np.zeros(1, dtype=np.int64)
+    decision = _decisions(fitted, rows.frame)
+    sampled = fitted.generator.sample(DrawRequest(rows.descent, keys, first, decision=decision))
+    codes = sampled.codes[:, :, 0]
+    drawn = CandidateRows(rows, number.astype(np.int64), codes, value_tables(rows, sampled))
+    return Released(drawn.as_given().reset_index(drop=True), rows.as_given())
+
+
+def _decisions(fitted: Fitted, people: pd.DataFrame) -> BoolArray | None:
+    """The people's own decisions, for a generator that was fitted to draw for both."""
+    if False in getattr(fitted.generator, "decisions", ()):
+        return fitted.decision.score(people).valid
+    return None

@@ -1,7 +1,14 @@
-"""The result of an audit: figures, each beside what no leak would give.
+"""The result of an audit: figures, their intervals, and what no leak would give.
+
+If one training row is replaced, differential privacy allows an event to become at most exp(epsilon)
+times as likely, plus delta. So an attack that calls a row a member finds members at most at
+exp(epsilon) times the rate at which it calls others so, plus delta, wherever it draws the line; and
+the same with the score turned around. :func:`dp_bound` checks that.
 
 Always true: figures hold counts and shares alone, never a cell of a person; ``scores`` and
-``distances`` are numbers without the rows they belong to.
+``distances`` are numbers without the rows they belong to. With independent scores, a mechanism that
+keeps its promise is called a violation with at most the chance that the confidence leaves, over all
+thresholds together.
 """
 
 from __future__ import annotations
@@ -13,10 +20,11 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 
-from ..kernels import FloatArray
-from .bound import DPBound, dp_bound
-from .intervals import Z95
+from ..errors import ParameterError, shorten
+from ..kernels import FloatArray, IntArray
+from ..parameters import check_real
 
 Finding = Literal["none", "hint", "leak", "reversed", "unknown"]
 # How far from the null, in standard errors, a figure must be to be called a leak.
@@ -51,6 +59,9 @@ for _name, _words in _SCORES.items():
         MEANINGS[f"{_name}_tpr_{_rate}%"] = (
             f"membership guessed by {_words}: members found at {_rate} % false alarms"
         )
+# Thresholds that are tried in each direction, at most.
+MOST_THRESHOLDS = 40
+Z95 = 1.959963984540054
 
 
 @dataclass(frozen=True)
@@ -308,3 +319,206 @@ def as_json(audit: PrivacyAudit) -> dict[str, Any]:
         "excluded": {str(name): why for name, why in audit.excluded.items()},
         "figures": figures,
     }
+
+
+@dataclass(frozen=True, eq=False)
+class DPBound:
+    """How an attack compares with a guarantee of differential privacy.
+
+    Parameters
+    ----------
+    holds
+        Whether no threshold shows a violation with confidence.
+    epsilon, delta, confidence
+        The guarantee, and the confidence of all thresholds together.
+    epsilon_low
+        The attack shows that epsilon is at least so much, with this confidence; 0 if it shows
+        nothing.
+    thresholds
+        One row per threshold and direction: ``direction`` ("high" calls scores from the threshold
+        on members, "low" those below), ``threshold``, ``tpr`` with its lower bound ``tpr_low``,
+        ``fpr`` with its upper bound ``fpr_high``, the most that is allowed, ``allowed``, and
+        whether it ``holds``.
+    """
+
+    holds: bool
+    epsilon: float
+    delta: float
+    confidence: float
+    epsilon_low: float
+    thresholds: pd.DataFrame = field(repr=False)
+
+
+def dp_bound(
+    members: Any,
+    nonmembers: Any,
+    epsilon: float,
+    *,
+    delta: float = 0.0,
+    confidence: float = 0.95,
+) -> DPBound:
+    """Check that members are found at most as often as differential privacy allows.
+
+    Parameters
+    ----------
+    members, nonmembers
+        What an attack says of rows that were in the training data, and of others: larger is more
+        likely a member. ``PrivacyAudit.scores`` has three of them.
+    epsilon, delta
+        The guarantee for rows that are replaced. One for rows that are added or removed allows
+        twice its epsilon here, and (1 + exp(epsilon)) times its delta, since a member is compared
+        with somebody in its place.
+    confidence
+        Confidence with which a violation is one, over all thresholds together.
+
+    Returns
+    -------
+    DPBound
+        Whether the bound holds, and what the attack shows of epsilon.
+
+    Raises
+    ------
+    ParameterError
+        If there are no scores, or a parameter cannot have its value.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> told = rng.random(2000) < 0.75
+    >>> check = dp_bound(told[:1000], ~told[1000:], 1.1)
+    >>> check.holds, 0.5 < check.epsilon_low < 1.1
+    (True, True)
+    >>> dp_bound(told[:1000], ~told[1000:], 0.3).holds
+    False
+    """
+    check_real("epsilon", epsilon, "a finite number >= 0")
+    check_real("delta", delta, "a number from 0 to 1", most=1.0)
+    check_real("confidence", confidence, "a number above 0 and below 1", zero=False, most=1.0)
+    inside, outside = (
+        _check_scores(name, scores)
+        for name, scores in (("members", members), ("nonmembers", nonmembers))
+    )
+    tables = [
+        _count_above(inside * sign, outside * sign).assign(direction=direction, sign=sign)
+        for direction, sign in (("high", 1.0), ("low", -1.0))
+    ]
+    table = pd.concat(tables, ignore_index=True)
+    chance = (1 - confidence) / (2 * len(table))
+    table["tpr_low"] = clopper_pearson(table["n_members"], inside.size, chance)[0]
+    table["fpr_high"] = clopper_pearson(table["n_nonmembers"], outside.size, chance)[1]
+    table["tpr"] = table["n_members"] / inside.size
+    table["fpr"] = table["n_nonmembers"] / outside.size
+    table["allowed"] = np.minimum(np.exp(min(epsilon, 700.0)) * table["fpr_high"] + delta, 1.0)
+    table["holds"] = table["tpr_low"] <= table["allowed"]
+    table["threshold"] = table["threshold"] * table["sign"]
+    shown = np.log(np.maximum(table["tpr_low"] - delta, 1e-300) / table["fpr_high"])
+    columns = ["direction", "threshold", "tpr", "tpr_low", "fpr", "fpr_high", "allowed", "holds"]
+    return DPBound(
+        holds=bool(table["holds"].all()),
+        epsilon=float(epsilon),
+        delta=float(delta),
+        confidence=float(confidence),
+        epsilon_low=max(0.0, float(shown.max())),
+        thresholds=table[columns],
+    )
+
+
+def _check_scores(name: str, scores: Any) -> FloatArray:
+    values = np.asarray(scores)
+    if values.ndim != 1 or not values.size or values.dtype.kind not in "biuf":
+        raise ParameterError(
+            f"{name} must be one score for each of at least one row, got {shorten(scores)}."
+        )
+    values = values.astype(np.float64)
+    if np.isnan(values).any():
+        raise ParameterError(f"{name} has scores that are NaN. Leave these rows out.")
+    return values
+
+
+def _count_above(members: FloatArray, nonmembers: FloatArray) -> pd.DataFrame:
+    """How many of both score at least each of some thresholds, more of them at the top."""
+    distinct = np.unique(np.concatenate([members, nonmembers]))[::-1]
+    ranks = np.geomspace(1, distinct.size, min(MOST_THRESHOLDS, distinct.size))
+    thresholds = distinct[np.unique(ranks.round().astype(int)) - 1]
+    counts = [
+        np.sort(scores).size - np.searchsorted(np.sort(scores), thresholds, side="left")
+        for scores in (members, nonmembers)
+    ]
+    return pd.DataFrame(
+        {"threshold": thresholds, "n_members": counts[0], "n_nonmembers": counts[1]}
+    )
+
+
+def wilson(share: float, n: float) -> tuple[float, float]:
+    """The 95 % interval of a share among n, after Wilson.
+
+    Examples
+    --------
+    >>> [round(end, 3) for end in wilson(0.5, 100)]
+    [0.404, 0.596]
+    >>> [wilson(0.0, n)[0] for n in (3, 172)], [wilson(1.0, n)[1] for n in (3, 172)]
+    ([0.0, 0.0], [1.0, 1.0])
+    """
+    centre = (share + Z95**2 / (2 * n)) / (1 + Z95**2 / n)
+    half = Z95 * np.sqrt(share * (1 - share) / n + Z95**2 / (4 * n**2)) / (1 + Z95**2 / n)
+    # By the formula, these ends are the share itself; computed, they may be a bit beside it.
+    low = 0.0 if share == 0 else max(0.0, float(centre - half))
+    return low, 1.0 if share == 1 else min(1.0, float(centre + half))
+
+
+def clopper_pearson(n_hits: ArrayLike, n: int, chance: float) -> tuple[FloatArray, FloatArray]:
+    """Bounds of shares, each of which errs with at most this chance.
+
+    Examples
+    --------
+    >>> low, high = clopper_pearson([0, 5], 10, 0.025)
+    >>> low.round(3).tolist(), high.round(3).tolist()
+    ([0.0, 0.187], [0.308, 0.813])
+    """
+    from scipy.special import betaincinv  # type: ignore[import-untyped]
+
+    hits = np.asarray(n_hits, dtype=np.float64)
+    low = betaincinv(np.maximum(hits, 1), n - hits + 1, chance)
+    high = betaincinv(hits + 1, np.maximum(n - hits, 1), 1 - chance)
+    return np.where(hits > 0, low, 0.0), np.where(hits < n, high, 1.0)
+
+
+def quantile_interval(
+    values: FloatArray, q: float, n_effective: float | None = None
+) -> tuple[float, float, float]:
+    """A quantile and its 95 % interval, whatever the distribution: two order statistics.
+
+    Examples
+    --------
+    >>> quantile_interval(np.arange(101.0), 0.5)
+    (50.0, 40.0, 60.0)
+    """
+    ordered, n = np.sort(values), values.size
+    half = Z95 * n * np.sqrt(q * (1 - q) / (n if n_effective is None else n_effective))
+    low, high = np.clip(np.round([n * q - half - 1, n * q + half]), 0, n - 1).astype(int)
+    return float(np.quantile(ordered, q)), float(ordered[low]), float(ordered[high])
+
+
+def sign_flip_spread(differences: FloatArray, group: IntArray) -> float:
+    """Standard error of a mean difference if each group's could as well be the other way round.
+
+    Examples
+    --------
+    >>> sign_flip_spread(np.array([1.0, 1.0, -1.0, 0.0]), np.array([0, 0, 1, 2])).round(3)
+    np.float64(0.559)
+    """
+    _, number = np.unique(group, return_inverse=True)
+    sums = np.bincount(number, weights=differences)
+    return np.sqrt(np.sum(sums**2)) / max(differences.size, 1)
+
+
+def effective_size(group: IntArray) -> float:
+    """How many rows of their own tell as much as rows of which some are the same.
+
+    Examples
+    --------
+    >>> effective_size(np.array([0, 1, 2, 3])), effective_size(np.array([0, 0, 0, 0]))
+    (4.0, 1.0)
+    """
+    counts = np.unique(group, return_counts=True)[1].astype(np.float64)
+    return float(counts.sum() ** 2 / np.sum(counts**2))

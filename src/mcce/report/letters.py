@@ -20,13 +20,11 @@ import numpy as np
 import pandas as pd
 
 from ..analysis.answers import EncodedAnswers
-from ..analysis.range_table import join_tables
-from ..analysis.ranges import RangeSettings
+from ..analysis.ranges import RangeSettings, join_tables
 from ..constraints.collection import Constraints
 from ..counterfactuals import ALREADY, ANSWERED, Counterfactuals, FrameT, native_rows, native_table
 from ..errors import McceWarning, ParameterError, shorten
-from ..estimator import requirements_of
-from ..explainer import MCCE
+from ..explainer import MCCE, requirements_of
 from ..kernels import IntArray
 from ..parameters import check_flag
 from ..search.followers import is_number

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ..analysis.range_table import FoundRanges
+from ..analysis.ranges import FoundRanges
 from ..kernels import BoolArray, FloatArray
 from ..tables.columns import plain
 

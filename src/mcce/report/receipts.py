@@ -27,8 +27,7 @@ from ..constraints.files import make_constraints
 from ..counterfactuals import ALREADY, Counterfactuals
 from ..counterfactuals.people import plain_value
 from ..errors import ParameterError, ReadError, shorten
-from ..estimator import requirements_of
-from ..explainer import MCCE
+from ..explainer import MCCE, requirements_of
 from ..tables.columns import differ
 from ..version import __version__
 

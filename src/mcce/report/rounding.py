@@ -20,10 +20,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..analysis.answers import EncodedAnswers, chunks
-from ..analysis.range_table import FoundRanges, tabulate
-from ..analysis.ranges import RangeSettings, ranges_of, rows_at_once
-from ..analysis.requirements import Requirements, Trials
+from ..analysis.answers import EncodedAnswers, Requirements, Trials, chunks
+from ..analysis.ranges import FoundRanges, RangeSettings, ranges_of, rows_at_once, tabulate
 from ..caching import cached_property
 from ..candidates import CandidateRows
 from ..kernels import BoolArray, Codes, FloatArray, IntArray

@@ -33,9 +33,9 @@ from ..tables.schema import OWN
 from .choices import NO_CHOICE, Choice, allowed_runs
 from .visited import VisitedRows, leading_units
 
-# Rows scored per person by the direct search, and to show that no row is better. A table is small
-# for a person if their allowed values can make no more rows than that.
-MAX_ROWS, MAX_ROWS_FEWER = 5_000, 600
+# Rows scored per person to show that no row is better. A table is small for a person if their
+# allowed values can make no more rows than that.
+MAX_ROWS_FEWER = 600
 # The most changes at once, and rows that one more change is added to.
 MAX_CHANGES, MAX_STARTS = 3, 256
 
@@ -49,9 +49,9 @@ class DirectSettings:
 
     personal: FactualLimits
     count: Callable[[], tuple[Codes, ...]]
-    max_sparsity: int | None = None
-    max_rows: int = MAX_ROWS
-    stop_at_first: bool = True
+    max_sparsity: int | None
+    max_rows: int
+    stop_at_first: bool
 
     @cached_property
     def frequent(self) -> tuple[Codes, ...]:

@@ -23,7 +23,6 @@ from ..runtime.threads import physical_memory
 from .config import Search
 from .plan import Settings, recomputed, search
 from .progress import ProgressCallback
-from .remedies import name_remedies
 from .result import further_measures, to_counterfactuals
 
 
@@ -54,7 +53,10 @@ def explain(
         outcome = search(
             fitted, settings, constraints, rows, people, on_progress, ends, scored=scored
         )
-        outcome = name_remedies(fitted, settings, constraints, rows, outcome, on_progress, ends)
+        if isinstance(settings.search, Search) and settings.search.n_targets:
+            from .remedies import name_remedies
+
+            outcome = name_remedies(fitted, settings, constraints, rows, outcome, on_progress, ends)
     except MemoryError:
         raise ParameterError(
             f"The candidates need more memory than there is, with n_samples={_n_samples(settings)} "

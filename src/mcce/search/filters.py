@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ..candidates import ReadColumns
 from ..constraints.collection import Constraints
 from ..errors import NotFittedError
 from ..fitted import Fitted
 from ..postprocess.filters import ExcludeTrainingRows, KeepsRelation, ObeysConstraint
 from ..protocols import RowFilter
-from ..relations import Relation
 from .config import ExactSearch, Search
+
+if TYPE_CHECKING:
+    from ..relations import Relation
 
 
 def row_filters(

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,32 +18,32 @@ from ..errors import NotFittedError
 from ..fitted import Fitted
 from ..kernels import IntArray
 from ..model import require
-from ..plausibility.model import PlausibilityModel
 from ..postprocess.filters import IsPlausible, ObeysConstraint
 from ..postprocess.ranking import Ranking
 from ..postprocess.validation import RememberedScores
 from ..predictors.scored import ScoredRows
 from ..protocols import Callback, CandidateFilter, RowFilter
-from ..relations import Relation
 from ..tables.schema import EncodedRows
-from .choices import frequent_codes
 from .config import BY_ACTIONS, RANK_BY, ExactSearch, Search, find_search
-from .consequences import Consequences, plan_targets, positions_of
-from .direct import MAX_ROWS, DirectSettings
-from .exact import ExactStage
 from .filters import row_filters
-from .followers import Target
 from .needs import ENUMERATION_NEEDED, check_inputs, check_needs, check_private, weighted
 from .outcome import Outcome
-from .proof import ExactSettings
 from .relations import check_ignored, followed_relations, kept_relations
-from .replies import lead
 from .runner import run_search
 from .sampling import SamplingStage
-from .selection import SelectionSettings
 from .stage import Task
-from .visited import WalkSettings, units_of
-from .walking import Walk
+
+# What only searches beyond the paper's use is imported there.
+if TYPE_CHECKING:
+    from ..plausibility.model import PlausibilityModel
+    from ..relations import Relation
+    from .consequences import Consequences
+    from .exact import ExactStage
+    from .followers import Target
+    from .proof import ExactSettings
+    from .replies import Led
+    from .visited import WalkSettings
+    from .walking import Walk
 
 NO_DESIRED = "no training row has the desired decision"
 # Draws from which changes are undone, per answer above one: some end in the same row.
@@ -66,7 +66,7 @@ class Settings:
     ignore_relations: bool | Sequence[str] = False
     memory: float = 256.0
     n_jobs: int | None = None
-    max_direct_rows: int = MAX_ROWS
+    max_direct_rows: int = 5_000  # rows scored per person by changes that are tried directly
 
     @classmethod
     def from_parameters(cls, parameters: Mapping[str, Any]) -> Settings:
@@ -108,16 +108,16 @@ def search(
             factuals,
             whole=sampling.keep_probability > 0,
             keep_unseen=bool(sampling.keep_unseen),
-            also=positions_of(computed, constraints.schema),
+            also=_mentioned(computed, constraints),
         ),
         memory=settings.memory,
         n_jobs=settings.n_jobs,
         callback=callback,
         ends=ends,
         gradual=gradual,
-        consequences=Consequences(computed, factuals, constraints) if computed else None,
+        consequences=_consequences(computed, factuals, constraints),
         remembered=remembered,
-        led=lead(fitted.surrogate, sampling, len(factuals), scored),
+        led=_lead(fitted, sampling, len(factuals), scored),
     )
     plan = _Plan(fitted, settings, sampling, task)
     return run_search(task, lambda task: replace(plan, task=task).all_stages(), people)
@@ -127,8 +127,38 @@ def recomputed(fitted: Fitted, settings: Settings, constraints: Constraints) -> 
     """The columns that follow when a search changes what they follow from."""
     if _sampling_search(settings).consequences != "recompute":
         return []
+    from .consequences import plan_targets
+
     given = settings.search, settings.ignore_relations, constraints
     return plan_targets(constraints, followed_relations(fitted, *given))
+
+
+def _mentioned(computed: Sequence[Target], constraints: Constraints) -> list[int]:
+    """Positions of all columns that what is recomputed mentions."""
+    if not computed:
+        return []
+    from .consequences import positions_of
+
+    return positions_of(computed, constraints.schema)
+
+
+def _consequences(
+    computed: Sequence[Target], factuals: EncodedRows, constraints: Constraints
+) -> Consequences | None:
+    if not computed:
+        return None
+    from .consequences import Consequences
+
+    return Consequences(computed, factuals, constraints)
+
+
+def _lead(fitted: Fitted, search: Search, n_factuals: int, scored: ScoredRows | None) -> Led | None:
+    """What leads a search with targets."""
+    if not search.n_targets:
+        return None
+    from .replies import lead
+
+    return lead(fitted.surrogate, search, n_factuals, scored)
 
 
 def _sampling_search(settings: Settings) -> Search:
@@ -181,6 +211,8 @@ class _Plan:
         check_inputs(self.fitted, settings.search)
         stage = self._draws(ranking)
         if isinstance(settings.search, ExactSearch):
+            from .exact import ExactStage
+
             # With a time limit, draws come first, for whoever the proof does not reach.
             draws = replace(stage, final=False) if math.isfinite(self.task.ends) else None
             yield ExactStage(self.task, self._exact_settings(settings.search, ranking), draws=draws)
@@ -242,6 +274,9 @@ class _Plan:
         # Searches of files from before change unseen values, and return draws as they are.
         if not (search.keep_probability and search.keep_unseen) or search.n_targets:
             return stage
+        from .selection import SelectionSettings
+        from .walking import Walk
+
         n_more = DRAWS_PER_ANSWER * (ranking.n_counterfactuals - 1)
         by_changes = tuple(search.rank_by)[:1] == RANK_BY[:1]
         extra_changes = 0 if by_changes else int(task.factuals.schema.mutable.size)
@@ -254,6 +289,11 @@ class _Plan:
         return replace(stage, ranking=_target_ranking(1 + n_more, ranking), walk=walk)
 
     def _walk(self, ranking: Ranking) -> Walk:
+        from .choices import frequent_codes
+        from .direct import DirectSettings
+        from .selection import SelectionSettings
+        from .walking import Walk
+
         search, model = self.search, self._plausibility()
         selection = SelectionSettings(
             search.prefer,
@@ -274,6 +314,8 @@ class _Plan:
         return Walk(walk, selection, search.n_targets, direct, fewest=fewest)
 
     def _walk_settings(self, ranking: Ranking) -> WalkSettings:
+        from .visited import WalkSettings, units_of
+
         task = self.task
         return WalkSettings(
             decision=task.decision,
@@ -287,6 +329,8 @@ class _Plan:
         )
 
     def _exact_settings(self, search: ExactSearch, ranking: Ranking) -> ExactSettings:
+        from .proof import ExactSettings
+
         constraints = self.task.constraints
         weights = ranking.distance.weights if isinstance(ranking.distance, Gower) else None
         # What bounds the changes of all features also says where to end.

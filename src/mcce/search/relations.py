@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from ..constraints.collection import Constraints
 from ..errors import NotFittedError, ParameterError, shorten
 from ..fitted import Fitted
-from ..relations import Dependency, Equality, Equivalence, Relation
-from ..relations.cells import values_of
 from ..tables.schema import Schema
 from .config import ExactSearch, Search
+
+# The paper's search has no relations, and loads none of this.
+if TYPE_CHECKING:
+    from ..relations import Dependency, Equality, Equivalence, Relation
 
 
 def kept_relations(
@@ -47,6 +50,8 @@ def followed_relations(
     Not by dependencies that are not enforced: answers may break them. Two columns of two values
     that are equivalent determine each other.
     """
+    from ..relations import Dependency, Equality, Equivalence
+
     sure = {found.relation for found in fitted.relations or () if found.enforced}
     followed: list[Equality | Dependency] = []
     for relation in kept_relations(fitted, search, ignored, constraints):
@@ -63,6 +68,9 @@ def followed_relations(
 
 def _both_ways(relation: Equivalence, schema: Schema) -> list[Dependency]:
     """An equivalence as dependencies; none unless both columns have two values."""
+    from ..relations import Dependency
+    from ..relations.cells import values_of
+
     names, columns = relation.features, []
     for side in (relation.first, relation.second):
         values = values_of(schema.features[schema.names.index(side.feature)])

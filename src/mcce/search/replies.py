@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -10,6 +11,9 @@ from ..kernels import BoolArray, Codes, IntArray
 from ..plausibility.surrogate import Surrogate
 from ..predictors.scored import ScoredRows
 from .config import Search
+
+if TYPE_CHECKING:
+    from ..plausibility.surrogate import Surrogate
 
 
 class Replies:
@@ -83,6 +87,8 @@ def lead(
     """What leads a search by sampling; None has the black box score every row."""
     most = search.max_evaluations
     if most is not None and surrogate is None:
+        from ..plausibility.surrogate import Surrogate
+
         surrogate = Surrogate.unlearned()
     if not search.n_targets or surrogate is None or not (surrogate.is_good or most is not None):
         return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,8 +17,10 @@ from ..postprocess.validation import Answers
 from ..predictors.scored import ScoredRows
 from ..tables.schema import OWN, EncodedRows, Schema
 from .config import ExactSearch, Search
-from .followers import Target
 from .outcome import Outcome
+
+if TYPE_CHECKING:
+    from .followers import Target
 
 
 def to_counterfactuals(

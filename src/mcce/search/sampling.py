@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import takewhile
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -28,11 +29,12 @@ from ..postprocess.validation import (
     explain_misses,
 )
 from ..runtime.threads import map_ordered, n_threads
-from .led import LedBlock
 from .outcome import Outcome
 from .stage import BlockMonitor, Monitor, Task, no_unstable
-from .unanswered import explain_unanswered
-from .walking import Walk, WalkedBlock
+
+# The paper's search walks nowhere, and loads none of this.
+if TYPE_CHECKING:
+    from .walking import Walk, WalkedBlock
 
 STOPPED = "stopped before an answer was found"
 TOO_FAR = "every row on the way to a valid candidate is excluded by max_distance"
@@ -195,7 +197,11 @@ class SamplingStage:
         valid = validation.selection()
         walked = self._walked(ranked, cache, valid, monitor)
         answers = valid.to_answers(cache) if walked is None else walked.find_answers()
-        if self.final and task.gradual and isinstance(walked, LedBlock) and not monitor.stopped:
+        if self.final and task.gradual and led is not None and not monitor.stopped:
+            from .led import LedBlock
+            from .unanswered import explain_unanswered
+
+            assert isinstance(walked, LedBlock)
             misses, reasons = explain_unanswered(walked, validation, answers.owner)
         n_evaluated = cache.n_evaluated + (0 if walked is None else walked.visited.n_evaluated)
         task.scores.store(cache.added, one_group=block.group[0] == block.group[-1])
@@ -218,6 +224,9 @@ class SamplingStage:
         """The walks to valid candidates; None if these are the answers."""
         if self.walk is None:
             return None
+        from .led import LedBlock
+        from .walking import WalkedBlock
+
         make = WalkedBlock if self.walk.settings.led is None else LedBlock
         return make(self.walk, self.task, monitor, ranked, cache, valid, self.unstable)
 

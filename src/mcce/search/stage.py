@@ -11,7 +11,7 @@ import time
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
-from typing import Protocol, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
 import numpy as np
 
@@ -25,9 +25,11 @@ from ..predictors.decision import Decision
 from ..protocols import Callback, Generator, Progress
 from ..runtime.threads import in_caller, is_caller
 from ..tables.schema import EncodedRows
-from .consequences import Consequences
 from .outcome import Outcome
-from .replies import Led
+
+if TYPE_CHECKING:
+    from .consequences import Consequences
+    from .replies import Led
 
 # Between two reports of a block that runs in another thread.
 SECONDS_BETWEEN = 0.1

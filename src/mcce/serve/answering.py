@@ -23,8 +23,7 @@ from ..constraints.collection import read_given
 from ..counterfactuals import Counterfactuals, number_people
 from ..counterfactuals.people import Record, as_records, plain_value
 from ..errors import McceError
-from ..estimator import requirements_of
-from ..explainer import MCCE
+from ..explainer import MCCE, requirements_of
 from ..files.parts import checksum
 from ..protocols import Callback
 from ..report.labels import Labels

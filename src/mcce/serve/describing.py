@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from ..counterfactuals.people import plain_value
-from ..estimator import requirements_of
+from ..explainer import requirements_of
 from ..fitted import Fitted
 from ..predictors.interval import Interval
 from ..report.cells import CellWords

@@ -19,7 +19,7 @@ from ..constraints import Constraint
 from ..constraints.files import write_entry
 from ..counterfactuals.people import as_records
 from ..errors import shorten
-from ..estimator import requirements_of
+from ..explainer import requirements_of
 from ..kernels import check_cancellation
 from ..protocols import Callback
 from ..report.receipts import Origin, make_receipt

@@ -16,8 +16,7 @@ import numpy as np
 import pandas as pd
 
 from ...counterfactuals import Counterfactuals
-from ...estimator import requirements_of
-from ...explainer import MCCE
+from ...explainer import MCCE, requirements_of
 from ...kernels import BoolArray
 from ..labels import Labels
 from ..letters import write_letters

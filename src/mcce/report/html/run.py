@@ -10,8 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ...counterfactuals import ALREADY, ANSWERED, UNANSWERED, Counterfactuals
-from ...estimator import requirements_of
-from ...explainer import MCCE
+from ...explainer import MCCE, requirements_of
 from ...tables.text import plain
 from ..nothing import kind_of
 from ..plots import plot_changed_features

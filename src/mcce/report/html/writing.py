@@ -26,8 +26,7 @@ import pandas as pd
 
 from ...counterfactuals import Counterfactuals, number_people, take_people
 from ...errors import MissingExtraError, ParameterError, shorten
-from ...estimator import requirements_of
-from ...explainer import MCCE
+from ...explainer import MCCE, requirements_of
 from ...kernels import IntArray
 from ...parameters import check_count
 from ...privacy import PrivacyAudit

@@ -16,8 +16,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from ...errors import ParameterError
-from ...kernels import BoolArray, IntArray, WordArray
+from ..errors import ParameterError
+from ..kernels import BoolArray, IntArray, WordArray
 
 # Rates are rounded down to so many significant bits: never less noise than was paid for.
 BITS = 20

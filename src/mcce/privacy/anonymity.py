@@ -19,8 +19,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..counterfactuals import AnonymousAnswers, Counterfactuals
+from ..counterfactuals import AnonymousAnswers, Counterfactuals, FrameT, with_anonymous
 from ..errors import ParameterError, SchemaError, shorten
+from ..explainer import MCCE, requirements_of
 from ..fitted import Fitted
 from ..kernels import IntArray
 from ..model import is_private
@@ -28,19 +29,87 @@ from ..parameters import check_count, check_real
 from ..search.followers import Target
 from ..tables.roles import check_names
 from ..tables.schema import EncodedRows, Schema
-from .answers import EncodedAnswers
-from .cell_table import describe_cell
-from .pureness import PurenessMeter
-from .requirements import Requirements
-from .widener import WidenedAnswer, Widener
+from .cells import describe_cell
+from .widening import PurenessMeter, WidenedAnswer, Widener
 
 # Rows that are scored to measure the pureness of an answer.
 ROWS_TO_MEASURE = 1000
+_DTYPES = {"missing": bool, "loss": float} | dict.fromkeys(
+    ("feature", "kind", "low", "high", "levels", "text"), object
+)
+
+
+def anonymize(
+    explainer: MCCE,
+    result: Counterfactuals[FrameT],
+    training: Any,
+    *,
+    anonymity: int,
+    quasi_identifiers: Sequence[Hashable],
+    min_pureness: float = 0.9,
+    constraints: Any = None,
+) -> Counterfactuals[FrameT]:
+    """The result with ranges and sets of values that at least so many training people fit.
+
+    Parameters
+    ----------
+    explainer
+        The fitted explainer that gave the result.
+    result
+        What :meth:`mcce.MCCE.explain` returned.
+    training
+        The rows that the explainer was fitted on, which it does not keep.
+    anonymity
+        How many training people every answer must fit, at least 2.
+    quasi_identifiers
+        The columns by which people could be recognised. Those that are immutable are the person's
+        own in every answer, and are not widened.
+    min_pureness
+        The share of the combinations of widened values that the predictor must accept, where
+        possible; ``measures`` of the answers says where it is not.
+    constraints
+        The further constraints of that call of ``explain``, if it had some.
+
+    Returns
+    -------
+    Counterfactuals
+        The same result, with an :class:`mcce.AnonymousAnswers` as ``anonymous``. Letters, reports
+        and files of it tell the ranges and sets.
+
+    Raises
+    ------
+    NotFittedError, ParameterError, SchemaError
+        If the explainer is not fitted or is private, a parameter cannot have its value, or the
+        result or the training rows are those of another explainer.
+
+    Examples
+    --------
+    >>> from mcce import MCCE
+    >>> bank = pd.DataFrame({"age": [25, 36, 47, 52] * 5, "salary": range(50, 90, 2)})
+    >>> explainer = MCCE(lambda frame: frame["salary"], (70, 100), random_state=0).fit(bank)
+    >>> exact = explainer.explain(bank.iloc[[3]])
+    >>> result = anonymize(explainer, exact, bank, anonymity=3, quasi_identifiers=["salary"])
+    >>> result.anonymous.frame
+                  age    salary
+    factual rank
+    3       1      52  70 to 75
+    """
+    if not isinstance(explainer, MCCE):
+        raise ParameterError(f"explainer must be a fitted MCCE, got {shorten(explainer)}.")
+    requirements, fitted = requirements_of(explainer, constraints), explainer.fitted_
+    asked = _check(fitted, anonymity, quasi_identifiers, training, min_pureness)
+    # A row counts as accepted by its decision alone, whatever margin the search keeps.
+    requirements = replace(requirements, decision=fitted.decision)
+    answers = EncodedAnswers.read(fitted.schema, result, requirements.targets)
+    rows = _rows_to_widen(fitted.schema, asked.names, requirements.targets)
+    meter = PurenessMeter(requirements, answers, rows, fitted.seed)
+    widener = Widener(asked.k, asked.min_pureness, asked.training, answers, rows, meter)
+    return with_anonymous(result, _tabulate(asked, widener, widener.run(), result.to_pandas()))
 
 
 @dataclass(frozen=True, eq=False)
-class Anonymity:
-    """What is asked for; :func:`read_anonymity` checks it."""
+class _Asked:
+    """What is asked for, checked."""
 
     k: int
     names: tuple[Hashable, ...]
@@ -48,27 +117,9 @@ class Anonymity:
     min_pureness: float
 
 
-def read_anonymity(
+def _check(
     fitted: Fitted, anonymity: Any, quasi_identifiers: Any, training: Any, min_pureness: Any
-) -> Anonymity | None:
-    """What a call asks for; None if answers are not to be widened."""
-    given = {"quasi_identifiers": quasi_identifiers, "training": training}
-    if anonymity is None:
-        needless = [name for name, value in given.items() if value is not None]
-        if needless:
-            raise ParameterError(
-                f"{needless[0]} is for anonymous answers, but anonymity is None. Pass anonymity, "
-                f"the smallest number of training people that an answer must fit, or leave "
-                f"{needless[0]} out."
-            )
-        return None
-    for name, value in given.items():
-        if value is None:
-            what = {
-                "quasi_identifiers": "a list of the columns by which people can be recognised",
-                "training": "the rows that the explainer was fitted on, since it keeps none",
-            }
-            raise ParameterError(f"anonymity needs {name}: pass {what[name]}.")
+) -> _Asked:
     if is_private(fitted.generator):
         raise ParameterError(
             f"The generator {type(fitted.generator).__name__} is private, but anonymity counts "
@@ -85,24 +136,7 @@ def read_anonymity(
             f"anonymity={anonymity} asks for more people than training has: {len(rows)}."
         )
     _check_known(schema, rows, names)
-    return Anonymity(int(anonymity), names, rows, float(min_pureness))
-
-
-def anonymize(
-    asked: Anonymity,
-    fitted: Fitted,
-    requirements: Requirements,
-    result: Counterfactuals[Any],
-) -> AnonymousAnswers[pd.DataFrame]:
-    """The answers of a result, widened."""
-    schema = fitted.schema
-    # A row counts as accepted by its decision alone, whatever margin the search keeps.
-    requirements = replace(requirements, decision=fitted.decision)
-    answers = EncodedAnswers.read(schema, result, requirements.targets)
-    rows = _rows_to_widen(schema, asked.names, requirements.targets)
-    meter = PurenessMeter(requirements, answers, rows, fitted.seed)
-    widener = Widener(asked.k, asked.min_pureness, asked.training, answers, rows, meter)
-    return _tabulate(asked, widener, widener.run(), result.to_pandas())
+    return _Asked(int(anonymity), names, rows, float(min_pureness))
 
 
 def _check_names(schema: Schema, given: Any) -> tuple[Hashable, ...]:
@@ -148,7 +182,7 @@ def _rows_to_widen(
 
 
 def _tabulate(
-    asked: Anonymity,
+    asked: _Asked,
     widener: Widener,
     widened: Sequence[WidenedAnswer],
     result: Counterfactuals[pd.DataFrame],
@@ -184,13 +218,8 @@ def _tabulate(
     )
 
 
-_DTYPES = {"missing": bool, "loss": float} | dict.fromkeys(
-    ("feature", "kind", "low", "high", "levels", "text"), object
-)
-
-
 def _measure(
-    asked: Anonymity,
+    asked: _Asked,
     widener: Widener,
     widened: Sequence[WidenedAnswer],
     excluded: Sequence[Hashable],
@@ -230,7 +259,7 @@ def _measure(
 
 
 def _count_alike(
-    asked: Anonymity,
+    asked: _Asked,
     widener: Widener,
     widened: Sequence[WidenedAnswer],
     excluded: Sequence[Hashable],

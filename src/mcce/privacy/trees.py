@@ -17,19 +17,26 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from ...errors import SavedFileError
-from ...kernels import BoolArray, FloatArray, IntArray, Trees
-from ...protocols import Capabilities
-from ...tables.schema import EncodedRows, Schema
-from ..arrays import ChainRules, unpack_order, unpack_trees, vector
-from ..growing import with_decision
-from ..leaves import LeafChain, ListedLeaves
-from .chain import Chain, log_likelihood, release_chain
-from .domains import Domain, plain_domains, read_domains
-from .ledger import Ledger, Neighbours, Noise, Structure
+from ..errors import SavedFileError
+from ..kernels import BoolArray, FloatArray, IntArray, Trees
+from ..model.arrays import ChainRules, unpack_order, unpack_trees, vector
+from ..model.growing import with_decision
+from ..model.leaves import LeafChain, ListedLeaves
+from ..protocols import Capabilities
+from ..tables.schema import EncodedRows, Schema
+from .accounting import (
+    MOST_DEPTH,
+    Ledger,
+    Neighbours,
+    Noise,
+    Plan,
+    Structure,
+    check_settings,
+    private_order,
+)
+from .domains import Domain, bin_rows, check_public, encode_public, plain_domains, read_domains
+from .growing import Chain, log_likelihood, release_chain
 from .noise import Words
-from .rows import bin_rows, check_public, encode_public
-from .settings import MOST_DEPTH, Plan, check_settings, private_order
 
 
 class PrivateTrees(LeafChain, ListedLeaves, BaseEstimator):
