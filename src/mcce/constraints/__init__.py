@@ -1,6 +1,6 @@
 """Constraints: what a person can and cannot change.
 
-Pass a list of them, or the path of a TOML or YAML file, as ``MCCE(constraints=...)``.
+Pass a list of them, or the path of a TOML file, as ``MCCE(constraints=...)``.
 """
 
 from .constraint import Constraint

@@ -7,12 +7,11 @@ are bounded by none of these but those on conditions.
 
 from __future__ import annotations
 
-# Rule files. PyYAML reads about 100 kB and 10,000 values per second on a slow machine.
+# Rule files.
 MAX_FILE_BYTES = 250_000
 MAX_RULES = 1_000  # a list of features makes one for each
-MAX_VALUES = 10_000  # keys, values, lists and tables; what an alias stands for counts each time
+MAX_VALUES = 10_000  # keys, values, lists and tables
 MAX_NESTING = 20  # lists and tables inside each other, and parts of a dotted key
-MAX_ALIASES = 100
 MAX_TEXT = 4_000  # characters of a string or a key
 MAX_NUMBER = 100  # characters of a number or a date
 

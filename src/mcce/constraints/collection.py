@@ -211,7 +211,7 @@ def read_given(given: Any) -> Iterable[Constraint]:
     if not isinstance(given, Iterable) or once:
         raise ConstraintError(
             "constraints must be a list of constraints (see mcce.constraints) or the path of a "
-            f"TOML or YAML file, got {shorten(given)}."
+            f"TOML file, got {shorten(given)}."
         )
     listed = list(given)
     wrong = [entry for entry in listed if not isinstance(entry, Constraint)]
