@@ -31,10 +31,15 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import ConstraintError, shorten
-from .bounds import MAX_FILE_BYTES, MAX_NESTING, MAX_NUMBER, MAX_RULES, MAX_TEXT, MAX_VALUES
 from .builders import BUILDERS
+from .conditions import MAX_NUMBER
 from .constraint import OF_SEVERAL_FEATURES, Constraint, did_you_mean, list_values, quote_name
 
+MAX_FILE_BYTES = 250_000
+MAX_RULES = 1_000  # a list of features makes one for each
+MAX_VALUES = 10_000  # keys, values, lists and tables
+MAX_NESTING = 20  # lists and tables inside each other, and parts of a dotted key
+MAX_TEXT = 4_000  # characters of a string or a key
 # Possessive, so that no file makes it go back.
 _TOKEN = re.compile(
     r"""(?P<text>\"{3}(?:[^\\"]|\\.|"{1,2}(?!"))*+"{3,5}

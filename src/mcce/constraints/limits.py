@@ -20,7 +20,7 @@ from ..tables.features import Feature
 from ..tables.schema import EncodedRows
 from ..tables.sharing import sharing_groups
 from .collection import Constraints
-from .features import FeatureConstraint, MissingLevel, moved, number_levels
+from .kinds import FeatureConstraint, MissingLevel, moved, number_levels
 
 FREE = -1
 

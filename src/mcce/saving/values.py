@@ -20,7 +20,7 @@ from sklearn.base import BaseEstimator
 
 from ..constraints.builders import build
 from ..constraints.constraint import Constraint
-from ..constraints.rows import CONSTRAINT_KINDS
+from ..constraints.kinds import CONSTRAINT_KINDS
 from ..distances import DISTANCES, FeatureDistance
 from ..errors import SavedFileError, shorten
 from ..model import GENERATORS

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from ..constraints.collection import Constraints
+from ..constraints.kinds import MaxChanges
 from ..constraints.limits import FactualLimits
-from ..constraints.rows import MaxChanges
 from ..distances import Gower
 from ..errors import NotFittedError
 from ..fitted import Fitted
