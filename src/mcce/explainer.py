@@ -578,9 +578,9 @@ class MCCE(BaseEstimator):
     def surrogate_(self) -> Surrogate | None:
         """What imitates the predictor, so that searches call it on few rows.
 
-        None if the search does not use one, as the paper's, if fit had too little to learn from,
-        or if the explainer was saved by an earlier version of mcce. Such searches, and those whose
-        surrogate is not good, call the predictor on every row that they look at.
+        None if the search does not use one, as the paper's, or if fit had too little to learn from.
+        Such searches, and those whose surrogate is not good, call the predictor on every row that
+        they look at.
 
         Attributes
         ----------

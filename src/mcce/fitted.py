@@ -66,9 +66,9 @@ def plausibility_model(fitted: Fitted) -> PlausibilityModel:
     """What accepted rows look like, if fit has learned it."""
     if fitted.plausibility is None:
         raise NotFittedError(
-            "fit did not learn what accepted rows look like: its search is the paper's, no "
-            "training row has the desired decision, or the explainer was saved by an earlier "
-            "version of mcce. Fit again with search='balanced' or any other but 'paper'."
+            "fit did not learn what accepted rows look like: its search is the paper's, or no "
+            "training row has the desired decision. Fit again with search='balanced' or any other "
+            "but 'paper'."
         )
     return fitted.plausibility
 

@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 import mcce
 from mcce import MCCE, McceError, PredictorError, SavedFileError, Search
 from mcce import constraints as c
+from mcce.cli import main
 from saved import answers, assert_same_answers
 from saved_files import (
     DOCUMENT,
@@ -192,8 +193,12 @@ BYTES = {
         "cut.npy' is damaged",
     ),
     "future": (
-        lambda data: edited(data, b'"version": 8', b'"version": 99', MANIFEST),
-        r"version 99, .* reads versions up to \d+; update",
+        lambda data: edited(data, b'"version": 8', b'"version": 9', MANIFEST),
+        r"version 9, .* reads version 8 alone; load it with the mcce that wrote it",
+    ),
+    "past": (
+        lambda data: edited(data, b'"version": 8', b'"version": 7', MANIFEST),
+        r"version 7, .* reads version 8 alone",
     ),
     "key twice": (lambda data: rewritten(data, SEED, b'"seed": 1, "seed": 1'), "not written as"),
     "long integer": (lambda data: rewritten(data, SEED, b'"seed": ' + b"9" * 5000), "Cannot load"),
@@ -513,6 +518,12 @@ OTHERS = {
     "no probes": put("predictor", "probes", to=np.zeros((6, 0), np.int32)),
     "probe codes": cell("predictor", "probes", at=0, to=FAR),
     "section more": lambda document: document.update(more=1),
+    "section less": lambda document: document.pop("label_rule"),
+    "no relations": put("relations", to=None),
+    "no counts": put("value_counts", to=None),
+    "parts of a search": put(
+        "parameters", "search", to=lambda part: {"search": {"dict": part["search"]["dict"][:-1]}}
+    ),
 }
 
 
@@ -547,6 +558,17 @@ def test_desired_values_that_python_cannot_handle_are_an_error_of_ours(document,
         changed = document | {"parameters": document["parameters"] | {"desired": desired}}
         with pytest.raises(McceError):
             load(document_bytes(changed))
+
+
+def test_a_path_in_a_file_is_never_opened(document, load, tmp_path):
+    rules, path = tmp_path / "rules.toml", tmp_path / "edited.mcce"
+    rules.write_text('[[rules]]\nonly_up = "debt"\n')
+    for constraints in (str(rules), [str(rules)]):
+        changed = document | {"parameters": document["parameters"] | {"constraints": constraints}}
+        path.write_bytes(document_bytes(changed))
+
+        assert "where constraints should stand" in why(load, path.read_bytes())
+        assert main(["inspect", str(path)]) == 3
 
 
 def test_what_the_search_does_not_need_is_refused(document, load):

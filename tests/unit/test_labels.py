@@ -87,7 +87,7 @@ def test_what_is_wrong_is_named(case):
 def test_a_file_that_cannot_be_read_is_an_error(tmp_path):
     path = tmp_path / "labels.toml"
     with pytest.raises(LabelsError, match=r"must be called \.toml"):
-        Labels.read("labels.txt")
+        Labels.read("labels.yaml")
     with pytest.raises(LabelsError, match=r"The labels in .* cannot be read: No such file"):
         Labels.read(path)
     path.write_text("= 3")
@@ -163,6 +163,19 @@ def test_plurals_units_scales_and_levels_are_said():
     assert "der Anteil 25,5\xa0% statt 50 gewesen wäre" in said(share=0.255)
     assert "year 2004 statt 1998 gewesen wäre" in said(year=2004)
     assert "code vier statt drei gewesen wäre" in said(code=4.0)
+
+
+def test_a_missing_value_has_words_of_its_own():
+    train = pd.DataFrame({"job": ["clerk", "cook", None] * 9, "age": range(27)})
+    words = {"reason": "Your job.", "being": {"None": "You did not state your job."}}
+    labels = {"features": {"job": words, "age": {"reason": "Your age."}}}
+    explainer = MCCE(lambda rows: (rows["job"] == "clerk") * 1.0, (0.5, 1), random_state=0)
+    people = train.iloc[[2]]
+
+    result = explainer.fit(train).explain(people)
+
+    letters = write_letters(explainer, result, labels)
+    assert "You did not state your job." in letters.people["text"].iloc[0]
 
 
 def placeholders(message):

@@ -29,9 +29,13 @@ between = {feature = "salary", low = 10, high = 80}
 [[rules]]
 change = {feature = "salary", at_most = "20 %"}
 [[rules]]
-levels = {feature = "housing", allowed = ["rent", "own"]}
+levels = {feature = "housing", allowed = ["rent", "own", {missing = true}]}
 [[rules]]
-transitions = {feature = "housing", allowed = {rent = ["own"], boat = ["rent", "own"]}}
+transitions = {feature = "housing", allowed = {rent = ["own"], boat = [{missing = true}, "own"]}}
+[[rules]]
+[rules.transitions]
+feature = "housing"
+allowed = [{from = {missing = true}, to = ["rent"]}, {from = "rent", to = ["own"]}]
 [[rules]]
 frozen = ["housing"]
 [[rules]]
@@ -59,8 +63,9 @@ IN_PYTHON = [
     c.only_up("housing", order=["boat", "rent", "free", "own"]),
     c.between("salary", 10, 80),
     c.change("salary", at_most="20 %"),
-    c.levels("housing", ["rent", "own"]),
-    c.transitions("housing", {"rent": ["own"], "boat": ["rent", "own"]}),
+    c.levels("housing", ["rent", "own", None]),
+    c.transitions("housing", {"rent": ["own"], "boat": [None, "own"]}),
+    c.transitions("housing", {None: ["rent"], "rent": ["own"]}),
     c.frozen("housing"),
     c.frozen("age", "years", where="age > 60"),
     c.max_changes(3),
@@ -116,6 +121,23 @@ WRONG = {
         '[[rules]]\nlevels = {feature = "housing", allowed = ["castle"]}\n',
         "line 2.*castle",
     ),
+    "not missing": (
+        '[[rules]]\nlevels = {feature = "housing", allowed = [{missing = false}]}\n',
+        "line 2.*plain values",
+    ),
+    "no from": (
+        '[[rules]]\ntransitions = {feature = "housing", allowed = ["own"]}\n',
+        "line 2.*from = .*got 'own'",
+    ),
+    "from twice": (
+        '[[rules]]\n[rules.transitions]\nfeature = "housing"\n'
+        "allowed = [{from = 'own', to = ['rent']}, {from = 'own', to = ['boat']}]",
+        "line 4.*'own' occurs twice",
+    ),
+    "from a list": (
+        '[[rules]]\ntransitions = {feature = "housing", allowed = [{from = ["own"], to = []}]}\n',
+        "line 2.*plain values",
+    ),
     "condition": ('[[rules]]\nfrozen = {features = ["age"], where = "agee > 6"}\n', "line 2"),
     "text for a list": ('[[rules]]\nfrozen = {features = "age"}\n', "line 2.*list"),
     "no list": ("rules = 3\n", "one list called rules"),
@@ -162,8 +184,9 @@ def test_only_regular_files_with_a_known_ending_are_read(explainer, use, tmp_pat
     for name in ("pipe.toml", "folder.toml", "device.toml", "absent.toml"):
         with pytest.raises(ConstraintError, match="cannot be read"):
             explainer.explain(bank(5), constraints=tmp_path / name)
-    with pytest.raises(ConstraintError, match=r"\.toml"):
-        use(TOML, "rules.txt")
+    for name in ("rules.txt", "rules.yaml"):
+        with pytest.raises(ConstraintError, match=r"must be called \.toml"):
+            use(TOML, name)
 
 
 def test_a_path_that_is_none_is_quoted_in_a_few_words(explainer):

@@ -88,7 +88,7 @@ Mutable = Annotated[
 ]
 Rules = Annotated[
     str | None,
-    typer.Option("--rules", metavar="FILE", help="What people can do, as TOML or YAML."),
+    typer.Option("--rules", metavar="FILE", help="What people can do, as TOML."),
 ]
 Search = Annotated[
     str,

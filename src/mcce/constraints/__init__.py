@@ -1,21 +1,26 @@
 """Constraints: what a person can and cannot change.
 
-Pass a list of them, or the path of a TOML or YAML file, as ``MCCE(constraints=...)``.
+Pass a list of them, or the path of a TOML file, as ``MCCE(constraints=...)``.
 """
 
-from .constraint import Constraint
-from .feature_builders import (
+from .builders import (
     between,
     change,
+    derived,
     frozen,
     levels,
+    max_changes,
     not_down,
     not_up,
     only_down,
     only_up,
+    relation,
+    step,
+    together,
     transitions,
+    weight,
 )
-from .row_builders import derived, max_changes, relation, step, together, weight
+from .constraint import Constraint
 
 __all__ = [
     "Constraint",

@@ -21,8 +21,7 @@ from ..tables.columns import differ
 from ..tables.schema import EncodedRows, Schema
 from .constraint import Constraint, did_you_mean
 from .derived import Derived, in_order
-from .features import FeatureConstraint
-from .rows import Frozen, MaxChanges, Relation, Step, Together, Weight
+from .kinds import DeclaredRelation, FeatureConstraint, Frozen, MaxChanges, Step, Together, Weight
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +41,7 @@ class Constraints:
             except ConstraintError as error:
                 where = f"{constraint.source}: " if constraint.source else ""
                 raise ConstraintError(f"{where}{error}") from None
-        bound._check_once(Relation, lambda relation: relation.name)
+        bound._check_once(DeclaredRelation, lambda relation: relation.name)
         bound._check_once(Weight, lambda weight: weight.features[0])
         bound._check_once(Step, lambda step: step.features[0])
         bound._check_once(Derived, lambda derived: derived.target)
@@ -87,9 +86,13 @@ class Constraints:
         return [c for c in self.listed if not isinstance(c, Weight)]
 
     @property
-    def of_rows(self) -> list[MaxChanges | Together | Relation | Derived]:
+    def of_rows(self) -> list[MaxChanges | Together | DeclaredRelation | Derived]:
         """Constraints on whole rows."""
-        return [c for c in self.listed if isinstance(c, (MaxChanges, Together, Relation, Derived))]
+        return [
+            c
+            for c in self.listed
+            if isinstance(c, (MaxChanges, Together, DeclaredRelation, Derived))
+        ]
 
     @property
     def derived(self) -> list[Derived]:
@@ -148,7 +151,7 @@ class Constraints:
             elif isinstance(constraint, Frozen):
                 moved = changed[positions].any(axis=0) & self._whose(constraint, rows)[owner]
                 broken[constraint.name] = broken.get(constraint.name, False) | moved
-            elif isinstance(constraint, Relation):
+            elif isinstance(constraint, DeclaredRelation):
                 broken[constraint.name] = ~constraint.holds(frame, self.schema.adapter)
             elif isinstance(constraint, Derived):
                 broken[constraint.name] = ~self.keeps_derived(constraint, rows, owner, frame)
@@ -178,7 +181,7 @@ class Constraints:
                 )
         features = [self.schema.features[self._position[name]] for name in constraint.features]
         fixed = [feature.name for feature in features if feature.immutable]
-        if fixed and not isinstance(constraint, (Relation, Derived)):
+        if fixed and not isinstance(constraint, (DeclaredRelation, Derived)):
             raise ConstraintError(
                 f"{constraint.quoted}: {shorten(fixed)} cannot change, because they are "
                 "immutable. Remove them from the constraint, or let them be mutable."
@@ -211,7 +214,7 @@ def read_given(given: Any) -> Iterable[Constraint]:
     if not isinstance(given, Iterable) or once:
         raise ConstraintError(
             "constraints must be a list of constraints (see mcce.constraints) or the path of a "
-            f"TOML or YAML file, got {shorten(given)}."
+            f"TOML file, got {shorten(given)}."
         )
     listed = list(given)
     wrong = [entry for entry in listed if not isinstance(entry, Constraint)]

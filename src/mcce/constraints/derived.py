@@ -14,8 +14,8 @@ from ..errors import ConstraintError, McceWarning, shorten
 from ..kernels import BoolArray, FloatArray
 from ..tables.columns import is_time
 from ..tables.features import ULPS, Feature, epsilon, known_numbers, resolution
+from .conditions import Formula, to_floats
 from .constraint import Constraint
-from .formulas import Formula, to_floats
 
 # Formulas that hold in a smaller share of the training rows are taken for mistakes.
 MIN_SHARE = 0.5

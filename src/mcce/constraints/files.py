@@ -1,16 +1,19 @@
-"""Constraints in a file that a domain expert can read and write: TOML, or YAML with PyYAML.
+"""Constraints in a TOML file that a domain expert can read and write.
 
 The file holds a list ``rules``. Each entry is the name of a function of :mod:`mcce.constraints` and
 its arguments:
 
-.. code-block:: yaml
+.. code-block:: toml
 
-    rules:
-      - only_up: age
-      - change: {feature: salary, at_most: 20 %}
-      - frozen: {features: [housing], where: age > 60}
+    [[rules]]
+    only_up = "age"
+    [[rules]]
+    change = {feature = "salary", at_most = "20 %"}
+    [[rules]]
+    levels = {feature = "housing", allowed = ["rent", "own", {missing = true}]}
 
-In TOML, an entry is ``[[rules]]`` and ``only_up = "age"``. Errors point to the line.
+Errors point to the line. The service takes the same entries as JSON. A file may come from anywhere:
+its bounds are checked before or while it is parsed, never after.
 """
 
 from __future__ import annotations
@@ -19,25 +22,34 @@ import datetime
 import inspect
 import math
 import os
+import re
 import stat
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from ..errors import ConstraintError, shorten
-from .bounds import MAX_FILE_BYTES, MAX_RULES
 from .builders import BUILDERS
-from .constraint import OF_SEVERAL_FEATURES, Constraint, did_you_mean, quote_name
-from .entries import Entry
-from .toml_rules import read_toml
-from .yaml_rules import read_yaml
+from .conditions import MAX_NUMBER
+from .constraint import OF_SEVERAL_FEATURES, Constraint, did_you_mean, list_values, quote_name
 
-_READERS: dict[str, Callable[[str, str], list[Entry]]] = {
-    ".toml": read_toml,
-    ".yaml": read_yaml,
-    ".yml": read_yaml,
-}
+MAX_FILE_BYTES = 250_000
+MAX_RULES = 1_000  # a list of features makes one for each
+MAX_VALUES = 10_000  # keys, values, lists and tables
+MAX_NESTING = 20  # lists and tables inside each other, and parts of a dotted key
+MAX_TEXT = 4_000  # characters of a string or a key
+# Possessive, so that no file makes it go back.
+_TOKEN = re.compile(
+    r"""(?P<text>\"{3}(?:[^\\"]|\\.|"{1,2}(?!"))*+"{3,5}
+        | '{3}(?:[^']|'{1,2}(?!'))*+'{3,5}
+        | "(?:[^"\\\n]|\\[^\n])*+" | '[^'\n]*+')
+    | (?P<word>[^\s"'#\[\]{},=.]++)
+    | (?P<skip>[ \t\r]++|\#[^\n]*+)
+    | (?P<mark>.)""",
+    re.VERBOSE | re.DOTALL,
+)
 
 
 def read_constraints(path: str | os.PathLike[str]) -> list[Constraint]:
@@ -52,20 +64,16 @@ def read_constraints(path: str | os.PathLike[str]) -> list[Constraint]:
     [only_up('age')]
     """
     file = Path(path)
-    reader = _READERS.get(file.suffix.lower())
-    if reader is None:
-        raise ConstraintError(
-            f"A file of constraints must be called .toml, .yaml or .yml, got {shorten(file)}."
-        )
+    if file.suffix.lower() != ".toml":
+        raise ConstraintError(f"A file of constraints must be called .toml, got {shorten(file)}.")
     name = quote_name(file.name)
     constraints: list[Constraint] = []
-    for entry in reader(read_text(file, "constraints"), name):
+    for entry in _read_toml(read_text(file, "constraints"), name):
         try:
             made = list(_make_constraints(entry))
-        except _EntryError as error:
-            raise ConstraintError(f"{name}, line {error.line}: {error}") from None
         except ConstraintError as error:
-            raise ConstraintError(f"{name}, line {entry.line}: {error}") from None
+            line = error.line if isinstance(error, _EntryError) else entry.line
+            raise ConstraintError(f"{name}, line {line}: {error}") from None
         source = f"{name}, line {entry.line}"
         constraints += [replace(constraint, source=source) for constraint in made]
         if len(constraints) > MAX_RULES:
@@ -84,10 +92,7 @@ def make_constraints(content: Any) -> list[Constraint]:
     >>> make_constraints({"only_up": ["age", "salary"]})
     [only_up('age'), only_up('salary')]
     """
-    try:
-        return list(_make_constraints(Entry(content, 0, {})))
-    except _EntryError as error:
-        raise ConstraintError(str(error)) from None
+    return list(_make_constraints(Entry(content, 0, {})))
 
 
 def write_entry(constraint: Constraint) -> dict[str, Any]:
@@ -98,26 +103,11 @@ def write_entry(constraint: Constraint) -> dict[str, Any]:
     >>> from mcce import constraints
     >>> write_entry(constraints.max_changes(2))
     {'max_changes': {'n': 2, 'features': []}}
+    >>> write_entry(constraints.transitions("job", {None: ["clerk"]}))
+    {'transitions': {'feature': 'job', 'allowed': [{'from': None, 'to': ['clerk']}]}}
     """
     name, arguments = constraint.builder_call()
     return {name: {key: _plain(value, constraint) for key, value in arguments.items()}}
-
-
-def _plain(value: Any, constraint: Constraint) -> Any:
-    """An argument as JSON has it; dates as text, which constraints read as dates."""
-    if isinstance(value, (list, tuple)):
-        return [_plain(item, constraint) for item in value]
-    if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
-        return {key: _plain(item, constraint) for key, item in value.items()}
-    if isinstance(value, datetime.date):
-        return value.isoformat()
-    number = isinstance(value, (int, float)) and math.isfinite(value)
-    if value is None or number or isinstance(value, str):
-        return value
-    raise ConstraintError(
-        f"{constraint.quoted} cannot be written as JSON: it holds {shorten(value)}. Use text, "
-        "finite numbers and dates."
-    )
 
 
 def read_text(file: Path, what: str) -> str:
@@ -150,8 +140,86 @@ def read_text(file: Path, what: str) -> str:
         ) from None
 
 
+def parse_toml(text: str, file: str) -> dict[str, Any]:
+    r"""What a TOML file holds, within the bounds.
+
+    Examples
+    --------
+    >>> parse_toml("age = [1, 2]", "labels.toml")
+    {'age': [1, 2]}
+    """
+    return _scan(text, file)[0]
+
+
+def _plain(value: Any, constraint: Constraint) -> Any:
+    """An argument as JSON has it; dates as text, which constraints read as dates."""
+    if isinstance(value, (list, tuple)):
+        return [_plain(item, constraint) for item in value]
+    if isinstance(value, Mapping):
+        items = [(_plain(key, constraint), _plain(item, constraint)) for key, item in value.items()]
+        if all(isinstance(key, str) for key, _ in items):
+            return dict(items)
+        return [{"from": key, "to": item} for key, item in items]
+    if isinstance(value, datetime.date):
+        return value.isoformat()
+    number = isinstance(value, (int, float)) and math.isfinite(value)
+    if value is None or number or isinstance(value, str):
+        return value
+    raise ConstraintError(
+        f"{constraint.quoted} cannot be written as JSON: it holds {shorten(value)}. Use text, "
+        "finite numbers and dates."
+    )
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One entry of the list, with its line and the lines of its keys."""
+
+    content: Any
+    line: int
+    key_lines: Mapping[str, int]
+
+    def line_of(self, key: object) -> int:
+        """Line of a key, or of the entry if that is not known."""
+        return self.key_lines.get(key, self.line) if isinstance(key, str) else self.line
+
+
+def _read_toml(text: str, file: str) -> list[Entry]:
+    r"""The entries of a TOML file, with their lines.
+
+    Examples
+    --------
+    >>> _read_toml('[[rules]]\nonly_up = "age"', "rules.toml")
+    [Entry(content={'only_up': 'age'}, line=2, key_lines={'only_up': 2})]
+    """
+    content, scanned = _scan(text, file)
+    listed = _listed_rules(content, file)
+    if len(scanned.entries) != len(listed):
+        return [Entry(content, 1, {}) for content in listed]
+    return [
+        Entry(content, key_lines.get(_first_key(content), line), key_lines)
+        for content, (line, key_lines) in zip(listed, scanned.entries, strict=True)
+    ]
+
+
+def _listed_rules(content: Mapping[str, Any], file: str) -> list[Any]:
+    """The list of entries in a file.
+
+    Examples
+    --------
+    >>> _listed_rules({"rules": [{"only_up": "age"}]}, "rules.toml")
+    [{'only_up': 'age'}]
+    """
+    if set(content) != {"rules"} or not isinstance(content["rules"], list):
+        raise ConstraintError(
+            f"{file} must contain one list called rules and nothing else, for example '[[rules]]' "
+            f"with 'only_up = \"age\"' below it, got {shorten(list(content))}."
+        )
+    return content["rules"]
+
+
 class _EntryError(ConstraintError):
-    """What is wrong with an entry, and on which line."""
+    """What is wrong on another line of an entry than its first."""
 
     def __init__(self, line: int, message: str) -> None:
         super().__init__(message)
@@ -161,34 +229,27 @@ class _EntryError(ConstraintError):
 def _make_constraints(entry: Entry) -> Iterator[Constraint]:
     """The constraints that an entry stands for; a list of features makes one for each."""
     if not isinstance(entry.content, Mapping) or len(entry.content) != 1:
-        raise _EntryError(
-            entry.line,
-            "an entry must be the name of one constraint with its arguments, such as only_up: age, "
-            f"got {shorten(entry.content)}.",
+        raise ConstraintError(
+            "an entry must be the name of one constraint with its arguments, such as "
+            f'only_up = "age", got {shorten(entry.content)}.'
         )
     ((name, value),) = entry.content.items()
     if name not in BUILDERS:
-        raise _EntryError(
-            entry.line,
+        raise ConstraintError(
             f"there is no constraint {shorten(name, 60)}.{did_you_mean(name, BUILDERS)} The "
-            f"constraints are {', '.join(BUILDERS)}.",
+            f"constraints are {', '.join(BUILDERS)}."
         )
-    builder = BUILDERS[name]
     if isinstance(value, Mapping):
-        yield _make_from_mapping(entry, name, builder, dict(value))
+        yield _make_from_mapping(entry, name, dict(value))
     elif isinstance(value, list) and name in OF_SEVERAL_FEATURES:
-        yield _call(entry, name, builder, tuple(value), {})
-    elif isinstance(value, list):
-        for feature in value:
-            yield _call(entry, name, builder, (feature,), {})
+        yield _call(name, value, {})
     else:
-        yield _call(entry, name, builder, (value,), {})
+        for feature in value if isinstance(value, list) else [value]:
+            yield _call(name, [feature], {})
 
 
-def _make_from_mapping(
-    entry: Entry, name: str, builder: Callable[..., Constraint], arguments: dict[str, Any]
-) -> Constraint:
-    known = list(inspect.signature(builder).parameters)
+def _make_from_mapping(entry: Entry, name: str, arguments: dict[str, Any]) -> Constraint:
+    known = list(inspect.signature(BUILDERS[name]).parameters)
     for key in arguments:
         if key not in known:
             raise _EntryError(
@@ -196,28 +257,148 @@ def _make_from_mapping(
                 f"{name} has no argument {shorten(key, 60)}.{did_you_mean(key, known)} Its "
                 f"arguments are {', '.join(known)}.",
             )
+    if "allowed" in arguments:
+        arguments["allowed"] = _read_allowed(entry, name, arguments["allowed"])
     features = arguments.pop("features", []) if name in OF_SEVERAL_FEATURES else []
     if not isinstance(features, list):
         raise _EntryError(
             entry.line_of("features"), f"{name}: features must be a list, got {shorten(features)}."
         )
-    return _call(entry, name, builder, tuple(features), arguments)
+    return _call(name, features, arguments)
 
 
-def _call(
-    entry: Entry,
-    name: str,
-    builder: Callable[..., Constraint],
-    args: tuple[Any, ...],
-    kwargs: Mapping[str, Any],
-) -> Constraint:
+def _read_allowed(entry: Entry, name: str, allowed: Any) -> Any:
+    """The levels that a rule allows, as Python has them: None where a file says missing."""
+    if isinstance(allowed, Mapping):
+        return {level: _read_levels(after) for level, after in allowed.items()}
+    if name != "transitions" or not isinstance(allowed, list):
+        return _read_levels(allowed)
+    read: dict[Any, Any] = {}
+    for way in allowed:
+        if not isinstance(way, Mapping) or way.keys() != {"from", "to"}:
+            raise _EntryError(
+                entry.line_of("allowed"),
+                "transitions: allowed must map each level to the levels it may become, or list "
+                f'entries such as {{from = "rent", to = ["own"]}}, got {shorten(way)}.',
+            )
+        (level,) = list_values(name, "from", _read_levels([way["from"]]))
+        if level in read:
+            raise _EntryError(
+                entry.line_of("allowed"),
+                f"transitions: {shorten(level)} occurs twice. Keep one of them.",
+            )
+        read[level] = _read_levels(way["to"])
+    return read
+
+
+def _read_levels(levels: Any) -> Any:
+    if not isinstance(levels, list):
+        return levels
+    return [None if level == {"missing": True} else level for level in levels]
+
+
+def _call(name: str, positional: list[Any], arguments: Mapping[str, Any]) -> Constraint:
+    builder = BUILDERS[name]
     try:
-        inspect.signature(builder).bind(*args, **kwargs)
-    except TypeError as error:
-        raise _EntryError(entry.line, f"{name}: {shorten(error, 150)}.") from None
-    try:
-        return builder(*args, **kwargs)
+        inspect.signature(builder).bind(*positional, **arguments)
+        return builder(*positional, **arguments)
     except ConstraintError:
         raise
     except (TypeError, ValueError, ArithmeticError) as error:
-        raise _EntryError(entry.line, f"{name}: {shorten(error, 150)}.") from None
+        raise ConstraintError(f"{name}: {shorten(error, 150)}.") from None
+
+
+def _scan(text: str, file: str) -> tuple[dict[str, Any], _Scanner]:
+    """The content of a file, and where its entries stand."""
+    text = text.replace("\r\n", "\n")
+    scanner = _Scanner(file)
+    for token in _tokens(text):
+        scanner.take(token)
+    try:
+        return tomllib.loads(text), scanner
+    except (ValueError, RecursionError) as error:
+        raise ConstraintError(f"{file} is not valid TOML: {shorten(error, 200)}.") from None
+
+
+def _first_key(content: Any) -> str:
+    return str(next(iter(content), None)) if isinstance(content, dict) else ""
+
+
+@dataclass(frozen=True)
+class _Token:
+    kind: str
+    text: str
+    line: int
+
+
+def _tokens(text: str) -> Iterator[_Token]:
+    """All tokens but spaces and comments, up to where TOML would be wrong at the latest."""
+    line = 1
+    for match in _TOKEN.finditer(text):
+        kind, token = match.lastgroup or "", match[0]
+        if kind != "skip":
+            yield _Token(kind, token, line)
+        line += token.count("\n")
+
+
+@dataclass
+class _Scanner:
+    """Counts what the bounds are about, and notes the lines of entries and keys."""
+
+    file: str
+    entries: list[tuple[int, dict[str, int]]] = field(default_factory=list)
+    n_values: int = 0
+    nesting: int = 0
+    dotted: list[_Token] = field(default_factory=list)  # the parts of the key that is being read
+    marks: str = "\n"  # what stands before it
+
+    def take(self, token: _Token) -> None:
+        """Look at the next token."""
+        if token.kind != "mark":
+            self._take_word(token)
+            return
+        if token.text in "[{":
+            self.nesting += 1
+            self.n_values += 1
+        elif token.text in "]}":
+            self.nesting -= 1
+        self._check(token)
+        if token.text == ".":
+            return
+        self._note(token)
+        self.dotted = []
+        self.marks = "\n" if token.text == "\n" else f"{self.marks[-2:]}{token.text}"
+
+    def _take_word(self, token: _Token) -> None:
+        number = token.kind == "word" and token.text[0] in "+-0123456789"
+        longest = MAX_NUMBER if number else MAX_TEXT
+        if len(token.text) > longest + 2:
+            raise ConstraintError(
+                f"{self.file}, line {token.line}: {shorten(token.text, 40)} has {len(token.text)} "
+                f"characters, but {'a number' if number else 'a string'} may have {longest}. "
+                "Shorten it."
+            )
+        self.n_values += 1
+        self.dotted.append(token)
+        self._check(token)
+
+    def _check(self, token: _Token) -> None:
+        if max(self.nesting, len(self.dotted)) > MAX_NESTING:
+            raise ConstraintError(
+                f"{self.file}, line {token.line}: more than {MAX_NESTING} lists or tables stand "
+                "inside each other. Write it flatter."
+            )
+        if self.n_values > MAX_VALUES:
+            raise ConstraintError(
+                f"{self.file}, line {token.line}: a file may hold {MAX_VALUES} keys and "
+                "values, and this is one more. Split it, or write it in Python."
+            )
+
+    def _note(self, token: _Token) -> None:
+        """The line of an entry, if its header ends here, or of the keys before ``=``."""
+        names = [part.text.strip("\"'") for part in self.dotted]
+        if token.text == "]" and self.marks == "\n[[" and names == ["rules"]:
+            self.entries.append((token.line, {}))
+        elif self.entries and (token.text == "=" or (token.text == "]" and self.marks == "\n[")):
+            for part, name in zip(self.dotted, names, strict=True):
+                self.entries[-1][1].setdefault(name, part.line)

@@ -19,7 +19,7 @@ from ..tables.columns import as_comparable, is_missing
 from ..tables.features import Feature
 from ..tables.schema import EncodedRows
 from .collection import Constraints
-from .features import FeatureConstraint, MissingLevel, moved, number_levels
+from .kinds import FeatureConstraint, MissingLevel, moved, number_levels
 
 FREE = -1
 

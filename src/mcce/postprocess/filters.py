@@ -16,8 +16,7 @@ import numpy as np
 from ..candidates import CandidateRows, Candidates, Lookup, ReadColumns, SelectedColumns
 from ..constraints.collection import Constraints
 from ..constraints.derived import Derived
-from ..constraints.rows import MaxChanges, Together
-from ..constraints.rows import Relation as DeclaredRelation
+from ..constraints.kinds import DeclaredRelation, MaxChanges, Together
 from ..kernels import BoolArray, Codes, FloatArray, IntArray, rows_as_bytes
 from ..model.associations import is_wide
 from ..plausibility.conformal import Plausibility

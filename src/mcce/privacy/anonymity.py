@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ..analysis.answers import EncodedAnswers
 from ..counterfactuals import AnonymousAnswers, Counterfactuals, FrameT, with_anonymous
 from ..errors import ParameterError, SchemaError, shorten
 from ..explainer import MCCE, requirements_of

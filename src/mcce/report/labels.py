@@ -1,20 +1,19 @@
 """Labels: the words in which letters speak of features.
 
-A labels file is TOML, or YAML with PyYAML, written by whoever knows how the company writes to its
-customers, one file for each language:
+A labels file is TOML, written by whoever knows how the company writes to its customers, one file
+for each language:
 
-.. code-block:: yaml
+.. code-block:: toml
 
-    language: en
-    decision:
-      would: We would have approved your application
-    features:
-      amount:
-        name: the loan amount
-        unit: "{number} kr"
-        rounding: 1000
-        verbs: you had applied for {after}[ instead of {before}]
-        reason: You applied for a large loan.
+    language = "en"
+    decision.would = "We would have approved your application"
+
+    [features.amount]
+    name = "the loan amount"
+    unit = "{number} kr"
+    rounding = 1000
+    verbs = "you had applied for {after}[ instead of {before}]"
+    reason = "You applied for a large loan."
 
 Everything is checked when it is read. Texts are templates, see :mod:`mcce.report.wording`.
 """
@@ -25,10 +24,12 @@ import os
 from collections.abc import Callable, Collection, Hashable, Mapping
 from dataclasses import dataclass, field, fields
 from importlib.resources import files
+from pathlib import Path
 from typing import Any, Literal, Self
 
-from ..constraints.constraint import did_you_mean
-from ..errors import LabelsError, shorten
+from ..constraints.constraint import did_you_mean, quote_name
+from ..constraints.files import parse_toml, read_text
+from ..errors import ConstraintError, LabelsError, shorten
 from ..tables.schema import Schema
 from ..tables.text import plain
 from .label_checks import (
@@ -43,7 +44,6 @@ from .label_checks import (
     check_units,
 )
 from .language import Language, find_language
-from .reading import parse_labels, read_labels
 from .wording import check_template
 
 REASON = frozenset({"before"})
@@ -179,7 +179,7 @@ class Labels:
         Parameters
         ----------
         path
-            A file whose name ends in ``.toml``, ``.yaml`` or ``.yml``.
+            A file whose name ends in ``.toml``.
 
         Returns
         -------
@@ -190,8 +190,6 @@ class Labels:
         ------
         LabelsError
             If the file cannot be read or something in it is wrong.
-        MissingExtraError
-            If the file is YAML and PyYAML is not installed.
 
         Examples
         --------
@@ -201,8 +199,14 @@ class Labels:
         >>> Labels.read(path).of("age").name
         'alderen din'
         """
-        content, file = read_labels(path)
-        return cls._make(content, file)
+        file = Path(path)
+        if file.suffix.lower() != ".toml":
+            raise LabelsError(f"A labels file must be called .toml, got {shorten(file)}.")
+        name = quote_name(file.name)
+        try:
+            return cls._make(parse_toml(read_text(file, "labels"), name), name)
+        except ConstraintError as error:
+            raise LabelsError(str(error)) from None
 
     @classmethod
     def bundled(cls, name: str, language: str = "en") -> Self:
@@ -233,7 +237,7 @@ class Labels:
                 f"There are no bundled labels of {shorten(name)}, only of 'german'. Write a file "
                 "of your own, and read it with Labels.read."
             )
-        return cls._make(parse_labels(file.read_text(encoding="utf-8"), file.name), file.name)
+        return cls._make(parse_toml(file.read_text(encoding="utf-8"), file.name), file.name)
 
     @classmethod
     def make(cls, content: Mapping[str, Any]) -> Self:
@@ -362,7 +366,7 @@ class Labels:
             raise LabelsError(
                 "Labels must say why each feature that can change may have led to the decision, "
                 f"but these have no reason, or one for a single direction: {shorten(lacking, 300)}."
-                f"{hints} Add a reason to each, such as reason: Your income is low."
+                f"{hints} Add a reason to each, such as reason = 'Your income is low.'"
             )
         for feature in schema.features:
             label = self.of(feature.name)

@@ -322,14 +322,15 @@ def _check_signature(manifest: memoryview, signature: memoryview | None, key: by
 
 
 def _listed(manifest: Any) -> dict[str, Any]:
-    """Members listed in the manifest, which must be ours and of a version we can read."""
+    """Members listed in the manifest, which must be ours and of our version."""
     if manifest.get("format") != FORMAT:
         raise SavedFileError(f"it is no saved explainer: {MANIFEST} does not say {FORMAT!r}")
     version, written_by = manifest["version"], manifest["written_by"]
-    if type(version) is not int or not 1 <= version <= FORMAT_VERSION:
+    if type(version) is not int or version != FORMAT_VERSION:
         raise SavedFileError(
             f"it has format version {shorten(version)}, written by {shorten(written_by)}, and this "
-            f"mcce {__version__} reads versions up to {FORMAT_VERSION}; update mcce"
+            f"mcce {__version__} reads version {FORMAT_VERSION} alone; load it with the mcce that "
+            "wrote it"
         )
     listed: dict[str, Any] = manifest["members"]
     if DOCUMENT not in listed:

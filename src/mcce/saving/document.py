@@ -20,10 +20,11 @@ import numpy as np
 import pandas as pd
 
 from ..constraints.collection import Constraints
+from ..constraints.constraint import Constraint
 from ..errors import NotFittedError, SavedFileError, shorten
 from ..fitted import Fitted
 from ..kernels import DRAWS_VERSION, rows_as_bytes
-from ..model import find_generator, limit_inputs, visit_order_of
+from ..model import find_generator, is_private, limit_inputs, visit_order_of
 from ..predictors.interval import Interval
 from ..predictors.labels import LabelRule
 from ..predictors.names import decision_on
@@ -44,7 +45,6 @@ from .probes import check_predictor, check_probes, pack_predictor
 from .relations import pack_relation, unpack_relations
 from .surrogate import check_imitation, pack_surrogate, unpack_surrogate
 from .values import pack, unpack
-from .versions import upgrade_generator, upgrade_parameters
 
 Parameters = Mapping[str, Any]
 # Fields of Fitted by name, as far as they are read.
@@ -57,8 +57,6 @@ class Section:
 
     pack: Callable[[Fitted, Parameters], Any]
     unpack: Callable[[Any, Parameters, Fields], Fields]
-    # Whether older files lack it; it is then unpacked from None.
-    optional: bool = False
 
 
 def save(
@@ -84,22 +82,17 @@ def restore(
     """The explainer in a file, with the predictor it was saved with."""
     document = archive.read(path, key)
     with archive.refused(path, "its parameters"):
-        required = {name for name, section in SECTIONS.items() if not section.optional}
-        optional = SECTIONS.keys() - required
-        check_entries(
-            document, {"parameters", "predictor", *required} | (document.keys() & optional), "it"
-        )
+        check_entries(document, ("parameters", "predictor", *SECTIONS), "it")
         saved = document["parameters"].pop("generator")
     blank = unpack_generator(saved, generator, os.fspath(path))
     with archive.refused(path, "its parameters"):
-        packed = {name: unpack(value) for name, value in document["parameters"].items()}
-        parameters = check(upgrade_parameters(packed | {"generator": blank}))
-        if "label_rule" not in document:
-            parameters = upgrade_generator(parameters, len(document["schema"]["features"]))
+        given = unpack_parameters(document["parameters"]) | {"generator": blank}
+        parameters = check(given)
+        check_entries(given, parameters, "the list of its parameters")
     fields: Fields = {}
     for name, section in SECTIONS.items():
         with archive.refused(path, f"its part {name!r}"):
-            fields |= section.unpack(document.get(name), parameters, fields)
+            fields |= section.unpack(document[name], parameters, fields)
     schema = fields["schema"]
     with archive.refused(path, "its constraints"):
         Constraints.bind(parameters["constraints"], schema)
@@ -129,6 +122,18 @@ def _pack_parameters(parameters: Parameters, schema: Schema) -> dict[str, Any]:
         name: pack(v, f"the parameter {name}") for name, v in plain.items() if name != "generator"
     }
     return packed | {"generator": pack_generator(plain["generator"])}
+
+
+def unpack_parameters(plain: Any) -> dict[str, Any]:
+    """The parameters of what :func:`_pack_parameters` gave, but for the generator."""
+    given = {name: unpack(value) for name, value in plain.items() if name != "generator"}
+    listed = given["constraints"]
+    # A path in a file could name any other file.
+    if listed is not None and not (
+        isinstance(listed, list) and all(isinstance(one, Constraint) for one in listed)
+    ):
+        raise SavedFileError("it has something else where constraints should stand")
+    return given
 
 
 def _pack_schema(fitted: Fitted, parameters: Parameters) -> dict[str, Any]:
@@ -198,7 +203,6 @@ def _pack_distance(fitted: Fitted, parameters: Parameters) -> dict[str, Any] | N
 
 
 def _unpack_distance(plain: Any, parameters: Parameters, fields: Fields) -> Fields:
-    # Files up to version 7 have distances that learn nothing.
     return {"distance": unpack_distance(plain, parameters["distance"], fields["schema"])}
 
 
@@ -207,7 +211,6 @@ def _pack_label_rule(fitted: Fitted, parameters: Parameters) -> dict[str, Any] |
 
 
 def _unpack_label_rule(plain: Any, parameters: Parameters, fields: Fields) -> Fields:
-    # Files up to version 5 have none, so that predict is called for every row.
     if plain is None:
         return {}
     given = check_entries(plain, ("measure", "low", "high"), "what it says of labels")
@@ -262,8 +265,8 @@ def _pack_value_counts(fitted: Fitted, parameters: Parameters) -> np.ndarray | N
 
 
 def _unpack_value_counts(plain: Any, parameters: Parameters, fields: Fields) -> Fields:
-    # Files up to version 6 do not say how frequent values are.
-    if plain is None:
+    # A private explainer does not count training rows.
+    if plain is None and is_private(fields["generator"]):
         return {}
     schema = fields["schema"]
     sizes = [schema.features[position].n_codes for position in schema.mutable]
@@ -285,8 +288,8 @@ def _pack_plausibility(fitted: Fitted, parameters: Parameters) -> dict[str, Any]
         return None
     if model is None:
         raise NotFittedError(
-            "The search needs what fit did not learn: search was changed after fit, or the "
-            "explainer was saved by an earlier version of mcce. Fit again. Nothing was written."
+            "search was changed after fit, which did not learn what the new one needs. Fit again. "
+            "Nothing was written."
         )
     return pack_plausibility(model)
 
@@ -311,7 +314,7 @@ def _pack_surrogate(fitted: Fitted, parameters: Parameters) -> dict[str, Any] | 
 
 
 def _unpack_surrogate(plain: Any, parameters: Parameters, fields: Fields) -> Fields:
-    # Older files have none, so that a search calls the predictor on every row it looks at.
+    # Without one, a search calls the predictor on every row that it looks at.
     if plain is None:
         return {}
     if not find_search(parameters["search"]).needs.surrogate:
@@ -331,11 +334,9 @@ def _pack_relations(fitted: Fitted, parameters: Parameters) -> list[Any] | None:
 
 
 def _unpack_relations(plain: Any, parameters: Parameters, fields: Fields) -> Fields:
-    needed = _needs_relations(parameters)
-    if plain is not None and not (needed and isinstance(plain, list)):
-        raise SavedFileError("it has relations that it does not need")
-    # Versions that did not know of relations looked for none.
-    return {"relations": unpack_relations(plain or [], fields["schema"]) if needed else None}
+    if isinstance(plain, list) != _needs_relations(parameters):
+        raise SavedFileError("it lacks relations, or has some that it does not need")
+    return {"relations": None if plain is None else unpack_relations(plain, fields["schema"])}
 
 
 def _needs_relations(parameters: Parameters) -> bool:
@@ -346,12 +347,12 @@ def _needs_relations(parameters: Parameters) -> bool:
 SECTIONS: dict[str, Section] = {
     "schema": Section(_pack_schema, _unpack_schema),
     "model": Section(_pack_model, _unpack_model),
-    "distance": Section(_pack_distance, _unpack_distance, optional=True),
+    "distance": Section(_pack_distance, _unpack_distance),
     "draws": Section(_pack_draws, _unpack_draws),
-    "label_rule": Section(_pack_label_rule, _unpack_label_rule, optional=True),
+    "label_rule": Section(_pack_label_rule, _unpack_label_rule),
     "training_rows": Section(_pack_training_rows, _unpack_training_rows),
-    "value_counts": Section(_pack_value_counts, _unpack_value_counts, optional=True),
-    "relations": Section(_pack_relations, _unpack_relations, optional=True),
-    "accepted": Section(_pack_plausibility, _unpack_plausibility, optional=True),
-    "surrogate": Section(_pack_surrogate, _unpack_surrogate, optional=True),
+    "value_counts": Section(_pack_value_counts, _unpack_value_counts),
+    "relations": Section(_pack_relations, _unpack_relations),
+    "accepted": Section(_pack_plausibility, _unpack_plausibility),
+    "surrogate": Section(_pack_surrogate, _unpack_surrogate),
 }

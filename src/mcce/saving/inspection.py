@@ -14,10 +14,9 @@ from typing import Any
 from ..model import is_private
 from ..tables.schema import Schema
 from . import archive
-from .document import SECTIONS
+from .document import SECTIONS, unpack_parameters
 from .relations import unpack_relations
 from .values import unpack
-from .versions import upgrade_parameters
 
 
 @dataclass(frozen=True)
@@ -43,19 +42,15 @@ def inspect(path: str | os.PathLike[str], key: bytes | None = None) -> Inspectio
     document = archive.read(path, key)
     about, signed = archive.read_about(path)
     with archive.refused(path):
-        given = {
-            name: _generator(value) if name == "generator" else unpack(value)
-            for name, value in document["parameters"].items()
-        }
-        absent = ("constraints", "kinds", "mutable", "roles")
-        parameters = {**dict.fromkeys(absent), **upgrade_parameters(given)}
+        given = document["parameters"]
+        parameters = unpack_parameters(given) | {"generator": _generator(given["generator"])}
         schema = SECTIONS["schema"].unpack(document["schema"], parameters, {})["schema"]
-        found = unpack_relations(document.get("relations") or [], schema)
+        found = unpack_relations(document["relations"] or [], schema)
         enforced = [one.relation.name for one in found if one.enforced]
-        left_out = parameters.get("ignore_relations")
+        left_out = parameters["ignore_relations"]
         ignored = left_out if isinstance(left_out, (list, tuple)) else ()
-        accepted, training = document.get("accepted"), document.get("training_rows")
-        learned = document.get("distance")
+        accepted, training = document["accepted"], document["training_rows"]
+        learned = document["distance"]
         return Inspection(
             version=about["version"],
             written_by=about["written_by"],

@@ -20,8 +20,6 @@ from .checks import check_codes, check_entries, check_integer
 
 ENTRIES = ("codes", "chains", "conditionals", "calibration")
 MODELS = ("mean", "error", "missing")
-# What files up to version 4 hold instead, from which today's model cannot be made.
-OLD_ENTRIES = {"codes", "support"}
 
 
 def pack_plausibility(model: PlausibilityModel) -> dict[str, Any]:
@@ -44,10 +42,8 @@ def pack_plausibility(model: PlausibilityModel) -> dict[str, Any]:
 
 def unpack_plausibility(
     plain: Any, schema: Schema, order: IntArray, n_desired: int
-) -> PlausibilityModel | None:
+) -> PlausibilityModel:
     """The model of what :func:`pack_plausibility` gave, checked."""
-    if isinstance(plain, dict) and plain.keys() == OLD_ENTRIES:
-        return None
     given = check_entries(plain, ENTRIES, "what accepted rows look like")
     codes = check_codes(given["codes"], schema, "the accepted rows")
     if codes.shape[1] != n_desired:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime
 import math
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from decimal import Decimal
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -20,14 +20,14 @@ from sklearn.base import BaseEstimator
 
 from ..constraints.builders import build
 from ..constraints.constraint import Constraint
-from ..constraints.rows import CONSTRAINT_KINDS
+from ..constraints.kinds import CONSTRAINT_KINDS
 from ..distances import DISTANCES, FeatureDistance
 from ..errors import SavedFileError, shorten
 from ..model import GENERATORS
 from ..predictors.interval import Interval
 from ..search.config import ExactSearch, Search
 from ..tables.roles import has_surrogate
-from .versions import upgrade_search
+from .checks import check_entries
 
 EXACT_IN_JSON = 2**53
 
@@ -227,6 +227,12 @@ def _make_distance(parts: str | list[Any]) -> Any:
     return DISTANCES.load(name)(**given)
 
 
+def _whole(kind: type[Any]) -> Callable[[dict[str, Any]], Any]:
+    """Makes a value of a dataclass from all of its fields."""
+    names = [field.name for field in fields(kind)]
+    return lambda parts: kind(**check_entries(parts, names, "its search"))
+
+
 def _make_constraint(parts: list[Any]) -> Constraint:
     word, given = parts
     return build(word, given)
@@ -274,13 +280,8 @@ CODECS = (
     Codec(
         Interval, "interval", lambda i: [i.low, i.high, i.closed], lambda parts: Interval(*parts)
     ),
-    Codec(Search, "search", asdict, lambda parts: Search(**upgrade_search(parts))),
-    Codec(
-        ExactSearch,
-        "exact search",
-        asdict,
-        lambda parts: ExactSearch(**{"keep_unseen": False, **parts}),
-    ),
+    Codec(Search, "search", asdict, _whole(Search)),
+    Codec(ExactSearch, "exact search", asdict, _whole(ExactSearch)),
 )
 # Of all registered classes.
 _GENERATOR = Codec(object, "generator", _take_generator, _make_generator)

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..constraints.collection import Constraints
+from ..constraints.kinds import MaxChanges
 from ..constraints.limits import FactualLimits
-from ..constraints.rows import MaxChanges
 from ..distances import Gower
 from ..errors import NotFittedError
 from ..fitted import Fitted
@@ -271,7 +271,6 @@ class _Plan:
         stage = SamplingStage(
             task, ranking, n_samples, keep, n_samples if search.back_off else None
         )
-        # Searches of files from before change unseen values, and return draws as they are.
         if not (search.keep_probability and search.keep_unseen) or search.n_targets:
             return stage
         from .selection import SelectionSettings
@@ -352,8 +351,7 @@ class _Plan:
         if self.fitted.plausibility is None:
             raise NotFittedError(
                 f"The search {self.settings.search!r} needs to know what accepted rows look like, "
-                "which fit did not learn: search was set after fit, or the explainer was saved by "
-                "an earlier version of mcce. Fit again."
+                "which fit did not learn: search was set after fit. Fit again."
             )
         return self.fitted.plausibility
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..candidates import CandidateRows, Candidates, Lookup
 from ..constraints.collection import Constraints
-from ..constraints.rows import Together
+from ..constraints.kinds import Together
 from ..kernels import BoolArray, Codes, FloatArray, IntArray, RowTable
 from ..plausibility.model import KnnDistance
 from ..postprocess.filters import IsPlausible

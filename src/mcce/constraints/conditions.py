@@ -1,12 +1,16 @@
-"""Parses conditions such as ``years_employed <= age - 16``, and formulas, into small trees.
+"""Conditions on the columns of a frame, such as ``years_employed <= age - 16``, and formulas.
 
-A formula is arithmetic that gives a number, such as ``months * price``. No text is ever handed to
-Python's parser or compiler: the grammar below is all there is. It is read once from left to right,
-so time and memory grow with its length, which is bounded.
+A formula is arithmetic that gives a number, such as ``months * price``. Both may come from a file,
+so they must be safe to read and to compute. No text is ever handed to Python's parser or compiler:
+the small grammar below is all there is. It is read once from left to right, so time and memory grow
+with its length, which is bounded. Columns cannot be written to, and arithmetic is done in floating
+point.
 
 Always true: a tree holds columns, constants, and operations that suit their operands as far as they
 are known. Strings can only be compared, so no value is larger than a column. Constants are numbers
-of 64 bits, booleans, strings or None.
+of 64 bits, booleans, strings or None. A comparison with a missing value is false, whichever its
+operator: ``not (x > 1)`` is true where x is missing, and ``missing(x)`` finds missing values. A
+formula is undefined, NaN, where a column is missing or the result is not finite.
 """
 
 from __future__ import annotations
@@ -15,26 +19,23 @@ import keyword
 import math
 import operator
 import re
-from collections.abc import Callable
-from typing import Any, Literal, NoReturn
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import reduce
+from typing import Any, Literal, NoReturn, TypeAlias
+
+import numpy as np
+import pandas as pd
+from pandas.api import types
 
 from ..errors import ConstraintError, shorten
-from .bounds import MAX_CONDITION, MAX_CONDITION_NESTING, MAX_NUMBER
-from .syntax import (
-    Arithmetic,
-    Call,
-    Column,
-    Comparison,
-    Constant,
-    Logic,
-    Negative,
-    Node,
-    Not,
-    Token,
-    Values,
-    scan,
-    unescape,
-)
+from ..kernels import BoolArray, FloatArray
+from ..tables.columns import is_missing, is_time
+
+# Checked before or while a text is parsed, wherever it comes from.
+MAX_CONDITION = 4_000  # characters
+MAX_CONDITION_NESTING = 20  # parentheses, functions and signs inside each other
+MAX_NUMBER = 100  # characters of a number or a date, also in rule files
 
 ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
     "+": operator.add,
@@ -46,7 +47,16 @@ ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
 }
 FUNCTIONS = {"abs": 1, "min": 2, "max": 2, "missing": 1}  # min and max take more, too
 _IN_FORMULAS = ("abs", "min", "max")
-_COMPARISONS = ("<", "<=", ">", ">=", "==", "!=", "in", "not in")
+_COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "==": operator.eq,
+    "!=": operator.ne,
+    "in": lambda cells, values: _is_in(cells, values),
+    "not in": lambda cells, values: ~_is_in(cells, values),
+}
 _PRECEDENCE = (
     {"or": 1, "and": 2}
     | dict.fromkeys(_COMPARISONS, 4)
@@ -54,6 +64,227 @@ _PRECEDENCE = (
 )
 _NOT, _COMPARISON, _SIGN = 3, 4, 7
 _WORDS = {"True": True, "False": False, "None": None}
+_NUMBERS_IN_OBJECTS = ("integer", "floating", "mixed-integer-float", "boolean", "decimal", "empty")
+# What the functions of formulas compute; conditions have them too.
+ON_NUMBERS: dict[str, Callable[..., Any]] = {
+    "abs": np.abs,
+    "min": lambda *values: reduce(np.minimum, values),
+    "max": lambda *values: reduce(np.maximum, values),
+}
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "\n": "", "\\": "\\", "'": "'", '"': '"'}
+_ESCAPE = re.compile(r"\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|(.))", re.DOTALL)
+_TOKEN = re.compile(
+    r"""[ \t\f\r\n]*+(?:
+    (?P<column>`[^`]++`)
+    | (?P<string>'(?:[^'\\]|\\.)*+'|"(?:[^"\\]|\\.)*+")
+    | (?P<number>0[xXoObB]\w*+|\.?[0-9](?:[eE][-+]|[\w.])*+)
+    | (?P<name>(?:[A-Za-z_]|[^\x00-\x7f])(?:\w|[^\x00-\x7f])*+)
+    | (?P<operator><=|>=|==|!=|//|\*\*|[-+*/%<>()\[\],])
+    | (?P<end>\Z)
+    | (?P<other>.))""",
+    re.VERBOSE | re.DOTALL,
+)
+
+
+@dataclass(frozen=True)
+class Expression:
+    """A condition on the columns of a frame.
+
+    Examples
+    --------
+    >>> condition = Expression("years_employed <= age - 16")
+    >>> condition(pd.DataFrame({"age": [20, 40], "years_employed": [8, 8]}))
+    array([False,  True])
+    """
+
+    text: str
+    names: tuple[str, ...] = field(init=False)
+    _tree: Node = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        tree, names = parse(self.text)
+        object.__setattr__(self, "names", names)
+        object.__setattr__(self, "_tree", tree)
+
+    def __call__(self, frame: pd.DataFrame) -> BoolArray:
+        """Whether the condition holds for each row."""
+        columns = {name: _read_only(frame[name]) for name in self.names}
+        try:
+            with np.errstate(all="ignore"):
+                value = self._to_booleans(self._evaluate(self._tree, columns), self.text)
+            return np.array(np.broadcast_to(value, len(frame)))
+        except ConstraintError:
+            raise
+        except Exception as error:
+            # Not chained, and without its message: that may quote cells.
+            dtypes = {name: str(column.dtype) for name, column in columns.items()}
+            raise ConstraintError(
+                f"{shorten(self.text)} cannot be computed for columns of these dtypes: "
+                f"{shorten(dtypes, 150)} ({type(error).__name__}). Compare numbers with numbers, "
+                "strings with strings and dates with dates."
+            ) from None
+
+    def _evaluate(self, node: Node, columns: dict[str, pd.Series[Any]]) -> Any:
+        if isinstance(node, Column):
+            return columns[node.name]
+        if isinstance(node, Constant):
+            return node.value
+        if isinstance(node, Values):
+            return list(node.values)
+        if isinstance(node, Logic):
+            join = np.logical_and if node.symbol == "and" else np.logical_or
+            return reduce(
+                join,
+                (
+                    self._to_booleans(self._evaluate(inner, columns), text)
+                    for inner, text in node.parts
+                ),
+            )
+        if isinstance(node, Not):
+            return ~self._to_booleans(self._evaluate(node.inner, columns), node.text)
+        if isinstance(node, Comparison):
+            return self._compare(node, columns)
+        if isinstance(node, Call) and node.function == "missing":
+            return _is_missing(self._evaluate(node.arguments[0], columns))
+        return self._compute(node, columns)
+
+    def _compute(self, node: Node, columns: dict[str, pd.Series[Any]]) -> Any:
+        """Numbers, or dates and durations."""
+
+        def number(inner: Node) -> Any:
+            return self._to_numbers(self._evaluate(inner, columns))
+
+        if isinstance(node, Negative):
+            return -number(node.inner)
+        if isinstance(node, Call):
+            return ON_NUMBERS[node.function](*[number(inner) for inner in node.arguments])
+        assert isinstance(node, Arithmetic)
+        value = number(node.first)
+        for word, inner in node.steps:
+            value = ARITHMETIC[word](value, number(inner))
+        return value
+
+    def _compare(self, node: Comparison, columns: dict[str, pd.Series[Any]]) -> Any:
+        """Comparisons in a row, each false if a value on either side is missing."""
+        holds: Any = np.True_
+        left = self._evaluate(node.first, columns)
+        for word, inner in node.steps:
+            right = self._evaluate(inner, columns)
+            result = _COMPARISONS[word](left, right)
+            missing = _is_missing(left)
+            if not isinstance(right, list):
+                missing = missing | _is_missing(right)
+            if isinstance(result, pd.Series):
+                result = result.fillna(False).to_numpy(dtype=bool)
+            holds = np.logical_and(holds, np.logical_and(result, np.logical_not(missing)))
+            left = right
+        return holds
+
+    def _to_numbers(self, value: Any) -> Any:
+        """An operand of arithmetic: integers as floats, so that nothing overflows silently."""
+        if not isinstance(value, pd.Series):
+            is_truth = isinstance(value, (bool, np.bool_, np.ndarray)) and _is_bool(value)
+            return np.asarray(value, dtype=np.float64) if is_truth else value
+        dtype = value.dtype
+        if is_time(dtype):
+            return value
+        objects = types.is_object_dtype(dtype) and types.infer_dtype(value, skipna=True)
+        if not (dtype.kind in "biuf" or objects in _NUMBERS_IN_OBJECTS):
+            raise ConstraintError(
+                f"{shorten(self.text)} computes with {shorten(value.name, 40)} of dtype {dtype}, "
+                "which does not hold numbers. It can only be compared."
+            )
+        if isinstance(dtype, np.dtype) and dtype.kind == "f":
+            return value.to_numpy()
+        return value.to_numpy(dtype=np.float64, na_value=np.nan)
+
+    def _to_booleans(self, value: Any, text: str) -> Any:
+        """A condition, or an operand of ``and``, ``or`` or ``not``, which must be true or false."""
+        if isinstance(value, pd.Series) and types.is_bool_dtype(value.dtype):
+            return value.fillna(False).to_numpy(dtype=bool)
+        if isinstance(value, pd.Series) or not _is_bool(value):
+            raise ConstraintError(
+                f"{shorten(self.text)}: {shorten(text, 40)} is not true or false. Compare it with "
+                "something."
+            )
+        return np.asarray(value, dtype=bool)
+
+
+@dataclass(frozen=True)
+class Formula:
+    """A number computed from the columns of a frame.
+
+    Examples
+    --------
+    >>> formula = Formula("months * price")
+    >>> formula(pd.DataFrame({"months": [6, 12], "price": [25.5, None]}))
+    array([153.,  nan])
+    """
+
+    text: str
+    names: tuple[str, ...] = field(init=False)
+    _tree: Node = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        tree, names = parse(self.text, "formula")
+        object.__setattr__(self, "names", names)
+        object.__setattr__(self, "_tree", tree)
+
+    def __call__(self, frame: pd.DataFrame) -> FloatArray:
+        """The result for each row."""
+        columns = {name: to_floats(frame[name]) for name in self.names}
+        with np.errstate(all="ignore"):
+            value = _compute(self._tree, columns)
+        return np.where(np.isfinite(value), value, np.nan)
+
+
+def to_floats(column: pd.Series[Any]) -> FloatArray:
+    """Numbers and booleans as float64, NaN for missing."""
+    return column.to_numpy(dtype=np.float64, na_value=np.nan, copy=True)
+
+
+def _compute(node: Node, columns: dict[str, FloatArray]) -> Any:
+    if isinstance(node, Column):
+        return columns[node.name]
+    if isinstance(node, Constant):
+        return np.float64(node.value)
+    if isinstance(node, Negative):
+        return -_compute(node.inner, columns)
+    if isinstance(node, Call):
+        return ON_NUMBERS[node.function](*(_compute(a, columns) for a in node.arguments))
+    assert isinstance(node, Arithmetic)
+    value = _compute(node.first, columns)
+    for symbol, inner in node.steps:
+        value = ARITHMETIC[symbol](value, _compute(inner, columns))
+    return value
+
+
+def _is_missing(value: Any) -> Any:
+    """Whether cells are missing; NaN in a nullable float is, whatever pandas says."""
+    return is_missing(value) if isinstance(value, pd.Series) else np.asarray(pd.isna(value))
+
+
+def _is_in(cells: Any, values: list[Any]) -> BoolArray:
+    """Whether each cell is one of the values; a date is compared with strings as by ``==``."""
+    column = pd.Series(cells)
+    if not is_time(column.dtype):
+        return column.isin(values).to_numpy(dtype=bool)
+    # Whether isin reads strings as dates depends on the version of pandas.
+    equal = ((column == value).fillna(False).to_numpy(dtype=bool) for value in values)
+    return reduce(np.logical_or, equal, np.zeros(len(column), dtype=bool))
+
+
+def _is_bool(value: Any) -> bool:
+    return np.asarray(value).dtype.kind == "b"
+
+
+def _read_only(column: pd.Series[Any]) -> pd.Series[Any]:
+    """The cells of a column, which nothing can write to through this Series."""
+    if not isinstance(column.dtype, np.dtype):
+        return column.copy()
+    cells = column.to_numpy().view()
+    cells.flags.writeable = False
+    return pd.Series(cells, index=column.index, name=column.name, copy=False)
 
 
 def parse(
@@ -81,6 +312,79 @@ def parse(
         todo = "Compare a column with something" if kind == "condition" else "Name one"
         raise ConstraintError(f"{shorten(text)} names no column. {todo}.")
     return tree, tuple(parser.names)
+
+
+@dataclass(frozen=True)
+class Column:
+    """The cells of a column."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Constant:
+    """A number, string, boolean or None."""
+
+    value: bool | float | str | None
+
+
+@dataclass(frozen=True)
+class Values:
+    """The list after ``in``."""
+
+    values: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Arithmetic:
+    """Operations of equal precedence, from left to right."""
+
+    first: Node
+    steps: tuple[tuple[str, Node], ...]
+
+
+@dataclass(frozen=True)
+class Negative:
+    """Minus something."""
+
+    inner: Node
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Comparisons that must all hold, such as ``18 <= age < 65``."""
+
+    first: Node
+    steps: tuple[tuple[str, Node], ...]
+
+
+@dataclass(frozen=True)
+class Logic:
+    """Conditions joined by ``and`` or ``or``, with the text of each."""
+
+    symbol: str
+    parts: tuple[tuple[Node, str], ...]
+
+
+@dataclass(frozen=True)
+class Not:
+    """The opposite of a condition, with its text."""
+
+    inner: Node
+    text: str
+
+
+@dataclass(frozen=True)
+class Call:
+    """A function and its arguments."""
+
+    function: str
+    arguments: tuple[Node, ...]
+
+
+Node: TypeAlias = (
+    Column | Constant | Values | Arithmetic | Negative | Comparison | Logic | Not | Call
+)
 
 
 class _Parser:
@@ -359,3 +663,36 @@ def _negated(node: Node) -> Node:
     if isinstance(node, Constant) and isinstance(node.value, (int, float)):
         return Constant(-node.value)
     return Negative(node)
+
+
+@dataclass(frozen=True)
+class Token:
+    """A word of a condition, and where it stands."""
+
+    kind: str
+    text: str
+    start: int
+    end: int
+
+
+def scan(text: str) -> Iterator[Token]:
+    """The tokens of a condition; ``end`` comes last, ``other`` is a character of no use."""
+    position, kind = 0, ""
+    while kind != "end":
+        match = _TOKEN.match(text, position)
+        assert match is not None
+        assert match.lastgroup is not None
+        kind, position = match.lastgroup, match.end()
+        yield Token(kind, match[kind], match.start(kind), position)
+
+
+def unescape(text: str) -> str:
+    """A string literal without its quotes; an unknown escape stays as it is."""
+
+    def character(match: re.Match[str]) -> str:
+        code = match[1] or match[2] or match[3]
+        if code:
+            return chr(int(code, 16)) if int(code, 16) < 0x110000 else match[0]
+        return _ESCAPES.get(match[4], match[0])
+
+    return _ESCAPE.sub(character, text)
