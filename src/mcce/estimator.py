@@ -27,7 +27,7 @@ from .parameters import check_parameters, check_robustness, check_seed, check_un
 from .plausibility.model import PlausibilityModel
 from .predictors.decision import Decision
 from .protocols import Distance, Generator
-from .relations.table import table_of_relations
+from .relations.relation import table_of_relations
 from .search.plan import Settings
 from .surrogate import Surrogate
 from .tables.frames import ArrayAdapter

@@ -18,7 +18,7 @@ from ..candidates import CandidateRows, ReadColumns, SelectedColumns
 from ..constraints.derived import Derived
 from ..kernels import BoolArray, Codes, FloatArray, IntArray
 from ..relations import Dependency, Equality
-from ..relations.cells import match_values
+from ..relations.relation import match_values
 from ..tables.columns import as_numbers, assemble, stack, unwrapped
 from ..tables.features import Feature
 from ..tables.resolution import ULPS, decimals, epsilon, known_numbers

@@ -8,7 +8,7 @@ from ..constraints.collection import Constraints
 from ..errors import NotFittedError, ParameterError, shorten
 from ..fitted import Fitted
 from ..relations import Dependency, Equality, Equivalence, Relation
-from ..relations.cells import values_of
+from ..relations.relation import values_of
 from ..tables.schema import Schema
 from .config import ExactSearch, Search
 
