@@ -49,8 +49,7 @@ if TYPE_CHECKING:
     from .model.forest import ForestChain
     from .model.private import Domain, Ledger, PrivateTrees
     from .model.trees import TreeChain
-    from .predictors.decision import Decision
-    from .predictors.interval import Interval
+    from .predictors.decision import Decision, Interval
     from .search.config import ExactSearch, Search
     from .tables.schema import Schema
 
@@ -116,7 +115,7 @@ _MODULES = {
     "ForestChain": "model.forest",
     "Gower": "distances",
     "InferenceTreeChain": "model.ctree",
-    "Interval": "predictors.interval",
+    "Interval": "predictors.decision",
     "LabelsError": "errors",
     "Ledger": "model.private",
     "McceError": "errors",

@@ -25,10 +25,8 @@ from .model import (
     warn_of_useless_columns,
 )
 from .plausibility.model import PlausibilityModel
-from .predictors.decision import Decision
-from .predictors.labels import LabelRule
-from .predictors.names import decision_on
-from .predictors.scored import ScoredRows
+from .predictors.decision import Decision, LabelRule, ScoredRows
+from .predictors.desired import decision_on
 from .protocols import Distance, Generator
 from .relations import FoundRelation
 from .relations.discovery import find_relations, warn_of_blocked_actions

@@ -20,7 +20,7 @@ from ..kernels import BoolArray, Codes, FloatArray, IntArray, weigh_errors
 from ..postprocess.filters import ExcludeUnstable
 from ..postprocess.remembered import score_rows
 from ..postprocess.validation import ROWS_PER_CALL
-from ..predictors.scored import ScoredRows
+from ..predictors.decision import ScoredRows
 from ..tables.schema import OWN
 from .replies import Led
 from .visited import DECIMALS, VisitedRows, WalkSettings, append

@@ -22,7 +22,7 @@ from ..plausibility.model import PlausibilityModel
 from ..postprocess.filters import IsPlausible, ObeysConstraint
 from ..postprocess.ranking import Ranking
 from ..postprocess.remembered import RememberedScores
-from ..predictors.scored import ScoredRows
+from ..predictors.decision import ScoredRows
 from ..protocols import Callback, CandidateFilter, RowFilter
 from ..relations import Relation
 from ..tables.schema import EncodedRows

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..kernels import BoolArray, Codes, IntArray
-from ..predictors.scored import ScoredRows
+from ..predictors.decision import ScoredRows
 from ..surrogate import Surrogate
 from .config import Search
 

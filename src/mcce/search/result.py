@@ -14,7 +14,7 @@ from ..errors import McceWarning, shorten
 from ..fitted import Fitted
 from ..postprocess.answers import Answers
 from ..postprocess.filters import IsPlausible
-from ..predictors.scored import ScoredRows
+from ..predictors.decision import ScoredRows
 from ..tables.schema import OWN, EncodedRows, Schema
 from .config import ExactSearch, Search
 from .followers import Target
