@@ -26,11 +26,9 @@ from .parameters import check_parameters, check_seconds, learned_parameters
 from .protocols import Callback, Distance, Generator
 from .runtime.limits import time_limit
 from .saving import save
-from .search.config import ExactSearch, Search, SearchName, find_search
-from .search.explain import explain
-from .search.needs import check_private, check_refit
-from .search.relations import check_ignored
-from .search.result import warn_of_gaps
+from .search.config import ExactSearch, Search, SearchName, check_private, check_refit, find_search
+from .search.consequences import check_ignored
+from .search.explain import explain, warn_of_gaps
 from .tables.columns import Kind
 from .tables.roles import Role, check_roles
 

@@ -24,9 +24,7 @@ from ..counterfactuals import Counterfactuals
 from ..errors import ParameterError, SchemaError
 from ..kernels import BoolArray, Codes, FloatArray, IntArray
 from ..postprocess.validation import ROWS_PER_CALL
-from ..search.consequences import Consequences
-from ..search.followers import Target
-from ..search.values import GrowingTables
+from ..search.consequences import ComputedColumn, Consequences, GrowingTables
 from ..tables.columns import differ
 from ..tables.dtypes import cast_like
 from ..tables.schema import OWN, EncodedRows, Schema
@@ -47,7 +45,7 @@ class Answers:
 
     @classmethod
     def read(
-        cls, schema: Schema, result: Counterfactuals[Any], targets: Sequence[Target]
+        cls, schema: Schema, result: Counterfactuals[Any], targets: Sequence[ComputedColumn]
     ) -> Answers:
         """The counterfactuals of a result, if they can be those of this schema."""
         if not isinstance(result, Counterfactuals):
@@ -66,7 +64,11 @@ class Answers:
 
     @classmethod
     def make(
-        cls, factuals: EncodedRows, owner: IntArray, rows: EncodedRows, targets: Sequence[Target]
+        cls,
+        factuals: EncodedRows,
+        owner: IntArray,
+        rows: EncodedRows,
+        targets: Sequence[ComputedColumn],
     ) -> Answers:
         """Any rows as counterfactuals of people."""
         schema = factuals.schema
@@ -111,7 +113,7 @@ class AnswerVariants:
     """Rows that differ from counterfactuals in a few cells."""
 
     def __init__(
-        self, answers: Answers, targets: Sequence[Target], constraints: Constraints
+        self, answers: Answers, targets: Sequence[ComputedColumn], constraints: Constraints
     ) -> None:
         self.answers = answers
         self._tables = GrowingTables(answers.factuals, answers.tables)

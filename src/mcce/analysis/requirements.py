@@ -25,12 +25,9 @@ from ..postprocess.validation import ROWS_PER_CALL
 from ..predictors.decision import Decision
 from ..protocols import Distance, RowFilter
 from ..relations.relation import Relation
-from ..search.config import Search
-from ..search.filters import row_filters
-from ..search.followers import Target
-from ..search.needs import weighted
-from ..search.plan import Settings, recomputed
-from ..search.relations import kept_relations
+from ..search.config import Search, weighted
+from ..search.consequences import ComputedColumn, kept_relations
+from ..search.plan import Settings, recomputed, row_filters
 from ..tables.schema import OWN
 from .answers import Answers, AnswerVariants
 
@@ -46,7 +43,7 @@ class Requirements:
     distance: Distance
     max_sparsity: int | None
     max_distance: float | None
-    targets: Sequence[Target]
+    targets: Sequence[ComputedColumn]
 
     @classmethod
     def of(cls, fitted: Fitted, settings: Settings, constraints: Constraints) -> Requirements:

@@ -58,6 +58,7 @@ WAIT = 0.1
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 Wait = Callable[[threading.Condition, float], Any]
+_paces: WeakSet[Pace] = WeakSet()
 
 
 class Pace:
@@ -173,9 +174,6 @@ class Pace:
             while self._sent[0][0] + self._span <= now:
                 self._sent.popleft()
         return 1
-
-
-_paces: WeakSet[Pace] = WeakSet()
 
 
 def _reset_all() -> None:

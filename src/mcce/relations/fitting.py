@@ -195,7 +195,7 @@ def to_integers(columns: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray
 
 
 @dataclass(frozen=True, eq=False)
-class Selection:
+class SelectedGroups:
     """Groups of columns that a forward selection chose, and the share of variance they explain."""
 
     groups: tuple[int, ...]
@@ -204,7 +204,7 @@ class Selection:
 
 def select_forward(
     design: FloatArray, groups: IntArray, target: FloatArray, max_groups: int
-) -> Selection:
+) -> SelectedGroups:
     """Groups of columns that explain a target, the most useful one first."""
     work = _Sweep(design, target)
     chosen: list[int] = []
@@ -219,7 +219,7 @@ def select_forward(
         for column in np.flatnonzero(groups == groups[best]):
             work.sweep(int(column))
     explained = 1 - work.left / work.total if work.total else 0.0
-    return Selection(tuple(chosen), explained)
+    return SelectedGroups(tuple(chosen), explained)
 
 
 class _Sweep:

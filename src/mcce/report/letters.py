@@ -29,7 +29,7 @@ from ..estimator import requirements_of
 from ..explainer import MCCE
 from ..kernels import IntArray
 from ..parameters import check_flag
-from ..search.followers import is_number
+from ..search.consequences import is_number
 from ..tables.resolution import known_numbers
 from ..tables.schema import Schema
 from .changes import Changed, changes_of, principal_reasons

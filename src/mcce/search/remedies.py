@@ -26,8 +26,8 @@ from ..protocols import Callback
 from ..tables.schema import EncodedRows
 from .config import ExactSearch, Search
 from .direct import MAX_ROWS_FEWER
-from .outcome import Outcome
 from .plan import Settings, search
+from .stage import Outcome
 
 # Draws of a short search, and the most constraints that are lifted in turn.
 N_SAMPLES, MAX_LIFTED = 100, 8
@@ -56,7 +56,7 @@ def name_remedies(
     given = settings.search
     if not isinstance(given, Search) or not given.n_targets or outcome.stopped:
         return outcome
-    if not outcome.reasons or not fitted.n_desired or given.max_evaluations is not None:
+    if not fitted.n_desired or given.max_evaluations is not None:
         return outcome
     n_samples = min(N_SAMPLES, settings.n_samples or given.n_samples)
     short = replace(given, n_samples=n_samples, max_samples=n_samples)
