@@ -61,15 +61,7 @@ def call(predictor: Any, function: Callable[[Any], Any], rows: Any) -> Any:
 
 
 def known_columns(predictor: Any) -> list[str] | None:
-    """The columns that a predictor was trained on, in order; None if it does not say.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from sklearn.linear_model import LinearRegression
-    >>> known_columns(LinearRegression().fit(pd.DataFrame({"age": [1, 2]}), [1, 2]))
-    ['age']
-    """
+    """The columns that a predictor was trained on, in order; None if it does not say."""
     native = getattr(predictor, "booster", predictor)
     for known in _offers(native, "known_columns"):
         return cast("list[str] | None", known(native))

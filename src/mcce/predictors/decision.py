@@ -171,16 +171,7 @@ def _fits_float(value: Real) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Probabilities:
-    """Probabilities of the labels, a row each.
-
-    Examples
-    --------
-    >>> two = Probabilities(np.array([[0.25, 0.5, 0.25], [0.625, 0.125, 0.25]]), (1, 2))
-    >>> two.score
-    array([0.75 , 0.375])
-    >>> two.margin
-    array([ 0.25 , -0.375])
-    """
+    """Probabilities of the labels, a row each."""
 
     numbers: np.ndarray
     columns: tuple[int, ...]
@@ -224,12 +215,6 @@ class LabelRule:
 
         The predicted label is usually the most probable one: a threshold of 0 on the margin. If
         the rows leave hardly any room for another, it is taken to be exactly that.
-
-        Examples
-        --------
-        >>> rows = Probabilities(np.array([[0.75, 0.25], [0.5, 0.5], [0.25, 0.75]]), (1,))
-        >>> LabelRule.learn(rows, np.array([False, True, True]))
-        LabelRule(measure='margin', low=-0.5, high=0.0)
         """
         if probabilities is None or accepted.all() or not accepted.any():
             return None
@@ -244,14 +229,7 @@ class LabelRule:
         return None
 
     def divide(self, probabilities: Probabilities) -> tuple[BoolArray, BoolArray]:
-        """Which rows are accepted, and which of the others only ``predict`` can tell about.
-
-        Examples
-        --------
-        >>> rows = Probabilities(np.array([[0.875, 0.125], [0.5, 0.5], [0.375, 0.625]]), (1,))
-        >>> LabelRule("score", 0.25, 0.5).divide(rows)
-        (array([False, False,  True]), array([False,  True, False]))
-        """
+        """Which rows are accepted, and which of the others only ``predict`` can tell about."""
         values = probabilities.measure(self.measure)
         accepted = values > self.high
         # Not by <=: a margin may be NaN, which tells nothing.
@@ -277,15 +255,7 @@ class ScoredRows:
 def join_scored(
     blocks: Sequence[tuple[ScoredRows, Probabilities | None]],
 ) -> tuple[ScoredRows, Probabilities | None]:
-    """Blocks of rows as one, with the probabilities of labels where they decide.
-
-    Examples
-    --------
-    >>> one = ScoredRows(np.array([0.25]), np.array([False]))
-    >>> two = ScoredRows(np.array([0.75]), np.array([True]))
-    >>> join_scored([(one, None), (two, None)])[0].score
-    array([0.25, 0.75])
-    """
+    """Blocks of rows as one, with the probabilities of labels where they decide."""
     if len(blocks) == 1:
         return blocks[0]
     scored = ScoredRows(

@@ -33,13 +33,7 @@ UNITS = ("s", "ms", "us", "ns")
 
 
 def read_output(output: Any, name: str = "The predictor") -> tuple[np.ndarray, BoolArray]:
-    """The entries of an output, and which of them are missing.
-
-    Examples
-    --------
-    >>> read_output(np.ma.array([0.5, 0.7], mask=[False, True]))
-    (array([0.5, 0.7]), array([False,  True]))
-    """
+    """The entries of an output, and which of them are missing."""
     try:
         if isinstance(output, np.ma.MaskedArray):
             entries = np.asarray(output.data)
@@ -61,11 +55,6 @@ def to_numbers(
     """Entries as floats, NaN for missing ones; the entries themselves if they are that.
 
     Floats stay in their precision, so that sums of them have the bits that the predictor gives.
-
-    Examples
-    --------
-    >>> to_numbers(*read_output(pd.Series([1, None], dtype="Int64")))
-    array([ 1., nan])
     """
     if missing is None:
         missing = np.zeros(entries.shape, dtype=bool)
@@ -90,13 +79,7 @@ def to_numbers(
 
 
 def to_labels(entries: np.ndarray, name: str, desired: Any) -> pd.Series[Any]:
-    """Entries as labels.
-
-    Examples
-    --------
-    >>> to_labels(np.array(["yes", "no"]), "The predictor", ("yes",)).tolist()
-    ['yes', 'no']
-    """
+    """Entries as labels."""
     boxed = entries.dtype == object
     hashable = not boxed or all(isinstance(entry, Hashable) for entry in entries)
     if not hashable or entries.dtype.kind not in "biufOUSmM":
@@ -117,13 +100,7 @@ def to_labels(entries: np.ndarray, name: str, desired: Any) -> pd.Series[Any]:
 
 
 def list_labels(entries: np.ndarray) -> list[Any]:
-    """Labels as plain objects, equal for equal times of one unit.
-
-    Examples
-    --------
-    >>> list_labels(np.array(["2020", "2021"], dtype="datetime64[Y]"))
-    [datetime.date(2020, 1, 1), datetime.date(2021, 1, 1)]
-    """
+    """Labels as plain objects, equal for equal times of one unit."""
     if entries.dtype.kind in "mM" and np.datetime_data(entries.dtype)[0] == "ns":
         # NumPy lists them as integers, which equal no time.
         return list(pd.Series(entries))
@@ -166,13 +143,7 @@ def missing_hint(frame: pd.DataFrame) -> str:
 
 
 def count_rows(flagged: BoolArray) -> str:
-    """How many rows are flagged and where the first one is, for errors.
-
-    Examples
-    --------
-    >>> count_rows(np.array([False, True, True]))
-    '2 of 3 rows, first at position 1 of those it was given'
-    """
+    """How many rows are flagged and where the first one is, for errors."""
     rows = np.flatnonzero(flagged if flagged.ndim == 1 else flagged.any(axis=1))
     n_rows = f"{rows.size} of {len(flagged)} rows"
     return f"{n_rows}, first at position {rows[0]} of those it was given"

@@ -262,13 +262,7 @@ class Differentiable(Protocol):
 
 
 def offers_gradients(predictor: Any) -> bool:
-    """Whether a predictor says that it can be differentiated.
-
-    Examples
-    --------
-    >>> offers_gradients(lambda frame: frame["salary"] / 100)
-    False
-    """
+    """Whether a predictor says that it can be differentiated."""
     return getattr(predictor, "offers_gradients", False) is True
 
 

@@ -260,13 +260,7 @@ class _Sweep:
 
 
 def fit_least_squares(columns: FloatArray, target: FloatArray) -> FloatArray:
-    """The constant and the weights of columns that fit a target best, collinear columns 0.
-
-    Examples
-    --------
-    >>> fit_least_squares(np.array([[0.0, 1.0, 2.0]]), np.array([1.0, 3.0, 5.0])).tolist()
-    [1.0, 2.0]
-    """
+    """The constant and the weights of columns that fit a target best, collinear columns 0."""
     whole, centre, unit = to_integers(columns)
     design = np.vstack([np.full((1, target.size), SCALE), whole])
     gram = design @ design.T
@@ -336,13 +330,7 @@ def snap(
     accepted: float,
     noise: float = 0.0,
 ) -> FloatArray:
-    """The shortest numbers that do nearly as well as fitted ones.
-
-    Examples
-    --------
-    >>> snap(np.array([1.0003, 0.2499]), lambda w: abs(w - [1, 0.25]).max(), 0.0).tolist()
-    [1.0, 0.25]
-    """
+    """The shortest numbers that do nearly as well as fitted ones."""
     most = max(MAX_ROUNDED_LOSS * deviation(weights), accepted)
     without = np.concatenate([[0.0], weights[1:]]) if abs(weights[0]) <= noise else weights
     for shorter in (*_shorter(without), without):

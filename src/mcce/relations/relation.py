@@ -172,25 +172,13 @@ def _is_number(value: Any) -> bool:
 
 
 def quote_column(name: Hashable) -> str:
-    """A column name, between backticks unless it is a plain word.
-
-    Examples
-    --------
-    >>> quote_column("price"), quote_column("price per month")
-    ('price', '`price per month`')
-    """
+    """A column name, between backticks unless it is a plain word."""
     text = str(name)
     return text if text.isidentifier() else f"`{_bounded(text, 60)}`"
 
 
 def quote_value(value: Any) -> str:
-    """A value of a column, shortened.
-
-    Examples
-    --------
-    >>> quote_value("single"), quote_value(0.0), quote_value(None)
-    ("'single'", '0', 'missing')
-    """
+    """A value of a column, shortened."""
     if value is None:
         return "missing"
     if isinstance(value, float):
@@ -200,13 +188,7 @@ def quote_value(value: Any) -> str:
 
 
 def quote_number(number: float) -> str:
-    """A number with as many digits as it needs, at most 7.
-
-    Examples
-    --------
-    >>> quote_number(19.95), quote_number(2.0)
-    ('19.95', '2')
-    """
+    """A number with as many digits as it needs, at most 7."""
     return f"{number:.7g}"
 
 
@@ -239,16 +221,7 @@ class FoundRelation:
 
 
 def table_of_relations(found: Sequence[FoundRelation]) -> pd.DataFrame:
-    """One row for each relation, with the evidence.
-
-    Examples
-    --------
-    >>> from mcce.relations import FoundRelation, Ordering
-    >>> found = FoundRelation(Ordering("start", "end"), 1.0, 500, 1e-90, True)
-    >>> table_of_relations([found])[["relation", "kind", "holds", "enforced"]]
-           relation      kind  holds  enforced
-    0  start <= end  ordering    1.0      True
-    """
+    """One row for each relation, with the evidence."""
     relations = [item.relation for item in found]
     equalities = [r if isinstance(r, Equality) else None for r in relations]
     return pd.DataFrame(

@@ -125,13 +125,7 @@ def _lifts(short: Search, constraints: Constraints) -> Iterator[tuple[str, Searc
 
 
 def lift_bounds(search: AnySearch) -> Iterator[tuple[str, AnySearch]]:
-    """Each bound of a search that may be in the way, and the search without it.
-
-    Examples
-    --------
-    >>> [name for name, _ in lift_bounds(Search(max_sparsity=2, margin=0.1))]
-    ['max_sparsity', 'margin']
-    """
+    """Each bound of a search that may be in the way, and the search without it."""
     for name, free in BOUNDS.items():
         # Copies that come last keep nobody from an answer.
         if getattr(search, name) not in (free, "last"):

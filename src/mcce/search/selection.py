@@ -233,14 +233,7 @@ def _diverse_ranks(
 
 
 class Groups:
-    """Neighbouring entries that are equal, as groups.
-
-    Examples
-    --------
-    >>> groups = Groups(np.array([3, 3, 7]))
-    >>> groups.number, groups.place, groups.min(np.array([5, 4, 9]))
-    (array([0, 0, 1]), array([0, 1, 0]), array([4, 4, 9]))
-    """
+    """Neighbouring entries that are equal, as groups."""
 
     def __init__(self, of: IntArray) -> None:
         self.of = of
