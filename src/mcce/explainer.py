@@ -40,12 +40,10 @@ from .predictors.decision import Decision
 from .protocols import Callback, Distance, Generator
 from .runtime.threads import time_limit
 from .saving import save
-from .search.config import ExactSearch, Search, SearchName, find_search
-from .search.explain import explain
-from .search.needs import check_private, check_refit
+from .search.config import ExactSearch, Search, SearchName, check_private, check_refit, find_search
+from .search.consequences import check_ignored
+from .search.explain import explain, warn_of_gaps
 from .search.plan import Settings
-from .search.relations import check_ignored
-from .search.result import warn_of_gaps
 from .tables.columns import Kind
 from .tables.frames import ArrayAdapter
 from .tables.roles import Role, check_roles
@@ -625,7 +623,7 @@ class MCCE(BaseEstimator):
         enforced
             Whether it holds in all training rows, so that answers keep it.
         """
-        from .relations.table import table_of_relations
+        from .relations.relation import table_of_relations
 
         if self.fitted_.relations is None:
             raise AttributeError(

@@ -26,10 +26,8 @@ from .model import (
 )
 from .plausibility.model import PlausibilityModel
 from .plausibility.surrogate import Surrogate
-from .predictors.decision import Decision
-from .predictors.labels import LabelRule
-from .predictors.names import decision_on
-from .predictors.scored import ScoredRows
+from .predictors.decision import Decision, LabelRule, ScoredRows
+from .predictors.desired import decision_on
 from .protocols import Distance, Generator
 from .runtime.progress import Clock
 from .tables.columns import Kind

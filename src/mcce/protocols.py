@@ -36,8 +36,7 @@ from .kernels import (
 )
 from .parameters import check_choice, check_count, check_flag, check_real, check_whole
 from .predictors import make_decision
-from .predictors.decision import Decision
-from .predictors.scored import ScoredRows
+from .predictors.decision import Decision, ScoredRows
 from .runtime.progress import Progress
 from .tables.columns import Kind
 from .tables.features import Feature

@@ -189,7 +189,7 @@ def _decimals(feature: Feature, numbers: FloatArray) -> int | None:
     dtype = feature.table.dtype
     if dtype.kind != "f":
         return 0
-    single = dtype.itemsize == 4
+    single = getattr(dtype, "itemsize", 8) == 4
     noise = WRITTEN_ULPS * np.finfo(np.float32 if single else np.float64).eps * np.abs(numbers)
     places = 0
     while 10.0**-places > MARGIN * noise.max(initial=0.0) and places <= 15:

@@ -179,7 +179,7 @@ def association(first: Column, second: Column) -> float:
     return float(min(abs((a * b).sum()) / scale, 1.0)) if scale > 0 else 0.0
 
 
-def _correlation_ratio(numbers: FloatArray, levels: IntArray) -> float:
+def _correlation_ratio(numbers: Column, levels: Column) -> float:
     """Square root of the share of variance that lies between the levels."""
     centred = numbers - numbers.mean() if numbers.size else numbers
     total = (centred * centred).sum()
@@ -191,7 +191,7 @@ def _correlation_ratio(numbers: FloatArray, levels: IntArray) -> float:
     return float(np.sqrt(min(between / total, 1.0)))
 
 
-def _cramer(a: IntArray, b: IntArray) -> float:
+def _cramer(a: Column, b: Column) -> float:
     """Cramér's V with Bergsma's correction for bias."""
     n = a.size
     _, a = np.unique(a, return_inverse=True)

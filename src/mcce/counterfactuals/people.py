@@ -20,8 +20,7 @@ import pandas as pd
 
 from ..errors import SchemaError, shorten
 from ..kernels import BoolArray, FloatArray, IntArray
-from ..predictors.decision import Decision
-from ..predictors.scored import ScoredRows
+from ..predictors.decision import Decision, ScoredRows
 from ..tables.columns import assemble, differ, is_missing, plain
 from ..tables.dtypes import cast_like
 from ..tables.frames import read_frame

@@ -19,8 +19,7 @@ import pandas as pd
 
 from ..kernels import IntArray
 from ..parameters import check_choice
-from ..predictors.decision import Decision
-from ..predictors.scored import ScoredRows
+from ..predictors.decision import Decision, ScoredRows
 from ..tables.frames import PANDAS_ADAPTER, FrameAdapter
 from ..tables.roles import Role, actors, check_roles
 from ..tables.schema import EncodedRows, Schema

@@ -19,9 +19,7 @@ import numpy as np
 from sklearn.base import clone
 
 from ..kernels import Codes, FloatArray, IntArray
-from ..predictors.decision import Decision
-from ..predictors.interval import Interval
-from ..predictors.scored import ScoredRows
+from ..predictors.decision import Decision, Interval, ScoredRows
 from ..tables.schema import EncodedRows
 from .boosting import BinnedColumns, BoostedTrees, predict_each, screen
 

@@ -25,12 +25,10 @@ from ..errors import NotFittedError, SavedFileError, shorten
 from ..fitted import Fitted
 from ..kernels import DRAWS_VERSION, rows_as_bytes
 from ..model import find_generator, is_private, limit_inputs, visit_order_of
-from ..predictors.interval import Interval
-from ..predictors.labels import LabelRule
-from ..predictors.names import decision_on
+from ..predictors.decision import Interval, LabelRule
+from ..predictors.desired import decision_on
 from ..protocols import Generator
-from ..search.config import find_search
-from ..search.needs import check_inputs
+from ..search.config import check_inputs, find_search
 from ..tables.features import Feature
 from ..tables.roles import check_kinds, check_roles, check_text, immutable_columns
 from ..tables.schema import Schema

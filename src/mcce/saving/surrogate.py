@@ -10,8 +10,7 @@ import numpy as np
 from ..errors import SavedFileError
 from ..plausibility.boosting import pack_boosted, unpack_boosted
 from ..plausibility.surrogate import MAX_ROWS, Link, Surrogate
-from ..predictors.decision import Decision
-from ..predictors.interval import Interval
+from ..predictors.decision import Decision, Interval
 from ..tables.schema import Schema
 from .checks import check_entries, check_integer
 

@@ -24,7 +24,7 @@ from ..constraints.kinds import CONSTRAINT_KINDS
 from ..distances import DISTANCES, FeatureDistance
 from ..errors import SavedFileError, shorten
 from ..model import GENERATORS
-from ..predictors.interval import Interval
+from ..predictors.decision import Interval
 from ..search.config import ExactSearch, Search
 from ..tables.roles import has_surrogate
 from .checks import check_entries
