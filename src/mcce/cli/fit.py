@@ -171,8 +171,8 @@ class Files:
 
     def read(self) -> pd.DataFrame:
         """All rows."""
-        from ..files.blocks import even_blocks
-        from ..files.formats import find_format
+        from ..files.sampling import even_blocks
+        from ..files.sources import find_format
         from ..files.training import read_training
 
         given: dict[str, Any] = {"delimiter": self.delimiter, "dtypes": read_dtypes(self.dtypes)}
@@ -186,7 +186,7 @@ class Files:
 
     def blocks(self) -> Iterator[pd.DataFrame]:
         """The rows, block by block."""
-        from ..files.streaming import iterate_training
+        from ..files.training import iterate_training
 
         given: dict[str, Any] = {"delimiter": self.delimiter, "dtypes": read_dtypes(self.dtypes)}
         for frame in iterate_training(self.paths, self.format_, **given):

@@ -16,12 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import ParameterError, shorten
-from ..files.formats import STANDARD, Format, find_format, require_pyarrow
-from ..files.manifest import Manifest, Receipt
-from ..files.parts import Number, PartsFolder, read_manifest
-from ..files.run import UNSTABLE
-from ..files.sources import reading
-from ..files.writing import SUFFIXES, join_parts
+from ..files.answer_tables import join_parts
+from ..files.parts import UNSTABLE, Manifest, Number, PartsFolder, Receipt, read_manifest
+from ..files.sources import STANDARD, Format, find_format, reading, require_pyarrow
 from ..runtime.replacing import replacing, writing
 from .terminal import printable, say, show_json, wrap
 
@@ -133,7 +130,7 @@ def check_block_rows(given: int | None) -> None:
 
 def open_folder(target: Target, path: Path, job: Mapping[str, Any]) -> PartsFolder:
     """The folder of parts of a run, a new one or that of an unfinished run of the same job."""
-    return PartsFolder.open(path, job, SUFFIXES[target.format])
+    return PartsFolder.open(path, job, f".{target.format}")
 
 
 def finish(target: Target, folder: PartsFolder, receipts: Mapping[Number, Receipt]) -> None:

@@ -21,9 +21,8 @@ import pandas as pd
 from ..counterfactuals import Counterfactuals
 from ..errors import ParameterError, ReadError, shorten
 from ..explainer import MCCE
-from ..files.formats import find_format
 from ..files.people import PeopleReader
-from ..files.sources import RawBlock, iterate, open_source, reading
+from ..files.sources import RawBlock, find_format, iterate, open_source, reading
 from ..kernels import IntArray
 from ..report.html.provenance import Provenance
 from ..report.html.writing import ReportOptions, check_options, write_page

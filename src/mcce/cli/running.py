@@ -19,14 +19,18 @@ from ..constraints.files import read_constraints
 from ..counterfactuals import Counterfactuals
 from ..errors import shorten
 from ..explainer import MCCE
-from ..files.answers import Layout
-from ..files.formats import Format, find_format
-from ..files.manifest import Receipt
-from ..files.parts import Number, alone, checksum
+from ..files.answer_tables import Layout, stream_tables
+from ..files.parts import Answered, BlockRun, Done, Number, Receipt, alone, checksum
 from ..files.people import PeopleReader
-from ..files.run import Answered, BlockRun, Done
-from ..files.sources import Source, estimate_rows, iterate, open_source, reading
-from ..files.writing import stream_tables
+from ..files.sources import (
+    Format,
+    Source,
+    estimate_rows,
+    find_format,
+    iterate,
+    open_source,
+    reading,
+)
 from ..loading import load
 from ..runtime.progress import Progress
 from ..runtime.quiet import without_prints, without_warnings

@@ -9,9 +9,8 @@ import numpy as np
 
 from ..errors import ParameterError, shorten
 from ..explainer import MCCE
-from ..files.formats import find_format
 from ..files.people import People, PeopleReader
-from ..files.sources import iterate, open_source
+from ..files.sources import find_format, iterate, open_source
 from ..report.labels import Labels
 from ..report.language import languages
 from .demo import IMMUTABLE, N_TRAIN, SEED, text_dtypes, train

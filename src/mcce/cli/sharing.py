@@ -19,12 +19,10 @@ from ..execution.files import Failure, FilesTask, Outcome, Reading, explain_unit
 from ..execution.partitions import BLOCK_ROWS
 from ..execution.shipment import Shipment
 from ..explainer import MCCE
-from ..files.answers import Layout
-from ..files.formats import STANDARD, find_format
-from ..files.manifest import Receipt
-from ..files.parts import FAILURES, Number, PartsFolder, alone
+from ..files.answer_tables import Layout
+from ..files.parts import FAILURES, Number, PartsFolder, Receipt, alone
 from ..files.people import PeopleReader
-from ..files.sources import estimate_rows
+from ..files.sources import STANDARD, estimate_rows, find_format
 from ..files.units import FileOfPeople, Unit, find_files, is_single, look_into, names_checksum
 from ..runtime.quiet import without_warnings
 from .options import check_output, read_dtypes

@@ -19,12 +19,10 @@ from .. import errors
 from ..counterfactuals import Counterfactuals
 from ..errors import McceError, PredictorError, ReadError, WorkerError, shorten
 from ..explainer import MCCE
-from ..files.answers import Layout
-from ..files.formats import Format
-from ..files.parts import PartsFolder
+from ..files.answer_tables import Layout
+from ..files.parts import BlockRun, Done, PartsFolder
 from ..files.people import PeopleReader
-from ..files.run import BlockRun, Done
-from ..files.sources import Columns, open_source
+from ..files.sources import Columns, Format, open_source
 from ..files.units import Unit
 from ..runtime.quiet import without_prints, without_warnings
 from ..runtime.tracebacks import format_traceback

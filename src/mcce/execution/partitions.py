@@ -18,11 +18,10 @@ from pandas.api import types
 
 from ..errors import ParameterError, shorten
 from ..explainer import MCCE
-from ..files.answers import Layout
-from ..files.cells import holds_whole
+from ..files.answer_tables import Layout, arrow_schema, arrow_table
 from ..files.people import PeopleReader
-from ..files.sources import RawBlock, check_unique
-from ..files.writing import arrow_schema, arrow_table
+from ..files.sources import KnownColumns, RawBlock, check_unique
+from ..files.values import holds_whole
 from ..parameters import check_whole
 from ..runtime.quiet import without_warnings
 from .shipment import Shipment
@@ -159,20 +158,11 @@ def _reader(
 ) -> PeopleReader:
     return PeopleReader.plan(
         PEOPLE,
-        _Columns(names, whole),
+        KnownColumns(names, whole=whole),
         explainer.fitted_.schema,
         keep=key,
         remedy="Mend the cell, or convert the column.",
     )
-
-
-@dataclass(frozen=True)
-class _Columns:
-    """The columns of a frame, as a source of people."""
-
-    names: list[str]
-    whole: frozenset[str]
-    textual: bool = False
 
 
 def _cells(column: Any) -> Any:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import WorkerError
 from ..explainer import MCCE
-from ..files.cells import holds_whole
+from ..files.values import holds_whole
 from .executor import check_frame, check_workers, lost, missing_engine
 from .partitions import BLOCK_ROWS, PartitionTask, check_block_rows, check_key
 from .shipment import Shipment

@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import MissingExtraError, ParameterError, SchemaError, WorkerError, shorten
 from ..explainer import MCCE
-from ..files.arrow import rebatch
-from ..files.sources import check_unique
+from ..files.sources import check_unique, rebatch
 from ..tables.columns import is_time
 from .executor import check_frame, lost, missing_engine
 from .partitions import BLOCK_ROWS, PEOPLE, PartitionTask, check_block_rows, check_key

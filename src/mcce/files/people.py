@@ -21,9 +21,8 @@ from ..kernels import IntArray
 from ..tables.columns import plain
 from ..tables.features import Feature
 from ..tables.schema import Schema
-from .cells import CellError, ColumnReader, make_reader
 from .sources import Columns, RawBlock
-from .values import Values, read_values
+from .values import CellError, ColumnReader, Values, make_reader, read_values
 
 
 @dataclass(frozen=True)

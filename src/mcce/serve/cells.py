@@ -19,9 +19,9 @@ from pandas.api import types
 
 from ..counterfactuals.records import plain_value
 from ..errors import shorten
-from ..files.cells import CellError, ColumnReader
 from ..files.people import PeopleReader
-from ..files.sources import RawBlock
+from ..files.sources import KnownColumns, RawBlock
+from ..files.values import CellError, ColumnReader
 from ..fitted import Fitted
 from ..model import is_identifier
 from ..tables.columns import plain
@@ -32,22 +32,6 @@ from .refusals import MAX_PROBLEMS, Problem, RefusalError
 # Numbers may be so many times as far from training as training is wide.
 FARTHEST = 1_000
 MAX_LEVELS = 1_000
-
-
-@dataclass(frozen=True)
-class JsonColumns:
-    """The columns of a request, for :meth:`PeopleReader.plan`.
-
-    Numbers are written in decimals there, as in texts, so 0.1 fits a column of 32 bits.
-    """
-
-    names: list[str]
-    textual: bool = True
-    whole: frozenset[str] = frozenset()
-
-    def blocks(self, columns: Sequence[str], n_rows: int) -> Iterator[RawBlock]:
-        """Nothing: requests come one by one."""
-        return iter(())
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,7 +112,9 @@ class JsonPeople:
         """How people are read for an explainer."""
         schema, identifiers = fitted.schema, _identifiers(fitted)
         names = [str(name) for name in schema.names]
-        reader = PeopleReader.plan("the request", JsonColumns(names), schema)
+        # Numbers are written in decimals, as in texts, so 0.1 fits a column of 32 bits.
+        columns = KnownColumns(names, textual=True)
+        reader = PeopleReader.plan("the request", columns, schema)
         kinds = {
             name: CellKind.of(feature, reader.readers[name], identifier=name in identifiers)
             for name, feature in zip(names, schema.features, strict=True)

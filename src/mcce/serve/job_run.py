@@ -18,11 +18,16 @@ import pandas as pd
 from ..constraints import Constraint
 from ..counterfactuals import Counterfactuals
 from ..errors import MissingExtraError, ParameterError
-from ..files.answers import Layout
-from ..files.formats import check_delimiter, find_format
+from ..files.answer_tables import Layout, stream_tables
 from ..files.people import PeopleReader
-from ..files.sources import Source, estimate_rows, iterate, open_source
-from ..files.writing import write_table
+from ..files.sources import (
+    Source,
+    check_delimiter,
+    estimate_rows,
+    find_format,
+    iterate,
+    open_source,
+)
 from ..kernels import IntArray, check_cancellation
 from ..report.html.writing import ReportOptions, write_page
 from .answering import Answerer
@@ -173,7 +178,7 @@ def _write_tables(folder: Path, tables: Sequence[pd.DataFrame]) -> list[str]:
     for name in TABLES:
         try:
             with (folder / name).open("xb") as stream:
-                write_table(table, find_format(name), stream)
+                stream_tables([table], find_format(name), stream)
             made.append(name)
         except ImportError:
             (folder / name).unlink(missing_ok=True)

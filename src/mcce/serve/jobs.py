@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from ..errors import McceError, ParameterError, ReadError, shorten
-from ..files.formats import find_format
+from ..files.sources import find_format
 from ..kernels import CancelledError, ExpiredError
 from ..runtime.replacing import replacing
 from .answering import Answerer
