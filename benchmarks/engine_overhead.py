@@ -23,7 +23,7 @@ import time
 from pathlib import Path
 from uuid import uuid4
 
-from mcce.execution.executor import ENGINES, LIBRARIES
+from mcce.execution.workers import ENGINES, LIBRARIES
 from people_files import PREDICTOR, write_files, write_lake
 
 MARK = "MCCE_BENCHMARK_RUN"

@@ -28,7 +28,7 @@ import engine_people
 from engine_people import KEY
 from mcce.execution import dask as on_dask
 from mcce.execution import ray as on_ray
-from mcce.execution.executor import run_all
+from mcce.execution.workers import run_all
 from mcce.files.sources import arrow_fingerprint
 
 # Seconds of every predictor call: partitions must last long enough to be hit.

@@ -24,8 +24,8 @@ from ..explainer import MCCE
 from ..files.people import PeopleReader
 from ..files.sources import RawBlock, find_format, iterate, open_source, reading
 from ..kernels import IntArray
-from ..report.html.provenance import Provenance
-from ..report.html.writing import ReportOptions, check_options, write_page
+from ..report.html.page import Provenance
+from ..report.html.report_page import ReportOptions, check_options, write_page
 from ..report.labels import Labels
 from ..runtime.quiet import without_prints, without_warnings
 from .options import check_output, read_dtypes, split_names

@@ -14,10 +14,16 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import McceError, ParameterError, ReadError, SchemaError, shorten
-from ..execution.executor import find_executor
-from ..execution.files import Failure, FilesTask, Outcome, Reading, explain_units
-from ..execution.partitions import BLOCK_ROWS
-from ..execution.shipment import Shipment
+from ..execution.workers import (
+    BLOCK_ROWS,
+    Failure,
+    FilesTask,
+    Outcome,
+    Reading,
+    Shipment,
+    explain_units,
+    find_executor,
+)
 from ..explainer import MCCE
 from ..files.answer_tables import Layout
 from ..files.parts import FAILURES, Number, PartsFolder, Receipt, alone

@@ -16,7 +16,7 @@ customers, one file for each language:
         verbs: you had applied for {after}[ instead of {before}]
         reason: You applied for a large loan.
 
-Everything is checked when it is read. Texts are templates, see :mod:`mcce.report.wording`.
+Everything is checked when it is read. Texts are templates, see :mod:`mcce.report.language`.
 """
 
 from __future__ import annotations
@@ -42,9 +42,8 @@ from .label_checks import (
     check_spelling,
     check_units,
 )
-from .language import Language, find_language
+from .language import Language, check_template, find_language
 from .reading import parse_labels, read_labels
-from .wording import check_template
 
 REASON = frozenset({"before"})
 DECISION = ("declined", "already", "would", "reason", "reasons", "closing")

@@ -32,13 +32,18 @@ from ..parameters import check_flag
 from ..search.followers import is_number
 from ..tables.resolution import known_numbers
 from ..tables.schema import Schema
-from .changes import Changed, changes_of, principal_reasons
+from .changes import (
+    AnswerChanges,
+    ChangedColumn,
+    changes_of,
+    principal_reasons,
+    widen_changes,
+    with_shares,
+    without_needless,
+)
 from .labels import Labels
-from .ladder import Rung
-from .nothing import kind_of
-from .rounding import RoundedAnswers, RoundedColumn, RoundingSettings, round_answers
-from .text import AnswerChanges, Writer, without_needless
-from .widened import widen_changes, with_shares
+from .rounding import RoundedAnswers, RoundedColumn, RoundingSettings, Rung, round_answers
+from .sentences import Writer, kind_of
 
 EXACT = 2.0**53
 
@@ -179,7 +184,9 @@ class _Draft:
             levels = {}  # they would do beside the exact values alone
         before = result.factuals.iloc[result.owner]
         changed = [
-            Changed.read(feature, before[name], frame[name], rungs.get(at, {}), levels.get(at, {}))
+            ChangedColumn.read(
+                feature, before[name], frame[name], rungs.get(at, {}), levels.get(at, {})
+            )
             for at, (name, feature) in enumerate(zip(schema.names, schema.features, strict=True))
         ]
         if result.anonymous is not None:

@@ -16,8 +16,8 @@ from ..counterfactuals.records import plain_value
 from ..estimator import requirements_of
 from ..fitted import Fitted
 from ..predictors.interval import Interval
-from ..report.cells import CellWords
 from ..report.labels import Labels
+from ..report.sentences import CellWords
 from ..tables.columns import plain
 from ..tables.features import Feature
 from ..tables.resolution import resolution

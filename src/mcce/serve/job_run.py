@@ -29,7 +29,7 @@ from ..files.sources import (
     open_source,
 )
 from ..kernels import IntArray, check_cancellation
-from ..report.html.writing import ReportOptions, write_page
+from ..report.html.report_page import ReportOptions, write_page
 from .answering import Answerer
 from .settings import ServiceSettings
 

@@ -1,16 +1,16 @@
-"""From a person to an answer: before → after for every changed feature, in its own units.
+"""One person and their answers: dumbbells from before to after, and a table.
 
-Each feature is a line with a scale of its own. The hollow dot is the person, the full dot the
-answer, and the bars behind are accepted people.
+Each changed feature is a line with a scale of its own. The hollow dot is the person, the full dot
+the answer, and the bars behind are accepted people.
 
-Always true: nothing is drawn of a feature that no shown answer changes; texts grow away from each
-other, so those of one line never overlap.
+Always true: features that no shown answer changes are not drawn; texts of one line grow away from
+each other, so they never overlap; a place on a line is between 0 and 1, or MISSING_PLACE, and equal
+values have equal places.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -18,16 +18,31 @@ import numpy as np
 import pandas as pd
 
 from ...counterfactuals import Counterfactuals
-from ..cells import CellWords, cells_of
+from ...kernels import FloatArray
+from ...parameters import check_flag
+from ...tables.columns import as_numbers, is_measured
+from ..changes import cells_of
+from ..label_checks import level_key
 from ..labels import Labels
-from .selecting import PersonAnswers, read_accepted, select_answers
-from .style import NORMAL, SMALL, Theme, explain_marks, make_axes, name_rows, theme_of, wrap, write
-from .tracks import Track
+from ..sentences import CellWords
+from .style import (
+    NORMAL,
+    SMALL,
+    LabelsLike,
+    PersonAnswers,
+    Theme,
+    explain_marks,
+    make_axes,
+    name_rows,
+    read_accepted,
+    select_answers,
+    theme_of,
+    wrap,
+    write,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-LabelsLike = Labels | Mapping[str, Any] | str | os.PathLike[str] | None
 
 # Inches of a line's height, and of a character's width.
 ROW, CHARACTER = 0.8, 0.065
@@ -39,6 +54,13 @@ GAP = 0.3
 BARS, BELOW = 0.42, 0.13
 # How far texts reach over their dots, as a share of a line's length.
 NUDGE = 0.02
+# Inches of a line of text and of a character, and between columns.
+TABLE_ROW, TABLE_CHARACTER, TABLE_GAP = 0.2, 0.078, 0.35
+MISSING_PLACE = -0.07
+# Bars of a histogram, and distinct numbers up to which each has a bar of its own.
+N_BINS, MAX_DISTINCT = 24, 12
+# Share of accepted people beyond either end of a line, so that a few do not stretch it.
+TAIL = 0.01
 
 
 def plot_answer(
@@ -294,3 +316,201 @@ def _handles(words: CellWords, theme: Theme, accepted: bool, follows: bool) -> l
         dashed.set_label(words.say("follows"))
         handles.append(dashed)
     return handles
+
+
+def plot_table(
+    result: Counterfactuals[Any],
+    person: Hashable | None = None,
+    *,
+    only_changed: bool = False,
+    labels: LabelsLike = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """A person and their answers as a table, a row for each feature; changed cells are marked.
+
+    Parameters
+    ----------
+    result, person
+        As for :func:`plot_answer`.
+    only_changed
+        Whether to leave out features that no answer changes.
+    labels, ax
+        As for :func:`plot_answer`.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes; each changed cell is bold, on a rectangle of its own.
+
+    Raises
+    ------
+    MissingExtraError
+        If matplotlib is not installed.
+    ParameterError
+        If there is no such person.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from mcce import MCCE
+    >>> bank = pd.DataFrame({"age": [25, 36, 47, 52] * 5, "salary": range(50, 90, 2)})
+    >>> explainer = MCCE(lambda frame: frame["salary"], (70, 100), random_state=0).fit(bank)
+    >>> ax = plot_table(explainer.explain(bank.iloc[[3]]))
+    >>> [text.get_text() for text in ax.texts if text.get_weight() == "bold"]
+    ['now', 'Answer 1', '70']
+    """
+    check_flag("only_changed", only_changed)
+    answers, words = select_answers(result, person), CellWords(Labels.take(labels))
+    features = answers.features if only_changed else list(answers.rows.columns)
+    heads = [words.say("answer_of_rank", rank=str(rank)) for rank in answers.ranks]
+    rows = [["", words.say("now"), *heads]]
+    marked = [np.zeros(len(rows[0]), dtype=bool)]
+    for feature in features:
+        texts = words.values(feature, cells_of(answers.rows[feature]))
+        rows.append([wrap(text) for text in (words.name(feature), *texts)])
+        marked.append(np.concatenate([[False, False], answers.changed(feature)]))
+    return _draw_table(rows, marked, ax)
+
+
+def _draw_table(
+    rows: Sequence[Sequence[str]], marked: Sequence[np.ndarray], ax: Axes | None
+) -> Axes:
+    """Texts in rows and columns, the first row and column as heads."""
+    lefts, tops = _edges(rows)
+    axes = make_axes(ax, lefts[-1], tops[-1])
+    theme = theme_of(axes)
+    axes.set(xlim=(0, lefts[-1]), ylim=(tops[-1], 0))
+    axes.set_xticks([])
+    axes.set_yticks([])
+    for row, (texts, marks) in enumerate(zip(rows, marked, strict=True)):
+        middle = (tops[row] + tops[row + 1]) / 2
+        for column, text in enumerate(texts):
+            bold = row == 0 or marks[column]
+            if marks[column]:
+                _mark(axes, lefts[column : column + 2], tops[row : row + 2], theme.mark)
+            look: dict[str, Any] = {
+                "size": NORMAL if column == 0 else SMALL + 0.5,
+                "weight": "bold" if bold else "normal",
+                "color": theme.ink if bold or column == 0 else theme.muted,
+            }
+            if text:
+                write(axes, lefts[column] + TABLE_GAP / 2, middle, text, va="center", **look)
+        axes.axhline(tops[row + 1], color=theme.line if row == 0 else theme.faint, linewidth=0.8)
+    return axes
+
+
+def _edges(rows: Sequence[Sequence[str]]) -> tuple[np.ndarray, np.ndarray]:
+    """Where columns and rows begin, and where the last ones end, in inches."""
+    widths = [
+        TABLE_CHARACTER * max(len(line) for text in column for line in text.split("\n")) + TABLE_GAP
+        for column in zip(*rows, strict=True)
+    ]
+    heights = [TABLE_ROW * max(text.count("\n") + 1 for text in row) + 0.12 for row in rows]
+    return np.cumsum([0.0, *widths]), np.cumsum([0.0, *heights])
+
+
+def _mark(axes: Axes, across: np.ndarray, down: np.ndarray, colour: str) -> None:
+    from matplotlib.patches import Rectangle
+
+    corner = (across[0] + 0.06, down[0] + 0.02)
+    size = (across[1] - across[0] - 0.12, down[1] - down[0] - 0.04)
+    axes.add_patch(Rectangle(corner, *size, facecolor=colour, edgecolor="none", zorder=0))
+
+
+@dataclass(frozen=True, eq=False)
+class Track:
+    """The line of one feature."""
+
+    places: FloatArray
+    bars: FloatArray
+    heights: FloatArray
+    width: float
+    ends: tuple[Any, ...] = ()
+
+    @classmethod
+    def make(
+        cls, cells: pd.Series[Any], accepted: pd.Series[Any] | None, words: Sequence[Hashable]
+    ) -> Track:
+        """The line for some cells of a column."""
+        behind = cells.iloc[:0] if accepted is None else accepted
+        if is_measured(cells.dtype) and is_measured(behind.dtype) and not words:
+            return cls._of_numbers(cells, behind)
+        return cls._of_levels(cells, behind)
+
+    @classmethod
+    def _of_numbers(cls, cells: pd.Series[Any], behind: pd.Series[Any]) -> Track:
+        values, others = as_numbers(cells), as_numbers(behind, cells.dtype)
+        others = others[np.isfinite(others)]
+        own = values[np.isfinite(values)]
+        inner = np.quantile(others, [TAIL, 1 - TAIL], method="nearest") if others.size else others
+        known = np.concatenate([own, inner])
+        if not known.size:
+            return cls(np.full(values.size, MISSING_PLACE), *_no_bars())
+        low, high = float(known.min()), float(known.max())
+        shown = others[(others >= low) & (others <= high)]
+        distinct, counts = np.unique(shown, return_counts=True)
+        if distinct.size > MAX_DISTINCT:
+            counts, edges = np.histogram(_place(shown, low, high), N_BINS, (0.0, 1.0))
+            bars, width = (edges[1:] + edges[:-1]) / 2, 1 / N_BINS
+        else:
+            bars = _place(distinct, low, high)
+            width = 0.8 * min([0.12, *np.diff(bars)])
+        ends = tuple(_cell_at([cells, behind], number) for number in (low, high) if low < high)
+        places = np.where(np.isnan(values), MISSING_PLACE, _place(values, low, high))
+        return cls(places, bars, _share(counts), width, ends)
+
+    @classmethod
+    def _of_levels(cls, cells: pd.Series[Any], behind: pd.Series[Any]) -> Track:
+        shown, others = cells_of(cells), cells_of(behind)
+        order = level_order([cells, behind], [*shown, *others])
+        counts = np.zeros(len(order))
+        for key, count in pd.Series([level_key(cell) for cell in others]).value_counts().items():
+            if key in order:
+                counts[order[key]] = count
+        bars = np.linspace(0, 1, len(order)) if len(order) > 1 else np.full(len(order), 0.5)
+        places = np.array(
+            [MISSING_PLACE if cell is None else bars[order[level_key(cell)]] for cell in shown]
+        )
+        return cls(places, bars, _share(counts), min(0.12, 0.8 / max(1, len(order) - 1)))
+
+
+def _no_bars() -> tuple[FloatArray, FloatArray, float]:
+    return np.empty(0), np.empty(0), 0.0
+
+
+def _place(values: FloatArray, low: float, high: float) -> FloatArray:
+    """Numbers on a line from 0 to 1."""
+    if low == high:
+        return np.where(np.isnan(values), np.nan, 0.5)
+    # Halves, since the difference of two large floats may be infinite.
+    return np.clip((values / 2 - low / 2) / (high / 2 - low / 2), 0.0, 1.0)
+
+
+def _share(counts: np.ndarray) -> FloatArray:
+    return counts / max(1.0, float(counts.max(initial=0.0)))
+
+
+def _cell_at(columns: Sequence[pd.Series[Any]], number: float) -> Any:
+    """A cell with the given number, as it came."""
+    for column in columns:
+        places = np.flatnonzero(as_numbers(column, columns[0].dtype) == number)
+        if places.size:
+            return column.iloc[int(places[0])]
+    raise AssertionError("the ends of a line are numbers of its cells")
+
+
+def level_order(columns: Sequence[pd.Series[Any]], cells: Sequence[Any]) -> dict[str, int]:
+    """The place of each level that occurs: that of a category, otherwise sorted."""
+    known = {level_key(cell): cell for cell in cells if cell is not None}
+    listed = [
+        level_key(level)
+        for column in columns
+        if isinstance(column.dtype, pd.CategoricalDtype)
+        for level in column.dtype.categories
+    ]
+    try:
+        rest = sorted(known, key=lambda key: known[key])
+    except TypeError:
+        rest = sorted(known)
+    keys = dict.fromkeys([*(key for key in listed if key in known), *rest])
+    return {key: place for place, key in enumerate(keys)}

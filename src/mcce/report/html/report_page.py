@@ -10,14 +10,10 @@ same version of matplotlib; nothing in it is loaded from elsewhere.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
-from base64 import b64encode
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import merge
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +21,7 @@ import numpy as np
 import pandas as pd
 
 from ...counterfactuals import Counterfactuals, number_people, take_people
-from ...errors import MissingExtraError, ParameterError, shorten
+from ...errors import ParameterError, shorten
 from ...estimator import requirements_of
 from ...explainer import MCCE
 from ...kernels import IntArray
@@ -35,17 +31,29 @@ from ...runtime.replacing import replacing, writing
 from ...tables.text import one_line, plain
 from ...version import __version__
 from ..labels import Labels
-from ..plots.style import DARK, LIGHT
-from .assessed import Assessment, join_results
-from .dumbbells import Dumbbells
-from .images import PAPER
-from .people import PeopleSettings, PersonView, limits, view_people
-from .privacy import view_privacy
-from .provenance import Provenance, fingerprint
-from .run import view_run
-from .words import PageWords
+from .audit_page import view_privacy
+from .page import (
+    MAX_TITLE,
+    PageWords,
+    Provenance,
+    find_template,
+    fingerprint,
+    page_style,
+    read_file,
+    source_hash,
+)
+from .people_section import (
+    Assessment,
+    Dumbbells,
+    PeopleSettings,
+    PersonView,
+    join_results,
+    limits,
+    view_people,
+)
+from .run_section import view_run
 
-MAX_TITLE, MAX_CARD = 120, 20_000
+MAX_CARD = 20_000
 # People whose ranges and letters are found at a time; how many changes nothing.
 STEP = 100
 
@@ -220,7 +228,7 @@ def _page(
         part = Assessment.make(explainer, some, options.labels, options.constraints)
         return view_people(part, settings, dumbbells)
 
-    script, style = _read("report.js"), page_style(words)
+    script, style = read_file("report.js"), page_style(words)
     return {
         "words": words,
         "say": words.say,
@@ -278,40 +286,3 @@ def _fingerprint(result: Counterfactuals[Any]) -> str:
     """A checksum of everybody's rows and answers."""
     people = [frame.astype(str).to_dict("split") for frame in (result.factuals, result.frame)]
     return fingerprint([__version__, people])
-
-
-def find_template(name: str) -> Any:
-    """A template by name; raises MissingExtraError without Jinja2."""
-    try:
-        from jinja2 import Environment, FunctionLoader, StrictUndefined
-    except ImportError as error:
-        raise MissingExtraError('Reports need Jinja2: pip install "mcce[report]".') from error
-    made = Environment(
-        autoescape=True,
-        loader=FunctionLoader(_read),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return made.get_template(name)
-
-
-def _read(name: str) -> str:
-    return files(__package__).joinpath("templates", name).read_text(encoding="utf-8")
-
-
-def page_style(words: PageWords) -> str:
-    """The style sheet, with the colours of pictures and the heads that narrow tables show."""
-    variables = {
-        kind: "".join(f"--{name}:{colour};" for name, colour in vars(theme).items())
-        for kind, theme in (("light", LIGHT), ("dark", DARK))
-    }
-    light, dark = (f":root{{--card:{PAPER[kind]};{variables[kind]}}}" for kind in variables)
-    dark = f"@media screen and (prefers-color-scheme:dark){{{dark}}}"
-    heads = "".join(f"--{key}:{json.dumps(words.say(key))};" for key in ("now", "after"))
-    return f"{light}{dark}:root{{{heads}}}\n{_read('report.css')}"
-
-
-def source_hash(text: str) -> str:
-    """How a policy of the page names a script or style."""
-    return f"sha256-{b64encode(hashlib.sha256(text.encode()).digest()).decode('ascii')}"

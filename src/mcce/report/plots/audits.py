@@ -11,8 +11,7 @@ from ...kernels import FloatArray
 from ...privacy import PrivacyAudit
 from ..labels import Labels
 from ..language import Language
-from .dumbbells import LabelsLike
-from .style import NORMAL, SMALL, Theme, literal, make_axes, name_axis, theme_of
+from .style import NORMAL, SMALL, LabelsLike, Theme, literal, make_axes, name_axis, theme_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

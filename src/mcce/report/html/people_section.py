@@ -1,27 +1,39 @@
-"""What a report says about each person, as plain texts for a template.
+"""What a report says about each person, as plain texts and small pictures for a template.
 
-Always true: a table of changes shows the answer exactly as it was found; the letter above it is
-rounded, and was checked again.
+A file of people may give several results, one for each set of dtypes, and the predictor sees each
+as ``explain`` did. A thousand people have thousands of changes, too many for matplotlib: their
+dumbbells are numbers for an SVG of a few hundred bytes.
+
+Always true: people are identified by position, so labels may repeat; a table of changes shows the
+answer exactly as it was found, while the letter above it is rounded and was checked again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
+import numpy as np
 import pandas as pd
 
-from ...counterfactuals import ALREADY, ANSWERED, UNANSWERED
+from ...counterfactuals import ALREADY, ANSWERED, UNANSWERED, Counterfactuals
+from ...estimator import requirements_of
+from ...explainer import MCCE
+from ...fitted import Fitted
+from ...kernels import BoolArray
+from ...tables.columns import is_measured
+from ...tables.features import Feature
 from ...tables.schema import Schema
 from ...tables.text import plain
 from ...version import __version__
-from ..cells import cells_of
-from ..widened import cells_by_answer, say_cells, shown_share
-from .assessed import Assessment
-from .dumbbells import Dumbbell, Dumbbells
-from .provenance import FINGERPRINT_DIGITS, Provenance, fingerprint
-from .words import PageWords
+from ..changes import cells_by_answer, cells_of, shown_share
+from ..label_checks import level_key
+from ..labels import Labels
+from ..letters import write_letters
+from ..plots.person import Track
+from ..sentences import say_cells
+from .page import FINGERPRINT_DIGITS, PageWords, Provenance, fingerprint
 
 # Keys of their words, in the order of the page.
 STATUS = {ANSWERED: "answered", UNANSWERED: "no_answer", ALREADY: "already_desired"}
@@ -32,6 +44,10 @@ MOST_LEVELS = 6
 # changes over all answers, and at least for each of them where there are more.
 MOST_CELLS, LEAST_CELLS = 30_000, 20
 MOST_CHANGES, LEAST_CHANGES = 8_000, 3
+# Pixels: the whole picture, the line inside it, its height, and the bars above it.
+WIDTH, LEFT, RIGHT, BASE, BARS = 230, 22, 208, 26, 20
+# Accepted people of whom the bars are made.
+MOST_ACCEPTED = 1_000
 
 
 @dataclass(frozen=True)
@@ -296,3 +312,152 @@ def _cut(letter: str) -> str:
 def _columns(frame: pd.DataFrame) -> dict[Hashable, list[Any]]:
     """Cells by column, None if missing."""
     return {name: cells_of(column) for name, column in frame.items()}
+
+
+@dataclass(frozen=True, eq=False)
+class Assessment:
+    """A result, and what there is to say about its answers."""
+
+    result: Counterfactuals[pd.DataFrame]
+    letters: pd.Series[Any]
+    ranges: dict[tuple[int, int, Hashable], dict[Hashable, Any]]
+    robustness: pd.DataFrame
+    frozen: dict[Hashable, BoolArray]
+
+    @classmethod
+    def make(
+        cls,
+        explainer: MCCE,
+        result: Counterfactuals[pd.DataFrame],
+        labels: Labels,
+        constraints: Any,
+    ) -> Self:
+        """Find out all that a report says about a numbered result."""
+        letters = write_letters(explainer, result, labels, ranges=True, constraints=constraints)
+        ranges = letters.ranges
+        assert ranges is not None
+        schema = explainer.schema_
+        rules = requirements_of(explainer, constraints).constraints
+        frozen = rules.frozen(schema.encode(result.factuals))
+        keys = zip(ranges["factual"], ranges["rank"], ranges["feature"], strict=True)
+        return cls(
+            result=result,
+            letters=letters.people["text"],
+            ranges=dict(zip(keys, ranges.to_dict("records"), strict=True)),
+            robustness=explainer.robustness(result, constraints=constraints),
+            frozen={schema.names[position]: whose for position, whose in frozen.items()},
+        )
+
+
+def join_results(
+    results: Sequence[Counterfactuals[pd.DataFrame]],
+) -> Counterfactuals[pd.DataFrame]:
+    """The results of all people as one, in their order; for counting, not for the predictor."""
+    first = results[0]
+    if len(results) == 1:
+        return first
+    tables = {
+        name: pd.concat([getattr(result, name) for result in results]).sort_index(kind="stable")
+        for name in ("factuals", "people", "frame", "measures", "nearest_misses")
+    }
+    owner = tables["people"].index.get_indexer(tables["frame"].index.get_level_values("factual"))
+    return replace(
+        first,
+        **tables,
+        owner=np.asarray(owner, dtype=np.int64),
+        n_evaluated=sum(result.n_evaluated for result in results),
+        n_unstable=sum(result.n_unstable for result in results),
+        stopped=any(result.stopped for result in results),
+        anonymous=None,
+    )
+
+
+@dataclass(frozen=True)
+class Dumbbell:
+    """Where everything stands in the picture of one change, in pixels."""
+
+    before: float
+    after: float
+    low: float | None
+    high: float | None
+    bars: str
+    ends: tuple[str, ...]
+
+
+class Dumbbells:
+    """Draws changes."""
+
+    def __init__(self, fitted: Fitted, words: PageWords) -> None:
+        self._fitted, self._words = fitted, words
+        self._features = {feature.name: feature for feature in fitted.schema.features}
+        self._accepted: dict[Hashable, pd.Series[Any] | None] = {}
+        self._drawn: dict[tuple[Any, ...], Dumbbell] = {}
+
+    @property
+    def shows_accepted(self) -> bool:
+        """Whether accepted people stand behind the lines."""
+        return self._fitted.plausibility is not None
+
+    @property
+    def frame(self) -> dict[str, int]:
+        """Where the lines of all pictures stand, for the template."""
+        return {"width": WIDTH, "left": LEFT, "right": RIGHT, "base": BASE}
+
+    def draw(self, name: Hashable, cells: Sequence[Any], ends: Sequence[Any]) -> Dumbbell:
+        """The picture of a change."""
+        key = (name, *map(level_key, (*cells, *ends)))
+        if key not in self._drawn:
+            self._drawn[key] = self._draw(self._features[name], [*cells, *ends])
+        return self._drawn[key]
+
+    def _draw(self, feature: Feature, cells: Sequence[Any]) -> Dumbbell:
+        if feature.name not in self._accepted:
+            self._accepted[feature.name] = self._accepted_cells(feature)
+        words = self._words.cells
+        levels = list(words.labels.of(feature.name).levels)
+        track = Track.make(_column(feature, cells), self._accepted[feature.name], levels)
+        places = [_pixel(place) for place in track.places.tolist()]
+        before, after, *reach = places
+        low, high = reach or (None, None)
+        named = words.values(feature.name, list(track.ends)) if track.ends else []
+        return Dumbbell(before, after, low, high, _bars(track), tuple(named))
+
+    def _accepted_cells(self, feature: Feature) -> pd.Series[Any] | None:
+        model = self._fitted.plausibility
+        if model is None:
+            return None
+        position = self._fitted.schema.names.index(feature.name)
+        codes = model.codes_[position]
+        codes = codes[:: max(1, codes.size // MOST_ACCEPTED)]
+        return feature.table.iloc[codes].reset_index(drop=True)
+
+
+def _column(feature: Feature, cells: Sequence[Any]) -> pd.Series[Any]:
+    """Cells as a column that has the kind of its feature."""
+    if feature.kind == "numeric":
+        column = pd.Series(list(cells))
+        return column if is_measured(column.dtype) else column.astype(feature.table.dtype)
+    if isinstance(feature.table.dtype, pd.CategoricalDtype):
+        levels = list(feature.table.dtype.categories)
+        known = dict.fromkeys([*levels, *(cell for cell in cells if cell is not None)])
+        return pd.Series(pd.Categorical(list(cells), categories=list(known)))
+    return pd.Series(list(cells), dtype=object)
+
+
+def _pixel(place: float) -> float:
+    return round(LEFT + (RIGHT - LEFT) * place, 1)
+
+
+def _bars(track: Track) -> str:
+    """The bars as one path; neighbours share their sides."""
+    width = (RIGHT - LEFT) * track.width
+    path, end = list[str](), -1.0
+    for place, height in zip(track.bars.tolist(), track.heights.tolist(), strict=True):
+        start = LEFT + (RIGHT - LEFT) * place - width / 2
+        if not height:
+            continue
+        if abs(start - end) > 0.01:
+            path.append(f"{f'V{BASE}' if path else ''}M{start:.4g} {BASE}")
+        path.append(f"V{BASE - max(1, round(BARS * height))}h{width:.3g}")
+        end = start + width
+    return "".join([*path, f"V{BASE}"] if path else path)
