@@ -43,7 +43,7 @@ WORKER_SECONDS = 60
 LOGGING: dict[str, Any] = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"json": {"()": "mcce.serve.observing.JsonFormatter"}},
+    "formatters": {"json": {"()": "mcce.serve.middleware.JsonFormatter"}},
     "handlers": {
         "stderr": {
             "class": "logging.StreamHandler",

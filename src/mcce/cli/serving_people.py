@@ -18,14 +18,14 @@ from .options import read_dtypes
 from .running import PeopleFile
 
 if TYPE_CHECKING:
-    from ..serve.people import Directory
+    from ..serve.settings import Directory
 
 MOST_PEOPLE, BLOCK = 100_000, 5_000
 
 
 def read_directory(explainer: MCCE, file: PeopleFile) -> Directory:
     """The people of a file, with their names and scores."""
-    from ..serve.people import DirectoryMaker
+    from ..serve.settings import DirectoryMaker
 
     kind = find_format(file.path, file.format)
     maker = DirectoryMaker(explainer)
@@ -60,7 +60,7 @@ def _names(people: People) -> Iterator[str]:
 def demo_parts() -> tuple[MCCE, dict[str, Any]]:
     """An explainer of the bundled German Credit data, and settings that go with it."""
     from ..datasets import load_german_credit
-    from ..serve.people import DirectoryMaker
+    from ..serve.settings import DirectoryMaker
 
     german = load_german_credit()
     rows = german.features.astype(text_dtypes(german.features))
