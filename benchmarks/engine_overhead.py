@@ -81,7 +81,7 @@ def command(engine: str, workers: int, size: int) -> list[str]:
     files = ["explain", "bank.mcce", f"people-{size}", "--predictor", PREDICTOR]
     output = ["--key", "customer", "-o", f"answers-{engine}/", "--overwrite", "--quiet"]
     shared = ["--engine", engine, "--workers", str(workers)]
-    return [sys.executable, "-m", "mcce.cli", *files, *output, *shared]
+    return [sys.executable, "-m", "mcce", *files, *output, *shared]
 
 
 def cpu_seconds(words: list[str]) -> float:

@@ -17,7 +17,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        Exit status: 0 on success; see :mod:`mcce.cli.failures` for the others.
+        Exit status: 0 on success; see :mod:`mcce.cli.terminal` for the others.
 
     Examples
     --------

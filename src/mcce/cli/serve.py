@@ -7,7 +7,6 @@ from typing import Annotated
 import typer
 
 from .explain import NCounterfactuals, Rules, Tolerance
-from .failures import reported
 from .options import (
     Classes,
     Debug,
@@ -21,6 +20,7 @@ from .options import (
     RowsPerSecond,
     Trust,
 )
+from .terminal import reported
 
 HELP = """Serve an explainer over HTTP, with a page where anybody can ask what it would take.
 

@@ -1,7 +1,7 @@
 """People in a Dask frame, and tasks on a Dask cluster.
 
 Always true: the explainer goes to each worker once, as one object of the graph; partitions stay
-partitions, in their order; what a lost worker had to do, others do.
+partitions, in their order; the work of a lost worker is repeated by others.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from ..errors import WorkerError
 from ..explainer import MCCE
 from ..runtime.progress import ProgressBar
 from .workers import (
-    BLOCK_ROWS,
+    PARTITION_ROWS,
     Item,
     PartitionTask,
     Result,
@@ -38,7 +38,7 @@ from .workers import (
 __all__ = ["explain"]
 
 TASK = "task"
-# How often workers may die in a row before they have begun with anything.
+# How often in a row workers may die before they begin an item.
 STARTS = 4
 
 
@@ -50,7 +50,7 @@ def explain(
     key: str | Sequence[str] | None = None,
     constraints: Any = None,
     workers: int | None = None,
-    block_rows: int = BLOCK_ROWS,
+    block_rows: int = PARTITION_ROWS,
     prefix: str = "",
 ) -> pd.DataFrame:
     """Answers to people in a pandas frame, by several processes.

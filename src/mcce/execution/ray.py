@@ -1,7 +1,7 @@
 """People in Ray Data, and tasks on a Ray cluster.
 
 Always true: the explainer goes to each worker once, by Ray's object store; blocks stream through,
-in their order if Ray is told to preserve it; what a lost worker had to do, others do.
+in their order if Ray preserves it; the work of a lost worker is repeated by others.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..errors import WorkerError
 from ..explainer import MCCE
 from ..files.values import holds_whole
 from .workers import (
-    BLOCK_ROWS,
+    PARTITION_ROWS,
     Item,
     PartitionTask,
     Result,
@@ -47,7 +47,7 @@ def explain(
     load_predictor: Callable[[], Any] | None = None,
     constraints: Any = None,
     workers: int | None = None,
-    block_rows: int = BLOCK_ROWS,
+    block_rows: int = PARTITION_ROWS,
     prefix: str = "",
 ) -> Dataset:
     """Answers to people in a Ray dataset, block by block; nothing is computed yet.
@@ -112,7 +112,7 @@ def _columns_of(
     """Names of the columns, and whether each holds whole numbers."""
     schema = people.schema()
     if schema is None:
-        # A dataset without rows may have forgotten its columns; there is nobody to miss them.
+        # A dataset without rows may have lost its columns.
         keys = [key] if isinstance(key, str) else list(key or [])
         return dict.fromkeys([*map(str, explainer.fitted_.schema.names), *keys], False)
     base = schema.base_schema

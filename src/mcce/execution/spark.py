@@ -22,7 +22,7 @@ from ..explainer import MCCE
 from ..files.sources import check_unique, rebatch
 from ..tables.columns import is_time
 from .workers import (
-    BLOCK_ROWS,
+    PARTITION_ROWS,
     PEOPLE,
     Item,
     PartitionTask,
@@ -51,7 +51,7 @@ def explain(
     key: str | Sequence[str],
     load_predictor: Callable[[], Any] | None = None,
     constraints: Any = None,
-    block_rows: int = BLOCK_ROWS,
+    block_rows: int = PARTITION_ROWS,
     prefix: str = "",
 ) -> DataFrame:
     """Answers to people in a Spark frame, partition by partition; nothing is computed yet.

@@ -59,11 +59,11 @@ from ..runtime.tracebacks import format_traceback
 from ..tables.schema import Schema
 
 PEOPLE = "the people"
-# Explaining is up to twice as cheap per person as in blocks of 5,000.
-BLOCK_ROWS = 20_000
-# What objects may be that Python has a type of its own for.
+# People per partition: up to twice as cheap per person as blocks of 5,000.
+PARTITION_ROWS = 20_000
+# Scalars of NumPy that Python has a type of its own for.
 SCALARS = (np.bool_, np.integer, np.floating)
-# How often a unit that failed is tried again, by whichever worker.
+# How often a failed unit is tried again, by any worker.
 RETRIES = 2
 # Errors of columns, cells, settings and libraries, which a second try does not change. A unit that
 # killed its worker has been tried again, alone.
@@ -74,7 +74,7 @@ LASTING = (
     ReadError,
     WorkerError,
 )
-# If so many units have failed for the predictor's sake and none is done, so will the others.
+# If the predictor failed on so many units and none is done, the run stops.
 PATIENCE = 10
 # Explainers that a process keeps open although no thread uses them, for runs side by side.
 KEPT = 2

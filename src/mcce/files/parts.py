@@ -192,7 +192,7 @@ class PartsFolder:
             with replacing(self.part(number)) as stream:
                 receipt = fill(stream)
                 stream.flush()
-                # Of the draft, which nobody else writes.
+                # The checksum is of the draft, which no other run writes.
                 receipt = replace(receipt, sha256=checksum(stream.name))
                 self._check_run()
             self._put(self._receipt(number), receipt.to_json())
@@ -285,7 +285,7 @@ def checksum(path: str | Path) -> str:
 def alone(path: Path) -> Iterator[None]:
     """Make a folder and keep other runs out of it inside; a run that is killed lets go of it.
 
-    Where the system has no locks, as on Windows and some network drives, nobody is kept out.
+    Where the system has no locks, as on Windows and some network drives, other runs are not kept out.
     """
     is_new = not path.exists()
     handle = _lock(path)

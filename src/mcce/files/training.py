@@ -35,7 +35,7 @@ from .values import MISSING, CellError, make_reader
 # Rows read at a time; how many changes nothing.
 STEP = 2**16
 # Numbers are read as Python does, so that a person's 0.1 is that of training; pandas 3.1 always
-# does so, and warns whoever asks for it.
+# does so, and warns if asked for it.
 PANDAS = tuple(map(int, pd.__version__.split(".")[:2]))
 AS_PYTHON: dict[str, Any] = {} if PANDAS >= (3, 1) else {"float_precision": "round_trip"}
 ARROW: tuple[Format, ...] = ("parquet", "arrow")

@@ -252,7 +252,7 @@ def _text(
         return writer.letter(answers, reasons)
     if status == ALREADY:
         return writer.already()
-    # Whoever had answers that the predictor refuses by now is told that nothing is certain.
+    # People whose answers the predictor refuses by now are told that nothing is certain.
     return writer.nothing("withdrawn" if status == ANSWERED else kind_of(reason))
 
 

@@ -253,7 +253,7 @@ class Clauses:
         return self.number(label, told, bare=bare)
 
     def _told(self, label: FeatureLabel, value: Any) -> str | None:
-        """A value that nobody is asked to reach: rounded, which is said."""
+        """A value that the person need not reach: rounded, and the text says so."""
         if value is None:
             return None
         if level_key(value) in label.levels or isinstance(value, bool) or not _is_number(value):

@@ -118,7 +118,7 @@ def create_app(explainer: MCCE, settings: ServiceSettings | None = None) -> Fast
 
 
 async def _tend(jobs: Jobs) -> None:
-    """Look after uploads now and then, also if nobody sends new ones."""
+    """Tend uploads regularly, even if no new ones arrive."""
     while True:
         await asyncio.sleep(min(BEAT, jobs.limits.kept_seconds))
         await run_in_threadpool(jobs.tend)

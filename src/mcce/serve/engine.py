@@ -128,7 +128,7 @@ class Engine:
                 for worker in self._workers:
                     if self._is_stuck(worker) and not worker.is_replaced:
                         worker.is_replaced = True
-                        # It may come back in time: whichever is first is the answer.
+                        # It may still return in time: the first result is the answer.
                         self._retry(worker.batch)
                 if self._queue or not self._is_closed:
                     self._start_workers()
@@ -277,7 +277,7 @@ class EngineLimits:
         """Seconds after which the worker of a batch is stuck.
 
         Tasks that share a batch get half of the time. The other half is for trying each of them
-        alone; whichever of these hangs then must not keep those behind it waiting to the end.
+        alone, and one that hangs then must not keep those behind it waiting to the end.
         """
         if len(batch) > 1:
             return self.seconds / 2

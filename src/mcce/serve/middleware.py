@@ -252,7 +252,7 @@ def _is_alive(pid: int) -> bool:
 
 
 class Observer:
-    """Middleware that logs and counts requests, and answers for what nobody foresaw."""
+    """Middleware that logs and counts requests, and answers unexpected errors."""
 
     def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
         self.app, self.metrics = app, metrics

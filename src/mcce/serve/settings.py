@@ -21,7 +21,7 @@ from ..report.receipts import Origin
 from ..tables.text import plain
 from .engine import EngineLimits
 
-# A secret that nobody guesses.
+# The fewest characters of a token.
 MIN_TOKEN = 16
 
 

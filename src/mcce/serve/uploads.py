@@ -215,7 +215,7 @@ class Jobs:
             self._write(folder, state)
 
     def _fail(self, folder: Path, reason: str) -> None:
-        """Say of a job that nobody works on that it failed."""
+        """Mark a job that no process works on as failed."""
         for path in folder.glob(f"{UPLOAD}.*"):
             path.unlink(missing_ok=True)
         with suppress(OSError, RemovedError):

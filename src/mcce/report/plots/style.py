@@ -86,7 +86,7 @@ def theme_of(axes: Axes) -> Theme:
         *colour, alpha = to_rgba(patch.get_facecolor())
         if alpha > 0.5 and patch.get_visible():
             return LIGHT if _luminance(colour) > 0.4 else DARK
-    # Nothing is painted: whoever made the background has chosen a colour of text for it.
+    # Nothing is painted: the default text colour was chosen for the background.
     return DARK if _luminance(to_rgba(matplotlib.rcParams["text.color"])) > 0.4 else LIGHT
 
 
