@@ -16,7 +16,7 @@ import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -95,18 +95,6 @@ class Operation:
 
 
 @dataclass(frozen=True)
-class LimitOptions:
-    """Limits of the service that are options; see ``mcce serve``."""
-
-    threads: int = 2
-    queue: int = 64
-    batch: int = 64
-    people: int = 100
-    seconds: float = 10.0
-    patience: float = 30.0
-
-
-@dataclass(frozen=True)
 class ServeRequest:
     """What the user asked for; see the options of ``mcce serve``."""
 
@@ -116,7 +104,7 @@ class ServeRequest:
     labels: Sequence[str] = ()
     model: str = "mcce"
     title: str | None = None
-    limits: LimitOptions = LimitOptions()
+    limits: Mapping[str, float] = field(default_factory=dict)
     operation: Operation = Operation()
     folder: str | None = None
 
@@ -137,7 +125,6 @@ class ServeRequest:
         parts = {
             "explainer": explainer,
             "people": None if people is None else PeopleFile(**people),
-            "limits": LimitOptions(**given["limits"]),
             "operation": Operation(**given["operation"]),
         }
         return cls(**(given | parts))
@@ -150,7 +137,7 @@ class ServeRequest:
             name=self.model,
             title=self.title,
             labels=_labels(self.labels),
-            limits=Limits(**asdict(self.limits)),
+            limits=Limits(**self.limits),
             token=self.operation.read_token(),
             hosts=self.operation.hosts,
             folder=None if self.folder is None else Path(self.folder),

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import WorkerError
 from ..explainer import MCCE
-from ..files.values import holds_whole
+from ..files.cell_values import holds_whole
 from .workers import (
     PARTITION_ROWS,
     Item,

@@ -46,11 +46,11 @@ from ..errors import (
 )
 from ..explainer import MCCE
 from ..files.answer_tables import Layout, arrow_schema, arrow_table
+from ..files.cell_values import holds_whole
 from ..files.parts import BlockRun, Done, PartsFolder
 from ..files.people import PeopleReader
 from ..files.sources import Columns, Format, KnownColumns, RawBlock, check_unique, open_source
 from ..files.units import Unit
-from ..files.values import holds_whole
 from ..loading import load
 from ..parameters import check_whole
 from ..runtime.quiet import without_prints, without_warnings

@@ -285,7 +285,7 @@ def checksum(path: str | Path) -> str:
 def alone(path: Path) -> Iterator[None]:
     """Make a folder and keep other runs out of it inside; a run that is killed lets go of it.
 
-    Where the system has no locks, as on Windows and some network drives, other runs are not kept out.
+    Without locks, as on Windows and some network drives, other runs are not kept out.
     """
     is_new = not path.exists()
     handle = _lock(path)

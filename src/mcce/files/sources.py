@@ -27,7 +27,7 @@ from pathlib import Path, PurePath
 from typing import Any, BinaryIO, Literal, Protocol, get_args
 
 from ..errors import McceError, MissingExtraError, ParameterError, ReadError, shorten
-from .values import holds_whole
+from .cell_values import holds_whole
 
 # A level of 10,000 characters is unusual, a cell of 16 million a file without its closing quote.
 csv.field_size_limit(2**24)

@@ -14,6 +14,7 @@ from typing import Any
 import pandas as pd
 
 from ..errors import McceError, ParameterError, ReadError, SchemaError, shorten
+from .cell_values import MISSING, CellError, make_reader
 from .people import pandas_dtype
 from .sources import (
     STANDARD,
@@ -30,7 +31,6 @@ from .sources import (
     require_pyarrow,
     unreadable,
 )
-from .values import MISSING, CellError, make_reader
 
 # Rows read at a time; how many changes nothing.
 STEP = 2**16

@@ -27,9 +27,9 @@ from ..constraints.collection import Constraints
 from ..constraints.files import make_constraints
 from ..counterfactuals.records import plain_value
 from ..errors import ConstraintError, shorten
+from ..files.cell_values import CellError, ColumnReader
 from ..files.people import PeopleReader
 from ..files.sources import KnownColumns, RawBlock
-from ..files.values import CellError, ColumnReader
 from ..fitted import Fitted
 from ..model import is_identifier
 from ..tables.columns import plain

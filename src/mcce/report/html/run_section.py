@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -151,10 +152,7 @@ def _picture_changes(result: Counterfactuals[pd.DataFrame], words: PageWords) ->
 def _count_changes(result: Counterfactuals[pd.DataFrame]) -> list[tuple[Hashable, int]]:
     """How many people's best answers change a feature, the most first."""
     changes = result.changes()
-    counts: dict[Hashable, int] = {}
-    for name in changes.loc[changes["rank"] == 1, "feature"]:
-        counts[name] = counts.get(name, 0) + 1
-    return sorted(counts.items(), key=lambda pair: -pair[1])
+    return Counter(changes.loc[changes["rank"] == 1, "feature"]).most_common()
 
 
 def _tabulate_changes(result: Counterfactuals[pd.DataFrame], words: PageWords) -> TableView:

@@ -30,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ImportError:
         sys.stderr.write('mcce: the command needs typer: pip install "mcce[cli]".\n')
         return 2
-    from .app import app
+    from .commands import app
 
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:

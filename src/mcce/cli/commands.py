@@ -8,16 +8,7 @@ from typing import Annotated
 import typer
 
 from ..version import __version__
-from . import (
-    demo,
-    explain,
-    fit,
-    inspection,
-    privacy_audit,
-    report,
-    serve,
-    verify,
-)
+from . import demo, explain, fit, inspection, privacy_audit, report, serve, verify
 
 EPILOG = """\
 \b
