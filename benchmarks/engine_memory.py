@@ -19,7 +19,7 @@ import pandas as pd
 
 import engine_people
 from mcce.errors import WorkerError
-from mcce.execution.executor import ENGINES, find_executor
+from mcce.execution.workers import ENGINES, find_executor
 
 WORKERS = 2
 MARKS = (20, 100, 200, 400, 800)

@@ -23,7 +23,7 @@ import time
 from pathlib import Path
 from uuid import uuid4
 
-from mcce.execution.executor import ENGINES, LIBRARIES
+from mcce.execution.workers import ENGINES, LIBRARIES
 from people_files import PREDICTOR, write_files, write_lake
 
 MARK = "MCCE_BENCHMARK_RUN"
@@ -81,7 +81,7 @@ def command(engine: str, workers: int, size: int) -> list[str]:
     files = ["explain", "bank.mcce", f"people-{size}", "--predictor", PREDICTOR]
     output = ["--key", "customer", "-o", f"answers-{engine}/", "--overwrite", "--quiet"]
     shared = ["--engine", engine, "--workers", str(workers)]
-    return [sys.executable, "-m", "mcce.cli", *files, *output, *shared]
+    return [sys.executable, "-m", "mcce", *files, *output, *shared]
 
 
 def cpu_seconds(words: list[str]) -> float:

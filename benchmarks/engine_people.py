@@ -15,8 +15,7 @@ import pandas as pd
 from mcce import MCCE
 from mcce.datasets import load_german_credit
 from mcce.errors import McceWarning
-from mcce.execution.partitions import PartitionTask, columns_of
-from mcce.execution.shipment import Shipment
+from mcce.execution.workers import PartitionTask, columns_of
 
 KEY = "customer"
 
@@ -78,5 +77,4 @@ def plan(
     explainer: MCCE, rows: pd.DataFrame, load_predictor: Callable[[], Any] | None = None
 ) -> PartitionTask:
     """The task for partitions of these people."""
-    shipment = Shipment.pack(explainer, load_predictor or scoring())
-    return PartitionTask.plan(explainer, shipment, columns_of(rows), KEY)
+    return PartitionTask.plan(explainer, load_predictor or scoring(), columns_of(rows), KEY)

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from people_files import PREDICTOR, write_files
 
-MCCE = [sys.executable, "-m", "mcce.cli"]
+MCCE = [sys.executable, "-m", "mcce"]
 
 
 def main() -> None:

@@ -28,8 +28,8 @@ import engine_people
 from engine_people import KEY
 from mcce.execution import dask as on_dask
 from mcce.execution import ray as on_ray
-from mcce.execution.executor import run_all
-from mcce.files.arrow import fingerprint
+from mcce.execution.workers import run_all
+from mcce.files.sources import arrow_fingerprint
 
 # Seconds of every predictor call: partitions must last long enough to be hit.
 SECONDS = 0.2
@@ -72,7 +72,7 @@ def checksum(table: pd.DataFrame | pa.Table, task: Any) -> str:
     if isinstance(table, pd.DataFrame):
         table = pa.Table.from_pandas(table, schema=task.arrow_schema, preserve_index=False)
     ordered = table.sort_by([(KEY, "ascending"), ("rank", "ascending")])
-    return fingerprint(dict(zip(ordered.column_names, ordered.columns, strict=True)))
+    return arrow_fingerprint(dict(zip(ordered.column_names, ordered.columns, strict=True)))
 
 
 @dataclass

@@ -20,8 +20,7 @@ import pandas as pd
 from mcce import MCCE
 from mcce.datasets import load_german_credit
 from mcce.execution.joblib import JoblibExecutor
-from mcce.execution.partitions import PartitionTask, columns_of
-from mcce.execution.shipment import Shipment
+from mcce.execution.workers import PartitionTask, columns_of
 from mcce.search.config import SearchName
 
 IMMUTABLE = ["Age", "Sex"]
@@ -119,8 +118,7 @@ def main() -> None:
 def measure(explainer: MCCE, sizes: Sequence[int], options: argparse.Namespace) -> dict[str, Any]:
     """People per second of each way, by slope between two sizes, minimum of repeats."""
     rows = people(max(sizes))
-    shipment = Shipment.pack(explainer, load_predictor)
-    task = PartitionTask.plan(explainer, shipment, columns_of(rows), "customer")
+    task = PartitionTask.plan(explainer, load_predictor, columns_of(rows), "customer")
     block_rows = max(min(sizes) // (4 * options.workers), 1)
     rates = {}
     for way in (alone, bare, by_joblib):

@@ -70,6 +70,6 @@ def write_files(folder: Path, n_people: int, search: str, desired: str = "0.65:"
         people.to_csv(
             folder / "people.csv", index=False, header=not first, mode="a" if first else "w"
         )
-    command = [sys.executable, "-m", "mcce.cli", "fit", "train.csv", "--predictor", PREDICTOR]
+    command = [sys.executable, "-m", "mcce", "fit", "train.csv", "--predictor", PREDICTOR]
     command += ["--desired", desired, "--immutable", "Age,Sex", "--search", search]
     subprocess.run([*command, "-o", "bank.mcce"], cwd=folder, check=True)

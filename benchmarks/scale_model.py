@@ -25,8 +25,7 @@ from joblib import Parallel, delayed
 
 from mcce import MCCE
 from mcce.datasets import simulate, total
-from mcce.execution.partitions import PartitionTask, columns_of
-from mcce.execution.shipment import Shipment
+from mcce.execution.workers import PartitionTask, columns_of
 from mcce.search.config import SearchName
 from measure import OUT
 
@@ -92,9 +91,7 @@ def measure_slope(setting: Setting, repeats: int) -> Slope:
         n_samples=setting.n_samples if setting.search == "paper" else None,
         random_state=0,
     ).fit(train)
-    task = PartitionTask.plan(
-        explainer, Shipment.pack(explainer, lambda: predictor), columns_of(rows), "customer"
-    )
+    task = PartitionTask.plan(explainer, lambda: predictor, columns_of(rows), "customer")
     sizes = SIZES if setting.search == "paper" else (500, 1500)
     seconds, asked = zip(
         *(_cost(task, rows.head(n), predictor, repeats) for n in sizes), strict=True

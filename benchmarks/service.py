@@ -112,7 +112,7 @@ CASES = {"german": german, "adult": adult}
 @contextmanager
 def serving(*arguments: str) -> Iterator[subprocess.Popen[bytes]]:
     """A server in a process of its own, once it is ready."""
-    command = [sys.executable, "-m", "mcce.cli", "serve", *arguments, "--port", str(PORT)]
+    command = [sys.executable, "-m", "mcce", "serve", *arguments, "--port", str(PORT)]
     # The predictor of Adult is a class of these benchmarks.
     paths = [str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths)}

@@ -39,7 +39,7 @@ def main() -> None:
 
 def peak(output: Path) -> float:
     """Megabytes of the largest resident set of one run."""
-    command = [sys.executable, "-m", "mcce.cli", "explain", "bank.mcce", "people.csv", "--quiet"]
+    command = [sys.executable, "-m", "mcce", "explain", "bank.mcce", "people.csv", "--quiet"]
     process = subprocess.Popen([*command, "--predictor", PREDICTOR, "-o", str(output)])
     _, status, used = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mcce.cli.failures import reported
 from mcce.cli.options import Debug
-from mcce.cli.terminal import printable, say, show
+from mcce.cli.terminal import printable, reported, say, show
 
 if TYPE_CHECKING:
     from .experiments import Experiment

@@ -153,8 +153,8 @@ class WorkerError(McceError, RuntimeError):
 
     Examples
     --------
-    >>> import mcce.execution.executor
-    >>> raise mcce.execution.executor.lost()
+    >>> import mcce.execution.workers
+    >>> raise mcce.execution.workers.lost()
     Traceback (most recent call last):
         ...
     mcce.errors.WorkerError: The worker died: it ran out of memory, or the predictor ended its

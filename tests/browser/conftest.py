@@ -61,7 +61,7 @@ def serving():
     for name in ("fastapi", "uvicorn"):
         pytest.importorskip(name, reason=f"{name} is not installed")
     from mcce.serve import ServiceSettings, create_app
-    from mcce.serve.people import DirectoryMaker
+    from mcce.serve.settings import DirectoryMaker
     from served_bank import running
 
     @contextmanager

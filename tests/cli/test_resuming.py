@@ -150,7 +150,7 @@ def test_a_run_that_is_killed_goes_on(explain, here, parts, change, assert_whole
     kill = SUDDEN.format(what="os.kill(os.getpid(), signal.SIGKILL)")
     (here / "sudden.py").write_text(kill)
     files = ["explain", "bank.mcce", "people.csv", "--predictor", "sudden:score"]
-    command = [sys.executable, "-m", "mcce.cli", *files, *map(str, BLOCKS)]
+    command = [sys.executable, "-m", "mcce", *files, *map(str, BLOCKS)]
 
     assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
 

@@ -69,7 +69,7 @@ def test_a_person_who_kills_every_worker_costs_one_partition(here, engine):
     files = ["explain", "bank.mcce", "lake", *KEY, "--predictor", "dying:score"]
     options = ["--engine", engine, "--workers", "2", "-o", "answers/"]
     ended = subprocess.run(
-        [sys.executable, "-m", "mcce.cli", *files, *options],
+        [sys.executable, "-m", "mcce", *files, *options],
         capture_output=True,
         text=True,
         check=False,

@@ -221,7 +221,7 @@ def test_a_cluster_serves_commands_of_other_folders_and_edited_modules(client, h
     write("second", 100)
     # Another command, in a process of its own, on the same workers.
     ended = subprocess.run(
-        [sys.executable, "-m", "mcce.cli", *command("again.parquet")],
+        [sys.executable, "-m", "mcce", *command("again.parquet")],
         env={**os.environ, "DASK_SCHEDULER_ADDRESS": client.scheduler.address},
         capture_output=True,
         text=True,

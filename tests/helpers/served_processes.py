@@ -59,7 +59,7 @@ def process(command, port, folder):
 def served(folder, *words):
     """``mcce serve`` in a folder: its address, the process, and its log."""
     with reserved_port() as port:
-        command = [sys.executable, "-m", "mcce.cli", "serve", *words, "--port", str(port)]
+        command = [sys.executable, "-m", "mcce", "serve", *words, "--port", str(port)]
         with process(command, port, folder) as (server, log):
             yield f"http://127.0.0.1:{port}", server, log
 

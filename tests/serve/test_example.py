@@ -96,7 +96,7 @@ def test_the_command_lines_of_the_compose_file_serve_the_files_of_the_page(folde
             for word in command
             if word.startswith(("--predictor=", "--output-is=", "--class="))
         ]
-        serving = [sys.executable, "-m", "mcce.cli", *command, "--port", str(port)]
+        serving = [sys.executable, "-m", "mcce", *command, "--port", str(port)]
         asking = httpx.Client(base_url=f"http://localhost:{port}", timeout=120)
         with (
             process(

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ParameterError
-from ..files.formats import find_format
 from ..files.parts import checksum
-from ..files.sources import reading
+from ..files.sources import find_format, reading
 from ..files.training import read_training
 from .options import read_dtypes, split_names
 

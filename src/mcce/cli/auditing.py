@@ -14,9 +14,8 @@ import pandas as pd
 
 from ..errors import ParameterError, ReadError, shorten
 from ..explainer import MCCE
-from ..files.formats import find_format
 from ..files.people import PeopleReader
-from ..files.sources import iterate, open_source
+from ..files.sources import find_format, iterate, open_source
 from ..privacy import PrivacyAudit, audit
 from ..privacy.result import MEANINGS, as_json, interval, number
 from ..report import write_privacy_report

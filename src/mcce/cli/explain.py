@@ -6,7 +6,6 @@ from typing import Annotated
 
 import typer
 
-from .failures import reported
 from .options import (
     AsJson,
     Classes,
@@ -24,6 +23,7 @@ from .options import (
     RowsPerSecond,
     Trust,
 )
+from .terminal import reported
 
 HELP = """Find what would have given people the desired decision.
 
@@ -203,15 +203,26 @@ def explain(
     """Find what would have given people the desired decision."""
     with reported(debug=debug, as_json=as_json):
         from .anonymity import AnonymityChoice
-        from .output import AnswersFile
         from .predictors import PredictorChoice
-        from .running import ExplainerFile, PeopleFile, Request
-        from .sharing import SharedRequest, run_any
+        from .running import AnswersFile, ExplainerFile, PeopleFile, Request, run
 
         choice = PredictorChoice(predictor, kind, trust, classes, output_is, rate, in_flight)
         file = ExplainerFile(explainer, choice, rules, n_counterfactuals, tolerance, jobs, key_file)
         source = PeopleFile(people[0], format_, delimiter, dtype, keep, key)
         target = AnswersFile(output, output_format, prefix, resume, overwrite)
         crowd = AnonymityChoice(anonymity, quasi_identifiers, training, min_pureness)
-        request = Request(file, source, target, block_rows, as_json, quiet, crowd)
-        run_any(SharedRequest(request, people, engine, workers, debug))
+        run(
+            Request(
+                explainer=file,
+                people=source,
+                answers=target,
+                names=people,
+                engine=engine,
+                workers=workers,
+                block_rows=block_rows,
+                as_json=as_json,
+                quiet=quiet,
+                debug=debug,
+                anonymity=crowd,
+            )
+        )

@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..runtime.progress import without_prints
-from .failures import reported
-from .generators import Domains, Epsilon, Generator, chosen, kept_of_rows, n_desired_of
 from .options import (
     AsJson,
     Classes,
@@ -35,7 +33,7 @@ from .options import (
     read_key,
     split_names,
 )
-from .terminal import can_draw, printable, say, show_json, wrap
+from .terminal import can_draw, printable, reported, say, show_json, wrap
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -60,7 +58,6 @@ Examples:
   mcce fit "lake/*.parquet" --sample-rows 1000000 --drop customer \\
       --predictor scoring:score --desired 0.6:1 -o bank.mcce
 """
-
 Train = Annotated[list[str], typer.Argument(metavar="TRAIN...", help="Training rows.")]
 Output = Annotated[
     str, typer.Option("--output", "-o", metavar="FILE", help="Where to save the explainer.")
@@ -134,6 +131,26 @@ SampleKey = Annotated[
         "which are kept.",
     ),
 ]
+Generator = Annotated[
+    str,
+    typer.Option(
+        "--generator",
+        metavar="NAME",
+        help="The model of step 1: trees, forest, ctree or private, or one of another package.",
+    ),
+]
+Domains = Annotated[
+    str | None,
+    typer.Option(
+        "--domains",
+        metavar="FILE",
+        help="Public domains of all columns as JSON, for --generator private.",
+    ),
+]
+Epsilon = Annotated[
+    float | None,
+    typer.Option("--epsilon", metavar="E", help="Privacy budget of --generator private, e.g. 1."),
+]
 
 
 @dataclass(frozen=True)
@@ -171,8 +188,8 @@ class Files:
 
     def read(self) -> pd.DataFrame:
         """All rows."""
-        from ..files.blocks import even_blocks
-        from ..files.formats import find_format
+        from ..files.sampling import even_blocks
+        from ..files.sources import find_format
         from ..files.training import read_training
 
         given: dict[str, Any] = {"delimiter": self.delimiter, "dtypes": read_dtypes(self.dtypes)}
@@ -186,7 +203,7 @@ class Files:
 
     def blocks(self) -> Iterator[pd.DataFrame]:
         """The rows, block by block."""
-        from ..files.streaming import iterate_training
+        from ..files.training import iterate_training
 
         given: dict[str, Any] = {"delimiter": self.delimiter, "dtypes": read_dtypes(self.dtypes)}
         for frame in iterate_training(self.paths, self.format_, **given):
@@ -253,7 +270,10 @@ def fit(
         rows, sample = _read(files, model, written, sample_rows, sample_key, seed)
         settings: dict[str, Any] = {"constraints": rules, "search": search, "diversity": diversity}
         settings |= {"n_samples": n_samples, "n_counterfactuals": n_counterfactuals, "n_jobs": jobs}
-        settings |= {"random_state": seed, "generator": chosen(generator, domains, epsilon, sample)}
+        settings |= {
+            "random_state": seed,
+            "generator": _generator(generator, domains, epsilon, sample),
+        }
         settings |= {"distance": distance, "ignore_relations": generator == "private"}
         explainer = _save(_fit(model, rows, written, settings, quiet=quiet), output, key)
         _summarize(explainer, Told(output, len(rows), sample, began), as_json=as_json, quiet=quiet)
@@ -374,9 +394,9 @@ def _summarize(explainer: MCCE, told: Told, *, as_json: bool, quiet: bool) -> No
         kept = "" if sample is None else f" {_describe(sample)}"
         say(
             wrap(
-                f"mcce: learned from {from_}{told.n_train:,} rows, {n_desired_of(fitted)} of them "
+                f"mcce: learned from {from_}{told.n_train:,} rows, {_n_desired_of(fitted)} of them "
                 f"with the desired decision{printable(meant)}, in {seconds:.1f} s; saved as "
-                f"{printable(told.output)}.{kept} {kept_of_rows(fitted.generator)}"
+                f"{printable(told.output)}.{kept} {_kept_of_rows(fitted.generator)}"
             )
         )
 
@@ -388,4 +408,50 @@ def _describe(sample: TrainingSample) -> str:
         f"All accepted rows are kept of {int(accepted['whole'].sum()):,} of {len(accepted):,} "
         f"combinations of immutable values, those with up to {sample.rare:,} of them; the other "
         "rows are a random sample, so accepted rows are over-represented."
+    )
+
+
+def _generator(name: str, domains: str | None, epsilon: float | None, sample: Any) -> Any:
+    """The generator of a name; a private one with its domains and budget."""
+    from ..errors import ParameterError
+
+    if name != "private":
+        if domains is not None or epsilon is not None:
+            raise ParameterError("--domains and --epsilon need --generator private.")
+        return name
+    from ..privacy.domains import read_domains
+    from ..privacy.trees import PrivateTrees
+
+    if domains is None or epsilon is None:
+        raise ParameterError(
+            "--generator private needs --domains, a JSON file with the public domain of every "
+            "column, and --epsilon, its budget."
+        )
+    if sample is not None:
+        raise ParameterError(
+            "--sample-rows keeps rows by how rare they are, which the budget of --generator "
+            "private does not cover. Leave it out."
+        )
+    return PrivateTrees(domains=read_domains(domains), epsilon=epsilon)
+
+
+def _n_desired_of(fitted: Any) -> str:
+    """How many training rows have the desired decision; about, if the count has noise."""
+    from ..model import is_private
+
+    return f"{'about ' if is_private(fitted.generator) else ''}{fitted.n_desired:,}"
+
+
+def _kept_of_rows(generator: Any) -> str:
+    """What of the training rows a saved explainer holds, as a sentence."""
+    from ..model import is_private
+
+    if not is_private(generator):
+        return (
+            "It holds training values: protect it like the training data (mcce inspect shows "
+            "which)."
+        )
+    return (
+        f"Its model spent epsilon {generator.ledger_.epsilon:.3g}, counts have noise, and it holds "
+        "no training values. The predictor is not covered."
     )

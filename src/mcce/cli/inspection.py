@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .failures import reported
 from .options import AsJson, Debug, KeyFile, read_key
-from .terminal import printable, show, show_json, table
+from .terminal import printable, reported, show, show_json, table
 
 if TYPE_CHECKING:
     from ..saving import Inspection

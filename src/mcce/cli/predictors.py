@@ -1,22 +1,31 @@
 """Black boxes by name: files of several libraries, functions and servers.
 
+A function may stand in a module of the folder that the command was started in. Python imports a
+module once per process, but a worker of a cluster may serve many commands, whose modules have the
+same names in other folders or were edited meanwhile.
+
 Always true: nothing that runs code from a file is loaded without ``--trust``; only the library that
-a file is for is imported.
+a file is for is imported; a command gets the modules of its own folder as they are when it starts,
+and modules that the process had before, or that are installed, stay as they are.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import sys
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from importlib import import_module, invalidate_caches
 from pathlib import Path
+from types import ModuleType
 from typing import Any
+from uuid import uuid4
 
 from ..errors import McceError, MissingExtraError, ParameterError, PredictorError, shorten
 from ..files.parts import checksum
 from ..runtime.progress import without_prints
-from .modules import Origin
 from .terminal import printable, say, wrap
 
 KINDS = {
@@ -34,6 +43,8 @@ KINDS = {
 }
 FUNCTION = re.compile(r"(?P<module>[^\W\d]\w*(?:\.\w+)*):(?P<name>[^\W\d]\w*(?:\.\w+)*)")
 URL = re.compile(r"https?://", re.IGNORECASE)
+# Tells the commands of this process from those of others.
+_PROCESS = uuid4().hex
 
 
 @dataclass(frozen=True)
@@ -49,7 +60,7 @@ class PredictorChoice:
     in_flight: int | None = None
     warned: bool = False
 
-    def load(self, origin: Origin | None = None) -> Any:
+    def load(self, origin: ModuleFolder | None = None) -> Any:
         """The predictor."""
         if URL.match(self.name):
             from ..predictors import Remote
@@ -70,7 +81,7 @@ class PredictorChoice:
         function = FUNCTION.fullmatch(self.name)
         if kind is None and function is not None:
             with without_prints():
-                return _import(function["module"], function["name"], origin or Origin.here())
+                return _import(function["module"], function["name"], origin or ModuleFolder.here())
         if kind not in LOADERS:
             raise ParameterError(
                 f"The kind of the predictor {shorten(self.name, 200)} is not clear. Use a file "
@@ -135,31 +146,19 @@ class PredictorChoice:
             ).keeping(error) from error
 
 
-def _part(option: str, limit: Any, n_workers: int) -> Any:
-    """The whole part of a limit that each worker gets; parts never sum up to more than it."""
-    if limit is None:
-        return None
-    if limit < n_workers:
-        raise ParameterError(
-            f"{option} {limit:g} cannot be split among {n_workers} workers, which need at least 1 "
-            f"each. Raise it, or use at most --workers {max(int(limit), 1)}."
-        )
-    return type(limit)(limit // n_workers)
-
-
 @dataclass(frozen=True)
 class PredictorLoader:
     """Loads a predictor in a worker as it was loaded here, whatever the worker's current folder."""
 
     choice: PredictorChoice
-    origin: Origin
+    origin: ModuleFolder
 
     @classmethod
     def here(cls, choice: PredictorChoice) -> PredictorLoader:
         """The loader for names in the current folder."""
         path = os.path.abspath(choice.name)
         name = path if os.path.isfile(path) else choice.name
-        return cls(replace(choice, name=name, warned=True), Origin.here())
+        return cls(replace(choice, name=name, warned=True), ModuleFolder.here())
 
     def __call__(self) -> Any:
         """The predictor."""
@@ -175,7 +174,19 @@ class PredictorLoader:
         return predictor
 
 
-def _import(module: str, name: str, origin: Origin) -> Any:
+def _part(option: str, limit: Any, n_workers: int) -> Any:
+    """The whole part of a limit that each worker gets; parts never sum up to more than it."""
+    if limit is None:
+        return None
+    if limit < n_workers:
+        raise ParameterError(
+            f"{option} {limit:g} cannot be split among {n_workers} workers, which need at least 1 "
+            f"each. Raise it, or use at most --workers {max(int(limit), 1)}."
+        )
+    return type(limit)(limit // n_workers)
+
+
+def _import(module: str, name: str, origin: ModuleFolder) -> Any:
     """A function or object of a module, which may stand in the folder of the run."""
     try:
         return origin.load(module, name)
@@ -266,3 +277,70 @@ LOADERS: dict[str, Callable[[PredictorChoice], Any]] = {
     "lightgbm": _load_lightgbm,
     "catboost": _load_catboost,
 }
+
+
+@dataclass(frozen=True)
+class ModuleFolder:
+    """Where the modules of a command come from."""
+
+    folder: str
+    process: str
+
+    @classmethod
+    def here(cls) -> ModuleFolder:
+        """The current folder, and this process."""
+        return cls(os.getcwd(), _PROCESS)
+
+    def load(self, module: str, name: str) -> Any:
+        """A function or object of a module."""
+        with _state.lock:
+            _state.turn_to(self)
+            found: Any = import_module(module)
+        for part in name.split("."):
+            found = getattr(found, part)
+        return found
+
+
+class _State:
+    """Whose modules this process has."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self._origin: ModuleFolder | None = None
+        self._folders: set[str] = set()
+        self._before: frozenset[str] = frozenset()
+
+    def turn_to(self, origin: ModuleFolder) -> None:
+        """Forget the modules of other commands, and look into the folder of this one first."""
+        if self._origin is None:
+            self._before = frozenset(sys.modules)
+        if self._origin != origin:
+            self._forget()
+            sys.path[:] = [origin.folder, *(one for one in sys.path if one != origin.folder)]
+            self._folders.add(origin.folder)
+            self._origin = origin
+        # Files that are newer than Python's list of a folder are not seen otherwise.
+        invalidate_caches()
+
+    def _forget(self) -> None:
+        tops = {
+            name
+            for name, module in list(sys.modules.items())
+            if name not in self._before and _folder_of(module) in self._folders
+        }
+        for name in list(sys.modules):
+            if name.partition(".")[0] in tops:
+                del sys.modules[name]
+
+
+_state = _State()
+
+
+def _folder_of(module: Any) -> str | None:
+    """The folder that a module or package stands in; None if it stands in none."""
+    # Libraries put objects of their own there, which answer to any name.
+    if not isinstance(module, ModuleType):
+        return None
+    known = vars(module)
+    places = list(known.get("__path__") or ()) or [known.get("__file__")]
+    return os.path.dirname(os.path.abspath(places[0])) if isinstance(places[0], str) else None

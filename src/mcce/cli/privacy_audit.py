@@ -7,7 +7,6 @@ from typing import Annotated
 import typer
 
 from .explain import Explainer, Overwrite, Tolerance
-from .failures import reported
 from .options import (
     AsJson,
     Classes,
@@ -23,6 +22,7 @@ from .options import (
     RowsPerSecond,
     Trust,
 )
+from .terminal import reported
 
 HELP = """Attack what an explainer gives out: who was in its training data?
 

@@ -7,7 +7,6 @@ from typing import Annotated
 import typer
 
 from .explain import Explainer, NCounterfactuals, Overwrite, Rules, Tolerance
-from .failures import reported
 from .options import (
     AsJson,
     Classes,
@@ -24,6 +23,7 @@ from .options import (
     RowsPerSecond,
     Trust,
 )
+from .terminal import reported
 
 HELP = """Write a report on people and their answers: one HTML file.
 

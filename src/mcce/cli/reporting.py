@@ -21,15 +21,14 @@ import pandas as pd
 from ..counterfactuals import Counterfactuals
 from ..errors import ParameterError, ReadError, shorten
 from ..explainer import MCCE
-from ..files.formats import find_format
 from ..files.people import PeopleReader
-from ..files.sources import RawBlock, iterate, open_source, reading
+from ..files.sources import RawBlock, reading
 from ..kernels import IntArray
-from ..report.html.provenance import Provenance
-from ..report.html.writing import ReportOptions, check_options, write_page
+from ..report.html.page import Provenance
+from ..report.html.report_page import ReportOptions, check_options, write_page
 from ..report.labels import Labels
 from ..runtime.progress import without_prints, without_warnings
-from .options import check_output, read_dtypes, split_names
+from .options import check_output, split_names
 from .running import ExplainerFile, PeopleFile, explain_people, read_checksum
 from .terminal import PeopleBar, printable, say, show_json, wrap
 
@@ -143,17 +142,9 @@ def _card(path: str | None) -> str | None:
 def _read(request: ReportRequest, explainer: MCCE) -> _Chosen:
     """The people who are asked for."""
     file = request.people
-    kind = find_format(file.path, file.format)
-    with open_source(file.path, kind, file.delimiter) as source:
-        reader = PeopleReader.plan(
-            file.path,
-            source,
-            explainer.fitted_.schema,
-            keep=file.keep or (),
-            dtypes=read_dtypes(file.dtypes),
-        )
-        blocks = iterate(file.path, source, reader.columns, MOST_PEOPLE)
-        return _choose(request, reader, blocks)
+    with file.open() as source:
+        reader = file.reader(source, explainer.schema_, file.keep or ())
+        return _choose(request, reader, file.blocks(source, reader, MOST_PEOPLE))
 
 
 def _choose(request: ReportRequest, reader: PeopleReader, blocks: Iterable[RawBlock]) -> _Chosen:

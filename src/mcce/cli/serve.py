@@ -7,7 +7,6 @@ from typing import Annotated
 import typer
 
 from .explain import NCounterfactuals, Rules, Tolerance
-from .failures import reported
 from .options import (
     Classes,
     Debug,
@@ -21,6 +20,7 @@ from .options import (
     RowsPerSecond,
     Trust,
 )
+from .terminal import reported
 
 HELP = """Serve an explainer over HTTP, with a page where anybody can ask what it would take.
 
@@ -154,7 +154,7 @@ def serve(
     with reported(debug=debug):
         from .predictors import PredictorChoice
         from .running import ExplainerFile, PeopleFile
-        from .serving import LimitOptions, Operation, ServeRequest, run
+        from .serving import Operation, ServeRequest, run
 
         choice = PredictorChoice(predictor or "", kind, trust, classes, output_is, rate, in_flight)
         # One thread for each search: several searches run at a time.
@@ -162,6 +162,7 @@ def serve(
         file = ExplainerFile(explainer, choice, *how) if explainer and predictor else None
         keep = [name] if name else None
         listed = PeopleFile(people, format_, delimiter, dtype, keep) if people else None
-        limits = LimitOptions(threads, queue, batch, max_people, seconds, patience)
+        limits = {"threads": threads, "queue": queue, "batch": batch, "people": max_people}
+        limits |= {"seconds": seconds, "patience": patience}
         operation = Operation(host, port, workers, grace, token_file, tuple(allowed_host or ()))
         run(ServeRequest(file, demo, listed, tuple(labels or ()), model, title, limits, operation))

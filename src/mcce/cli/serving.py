@@ -1,7 +1,7 @@
-"""A run of ``mcce serve``: from the request to the server.
+"""A run of ``mcce serve``: from the request to the server, and whom its page offers to choose from.
 
-Always true: what cannot be served is said before anybody is let in; every worker makes the same
-service of the same files.
+Always true: a service that cannot work says so before it accepts requests; every worker makes the
+same service of the same files.
 """
 
 from __future__ import annotations
@@ -14,22 +14,30 @@ import signal
 import sys
 import tempfile
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
 
 from ..errors import MissingExtraError, ParameterError, shorten
+from ..explainer import MCCE
+from ..files.people import People
 from ..report.labels import Labels
+from ..report.language import languages
 from ..report.receipts import Origin
 from ..runtime.progress import without_warnings
+from .demo import IMMUTABLE, N_TRAIN, SEED, text_dtypes, train
 from .options import read_key
 from .predictors import PredictorChoice
-from .running import ExplainerFile, PeopleFile, read_checksum
-from .serving_people import demo_parts, read_directory
+from .running import BLOCK_ROWS, ExplainerFile, PeopleFile, read_checksum
 from .terminal import say, wrap
+
+if TYPE_CHECKING:
+    from ..serve.settings import Directory
 
 LIBRARIES = ("fastapi", "uvicorn", "python_multipart", "prometheus_client")
 LOCAL = {"127.0.0.1", "::1", "localhost"}
@@ -43,7 +51,7 @@ WORKER_SECONDS = 60
 LOGGING: dict[str, Any] = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"json": {"()": "mcce.serve.observing.JsonFormatter"}},
+    "formatters": {"json": {"()": "mcce.serve.middleware.JsonFormatter"}},
     "handlers": {
         "stderr": {
             "class": "logging.StreamHandler",
@@ -56,6 +64,7 @@ LOGGING: dict[str, Any] = {
         for name in ("mcce.serve", "uvicorn")
     },
 }
+MOST_PEOPLE = 100_000
 
 
 @dataclass(frozen=True)
@@ -86,18 +95,6 @@ class Operation:
 
 
 @dataclass(frozen=True)
-class LimitOptions:
-    """Limits of the service that are options; see ``mcce serve``."""
-
-    threads: int = 2
-    queue: int = 64
-    batch: int = 64
-    people: int = 100
-    seconds: float = 10.0
-    patience: float = 30.0
-
-
-@dataclass(frozen=True)
 class ServeRequest:
     """What the user asked for; see the options of ``mcce serve``."""
 
@@ -107,7 +104,7 @@ class ServeRequest:
     labels: Sequence[str] = ()
     model: str = "mcce"
     title: str | None = None
-    limits: LimitOptions = LimitOptions()
+    limits: Mapping[str, float] = field(default_factory=dict)
     operation: Operation = Operation()
     folder: str | None = None
 
@@ -128,7 +125,6 @@ class ServeRequest:
         parts = {
             "explainer": explainer,
             "people": None if people is None else PeopleFile(**people),
-            "limits": LimitOptions(**given["limits"]),
             "operation": Operation(**given["operation"]),
         }
         return cls(**(given | parts))
@@ -141,7 +137,7 @@ class ServeRequest:
             name=self.model,
             title=self.title,
             labels=_labels(self.labels),
-            limits=Limits(**asdict(self.limits)),
+            limits=Limits(**self.limits),
             token=self.operation.read_token(),
             hosts=self.operation.hosts,
             folder=None if self.folder is None else Path(self.folder),
@@ -247,3 +243,60 @@ def _labels(paths: Sequence[str]) -> Mapping[str, Labels]:
             f"--labels must be one file for each language, got {shorten(list(paths), 200)}."
         )
     return made
+
+
+def read_directory(explainer: MCCE, file: PeopleFile) -> Directory:
+    """The people of a file, with their names and scores."""
+    from ..serve.settings import DirectoryMaker
+
+    maker = DirectoryMaker(explainer)
+    with file.open() as source:
+        reader = file.reader(source, explainer.schema_, file.keep or ())
+        for block in file.blocks(source, reader, BLOCK_ROWS):
+            if block.first + block.n_rows > MOST_PEOPLE:
+                raise ParameterError(
+                    f"The page offers at most {MOST_PEOPLE:,} people to choose from, but "
+                    f"{shorten(file.path, 200)} has more. Leave some out."
+                )
+            people = reader.read(block)
+            maker.add(people.groups, list(_names(people)))
+    made: Directory = maker.made()
+    return made
+
+
+def _names(people: People) -> Iterator[str]:
+    """What people are called: a cell of theirs, or the number of their row from 1."""
+    for row in range(people.n_rows):
+        cells = [kept[row] for kept in people.kept.values()]
+        named = cells and cells[0] is not None
+        yield str(cells[0]) if named else f"#{people.first + row + 1}"
+
+
+def demo_parts() -> tuple[MCCE, dict[str, Any]]:
+    """An explainer of the bundled German Credit data, and settings that go with it."""
+    from ..datasets import load_german_credit
+    from ..serve.settings import DirectoryMaker
+
+    german = load_german_credit()
+    rows = german.features.astype(text_dtypes(german.features))
+    good = german.target == "good"
+    predictor = train(rows[:N_TRAIN], good[:N_TRAIN])
+    explainer = MCCE(
+        predictor,
+        immutable=IMMUTABLE,
+        search="balanced",
+        n_counterfactuals=3,
+        diversity=0.8,
+        random_state=SEED,
+    ).fit(rows[:N_TRAIN])
+    people = rows[N_TRAIN:]
+    people = people.iloc[np.argsort(predictor.predict(people), kind="stable")]
+    maker = DirectoryMaker(explainer)
+    maker.add([(np.arange(len(people)), people)], [f"#{label + 1}" for label in people.index])
+    codes = ["en", *(code for code in languages() if code != "en")]
+    return explainer, {
+        "name": "german",
+        "title": "German Credit",
+        "labels": {code: Labels.bundled("german", code) for code in codes},
+        "people": maker.made(),
+    }

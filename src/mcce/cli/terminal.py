@@ -1,4 +1,15 @@
-"""What a terminal shows: lines, tables, JSON and progress.
+"""What a terminal shows: lines, tables, JSON, progress, and errors with their exit codes.
+
+====  ==============================================================================
+0     done; people without an answer are an answer, not an error
+1     a bug of mcce: anything that is not foreseen
+2     an option, setting, rule or command cannot work, or a library is not installed
+3     a file cannot be read, lacks columns, or has a cell that does not fit
+4     the predictor cannot be loaded or called, or is another one
+5     the output cannot be written; what was written before stays valid
+6     a receipt does not hold
+130   interrupted by Ctrl-C
+====  ==============================================================================
 
 Always true: names and values are shown with control characters escaped, so that no column name can
 move the cursor or forge a line; results go to standard output, everything else to standard error.
@@ -7,14 +18,20 @@ move the cursor or forge a line; results go to standard output, everything else 
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sys
 import textwrap
 import time
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Self, TextIO
 
+import typer
+
 LEAST_WIDTH = 20
+BUG, USAGE, INPUT, PREDICTOR, OUTPUT, BROKEN, INTERRUPTED = 1, 2, 3, 4, 5, 6, 130
 
 
 def printable(text: object, *, lines: bool = False) -> str:
@@ -145,3 +162,113 @@ class PeopleBar:
     def seconds(self) -> float:
         """Seconds since the beginning."""
         return time.monotonic() - self.began
+
+
+@contextmanager
+def reported(*, debug: bool, as_json: bool = False) -> Iterator[None]:
+    """Turn any error inside into a paragraph on standard error and an exit code."""
+    try:
+        with _warnings_in_one_line():
+            yield
+    except (typer.Exit, typer.Abort):
+        raise
+    except KeyboardInterrupt as error:
+        code, message = INTERRUPTED, _note(error) or "interrupted."
+        _show(code, type(error).__name__, message, as_json)
+    except SystemExit as error:
+        # Typer raises others, so this is from the code of a predictor: nothing is done.
+        code, message = PREDICTOR, f"the predictor ended the program (exit {error.code})."
+        _show(code, type(error).__name__, f"{message}{_note(error)}", as_json)
+    except BrokenPipeError:
+        # The reader of our output has gone; Python would complain once more at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = OUTPUT
+    except Exception as error:
+        code, message = _explained(error)
+        if debug:
+            _show_traceback(error)
+        _show(code, type(error).__name__, message, as_json)
+    else:
+        return
+    raise typer.Exit(code)
+
+
+def _explained(error: Exception) -> tuple[int, str]:
+    """Exit code and paragraph of an error."""
+    # Imported late, as everything that loads scikit-learn.
+    from ..errors import DatasetError, McceError, PredictorError
+
+    if not isinstance(error, McceError):
+        what = f"{type(error).__name__}: {error}"
+        return BUG, f"unexpected error. {what}. This is a bug of mcce; --debug shows where."
+    hint = ""
+    if isinstance(error, DatasetError):
+        hint = " Use --data to name the folder that holds the data files."
+    if isinstance(error, PredictorError) and error.original is not None:
+        hint = " On the command line, --debug shows it."
+        if not isinstance(error.original, (ImportError, SyntaxError)):
+            hint += (
+                " CSV has no types: if the predictor was trained on texts or categories that look "
+                "like numbers, name them with --dtype."
+            )
+    return _code(error), f"{error}{hint}{_note(error)}"
+
+
+def _code(error: Exception) -> int:
+    from ..errors import (
+        PredictorError,
+        ReadError,
+        SavedFileError,
+        SchemaError,
+        WorkerError,
+        WriteError,
+    )
+
+    codes: dict[type[Exception], int] = {
+        WriteError: OUTPUT,
+        PredictorError: PREDICTOR,
+        WorkerError: PREDICTOR,
+        ReadError: INPUT,
+        SchemaError: INPUT,
+        SavedFileError: INPUT,
+    }
+    return next((code for type_, code in codes.items() if isinstance(error, type_)), USAGE)
+
+
+def _note(error: BaseException) -> str:
+    """What was added to an error on its way, such as how to go on."""
+    notes = getattr(error, "__notes__", [])
+    return "".join(f" {note}" for note in notes)
+
+
+def _show(code: int, kind: str, message: str, as_json: bool) -> None:
+    if as_json:
+        show_json({"error": {"type": kind, "message": message, "exit_code": code}}, sys.stderr)
+    else:
+        say(wrap(f"mcce: {'' if code == INTERRUPTED else 'error: '}{printable(message.strip())}"))
+
+
+def _show_traceback(error: Exception) -> None:
+    from ..runtime.progress import format_traceback
+
+    sys.stderr.write(printable(format_traceback(error), lines=True))
+
+
+@contextmanager
+def _warnings_in_one_line() -> Iterator[None]:
+    """Show warnings as one line each, every text once."""
+    seen: set[str] = set()
+
+    def show(message: Warning | str, *_: Any, **__: Any) -> None:
+        text = " ".join(str(message).split())
+        if text not in seen:
+            seen.add(text)
+            say(wrap(f"mcce: warning: {printable(text)}"))
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        # Deprecations in other people's libraries are not for users of a command.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        warnings.simplefilter("ignore", FutureWarning)
+        warnings.showwarning = show
+        yield

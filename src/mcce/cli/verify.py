@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .failures import BROKEN, reported
 from .options import (
     AsJson,
     Classes,
@@ -17,7 +16,7 @@ from .options import (
     Trust,
     read_key,
 )
-from .terminal import printable, show, show_json
+from .terminal import BROKEN, printable, reported, show, show_json
 
 if TYPE_CHECKING:
     import pandas as pd

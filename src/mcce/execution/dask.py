@@ -1,7 +1,7 @@
 """People in a Dask frame, and tasks on a Dask cluster.
 
 Always true: the explainer goes to each worker once, as one object of the graph; partitions stay
-partitions, in their order; what a lost worker had to do, others do.
+partitions, in their order; the work of a lost worker is repeated by others.
 """
 
 from __future__ import annotations
@@ -11,23 +11,29 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from ..errors import WorkerError
 from ..explainer import MCCE
-from .executor import check_frame, holding_sigint, lost, missing_engine
-from .partitions import PartitionTask, columns_of, with_index
-from .shipment import Shipment
+from .workers import (
+    Item,
+    PartitionTask,
+    Result,
+    check_frame,
+    columns_of,
+    holding_sigint,
+    lost,
+    require_engine,
+    with_index,
+)
 
 if TYPE_CHECKING:
     import dask.dataframe as dd
 
 __all__ = ["explain"]
 
-Item = TypeVar("Item")
-Result = TypeVar("Result")
 # How often a task that failed is tried again.
 RETRIES = 3
 # Of a cluster of this machine: how long a new worker may take to start (Dask gives up on it after
@@ -81,16 +87,15 @@ def explain(
     MissingExtraError
         If Dask is not installed.
     """
-    try:
-        import dask
-        import dask.dataframe as dd
-    except ImportError as error:
-        raise missing_engine("dask", error) from error
+    require_engine("dask", "dask.dataframe")
+    import dask
+    import dask.dataframe as dd
+
     check_frame(people, dd.DataFrame, "dask.dataframe.DataFrame")
     meta, keys = with_index(people._meta, key)
-    shipment = Shipment.pack(explainer, load_predictor)
+    columns = columns_of(meta)
     task = PartitionTask.plan(
-        explainer, shipment, columns_of(meta), keys, constraints=constraints, prefix=prefix
+        explainer, load_predictor, columns, keys, constraints=constraints, prefix=prefix
     )
     return people.map_partitions(
         _answer,
@@ -110,7 +115,7 @@ def _answer(
 
 @dataclass(frozen=True)
 class DaskExecutor:
-    """Runs tasks on a Dask cluster; see :class:`~mcce.execution.executor.Executor`.
+    """Runs tasks on a Dask cluster; see :class:`~mcce.execution.workers.Executor`.
 
     The cluster is that of the current client, else one of this machine for the time of the run.
     The address of a remote one can stand in ``DASK_SCHEDULER_ADDRESS``.
@@ -139,11 +144,10 @@ class DaskExecutor:
     @contextmanager
     def _client(self) -> Iterator[Any]:
         """The current client, or one for the time of the run."""
-        try:
-            import dask
-            from dask.distributed import Client, get_client
-        except ImportError as error:
-            raise missing_engine("dask", error) from error
+        require_engine("dask", "dask.distributed")
+        import dask
+        from dask.distributed import Client, get_client
+
         try:
             current = get_client()
         except ValueError:

@@ -13,23 +13,32 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pandas as pd
 
 from ..errors import WorkerError
 from ..explainer import MCCE
 from ..runtime.progress import ProgressBar
-from .executor import check_frame, check_workers, holding_sigint, lost, run_all
-from .partitions import BLOCK_ROWS, PartitionTask, check_block_rows, columns_of, with_index
-from .shipment import Shipment
+from .workers import (
+    PARTITION_ROWS,
+    Item,
+    PartitionTask,
+    Result,
+    check_block_rows,
+    check_frame,
+    check_workers,
+    columns_of,
+    holding_sigint,
+    lost,
+    run_all,
+    with_index,
+)
 
 __all__ = ["explain"]
 
-Item = TypeVar("Item")
-Result = TypeVar("Result")
 TASK = "task"
-# How often workers may die in a row before they have begun with anything.
+# How often in a row workers may die before they begin an item.
 STARTS = 4
 
 
@@ -41,7 +50,7 @@ def explain(
     key: str | Sequence[str] | None = None,
     constraints: Any = None,
     workers: int | None = None,
-    block_rows: int = BLOCK_ROWS,
+    block_rows: int = PARTITION_ROWS,
     prefix: str = "",
 ) -> pd.DataFrame:
     """Answers to people in a pandas frame, by several processes.
@@ -89,9 +98,9 @@ def explain(
     check_frame(people, pd.DataFrame, "pandas frame")
     check_block_rows(block_rows)
     people, key = with_index(people, key)
-    shipment = Shipment.pack(explainer, load_predictor)
+    columns = columns_of(people)
     task = PartitionTask.plan(
-        explainer, shipment, columns_of(people), key, constraints=constraints, prefix=prefix
+        explainer, load_predictor, columns, key, constraints=constraints, prefix=prefix
     )
     blocks = [people.iloc[at : at + block_rows] for at in range(0, len(people), block_rows)]
     bar = ProgressBar(len(people), "explain", bool(explainer.verbose))
@@ -109,7 +118,7 @@ def explain(
 
 @dataclass(frozen=True)
 class JoblibExecutor:
-    """Runs tasks in processes of this machine; see :class:`~mcce.execution.executor.Executor`."""
+    """Runs tasks in processes of this machine; see :class:`~mcce.execution.workers.Executor`."""
 
     workers: int | None = None
 

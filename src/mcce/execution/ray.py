@@ -1,7 +1,7 @@
 """People in Ray Data, and tasks on a Ray cluster.
 
 Always true: the explainer goes to each worker once, by Ray's object store; blocks stream through,
-in their order if Ray is told to preserve it; what a lost worker had to do, others do.
+in their order if Ray preserves it; the work of a lost worker is repeated by others.
 """
 
 from __future__ import annotations
@@ -13,22 +13,28 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from ..errors import WorkerError
 from ..explainer import MCCE
-from ..files.cells import holds_whole
-from .executor import check_frame, check_workers, lost, missing_engine
-from .partitions import BLOCK_ROWS, PartitionTask, check_block_rows, check_key
-from .shipment import Shipment
+from ..files.cell_values import holds_whole
+from .workers import (
+    PARTITION_ROWS,
+    Item,
+    PartitionTask,
+    Result,
+    check_block_rows,
+    check_frame,
+    check_workers,
+    lost,
+    require_engine,
+)
 
 if TYPE_CHECKING:
     from ray.data import Dataset
 
 __all__ = ["explain"]
 
-Item = TypeVar("Item")
-Result = TypeVar("Result")
 # How often a task is tried again whose worker was lost.
 RETRIES = 3
 
@@ -41,7 +47,7 @@ def explain(
     load_predictor: Callable[[], Any] | None = None,
     constraints: Any = None,
     workers: int | None = None,
-    block_rows: int = BLOCK_ROWS,
+    block_rows: int = PARTITION_ROWS,
     prefix: str = "",
 ) -> Dataset:
     """Answers to people in a Ray dataset, block by block; nothing is computed yet.
@@ -84,15 +90,9 @@ def explain(
     check_frame(people, ray.data.Dataset, "ray.data.Dataset")
     check_block_rows(block_rows)
     check_workers(workers)
-    shipment = Shipment.pack(explainer, load_predictor)
     columns = _columns_of(people, explainer, key)
     task = PartitionTask.plan(
-        explainer,
-        shipment,
-        columns,
-        check_key(key, list(columns)),
-        constraints=constraints,
-        prefix=prefix,
+        explainer, load_predictor, columns, key, constraints=constraints, prefix=prefix
     )
     answers = people.map_batches(
         _Answering,
@@ -112,7 +112,7 @@ def _columns_of(
     """Names of the columns, and whether each holds whole numbers."""
     schema = people.schema()
     if schema is None:
-        # A dataset without rows may have forgotten its columns; there is nobody to miss them.
+        # A dataset without rows may have lost its columns.
         keys = [key] if isinstance(key, str) else list(key or [])
         return dict.fromkeys([*map(str, explainer.fitted_.schema.names), *keys], False)
     base = schema.base_schema
@@ -133,7 +133,7 @@ class _Answering:
 
 @dataclass(frozen=True)
 class RayExecutor:
-    """Runs tasks on a Ray cluster; see :class:`~mcce.execution.executor.Executor`.
+    """Runs tasks on a Ray cluster; see :class:`~mcce.execution.workers.Executor`.
 
     The cluster is the one that this process is connected to, else one of this machine for the time
     of the run. The address of a remote one can stand in ``RAY_ADDRESS``.
@@ -187,11 +187,9 @@ def _ahead(ray: Any) -> int:
 
 
 def _import_ray() -> Any:
-    try:
-        import ray
-        import ray.data
-    except ImportError as error:
-        raise missing_engine("ray", error) from error
+    require_engine("ray", "ray.data")
+    import ray
+
     return ray
 
 

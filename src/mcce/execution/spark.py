@@ -15,24 +15,29 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import islice
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from ..errors import MissingExtraError, ParameterError, SchemaError, WorkerError, shorten
 from ..explainer import MCCE
-from ..files.arrow import rebatch
-from ..files.sources import check_unique
+from ..files.sources import check_unique, rebatch
 from ..tables.columns import is_time
-from .executor import check_frame, lost, missing_engine
-from .partitions import BLOCK_ROWS, PEOPLE, PartitionTask, check_block_rows, check_key
-from .shipment import Shipment
+from .workers import (
+    PARTITION_ROWS,
+    PEOPLE,
+    Item,
+    PartitionTask,
+    Result,
+    check_block_rows,
+    check_frame,
+    lost,
+    require_engine,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 __all__ = ["explain"]
 
-Item = TypeVar("Item")
-Result = TypeVar("Result")
 # The most Spark jobs at a time, each of which has a thread here.
 MOST_JOBS = 1000
 # How often a task is tried on a cluster of this machine; others have their own settings.
@@ -46,7 +51,7 @@ def explain(
     key: str | Sequence[str],
     load_predictor: Callable[[], Any] | None = None,
     constraints: Any = None,
-    block_rows: int = BLOCK_ROWS,
+    block_rows: int = PARTITION_ROWS,
     prefix: str = "",
 ) -> DataFrame:
     """Answers to people in a Spark frame, partition by partition; nothing is computed yet.
@@ -84,26 +89,19 @@ def explain(
     MissingExtraError
         If Spark is not installed.
     """
-    try:
-        from pyspark import cloudpickle
-        from pyspark.sql import DataFrame
-        from pyspark.sql.pandas.types import from_arrow_schema
-        from pyspark.sql.types import IntegralType
-    except ImportError as error:
-        raise missing_engine("spark", error) from error
+    require_engine("spark", "pyspark.sql")
+    from pyspark import cloudpickle
+    from pyspark.sql import DataFrame
+    from pyspark.sql.pandas.types import from_arrow_schema
+    from pyspark.sql.types import IntegralType
+
     check_frame(people, DataFrame, "pyspark.sql.DataFrame")
     check_block_rows(block_rows)
     check_unique(PEOPLE, people.columns)
     columns = {one.name: isinstance(one.dataType, IntegralType) for one in people.schema.fields}
-    shipment = Shipment.pack(explainer, load_predictor)
     _check_moments(explainer)
     task = PartitionTask.plan(
-        explainer,
-        shipment,
-        columns,
-        check_key(key, list(columns)),
-        constraints=constraints,
-        prefix=prefix,
+        explainer, load_predictor, columns, key, constraints=constraints, prefix=prefix
     )
     answering = _Answering(cloudpickle.dumps(task), block_rows)
     return people.mapInArrow(answering, from_arrow_schema(_spark_schema(task.arrow_schema)))
@@ -177,7 +175,7 @@ def _wall_clock(table: Any, task: PartitionTask) -> Any:
 
 @dataclass(frozen=True)
 class SparkExecutor:
-    """Runs tasks on a Spark cluster; see :class:`~mcce.execution.executor.Executor`.
+    """Runs tasks on a Spark cluster; see :class:`~mcce.execution.workers.Executor`.
 
     The cluster is that of the active session, else the one that ``spark-submit`` names, else one of
     this machine for the time of the run. Each item is a Spark job with one task.
@@ -211,13 +209,12 @@ class SparkExecutor:
     @contextmanager
     def _context(self) -> Iterator[Any]:
         """The context of the active session, or one for the time of the run."""
-        try:
-            from pyspark import SparkConf, SparkContext
-            from pyspark.errors import PySparkRuntimeError
-            from pyspark.sql import SparkSession
-            from pyspark.sql.utils import is_remote
-        except ImportError as error:
-            raise missing_engine("spark", error) from error
+        require_engine("spark", "pyspark.sql")
+        from pyspark import SparkConf, SparkContext
+        from pyspark.errors import PySparkRuntimeError
+        from pyspark.sql import SparkSession
+        from pyspark.sql.utils import is_remote
+
         if is_remote():
             raise ParameterError(
                 "Spark Connect runs no tasks, only queries: use a session with a Spark context, or "

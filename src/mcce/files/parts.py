@@ -1,15 +1,19 @@
-"""Output in parts: a folder that is valid at any moment, whatever ends the run.
+"""Answers in parts: a folder that is valid at any moment, whatever ends the run.
 
-A run of any length, in one process or on many machines, cuts its input into blocks and writes one
-part for each. The folder holds ``_manifest.json``, the parts ``part-000000.csv``, … (of many files
-``part-000000-000000.csv``, …) and a receipt ``_part-000000.json`` for each complete one. Whoever
-reads the folder as one table, as Spark, Arrow and others do, skips names that begin with an
-underscore.
+A run of any length, in one process or on many machines, cuts its input into blocks, answers each by
+itself and writes one part for each. The folder holds ``_manifest.json``, the parts
+``part-000000.csv``, … (of many files ``part-000000-000000.csv``, …) and a receipt
+``_part-000000.json`` for each complete one. Programs that read the folder as one table, such as
+Spark and Arrow, skip names that begin with an underscore.
+
+The manifest names the job: everything that decides the output. A run continues, here or on another
+machine, only with the same job. Each continuation gets a new run name, so workers of an earlier one
+can tell that theirs has ended.
 
 Always true: every file appears whole or not at all, the receipt after its part; a part counts only
 with a receipt that fits its bytes and its input; parts of one folder have one job, and one run at a
-time writes them (:func:`alone`): a worker that outlives its run writes nothing once another has
-begun. So a run that was killed at any moment goes on by writing the parts that do not count yet.
+time writes them (:func:`alone`). So a run that was killed at any moment continues by writing the
+parts that do not count yet.
 """
 
 from __future__ import annotations
@@ -18,28 +22,120 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 from uuid import uuid4
 
-from ..errors import ParameterError, WriteError, shorten
+import pandas as pd
+
+from ..counterfactuals import Counterfactuals
+from ..errors import ParameterError, ReadError, WriteError, shorten
 from ..runtime.replacing import DRAFT, replacing, writing
-from .manifest import Manifest, Receipt
+from .answer_tables import Layout, count_status, stream_tables
+from .people import PeopleReader
+from .sources import Format, RawBlock
 
 try:
     import fcntl
 except ImportError:  # pragma: no cover
     fcntl = None  # type: ignore[assignment]
 
+# Counterfactuals that were withdrawn, beside the people by status.
+UNSTABLE = "unstable"
 MANIFEST, FAILURES = "_manifest.json", "_failures.json"
 OURS = re.compile(
     rf"_?part-\d{{6,}}(-\d{{6,}})?\.\w+|{re.escape(DRAFT)}[0-9a-f]{{16}}|{re.escape(FAILURES)}"
 )
 # Which part, counted from 0; of many files, which file and which part of it.
 Number = int | tuple[int, int]
+FORMAT, VERSION = "mcce parts", 1
+# Settings that are named in the error about another job.
+MOST_SHOWN = 5
+
+
+@dataclass(frozen=True)
+class BlockRun:
+    """How blocks of people become tables of answers."""
+
+    explain: Callable[[pd.DataFrame], Counterfactuals[pd.DataFrame]]
+    reader: PeopleReader
+    layout: Layout
+
+    def answer(self, block: RawBlock) -> tuple[pd.DataFrame, dict[str, int]]:
+        """The table of answers to a block, and what is to be counted."""
+        people = self.reader.read(block)
+        results = [(at, self.explain(frame)) for at, frame in people.groups]
+        table = self.layout.table(people, results)
+        counts = count_status(table, self.layout.prefix)
+        return table, counts | {UNSTABLE: sum(result.n_unstable for _, result in results)}
+
+    def write_parts(
+        self, blocks: Iterable[RawBlock], folder: PartsFolder, format_: Format
+    ) -> Iterator[Done]:
+        """Write one part per block, but for those that are complete."""
+        number = -1
+        for number, block in enumerate(blocks):
+            yield self.write_part([block], folder, number, block.fingerprint(), format_)
+        if number < 0:
+            nobody, _ = self.nobody()
+            yield self.write_part([], folder, 0, nobody.fingerprint(), format_)
+
+    def write_part(
+        self,
+        blocks: Iterable[RawBlock],
+        folder: PartsFolder,
+        number: Number,
+        fingerprint: str,
+        format_: Format,
+    ) -> Done:
+        """Write one part, unless it is complete; memory holds one block."""
+        receipt = folder.complete(number, fingerprint)
+        if receipt is not None:
+            return Done(receipt, reused=True)
+
+        def fill(stream: BinaryIO) -> Receipt:
+            answered = Answered(self, blocks)
+            stream_tables(answered, format_, stream)
+            return Receipt(answered.first, answered.n_rows, fingerprint, "", dict(answered.counts))
+
+        return Done(folder.write(number, fill))
+
+    def nobody(self) -> tuple[RawBlock, pd.DataFrame]:
+        """A block of no people, and the table of answers to them."""
+        block = RawBlock(0, {name: [] for name in self.reader.columns})
+        return block, self.layout.table(self.reader.read(block), [])
+
+
+@dataclass(frozen=True)
+class Done:
+    """A block that is answered."""
+
+    receipt: Receipt
+    reused: bool = False
+
+
+class Answered:
+    """Tables of answers, one per block or one of nobody, and what they are about so far."""
+
+    def __init__(self, work: BlockRun, blocks: Iterable[RawBlock]) -> None:
+        self._work, self._blocks = work, blocks
+        self.first, self.n_rows = 0, 0
+        self.counts: Counter[str] = Counter()
+
+    def __iter__(self) -> Iterator[pd.DataFrame]:
+        place = -1
+        for place, block in enumerate(self._blocks):
+            table, counts = self._work.answer(block)
+            self.first = self.first if place else block.first
+            self.n_rows += block.n_rows
+            self.counts.update(counts)
+            yield table
+        if place < 0:
+            yield self._work.nobody()[1]
 
 
 @dataclass(frozen=True)
@@ -96,7 +192,7 @@ class PartsFolder:
             with replacing(self.part(number)) as stream:
                 receipt = fill(stream)
                 stream.flush()
-                # Of the draft, which nobody else writes.
+                # The checksum is of the draft, which no other run writes.
                 receipt = replace(receipt, sha256=checksum(stream.name))
                 self._check_run()
             self._put(self._receipt(number), receipt.to_json())
@@ -189,7 +285,7 @@ def checksum(path: str | Path) -> str:
 def alone(path: Path) -> Iterator[None]:
     """Make a folder and keep other runs out of it inside; a run that is killed lets go of it.
 
-    Where the system has no locks, as on Windows and some network drives, nobody is kept out.
+    Without locks, as on Windows and some network drives, other runs are not kept out.
     """
     is_new = not path.exists()
     handle = _lock(path)
@@ -245,3 +341,111 @@ def _strangers(names: Sequence[str]) -> list[str]:
 
 def _receipt_of(part: str) -> str:
     return f"_{Path(part).stem}.json"
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What a folder of parts is about.
+
+    Examples
+    --------
+    >>> manifest = Manifest({"explainer": "ab12", "block_rows": 100}, "ef56")
+    >>> Manifest.from_json(manifest.to_json()) == manifest
+    True
+    """
+
+    job: Mapping[str, Any]
+    run: str
+    n_parts: int | None = None
+
+    def to_json(self) -> bytes:
+        """The manifest as a JSON text."""
+        return _dump({"format": FORMAT, "version": VERSION, **asdict(self)})
+
+    @classmethod
+    def from_json(cls, text: bytes) -> Manifest:
+        """The manifest in a JSON text."""
+        content = _parse(text, {"format": str, "version": int, "job": dict, "run": str})
+        if content is None or content["format"] != FORMAT or content["version"] != VERSION:
+            raise ReadError(
+                f"The manifest of an unfinished run cannot be read: expected {FORMAT!r} of version "
+                f"{VERSION}. Begin anew, or go on with the version of mcce that started the run."
+            )
+        return cls(content["job"], content["run"], content.get("n_parts"))
+
+    def check_job(self, job: Mapping[str, Any]) -> None:
+        """Raise if a run with another job would go on with these parts.
+
+        Examples
+        --------
+        >>> Manifest({"block_rows": 100}, "ef56").check_job({"block_rows": 50})
+        Traceback (most recent call last):
+            ...
+        mcce.errors.ParameterError: The unfinished run was started with other settings: block_rows
+        was 100 and is 50 now. Use the same settings to go on, or begin anew.
+        """
+        other = list(_differences(self.job, job))
+        if other:
+            more = ["and others"] if len(other) > MOST_SHOWN else []
+            raise ParameterError(
+                "The unfinished run was started with other settings: "
+                f"{', '.join(other[:MOST_SHOWN] + more)}. Use the same settings to go on, or begin "
+                "anew."
+            )
+
+
+def _differences(was: Mapping[str, Any], now: Mapping[str, Any], of: str = "") -> Iterator[str]:
+    """What differs between two jobs; of values with names of their own, only those that do."""
+    for name in sorted(was.keys() | now.keys()):
+        old, new = was.get(name), now.get(name)
+        if isinstance(old, Mapping) and isinstance(new, Mapping):
+            yield from _differences(old, new, f" of {name}")
+        elif old != new:
+            yield f"{shorten(name)[1:-1]}{of} was {shorten(old)} and is {shorten(new)} now"
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """A part that is complete.
+
+    Examples
+    --------
+    >>> receipt = Receipt(0, 10, "ab12", "cd34", {"answered": 9})
+    >>> Receipt.from_json(receipt.to_json()) == receipt
+    True
+    """
+
+    first: int
+    n_rows: int
+    fingerprint: str
+    sha256: str
+    counts: Mapping[str, int]
+
+    def to_json(self) -> bytes:
+        """The receipt as a JSON text."""
+        return _dump(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: bytes) -> Receipt | None:
+        """The receipt in a JSON text; None if it holds something else."""
+        wanted = {"first": int, "n_rows": int, "fingerprint": str, "sha256": str, "counts": dict}
+        content = _parse(text, wanted)
+        if content is None or any(type(n) is not int for n in content["counts"].values()):
+            return None
+        return cls(**{name: content[name] for name in wanted})
+
+
+def _dump(content: Mapping[str, Any]) -> bytes:
+    return json.dumps(content, indent=1, sort_keys=True).encode() + b"\n"
+
+
+def _parse(text: bytes, wanted: Mapping[str, type]) -> dict[str, Any] | None:
+    """A JSON object that has entries of these types; None for anything else."""
+    try:
+        content = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(content, dict):
+        return None
+    fits = all(isinstance(content.get(name), type_) for name, type_ in wanted.items())
+    return content if fits else None

@@ -21,9 +21,8 @@ from ..kernels import IntArray
 from ..tables.columns import plain
 from ..tables.features import Feature
 from ..tables.schema import Schema
-from .cells import CellError, ColumnReader, make_reader
+from .cell_values import CellError, ColumnReader, Values, make_reader, read_values
 from .sources import Columns, RawBlock
-from .values import Values, read_values
 
 
 @dataclass(frozen=True)

@@ -12,26 +12,27 @@ unique key not on their order; at most 2 n_rows rows and a block are held at a t
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from ..errors import ParameterError, SchemaError
-from ..kernels import BoolArray, IntArray
+from ..errors import ParameterError, SchemaError, shorten
+from ..kernels import BoolArray, FloatArray, IntArray
 from ..parameters import check_seed, check_whole
 from ..predictors.decision import Decision
 from ..predictors.desired import decision_on
-from ..tables.columns import Kind
-from ..tables.frames import FrameAdapter
+from ..tables.columns import Kind, as_numbers, factorize, is_missing
+from ..tables.frames import FrameAdapter, read_frame
 from ..tables.schema import Schema
-from .blocks import even_blocks
-from .strata import Strata
 
 # Rows that the predictor gets in one call, whatever the blocks are.
 CALL_ROWS = 2**16
+# Bins between a power of two and the next.
+PER_DOUBLING = 4
+Block = tuple[pd.DataFrame, FrameAdapter, np.ndarray | None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -292,3 +293,235 @@ def _mixed(numbers: np.ndarray) -> np.ndarray:
     mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return np.asarray(mixed ^ (mixed >> np.uint64(31)))
+
+
+class Strata:
+    """Combinations of immutable values, numbered as they are met, and how many rows have them."""
+
+    def __init__(self, schema: Schema) -> None:
+        self._features = [schema.features[at] for at in schema.immutable]
+        self._numbered: dict[tuple[Any, ...], int] = {}
+        self._seen = np.zeros((0, 2), dtype=np.int64)
+        # The highest number among the lowest accepted rows of each combination, and which
+        # combinations have as many of them as may be kept.
+        self._highest = np.zeros(0, dtype=np.uint64)
+        self._full = np.zeros(0, dtype=bool)
+
+    @property
+    def n_groups(self) -> int:
+        """Number of combinations."""
+        return len(self._numbered)
+
+    @property
+    def n_accepted(self) -> int:
+        """Number of accepted rows."""
+        return int(self._seen[:, 1].sum())
+
+    def count(self, frame: pd.DataFrame, accepted: BoolArray) -> IntArray:
+        """The number of each row's combination, new ones included, after counting the rows."""
+        group = self._numbers(frame)
+        grown = self.n_groups - len(self._seen)
+        self._seen = np.concatenate([self._seen, np.zeros((grown, 2), dtype=np.int64)])
+        self._highest = np.append(self._highest, np.zeros(grown, dtype=np.uint64))
+        self._full = np.append(self._full, np.zeros(grown, dtype=bool))
+        counts = np.bincount(2 * group + accepted, minlength=2 * self.n_groups)
+        self._seen += counts.reshape(-1, 2)
+        return group
+
+    def may_keep(self, group: IntArray, words: np.ndarray) -> BoolArray:
+        """Whether accepted rows that come next may be among the lowest of their combination."""
+        return np.asarray(~self._full[group] | (words < self._highest[group]))
+
+    def note(self, group: IntArray, words: np.ndarray, rare: int) -> None:
+        """Take the numbers of the lowest rows of each combination, ``rare`` at most."""
+        self._full = np.bincount(group, minlength=self.n_groups) >= rare
+        self._highest = np.zeros(self.n_groups, dtype=np.uint64)
+        np.maximum.at(self._highest, group, words)
+
+    def largest_rare(self, rare: int, n_rows: int) -> int:
+        """The largest number of rows of each combination that so many rows have room for."""
+        counts = np.sort(self._seen[:, 1])
+        low, high = 1, rare
+        while low < high:
+            middle = (low + high + 1) // 2
+            low, high = (
+                (middle, high) if np.minimum(counts, middle).sum() <= n_rows else (low, middle - 1)
+            )
+        return low
+
+    def table(self, group: IntArray, accepted: BoolArray) -> pd.DataFrame:
+        """One row for each combination and decision that was seen, given the rows that are kept."""
+        kept = np.bincount(2 * group + accepted, minlength=self._seen.size).reshape(
+            self._seen.shape
+        )
+        by_values = sorted(
+            self._numbered.items(), key=lambda item: [_rank(cell) for cell in item[0]]
+        )
+        order = np.array([number for _, number in by_values])
+        table = pd.DataFrame(
+            {
+                "accepted": np.tile([False, True], self.n_groups),
+                "n_seen": self._seen[order].ravel(),
+                "n_kept": kept[order].ravel(),
+            },
+            index=self._index([values for values, _ in by_values for _ in range(2)]),
+        )
+        table["whole"] = table["n_seen"] == table["n_kept"]
+        table["weight"] = table["n_seen"] / table["n_kept"].where(table["n_kept"] > 0)
+        return table[table["n_seen"] > 0]
+
+    def _index(self, rows: list[tuple[Any, ...]]) -> pd.Index[Any]:
+        """The values of each row; not columns, whose names could be those of the counts."""
+        names = [feature.name for feature in self._features]
+        cells = [pd.Index([row[at] for row in rows], dtype=object) for at in range(len(names))]
+        if len(names) == 1:
+            return cells[0].rename(names[0])
+        return pd.MultiIndex.from_arrays(cells, names=names) if names else pd.RangeIndex(len(rows))
+
+    def _numbers(self, frame: pd.DataFrame) -> IntArray:
+        """The number of each row's combination."""
+        combined, columns = np.zeros(len(frame), dtype=np.int64), []
+        for feature in self._features:
+            codes, values = _coded(frame[feature.name], feature.kind)
+            columns.append((codes, values))
+            combined = np.asarray(pd.factorize(combined * len(values) + codes)[0], dtype=np.int64)
+        first = np.unique(combined, return_index=True)[1].tolist()
+        keys = [tuple(values[codes[row]] for codes, values in columns) for row in first]
+        numbers = [self._numbered.setdefault(cells, len(self._numbered)) for cells in keys]
+        return np.array(numbers)[combined]
+
+
+def bin_numbers(numbers: FloatArray) -> FloatArray:
+    """The lower end of each number's bin; NaN stays NaN.
+
+    Examples
+    --------
+    >>> bin_numbers(np.array([1.0, 7.0, 36.0, 39.0, 40.0, -3.0, 0.0]))
+    array([ 1.,  7., 32., 32., 40., -3.,  0.])
+    """
+    mantissa, exponent = np.frexp(numbers)
+    return np.ldexp(np.floor(mantissa * 2 * PER_DOUBLING) / (2 * PER_DOUBLING), exponent)
+
+
+def _coded(series: pd.Series[Any], kind: str) -> tuple[IntArray, list[Any]]:
+    """A code of each cell, and the value of each code; None is that of missing cells."""
+    missing = is_missing(series)
+    present = series[~missing]
+    if kind == "categorical":
+        numbers, levels = factorize(present)
+    elif present.dtype.kind == "M":
+        numbers, levels = pd.factorize(present.dt.year.to_numpy())
+    else:
+        numbers, levels = pd.factorize(bin_numbers(as_numbers(present)))
+    codes = np.full(len(series), len(levels), dtype=np.int64)
+    codes[~missing] = numbers
+    return codes, [*levels.tolist(), None]
+
+
+def _rank(cell: Any) -> tuple[bool, bool, float, str]:
+    """An order of cells of any type: numbers, then others by their text, then missing ones."""
+    number = isinstance(cell, (int, float))
+    return cell is None, not number, float(cell) if number else 0.0, str(cell)
+
+
+def even_blocks(blocks: Iterable[Any], n_rows: int, key: Hashable | None = None) -> Iterator[Block]:
+    """Blocks of so many rows but the last."""
+    waiting: list[pd.DataFrame] = []
+    first: tuple[pd.DataFrame, FrameAdapter] | None = None
+    n_before = 0
+    for number, block in enumerate(_listed(blocks), start=1):
+        frame, adapter = read_frame(_as_table(block))
+        if first is None and len(frame):
+            first = frame.iloc[:0], adapter
+        if first is None or frame.empty:
+            continue
+        waiting.append(_like(frame, first[0], number))
+        while sum(map(len, waiting)) >= n_rows:
+            joined = pd.concat(waiting, ignore_index=True)
+            rows, keys = _divided(joined.iloc[:n_rows], key, n_before)
+            yield rows, first[1], keys
+            n_before += n_rows
+            waiting = [joined.iloc[n_rows:].reset_index(drop=True)]
+    if first is not None and any(not frame.empty for frame in waiting):
+        rows, keys = _divided(pd.concat(waiting, ignore_index=True), key, n_before)
+        yield rows, first[1], keys
+
+
+def _listed(blocks: Any) -> Iterable[Any]:
+    """The blocks, unless they are a single frame."""
+    if isinstance(blocks, (str, bytes, pd.DataFrame, np.ndarray)) or hasattr(blocks, "columns"):
+        raise SchemaError(
+            f"blocks must be an iterable of frames, got one {type(blocks).__name__}. Pass [frame] "
+            "for a single frame, or an iterator over the rows of files, such as "
+            "pandas.read_csv(path, chunksize=100_000)."
+        )
+    given: Iterable[Any] = blocks
+    return given
+
+
+def _as_table(block: Any) -> Any:
+    """A block, as a table if it is a batch of Arrow."""
+    if type(block).__name__ != "RecordBatch":
+        return block
+    import pyarrow as pa
+
+    return pa.Table.from_batches([block])
+
+
+def _like(frame: pd.DataFrame, first: pd.DataFrame, number: int) -> pd.DataFrame:
+    """A block in the columns and dtypes of the first."""
+    missing = [name for name in first.columns if name not in frame.columns]
+    extra = [name for name in frame.columns if name not in first.columns]
+    if missing or extra:
+        raise SchemaError(
+            f"Block {number} of the training rows has other columns than the first: missing "
+            f"{shorten(missing, 300)}, extra {shorten(extra, 300)}. Give all blocks the same."
+        )
+    frame = frame[list(first.columns)]
+    for name, dtype in first.dtypes.items():
+        if frame[name].dtype != dtype and not _are_numbers(frame[name].dtype, dtype):
+            raise SchemaError(
+                f"Column {shorten(name)} of the training rows is {frame[name].dtype} in block "
+                f"{number}, but {dtype} in the first one. Give all blocks the same dtypes, "
+                "categories included (on the command line: --dtype)."
+            )
+    return frame
+
+
+def _are_numbers(*dtypes: Any) -> bool:
+    """Whether all are integers or floats, which a block without missing cells may tell apart."""
+    return all(isinstance(dtype, np.dtype) and dtype.kind in "iuf" for dtype in dtypes)
+
+
+def _divided(
+    frame: pd.DataFrame, key: Hashable | None, n_before: int
+) -> tuple[pd.DataFrame, np.ndarray | None]:
+    """Rows without their key, and the numbers of the key's cells."""
+    if key is None:
+        return frame, None
+    if key not in frame.columns:
+        raise SchemaError(
+            f"key names a column that is not in the data: {shorten(key)}. The columns are "
+            f"{shorten(list(frame.columns), 500)}."
+        )
+    missing = np.flatnonzero(is_missing(frame[key]))
+    if missing.size:
+        raise SchemaError(
+            f"Column {shorten(key)} of the training rows, the key, is missing in row "
+            f"{n_before + missing[0] + 1}. Fill it with what tells the row apart, or leave key out."
+        )
+    return frame.drop(columns=[key]), _key_numbers(frame[key])
+
+
+def _key_numbers(keys: pd.Series[Any]) -> np.ndarray:
+    """A number of 64 bits for each key; 5 and 5.0 have the same one."""
+    if isinstance(keys.dtype, np.dtype) and keys.dtype.kind == "f":
+        numbers = keys.to_numpy(dtype=np.float64)
+        whole = (np.abs(numbers) < 2**63) & (np.trunc(numbers) == numbers)
+        integers = np.where(whole, numbers, 0).astype(np.int64)
+        return np.where(whole, _hashed(integers), _hashed(numbers))
+    return _hashed(keys)
+
+
+def _hashed(cells: Any) -> np.ndarray:
+    return pd.util.hash_pandas_object(pd.Series(cells), index=False).to_numpy()

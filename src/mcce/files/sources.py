@@ -1,10 +1,11 @@
-"""Rows of a file or of standard input, in blocks of a given size.
+"""Rows of a file or of standard input, in blocks of a given size: CSV, JSON lines, Parquet, Arrow.
 
 A source knows its columns before the first row is read, and gives cells as they stand in the file:
-texts from CSV, values from JSON lines, Parquet and Arrow. Nothing is inferred from a block.
+texts from CSV, values from the other formats. Nothing is inferred from a block. Parquet and Arrow
+files can also be read by groups of rows.
 
-Always true: blocks have the same size but the last; memory holds one of them; a file that is cut
-off, or has a row of another length, is an error that says where.
+Always true: all blocks but the last have the same size; memory holds one of them; a file that is
+cut off, or has a row of another length, is an error that says where.
 """
 
 from __future__ import annotations
@@ -18,19 +19,36 @@ import re
 import sys
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import islice
-from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from itertools import accumulate, islice
+from pathlib import Path, PurePath
+from typing import Any, BinaryIO, Literal, Protocol, get_args
 
-from ..errors import McceError, ReadError, shorten
-from .formats import STANDARD, Format, check_delimiter
+from ..errors import McceError, MissingExtraError, ParameterError, ReadError, shorten
+from .cell_values import holds_whole
 
 # A level of 10,000 characters is unusual, a cell of 16 million a file without its closing quote.
 csv.field_size_limit(2**24)
+
+Format = Literal["csv", "parquet", "arrow", "jsonl"]
+FORMATS: tuple[Format, ...] = get_args(Format)
+EXTENSIONS: dict[str, Format] = {
+    ".csv": "csv",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".arrow": "arrow",
+    ".feather": "arrow",
+    ".ipc": "arrow",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+}
+STANDARD = "-"
 SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+MAGIC = b"ARROW1"
+# Rows of a group of a written file, whatever the blocks were.
+GROUP_ROWS = 2**16
 
 
 @dataclass(frozen=True)
@@ -61,9 +79,7 @@ class RawBlock:
         (True, False)
         """
         if not all(isinstance(cells, list) for cells in self.columns.values()):
-            from .arrow import fingerprint
-
-            return f"{self.first}-{fingerprint(self.columns)}"
+            return f"{self.first}-{arrow_fingerprint(self.columns)}"
         digest = hashlib.sha256(str(self.first).encode())
         for name, cells in self.columns.items():
             digest.update(repr((name, cells)).encode("utf-8", "backslashreplace"))
@@ -89,6 +105,15 @@ class Columns(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class KnownColumns:
+    """The columns of a table that is no file, such as a frame or a request."""
+
+    names: list[str]
+    textual: bool = False
+    whole: frozenset[str] = frozenset()
+
+
 class Source(Columns, Protocol):
     """An open table."""
 
@@ -103,8 +128,16 @@ def open_source(path: str, format_: Format, delimiter: str = ",") -> Iterator[So
     with open_bytes(path) as stream:
         with reading(path):
             source = _source(path, stream, format_, delimiter)
-        # Not inside, or errors of whoever uses the rows would be errors of reading.
+        # Outside of reading, or errors of the caller would count as errors of reading.
         yield source
+
+
+def _source(path: str, stream: BinaryIO, format_: Format, delimiter: str) -> Source:
+    if format_ == "csv":
+        return CsvSource.open(path, stream, check_delimiter(delimiter))
+    if format_ == "jsonl":
+        return JsonSource.open(path, stream)
+    return ArrowSource.open(path, stream, format_)
 
 
 @contextmanager
@@ -117,6 +150,17 @@ def open_bytes(path: str) -> Iterator[BinaryIO]:
     finally:
         if path != STANDARD:
             stream.close()
+
+
+def _open(path: str) -> BinaryIO:
+    """A file, or standard input, as bytes."""
+    if path == STANDARD:
+        if sys.stdin is None:
+            raise ReadError("Cannot read standard input: this process has none. Name a file.")
+        return sys.stdin.buffer
+    if path.lower().endswith(".gz"):
+        return gzip.open(path, "rb")  # type: ignore[return-value]
+    return Path(path).open("rb")
 
 
 @contextmanager
@@ -133,6 +177,13 @@ def reading(path: str) -> Iterator[None]:
         what = "it is no UTF-8" if isinstance(error, UnicodeDecodeError) else "it is cut off"
         what = "it is damaged" if isinstance(error, zlib.error) else what
         raise ReadError(f"Cannot read {shorten(path, 200)}: {what}. Write it anew.") from error
+
+
+def unreadable(path: str, kind: str, error: Exception) -> ReadError:
+    """The error for a file that a library cannot read."""
+    return ReadError(
+        f"Cannot read {shorten(path, 200)} as {kind}: {shorten(error, 200).rstrip('.')}."
+    )
 
 
 def iterate(path: str, source: Source, columns: Sequence[str], n_rows: int) -> Iterator[RawBlock]:
@@ -155,14 +206,66 @@ def estimate_rows(path: str, format_: Format) -> int | None:
         if not Path(path).is_file():
             return None
         if format_ == "parquet":
-            from .arrow import count_rows
+            require_pyarrow(path)
+            from pyarrow.parquet import read_metadata
 
-            return count_rows(path)
+            return int(read_metadata(path).num_rows)
         if format_ == "arrow":
             return None
         with Path(path).open("rb") as stream:
             lines = sum(part.count(b"\n") for part in iter(lambda: stream.read(2**20), b""))
         return max(lines - (format_ == "csv"), 0)
+
+
+def find_format(path: str, given: str | None = None, *, option: str = "--format") -> Format:
+    """The format of a file.
+
+    Examples
+    --------
+    >>> find_format("people.parquet"), find_format("people.csv.gz"), find_format("-", "jsonl")
+    ('parquet', 'csv', 'jsonl')
+    """
+    if given is not None:
+        if given not in FORMATS:
+            raise ParameterError(f"{option} must be one of {FORMATS!r}, got {shorten(given)}.")
+        return given
+    plain = PurePath(path)
+    plain = plain.with_suffix("") if plain.suffix.lower() == ".gz" else plain
+    found = EXTENSIONS.get(plain.suffix.lower())
+    if found is None:
+        raise ParameterError(
+            f"The format of {shorten(path)} is not clear from its name. Say it with {option}: "
+            f"{', '.join(FORMATS)}. Known extensions are {', '.join(EXTENSIONS)}."
+        )
+    return found
+
+
+def check_delimiter(delimiter: str) -> str:
+    """What separates the cells of a CSV file, if it can.
+
+    Examples
+    --------
+    >>> check_delimiter(";")
+    ';'
+    """
+    if len(delimiter) != 1 or delimiter in '\r\n"':
+        raise ParameterError(
+            f"--delimiter must be one character, such as ; or a tab ($'\\t' in most shells), got "
+            f"{shorten(delimiter)}."
+        )
+    return delimiter
+
+
+def require_pyarrow(path: str) -> Any:
+    """The library pyarrow, which Parquet and Arrow files need."""
+    try:
+        import pyarrow
+    except ImportError as error:
+        raise MissingExtraError(
+            f"{shorten(path)} needs pyarrow, which is not installed: "
+            'pip install "mcce[parquet]". CSV and JSON lines need no other library.'
+        ) from error
+    return pyarrow
 
 
 def check_unique(path: str, names: Sequence[str]) -> list[str]:
@@ -279,7 +382,7 @@ def _objects(path: str, stream: BinaryIO) -> Iterator[dict[str, Any]]:
             if line.strip():
                 yield _object(path, number, line)
     finally:
-        # Whoever opened the stream closes it.
+        # The caller closes the stream.
         if not stream.closed:
             text.detach()
 
@@ -310,27 +413,235 @@ def _is_unicode(row: dict[str, Any]) -> bool:
     return True
 
 
-def is_standard_input(stream: Any) -> bool:
+@dataclass(frozen=True)
+class ArrowSource:
+    """A Parquet file, or an Arrow file or stream."""
+
+    path: str
+    schema: Any
+    groups: Groups = field(repr=False)
+    textual: bool = False
+
+    @classmethod
+    def open(cls, path: str, stream: BinaryIO, format_: Format) -> ArrowSource:
+        """The table in a stream; Parquet on standard input is read whole."""
+        pa = require_pyarrow(path)
+        seekable: Any = stream
+        groups: Groups
+        if format_ == "parquet" and _is_standard_input(stream):
+            seekable = io.BytesIO(stream.read())
+        try:
+            if format_ == "parquet":
+                from pyarrow.parquet import ParquetFile
+
+                file = ParquetFile(seekable)
+                schema = file.schema_arrow
+                groups = ParquetGroups(seekable, file)
+            else:
+                schema, groups = _of_arrow(pa, seekable)
+        except (pa.ArrowException, OSError) as error:
+            raise unreadable(path, format_, error) from error
+        check_unique(path, schema.names)
+        return cls(path, schema, groups)
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the columns."""
+        return list(self.schema.names)
+
+    @property
+    def whole(self) -> frozenset[str]:
+        """Columns of whole numbers."""
+        return frozenset(one.name for one in self.schema if holds_whole(one.type))
+
+    def blocks(self, columns: Sequence[str], n_rows: int) -> Iterator[RawBlock]:
+        """Rows of some columns, ``n_rows`` at a time."""
+        pa = require_pyarrow(self.path)
+        first = 0
+        try:
+            for table in rebatch(self.groups.batches(columns), n_rows):
+                yield _block(first, table)
+                first += table.num_rows
+        # Arrow raises OSError for damaged messages too, not only for the system's errors.
+        except (pa.ArrowException, OSError) as error:
+            raise self._unreadable(first, error) from error
+
+    def sizes(self) -> list[int] | None:
+        """Rows of each group that can be read by itself; None if there are no groups."""
+        pa = require_pyarrow(self.path)
+        try:
+            return self.groups.sizes()
+        except (pa.ArrowException, OSError) as error:
+            raise self._unreadable(0, error) from error
+
+    def rows(self, columns: Sequence[str], first: int, n_rows: int) -> RawBlock:
+        """Some rows of some columns; only the groups that hold them are read."""
+        pa = require_pyarrow(self.path)
+        sizes = self.sizes() or []
+        begins = list(accumulate(sizes, initial=0))
+        held = [
+            at
+            for at, size in enumerate(sizes)
+            if begins[at] + size > first and begins[at] < first + n_rows
+        ]
+        if begins[-1] < first + n_rows or not held:
+            raise ReadError(
+                f"{shorten(self.path, 200)} has {begins[-1]} rows, but it had {first + n_rows} or "
+                "more when the run began. Leave files alone while they are read."
+            )
+        try:
+            batches = self.groups.batches(columns, held)
+            return _block(first, _cut(batches, first - begins[held[0]], n_rows))
+        except (pa.ArrowException, OSError) as error:
+            raise self._unreadable(first, error) from error
+
+    def _unreadable(self, first: int, error: Exception) -> ReadError:
+        return ReadError(
+            f"Cannot read {shorten(self.path, 200)} after row {first}: {shorten(error, 200)}."
+        )
+
+
+def _of_arrow(pa: Any, stream: Any) -> tuple[Any, Groups]:
+    """The schema, and the record batches of a file or stream."""
+    is_file = not _is_standard_input(stream) and stream.read(len(MAGIC)) == MAGIC
+    if not is_file:
+        if not _is_standard_input(stream):
+            stream.seek(0)
+        reader = pa.ipc.open_stream(stream)
+        return reader.schema, ArrowStream(reader)
+    schema = pa.ipc.open_file(stream).schema
+    return schema, ArrowGroups(stream, schema)
+
+
+def _is_standard_input(stream: Any) -> bool:
     """Whether a stream is standard input, which workers and services may not have."""
     return sys.stdin is not None and stream is sys.stdin.buffer
 
 
-def _open(path: str) -> BinaryIO:
-    """A file, or standard input, as bytes."""
-    if path == STANDARD:
-        if sys.stdin is None:
-            raise ReadError("Cannot read standard input: this process has none. Name a file.")
-        return sys.stdin.buffer
-    if path.lower().endswith(".gz"):
-        return gzip.open(path, "rb")  # type: ignore[return-value]
-    return Path(path).open("rb")
+class Groups(Protocol):
+    """Groups of rows of a file, each of which can be read by itself."""
+
+    def sizes(self) -> list[int] | None:
+        """Rows of each; None if they can only be read one after the other."""
+        ...
+
+    def batches(self, columns: Sequence[str], which: Sequence[int] | None = None) -> Iterator[Any]:
+        """Some columns of some groups, or of all, batch by batch."""
+        ...
 
 
-def _source(path: str, stream: BinaryIO, format_: Format, delimiter: str) -> Source:
-    if format_ == "csv":
-        return CsvSource.open(path, stream, check_delimiter(delimiter))
-    if format_ == "jsonl":
-        return JsonSource.open(path, stream)
-    from .arrow import ArrowSource
+@dataclass(frozen=True)
+class ParquetGroups:
+    """Row groups of a Parquet file."""
 
-    return ArrowSource.open(path, stream, format_)
+    stream: Any
+    file: Any
+
+    def sizes(self) -> list[int]:
+        """Rows of each."""
+        metadata = self.file.metadata
+        return [metadata.row_group(at).num_rows for at in range(metadata.num_row_groups)]
+
+    def batches(self, columns: Sequence[str], which: Sequence[int] | None = None) -> Iterator[Any]:
+        """Some columns of some groups, or of all, batch by batch; of some, texts are levels."""
+        if which is None:
+            return self.file.iter_batches(GROUP_ROWS, columns=list(columns))
+        from pyarrow import types
+        from pyarrow.parquet import ParquetFile
+
+        # A group is decoded from its beginning, whichever rows are wanted: levels cost a third.
+        schema = self.file.schema_arrow
+        kinds = {name: schema.field(name).type for name in columns}
+        texts = [
+            n for n, kind in kinds.items() if types.is_string(kind) or types.is_large_string(kind)
+        ]
+        file = ParquetFile(self.stream, metadata=self.file.metadata, read_dictionary=texts)
+        return file.iter_batches(GROUP_ROWS, row_groups=list(which), columns=list(columns))
+
+
+@dataclass(frozen=True)
+class ArrowGroups:
+    """Record batches of an Arrow file."""
+
+    stream: Any
+    schema: Any
+
+    def sizes(self) -> list[int]:
+        """Rows of each."""
+        file = self._open([0])
+        return [file.get_batch(at).num_rows for at in range(file.num_record_batches)]
+
+    def batches(self, columns: Sequence[str], which: Sequence[int] | None = None) -> Iterator[Any]:
+        """Some columns of some batches, or of all, one by one."""
+        file = self._open([self.schema.get_field_index(name) for name in columns])
+        held = range(file.num_record_batches) if which is None else which
+        return (file.get_batch(at).select(list(columns)) for at in held)
+
+    def _open(self, fields: list[int]) -> Any:
+        from pyarrow import ipc
+
+        options = ipc.IpcReadOptions(included_fields=fields)
+        return ipc.open_file(self.stream, options=options)
+
+
+@dataclass(frozen=True)
+class ArrowStream:
+    """Record batches of an Arrow stream, which come once and in order."""
+
+    reader: Any
+
+    def sizes(self) -> None:
+        """Unknown until the stream ends."""
+
+    def batches(self, columns: Sequence[str], which: Sequence[int] | None = None) -> Iterator[Any]:
+        """Some columns of all batches, one by one."""
+        return (batch.select(list(columns)) for batch in self.reader)
+
+
+def _block(first: int, table: Any) -> RawBlock:
+    return RawBlock(first, dict(zip(table.column_names, table.columns, strict=True)))
+
+
+def _cut(batches: Iterable[Any], first: int, n_rows: int) -> Any:
+    """A table of some rows; batches after them are not read."""
+    import pyarrow as pa
+
+    kept: list[Any] = []
+    n_missing = n_rows
+    for batch in batches:
+        piece = batch.slice(min(first, batch.num_rows), n_missing)
+        first = max(first - batch.num_rows, 0)
+        kept.append(piece)
+        n_missing -= piece.num_rows
+        if not n_missing:
+            break
+    return pa.Table.from_batches(kept).unify_dictionaries()
+
+
+def rebatch(batches: Iterable[Any], n_rows: int) -> Iterator[Any]:
+    """Tables of exactly so many rows but the last, of batches of any size."""
+    import pyarrow as pa
+
+    waiting: list[Any] = []
+    n_waiting = 0
+    for batch in batches:
+        waiting.append(batch)
+        n_waiting += batch.num_rows
+        while n_waiting >= n_rows:
+            joined = pa.Table.from_batches(waiting)
+            yield joined.slice(0, n_rows)
+            waiting = joined.slice(n_rows).to_batches()
+            n_waiting -= n_rows
+    if n_waiting:
+        yield pa.Table.from_batches(waiting)
+
+
+def arrow_fingerprint(columns: Mapping[str, Any]) -> str:
+    """A checksum of columns, however they are cut into chunks."""
+    import pyarrow as pa
+
+    table = pa.table(dict(columns)).combine_chunks()
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema.remove_metadata()) as writer:
+        writer.write_table(table.replace_schema_metadata(None))
+    return hashlib.sha256(sink.getvalue()).hexdigest()

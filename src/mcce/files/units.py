@@ -21,10 +21,18 @@ from itertools import pairwise
 from pathlib import Path
 
 from ..errors import ParameterError, ReadError, shorten
-from .arrow import ArrowSource
-from .formats import STANDARD, Format, find_format
 from .parts import checksum
-from .sources import RawBlock, Source, iterate, open_source, reading
+from .sources import (
+    STANDARD,
+    ArrowSource,
+    Format,
+    RawBlock,
+    Source,
+    find_format,
+    iterate,
+    open_source,
+    reading,
+)
 
 # A group is decoded from its beginning: in more pieces, that would cost more than it saves.
 MOST_PIECES = 16

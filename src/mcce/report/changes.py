@@ -1,6 +1,10 @@
 """The changes of rounded answers, cell by cell, and which of them are the reasons for a decision.
 
-Always true: a change is an exact difference between the person's row and the rounded one.
+A change is an exact difference between the person's row and the rounded one. Anonymous answers have
+ranges and sets in place of exact values. If such a range holds the person's own value, the change
+can no longer be told: it is vague.
+
+Always true: no change of a widened column holds its exact value, unless its cell is that value.
 """
 
 from __future__ import annotations
@@ -12,22 +16,90 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ..counterfactuals import AnonymousAnswers
 from ..tables.columns import differ, is_missing, plain
 from ..tables.features import Feature, is_single
-from .clauses import Change
-from .ladder import Rung
-from .text import AnswerChanges
+from .rounding import Rung
 
 # The most reasons that a letter gives.
 MAX_REASONS = 4
+# Levels that a clause lists; of more, it says only that the value would have been another.
+MOST_LEVELS = 4
+# The largest share that is said of values of which not all are accepted.
+ALMOST_ALL = 0.99
 
 
 @dataclass(frozen=True)
-class Changed:
+class ChangedCell:
+    """A cell that differs between a person and an answer."""
+
+    feature: Hashable
+    before: Any
+    after: Any
+    is_number: bool = False
+    rung: Rung | None = None
+    others: tuple[Any, ...] = ()
+    ends: tuple[Any, Any] | None = None
+    vague: bool = False
+
+    @property
+    def direction(self) -> str:
+        """``"more"``, ``"less"``, or ``"change"`` where that cannot be said."""
+        if not self.is_number or self.before is None or self.after is None:
+            return "change"
+        return "more" if self.after > self.before else "less"
+
+    def asks_at_least(self, other: ChangedCell) -> bool:
+        """Whether the person would have to go as far as in another change of the same cell."""
+        if self.ends is not None or other.ends is not None:
+            return self.ends == other.ends
+        if self.after == other.after or self.after in other.others:
+            return True
+        if self.rung is None or other.rung is None or self.direction != other.direction:
+            return False
+        return self.direction == ("more" if self.rung.value > other.rung.value else "less")
+
+
+@dataclass(frozen=True)
+class AnswerChanges:
+    """The changes of one answer: what the person would do, and what would follow.
+
+    ``share`` says which share of the values that an anonymous answer stands for is accepted, if
+    not all.
+    """
+
+    actions: Sequence[ChangedCell]
+    consequences: Sequence[ChangedCell] = ()
+    share: float | None = None
+
+    def asks_at_least(self, other: AnswerChanges) -> bool:
+        """Whether the person would have to do all that another answer asks for, or more."""
+        mine = {change.feature: change for change in self.actions}
+        return all(
+            theirs.feature in mine and mine[theirs.feature].asks_at_least(theirs)
+            for theirs in other.actions
+        )
+
+
+def without_needless(answers: Sequence[AnswerChanges]) -> list[AnswerChanges]:
+    """The answers of a person but those that ask for more than another one does.
+
+    Once answers are rounded, two may also be the same: the first one stays.
+    """
+    kept: list[AnswerChanges] = []
+    for at, answer in enumerate(answers):
+        others = [*kept, *(other for other in answers[at + 1 :] if not other.asks_at_least(answer))]
+        if not any(answer.asks_at_least(other) for other in others):
+            kept.append(answer)
+    return kept
+
+
+@dataclass(frozen=True)
+class ChangedColumn:
     """The changed cells of one column, by answer."""
 
     feature: Feature
-    changes: Mapping[int, Change]
+    changes: Mapping[int, ChangedCell]
 
     @classmethod
     def read(
@@ -37,28 +109,32 @@ class Changed:
         after: pd.Series[Any],
         rungs: Mapping[int, Rung],
         others: Mapping[int, Sequence[Any]],
-    ) -> Changed:
+    ) -> ChangedColumn:
         """Compare a column of people with that of their answers."""
         old, new = before.reset_index(drop=True), after.reset_index(drop=True)
         places = np.flatnonzero(differ(old, new))
-        cells = zip(places.tolist(), _cells(old, places), _cells(new, places), strict=True)
+        cells = zip(
+            places.tolist(), cells_of(old.iloc[places]), cells_of(new.iloc[places]), strict=True
+        )
         is_number = feature.kind == "numeric"
         changes = {
-            at: Change(feature.name, own, new, is_number, rungs.get(at), tuple(others.get(at, ())))
+            at: ChangedCell(
+                feature.name, own, new, is_number, rungs.get(at), tuple(others.get(at, ()))
+            )
             for at, own, new in cells
         }
         return cls(feature, changes)
 
 
 def changes_of(
-    columns: Sequence[Changed],
+    columns: Sequence[ChangedColumn],
     consequences: Collection[Hashable],
     told: Collection[Hashable],
     n_answers: int,
 ) -> list[AnswerChanges]:
     """The changes of each answer, in the order of the columns."""
-    actions: list[list[Change]] = [[] for _ in range(n_answers)]
-    follow: list[list[Change]] = [[] for _ in range(n_answers)]
+    actions: list[list[ChangedCell]] = [[] for _ in range(n_answers)]
+    follow: list[list[ChangedCell]] = [[] for _ in range(n_answers)]
     for column in columns:
         of = follow if column.feature.name in consequences else actions
         for answer, change in column.changes.items():
@@ -80,37 +156,87 @@ def _nearest(rung: Rung | None) -> Rung | None:
 
 def principal_reasons(
     answers: Sequence[AnswerChanges], spreads: Mapping[Hashable, float]
-) -> list[Change]:
+) -> list[ChangedCell]:
     """The changes that say why a person was declined, the most important first.
 
     These are the features that differ in most of the person's answers; of equals, those that
     differ in a better answer, then those that differ most, then in the order of the columns.
     """
-    found: dict[Hashable, list[tuple[int, Change]]] = {}
+    found: dict[Hashable, list[tuple[int, ChangedCell]]] = {}
     for rank, answer in enumerate(answers):
         for change in answer.actions:
             found.setdefault(change.feature, []).append((rank, change))
 
-    def importance(changes: list[tuple[int, Change]]) -> tuple[int, int, float]:
+    def importance(changes: list[tuple[int, ChangedCell]]) -> tuple[int, int, float]:
         rank, first = changes[0]
         return -len(changes), rank, -_size(first, spreads.get(first.feature, 0.0))
 
-    ordered: Iterable[list[tuple[int, Change]]] = sorted(found.values(), key=importance)
+    ordered: Iterable[list[tuple[int, ChangedCell]]] = sorted(found.values(), key=importance)
     return [changes[0][1] for changes in ordered][:MAX_REASONS]
 
 
-def _size(change: Change, spread: float) -> float:
+def _size(change: ChangedCell, spread: float) -> float:
     """How large a change is as a share of the training range; 1 for levels."""
     if change.before is None or change.after is None or not spread:
         return 1.0
     return abs(float(change.after) - float(change.before)) / spread
 
 
-def _cells(column: pd.Series[Any], places: np.ndarray) -> list[Any]:
-    """Some cells as plain objects, None if missing."""
-    taken = column.iloc[places]
+def widen_changes(
+    columns: Sequence[ChangedColumn], answers: AnonymousAnswers[Any]
+) -> list[ChangedColumn]:
+    """The same changes with the ranges and sets of anonymous answers."""
+    cells = cells_by_answer(answers)
+    return [
+        replace(column, changes={at: _widen(c, cells[at]) for at, c in column.changes.items()})
+        for column in columns
+    ]
+
+
+def _widen(change: ChangedCell, cells: Mapping[Any, Mapping[str, Any]]) -> ChangedCell:
+    cell = cells.get(change.feature)
+    if cell is None or cell["kind"] == "value":
+        return change
+    if cell["kind"] == "any":
+        return replace(change, vague=True)
+    levels = cell["levels"]
+    if levels is not None and (cell["kind"] == "levels" or len(levels) <= MOST_LEVELS):
+        others = [level for level in levels if level != change.before]
+        if not others or len(others) > MOST_LEVELS:
+            return replace(change, vague=True)
+        return replace(change, after=others[0], others=tuple(others[1:]), rung=None)
+    low, high = cell["low"], cell["high"]
+    own = change.before
+    inside = own is not None and (low is None or low <= own) and (high is None or own <= high)
+    return replace(change, ends=(low, high), rung=None, vague=inside)
+
+
+def with_shares(changes: Sequence[AnswerChanges], shares: Sequence[float]) -> list[AnswerChanges]:
+    """Answers with the share of their values that is accepted, where that is not all."""
+    pairs = zip(changes, shares, strict=True)
+    return [replace(c, share=shown_share(s)) if s < 1 else c for c, s in pairs]
+
+
+def shown_share(share: float) -> float:
+    """A share that is not rounded to all."""
+    return min(share, ALMOST_ALL) if share < 1 else share
+
+
+def cells_by_answer(answers: AnonymousAnswers[pd.DataFrame]) -> list[dict[Any, dict[str, Any]]]:
+    """The cells of each answer, by column."""
+    rows, n_columns = answers.cells.to_dict("records"), len(answers.quasi_identifiers)
+    starts = range(0, len(rows), n_columns)
+    listed: list[dict[Any, dict[str, Any]]] = [
+        {row["feature"]: {str(key): value for key, value in row.items()} for row in some}
+        for some in (rows[start : start + n_columns] for start in starts)
+    ]
+    return listed
+
+
+def cells_of(column: pd.Series[Any]) -> list[Any]:
+    """Cells of a column as plain objects, None if missing; floats of 32 bits keep their type."""
     cells = [
-        None if none else cell for cell, none in zip(plain(taken), is_missing(taken), strict=True)
+        None if none else cell for cell, none in zip(plain(column), is_missing(column), strict=True)
     ]
     if column.dtype.kind == "f" and is_single(column.dtype):
         # The digits of a float of 32 bits are fewer than those of the same number in 64.

@@ -15,7 +15,7 @@ from ..constraints.constraint import did_you_mean
 from ..errors import LabelsError, shorten
 from ..tables.features import Feature
 from ..tables.text import plain
-from .wording import check_template
+from .language import check_template
 
 DIRECTIONS = ("more", "less", "change")
 CHANGE = frozenset({"before", "after"})

@@ -15,7 +15,7 @@ for each language:
     verbs = "you had applied for {after}[ instead of {before}]"
     reason = "You applied for a large loan."
 
-Everything is checked when it is read. Texts are templates, see :mod:`mcce.report.wording`.
+Everything is checked when it is read. Texts are templates, see :mod:`mcce.report.language`.
 """
 
 from __future__ import annotations
@@ -43,8 +43,7 @@ from .label_checks import (
     check_spelling,
     check_units,
 )
-from .language import Language, find_language
-from .wording import check_template
+from .language import Language, check_template, find_language
 
 REASON = frozenset({"before"})
 DECISION = ("declined", "already", "would", "reason", "reasons", "closing")

@@ -30,13 +30,18 @@ from ..parameters import check_flag
 from ..search.consequences import is_number
 from ..tables.features import known_numbers
 from ..tables.schema import Schema
-from .changes import Changed, changes_of, principal_reasons
+from .changes import (
+    AnswerChanges,
+    ChangedColumn,
+    changes_of,
+    principal_reasons,
+    widen_changes,
+    with_shares,
+    without_needless,
+)
 from .labels import Labels
-from .ladder import Rung
-from .nothing import kind_of
-from .rounding import RoundedAnswers, RoundedColumn, RoundingSettings, round_answers
-from .text import AnswerChanges, Writer, without_needless
-from .widened import widen_changes, with_shares
+from .rounding import RoundedAnswers, RoundedColumn, RoundingSettings, Rung, round_answers
+from .sentences import Writer, kind_of
 
 EXACT = 2.0**53
 
@@ -177,7 +182,9 @@ class _Draft:
             levels = {}  # they would do beside the exact values alone
         before = result.factuals.iloc[result.owner]
         changed = [
-            Changed.read(feature, before[name], frame[name], rungs.get(at, {}), levels.get(at, {}))
+            ChangedColumn.read(
+                feature, before[name], frame[name], rungs.get(at, {}), levels.get(at, {})
+            )
             for at, (name, feature) in enumerate(zip(schema.names, schema.features, strict=True))
         ]
         if result.anonymous is not None:
@@ -243,7 +250,7 @@ def _text(
         return writer.letter(answers, reasons)
     if status == ALREADY:
         return writer.already()
-    # Whoever had answers that the predictor refuses by now is told that nothing is certain.
+    # People whose answers the predictor refuses by now are told that nothing is certain.
     return writer.nothing("withdrawn" if status == ANSWERED else kind_of(reason))
 
 

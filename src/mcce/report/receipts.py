@@ -67,7 +67,7 @@ class Check:
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class AssessedAnswer:
     """A person and an answer, and what a fresh call of the predictor and the rules say of them."""
 
     result: Counterfactuals[pd.DataFrame]
@@ -135,7 +135,7 @@ def make_receipt(
     key: bytes | None = None,
 ) -> dict[str, Any]:
     """A receipt of an answer."""
-    plan = Plan.assess(explainer, person, answer, _constraints(rules))
+    plan = AssessedAnswer.assess(explainer, person, answer, _constraints(rules))
     wrong = [check.found for check in _promises(plan) if not check.holds]
     if wrong:
         raise ParameterError(f"There is no receipt for this answer: {'; '.join(wrong)}.")
@@ -192,7 +192,7 @@ def check_plan(
     """Whether an explainer and its predictor keep what a receipt promises."""
     if not isinstance(receipt["rules"], list):
         raise ReadError("This is no receipt: its rules must be a list.")
-    plan = Plan.assess(explainer, person, answer, _constraints(receipt["rules"]))
+    plan = AssessedAnswer.assess(explainer, person, answer, _constraints(receipt["rules"]))
     same = [
         ("the explainer is the same", origin.explainer, receipt["explainer"]),
         ("the predictor is the same", origin.predictor, receipt["predictor"]),
@@ -210,7 +210,7 @@ def _constraints(entries: Sequence[Any]) -> list[Constraint]:
     return [constraint for entry in entries for constraint in make_constraints(entry)]
 
 
-def _promises(plan: Plan) -> list[Check]:
+def _promises(plan: AssessedAnswer) -> list[Check]:
     already = plan.result.people["status"].iloc[0] == ALREADY
     refused = (
         "this person has the desired decision already" if already else "the predictor refuses it"

@@ -1,19 +1,20 @@
 """Answers rounded for reading, and checked again as they are rounded.
 
 Beyond the paper. The numbers of an answer are rounded one after the other, each as coarsely as the
-row allows: the row with the rounded number, and with what follows from it, is put to the predictor
-and to all requirements of the search again. Where a rounding breaks one, a finer one is tried, down
-to the number as it is.
+row allows: the row with the rounded number, and with what follows from it, is checked by the
+predictor and all requirements of the search again. If it fails, a finer rounding is tried, down to
+the number as it is. Numbers are rounded in decimals, as they are read.
 
-Always true: a row that is shown was accepted by the predictor as it stands; nobody's rounding
-depends on anybody else.
+Always true: the predictor accepted every row that is shown, as it stands; nobody's rounding depends
+on anybody else; a rounded value lies on the same side of the person's own value as the answer, so a
+change never vanishes or turns around; at most one feature of an answer has a choice of values.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from decimal import Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from itertools import chain
 from typing import Any
 
@@ -25,10 +26,68 @@ from ..analysis.ranges import FoundRanges, RangeSettings, ranges_of, rows_at_onc
 from ..caching import cached_property
 from ..candidates import CandidateRows
 from ..kernels import BoolArray, Codes, FloatArray, IntArray
+from ..tables.columns import plain
 from ..tables.features import Feature, decimals, is_single, known_numbers, to_decimal
 from ..tables.schema import Schema
-from .ladder import NumberToRound, Rung
-from .ranges import Choices
+
+# Levels that a sentence lists, that of the answer included.
+MOST_LEVELS = 3
+# Rounding moves a value by a small share of the change: how much at most, and by default.
+LARGEST_SHARE, USUAL_SHARE = Decimal("0.5"), Decimal("0.1")
+# The largest share of a range that is lost to rounding.
+LARGEST_LOSS = Decimal("0.25")
+# Digits of a number that has more decimal places than can be told from noise.
+DIGITS = 6
+
+
+def round_answers(settings: RoundingSettings, answers: EncodedAnswers) -> RoundedAnswers:
+    """Round the numbers that people would have to change."""
+    rows: list[CandidateRows] = []
+    valid = np.zeros(len(answers), dtype=bool)
+    shown: dict[tuple[int, int], Rung] = {}
+    levels: dict[tuple[int, int], list[Any]] = {}
+    ranges: list[pd.DataFrame] = []
+    for some in chunks(rows_at_once(answers)):
+        batch = _Batch(settings, answers.of(some))
+        batch.round_all()
+        rows.append(batch.rows())
+        valid[some] = batch.valid
+        shown |= {(some.start + at, row): rung for (at, row), rung in batch.shown.items()}
+        ranges += batch.tables(some.start)
+        others = batch.choices.levels
+        levels |= {(some.start + at, row): values for (at, row), values in others.items()}
+    return RoundedAnswers(rows, valid, shown, levels, ranges)
+
+
+@dataclass(frozen=True, eq=False)
+class RoundingSettings:
+    """How answers are rounded."""
+
+    requirements: Requirements
+    columns: Mapping[int, RoundedColumn]
+    ranges: RangeSettings | None
+
+
+@dataclass(frozen=True, eq=False)
+class RoundedAnswers:
+    """Answers as they are shown."""
+
+    rows: list[CandidateRows]
+    valid: BoolArray
+    shown: Mapping[tuple[int, int], Rung]
+    levels: Mapping[tuple[int, int], list[Any]]
+    ranges: list[pd.DataFrame]
+
+    def as_given(self) -> pd.DataFrame:
+        """The rows in the columns and dtypes of the people."""
+        return pd.concat([rows.as_given() for rows in self.rows], ignore_index=True)
+
+    def levels_by_column(self, schema: Schema) -> dict[int, dict[int, list[Any]]]:
+        """Which other levels would do, by column and answer."""
+        by_column: dict[int, dict[int, list[Any]]] = {}
+        for (answer, row), others in self.levels.items():
+            by_column.setdefault(int(schema.mutable[row]), {})[answer] = others
+        return by_column
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,56 +123,6 @@ class RoundedColumn:
     @cached_property
     def _places(self) -> int | None:
         return decimals(self.feature)
-
-
-@dataclass(frozen=True, eq=False)
-class RoundingSettings:
-    """How answers are rounded."""
-
-    requirements: Requirements
-    columns: Mapping[int, RoundedColumn]
-    ranges: RangeSettings | None
-
-
-@dataclass(frozen=True, eq=False)
-class RoundedAnswers:
-    """Answers as they are shown."""
-
-    rows: list[CandidateRows]
-    valid: BoolArray
-    shown: Mapping[tuple[int, int], Rung]
-    levels: Mapping[tuple[int, int], list[Any]]
-    ranges: list[pd.DataFrame]
-
-    def as_given(self) -> pd.DataFrame:
-        """The rows in the columns and dtypes of the people."""
-        return pd.concat([rows.as_given() for rows in self.rows], ignore_index=True)
-
-    def levels_by_column(self, schema: Schema) -> dict[int, dict[int, list[Any]]]:
-        """Which other levels would do, by column and answer."""
-        by_column: dict[int, dict[int, list[Any]]] = {}
-        for (answer, row), others in self.levels.items():
-            by_column.setdefault(int(schema.mutable[row]), {})[answer] = others
-        return by_column
-
-
-def round_answers(settings: RoundingSettings, answers: EncodedAnswers) -> RoundedAnswers:
-    """Round the numbers that people would have to change."""
-    rows: list[CandidateRows] = []
-    valid = np.zeros(len(answers), dtype=bool)
-    shown: dict[tuple[int, int], Rung] = {}
-    levels: dict[tuple[int, int], list[Any]] = {}
-    ranges: list[pd.DataFrame] = []
-    for some in chunks(rows_at_once(answers)):
-        batch = _Batch(settings, answers.of(some))
-        batch.round_all()
-        rows.append(batch.rows())
-        valid[some] = batch.valid
-        shown |= {(some.start + at, row): rung for (at, row), rung in batch.shown.items()}
-        ranges += batch.tables(some.start)
-        others = batch.choices.levels
-        levels |= {(some.start + at, row): values for (at, row), values in others.items()}
-    return RoundedAnswers(rows, valid, shown, levels, ranges)
 
 
 class _Batch:
@@ -206,3 +215,154 @@ class _Batch:
         low, high = (column.decimal(end) for end in ends)
         is_open = low <= number.low if own > ends[1] else high >= number.high
         return chain(number.range_rungs(low, high, is_open=is_open), number.rungs())
+
+
+@dataclass(frozen=True, eq=False)
+class Choices:
+    """What people may choose instead of the value of an answer."""
+
+    ends: FloatArray
+    levels: dict[tuple[int, int], list[Any]]
+
+    @classmethod
+    def none(cls, shape: tuple[int, ...]) -> Choices:
+        """No choice for answers of a shape, (n_mutable, n_answers)."""
+        return cls(np.full((2, *shape), np.nan), {})
+
+    @classmethod
+    def of(cls, found: FoundRanges, rounded: BoolArray) -> Choices:
+        """The choices that ranges give."""
+        return cls(_ends(found, rounded), _levels(found))
+
+
+def _ends(found: FoundRanges, rounded: BoolArray) -> FloatArray:
+    """The ends of the ranges of numbers that are the only ones to be rounded."""
+    moves, rows = found.moves, found.moves.answers.rows
+    alone = rounded & (rounded.sum(axis=0) == 1)
+    ends = np.full((2, *rounded.shape), np.nan)
+    for row in np.flatnonzero(alone.any(axis=1)).tolist():
+        position, at = rows.schema.mutable[row], np.flatnonzero(alone[row])
+        numbers, own = rows.schema.features[position].numbers, rows.all_numbers[position, at]
+        assert numbers is not None
+        for end, sign in enumerate((-1, 1)):
+            steps = found.reach[end, row, at]
+            trained = np.where(steps > 0, moves.start[end, row, at] + sign * steps, 0)
+            ends[end, row, at] = np.where(steps > 0, numbers[trained], own)
+    return ends
+
+
+def _levels(found: FoundRanges) -> dict[tuple[int, int], list[Any]]:
+    """Other levels of answers that change nothing else, the most frequent ones."""
+    levels, answers = found.levels, found.moves.answers
+    alone = answers.acted.sum(axis=0) == 1
+    position = answers.rows.schema.mutable[levels.row]
+    own = answers.factuals.exact[position, answers.owner[levels.answer]]
+    listed: dict[tuple[int, int], list[Any]] = {}
+    for at in np.flatnonzero(alone[levels.answer] & (levels.level != own)).tolist():
+        row, answer = int(levels.row[at]), int(levels.answer[at])
+        others = listed.setdefault((answer, row), [])
+        if len(others) < MOST_LEVELS - 1:
+            code = len(answers) + int(levels.level[at])
+            others.extend(plain(answers.tables[row].iloc[[code]]))
+    return listed
+
+
+@dataclass(frozen=True)
+class Rung:
+    """A value to try."""
+
+    value: Decimal
+    far: Decimal | None = None
+    is_open: bool = False
+
+
+@dataclass(frozen=True)
+class NumberToRound:
+    """A number of an answer."""
+
+    value: Decimal
+    own: Decimal | None
+    low: Decimal
+    high: Decimal
+    rounding: Decimal | None = None
+    places: int | None = 0
+    least_change: Decimal = Decimal(0)
+
+    def rungs(self) -> Iterator[list[Rung]]:
+        """Values to try, those of one rung in order of preference; then the number as it is.
+
+        Examples
+        --------
+        >>> number = NumberToRound(Decimal(2847), Decimal(4521), Decimal(250), Decimal(18424))
+        >>> [[str(rung.value) for rung in rungs] for rungs in number.rungs()][:3]
+        [['2800', '2900'], ['2850', '2800'], ['2850', '2840']]
+        """
+        for step in self._steps(self.value):
+            if self.value % step == 0:
+                return
+            nearest = _multiple(self.value, step, ROUND_HALF_EVEN)
+            other = nearest + (step if nearest < self.value else -step)
+            allowed = [Rung(value) for value in (nearest, other) if self._is_allowed(value)]
+            if allowed:
+                yield allowed
+
+    def range_rungs(self, low: Decimal, high: Decimal, *, is_open: bool) -> Iterator[list[Rung]]:
+        """Ends of a range to try, rounded inwards, the coarsest first; last the ends as they are.
+
+        Nobody is asked to go much further than needed: the nearer end moves by at most a tenth of
+        the change, and the range loses at most a quarter.
+        """
+        if self.own is None or low <= self.own <= high:
+            return
+        less = high < self.own
+        near, far = (high, low) if less else (low, high)
+        inwards = (ROUND_FLOOR, ROUND_CEILING) if less else (ROUND_CEILING, ROUND_FLOOR)
+        for step in self._steps(near):
+            end, other = (
+                _multiple(e, step, how) for e, how in zip((near, far), inwards, strict=True)
+            )
+            other = far if is_open else other
+            lost = abs(end - near) + abs(other - far)
+            is_small = abs(end - near) <= USUAL_SHARE * abs(near - self.own)
+            if end != other and is_small and lost <= LARGEST_LOSS * (high - low):
+                yield [Rung(end, other, is_open)]
+        if near != far:
+            yield [Rung(near, far, is_open)]
+
+    def _is_allowed(self, value: Decimal) -> bool:
+        if not self.low <= value <= self.high:
+            return False
+        if self.own is None:
+            return True
+        gap = value - self.own
+        least = max(self.least_change, self._unit())
+        return (gap > 0) == (self.value > self.own) and abs(gap) >= least
+
+    def _unit(self) -> Decimal:
+        if self.places is None:
+            return Decimal(10) ** (self.value.adjusted() - DIGITS + 1)
+        return Decimal(10) ** -self.places
+
+    def _steps(self, value: Decimal) -> Iterator[Decimal]:
+        """Multiples to round a value to: what is asked for, then 5 and 1 times powers of ten."""
+        change = abs(value if self.own is None else value - self.own)
+        finest, most = self._unit(), change * LARGEST_SHARE
+        if self.rounding is None:
+            most = change * USUAL_SHARE
+        elif self.rounding <= most:
+            most = self.rounding
+            if most % finest == 0:
+                yield most
+        if not value or not most:
+            return
+        # Beside a huge own value, a small one is not rounded away.
+        power = min(most.adjusted(), value.adjusted() + 1)
+        while (unit := Decimal(10) ** power) >= finest:
+            for digit in (5, 1):
+                if digit * unit <= most and digit * unit != self.rounding:
+                    yield digit * unit
+            power -= 1
+
+
+def _multiple(value: Decimal, step: Decimal, how: str) -> Decimal:
+    return (value / step).to_integral_value(how) * step

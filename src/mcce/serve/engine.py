@@ -1,15 +1,17 @@
-"""Work in threads: a bounded queue, batches of what goes together, and no waiting without end.
+"""Work in threads: a bounded queue, batches of tasks that go together, and no endless waits.
 
 A worker takes the first task in the queue and all others with the same key: people of several
-requests are explained by one search, and each request gets the part that is its own.
+requests are explained by one search, and each request gets its own part. A request waits until the
+answer, the limit, or until its client leaves.
 
-Always true: a task is answered once; a task whose client has gone is not begun, and ended if nobody
-shares it; a worker that a predictor does not return to is replaced, a few times; who shared a batch
-that failed or hangs is tried again alone.
+Always true: a task is answered once; the task of a client that left is not begun, or is ended if
+nobody shares it; a worker that is stuck in a predictor is replaced, a few times; tasks that shared
+a batch that failed or hangs are tried again alone.
 """
 
 from __future__ import annotations
 
+import asyncio
 import math
 import threading
 import time
@@ -20,77 +22,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+from starlette.requests import Request
+
 from ..kernels import Cancellation, CancelledError, ExpiredError, cancellable
 from .refusals import RefusalError
-
-
-@dataclass(eq=False)
-class Task:
-    """Something to compute for a request."""
-
-    work: Callable[[Sequence[Any]], Sequence[Any]]
-    given: Any
-    size: int = 1
-    key: Hashable | None = None
-    seconds: float | None = None
-    submitted: float = field(default_factory=time.monotonic)
-    future: Future[Any] = field(default_factory=Future, repr=False)
-    is_gone: bool = False
-    is_retried: bool = False
-
-    @property
-    def is_wanted(self) -> bool:
-        """Whether somebody waits for its result."""
-        return not self.is_gone and not self.future.done()
-
-    def settle(self, result: Any = None, error: BaseException | None = None) -> None:
-        """Give the result, or what went wrong, unless the task is settled."""
-        with suppress(InvalidStateError):
-            if error is None:
-                self.future.set_result(result)
-            else:
-                self.future.set_exception(error)
-
-
-@dataclass(eq=False)
-class Worker:
-    """A thread and what it does."""
-
-    batch: Sequence[Task] = ()
-    began: float = math.inf
-    cancellation: Cancellation | None = None
-    is_replaced: bool = False
-
-    def stop(self) -> None:
-        """End the kernels of its work, if it has begun."""
-        if self.cancellation is not None:
-            self.cancellation.cancel()
-
-    def stop_if_left(self) -> None:
-        """End its work if nobody waits for any of it."""
-        if not any(task.is_wanted for task in self.batch):
-            self.stop()
-
-
-@dataclass(frozen=True)
-class EngineLimits:
-    """How much an engine takes on."""
-
-    threads: int = 2
-    queue: int = 64
-    batch: int = 64
-    seconds: float = 30.0
-    spare: int = 8
-
-    def allowed(self, batch: Sequence[Task]) -> float:
-        """Seconds after which the worker of a batch is stuck.
-
-        Tasks that share a batch get half of the time. The other half is for trying each of them
-        alone; whichever of these hangs then must not keep those behind it waiting to the end.
-        """
-        if len(batch) > 1:
-            return self.seconds / 2
-        return self.seconds / 4 if batch and batch[0].is_retried else self.seconds
 
 
 class Engine:
@@ -193,7 +128,7 @@ class Engine:
                 for worker in self._workers:
                     if self._is_stuck(worker) and not worker.is_replaced:
                         worker.is_replaced = True
-                        # It may come back in time: whichever is first is the answer.
+                        # It may still return in time: the first result is the answer.
                         self._retry(worker.batch)
                 if self._queue or not self._is_closed:
                     self._start_workers()
@@ -280,8 +215,112 @@ class Engine:
                 task.settle(result)
 
 
+@dataclass(eq=False)
+class Task:
+    """Something to compute for a request."""
+
+    work: Callable[[Sequence[Any]], Sequence[Any]]
+    given: Any
+    size: int = 1
+    key: Hashable | None = None
+    seconds: float | None = None
+    submitted: float = field(default_factory=time.monotonic)
+    future: Future[Any] = field(default_factory=Future, repr=False)
+    is_gone: bool = False
+    is_retried: bool = False
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether somebody waits for its result."""
+        return not self.is_gone and not self.future.done()
+
+    def settle(self, result: Any = None, error: BaseException | None = None) -> None:
+        """Give the result, or what went wrong, unless the task is settled."""
+        with suppress(InvalidStateError):
+            if error is None:
+                self.future.set_result(result)
+            else:
+                self.future.set_exception(error)
+
+
+@dataclass(eq=False)
+class Worker:
+    """A thread and what it does."""
+
+    batch: Sequence[Task] = ()
+    began: float = math.inf
+    cancellation: Cancellation | None = None
+    is_replaced: bool = False
+
+    def stop(self) -> None:
+        """End the kernels of its work, if it has begun."""
+        if self.cancellation is not None:
+            self.cancellation.cancel()
+
+    def stop_if_left(self) -> None:
+        """End its work if nobody waits for any of it."""
+        if not any(task.is_wanted for task in self.batch):
+            self.stop()
+
+
+@dataclass(frozen=True)
+class EngineLimits:
+    """How much an engine takes on."""
+
+    threads: int = 2
+    queue: int = 64
+    batch: int = 64
+    seconds: float = 30.0
+    spare: int = 8
+
+    def allowed(self, batch: Sequence[Task]) -> float:
+        """Seconds after which the worker of a batch is stuck.
+
+        Tasks that share a batch get half of the time. The other half is for trying each of them
+        alone, and one that hangs then must not keep those behind it waiting to the end.
+        """
+        if len(batch) > 1:
+            return self.seconds / 2
+        return self.seconds / 4 if batch and batch[0].is_retried else self.seconds
+
+
 def _safe(error: BaseException) -> BaseException:
     """An error that may pass through an event loop: not one that would end it."""
     if isinstance(error, Exception) and not isinstance(error, StopIteration):
         return error
     return RefusalError.of(502, f"The predictor raised {type(error).__name__}.", "predictor")
+
+
+async def answer_of(engine: Engine, task: Task, request: Request) -> Any:
+    """The result of a task."""
+    engine.submit(task)
+    answer = asyncio.wrap_future(task.future)
+    gone = asyncio.ensure_future(_gone(request))
+    try:
+        done, _ = await asyncio.wait(
+            {answer, gone}, timeout=engine.limits.seconds, return_when=asyncio.FIRST_COMPLETED
+        )
+        if answer in done:
+            return answer.result()
+    except asyncio.CancelledError:
+        # The server ends, and has waited for as long as it may.
+        raise RefusalError.of(503, "the service is shutting down", "closing") from None
+    finally:
+        gone.cancel()
+        if not answer.done():
+            engine.leave(task)
+            answer.cancel()
+    if gone in done:
+        raise ClientGoneError
+    message = f"no answer within {engine.limits.seconds:g} s: the predictor hangs or is too slow"
+    raise RefusalError.of(504, message, "timeout")
+
+
+async def _gone(request: Request) -> None:
+    """Return when the client has gone."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+class ClientGoneError(Exception):
+    """The client has gone; nobody reads an answer."""

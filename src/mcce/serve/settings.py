@@ -1,21 +1,27 @@
-"""How a service is run: its names, its words, its limits and its secret."""
+"""How a service is run: its names, words, limits and secret, and the people its page offers."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
+from typing import Any
+
+import pandas as pd
 
 from ..constraints import Constraint
+from ..counterfactuals.people import as_records, plain_value
 from ..errors import ParameterError, shorten
+from ..explainer import MCCE
+from ..kernels import IntArray
 from ..parameters import check_count, check_real
 from ..report.labels import Labels
 from ..report.language import languages
 from ..report.receipts import Origin
+from ..tables.text import plain
 from .engine import EngineLimits
-from .people import Directory
 
-# A secret that nobody guesses.
+# The fewest characters of a token.
 MIN_TOKEN = 16
 
 
@@ -169,3 +175,70 @@ class ServiceSettings:
         """
         code = language or self.language
         return self.labels.get(code) or Labels.make({"language": code})
+
+
+@dataclass(frozen=True, eq=False)
+class Directory:
+    """People to choose from."""
+
+    people: Sequence[dict[str, Any]] = field(repr=False)
+    names: Sequence[str] = field(repr=False)
+    scores: Sequence[Any] = field(repr=False)
+    desired: Sequence[bool] = field(repr=False)
+
+    def __len__(self) -> int:
+        return len(self.people)
+
+    def find(self, query: str, offset: int, limit: int) -> dict[str, Any]:
+        """People whose name holds a text, some at a time."""
+        wanted = query.casefold().strip()
+        found = [at for at, name in enumerate(self.names) if wanted in name.casefold()]
+        listed = [
+            {
+                "row": at,
+                "name": self.names[at],
+                "score": self.scores[at],
+                "desired": self.desired[at],
+            }
+            for at in found[offset : offset + limit]
+        ]
+        return {"n_people": len(self), "n_found": len(found), "people": listed}
+
+    def person(self, row: int) -> dict[str, Any]:
+        """A person."""
+        return {"row": row, "name": self.names[row], "person": self.people[row]}
+
+
+class DirectoryMaker:
+    """Makes a directory of people who come block by block."""
+
+    def __init__(self, explainer: MCCE) -> None:
+        self._explainer = explainer
+        self._people: list[dict[str, Any]] = []
+        self._names: list[str] = []
+        self._scores: list[Any] = []
+        self._desired: list[bool] = []
+
+    def add(self, groups: Sequence[tuple[IntArray, pd.DataFrame]], names: Sequence[str]) -> None:
+        """Add a block of people."""
+        first, n_rows = len(self._people), len(names)
+        self._names += [plain(name) for name in names]
+        for listed in (self._people, self._scores, self._desired):
+            listed.extend([None] * n_rows)  # type: ignore[list-item]
+        for at, frame in groups:
+            scored = self._explainer.decision_.score(self._explainer.schema_.encode(frame).frame)
+            cells = zip(
+                at.tolist(),
+                as_records(frame),
+                scored.score.tolist(),
+                scored.valid.tolist(),
+                strict=True,
+            )
+            for place, person, score, desired in cells:
+                self._people[first + place] = person
+                self._scores[first + place] = plain_value(score)
+                self._desired[first + place] = desired
+
+    def made(self) -> Directory:
+        """The directory."""
+        return Directory(self._people, self._names, self._scores, self._desired)

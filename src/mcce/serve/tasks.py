@@ -1,7 +1,7 @@
 """Requests as tasks of the engine: read strictly, then computed together with others like them.
 
-Always true: everything is checked before a task waits; whoever shares a batch asked for the same,
-so that a request gets what it would get alone.
+Always true: everything is checked before a task waits; requests in one batch
+ask for the same, so each gets what it would get alone.
 """
 
 from __future__ import annotations
@@ -26,11 +26,17 @@ from ..report.receipts import Origin, make_receipt
 from ..runtime.progress import Progress
 from ..version import __version__
 from .answering import Answerer
-from .bodies import ExplainBody, RangesBody, ReceiptBody, RelaxBody, ScoreBody
-from .cells import JsonPeople
 from .engine import Task
 from .refusals import RefusalError
-from .rules import read_rules
+from .requests import (
+    ExplainBody,
+    JsonPeople,
+    RangesBody,
+    ReceiptBody,
+    RelaxBody,
+    ScoreBody,
+    read_rules,
+)
 from .settings import ServiceSettings
 
 
@@ -93,7 +99,7 @@ class TaskMaker:
             whole = {"stopped": result.stopped, **self.origin}
             return [{"people": _numbered(records[part]), **whole} for part in _parts(frames)]
 
-        # A budget ends a search for all who share it, so whoever has one searches alone.
+        # A budget ends a search for all who share it, so requests with a budget search alone.
         key = None if body.seconds is not None else _key(body)
         return Task(work, frame, len(frame), key, seconds)
 

@@ -3,12 +3,9 @@
 They are made for light and dark backgrounds, chosen by the axes they are drawn in.
 """
 
-from .dumbbells import plot_answer, plot_answers
-from .frequencies import plot_changed_features
-from .front import plot_front
-from .groups import plot_group_costs
-from .privacy import plot_closest_records, plot_membership
-from .table import plot_table
+from .audits import plot_closest_records, plot_membership
+from .person import plot_answer, plot_answers, plot_table
+from .summaries import plot_changed_features, plot_front, plot_group_costs
 
 __all__ = [
     "plot_answer",

@@ -1,20 +1,29 @@
-"""The look of pictures: colours for light and dark backgrounds, axes, and text as it is.
+"""The look of pictures, and which person and answers they show.
 
 Matplotlib is imported on first use. The colours are those of Okabe and Ito, which are safe for all
-kinds of colour vision; whatever a colour says, a shape, a pattern or a word says too.
+kinds of colour vision; what a colour says, a shape, a pattern or a word says too.
 
 Always true: text from data is shown as it is, never read as mathematics or TeX.
 """
 
 from __future__ import annotations
 
+import os
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ...errors import MissingExtraError, ParameterError, shorten
+import numpy as np
+import pandas as pd
+
+from ...counterfactuals import Counterfactuals
+from ...errors import MissingExtraError, ParameterError, SchemaError, shorten
+from ...kernels import BoolArray, IntArray
+from ...tables.columns import differ
+from ...tables.frames import read_frame
 from ...tables.text import plain
+from ..labels import Labels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,6 +32,7 @@ if TYPE_CHECKING:
 SMALL, NORMAL = 8.0, 9.5
 # Characters of a line, and lines, that a name or value may take.
 LINE, LINES = 24, 2
+LabelsLike = Labels | Mapping[str, Any] | str | os.PathLike[str] | None
 
 
 @dataclass(frozen=True)
@@ -51,6 +61,8 @@ LIGHT = Theme(
     mark="#fde8b3",
     hatch="#ffffff",
 )
+
+
 DARK = Theme(
     ink="#f2f4f5",
     muted="#b4bec6",
@@ -74,8 +86,13 @@ def theme_of(axes: Axes) -> Theme:
         *colour, alpha = to_rgba(patch.get_facecolor())
         if alpha > 0.5 and patch.get_visible():
             return LIGHT if _luminance(colour) > 0.4 else DARK
-    # Nothing is painted: whoever made the background has chosen a colour of text for it.
+    # Nothing is painted: the default text colour was chosen for the background.
     return DARK if _luminance(to_rgba(matplotlib.rcParams["text.color"])) > 0.4 else LIGHT
+
+
+def _luminance(colour: Sequence[float]) -> float:
+    red, green, blue = colour[:3]
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
 def make_axes(given: Axes | None, width: float, height: float) -> Axes:
@@ -151,6 +168,93 @@ def wrap(text: str, width: int = LINE, lines: int = LINES) -> str:
     return "\n".join([*broken[: lines - 1], plain(rest, width)])
 
 
-def _luminance(colour: Sequence[float]) -> float:
-    red, green, blue = colour[:3]
-    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+@dataclass(frozen=True, eq=False)
+class PersonAnswers:
+    """A person and some of their answers, the best first."""
+
+    rows: pd.DataFrame
+    measures: pd.DataFrame
+    ranks: Sequence[int]
+    consequences: frozenset[Hashable]
+
+    def changed(self, feature: Hashable) -> BoolArray:
+        """Which answers change a feature."""
+        column = self.rows[feature].reset_index(drop=True)
+        own = column.iloc[np.zeros(len(self.ranks), dtype=np.int64)].reset_index(drop=True)
+        return differ(own, column.iloc[1:].reset_index(drop=True))
+
+    @property
+    def features(self) -> list[Hashable]:
+        """The features that an answer changes, in the order of the columns."""
+        return [name for name in self.rows.columns if self.changed(name).any()]
+
+
+def select_answers(
+    result: Any, person: Hashable | None, ranks: Sequence[int] | None = None
+) -> PersonAnswers:
+    """The answers of a person."""
+    inside = check_result(result)
+    position = _position(inside, person)
+    places = np.flatnonzero(inside.owner == position)
+    known = inside.frame.index.get_level_values("rank")[places].tolist()
+    absent = [rank for rank in ranks or () if rank not in known]
+    if absent or not known:
+        raise ParameterError(
+            f"The person has answers of the ranks {known!r}, none of rank {absent[0]!r}."
+            if known
+            else "The person has no answer. result.people says why."
+        )
+    places = places if ranks is None else places[[known.index(rank) for rank in ranks]]
+    own = inside.factuals.iloc[[position]]
+    rows = pd.concat([own, inside.frame.iloc[places]], ignore_index=True)
+    same = {name: dtype for name, dtype in inside.frame.dtypes.items() if own[name].dtype == dtype}
+    return PersonAnswers(
+        rows=rows.astype(same),
+        measures=inside.measures.iloc[places],
+        ranks=known if ranks is None else list(ranks),
+        consequences=frozenset(inside._consequences),
+    )
+
+
+def check_result(result: Any) -> Counterfactuals[pd.DataFrame]:
+    """The result in pandas."""
+    if not isinstance(result, Counterfactuals):
+        raise ParameterError(
+            f"result must be what explain returned, a Counterfactuals, got {shorten(result)}."
+        )
+    return result.to_pandas()
+
+
+def best_answers(result: Counterfactuals[pd.DataFrame]) -> IntArray:
+    """Places of people's best answers."""
+    return np.flatnonzero(result.frame.index.get_level_values("rank") == 1)
+
+
+def read_accepted(accepted: Any, rows: pd.DataFrame) -> pd.DataFrame | None:
+    """Accepted people in pandas, with at least the columns of a result."""
+    if accepted is None:
+        return None
+    frame, _ = read_frame(accepted, list(rows.columns))
+    absent = [name for name in rows.columns if name not in frame.columns]
+    if absent:
+        raise SchemaError(
+            f"accepted must have the columns of the people, but lacks {shorten(absent, 200)}. Pass "
+            "training rows with the desired decision."
+        )
+    return frame
+
+
+def _position(result: Counterfactuals[pd.DataFrame], person: Hashable | None) -> int:
+    if person is None:
+        if not len(result.owner):
+            raise ParameterError("Nobody in the result has an answer, so there is none to draw.")
+        return int(result.owner[0])
+    places = np.flatnonzero(np.array([label == person for label in result.people.index]))
+    if places.size != 1:
+        found = "nobody" if not places.size else f"{places.size} people"
+        raise ParameterError(
+            f"person must be the label of one person in the index of result.people, but "
+            f"{shorten(person)} is that of {found}. Explain that person alone, or pass None for "
+            "the first with an answer."
+        )
+    return int(places[0])

@@ -1,0 +1,210 @@
+"""What all pages are made of: words, pictures, tables, templates, and where a report comes from.
+
+Always true: a person's fingerprint depends on their own row and answers, never on others; equal
+answers have equal fingerprints on every machine.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from base64 import b64encode
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from importlib.resources import files
+from io import BytesIO
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...errors import MissingExtraError
+from ...tables.features import to_decimal
+from ..labels import Labels
+from ..plots.style import DARK, LIGHT
+from ..sentences import CellWords
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# Backgrounds of the page, as in its style sheet.
+PAPER = {"light": "#ffffff", "dark": "#1d2328"}
+SALT = "mcce"
+MAX_TITLE = 120
+# Hexadecimal digits of a person's fingerprint.
+FINGERPRINT_DIGITS = 16
+
+
+class PageWords:
+    r"""Words and numbers of the page.
+
+    Examples
+    --------
+    >>> words = PageWords(Labels.make({"language": "de"}))
+    >>> words.number(0.12345), words.percent(0.125)
+    ('0,123', '13\xa0%')
+    """
+
+    def __init__(self, labels: Labels) -> None:
+        self.cells, self.language = CellWords(labels), labels.language
+
+    def say(self, key: str, **values: str | None) -> str:
+        """A text of the page with its placeholders replaced."""
+        return self.language.say(f"report.{key}", **values)
+
+    def count(self, key: str, number: int) -> str:
+        """So many of something: the text for one of them, or for any other number."""
+        return self.say(f"{key}_one" if number == 1 else key, n=self.number(number))
+
+    def number(self, value: Any, places: int = 3) -> str:
+        """A number; a dash if it is not defined."""
+        if value is None or math.isnan(value):
+            return "\N{EN DASH}"
+        if math.isinf(value):
+            return "\N{INFINITY}" if value > 0 else "\N{MINUS SIGN}\N{INFINITY}"
+        shown = round(to_decimal(value), places)
+        # What is not zero must not look like it.
+        if not shown and value:
+            shown = Decimal(f"{float(value):.1e}")
+        return self.language.number(shown, places=places)
+
+    def percent(self, share: float) -> str:
+        """A share in whole percent; a dash if it is not defined."""
+        return self.language.percent(share)
+
+    def flag(self, value: bool) -> str:
+        """Yes or no."""
+        return self.language.messages["values.yes" if value else "values.no"]
+
+
+@dataclass(frozen=True)
+class TableView:
+    """A table: what it shows, its heads, and rows of texts, the first of each being its head."""
+
+    caption: str
+    heads: list[str]
+    rows: list[list[str]]
+    numeric: bool = True
+
+
+def find_template(name: str) -> Any:
+    """A template by name; raises MissingExtraError without Jinja2."""
+    try:
+        from jinja2 import Environment, FunctionLoader, StrictUndefined
+    except ImportError as error:
+        raise MissingExtraError('Reports need Jinja2: pip install "mcce[report]".') from error
+    made = Environment(
+        autoescape=True,
+        loader=FunctionLoader(read_file),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return made.get_template(name)
+
+
+def read_file(name: str) -> str:
+    """A template, script or style of the pages."""
+    return files(__package__).joinpath("templates", name).read_text(encoding="utf-8")
+
+
+def page_style(words: PageWords) -> str:
+    """The style sheet, with the colours of pictures and the heads that narrow tables show."""
+    variables = {
+        kind: "".join(f"--{name}:{colour};" for name, colour in vars(theme).items())
+        for kind, theme in (("light", LIGHT), ("dark", DARK))
+    }
+    light, dark = (f":root{{--card:{PAPER[kind]};{variables[kind]}}}" for kind in variables)
+    dark = f"@media screen and (prefers-color-scheme:dark){{{dark}}}"
+    heads = "".join(f"--{key}:{json.dumps(words.say(key))};" for key in ("now", "after"))
+    return f"{light}{dark}:root{{{heads}}}\n{read_file('report.css')}"
+
+
+def source_hash(text: str) -> str:
+    """How a policy of the page names a script or style."""
+    return f"sha256-{b64encode(hashlib.sha256(text.encode()).digest()).decode('ascii')}"
+
+
+@dataclass(frozen=True)
+class Image:
+    """A picture for a light and a dark page, and what it shows in words."""
+
+    light: str
+    dark: str
+    alt: str
+
+
+def make_image(draw: Callable[[Axes], Axes], height: float, alt: str) -> Image:
+    """A picture on backgrounds of both kinds."""
+    try:
+        import matplotlib as mpl
+        from matplotlib.backends.backend_svg import FigureCanvasSVG
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise MissingExtraError('Reports need matplotlib: pip install "mcce[report]".') from error
+    uris = {}
+    # The same salt and no date: the same pictures have the same bytes.
+    with mpl.rc_context({"svg.hashsalt": SALT, "svg.fonttype": "path"}):
+        for name, paper in PAPER.items():
+            figure = Figure(figsize=(7.5, height), facecolor=paper, layout="constrained")
+            FigureCanvasSVG(figure)
+            axes = figure.add_subplot()
+            axes.set_facecolor(paper)
+            draw(axes)
+            content = BytesIO()
+            figure.savefig(content, format="svg", metadata={"Date": None, "Creator": None})
+            code = b64encode(content.getvalue()).decode("ascii")
+            uris[name] = f"data:image/svg+xml;base64,{code}"
+    return Image(uris["light"], uris["dark"], alt)
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """How a report was made.
+
+    Examples
+    --------
+    >>> made = Provenance("mcce report bank.mcce people.csv", "report.html")
+    >>> made.run
+    'mcce report bank.mcce people.csv -o report.html'
+    >>> made.of_person(17)
+    'mcce report bank.mcce people.csv --row 17 -o person-17.html'
+    >>> Provenance().of_person(17)
+    'explainer.explain(people.iloc[[17]])'
+    """
+
+    command: str | None = None
+    output: str = "report.html"
+    rows: Sequence[int] = ()
+    files: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def run(self) -> str:
+        """What makes the whole report again."""
+        if self.command is None:
+            return "write_report(explainer, explainer.explain(people), path)"
+        rows = "".join(f" --row {row}" for row in self.rows)
+        return f"{self.command}{rows} -o {self.output}"
+
+    def of_person(self, row: int) -> str:
+        """What gives one person the same answers again."""
+        if self.command is None:
+            return f"explainer.explain(people.iloc[[{row}]])"
+        return f"{self.command} --row {row} -o person-{row}.html"
+
+
+def fingerprint(content: Any) -> str:
+    """A checksum of plain values, cells included.
+
+    Examples
+    --------
+    >>> fingerprint({"age": np.int64(25)}) == fingerprint({"age": 25})
+    True
+    """
+    text = json.dumps(content, default=_plain, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _plain(cell: Any) -> Any:
+    return cell.item() if isinstance(cell, np.generic) else str(cell)

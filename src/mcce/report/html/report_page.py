@@ -1,0 +1,287 @@
+"""A report: the run and everybody in it, as one HTML file that needs nothing else.
+
+Beyond the paper. Takes an explainer and what its ``explain`` returned. Everything from data passes
+through the escaping of Jinja2; a policy in the page forbids requests, and scripts and styles but
+its own.
+
+Always true: the file appears whole or not at all; the same answers give the same bytes, given the
+same version of matplotlib; nothing in it is loaded from elsewhere.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from heapq import merge
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ...counterfactuals import Counterfactuals, number_people, take_people
+from ...errors import ParameterError, shorten
+from ...explainer import MCCE, requirements_of
+from ...kernels import IntArray
+from ...parameters import check_count
+from ...privacy import PrivacyAudit
+from ...runtime.replacing import replacing, writing
+from ...tables.text import one_line, plain
+from ...version import __version__
+from ..labels import Labels
+from .audit_page import view_privacy
+from .page import (
+    MAX_TITLE,
+    PageWords,
+    Provenance,
+    find_template,
+    fingerprint,
+    page_style,
+    read_file,
+    source_hash,
+)
+from .people_section import (
+    Assessment,
+    Dumbbells,
+    PeopleSettings,
+    PersonView,
+    join_results,
+    limits,
+    view_people,
+)
+from .run_section import view_run
+
+MAX_CARD = 20_000
+# People whose ranges and letters are found at a time; how many changes nothing.
+STEP = 100
+
+
+@dataclass(frozen=True, eq=False)
+class ReportOptions:
+    """How a report is written; see :func:`write_report`."""
+
+    labels: Labels = field(default_factory=Labels)
+    constraints: Any = None
+    groups: Sequence[Hashable] | None = None
+    n_answers: int = 3
+    max_people: int = 1_000
+    names: Sequence[Any] | None = None
+    title: str | None = None
+    card: str | None = None
+    privacy: PrivacyAudit | None = None
+    provenance: Provenance = field(default_factory=Provenance)
+    # Called with the number of people who are written.
+    callback: Callable[[int], object] | None = None
+
+
+def write_report(
+    explainer: MCCE,
+    result: Counterfactuals[Any],
+    path: str | os.PathLike[str],
+    labels: Labels | Mapping[str, Any] | str | os.PathLike[str] | None = None,
+    *,
+    constraints: Any = None,
+    groups: Sequence[Hashable] | None = None,
+    n_answers: int = 3,
+    max_people: int = 1_000,
+    names: Sequence[Any] | None = None,
+    title: str | None = None,
+    card: str | None = None,
+    privacy: PrivacyAudit | None = None,
+) -> None:
+    """Write a report on a run and everybody in it: one HTML file, for reading and for printing.
+
+    Parameters
+    ----------
+    explainer
+        The fitted explainer.
+    result
+        What its ``explain`` returned.
+    path
+        The file; one that exists is replaced.
+    labels
+        The words for the features, as for :func:`write_letters`; their language is that of the
+        report.
+    constraints
+        Further constraints that were passed to ``explain``.
+    groups
+        Columns whose groups are compared. None is those that nobody can change and that have at
+        most 12 values. Numbers with more values are cut into quarters.
+    n_answers
+        The most answers of each person.
+    max_people
+        The most people who are shown one by one, the first ones. All are counted.
+    names
+        What people are called, one for each; their labels if None.
+    title
+        What the report is called.
+    card
+        A text about the data: where they come from, and what to watch out for.
+    privacy
+        An audit of the explainer by :func:`mcce.privacy.audit`, to be shown.
+
+    Raises
+    ------
+    LabelsError
+        If the labels are not valid, or a feature that can change has no reason in words.
+    NotFittedError, ParameterError, SchemaError
+        If the explainer is not fitted, the result is not one of it, or an option has no such value.
+    MissingExtraError
+        If Jinja2 or matplotlib is not installed.
+    WriteError
+        If the file cannot be written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import pandas as pd
+    >>> bank = pd.DataFrame({"age": [25, 36, 47, 52] * 5, "salary": range(50, 90, 2)})
+    >>> explainer = MCCE(lambda frame: frame["salary"], (70, 100), immutable=["age"])
+    >>> result = explainer.set_params(random_state=0).fit(bank).explain(bank)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_report(explainer, result, Path(folder, "report.html"), title="Salaries")
+    ...     "<h1>Salaries</h1>" in Path(folder, "report.html").read_text(encoding="utf-8")
+    True
+    """
+    if not isinstance(explainer, MCCE):
+        raise ParameterError(f"explainer must be an MCCE, got {shorten(explainer)}.")
+    if not isinstance(result, Counterfactuals):
+        raise ParameterError(
+            f"result must be what explain returned, a Counterfactuals, got {shorten(result)}."
+        )
+    own = result.to_pandas().people.index
+    options = ReportOptions(
+        Labels.take(labels),
+        constraints,
+        groups,
+        n_answers,
+        max_people,
+        list(own) if names is None else names,
+        title,
+        card,
+        privacy,
+    )
+    write_page(explainer, [(np.arange(len(own)), result)], path, options)
+
+
+def write_page(
+    explainer: MCCE,
+    results: Sequence[tuple[IntArray, Counterfactuals[Any]]],
+    path: str | os.PathLike[str],
+    options: ReportOptions,
+) -> None:
+    """Write a report on people whose answers came in several results."""
+    template = find_template("report.html")
+    check_options(explainer, options, sum(len(positions) for positions, _ in results))
+    numbered = [number_people(result.to_pandas(), positions) for positions, result in results]
+    page = _page(explainer, numbered, options)
+    with writing(Path(path)), replacing(Path(path)) as stream:
+        for text in template.generate(**page):
+            # Names of files need not be Unicode.
+            stream.write(text.encode("utf-8", "backslashreplace"))
+
+
+def check_options(explainer: MCCE, options: ReportOptions, n_people: int) -> None:
+    """Raise if a report cannot be written so; before anything is computed."""
+    rules = requirements_of(explainer, options.constraints).constraints
+    options.labels.check(explainer.schema_, rules.frozen_for_everybody)
+    check_count("n_answers", options.n_answers)
+    check_count("max_people", options.max_people)
+    names = options.names
+    if names is not None and (isinstance(names, str) or len(names) != n_people):
+        raise ParameterError(
+            f"names must have one name for each of {n_people} people, got {shorten(names)}."
+        )
+    for name, text in (("title", options.title), ("card", options.card)):
+        if text is not None and not isinstance(text, str):
+            raise ParameterError(f"{name} must be a text or None, got {shorten(text)}.")
+    if options.privacy is not None and not isinstance(options.privacy, PrivacyAudit):
+        raise ParameterError(
+            f"privacy must be what mcce.privacy.audit returned, got {shorten(options.privacy)}."
+        )
+
+
+def _page(
+    explainer: MCCE, results: Sequence[Counterfactuals[pd.DataFrame]], options: ReportOptions
+) -> dict[str, Any]:
+    """Everything that the template shows."""
+    words, together = PageWords(options.labels), join_results(results)
+    rows = together.people.index.tolist()
+    names = dict(zip(rows, rows if options.names is None else options.names, strict=True))
+    most_cells, most_changes = _limits(together, options)
+    settings = PeopleSettings(
+        words=words,
+        schema=explainer.schema_,
+        names=names,
+        n_answers=options.n_answers,
+        most_cells=most_cells,
+        most_changes=most_changes,
+        seed=explainer.seed_,
+        provenance=options.provenance,
+    )
+    dumbbells = Dumbbells(explainer.fitted_, words)
+    shown = rows[: options.max_people]
+
+    def view(some: Counterfactuals[pd.DataFrame]) -> Iterator[PersonView]:
+        part = Assessment.make(explainer, some, options.labels, options.constraints)
+        return view_people(part, settings, dumbbells)
+
+    script, style = read_file("report.js"), page_style(words)
+    return {
+        "words": words,
+        "say": words.say,
+        "language": options.labels.language.code,
+        "title": plain(options.title or words.say("title"), MAX_TITLE),
+        "card": "\n".join(map(one_line, (options.card or "")[:MAX_CARD].splitlines())),
+        "run": view_run(explainer, together, words, names, options.groups, options.constraints),
+        "privacy": None if options.privacy is None else view_privacy(options.privacy, words),
+        "people": _everybody(results, shown, view, options.callback),
+        "shown": set(shown),
+        "n_shown": len(shown),
+        "n_people": len(rows),
+        "shows_accepted": dumbbells.shows_accepted,
+        "frame": dumbbells.frame,
+        "version": __version__,
+        "seed": explainer.seed_,
+        "provenance": options.provenance,
+        "fingerprint": _fingerprint(together),
+        "script": script,
+        "style": style,
+        "hashes": {"script": source_hash(script), "style": source_hash(style)},
+    }
+
+
+def _limits(result: Counterfactuals[Any], options: ReportOptions) -> tuple[int, int]:
+    """How much of everybody is shown, by how much there is to show."""
+    ranks = result.frame.index.get_level_values("rank")
+    shown = (result.owner < options.max_people) & (ranks <= options.n_answers)
+    n_changes = int(result.measures["sparsity"].to_numpy()[shown].sum())
+    n_people = min(len(result.people), options.max_people)
+    return limits(n_people, int(shown.sum()), n_changes)
+
+
+def _everybody(
+    results: Sequence[Counterfactuals[pd.DataFrame]],
+    shown: Sequence[int],
+    view: Callable[[Counterfactuals[pd.DataFrame]], Iterator[PersonView]],
+    callback: Callable[[int], object] | None,
+) -> Iterator[PersonView]:
+    """The people who are shown, in their order."""
+
+    def in_steps(result: Counterfactuals[pd.DataFrame]) -> Iterator[PersonView]:
+        places = np.flatnonzero(result.people.index.isin(shown))
+        for start in range(0, places.size, STEP):
+            yield from view(take_people(result, places[start : start + STEP]))
+
+    everybody = merge(*map(in_steps, results), key=lambda person: person.row)
+    for n_shown, person in enumerate(everybody, start=1):
+        yield person
+        if callback is not None:
+            callback(n_shown)
+
+
+def _fingerprint(result: Counterfactuals[Any]) -> str:
+    """A checksum of everybody's rows and answers."""
+    people = [frame.astype(str).to_dict("split") for frame in (result.factuals, result.frame)]
+    return fingerprint([__version__, people])

@@ -1,0 +1,481 @@
+"""All people of a result: how often features change, what recourse costs by group, and the front.
+
+Always true: intervals are the same on every call, and those of a group do not depend on others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from ...counterfactuals import UNANSWERED, Counterfactuals
+from ...errors import ParameterError, shorten
+from ...kernels import BoolArray, FloatArray
+from ...parameters import check_count, check_real, check_whole
+from ...tables.columns import as_numbers, differ, is_measured
+from ...tables.text import plain
+from ..changes import cells_of
+from ..label_checks import level_key
+from ..labels import Labels
+from ..sentences import CellWords
+from .person import level_order
+from .style import (
+    NORMAL,
+    SMALL,
+    LabelsLike,
+    Theme,
+    best_answers,
+    check_result,
+    explain_marks,
+    literal,
+    make_axes,
+    name_axis,
+    name_rows,
+    select_answers,
+    theme_of,
+    wrap,
+    write,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+DIRECTIONS = ("more", "less", "other")
+# Patterns, for those who cannot tell the colours apart.
+HATCHES = {"more": "", "less": "////", "other": "...."}
+# Inches of a bar.
+BAR = 0.36
+# Numbers drawn at once for an interval.
+DRAWS_AT_ONCE = 1_000_000
+
+
+def plot_changed_features(
+    result: Counterfactuals[Any],
+    *,
+    n_features: int = 20,
+    labels: LabelsLike = None,
+    ax: Axes | None = None,
+) -> Axes:
+    r"""How often each feature changes in people's best answers, and in which direction.
+
+    Parameters
+    ----------
+    result
+        What ``explain`` returned.
+    n_features
+        The most features to show; those that change most often come first.
+    labels
+        Words for features, as for :func:`plot_answer`.
+    ax
+        Axes to draw in; None makes a figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes; bars are shares of the people who have an answer.
+
+    Raises
+    ------
+    MissingExtraError
+        If matplotlib is not installed.
+    ParameterError
+        If nobody has an answer.
+
+    Examples
+    --------
+    >>> from mcce import MCCE
+    >>> bank = pd.DataFrame({"age": [25, 36, 47, 52] * 5, "salary": range(50, 90, 2)})
+    >>> explainer = MCCE(lambda frame: frame["salary"], (70, 100), random_state=0).fit(bank)
+    >>> ax = plot_changed_features(explainer.explain(bank))
+    >>> [text.get_text() for text in ax.texts]
+    ['100\xa0%']
+    """
+    check_count("n_features", n_features)
+    words, (changes, n_people) = CellWords(Labels.take(labels)), _count(check_result(result))
+    shown = changes[:n_features]
+    axes = make_axes(ax, 6.5, 1.2 + BAR * len(shown))
+    theme = theme_of(axes)
+    shares = np.array([change.counts for change in shown]) / n_people
+    places = -np.arange(len(shown), dtype=float)
+    handles = _draw_bars(axes, shares, places, words, theme)
+    ends = shares.sum(axis=1)
+    for y, end in zip(places, ends, strict=True):
+        share = words.language.percent(end)
+        write(axes, end + 0.01, y, share, va="center", size=SMALL, color=theme.muted)
+    name_rows(axes, [words.name(change.feature) for change in shown], places.tolist())
+    axes.set(xlim=(0, 1.1 * ends.max()), ylim=(places[-1] - 0.5, 0.5))
+    axes.set_xticks([])
+    left_out = len(changes) - len(shown)
+    note = f" ({words.say('left_out', n=str(left_out))})" if left_out else ""
+    name_axis(axes, f"{words.say('share')}{note}")
+    explain_marks(axes, handles, above=True)
+    return axes
+
+
+@dataclass(frozen=True)
+class _Changes:
+    """How many best answers change a feature: to more, to less, and otherwise."""
+
+    feature: Hashable
+    counts: tuple[int, int, int]
+
+
+def _draw_bars(
+    axes: Axes, shares: FloatArray, places: FloatArray, words: CellWords, theme: Theme
+) -> list[Any]:
+    """Stacked bars; gives what the legend shows."""
+    colours = {"more": theme.answer, "less": theme.less, "other": theme.other}
+    start, handles = np.zeros(len(shares)), []
+    for direction, width in zip(DIRECTIONS, shares.T, strict=True):
+        look: dict[str, Any] = {"facecolor": colours[direction], "hatch": HATCHES[direction]}
+        bars = axes.barh(places, width, 0.62, start, edgecolor=theme.hatch, linewidth=0, **look)
+        if width.any():
+            bars.set_label(words.say(direction))
+            handles.append(bars)
+        start = start + width
+    return handles
+
+
+def _count(result: Counterfactuals[pd.DataFrame]) -> tuple[list[_Changes], int]:
+    """What changes in people's best answers, most often first, and how many these are."""
+    best = best_answers(result)
+    if not best.size:
+        raise ParameterError("Nobody in the result has an answer, so there is nothing to count.")
+    changes = []
+    for name, column in result.frame.items():
+        before = result.factuals[name].iloc[result.owner[best]].reset_index(drop=True)
+        after = column.iloc[best].reset_index(drop=True)
+        gap = np.full(best.size, np.nan)
+        if is_measured(before.dtype) and is_measured(after.dtype):
+            gap = as_numbers(after) - as_numbers(before, after.dtype)
+        changed = differ(before, after)
+        more, less = int((changed & (gap > 0)).sum()), int((changed & (gap < 0)).sum())
+        changes.append(_Changes(name, (more, less, int(changed.sum()) - more - less)))
+    ordered = sorted(changes, key=lambda change: -sum(change.counts))
+    return [change for change in ordered if sum(change.counts)], best.size
+
+
+def plot_group_costs(
+    result: Counterfactuals[Any],
+    groups: Any,
+    *,
+    measure: str = "gower",
+    confidence: float = 0.95,
+    n_resamples: int = 2_000,
+    random_state: int = 0,
+    labels: LabelsLike = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """What recourse costs by group: the mean of people's best answers, with intervals.
+
+    Parameters
+    ----------
+    result
+        What ``explain`` returned.
+    groups
+        A column of the people, or one value per person, in their order.
+    measure
+        A column of ``result.measures``, such as "gower", "sparsity" or "n_actions".
+    confidence
+        Confidence of the intervals, below 1. They are percentiles of the bootstrap over people,
+        and a group of one person has none.
+    n_resamples
+        Samples of the bootstrap.
+    random_state
+        Seed of the bootstrap.
+    labels
+        Words for features and levels, as for :func:`plot_answer`.
+    ax
+        Axes to draw in; None makes a figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes, with a dot for each group. Beside it stand how many people are in the group and
+        how many of them have no answer: the mean says nothing about these.
+
+    Raises
+    ------
+    MissingExtraError
+        If matplotlib is not installed.
+    ParameterError
+        If there is no such column or measure, or nobody has an answer.
+
+    Examples
+    --------
+    >>> from mcce import MCCE
+    >>> bank = pd.DataFrame({"age": [25, 36, 47, 52] * 5, "salary": range(50, 90, 2)})
+    >>> explainer = MCCE(lambda frame: frame["salary"], (70, 100), random_state=0).fit(bank)
+    >>> ax = plot_group_costs(explainer.explain(bank), "age")
+    >>> [text.get_text() for text in ax.texts]
+    ['3 people', '3 people', '2 people', '2 people']
+    """
+    check_real("confidence", confidence, "a number above 0 and below 1", zero=False, most=1 - 1e-9)
+    check_count("n_resamples", n_resamples)
+    check_whole("random_state", random_state, 0, 2**64 - 1)
+    inside, words = check_result(result), CellWords(Labels.take(labels))
+    seeds = _Bootstrap(confidence, n_resamples, random_state)
+    shown = [
+        (name, _Group.make(costs, seeds), n_without)
+        for name, costs, n_without in _by_group(inside, groups, measure, words)
+    ]
+    axes = make_axes(ax, 6.5, 1.0 + 0.42 * len(shown))
+    _draw_groups(axes, shown, words)
+    named = {"gower": words.say("distance"), "sparsity": words.say("sparsity")}
+    name_axis(
+        axes, words.say("mean", measure=named.get(measure, measure), share=f"{100 * confidence:g}")
+    )
+    return axes
+
+
+@dataclass(frozen=True)
+class _Bootstrap:
+    confidence: float
+    n_resamples: int
+    seed: int
+
+
+@dataclass(frozen=True)
+class _Group:
+    """The mean of a group, and an interval for it; NaN where there is none."""
+
+    n_people: int
+    mean: float
+    low: float
+    high: float
+
+    @classmethod
+    def make(cls, costs: FloatArray, bootstrap: _Bootstrap) -> _Group:
+        if costs.size < 2:
+            return cls(costs.size, float(costs.mean()) if costs.size else np.nan, np.nan, np.nan)
+        tail = (1 - bootstrap.confidence) / 2
+        low, high = np.quantile(_resampled_means(costs, bootstrap), [tail, 1 - tail])
+        return cls(costs.size, float(costs.mean()), float(low), float(high))
+
+
+def _by_group(
+    result: Counterfactuals[pd.DataFrame], groups: Any, measure: str, words: CellWords
+) -> list[tuple[str, FloatArray, int]]:
+    """By group: its name, what its people's best answers cost, and how many have none."""
+    if not isinstance(measure, str) or measure not in result.measures:
+        raise ParameterError(
+            f"measure must be a column of result.measures, {list(result.measures.columns)!r}, got "
+            f"{shorten(measure)}."
+        )
+    column = _group_column(result, groups)
+    best = best_answers(result)
+    if not best.size:
+        raise ParameterError("Nobody in the result has an answer, so there are no costs.")
+    costs = np.full(len(column), np.nan)
+    costs[result.owner[best]] = result.measures[measure].to_numpy(dtype=float)[best]
+    without = (result.people["status"] == UNANSWERED).to_numpy()
+    cells = cells_of(column)
+    places = level_order([column], cells)
+    numbers = np.array([-1 if cell is None else places[level_key(cell)] for cell in cells])
+    firsts = [int(np.flatnonzero(numbers == number)[0]) for number in np.unique(numbers)]
+    texts = words.values(column.name, [cells[first] for first in firsts])
+    listed = []
+    for text, first in zip(texts, firsts, strict=True):
+        member = numbers == numbers[first]
+        known = member & ~np.isnan(costs)
+        listed.append((text, costs[known], int((member & without).sum())))
+    return [group for group in listed if group[1].size or group[2]]
+
+
+def _group_column(result: Counterfactuals[pd.DataFrame], groups: Any) -> pd.Series[Any]:
+    factuals = result.factuals
+    if isinstance(groups, Hashable) and groups in factuals.columns:
+        return factuals[groups].reset_index(drop=True)
+    if isinstance(groups, (str, bytes)) or not hasattr(groups, "__len__"):
+        raise ParameterError(
+            "groups must be a column of the people or one value per person, got "
+            f"{shorten(groups)}. The columns are {shorten(list(factuals.columns), 200)}."
+        )
+    if len(groups) != len(factuals):
+        raise ParameterError(
+            f"groups must have one value per person, {len(factuals)}, got {len(groups)}."
+        )
+    return pd.Series(groups).reset_index(drop=True).rename("groups")
+
+
+def _draw_groups(axes: Axes, shown: Sequence[tuple[str, _Group, int]], words: CellWords) -> None:
+    theme = theme_of(axes)
+    places = -np.arange(len(shown), dtype=float)
+    ends = np.array([[g.mean, g.low, g.high] for _, g, _ in shown])
+    low, high = np.nanmin(ends), np.nanmax(ends)
+    room = (high - low) or abs(high) or 1.0
+    for y, (_, group, n_without) in zip(places, shown, strict=True):
+        axes.plot([group.low, group.high], [y, y], color=theme.answer, linewidth=2.2, alpha=0.55)
+        axes.plot(group.mean, y, "o", color=theme.answer, markersize=7)
+        n_people = group.n_people + n_without
+        text = words.say("people" if n_people != 1 else "person", n=str(n_people))
+        if n_without:
+            text += f", {words.say('without', n=str(n_without))}"
+        where: dict[str, Any] = {"va": "center", "transform": axes.get_yaxis_transform()}
+        write(axes, 1.02, y, text, size=SMALL, color=theme.muted, **where)
+    name_rows(axes, [name for name, _, _ in shown], places.tolist())
+    axes.set(xlim=(low - 0.08 * room, high + 0.08 * room), ylim=(places[-1] - 0.6, 0.6))
+    axes.grid(True, axis="x", color=theme.faint, linewidth=0.8)
+    axes.set_axisbelow(True)
+
+
+def _resampled_means(costs: FloatArray, bootstrap: _Bootstrap) -> FloatArray:
+    """Means of samples drawn with replacement."""
+    chance = np.random.default_rng(bootstrap.seed)
+    at_once = max(1, DRAWS_AT_ONCE // costs.size)
+    sizes = [
+        min(at_once, bootstrap.n_resamples - start)
+        for start in range(0, bootstrap.n_resamples, at_once)
+    ]
+    draws = [costs[chance.integers(costs.size, size=(n, costs.size))].mean(axis=1) for n in sizes]
+    return np.concatenate(draws)
+
+
+def plot_front(
+    results: Counterfactuals[Any] | Mapping[str, Counterfactuals[Any]],
+    person: Hashable | None = None,
+    *,
+    labels: LabelsLike = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """How many features change against how far, and which of them nothing beats in both.
+
+    Parameters
+    ----------
+    results
+        A result: each answer of a person is a point. Or several by name, such as those of several
+        searches for the same people: each is a point at the means of people's best answers.
+    person
+        Label of the person in the index of ``people``; None is the first with an answer. Only for
+        a single result.
+    labels
+        Words of the picture, as for :func:`plot_answer`.
+    ax
+        Axes to draw in; None makes a figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes; full dots are those that nothing beats in both, joined by a line.
+
+    Raises
+    ------
+    MissingExtraError
+        If matplotlib is not installed.
+    ParameterError
+        If there is no such person, or one of the results has no answer.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from mcce import MCCE
+    >>> bank = pd.DataFrame({"age": [25, 36, 47, 52] * 5, "salary": range(50, 90, 2)})
+    >>> explainer = MCCE(lambda frame: frame["salary"], (70, 100), n_counterfactuals=2)
+    >>> result = explainer.set_params(random_state=0).fit(bank).explain(bank.iloc[[3]])
+    >>> ax = plot_front(result)
+    >>> ax.get_xlabel(), ax.get_ylabel()
+    ('changed features', 'Gower distance')
+    """
+    words = CellWords(Labels.take(labels))
+    names, points = _points(results, person, words)
+    axes = make_axes(ax, 5.5, 3.8)
+    theme = theme_of(axes)
+    best = unbeaten(points)
+    front = points[best][np.argsort(points[best, 0], kind="stable")]
+    axes.step(front[:, 0], front[:, 1], where="post", color=theme.line, linewidth=1.2, zorder=1)
+    for point, is_best in zip(points, best, strict=True):
+        colour = theme.answer if is_best else theme.muted
+        inside = colour if is_best else "none"
+        axes.plot(*point, "o", color=colour, markerfacecolor=inside, markersize=7, zorder=3)
+    axes.spines[["left", "bottom"]].set_visible(True)
+    axes.spines[["left", "bottom"]].set_color(theme.line)
+    _set_limits(axes, points)
+    _name_points(axes, points, names)
+    name_axis(axes, words.say("sparsity"))
+    literal(axes.set_ylabel(words.say("distance"), color=theme.ink, size=NORMAL))
+    return axes
+
+
+def unbeaten(points: FloatArray) -> BoolArray:
+    """Which points no other one is at most as large as in every coordinate, and smaller in one.
+
+    Examples
+    --------
+    >>> unbeaten(np.array([[1, 0.4], [2, 0.1], [2, 0.5]]))
+    array([ True,  True, False])
+    """
+    others, own = points[None], points[:, None]
+    beats = np.all(others <= own, axis=2) & np.any(others < own, axis=2)
+    return np.asarray(~beats.any(axis=1))
+
+
+def _points(
+    results: Any, person: Hashable | None, words: CellWords
+) -> tuple[list[str], FloatArray]:
+    """The points of a front and their names; equal points share one."""
+    if isinstance(results, Mapping):
+        if person is not None:
+            raise ParameterError("person is for a single result. Leave it out for several.")
+        named = {plain(name): _mean_costs(name, result) for name, result in results.items()}
+    else:
+        answers = select_answers(results, person)
+        costs = answers.measures[["sparsity", "gower"]].to_numpy(dtype=float)
+        titles = [words.say("answer_of_rank", rank=str(rank)) for rank in answers.ranks]
+        named = dict(zip(titles, map(tuple, costs.tolist()), strict=True))
+    if not named:
+        raise ParameterError("results must hold at least one result, got an empty mapping.")
+    together: dict[tuple[float, float], list[str]] = {}
+    for name, point in named.items():
+        together.setdefault(point, []).append(name)
+    return [", ".join(names) for names in together.values()], np.array(list(together))
+
+
+def _mean_costs(name: str, result: Any) -> tuple[float, float]:
+    inside = check_result(result)
+    best = inside.measures.iloc[best_answers(inside)]
+    if not len(best):
+        raise ParameterError(f"Nobody in the result {shorten(name)} has an answer. Leave it out.")
+    return float(best["sparsity"].mean()), float(best["gower"].mean())
+
+
+def _set_limits(axes: Axes, points: FloatArray) -> None:
+    """Room around the points, most at the right, where their names stand; whole numbers as such."""
+    low, high = points.min(axis=0), points.max(axis=0)
+    room = np.where(high > low, high - low, np.maximum(0.2 * np.abs(high), 0.1))
+    if (points[:, 0] % 1 == 0).all():
+        room[0] = max(room[0], 1.0)
+        axes.set_xticks(np.unique(np.linspace(low[0], high[0], 10).round()))
+    axes.set_xlim(low[0] - 0.2 * room[0], high[0] + 0.6 * room[0])
+    axes.set_ylim(low[1] - 0.15 * room[1], high[1] + 0.2 * room[1])
+
+
+def _name_points(axes: Axes, points: FloatArray, names: Sequence[str]) -> None:
+    """Names at the right of points, moved up where they would stand on each other."""
+    theme = theme_of(axes)
+    (left, right), (bottom, top) = axes.get_xlim(), axes.get_ylim()
+    placed: list[tuple[float, float, float]] = []
+    for at in np.lexsort((points[:, 0], points[:, 1])):
+        text = wrap(names[at], 30)
+        x = (points[at, 0] - left) / (right - left) + 0.02
+        y = own = (points[at, 1] - bottom) / (top - bottom)
+        length = 0.013 * max(map(len, text.split("\n")))
+        height = 0.05 * (text.count("\n") + 1)
+        while any(_overlap((x, x + length, y), other, height) for other in placed):
+            y += 0.01
+        placed.append((x, x + length, y))
+        if y > own + 0.02:
+            leader: dict[str, Any] = {"transform": axes.transAxes, "color": theme.line}
+            axes.plot([x - 0.008, x - 0.002], [own + 0.02, y], linewidth=0.8, **leader)
+        where: dict[str, Any] = {"transform": axes.transAxes, "va": "center"}
+        write(axes, x, y, text, size=SMALL, color=theme.ink, **where)
+
+
+def _overlap(
+    one: tuple[float, float, float], other: tuple[float, float, float], height: float
+) -> bool:
+    """Whether two texts of some height stand on each other; each is its start, end and middle."""
+    return one[0] < other[1] and other[0] < one[1] and abs(one[2] - other[2]) < height

@@ -1,0 +1,431 @@
+"""What requests hold, and how they are read: JSON, rules and people, with a message for every cell.
+
+A cell must be one that training could have held: a number of the type of its column and of a sane
+size, a known level, a date; null only where training has missing values. So a predictor that takes
+the training data takes everybody, and all rows have the same dtypes. An identifier may be new, as
+everybody has one of their own; its levels, each of which is a person, are never told.
+
+Always true: NaN, infinite numbers, repeated keys, half characters and unknown fields are refused.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field
+from typing import Annotated, Any, NoReturn, TypeVar
+
+import numpy as np
+import pandas as pd
+from pandas.api import types
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, WithJsonSchema
+
+from ..constraints import Constraint
+from ..constraints.builders import BUILDERS
+from ..constraints.collection import Constraints
+from ..constraints.files import make_constraints
+from ..counterfactuals.people import plain_value
+from ..errors import ConstraintError, shorten
+from ..files.cell_values import CellError, ColumnReader
+from ..files.people import PeopleReader
+from ..files.sources import KnownColumns, RawBlock
+from ..fitted import Fitted
+from ..model import is_identifier
+from ..tables.columns import plain
+from ..tables.features import Feature
+from ..tables.schema import Schema
+from .refusals import MAX_PROBLEMS, Problem, RefusalError
+
+# What a person is depends on the explainer: the description puts it in the place of this.
+PERSON = {"title": "Person", "type": "object"}
+Person = Annotated[dict[str, Any], WithJsonSchema(PERSON)]
+Rule = Annotated[
+    dict[str, Any],
+    WithJsonSchema(
+        {
+            "type": "object",
+            "minProperties": 1,
+            "maxProperties": 1,
+            "properties": {name: {} for name in BUILDERS},
+            "additionalProperties": False,
+        }
+    ),
+]
+Rules = Annotated[list[Rule], Field(description="Entries of a rule file.")]
+People = Annotated[list[Person], Field(min_length=1)]
+BodyT = TypeVar("BodyT", bound="Body")
+# Numbers may be so many times as far from training as training is wide.
+FARTHEST = 1_000
+MAX_LEVELS = 1_000
+_EXPECTED = {
+    "integer": "a whole number",
+    "number": "a number",
+    "boolean": "true or false",
+    "text": "a text",
+    "date": "a date such as 2024-01-31",
+}
+_JSON_TYPES: dict[str, Callable[[Any], bool]] = {
+    "integer": lambda cell: type(cell) is int or (type(cell) is float and cell.is_integer()),
+    "number": lambda cell: type(cell) is int or (type(cell) is float and math.isfinite(cell)),
+    "boolean": lambda cell: type(cell) is bool,
+    "text": lambda cell: type(cell) is str,
+    "date": lambda cell: type(cell) is str,
+}
+
+
+class Body(BaseModel):
+    """A request."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    @classmethod
+    def example(cls, person: dict[str, Any]) -> dict[str, Any]:
+        """A request about a person, for the description."""
+        return {"people": [person]}
+
+
+class ScoreBody(Body):
+    """People to score; as rows of one person, with what follows from the changes."""
+
+    people: People
+    person: Person | None = None
+
+
+class ExplainBody(Body):
+    """People to explain, and how."""
+
+    people: People
+    rules: Rules = []
+    search: str | None = None
+    n_counterfactuals: Annotated[int, Field(ge=1, le=1000)] | None = None
+    seconds: Annotated[float, Field(gt=0, le=3600)] | None = None
+    details: bool = False
+    language: str | None = None
+
+
+class RangesBody(Body):
+    """Answers of a person, to find their ranges."""
+
+    person: Person
+    answers: People
+    rules: Rules = []
+
+    @classmethod
+    def example(cls, person: dict[str, Any]) -> dict[str, Any]:
+        """A request about a person, for the description."""
+        return {"person": person, "answers": [person], "rules": []}
+
+
+class ReceiptBody(Body):
+    """A person and the answer that they keep."""
+
+    person: Person
+    answer: Person
+    rules: Rules = []
+
+    @classmethod
+    def example(cls, person: dict[str, Any]) -> dict[str, Any]:
+        """A request about a person, for the description."""
+        return {"person": person, "answer": person, "rules": []}
+
+
+class RelaxBody(Body):
+    """A person without an answer, and the rules."""
+
+    person: Person
+    rules: Rules = []
+
+    @classmethod
+    def example(cls, person: dict[str, Any]) -> dict[str, Any]:
+        """A request about a person, for the description."""
+        return {"person": person, "rules": [{"max_changes": 1}]}
+
+
+class InstancesBody(Body):
+    """People in the form of KServe: objects, or lists of cells in the order of the columns."""
+
+    instances: Annotated[list[Person | list[Any]], Field(min_length=1)]
+
+    @classmethod
+    def example(cls, person: dict[str, Any]) -> dict[str, Any]:
+        """A request about a person, for the description."""
+        return {"instances": [person]}
+
+
+class UploadBody(Body):
+    """What goes with an upload."""
+
+    rules: Rules = []
+    search: str | None = None
+    n_counterfactuals: Annotated[int, Field(ge=1, le=1000)] | None = None
+    language: str | None = None
+    name: str | None = None
+    delimiter: str = ","
+
+    @classmethod
+    def described(cls) -> dict[str, Any]:
+        """The form of an upload, for the description."""
+        texts = ("rules", "search", "n_counterfactuals", "language", "name", "delimiter")
+        fields: dict[str, Any] = {name: {"type": "string"} for name in texts}
+        fields["file"] = {"type": "string", "format": "binary"}
+        return {"type": "object", "properties": fields, "required": ["file"]}
+
+
+def check_media(headers: Mapping[str, str], expected: str) -> None:
+    """Raise if a body is of another type than expected."""
+    if headers.get("content-type", "").partition(";")[0].strip().lower() != expected:
+        raise RefusalError.of(415, f"expected {expected}", "media", "header", "Content-Type")
+
+
+def parse(content: bytes, model: type[BodyT]) -> BodyT:
+    """A request of a kind."""
+    return check_fields(parse_json(content, "body"), model)
+
+
+def parse_json(content: bytes, *loc: str | int) -> Any:
+    """What JSON stands for, strictly."""
+    try:
+        given = json.loads(content.decode(), parse_constant=_no_number, object_pairs_hook=_distinct)
+        # Half a character could not be answered.
+        json.dumps(given, ensure_ascii=False).encode()
+    except UnicodeError:
+        raise RefusalError.of(422, "expected JSON in UTF-8", "json", *loc) from None
+    except json.JSONDecodeError as error:
+        message = f"expected JSON, got something else at character {error.pos}"
+        raise RefusalError.of(422, message, "json", *loc) from None
+    except RecursionError:
+        raise RefusalError.of(422, "expected JSON, nested less deeply", "json", *loc) from None
+    except ValueError as error:
+        raise RefusalError.of(422, f"expected JSON: {shorten(error)}", "json", *loc) from None
+    return given
+
+
+def check_fields(given: Any, model: type[BodyT]) -> BodyT:
+    """Fields as a request of a kind."""
+    try:
+        return model.model_validate(given)
+    except ValidationError as error:
+        raise RefusalError(422, [_problem(dict(one)) for one in error.errors()]) from None
+
+
+def _problem(error: dict[str, Any]) -> Problem:
+    came = error["input"]
+    got = "" if error["type"] == "missing" else f", got {shorten(came)}"
+    return Problem(("body", *error["loc"]), f"{error['msg']}{got}", error["type"])
+
+
+def _no_number(text: str) -> NoReturn:
+    raise ValueError(f"JSON has no {text}: write null")
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        raise ValueError("an object names the same key twice")
+    return made
+
+
+def read_rules(entries: Sequence[Any], own: Any, schema: Schema) -> list[tuple[int, Constraint]]:
+    """The constraints of a request, each with the position of its entry."""
+    made: list[tuple[int, Constraint]] = []
+    problems = []
+    for place, entry in enumerate(entries):
+        try:
+            _check_conditions(entry)
+            constraints = make_constraints(entry)
+            Constraints.bind(constraints, schema)
+            made += [(place, constraint) for constraint in constraints]
+        except ConstraintError as error:
+            problems.append(Problem(("body", "rules", place), str(error), "rule"))
+    if problems:
+        raise RefusalError(422, problems)
+    try:
+        bound = Constraints.bind(own, schema)
+        bound.joined(Constraints.bind([constraint for _, constraint in made], schema))
+    except ConstraintError as error:
+        raise RefusalError(422, [Problem(("body", "rules"), str(error), "rule")]) from None
+    return made
+
+
+def _check_conditions(entry: Any) -> None:
+    """Raise for a list of who is meant, which would mean others in a batch."""
+    for arguments in entry.values() if isinstance(entry, dict) else ():
+        where = arguments.get("where") if isinstance(arguments, dict) else None
+        if where is not None and not isinstance(where, str):
+            raise ConstraintError(f"where must be a condition as text, got {shorten(where)}.")
+
+
+@dataclass(frozen=True, eq=False)
+class CellKind:
+    """What a cell of a feature may be."""
+
+    type: str
+    levels: Mapping[tuple[Any, Any], Any] | None
+    low: float | None
+    high: float | None
+    missing: bool
+    reader: ColumnReader = field(repr=False)
+
+    @classmethod
+    def of(cls, feature: Feature, reader: ColumnReader, *, identifier: bool) -> CellKind:
+        """What a cell of a feature may be."""
+        if feature.kind == "categorical":
+            values = [(plain_value(level), level) for level in plain(feature.known)]
+            if identifier:
+                return cls(_level_type(values), None, None, None, feature.has_missing, reader)
+            levels = {(type(value), value): level for value, level in values}
+            return cls(_level_type(values), levels, None, None, feature.has_missing, reader)
+        dtype = feature.table.dtype
+        if dtype.kind in "mM":
+            name = "date" if dtype.kind == "M" else "text"
+            return cls(name, None, None, None, feature.has_missing, reader)
+        if types.is_bool_dtype(dtype):
+            return cls("boolean", None, None, None, feature.has_missing, reader)
+        name = "integer" if types.is_integer_dtype(dtype) else "number"
+        return cls(name, None, *_far(feature), feature.has_missing, reader)
+
+    def read(self, cell: Any) -> Any:
+        """What the reader of the column takes for a cell."""
+        if cell is None:
+            if self.missing:
+                return None
+            raise ValueError(
+                f"expected {self.expected}, got null, but the training data "
+                "have no missing values here"
+            )
+        if self.levels is not None:
+            found = self.levels.get((type(cell), cell)) if _is_plain(cell) else None
+            if found is None:
+                raise ValueError(f"expected {self.expected}, got {shorten(cell)}")
+            return found
+        if not _JSON_TYPES[self.type](cell):
+            raise ValueError(f"expected {self.expected}, got {shorten(cell)}")
+        if self.low is not None and self.high is not None and not self.low <= cell <= self.high:
+            raise ValueError(
+                f"expected {self.expected} from {self.low:.6g} to {self.high:.6g}, got "
+                f"{shorten(cell)}: that is far outside the training data"
+            )
+        try:
+            self.reader.values([cell])
+        except CellError as error:
+            raise ValueError(f"expected {error.expected}, got {shorten(cell)}") from None
+        return cell
+
+    @property
+    def expected(self) -> str:
+        """What fits, for errors."""
+        if self.levels is not None:
+            names = [value for _, value in self.levels]
+            return f"one of the levels {shorten(names, 300)}"
+        return _EXPECTED[self.type]
+
+
+@dataclass(frozen=True, eq=False)
+class JsonPeople:
+    """Reads people of requests."""
+
+    reader: PeopleReader
+    kinds: Mapping[str, CellKind]
+    typical: dict[str, Any]
+
+    @classmethod
+    def plan(cls, fitted: Fitted) -> JsonPeople:
+        """How people are read for an explainer."""
+        schema, identifiers = fitted.schema, _identifiers(fitted)
+        names = [str(name) for name in schema.names]
+        # Numbers are written in decimals, as in texts, so 0.1 fits a column of 32 bits.
+        columns = KnownColumns(names, textual=True)
+        reader = PeopleReader.plan("the request", columns, schema)
+        kinds = {
+            name: CellKind.of(feature, reader.readers[name], identifier=name in identifiers)
+            for name, feature in zip(names, schema.features, strict=True)
+        }
+        return cls(reader, kinds, _typical(schema, identifiers))
+
+    def objects(self, instances: Sequence[Any]) -> list[dict[str, Any]]:
+        """Instances as objects; a list has one cell for each column, in their order."""
+        for place, one in enumerate(instances):
+            if isinstance(one, list) and len(one) != len(self.kinds):
+                message = f"expected {len(self.kinds)} cells, got {len(one)}"
+                raise RefusalError.of(422, message, "cells", "body", "instances", place)
+        return [
+            dict(zip(self.kinds, one, strict=True)) if isinstance(one, list) else one
+            for one in instances
+        ]
+
+    def read(self, people: Sequence[Mapping[str, Any]], *loc: str | int) -> pd.DataFrame:
+        """People as rows, numbered from 0."""
+        problems: list[Problem] = []
+        columns: dict[str, list[Any]] = {name: [] for name in self.kinds}
+        for place, person in enumerate(people):
+            for name, cell in self._cells(person, (*loc, place), problems):
+                columns[name].append(cell)
+            if len(problems) >= MAX_PROBLEMS:
+                break
+        if problems:
+            raise RefusalError(422, problems)
+        ((_, frame),) = self.reader.read(RawBlock(0, columns)).groups
+        return frame
+
+    def _cells(
+        self, person: Mapping[str, Any], loc: tuple[str | int, ...], problems: list[Problem]
+    ) -> Iterator[tuple[str, Any]]:
+        for name in person:
+            if name not in self.kinds:
+                message = f"there is no such column; the columns are {shorten([*self.kinds], 300)}"
+                problems.append(Problem((*loc, shorten(name)[1:-1]), message, "unknown"))
+        for name, kind in self.kinds.items():
+            if name not in person:
+                message = f"expected {kind.expected}, but the column is missing"
+                problems.append(Problem((*loc, name), message, "lacking"))
+                continue
+            try:
+                yield name, kind.read(person[name])
+            except ValueError as error:
+                problems.append(Problem((*loc, name), str(error), "cell"))
+
+
+def _is_plain(cell: Any) -> bool:
+    return isinstance(cell, (str, int, float, bool))
+
+
+def _level_type(values: Sequence[tuple[Any, Any]]) -> str:
+    kinds = {type(value) for value, _ in values}
+    names = {bool: "boolean", int: "integer", float: "number"}
+    return names.get(kinds.pop(), "text") if len(kinds) == 1 else "text"
+
+
+def _far(feature: Feature) -> tuple[float, float]:
+    """The smallest and the largest number that a request may hold."""
+    numbers = feature.numbers
+    if numbers is None or np.isnan(numbers).all():
+        return -float(FARTHEST), float(FARTHEST)
+    low, high = float(np.nanmin(numbers)), float(np.nanmax(numbers))
+    width = FARTHEST * max(abs(low), abs(high), 1.0)
+    dtype: Any = feature.table.dtype
+    if types.is_integer_dtype(dtype):
+        least = 0.0 if dtype.kind == "u" else -math.inf
+        return max(math.floor(low - width), least), math.ceil(high + width)
+    most = float(np.finfo(f"float{8 * dtype.itemsize}").max) if dtype.kind == "f" else math.inf
+    return max(low - width, -most), min(high + width, most)
+
+
+def _identifiers(fitted: Fitted) -> frozenset[str]:
+    """Texts and codes that tell people apart; a category can hold no others than it knows."""
+    n_rows = int(fitted.value_counts[0].sum()) if fitted.value_counts else 0
+    return frozenset(
+        str(feature.name)
+        for feature in fitted.schema.features
+        if is_identifier(feature, n_rows)
+        and not isinstance(feature.table.dtype, pd.CategoricalDtype)
+    )
+
+
+def _typical(schema: Schema, identifiers: Set[str]) -> dict[str, Any]:
+    cells: dict[str, Any] = {}
+    for feature in schema.features:
+        known, name = plain(feature.known), str(feature.name)
+        middle: Any = plain_value(known[len(known) // 2]) if len(known) else None
+        cells[name] = type(middle)() if name in identifiers else middle
+    return cells

@@ -1,0 +1,426 @@
+"""Uploads: the people of a file, answered in the background, with progress and files to fetch.
+
+Each job has a folder of its own, so several processes can share jobs: the state is read from a
+file, and removing the folder ends the job. The process that works on a job touches that file now
+and then; when it stops doing so, the others report that the job failed.
+
+Always true: people get the answers that ``mcce explain`` gives them; memory holds the answers of
+one upload; names of jobs cannot be guessed; jobs are few, and are removed after a time.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import secrets
+import shutil
+import tempfile
+import time
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import pandas as pd
+
+from ..constraints import Constraint
+from ..counterfactuals import Counterfactuals
+from ..errors import McceError, MissingExtraError, ParameterError, ReadError, shorten
+from ..files.answer_tables import Layout, stream_tables
+from ..files.people import PeopleReader
+from ..files.sources import (
+    Source,
+    check_delimiter,
+    estimate_rows,
+    find_format,
+    iterate,
+    open_source,
+)
+from ..kernels import CancelledError, ExpiredError, IntArray, check_cancellation
+from ..report.html.report_page import ReportOptions, write_page
+from ..runtime.replacing import replacing
+from .answering import Answerer
+from .engine import Engine, EngineLimits, Task
+from .refusals import RefusalError, refusal_of
+from .settings import ServiceSettings
+
+JOB_ID = re.compile(r"[A-Za-z0-9_-]{22}")
+STATE, UPLOAD = "state.json", "upload"
+# Progress is written at most so often, in seconds.
+PERIOD = 0.3
+# Seconds between two signs of life of a job, and after which it counts as dead without one.
+BEAT, DEAD = 5.0, 60.0
+TABLES, REPORT = ("answers.csv", "answers.parquet"), "report.html"
+FILES = (*TABLES, REPORT)
+# People who are read, answered and counted at a time.
+BLOCK = 200
+# People whom the report shows one by one.
+MOST_SHOWN = 500
+PREFIX = "mcce_"
+Show = Callable[[int, int | None], None]
+Results = list[tuple[IntArray, Counterfactuals[pd.DataFrame]]]
+
+
+@dataclass(frozen=True)
+class JobState:
+    """How far a job is."""
+
+    state: str = "waiting"
+    done: int = 0
+    total: int | None = None
+    error: str | None = None
+    files: list[str] = field(default_factory=list)
+
+
+class RemovedError(Exception):
+    """The job was removed while it ran."""
+
+
+class Jobs:
+    """The uploads of a service."""
+
+    def __init__(self, answerer: Answerer, settings: ServiceSettings) -> None:
+        self.answerer, self.settings, self.limits = answerer, settings, settings.limits
+        self.folder = settings.folder or Path(tempfile.mkdtemp(prefix="mcce-"))
+        self._clean = None
+        if settings.folder is None:
+            self._clean = weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
+        seconds = self.limits.job_seconds
+        # Those of this process that are not done, and when they were begun.
+        self._tasks: dict[str, Task] = {}
+        self._begun: dict[str, float] = {}
+        self.engine = Engine(EngineLimits(1, self.limits.jobs, 1, seconds, spare=1))
+
+    def add(self, name: str, stream: BinaryIO, options: JobOptions) -> str:
+        """Begin a job."""
+        format_ = _format(name)
+        self.tend()
+        if len(self._folders()) >= self.limits.jobs:
+            refusal = RefusalError.of(429, "too many uploads are kept: remove some", "busy")
+            refusal.headers["Retry-After"] = "60"
+            raise refusal
+        job = secrets.token_urlsafe(16)
+        folder = self.folder / job
+        folder.mkdir(mode=0o700)
+        path = folder / f"{UPLOAD}.{format_}"
+        run = partial(self._run, folder, path, name, options)
+        task = Task(lambda given: [run()], None)
+        try:
+            with path.open("xb") as file:
+                shutil.copyfileobj(stream, file)
+            with _about(path, name):
+                check_upload(str(path), self.answerer, options, self.limits.upload_bytes)
+            self._write(folder, JobState())
+            self.engine.submit(task)
+        except BaseException:
+            _forget(folder)
+            raise
+        self._tasks[job] = task
+        return job
+
+    def state(self, job: str) -> dict[str, Any]:
+        """How far a job is."""
+        try:
+            content: dict[str, Any] = json.loads((self._find(job) / STATE).read_bytes())
+        except (OSError, ValueError):
+            raise _absent() from None
+        return content
+
+    def file(self, job: str, name: str) -> Path:
+        """A file of a job that is done."""
+        if name not in FILES or name not in self.state(job)["files"]:
+            raise _absent()
+        return self._find(job) / name
+
+    def remove(self, job: str) -> None:
+        """End and forget a job."""
+        _forget(self._find(job))
+        self._tend_own()
+
+    def tend(self) -> None:
+        """Give signs of life of the jobs of this process, and end or forget those without."""
+        self._tend_own()
+        for folder in self._folders():
+            with suppress(OSError, RefusalError):
+                age = time.time() - _last_change(folder)
+                if age > self.limits.kept_seconds:
+                    _forget(folder)
+                elif age > DEAD and self.state(folder.name)["state"] in ("waiting", "running"):
+                    self._fail(folder, "the service was ended meanwhile: send it again")
+
+    def _tend_own(self) -> None:
+        now, most = time.monotonic(), self.limits.job_seconds
+        for job, task in list(self._tasks.items()):
+            folder = self.folder / job
+            late = now - self._begun.get(job, now) > most
+            if late and folder.exists():
+                self._fail(folder, f"it took longer than {most:g} s, and was stopped")
+            if late or task.future.done() or not folder.exists():
+                self.engine.leave(task)
+                self._tasks.pop(job, None)
+                self._begun.pop(job, None)
+            else:
+                with suppress(OSError):
+                    os.utime(folder / STATE)
+
+    def close(self) -> None:
+        """End all jobs of this process and remove what it keeps."""
+        self.engine.close()
+        if self._clean is not None:
+            self._clean()
+
+    def _folders(self) -> list[Path]:
+        return [one for one in self.folder.iterdir() if JOB_ID.fullmatch(one.name)]
+
+    def _find(self, job: str) -> Path:
+        folder = self.folder / job
+        if not JOB_ID.fullmatch(job) or not folder.is_dir():
+            raise _absent()
+        return folder
+
+    def _run(self, folder: Path, path: Path, name: str, options: JobOptions) -> None:
+        """Answer the people of a file, and say how far it is."""
+        state, written = JobState("running"), 0.0
+        self._begun[folder.name] = time.monotonic()
+
+        def show(done: int, total: int | None) -> None:
+            nonlocal state, written
+            if not folder.exists():
+                raise RemovedError
+            state = replace(state, done=done, total=total)
+            if time.monotonic() - written > PERIOD:
+                self._write(folder, state)
+                written = time.monotonic()
+
+        try:
+            self._write(folder, state)
+            with _about(path, name):
+                files = run_job(self.answerer, self.settings, str(path), options, show)
+            state = replace(state, state="done", files=files, total=state.done)
+        except RemovedError:
+            return
+        except RefusalError as error:
+            state = replace(state, state="failed", error=error.problems[0].msg)
+        except (CancelledError, ExpiredError):
+            state = replace(state, state="failed", error="it was stopped")
+        except BaseException as error:
+            # Predictors may also raise SystemExit. What it says may quote cells.
+            state = replace(state, state="failed", error=f"unexpected {type(error).__name__}")
+        path.unlink(missing_ok=True)
+        with suppress(OSError, RemovedError):
+            self._write(folder, state)
+
+    def _fail(self, folder: Path, reason: str) -> None:
+        """Mark a job that no process works on as failed."""
+        for path in folder.glob(f"{UPLOAD}.*"):
+            path.unlink(missing_ok=True)
+        with suppress(OSError, RemovedError):
+            self._write(folder, JobState("failed", error=reason))
+
+    def _write(self, folder: Path, state: JobState) -> None:
+        try:
+            with replacing(folder / STATE) as stream:
+                stream.write(json.dumps(asdict(state)).encode())
+        except FileNotFoundError:
+            raise RemovedError from None
+
+
+def _forget(folder: Path) -> None:
+    """Remove a job; it loses its name first, or a worker that writes its state could keep it."""
+    with suppress(OSError):
+        folder = folder.rename(folder.with_name(f".{folder.name}"))
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _last_change(folder: Path) -> float:
+    """When something happened to a job; a process that was killed early left it without a state."""
+    try:
+        return (folder / STATE).stat().st_mtime
+    except OSError:
+        return folder.stat().st_mtime
+
+
+@contextmanager
+def _about(path: Path, name: str) -> Iterator[None]:
+    """Turn errors about an upload into refusals that call the file by its own name."""
+    try:
+        yield
+    except McceError as error:
+        message = str(error).replace(str(path), shorten(name, 100)[1:-1])
+        wrong = isinstance(error, (ReadError, ParameterError))
+        refusal = refusal_of(error)
+        refusal.problems = [
+            replace(one, loc=("body", "file"), msg=one.msg if refusal.status == 502 else message)
+            for one in refusal.problems
+        ]
+        refusal.status = 422 if wrong else refusal.status
+        raise refusal from None
+
+
+def _format(name: str) -> str:
+    """The format of an upload, by its name."""
+    try:
+        if name.lower().endswith(".gz"):
+            raise ParameterError("Uploads are not compressed. Send the file itself.")
+        return find_format(name)
+    except ParameterError as error:
+        message = str(error).replace("Say it with --format", "Formats are")
+        raise RefusalError.of(422, message, "format", "body", "file") from None
+
+
+def _absent() -> RefusalError:
+    return RefusalError.of(404, "there is no such job or file", "absent", "path")
+
+
+@dataclass(frozen=True)
+class JobOptions:
+    """How the people of an upload are answered."""
+
+    constraints: Sequence[Constraint] = field(default_factory=tuple)
+    search: str | None = None
+    n_counterfactuals: int | None = None
+    language: str | None = None
+    name: str | None = None
+    delimiter: str = ","
+
+
+def check_upload(path: str, answerer: Answerer, options: JobOptions, most: int) -> None:
+    """Raise if a file is no table of people with the columns of the explainer."""
+    check_delimiter(options.delimiter)
+    with _open(path, answerer, options):
+        pass
+    if path.endswith(".parquet"):
+        import pyarrow.parquet as pq
+
+        found = pq.read_metadata(path)
+        size = sum(found.row_group(at).total_byte_size for at in range(found.num_row_groups))
+        if size > most:
+            raise ParameterError(
+                f"The file {path!r} has {size} bytes once it is uncompressed, expected at most "
+                f"{most}. Upload it in parts."
+            )
+
+
+def run_job(
+    answerer: Answerer, settings: ServiceSettings, path: str, options: JobOptions, show: Show
+) -> list[str]:
+    """Answer the people of a file."""
+    answered = _answer_all(answerer, settings.limits.job_people, path, options, show)
+    report = ReportOptions(
+        labels=settings.words(options.language),
+        constraints=list(options.constraints),
+        n_answers=options.n_counterfactuals or ReportOptions.n_answers,
+        max_people=MOST_SHOWN,
+        names=answered.names if options.name else None,
+        title=settings.title,
+        callback=lambda n_shown: check_cancellation(),
+    )
+    folder = Path(path).parent
+    made = _write_tables(folder, answered.tables)
+    return made + _write_report(answerer, answered.results, folder, report)
+
+
+@dataclass(frozen=True, eq=False)
+class _Answered:
+    """The people of an upload: tables of answers, results by position, and names."""
+
+    tables: list[pd.DataFrame] = field(default_factory=list)
+    results: Results = field(default_factory=list)
+    names: list[Any] = field(default_factory=list)
+
+
+def _answer_all(
+    answerer: Answerer, most: int, path: str, options: JobOptions, show: Show
+) -> _Answered:
+    """Answer everybody, block by block."""
+    total, answered = estimate_rows(path, find_format(path)), _Answered()
+    with _open(path, answerer, options) as (source, reader):
+        nobody = _explain(answerer, reader.empty(), options, lambda n_done: None)
+        layout = Layout.plan(reader, nobody, _prefix(reader, nobody))
+        for block in iterate(path, source, reader.columns, BLOCK):
+            if block.first + block.n_rows > most:
+                raise ParameterError(
+                    f"An upload may hold at most {most:,} people, and this one has more. Answer "
+                    "them with mcce explain."
+                )
+            people, done = reader.read(block), block.first
+            results: Results = []
+            for at, rows in people.groups:
+                begun = partial(_show_more, show, done, total)
+                results.append((at, _explain(answerer, rows, options, begun)))
+                done += len(rows)
+            show(done, total)
+            answered.tables.append(layout.table(people, results))
+            answered.results.extend((block.first + at, result) for at, result in results)
+            answered.names.extend(cell for cells in people.kept.values() for cell in cells)
+    return answered
+
+
+def _prefix(reader: PeopleReader, nobody: Counterfactuals[pd.DataFrame]) -> str:
+    """What stands before the names of our columns, if columns of the file have such names."""
+    try:
+        Layout.plan(reader, nobody)
+    except ParameterError:
+        return PREFIX
+    return ""
+
+
+def _show_more(show: Show, before: int, total: int | None, n_done: int) -> None:
+    show(before + n_done, total)
+
+
+@contextmanager
+def _open(
+    path: str, answerer: Answerer, options: JobOptions
+) -> Iterator[tuple[Source, PeopleReader]]:
+    """The table in an upload, and how people in it are read."""
+    with open_source(path, find_format(path), options.delimiter) as source:
+        keep = [options.name] if options.name else []
+        yield source, PeopleReader.plan(path, source, answerer.explainer.schema_, keep=keep)
+
+
+def _explain(
+    answerer: Answerer, rows: pd.DataFrame, options: JobOptions, show: Callable[[int], None]
+) -> Counterfactuals[pd.DataFrame]:
+    """The answers to some people, with progress."""
+
+    def callback(progress: Any) -> None:
+        check_cancellation()
+        show(len(rows) - progress.n_factuals + progress.n_settled)
+
+    return answerer.explain(
+        rows,
+        options.constraints,
+        search=options.search,
+        n_counterfactuals=options.n_counterfactuals,
+        callback=callback,
+    )
+
+
+def _write_tables(folder: Path, tables: Sequence[pd.DataFrame]) -> list[str]:
+    """Write the answers in all formats that can be written here."""
+    if not tables:
+        raise ParameterError("The file has no people.")
+    table, made = pd.concat(tables, ignore_index=True), []
+    for name in TABLES:
+        try:
+            with (folder / name).open("xb") as stream:
+                stream_tables([table], find_format(name), stream)
+            made.append(name)
+        except ImportError:
+            (folder / name).unlink(missing_ok=True)
+    return made
+
+
+def _write_report(
+    answerer: Answerer, results: Results, folder: Path, options: ReportOptions
+) -> list[str]:
+    try:
+        write_page(answerer.explainer, results, folder / REPORT, options)
+    except MissingExtraError:
+        return []
+    return [REPORT]
