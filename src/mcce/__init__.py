@@ -47,8 +47,7 @@ if TYPE_CHECKING:
     from .model.ctree import InferenceTreeChain
     from .model.forest import ForestChain
     from .model.trees import TreeChain
-    from .predictors.decision import Decision
-    from .predictors.interval import Interval
+    from .predictors.decision import Decision, Interval
     from .privacy.accounting import Ledger
     from .privacy.domains import Domain
     from .privacy.trees import PrivateTrees
@@ -117,7 +116,7 @@ _MODULES = {
     "ForestChain": "model.forest",
     "Gower": "distances",
     "InferenceTreeChain": "model.ctree",
-    "Interval": "predictors.interval",
+    "Interval": "predictors.decision",
     "LabelsError": "errors",
     "Ledger": "privacy.accounting",
     "McceError": "errors",

@@ -39,12 +39,9 @@ from .parameters import (
 from .predictors.decision import Decision
 from .protocols import Callback, Distance, Generator
 from .runtime.limits import time_limit
-from .search.config import ExactSearch, Search, SearchName, find_search
-from .search.explain import explain
-from .search.needs import check_private, check_refit
-from .search.plan import Settings
-from .search.relations import check_ignored
-from .search.result import warn_of_gaps
+from .search.config import ExactSearch, Search, SearchName, check_private, check_refit, find_search
+from .search.explain import explain, warn_of_gaps
+from .search.plan import Settings, check_ignored
 from .tables.columns import Kind
 from .tables.frames import ArrayAdapter
 from .tables.roles import Role, check_roles
@@ -626,7 +623,7 @@ class MCCE(BaseEstimator):
         enforced
             Whether it holds in all training rows, so that answers keep it.
         """
-        from .relations.table import table_of_relations
+        from .relations.relation import table_of_relations
 
         if self.fitted_.relations is None:
             raise AttributeError(

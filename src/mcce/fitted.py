@@ -24,10 +24,8 @@ from .model import (
     visit_order_of,
     warn_of_useless_columns,
 )
-from .predictors.decision import Decision
-from .predictors.labels import LabelRule
-from .predictors.names import decision_on
-from .predictors.scored import ScoredRows
+from .predictors.decision import Decision, LabelRule, ScoredRows
+from .predictors.desired import decision_on
 from .protocols import Distance, Generator
 from .runtime.progress import Clock
 from .tables.columns import Kind

@@ -20,9 +20,7 @@ from sklearn.base import clone
 
 from .boosting import BinnedColumns, BoostedTrees, predict_each, screen
 from .kernels import Codes, FloatArray, IntArray
-from .predictors.decision import Decision
-from .predictors.interval import Interval
-from .predictors.scored import ScoredRows
+from .predictors.decision import Decision, Interval, ScoredRows
 from .tables.schema import EncodedRows
 
 Link = Literal["logit", "identity", "label"]

@@ -128,7 +128,7 @@ def test_an_attempt_that_takes_too_long_is_given_up_and_made_again(server):
 def test_pauses_grow_up_to_a_minute_and_a_server_may_request_longer_ones(server, monkeypatch):
     pauses = []
     monkeypatch.setattr(
-        "mcce.predictors.pacing.Pace.pause", lambda _, seconds: pauses.append(seconds)
+        "mcce.predictors.transport.Pace.pause", lambda _, seconds: pauses.append(seconds)
     )
     busy = reply("busy", "503 Busy")
     longer = [reply("", "429 Wait", [f"Retry-After: {seconds}"]) for seconds in (7, 900)]

@@ -21,7 +21,7 @@ from counting_server import HOLD, CountingServer
 from loans import loans, merit
 from mcce import MCCE, PredictorError, TimeLimitError
 from mcce.predictors import Remote
-from mcce.predictors.pacing import LEFT_OUT, PART, SLACK, Pace
+from mcce.predictors.transport import LEFT_OUT, PART, SLACK, Pace
 
 X = pd.DataFrame({"x": np.arange(60) / 64})
 RATES = st.floats(0.2, 5000.0) | st.integers(1, 30)

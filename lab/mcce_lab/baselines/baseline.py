@@ -27,9 +27,8 @@ from mcce.errors import NotFittedError
 from mcce.kernels import BoolArray, IntArray
 from mcce.parameters import check_unchanged, learned_parameters
 from mcce.predictors import make_decision
-from mcce.predictors.decision import Decision
-from mcce.predictors.scored import ScoredRows
-from mcce.search.result import warn_of_gaps
+from mcce.predictors.decision import Decision, ScoredRows
+from mcce.search.explain import warn_of_gaps
 from mcce.tables.columns import Kind
 from mcce.tables.schema import EncodedRows, Schema
 

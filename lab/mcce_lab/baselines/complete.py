@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from mcce.errors import SchemaError
-from mcce.predictors.scored import ScoredRows
+from mcce.predictors.decision import ScoredRows
 
 from .baseline import Declined, Found, Training
 from .space import Space

@@ -24,7 +24,7 @@ from mcce.kernels import (
     IntArray,
     scaled_gap,
 )
-from mcce.predictors.interval import Interval
+from mcce.predictors.decision import Interval
 from mcce.tables.schema import OWN, EncodedRows
 
 from .baseline import Training

@@ -21,8 +21,7 @@ from mcce.parameters import (
     check_flag,
     check_whole,
 )
-from mcce.predictors.decision import Decision
-from mcce.predictors.interval import Interval
+from mcce.predictors.decision import Decision, Interval
 from mcce.tables.columns import Kind
 
 from .baseline import (

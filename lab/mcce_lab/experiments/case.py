@@ -23,7 +23,7 @@ from mcce.errors import PredictorError
 from mcce.explainer import MCCE
 from mcce.kernels import BoolArray
 from mcce.metrics import Evaluator
-from mcce.predictors.interval import Interval
+from mcce.predictors.decision import Interval
 
 from .experiment import Options
 from .predictors import BlackBoxKind, Predictor, black_box

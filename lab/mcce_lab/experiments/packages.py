@@ -29,9 +29,7 @@ from mcce.parameters import (
     check_flag,
     check_whole,
 )
-from mcce.predictors.decision import Decision
-from mcce.predictors.interval import Interval
-from mcce.predictors.scored import ScoredRows
+from mcce.predictors.decision import Decision, Interval, ScoredRows
 from mcce.tables.columns import Kind, is_time
 from mcce.tables.dtypes import to_dtype
 from mcce.tables.schema import OWN, EncodedRows

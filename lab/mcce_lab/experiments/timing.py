@@ -15,7 +15,7 @@ import pandas as pd
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from mcce.explainer import MCCE
-from mcce.predictors.interval import Interval
+from mcce.predictors.decision import Interval
 
 from .predictors import Predictor
 

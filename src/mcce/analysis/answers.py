@@ -33,14 +33,9 @@ from ..postprocess.validation import ROWS_PER_CALL
 from ..predictors.decision import Decision
 from ..protocols import Distance, RowFilter
 from ..relations.relation import Relation
-from ..search.config import Search
-from ..search.consequences import Consequences
-from ..search.filters import row_filters
-from ..search.followers import Target
-from ..search.needs import weighted
-from ..search.plan import Settings, recomputed
-from ..search.relations import kept_relations
-from ..search.values import GrowingTables
+from ..search.config import Search, weighted
+from ..search.consequences import ComputedColumn, Consequences, GrowingTables, kept_relations
+from ..search.plan import Settings, recomputed, row_filters
 from ..tables.columns import differ
 from ..tables.dtypes import cast_like
 from ..tables.schema import OWN, EncodedRows, Schema
@@ -61,7 +56,7 @@ class Answers:
 
     @classmethod
     def read(
-        cls, schema: Schema, result: Counterfactuals[Any], targets: Sequence[Target]
+        cls, schema: Schema, result: Counterfactuals[Any], targets: Sequence[ComputedColumn]
     ) -> Answers:
         """The counterfactuals of a result, if they can be those of this schema."""
         if not isinstance(result, Counterfactuals):
@@ -80,7 +75,11 @@ class Answers:
 
     @classmethod
     def make(
-        cls, factuals: EncodedRows, owner: IntArray, rows: EncodedRows, targets: Sequence[Target]
+        cls,
+        factuals: EncodedRows,
+        owner: IntArray,
+        rows: EncodedRows,
+        targets: Sequence[ComputedColumn],
     ) -> Answers:
         """Any rows as counterfactuals of people."""
         schema = factuals.schema
@@ -125,7 +124,7 @@ class AnswerVariants:
     """Rows that differ from counterfactuals in a few cells."""
 
     def __init__(
-        self, answers: Answers, targets: Sequence[Target], constraints: Constraints
+        self, answers: Answers, targets: Sequence[ComputedColumn], constraints: Constraints
     ) -> None:
         self.answers = answers
         self._tables = GrowingTables(answers.factuals, answers.tables)
@@ -189,7 +188,7 @@ class Requirements:
     distance: Distance
     max_sparsity: int | None
     max_distance: float | None
-    targets: Sequence[Target]
+    targets: Sequence[ComputedColumn]
 
     @classmethod
     def of(cls, fitted: Fitted, settings: Settings, constraints: Constraints) -> Requirements:

@@ -20,11 +20,11 @@ from ..constraints.collection import Constraints
 from ..fitted import Fitted
 from ..kernels import IntArray
 from ..postprocess.remembered import RememberedScores
-from ..predictors.scored import ScoredRows
+from ..predictors.decision import ScoredRows
 from ..runtime.progress import ProgressBar
-from ..search.outcome import Outcome
 from ..search.plan import Settings, search
 from ..search.remedies import lift_bounds
+from ..search.stage import Outcome
 from ..tables.frames import ArrayAdapter
 from ..tables.schema import OWN, EncodedRows
 

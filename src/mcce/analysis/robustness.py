@@ -26,7 +26,7 @@ from ..errors import McceWarning
 from ..kernels import BoolArray, Codes, FloatArray, IntArray, draw_keys, person_keys, pick
 from ..predictors.decision import Decision
 from ..runtime.progress import ProgressBar
-from ..search.followers import Target
+from ..search.consequences import ComputedColumn
 from ..tables.schema import OWN, Schema
 from .answers import Answers, AnswerVariants, chunks, numbered
 
@@ -41,7 +41,7 @@ class RobustnessSettings:
     n_perturbations: int
     scale: float
     seed: int
-    targets: Sequence[Target]
+    targets: Sequence[ComputedColumn]
     constraints: Constraints
 
 

@@ -11,7 +11,7 @@ import typer
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ..predictors.interval import Interval
+    from ..predictors.decision import Interval
 
 NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
 INTERVAL = re.compile(rf"(?P<low>{NUMBER})?:(?P<high>{NUMBER})?")
@@ -161,7 +161,7 @@ def read_desired(texts: Sequence[str] | None, classes: Collection[Any]) -> Any:
 
 
 def _interval(text: str) -> Interval | None:
-    from ..predictors.interval import Interval
+    from ..predictors.decision import Interval
 
     ends = INTERVAL.fullmatch(text.strip())
     if ends is None or text.strip() == ":":

@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from ..predictors.scored import ScoredRows
+from ..predictors.decision import ScoredRows
 from ..tables.frames import FrameAdapter
 from ..tables.schema import EncodedRows
 from .people import make_people

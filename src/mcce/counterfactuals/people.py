@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from ..kernels import FloatArray
-from ..predictors.scored import ScoredRows
+from ..predictors.decision import ScoredRows
 from ..tables.schema import EncodedRows
 from .rows import ResultRows
 

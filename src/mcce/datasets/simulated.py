@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ..errors import ParameterError, shorten
 from ..parameters import check_real
-from ..predictors.interval import Interval
+from ..predictors.decision import Interval
 from .cards import DatasetName, card
 from .dataset import Dataset
 

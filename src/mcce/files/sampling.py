@@ -23,7 +23,7 @@ from ..errors import ParameterError, SchemaError
 from ..kernels import BoolArray, IntArray
 from ..parameters import check_seed, check_whole
 from ..predictors.decision import Decision
-from ..predictors.names import decision_on
+from ..predictors.desired import decision_on
 from ..tables.columns import Kind
 from ..tables.frames import FrameAdapter
 from ..tables.schema import Schema

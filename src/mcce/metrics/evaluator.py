@@ -23,7 +23,7 @@ from ..errors import ParameterError, SchemaError, shorten
 from ..kernels import BoolArray, FloatArray, IntArray
 from ..postprocess.validation import ROWS_PER_CALL
 from ..predictors.decision import Decision
-from ..predictors.names import decision_on
+from ..predictors.desired import decision_on
 from ..tables.columns import Kind, is_missing
 from ..tables.comparing import check_same_order, own_numbers
 from ..tables.frames import read_frame

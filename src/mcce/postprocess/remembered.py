@@ -12,8 +12,7 @@ import numpy as np
 
 from ..candidates import CandidateRows
 from ..kernels import BoolArray, FloatArray, IntArray, RowTable
-from ..predictors.decision import Decision
-from ..predictors.scored import ScoredRows
+from ..predictors.decision import Decision, ScoredRows
 
 # Bytes per row beside its codes.
 BYTES_PER_ROW = 64

@@ -17,8 +17,7 @@ import numpy as np
 
 from ..candidates import CandidateRows, Candidates, Lookup
 from ..kernels import BoolArray, Codes, FloatArray, IntArray
-from ..predictors.decision import Decision
-from ..predictors.scored import ScoredRows
+from ..predictors.decision import Decision, ScoredRows
 from .answers import Answers
 from .diversity import Pool, diverse_ranks
 from .ranking import RankedCandidates

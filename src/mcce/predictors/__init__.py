@@ -5,15 +5,22 @@ what MCCE cannot know: the names of a booster's classes, what the numbers of a t
 ONNX session mean, and where a remote model is. ``Differentiable`` is what a predictor with
 gradients offers. ``make_decision`` joins a predictor with the desired decision, for explainers of
 your own.
+
+Always true: each name is imported when it is first used, and so is the library that it wraps.
 """
 
-from .desired import make_decision
-from .gradients import Differentiable
-from .lightgbm import LightGBM
-from .onnx import Onnx
-from .remote import Remote
-from .torch import Torch
-from .xgboost import XGBoost
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .desired import make_decision
+    from .lightgbm import LightGBM
+    from .onnx import Onnx
+    from .remote import Remote
+    from .torch import Differentiable, Torch
+    from .xgboost import XGBoost
 
 __all__ = [
     "Differentiable",
@@ -24,3 +31,27 @@ __all__ = [
     "XGBoost",
     "make_decision",
 ]
+
+_MODULES = {
+    "Differentiable": "torch",
+    "LightGBM": "lightgbm",
+    "Onnx": "onnx",
+    "Remote": "remote",
+    "Torch": "torch",
+    "XGBoost": "xgboost",
+    "make_decision": "desired",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first used."""
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f".{_MODULES[name]}", __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """All public names, whether they are imported yet or not."""
+    return sorted(__all__)

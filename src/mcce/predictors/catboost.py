@@ -7,9 +7,20 @@ a loss of classes; it is used as the classifier it was trained as.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any
 
-from .base import is_from
+from .output import column_names, is_from
+
+
+def known_columns(predictor: Any) -> list[str] | None:
+    """The columns that a model was trained on, unless they have no names."""
+    return column_names(getattr(predictor, "feature_names_", None), numbered="")
+
+
+def written_name(name: Hashable) -> str:
+    """A column name as CatBoost writes it."""
+    return str(name)
 
 
 def adapt(predictor: Any) -> Any:

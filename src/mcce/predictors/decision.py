@@ -1,36 +1,271 @@
 """The decision: a predictor and a desired set give each row a score and a yes or no.
 
 Paper, footnote to the introduction: a decision is derived from the prediction f(x) by the
-interval c. This is the only module that calls f.
+interval c. ``Decision`` alone calls f.
+
+Beyond the paper, desired sets may be labels. Where all labels of the training rows follow from
+probabilities (``LabelRule``), a search need not call ``predict`` on every row.
 
 Always true: which method of the predictor is called is settled once, in ``method``; its output is
 checked (one score or label per row, none of them missing) before it is used. What the predictor
-raises is kept in ``PredictorError.original`` and not quoted, because it may quote cells.
+raises is kept in ``PredictorError.original`` and not quoted, because it may quote cells. What a
+rule says of a row depends on the probabilities of that row alone; for what is returned, ``predict``
+decides.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Any, Literal, cast
 
 import numpy as np
 import pandas as pd
+from sklearn.pipeline import Pipeline
 
 from ..errors import McceError, ParameterError, shorten
 from ..kernels import BoolArray, CancelledError, ExpiredError, FloatArray
 from ..tables.frames import PANDAS_ADAPTER, FrameAdapter
-from .adapters import call, check_rows
-from .failures import check_complete, failed
-from .interval import Interval
-from .labels import LabelRule, Probabilities, has_threshold
-from .output import check_shape, read_output, to_labels, to_numbers
-from .scored import ScoredRows, join_scored
+from .adapters import call, check_rows, failed
+from .output import check_complete, check_shape, read_output, to_labels, to_numbers
 
+Closed = Literal["both", "left", "right", "neither"]
 Method = Literal["predict_proba", "decision_function", "predict", "call"]
 # Training rows that the predictor gets in one call, at most.
 MOST_ROWS = 2**20
+Measure = Literal["score", "margin"]
+# Room between refused and accepted margins, a hundredth of their range, in which no threshold but 0
+# is expected.
+NARROW = 0.02
+
+
+@dataclass(frozen=True)
+class Interval:
+    """An interval of desired scores, each end open or closed.
+
+    Parameters
+    ----------
+    low, high
+        The ends; they may be infinite.
+    closed : {"both", "left", "right", "neither"}
+        Which ends belong to the interval.
+
+    Raises
+    ------
+    ParameterError
+        If an end is not a number, or no score lies in the interval.
+
+    Examples
+    --------
+    >>> Interval(0.0, 0.1, closed="left")
+    Interval [0.0, 0.1)
+    >>> Interval(0.0, 0.1, closed="left").contains(np.array([0.0, 0.05, 0.1]))
+    array([ True,  True, False])
+    """
+
+    low: float
+    high: float
+    closed: Closed = "both"
+
+    def __post_init__(self) -> None:
+        for end, value in (("low", self.low), ("high", self.high)):
+            if not isinstance(value, Real) or not _fits_float(value) or math.isnan(value):
+                raise ParameterError(f"{end} must be a number, got {shorten(value)}.")
+        if self.closed not in ("both", "left", "right", "neither"):
+            raise ParameterError(
+                f'closed must be "both", "left", "right" or "neither", got {shorten(self.closed)}.'
+            )
+        if self.low > self.high or (self.low == self.high and self.closed != "both"):
+            raise ParameterError(
+                f"{self!r} is empty: no score lies in it. Pass the lower end first."
+            )
+
+    def __repr__(self) -> str:
+        left = "[" if self.closed in ("both", "left") else "("
+        right = "]" if self.closed in ("both", "right") else ")"
+        return f"Interval {left}{self.low}, {self.high}{right}"
+
+    def contains(self, scores: FloatArray) -> BoolArray:
+        """Whether each score lies in the interval.
+
+        Parameters
+        ----------
+        scores : (n_rows,)
+            Scores.
+
+        Returns
+        -------
+        (n_rows,)
+            True for scores inside.
+
+        Examples
+        --------
+        >>> Interval(0.5, 1.0).contains(np.array([0.4, 0.5]))
+        array([False,  True])
+        """
+        above = scores >= self.low if self.closed in ("both", "left") else scores > self.low
+        below = scores <= self.high if self.closed in ("both", "right") else scores < self.high
+        return above & below
+
+    def shortfall(self, scores: FloatArray) -> FloatArray:
+        """Distance of each score to the interval; 0 inside and at the ends.
+
+        Parameters
+        ----------
+        scores : (n_rows,)
+            Scores.
+
+        Returns
+        -------
+        (n_rows,)
+            Distances; NaN for NaN.
+
+        Examples
+        --------
+        >>> Interval(0.5, 1.0).shortfall(np.array([0.25, 0.75]))
+        array([0.25, 0.  ])
+        """
+        # A score at an infinite end is inside, although infinity minus infinity is NaN.
+        with np.errstate(invalid="ignore"):
+            below = np.where(scores < self.low, self.low - scores, 0.0)
+            above = np.where(scores > self.high, scores - self.high, 0.0)
+        return np.where(np.isnan(scores), np.nan, below + above)
+
+    def margin(self, scores: FloatArray) -> FloatArray:
+        """Distance of each score to the nearer finite end; negative outside.
+
+        Parameters
+        ----------
+        scores : (n_rows,)
+            Scores.
+
+        Returns
+        -------
+        (n_rows,)
+            Signed distances; infinite if both ends are.
+
+        Examples
+        --------
+        >>> Interval(0.0, 10.0).margin(np.array([1.0, 7.0, 12.0]))
+        array([ 1.,  3., -2.])
+        """
+        # The distance of a score to its own end is 0, also if both are infinite.
+        with np.errstate(invalid="ignore"):
+            above = np.where(scores == self.low, 0.0, scores - self.low)
+            below = np.where(scores == self.high, 0.0, self.high - scores)
+        above = above if self.low > -math.inf else np.full_like(above, math.inf)
+        below = below if self.high < math.inf else np.full_like(below, math.inf)
+        return np.minimum(above, below)
+
+
+def _fits_float(value: Real) -> bool:
+    """Whether a number, infinite or not, is none that is too large for a float."""
+    try:
+        float(value)
+    except OverflowError:
+        return False
+    return True
+
+
+@dataclass(frozen=True, eq=False)
+class Probabilities:
+    """Probabilities of the labels, a row each."""
+
+    numbers: np.ndarray
+    columns: tuple[int, ...]
+
+    @property
+    def score(self) -> FloatArray:
+        """The probability of all desired labels together, shape (n_rows,)."""
+        return self.numbers[:, list(self.columns)].sum(axis=1).astype(np.float64)
+
+    @property
+    def margin(self) -> FloatArray:
+        """The largest probability of a desired label minus the largest of another."""
+        desired = np.isin(np.arange(self.numbers.shape[1]), self.columns)
+        largest = self.numbers[:, desired].max(axis=1)
+        others = self.numbers[:, ~desired].max(axis=1, initial=-math.inf)
+        with np.errstate(invalid="ignore"):
+            return (largest - others).astype(np.float64)
+
+    def measure(self, name: Measure) -> FloatArray:
+        """The score or the margin."""
+        return self.score if name == "score" else self.margin
+
+
+@dataclass(frozen=True)
+class LabelRule:
+    """What the probabilities of a row say of its label."""
+
+    measure: Measure
+    low: float
+    high: float
+
+    @classmethod
+    def learn(
+        cls,
+        probabilities: Probabilities | None,
+        accepted: BoolArray,
+        *,
+        own_threshold: bool = False,
+    ) -> LabelRule | None:
+        """The rule that holds for every row; None if there is none.
+
+        The predicted label is usually the most probable one: a threshold of 0 on the margin. If
+        the rows leave hardly any room for another, it is taken to be exactly that.
+        """
+        if probabilities is None or accepted.all() or not accepted.any():
+            return None
+        names: tuple[Measure, ...] = ("margin", "score")
+        for name in names:
+            values = probabilities.measure(name)
+            low, high = float(values[~accepted].max()), float(values[accepted].min())
+            if name == "margin" and not own_threshold and low <= 0 <= high <= low + NARROW:
+                return cls(name, 0.0, 0.0)
+            if low <= high and math.isfinite(low) and math.isfinite(high):
+                return cls(name, low, high)
+        return None
+
+    def divide(self, probabilities: Probabilities) -> tuple[BoolArray, BoolArray]:
+        """Which rows are accepted, and which of the others only ``predict`` can tell about."""
+        values = probabilities.measure(self.measure)
+        accepted = values > self.high
+        # Not by <=: a margin may be NaN, which tells nothing.
+        return accepted, ~accepted & ~(values < self.low)
+
+
+def has_threshold(predictor: Any) -> bool:
+    """Whether a classifier, or the last step of a pipeline, has a threshold of its own."""
+    last = predictor.steps[-1][1] if isinstance(predictor, Pipeline) else predictor
+    fixed = hasattr(last, "threshold") and hasattr(last, "pos_label")
+    moved = getattr(last, "get_probability_threshold", lambda: 0.5)() != 0.5
+    return fixed or hasattr(last, "best_threshold_") or moved
+
+
+@dataclass(frozen=True)
+class ScoredRows:
+    """What the predictor says about each row."""
+
+    score: FloatArray
+    valid: BoolArray
+
+
+def join_scored(
+    blocks: Sequence[tuple[ScoredRows, Probabilities | None]],
+) -> tuple[ScoredRows, Probabilities | None]:
+    """Blocks of rows as one, with the probabilities of labels where they decide."""
+    if len(blocks) == 1:
+        return blocks[0]
+    scored = ScoredRows(
+        np.concatenate([block.score for block, _ in blocks]),
+        np.concatenate([block.valid for block, _ in blocks]),
+    )
+    told = [probabilities for _, probabilities in blocks if probabilities is not None]
+    if not told:
+        return scored, None
+    return scored, Probabilities(np.concatenate([one.numbers for one in told]), told[0].columns)
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,24 +2,30 @@
 
 Paper, footnote to the introduction: a decision is derived from the prediction f(x) by the
 interval c. Takes a predictor and the user's ``desired``; gives a :class:`Decision`.
+
+Scikit-learn estimators, their pipelines and the boosting libraries keep the names of the columns
+they were trained with. Columns beyond them cannot change a decision: mutable ones are a mistake,
+immutable ones may condition the draws.
+
+Always true: a predictor without names gets every column, as does one that knows them all.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import replace
 from numbers import Real
 from typing import Any
 
 import numpy as np
 from sklearn.utils import get_tags
 
-from ..errors import ParameterError, PredictorError, shorten
-from ..tables.frames import PANDAS_ADAPTER, FrameAdapter
-from .adapters import adapt
-from .decision import Decision, Method
-from .interval import Interval
-from .labels import has_threshold
+from ..errors import ParameterError, PredictorError, SchemaError, shorten
+from ..tables.frames import PANDAS_ADAPTER, ArrayAdapter, FrameAdapter
+from ..tables.schema import Schema
+from .adapters import adapt, known_columns, written_name
+from .decision import Decision, Interval, Method, has_threshold
 from .output import list_labels
 
 _METHODS: tuple[Method, ...] = ("predict_proba", "decision_function", "predict")
@@ -234,3 +240,28 @@ def _position(label: Hashable, classes: list[Hashable], argument: str) -> int:
             f"{shorten(classes, 200)}. For an interval of scores, pass a tuple of two numbers."
         )
     return classes.index(label)
+
+
+def decision_on(
+    schema: Schema, predictor: Any, desired: Any, score_class: Hashable | None
+) -> Decision:
+    """The desired decision of a predictor on rows of a schema."""
+    decision = make_decision(predictor, desired, score_class=score_class, adapter=schema.adapter)
+    known = None if isinstance(schema.adapter, ArrayAdapter) else known_columns(decision.predictor)
+    if known is None:
+        return decision
+    by_name = {written_name(decision.predictor, name): name for name in schema.names}
+    surplus = [name for written, name in by_name.items() if written not in set(known)]
+    mutable = {schema.names[position] for position in schema.mutable}
+    unknown = [name for name in surplus if name in mutable]
+    lacking = [name for name in known if name not in by_name]
+    if unknown:
+        trained = f" It knows {shorten(lacking, 500)}, which the data lack." if lacking else ""
+        raise SchemaError(
+            f"The predictor was trained without the columns {shorten(unknown, 500)}, so changing "
+            f"them cannot change its decision, but they are mutable.{trained} Leave them out of "
+            "the data, or make them immutable: the draws may then depend on them."
+        )
+    if not surplus or lacking:
+        return decision
+    return replace(decision, names=tuple(by_name[name] for name in known))

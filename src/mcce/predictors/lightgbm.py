@@ -18,7 +18,15 @@ import pandas as pd
 
 from ..caching import cached_property
 from ..errors import PredictorError
-from .base import FrameLike, Output, Wrapper, check_class_names, check_native, is_from
+from .output import (
+    FrameLike,
+    Output,
+    Wrapper,
+    check_class_names,
+    check_native,
+    column_names,
+    is_from,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,15 +103,25 @@ def adapt(predictor: Any) -> Any:
     return LightGBM(predictor) if is_from(predictor, "lightgbm", "Booster") else predictor
 
 
+def known_columns(predictor: Any) -> list[str] | None:
+    """The columns that a booster or a model was trained on, unless they have no names."""
+    native = is_from(predictor, "lightgbm", "Booster")
+    names = predictor.feature_name() if native else getattr(predictor, "feature_name_", None)
+    return column_names(names, numbered="Column_")
+
+
+def written_name(name: Hashable) -> str:
+    """A column name as LightGBM writes it."""
+    return str(name).replace(" ", "_")
+
+
 def check_rows(predictor: Any, rows: FrameLike) -> None:
     """Raise if LightGBM would confuse columns or levels."""
     if not isinstance(rows, pd.DataFrame):
         return
     booster = predictor if is_from(predictor, "lightgbm", "Booster") else predictor.booster_
     trained = booster.feature_name()
-    # Its names if it was trained on an array; in other names it replaces spaces by underscores.
-    nameless = [f"Column_{position}" for position in range(len(trained))]
-    if trained not in ([str(name).replace(" ", "_") for name in rows.columns], nameless):
+    if known_columns(booster) not in (None, [written_name(name) for name in rows.columns]):
         raise PredictorError(
             f"LightGBM takes columns by position. It was trained with {trained!r}, but got "
             f"{list(rows.columns)!r}. Fit the explainer on the same columns in the same order."

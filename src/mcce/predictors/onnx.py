@@ -11,16 +11,24 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import numpy as np
 import pandas as pd
 
 from ..errors import ParameterError, PredictorError, shorten
 from ..tables.columns import is_missing, plain
-from .base import FrameLike, Output, Wrapper, check_native, check_output, is_from, is_number
+from .output import (
+    FrameLike,
+    NumericOutput,
+    Output,
+    Wrapper,
+    check_native,
+    check_output,
+    is_from,
+    is_number,
+)
 
-NumericOutput = Literal["logits", "probabilities", "score"]
 SESSION = ("onnxruntime", "InferenceSession")
 FLOATS = {"tensor(float)": np.float32, "tensor(double)": np.float64, "tensor(float16)": np.float16}
 WHOLES = {f"tensor({kind})": np.dtype(kind) for kind in ("int64", "int32", "int16", "int8", "bool")}

@@ -6,7 +6,8 @@ Common model servers use these keys; both can be changed.
 
 Always true: temporary failures (no connection, a timeout, status 429 or 5xx) are retried with
 growing pauses, in which nothing else is sent; anything else is an error at once; predictions come
-in the order of the rows and are never cut, padded or cast.
+in the order of the rows and are never cut, padded or cast. A cell is written as it is or the row
+is refused.
 Errors quote neither headers, user, password and query of an address, nor rows and responses.
 """
 
@@ -25,14 +26,14 @@ from typing import Any, Literal, NoReturn, get_args
 from urllib.request import getproxies, proxy_bypass
 
 import numpy as np
+import pandas as pd
 
 from ..errors import ParameterError, PredictorError, shorten
 from ..kernels import ExpiredError
 from ..runtime.threads import map_ordered
-from .base import FrameLike, Output, Wrapper, check_output
-from .pacing import Pace
-from .records import encode, to_records
-from .transport import Address, Response, TooLargeError, check_headers, post, read_address
+from ..tables.columns import is_missing, is_time, plain
+from .output import FrameLike, Output, Wrapper, check_output
+from .transport import Address, Pace, Response, TooLargeError, check_headers, post, read_address
 
 LONGEST_PAUSE = 60.0
 # Requests at a time if a rate bounds the load.
@@ -373,3 +374,54 @@ def _check(name: str, value: Any, kind: type, least: float) -> None:
     if not number or not least <= value < math.inf:
         whole = "a whole number" if kind is Integral else "a finite number"
         raise ParameterError(f"{name} must be {whole} of at least {least}, got {shorten(value)}.")
+
+
+def to_records(rows: FrameLike) -> list[Any]:
+    """Rows of a frame as objects by column name, rows of an array as lists."""
+    if isinstance(rows, np.ndarray):
+        return [list(row) for row in pd.DataFrame(rows).pipe(_cells)]
+    other = [name for name in rows.columns if not isinstance(name, str)]
+    if other:
+        raise PredictorError(
+            f"Rows are sent as JSON objects, whose keys are strings, but the columns {other!r} "
+            "have other names. Rename them."
+        )
+    return [dict(zip(rows.columns, row, strict=True)) for row in _cells(rows)]
+
+
+def _cells(frame: pd.DataFrame) -> list[tuple[Any, ...]]:
+    """Rows of plain cells: missing ones are None, dates and durations ISO 8601 strings."""
+    columns = []
+    for _, column in frame.items():
+        cells = plain(column).copy()
+        if is_time(column.dtype):
+            cells = np.array(
+                [cell if pd.isna(cell) else cell.isoformat() for cell in cells], object
+            )
+        cells[is_missing(column)] = None
+        columns.append(cells.tolist())
+    return list(zip(*columns, strict=True))
+
+
+def encode(records: list[Any], key: str | None, start: int) -> bytes:
+    """Records as JSON, under a key if there is one; the first is that of row ``start``."""
+    try:
+        return json.dumps(records if key is None else {key: records}, allow_nan=False).encode()
+    except (TypeError, ValueError, RecursionError):
+        place = _first_unwritable(records, start)
+    raise PredictorError(
+        f"{place} cannot be written as JSON. Cells must be finite numbers, strings, booleans, "
+        "dates or missing. Convert the column."
+    )
+
+
+def _first_unwritable(records: list[Any], start: int) -> str:
+    """Row and column of the first cell that JSON cannot hold."""
+    for position, record in enumerate(records, start):
+        cells = record.items() if isinstance(record, dict) else enumerate(record)
+        for name, cell in cells:
+            try:
+                json.dumps(cell, allow_nan=False)
+            except (TypeError, ValueError, RecursionError):
+                return f"A {type(cell).__name__} in row {position} of column {name!r}"
+    return "A row"

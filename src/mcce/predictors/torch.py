@@ -1,9 +1,11 @@
-"""torch: modules that take a matrix of numbers.
+"""torch: modules that take a matrix of numbers, and predictors that offer gradients.
 
-A module says neither what its output means nor which classes there are; the user does.
+A module says neither what its output means nor which classes there are; the user does. A predictor
+offers gradients by capability, never by the name of its library: it has two steps, from a frame to
+the numbers that its network takes, and from these to its output.
 
-Always true: the module runs in evaluation mode and on its own device, and its weights get no
-gradients; afterwards it is in the mode it was in before.
+Always true: torch is imported when a module is called. The module runs in evaluation mode and on
+its own device, and its weights get no gradients; afterwards it is in the mode it was in before.
 """
 
 from __future__ import annotations
@@ -11,15 +13,22 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Protocol, get_args
 
 import numpy as np
 import pandas as pd
 
 from ..errors import PredictorError
-from .base import FrameLike, Output, Wrapper, check_native, check_output, is_from, is_number
-
-NumericOutput = Literal["logits", "probabilities", "score"]
+from .output import (
+    FrameLike,
+    NumericOutput,
+    Output,
+    Wrapper,
+    check_native,
+    check_output,
+    is_from,
+    is_number,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,3 +199,80 @@ def _matrix(rows: Any) -> np.ndarray:
         return rows.to_numpy(dtype=np.float64, na_value=np.nan)
     dense = rows.toarray() if hasattr(rows, "toarray") else np.asarray(rows)
     return dense.astype(np.float64)
+
+
+class Differentiable(Protocol):
+    """A predictor whose output can be differentiated with torch.
+
+    Attributes
+    ----------
+    offers_gradients : bool
+        True. A predictor without the attribute offers none.
+
+    Examples
+    --------
+    >>> class Logistic:
+    ...     offers_gradients = True
+    ...
+    ...     def __call__(self, rows):
+    ...         return 1 / (1 + np.exp(3 - self.encode_inputs(rows)[:, 0]))
+    ...
+    ...     def encode_inputs(self, rows):
+    ...         return rows[["salary"]].to_numpy(float) / 10
+    ...
+    ...     def differentiate(self, inputs):
+    ...         return (inputs[:, 0] - 3).sigmoid()
+    >>> offers_gradients(Logistic())
+    True
+    """
+
+    @property
+    def offers_gradients(self) -> bool:
+        """Whether the two methods can be called."""
+
+    def encode_inputs(self, rows: Any) -> np.ndarray:
+        """The numbers that the network takes.
+
+        Parameters
+        ----------
+        rows
+            A frame as the predictor is called with.
+
+        Returns
+        -------
+        (n_rows, n_inputs)
+            Numbers; each row by itself.
+        """
+
+    def differentiate(self, inputs: Any) -> Any:
+        """The output of the predictor, as a differentiable function of its inputs.
+
+        Parameters
+        ----------
+        inputs : torch.Tensor of shape (n_rows, n_inputs)
+            In float64, as :meth:`encode_inputs` gives them, on the device of the method.
+
+        Returns
+        -------
+        torch.Tensor
+            What ``predict_proba`` returns for these rows, or ``predict`` or the call of the
+            predictor if it has none, in float64 and on the device of ``inputs``. Only ``inputs``
+            gets gradients.
+        """
+
+
+def offers_gradients(predictor: Any) -> bool:
+    """Whether a predictor says that it can be differentiated."""
+    return getattr(predictor, "offers_gradients", False) is True
+
+
+def require_gradients(predictor: Any, method: str) -> Differentiable:
+    """The predictor itself, if it offers gradients."""
+    if offers_gradients(predictor):
+        return predictor
+    raise PredictorError(
+        f"{method} needs gradients, which the predictor {type(predictor).__name__} does not offer. "
+        "Wrap a torch module in mcce.predictors.Torch, write a predictor with "
+        "offers_gradients = True (mcce.predictors.Differentiable), or use a method that needs no "
+        "gradients: MCCE, NearestUnlike, NICE, GrowingSpheres, FACE or CCHVAE."
+    )

@@ -19,7 +19,15 @@ import pandas as pd
 
 from ..caching import cached_property
 from ..errors import PredictorError
-from .base import FrameLike, Output, Wrapper, check_class_names, check_native, is_from
+from .output import (
+    FrameLike,
+    Output,
+    Wrapper,
+    check_class_names,
+    check_native,
+    column_names,
+    is_from,
+)
 
 OUTPUTS: dict[str, Output] = {
     "binary:logistic": "probabilities",
@@ -100,6 +108,13 @@ class XGBoost(Wrapper):
 def adapt(predictor: Any) -> Any:
     """A native booster wrapped; anything else as it is."""
     return XGBoost(predictor) if is_from(predictor, "xgboost", "Booster") else predictor
+
+
+def known_columns(predictor: Any) -> list[str] | None:
+    """The columns that a booster or a model was trained on; None if they have no names."""
+    native = is_from(predictor, "xgboost", "Booster")
+    names = "feature_names" if native else "feature_names_in_"
+    return column_names(getattr(predictor, names, None))
 
 
 def check_rows(predictor: Any, rows: FrameLike) -> None:

@@ -27,7 +27,7 @@ from ..fitted import Fitted
 from ..kernels import IntArray
 from ..model import is_private
 from ..parameters import check_count, check_real
-from ..search.followers import Target
+from ..search.consequences import ComputedColumn
 from ..tables.columns import check_names
 from ..tables.schema import EncodedRows, Schema
 from .cells import describe_cell
@@ -164,7 +164,7 @@ def _check_known(schema: Schema, rows: EncodedRows, names: Sequence[Hashable]) -
 
 
 def _rows_to_widen(
-    schema: Schema, names: Sequence[Hashable], targets: Sequence[Target]
+    schema: Schema, names: Sequence[Hashable], targets: Sequence[ComputedColumn]
 ) -> list[int]:
     """Places among the mutable features of what is widened, with all that would give it away.
 

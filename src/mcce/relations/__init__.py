@@ -1,9 +1,7 @@
 """Relations between columns that hold in the training data, such as ``total = months * price``."""
 
-from .equalities import Linear, Product, Ratio
-from .evidence import FoundRelation
-from .patterns import Condition, Dependency, Equivalence, Ordering
-from .relation import Equality, Relation
+from .kinds import Condition, Dependency, Equivalence, Linear, Ordering, Product, Ratio
+from .relation import Equality, FoundRelation, Relation
 
 __all__ = [
     "Condition",

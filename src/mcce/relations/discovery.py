@@ -1,8 +1,9 @@
 """Finding the relations that hold in the training data.
 
 All training rows count, accepted or not. One half of them proposes relations, the other confirms
-them; what holds with too little evidence, and what other relations imply, is left out. A relation
-is enforced if it then holds in all training rows.
+them; what holds with too little evidence is left out. A relation
+is enforced if it then holds in all training rows. What other relations imply is left out, so that
+the list stays short and readable.
 
 Always true: a relation that is enforced holds in every training row; the order of the training
 rows changes nothing; the work grows with the number of columns squared at most, on a sample.
@@ -12,24 +13,19 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Hashable, Sequence
 
 import numpy as np
 
 from ..errors import McceWarning, shorten
 from ..kernels import check_cancellation
 from ..tables.schema import EncodedRows
-from .dependencies import find_dependencies
-from .equivalences import MAX_LEVELS, find_equivalences
-from .evidence import FoundRelation
-from .implied import without_implied
-from .orderings import find_orderings
-from .patterns import Ordering
-from .products import find_products
-from .proposals import Proposal
-from .relation import Equality, Relation
-from .significance import MAX_CHANCE
-from .sums import find_sums
-from .training import TrainingColumns
+from .evidence import MAX_CHANCE, Proposal, TrainingColumns
+from .fitting import quality
+from .formulas import find_products, find_sums
+from .kinds import Dependency, Equivalence, Linear, Ordering, Product, Ratio
+from .pairs import MAX_LEVELS, find_dependencies, find_equivalences, find_orderings
+from .relation import Equality, FoundRelation, Relation
 
 # With fewer distinct rows, nothing can be confirmed.
 MIN_ROWS = 40
@@ -59,13 +55,7 @@ def find_relations(rows: EncodedRows) -> tuple[FoundRelation, ...]:
 
 
 def most_relations(n_columns: int) -> int:
-    """How many relations can be found between some columns.
-
-    Examples
-    --------
-    >>> most_relations(2)
-    61
-    """
+    """How many relations can be found between some columns."""
     # Of two columns, the conditions of an equivalence exclude each other: each is in one at most.
     per_pair = 2 + 2 + (MAX_LEVELS + 1)  # orderings and dependencies both ways, and equivalences
     return 3 * n_columns + per_pair * n_columns * (n_columns - 1) // 2
@@ -117,3 +107,176 @@ def warn_of_blocked_actions(
                 McceWarning,
                 stacklevel=stacklevel + 1,
             )
+
+
+def without_implied(
+    data: TrainingColumns, found: Sequence[FoundRelation]
+) -> tuple[FoundRelation, ...]:
+    """The relations that do not follow from others."""
+    equalities = _equalities(data, found)
+    orderings = _orderings(found, equalities)
+    dependencies = _dependencies(data, found, equalities)
+    apart = [item for item in found if not _within(item, equalities)]
+    equivalences = _equivalences(data, apart, dependencies)
+    binary = {feature.name for feature in data.schema.features if feature.n_codes == 2}
+    paired = [set(item.relation.features) for item in equivalences]
+    paired = [pair for pair in paired if pair <= binary]
+    others = [item for item in dependencies if set(item.relation.features) not in paired]
+    return (*equalities, *orderings, *equivalences, *others)
+
+
+def _equalities(data: TrainingColumns, found: Sequence[FoundRelation]) -> list[FoundRelation]:
+    """The best way to write each equality, and one equality of a kind for each target."""
+    ranked = []
+    for place, item in enumerate(found):
+        relation = item.relation
+        if isinstance(relation, (Linear, Product, Ratio)):
+            key = (not item.enforced, len(relation.features), *quality(data, relation), -place)
+            ranked.append((key, item))
+    kept: list[FoundRelation] = []
+    taken: set[object] = set()
+    for _, item in sorted(ranked, key=lambda pair: pair[0]):
+        linear = isinstance(item.relation, Linear)
+        keys = {frozenset(item.relation.features), (linear, item.relation.target)}
+        if not keys & taken:
+            kept.append(item)
+            taken |= keys
+    return kept
+
+
+def _within(item: FoundRelation, equalities: Sequence[FoundRelation]) -> bool:
+    """Whether all columns of a relation are those of an equality that is at least as certain.
+
+    A formula says how its target depends on its columns, not how these depend on each other. But
+    it implies orderings: the sign of a difference tells which of two columns is larger.
+    """
+    source = _sources(equalities)
+    features = {source.get(name, name) for name in item.relation.features}
+    if len(features) == 1:
+        return True
+    ordered = isinstance(item.relation, Ordering)
+    return any(
+        features <= {source.get(name, name) for name in other.relation.features}
+        and (ordered or source.get(other.relation.target, other.relation.target) in features)
+        and (_is_exact(other) or not item.enforced)
+        and (other.enforced or not item.enforced)
+        for other in equalities
+    )
+
+
+def _sources(equalities: Sequence[FoundRelation]) -> dict[Hashable, Hashable]:
+    """For each column that is computed from a single other one, one that stands for them all.
+
+    They may be computed from each other in a circle, where cells are missing in some of them.
+    """
+    source: dict[Hashable, Hashable] = {}
+
+    def root(name: Hashable) -> Hashable:
+        while name in source:
+            name = source[name]
+        return name
+
+    for item in equalities:
+        features = item.relation.features
+        if item.enforced and _is_exact(item) and len(features) == 2:
+            first, second = root(features[0]), root(features[1])
+            if first != second:
+                source[first] = second
+    return {name: root(name) for name in source}
+
+
+def _is_exact(item: FoundRelation) -> bool:
+    return isinstance(item.relation, Equality) and item.relation.tolerance == 0
+
+
+def _orderings(
+    found: Sequence[FoundRelation], equalities: Sequence[FoundRelation]
+) -> list[FoundRelation]:
+    """Orderings that neither two others nor an equality imply."""
+    items = [
+        (item, item.relation)
+        for item in found
+        if isinstance(item.relation, Ordering) and not _within(item, equalities)
+    ]
+    edges = {(r.lower, r.upper) for item, r in items if item.enforced}
+    # Equal columns are ordered both ways; that is an equality.
+    edges = {(low, high) for low, high in edges if (high, low) not in edges}
+    above: dict[Hashable, set[Hashable]] = {}
+    for low, high in edges:
+        above.setdefault(low, set()).add(high)
+
+    def implied(low: Hashable, high: Hashable) -> bool:
+        return any(high in above.get(middle, ()) for middle in above.get(low, set()) - {high})
+
+    return [item for item, r in items if not implied(r.lower, r.upper)]
+
+
+def _dependencies(
+    data: TrainingColumns, found: Sequence[FoundRelation], equalities: Sequence[FoundRelation]
+) -> list[FoundRelation]:
+    """Dependencies that neither a chain of others nor an equality implies."""
+    n_codes = {feature.name: feature.n_codes for feature in data.schema.features}
+    items = [
+        (item, item.relation)
+        for item in found
+        if isinstance(item.relation, Dependency) and not _within(item, equalities)
+    ]
+    items.sort(key=lambda pair: (not pair[0].enforced, n_codes[pair[1].determinant]))
+    kept: list[FoundRelation] = []
+    reached: dict[Hashable, set[Hashable]] = {}
+    for item, relation in items:
+        if relation.result in _reachable(reached, relation.determinant):
+            continue
+        kept.append(item)
+        if item.enforced:
+            reached.setdefault(relation.determinant, set()).add(relation.result)
+    return kept
+
+
+def _reachable(edges: dict[Hashable, set[Hashable]], start: Hashable) -> set[Hashable]:
+    seen: set[Hashable] = set()
+    left = [start]
+    while left:
+        for name in edges.get(left.pop(), ()):
+            if name not in seen:
+                seen.add(name)
+                left.append(name)
+    return seen
+
+
+def _equivalences(
+    data: TrainingColumns, found: Sequence[FoundRelation], dependencies: Sequence[FoundRelation]
+) -> list[FoundRelation]:
+    """Equivalences that neither a dependency nor a chain of others implies.
+
+    Two columns of two values have one, and no dependency beside it.
+    """
+    binary = {feature.name for feature in data.schema.features if feature.n_codes == 2}
+    implying: dict[frozenset[Hashable], bool] = {}
+    for item in dependencies:
+        pair = frozenset(item.relation.features)
+        if not pair <= binary:
+            implying[pair] = implying.get(pair, False) or item.enforced
+    group: dict[object, object] = {}
+
+    def root(condition: object) -> object:
+        while group.get(condition, condition) != condition:
+            condition = group[condition]
+        return condition
+
+    kept: list[FoundRelation] = []
+    seen: set[frozenset[Hashable]] = set()
+    for item in sorted(found, key=lambda item: not item.enforced):
+        relation = item.relation
+        pair = frozenset(relation.features)
+        implied = pair in implying and (implying[pair] or not item.enforced)
+        if not isinstance(relation, Equivalence) or implied:
+            continue
+        first, second = root(relation.first), root(relation.second)
+        if first == second or (pair in seen and pair <= binary):
+            continue
+        kept.append(item)
+        seen.add(pair)
+        if item.enforced:
+            group[second] = first
+    return kept

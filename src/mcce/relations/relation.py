@@ -2,22 +2,38 @@
 
 A relation says for every row how badly it is broken: its *excess*, 0 where it holds. Equalities
 also compute their target from the other columns. Rows come as pandas frames that have at least the
-columns of ``features``. The kinds are in ``equalities`` and ``patterns``.
+columns of ``features``, or as columns that can be read one by one. The kinds are in ``kinds``.
+
+Names identify relations, for ``ignore_relations``: columns and values that differ are written
+differently.
 
 Always true: where a relation is undefined, because a cell is missing or a level was never seen, it
-holds; every formula is computed cell by cell in one written order, so no machine changes a bit.
+holds; every formula is computed cell by cell in one written order.
 """
 
 from __future__ import annotations
 
+import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Hashable
-from typing import ClassVar
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol, TypeAlias
 
 import numpy as np
+import pandas as pd
 
-from ..kernels import BoolArray, FloatArray
-from .cells import Rows, numbers_of
+from ..errors import shorten
+from ..kernels import BoolArray, FloatArray, IntArray
+from ..tables.columns import (
+    as_numbers,
+    is_measured,
+    is_missing,
+    is_time,
+    match_levels,
+    plain,
+    unit_of,
+)
+from ..tables.features import Feature
 
 
 class Relation(ABC):
@@ -80,3 +96,145 @@ class Equality(Relation):
         # No number is near an infinite one, whatever the share of it that is allowed.
         outside = np.where(np.isinf(formula), np.inf, outside)
         return np.where(outside > self.rounding, outside, 0.0)
+
+
+class Columns(Protocol):
+    """Rows without a frame, of which single columns can be read."""
+
+    def __len__(self) -> int:
+        """Number of rows."""
+        ...
+
+    def read(
+        self, feature: Hashable, read: Callable[[pd.Series[Any]], np.ndarray], key: Hashable
+    ) -> np.ndarray:
+        """What a function gives for the cells of a column, cell by cell."""
+        ...
+
+
+Rows: TypeAlias = pd.DataFrame | Columns
+
+
+def numbers_of(rows: Rows, feature: Hashable) -> FloatArray:
+    """Cells as float64, NaN for missing; dates and durations in nanoseconds."""
+    if isinstance(rows, pd.DataFrame):
+        return _numbers(rows[feature])
+    return rows.read(feature, _numbers, None)
+
+
+def find_values(rows: Rows, feature: Hashable, values: list[Any]) -> IntArray:
+    """Place of each cell's value in a list without repeats, where None is missing; -1 if absent."""
+    if isinstance(rows, pd.DataFrame):
+        return match_values(rows[feature], values)
+    # 1 and 1.0 are equal, but not alike.
+    key = tuple((type(value), value) for value in values)
+    return rows.read(feature, lambda cells: match_values(cells, values), key)
+
+
+def match_values(cells: pd.Series[Any], values: list[Any]) -> IntArray:
+    """Place of each cell in a list of values without repeats; see :func:`find_values`."""
+    missing = is_missing(cells)
+    known = {value: at for at, value in enumerate(values) if value is not None}
+    places = np.full(len(cells), -1, dtype=np.int64)
+    if known:
+        places[~missing] = _find_known(cells[~missing] if missing.any() else cells, known)
+    if None in values:
+        places[missing] = values.index(None)
+    return places
+
+
+def values_of(feature: Feature) -> list[Any]:
+    """The value of each code as a relation writes it: a float, a level, or None for missing."""
+    if feature.numbers is not None:
+        return [None if np.isnan(number) else float(number) for number in feature.numbers]
+    levels: list[Any] = list(plain(feature.known))
+    return [*levels, None] if feature.has_missing else levels
+
+
+def _numbers(cells: pd.Series[Any]) -> FloatArray:
+    numbers = as_numbers(cells)
+    return numbers * unit_of(cells.dtype) if is_time(cells.dtype) else numbers
+
+
+def _find_known(cells: pd.Series[Any], known: dict[Any, int]) -> np.ndarray:
+    if not is_measured(cells.dtype) or not all(_is_number(value) for value in known):
+        return match_levels(known, cells)
+    keys = np.array(sorted(known), dtype=np.float64)
+    order = np.array([known[key] for key in sorted(known)])
+    numbers = as_numbers(cells)
+    at = np.minimum(np.searchsorted(keys, numbers), keys.size - 1)
+    return np.where(keys[at] == numbers, order[at], -1)
+
+
+def _is_number(value: Any) -> bool:
+    # Numbers of numeric columns are floats; integers are levels, of which float64 may merge some.
+    return isinstance(value, float)
+
+
+def quote_column(name: Hashable) -> str:
+    """A column name, between backticks unless it is a plain word."""
+    text = str(name)
+    return text if text.isidentifier() else f"`{_bounded(text, 60)}`"
+
+
+def quote_value(value: Any) -> str:
+    """A value of a column, shortened."""
+    if value is None:
+        return "missing"
+    if isinstance(value, float):
+        short = quote_number(value)
+        return short if float(short) == value else repr(value)
+    return _bounded(repr(value), 40) if isinstance(value, str) else shorten(value, 40)
+
+
+def quote_number(number: float) -> str:
+    """A number with as many digits as it needs, at most 7."""
+    return f"{number:.7g}"
+
+
+def quote_tolerance(equality: Equality) -> str:
+    """The tolerance of an equality, for its name; nothing if it is exact."""
+    if not equality.tolerance:
+        return ""
+    if equality.relative:
+        return f" (within {quote_number(100 * equality.tolerance)} %)"
+    return f" (within {quote_number(equality.tolerance)})"
+
+
+def _bounded(text: str, most: int) -> str:
+    """At most so many characters; texts that differ stay different, by a checksum."""
+    if len(text) <= most:
+        return text
+    checksum = zlib.crc32(text.encode(errors="surrogatepass"))
+    return f"{text[: most - 11]}...{checksum:08x}"
+
+
+@dataclass(frozen=True)
+class FoundRelation:
+    """A relation that holds in all or nearly all training rows."""
+
+    relation: Relation
+    share: float
+    n_rows: int
+    p_value: float
+    enforced: bool
+
+
+def table_of_relations(found: Sequence[FoundRelation]) -> pd.DataFrame:
+    """One row for each relation, with the evidence."""
+    relations = [item.relation for item in found]
+    equalities = [r if isinstance(r, Equality) else None for r in relations]
+    return pd.DataFrame(
+        {
+            "relation": pd.Series([r.name for r in relations], dtype=object),
+            "kind": pd.Series([r.kind for r in relations], dtype=object),
+            "target": pd.Series([r.target for r in relations], dtype=object),
+            "features": pd.Series([list(r.features) for r in relations], dtype=object),
+            "holds": pd.Series([item.share for item in found], dtype=float),
+            "n_rows": pd.Series([item.n_rows for item in found], dtype="int64"),
+            "p_value": pd.Series([item.p_value for item in found], dtype=float),
+            "tolerance": pd.Series([e.tolerance if e else None for e in equalities], dtype=float),
+            "relative": pd.Series([e is not None and e.relative for e in equalities], dtype=bool),
+            "enforced": pd.Series([item.enforced for item in found], dtype=bool),
+        }
+    )

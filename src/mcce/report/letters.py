@@ -27,7 +27,7 @@ from ..errors import McceWarning, ParameterError, shorten
 from ..explainer import MCCE, requirements_of
 from ..kernels import IntArray
 from ..parameters import check_flag
-from ..search.followers import is_number
+from ..search.consequences import is_number
 from ..tables.resolution import known_numbers
 from ..tables.schema import Schema
 from .changes import Changed, changes_of, principal_reasons

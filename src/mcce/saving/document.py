@@ -24,12 +24,10 @@ from ..errors import NotFittedError, SavedFileError, shorten
 from ..fitted import Fitted
 from ..kernels import DRAWS_VERSION, rows_as_bytes
 from ..model import find_generator, limit_inputs, visit_order_of
-from ..predictors.interval import Interval
-from ..predictors.labels import LabelRule
-from ..predictors.names import decision_on
+from ..predictors.decision import Interval, LabelRule
+from ..predictors.desired import decision_on
 from ..protocols import Generator
-from ..search.config import find_search
-from ..search.needs import check_inputs
+from ..search.config import check_inputs, find_search
 from ..tables.columns import check_kinds
 from ..tables.features import Feature
 from ..tables.names import check_text

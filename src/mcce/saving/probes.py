@@ -17,8 +17,7 @@ import pandas as pd
 from ..errors import PredictorError, SavedFileError, shorten
 from ..fitted import Fitted
 from ..kernels import Codes, person_keys
-from ..predictors.decision import Decision
-from ..predictors.interval import Interval
+from ..predictors.decision import Decision, Interval
 from ..tables.schema import Schema
 from .checks import check_codes, check_entries
 from .values import pack

@@ -9,8 +9,7 @@ import numpy as np
 
 from ..boosting import pack_boosted, unpack_boosted
 from ..errors import SavedFileError
-from ..predictors.decision import Decision
-from ..predictors.interval import Interval
+from ..predictors.decision import Decision, Interval
 from ..surrogate import MAX_ROWS, Link, Surrogate
 from ..tables.schema import Schema
 from .checks import check_entries, check_integer

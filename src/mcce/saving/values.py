@@ -24,7 +24,7 @@ from ..constraints.rows import CONSTRAINT_KINDS
 from ..distances import DISTANCES, FeatureDistance
 from ..errors import SavedFileError, shorten
 from ..model import GENERATORS
-from ..predictors.interval import Interval
+from ..predictors.decision import Interval
 from ..search.config import ExactSearch, Search
 from ..tables.names import has_surrogate
 from .versions import upgrade_search

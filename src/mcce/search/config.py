@@ -1,5 +1,7 @@
 """Which search to run: the paper's, the named searches beyond it, and your own.
 
+What a search needs from the explainer is checked here too, before anything is drawn.
+
 ``PRESETS`` defines each search by name: "paper", "sparse", "balanced", "plausible", "near", "fast"
 and "exact".
 """
@@ -10,9 +12,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
-from ..errors import ParameterError, shorten
+from ..constraints.collection import Constraints
+from ..distances import Gower, is_gower
+from ..errors import ConstraintError, NotFittedError, ParameterError, shorten
+from ..fitted import Fitted
+from ..generate import GUIDANCE_NEEDED
+from ..model import is_private, require
 from ..parameters import check_count, check_flag, check_rank_by, check_real, check_whole
-from .checks import check_below_one, check_bounds, check_choice, check_firmness, check_samples
+from ..protocols import Distance, Generator
 
 SearchName = Literal["paper", "sparse", "balanced", "plausible", "near", "fast", "exact"]
 Preference = Literal["sparsity", "knn_distance", "distance", "balanced"]
@@ -24,6 +31,7 @@ RANK_BY: tuple[RankKey, ...] = ("sparsity", "distance")
 BY_ACTIONS: tuple[RankKey, ...] = ("n_actions", "distance")
 # How often guided draws keep a person's own value.
 KEEP_PROBABILITY = 0.8
+ENUMERATION_NEEDED = "The exact search lists all rows that can be drawn"
 
 
 @dataclass(frozen=True)
@@ -51,9 +59,9 @@ class Search:
 
     Without targets, the best draws are the answers: that is the paper's search. With targets, the
     search walks from the person towards several valid draws, changing one feature at a time, undoes
-    what is not needed, and selects among the rows it visited. It is led by what imitates the
-    predictor (``surrogate_``): the predictor scores the rows that would be returned, and some that
-    may be better. :meth:`preset` gives the named searches; pass changes to adapt one.
+    what is not needed, and selects among the rows it visited. What imitates the predictor
+    (``surrogate_``) says where to look: the predictor scores the rows that would be returned, and
+    some that may be better. :meth:`preset` gives the named searches; pass changes to adapt one.
 
     Parameters
     ----------
@@ -331,6 +339,153 @@ class ExactSearch:
         )
 
 
+def find_search(search: Any) -> Search | ExactSearch:
+    """The search of that name, or the object itself."""
+    if isinstance(search, str) and search in PRESETS:
+        return PRESETS[search]
+    if isinstance(search, type) and issubclass(search, (Search, ExactSearch)):
+        raise ParameterError(
+            f"search must be a name or an object, got the class {search.__name__}. "
+            f"Pass an instance: search={search.__name__}()."
+        )
+    if not isinstance(search, (Search, ExactSearch)):
+        raise ParameterError(
+            f"search must be one of {list(PRESETS)!r}, a Search or an ExactSearch, got "
+            f"{shorten(search)}."
+        )
+    return search
+
+
+def check_below_one(name: str, value: Any, expected: str) -> None:
+    """Raise unless a value is a share below 1."""
+    check_real(name, value, expected, most=1.0)
+    if value == 1:
+        raise ParameterError(f"{name} must be {expected}, got {shorten(value)}.")
+
+
+def check_samples(n_samples: Any, max_samples: Any) -> None:
+    """Raise unless these are numbers of draws, the second not the smaller one."""
+    check_count("n_samples", n_samples)
+    if max_samples is None:
+        return
+    check_count("max_samples", max_samples)
+    if max_samples < n_samples:
+        raise ParameterError(
+            f"max_samples must be at least n_samples, {n_samples}, got {shorten(max_samples)}."
+        )
+
+
+def check_bounds(max_sparsity: Any, max_distance: Any) -> None:
+    """Raise unless these are bounds on changes and distance, or None."""
+    if max_sparsity is not None:
+        check_count("max_sparsity", max_sparsity, least=0)
+    if max_distance is not None:
+        check_real("max_distance", max_distance, "a number >= 0", infinite=True)
+
+
+def check_firmness(margin: Any, copies: Any, choices: Sequence[str]) -> None:
+    """Raise unless these are a margin, and what to do with copies of training rows."""
+    check_real("margin", margin, "a finite number >= 0")
+    check_choice("copies", copies, choices)
+
+
+def check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
+    """Raise unless a value is one of some names."""
+    if not isinstance(value, str) or value not in choices:
+        raise ParameterError(f"{name} must be one of {list(choices)!r}, got {shorten(value)}.")
+
+
+def check_needs(
+    generator: Generator, search: Search | ExactSearch, distance: Distance, diversity: float | None
+) -> None:
+    """Raise for what a search needs and does not get."""
+    needs = search.needs
+    if needs.enumeration:
+        require(generator, "enumeration", ENUMERATION_NEEDED)
+    if needs.guidance:
+        require(generator, "guidance", GUIDANCE_NEEDED)
+    if needs.gower and not is_gower(distance):
+        raise _not_for_exact("distance", "gower", distance.name)
+    if not needs.diversity and diversity is not None:
+        raise _not_for_exact("diversity", None, diversity)
+
+
+def check_private(
+    generator: Generator,
+    search: Search | ExactSearch,
+    distance: Distance,
+    ignore_relations: Any,
+) -> None:
+    """Raise if the model is private, and a search or distance reads training rows without noise."""
+    if not is_private(generator):
+        return
+    needs = search.needs
+    reads = {
+        "learns what accepted training rows look like": needs.plausibility or needs.surrogate,
+        "keeps the training rows, to tell copies of them": needs.training_rows,
+        "keeps relations that are found in the training rows": (
+            needs.relations and ignore_relations is not True
+        ),
+    }
+    found = [what for what, does in reads.items() if does]
+    if found:
+        raise ParameterError(
+            f"The generator {type(generator).__name__} is private, but the search "
+            f"{' and '.join(found)}, which its budget does not cover. Use search='paper'; or "
+            "search='fast' or search='exact' with ignore_relations=True."
+        )
+    if getattr(distance, "reads_rows", True):
+        raise ParameterError(
+            f"The generator {type(generator).__name__} is private, but the distance "
+            f"{distance.name!r} learns from training rows, which its budget does not cover. Use "
+            "distance='gower', whose ranges are those of the declared domains."
+        )
+
+
+def check_refit(generator: Generator, training: Any) -> None:
+    """Raise if a private model would be fitted again, which spends its budget each time."""
+    if training is not None and is_private(generator):
+        raise ParameterError(
+            f"The generator {type(generator).__name__} is private, and to fit it again with other "
+            "immutable features would spend its budget once for each. Leave training out."
+        )
+
+
+def check_inputs(fitted: Fitted, search: Search | ExactSearch) -> None:
+    """Raise if trees consider some inputs only, and the search is the paper's."""
+    most = getattr(fitted.generator, "max_inputs", None)
+    if (
+        most is not None
+        and fitted.plausibility is not None
+        and not search.needs.measures_plausibility
+    ):
+        raise NotFittedError(
+            f"This search draws from trees that consider all columns, but fit had another search, "
+            f"for which each tree of a table with {len(fitted.schema.features)} columns considers "
+            f"{most} of them. Fit again with this search."
+        )
+
+
+def weighted(distance: Distance, constraints: Constraints) -> Distance:
+    """The distance with the weights of constraints."""
+    if constraints.weights is None:
+        return distance
+    if not is_gower(distance) or getattr(distance, "weights", None) is not None:
+        raise ConstraintError(
+            "Constraints with weights apply to the plain Gower distance, but distance is "
+            f"{distance!r}. Leave out the weights or the distance."
+        )
+    return Gower(constraints.weights)
+
+
+def _not_for_exact(name: str, supported: str | None, given: str | float) -> ParameterError:
+    return ParameterError(
+        "The exact search proves which rows have the fewest changes and then the smallest Gower "
+        f"distance, so {name} must be {supported!r}, got {shorten(given)}. Leave it out, or use "
+        "another search."
+    )
+
+
 def _sampling(*, copies: Copies = "allow", **changes: Any) -> Search:
     """A search whose draws are the answers."""
     no_walk: dict[str, Any] = {"n_targets": 0, "extra_changes": 0, "prefer": "distance"}
@@ -348,20 +503,3 @@ PRESETS: dict[str, Search | ExactSearch] = {
     ),
     "exact": ExactSearch(),
 }
-
-
-def find_search(search: Any) -> Search | ExactSearch:
-    """The search of that name, or the object itself."""
-    if isinstance(search, str) and search in PRESETS:
-        return PRESETS[search]
-    if isinstance(search, type) and issubclass(search, (Search, ExactSearch)):
-        raise ParameterError(
-            f"search must be a name or an object, got the class {search.__name__}. "
-            f"Pass an instance: search={search.__name__}()."
-        )
-    if not isinstance(search, (Search, ExactSearch)):
-        raise ParameterError(
-            f"search must be one of {list(PRESETS)!r}, a Search or an ExactSearch, got "
-            f"{shorten(search)}."
-        )
-    return search

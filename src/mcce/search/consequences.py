@@ -6,6 +6,10 @@ own deviation from the formula, is rounded like its column and must lie in its t
 Computed values are the one exception to "every changed value occurs in the training data". A column
 that another one determines becomes the value that goes with it in training.
 
+Candidates are codes that index a table of values per mutable feature, mostly that of training. What
+follows from changes need not occur there, so the table grows (``GrowingTables``). Codes never
+change their meaning.
+
 Always true: what follows depends on the person and the actions alone; a column that follows never
 changes by itself. Where it cannot follow, because it is frozen, limited or would leave its range,
 it keeps the person's value, and the filter of the rule excludes the row.
@@ -14,59 +18,75 @@ it keeps the person's value, and the filter of the rule excludes the row.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
+import pandas as pd
 
-from ..candidates import Candidates
+from ..candidates import CandidateRows, Candidates, ReadColumns, SelectedColumns
 from ..constraints.collection import Constraints
-from ..kernels import BoolArray, Codes, IntArray, first_of_each
-from ..relations import Dependency, Equality, Linear
-from ..tables.columns import is_time
+from ..constraints.derived import Derived
+from ..errors import NotFittedError
+from ..fitted import Fitted
+from ..kernels import BoolArray, Codes, FloatArray, IntArray, first_of_each
+from ..relations import Dependency, Equality, Equivalence, Linear, Relation
+from ..relations.relation import match_values, values_of
+from ..tables.columns import as_numbers, assemble, is_time, stack, unwrapped
+from ..tables.dtypes import to_dtype
 from ..tables.features import Feature
+from ..tables.resolution import ULPS, decimals, epsilon, is_single, known_numbers
 from ..tables.schema import OWN, EncodedRows, Schema
-from .followers import Follower, Rule, Target, is_number, make_follower
-from .values import GrowingTables
+from .config import ExactSearch, Search
+
+Rule: TypeAlias = Derived | Equality | Dependency
+# All integers below are exact in float64; columns of larger ones are not computed.
+LARGEST = 2.0**53
 
 
 class Consequences:
     """What follows from the actions of people."""
 
     def __init__(
-        self, targets: Sequence[Target], rows: EncodedRows, constraints: Constraints
+        self, columns: Sequence[ComputedColumn], rows: EncodedRows, constraints: Constraints
     ) -> None:
-        self.targets = tuple(targets)
+        self.columns = tuple(columns)
         self._rows = rows
         self._limits = constraints.by_feature
         self._frozen = constraints.frozen(rows)
-        self._followers = [make_follower(target, rows) for target in self.targets]
+        self._followers = [make_follower(column, rows) for column in self.columns]
 
     @property
     def rows(self) -> list[int]:
         """Places of the columns that follow among the mutable features."""
-        return [target.row for target in self.targets]
+        return [column.row for column in self.columns]
+
+    @property
+    def mentioned(self) -> list[int]:
+        """Positions of all columns that the rules of computed ones mention."""
+        mentioned = {name for column in self.columns for name in column.rule.features}
+        return [at for at, name in enumerate(self._rows.schema.names) if name in mentioned]
 
     def have_actions(self, codes: Codes) -> BoolArray:
         """Rows in which no column changes without the one that determines it."""
         kept = np.ones(codes.shape[1], dtype=bool)
-        for target in self.targets:
-            if isinstance(target.rule, Dependency):
-                kept &= (codes[target.row] == OWN) | (codes[target.actions] != OWN).any(axis=0)
+        for column in self.columns:
+            if isinstance(column.rule, Dependency):
+                kept &= (codes[column.row] == OWN) | (codes[column.actions] != OWN).any(axis=0)
         return kept
 
     def complete(self, tables: GrowingTables, owner: IntArray, codes: Codes) -> Codes:
         """Rows of codes with what follows from their changes."""
         codes = codes.copy()
         for follower in self._followers:
-            target = follower.target
-            codes[target.row] = OWN
-            moved = np.flatnonzero((codes[target.actions] != OWN).any(axis=0))
+            column = follower.column
+            codes[column.row] = OWN
+            moved = np.flatnonzero((codes[column.actions] != OWN).any(axis=0))
             if moved.size:
                 whose = owner[moved]
                 value, follows = follower.follow(tables, whose, codes[:, moved])
                 follows[follows] = self._allowed(follower, whose[follows], value[follows])
-                codes[target.row, moved[follows]] = follower.place(tables, value[follows])
+                codes[column.row, moved[follows]] = follower.place(tables, value[follows])
         return codes
 
     def complete_candidates(self, candidates: Candidates) -> Candidates:
@@ -94,8 +114,8 @@ class Consequences:
 
     def _allowed(self, follower: Follower, whose: IntArray, value: np.ndarray) -> BoolArray:
         """Whether people's constraints on a column allow its new values."""
-        target = follower.target
-        position = int(self._rows.schema.mutable[target.row])
+        column = follower.column
+        position = int(self._rows.schema.mutable[column.row])
         allowed = np.ones(whose.size, dtype=bool)
         if position in self._frozen:
             allowed &= ~self._frozen[position][whose]
@@ -103,13 +123,13 @@ class Consequences:
         if limits and whose.size:
             own, new = self._rows.own(position, whose), follower.cells(value)
             for limit in limits:
-                allowed &= limit.allows(target.feature, own, new)
+                allowed &= limit.allows(column.feature, own, new)
         return allowed
 
 
-def plan_targets(
+def plan_computed(
     constraints: Constraints, relations: Iterable[Equality | Dependency]
-) -> list[Target]:
+) -> list[ComputedColumn]:
     """The columns that follow: those that the user declared, then those found at fit.
 
     A column is left out if it is immutable, if nothing that it follows from is mutable, or if it
@@ -120,7 +140,7 @@ def plan_targets(
     schema = constraints.schema
     position = {name: at for at, name in enumerate(schema.names)}
     place = {int(at): row for row, at in enumerate(schema.mutable)}
-    chosen: dict[Hashable, Target] = {}
+    chosen: dict[Hashable, ComputedColumn] = {}
     for given in [*constraints.derived, *_by_priority(relations, schema)]:
         for rule in _ways(given, chosen, schema):
             name, sources = rule.target, _sources(rule)
@@ -130,7 +150,7 @@ def plan_targets(
             if at not in place or name in chosen or not actions.size:
                 continue
             if _is_suitable(rule, schema) and not _leads_to(sources, name, chosen):
-                chosen[name] = Target(rule, schema.features[at], place[at], inputs, actions)
+                chosen[name] = ComputedColumn(rule, schema.features[at], place[at], inputs, actions)
                 break
     return _in_order(chosen)
 
@@ -145,7 +165,7 @@ def _by_priority(relations: Iterable[Equality | Dependency], schema: Schema) -> 
 
 
 def _sources(rule: Rule) -> tuple[Hashable, ...]:
-    """The columns that a rule's target follows from."""
+    """The columns that the target of a rule follows from."""
     return (rule.determinant,) if isinstance(rule, Dependency) else rule.features[1:]
 
 
@@ -163,7 +183,7 @@ def _has_table_values(feature: Feature) -> bool:
     return distinct and not is_time(feature.table.dtype)
 
 
-def _ways(rule: Rule, chosen: dict[Hashable, Target], schema: Schema) -> list[Any]:
+def _ways(rule: Rule, chosen: dict[Hashable, ComputedColumn], schema: Schema) -> list[Any]:
     """A formula, or if its target is computed already, the same solved for other columns."""
     if rule.target not in chosen or not isinstance(rule, Linear):
         return [rule]
@@ -172,13 +192,9 @@ def _ways(rule: Rule, chosen: dict[Hashable, Target], schema: Schema) -> list[An
     return [rule.solved_for(name) for name in names]
 
 
-def positions_of(targets: Iterable[Target], schema: Schema) -> list[int]:
-    """Positions of all columns that the rules of targets mention."""
-    mentioned = {name for target in targets for name in target.rule.features}
-    return [at for at, name in enumerate(schema.names) if name in mentioned]
-
-
-def _leads_to(names: Iterable[Hashable], goal: Hashable, chosen: dict[Hashable, Target]) -> bool:
+def _leads_to(
+    names: Iterable[Hashable], goal: Hashable, chosen: dict[Hashable, ComputedColumn]
+) -> bool:
     """Whether one of the columns follows from another, over any number of steps."""
     seen, left = set[Hashable](), list(names)
     while left:
@@ -191,9 +207,346 @@ def _leads_to(names: Iterable[Hashable], goal: Hashable, chosen: dict[Hashable, 
     return False
 
 
-def _in_order(chosen: dict[Hashable, Target]) -> list[Target]:
-    left, ordered = dict(chosen), list[Target]()
+def _in_order(chosen: dict[Hashable, ComputedColumn]) -> list[ComputedColumn]:
+    left, ordered = dict(chosen), list[ComputedColumn]()
     while left:
         ready = [n for n, t in left.items() if not left.keys() & (set(t.rule.features) - {n})]
         ordered += [left.pop(name) for name in ready]
     return ordered
+
+
+@dataclass(frozen=True, eq=False)
+class ComputedColumn:
+    """A column that follows others, and by which rule."""
+
+    rule: Rule
+    feature: Feature
+    row: int
+    inputs: tuple[int, ...]
+    actions: IntArray
+
+
+class Follower(Protocol):
+    """What a computed column becomes when the columns change that it follows from."""
+
+    column: ComputedColumn
+
+    def follow(
+        self, tables: GrowingTables, owner: IntArray, codes: Codes
+    ) -> tuple[np.ndarray, BoolArray]:
+        """What the column becomes in rows, and where that differs from the person's own value."""
+        ...
+
+    def cells(self, values: np.ndarray) -> pd.Series[Any]:
+        """What the column becomes, as cells of it."""
+        ...
+
+    def place(self, tables: GrowingTables, values: np.ndarray) -> Codes:
+        """The same as codes; values that the table lacks are added."""
+        ...
+
+
+def make_follower(column: ComputedColumn, rows: EncodedRows) -> Follower:
+    """The follower of a column, for the factuals in ``rows``."""
+    if isinstance(column.rule, Dependency):
+        return TableFollower(column, column.rule, rows)
+    return FormulaFollower(column, column.rule, rows)
+
+
+class FormulaFollower:
+    """A number that a formula gives: it keeps the person's own deviation from the formula."""
+
+    def __init__(self, column: ComputedColumn, rule: Derived | Equality, rows: EncodedRows) -> None:
+        self.column, self._rule, self._rows = column, rule, rows
+        feature, schema = column.feature, rows.schema
+        self._formula = rule.compute(rows.frame)
+        self._own = as_numbers(rows.frame.iloc[:, int(schema.mutable[column.row])])
+        self._place = {int(at): row for row, at in enumerate(schema.mutable)}
+        self._numbers = {
+            position: as_numbers(rows.frame.iloc[:, position])
+            for position in column.inputs
+            if is_number(schema.features[position])
+        }
+        self._places = decimals(feature)
+        if isinstance(rule, Derived):
+            self._relative, self._most, self._slack = False, rule.allowed_deviation(feature), 0.0
+        else:
+            self._relative, self._most, self._slack = rule.relative, rule.tolerance, rule.rounding
+        known = known_numbers(feature)
+        self._largest = np.inf if feature.table.dtype.kind == "f" else LARGEST
+        self._noise = ULPS * epsilon(feature.table.dtype) * np.abs(known).max(initial=0.0)
+        self._low, self._high = known.min(initial=np.inf), known.max(initial=-np.inf)
+
+    def follow(
+        self, tables: GrowingTables, owner: IntArray, codes: Codes
+    ) -> tuple[FloatArray, BoolArray]:
+        """The new numbers, NaN for missing, and which follow."""
+        formula = self._rule.compute(self._inputs(tables, owner, codes))
+        own, before = self._own[owner], self._formula[owner]
+        with np.errstate(all="ignore"):
+            kept = formula + self._scale(own, before, formula) * (own - before)
+            # A deviation that is unknown, since a value is missing, is none.
+            value = np.where(np.isnan(before) | np.isnan(own), formula, kept)
+            value = self._in_cells(value, own, before, formula)
+            differs = np.abs(value - own) > self._noise
+            inside = (value >= self._low) & (value <= self._high) & (np.abs(value) < self._largest)
+        becomes_missing = np.isnan(formula) & ~np.isnan(own) & self._may_be_missing
+        return value, ((differs | np.isnan(own)) & inside) | becomes_missing
+
+    def cells(self, values: FloatArray) -> pd.Series[Any]:
+        """Numbers as cells of the column."""
+        return to_cells(values, self._rows.tables[self.column.row].dtype)
+
+    def place(self, tables: GrowingTables, values: FloatArray) -> Codes:
+        """The codes of numbers; new ones are added to the table."""
+        return tables.place(self.column.row, values)
+
+    def _inputs(self, tables: GrowingTables, owner: IntArray, codes: Codes) -> pd.DataFrame:
+        """What the column is computed from."""
+        rows, columns = self._rows, list[Any]()
+        for position in self.column.inputs:
+            if position not in self._place:
+                columns.append(rows.cells[position].take(owner))
+                continue
+            row = self._place[position]
+            own, drawn = codes[row] == OWN, codes[row].astype(np.int64)
+            if position in self._numbers:
+                new = tables.numbers(row)[drawn]
+                columns.append(np.where(own, self._numbers[position][owner], new))
+            else:
+                pool = stack(rows.cells[position], unwrapped(tables.tables[row]))
+                columns.append(pool.take(np.where(own, owner, drawn + len(rows))))
+        names = pd.Index([rows.schema.names[at] for at in self.column.inputs], dtype=object)
+        return assemble(columns, names)
+
+    def _in_cells(
+        self, value: FloatArray, own: FloatArray, before: FloatArray, formula: FloatArray
+    ) -> FloatArray:
+        """Values as the column holds them: rounded, and within the tolerance if they were."""
+        if self._places is None:
+            return value
+        unit = 10.0**-self._places
+        small = np.abs(value - own) <= unit / 2
+        rounded = np.where(small, own, np.round(value, self._places))
+        most = self._tolerance(formula)
+        strays = self._is_within(own, before) & ~self._is_within(rounded, formula)
+        low = np.round(np.ceil((formula - most) / unit) * unit, self._places)
+        high = np.round(np.floor((formula + most) / unit) * unit, self._places)
+        within = np.minimum(np.maximum(rounded, low), high)
+        return np.where(strays & (low <= high), within, rounded)
+
+    def _scale(self, own: FloatArray, before: FloatArray, formula: FloatArray) -> FloatArray:
+        """How much of the own deviation to keep: all, or the same share of the formula.
+
+        Where the own row is outside the tolerance, no more than all.
+        """
+        if not self._relative:
+            return np.ones_like(formula)
+        ratio = np.where(before == 0, 1.0, np.abs(formula / before))
+        return np.where(self._is_within(own, before), ratio, np.minimum(ratio, 1.0))
+
+    def _is_within(self, value: FloatArray, formula: FloatArray) -> BoolArray:
+        return np.asarray(np.abs(value - formula) - self._tolerance(formula) <= self._slack)
+
+    def _tolerance(self, formula: FloatArray) -> FloatArray:
+        return np.abs(formula) * self._most if self._relative else np.full_like(formula, self._most)
+
+    @property
+    def _may_be_missing(self) -> bool:
+        # A relation that was found holds where its formula is undefined, so the value stays.
+        return isinstance(self._rule, Derived) and self.column.feature.has_missing
+
+
+class TableFollower:
+    """A value that another column determines; it is always one of training.
+
+    Where training never held the value of that other column, the person's own value stays.
+    """
+
+    def __init__(self, column: ComputedColumn, rule: Dependency, rows: EncodedRows) -> None:
+        self.column, self._rule, self._rows = column, rule, rows
+        self._own = rows.exact[rows.schema.mutable[column.row]]
+        found = match_values(column.feature.table, rule.results)
+        # The last entry stands for a determinant that training never held.
+        self._codes = np.full(len(rule.results) + 1, -1, dtype=np.int32)
+        self._codes[found] = np.where(found < 0, -1, np.arange(found.size))
+        self._read: ReadColumns = {}
+
+    def follow(
+        self, tables: GrowingTables, owner: IntArray, codes: Codes
+    ) -> tuple[Codes, BoolArray]:
+        """The training codes of the new values, and which follow."""
+        selected = CandidateRows(self._rows, owner, codes, tables.tables)
+        new = self._codes[self._rule.expected(SelectedColumns(selected, self._read))]
+        return new, (new >= 0) & (new != self._own[owner])
+
+    def cells(self, values: Codes) -> pd.Series[Any]:
+        """Training values as cells of the column."""
+        return self._rows.tables[self.column.row].take(values).reset_index(drop=True)
+
+    def place(self, tables: GrowingTables, values: Codes) -> Codes:
+        """The codes of training values; those that a generator left out are added."""
+        return tables.place_trained(self.column.row, values)
+
+
+def is_number(feature: Feature) -> bool:
+    """Whether a column holds numbers that can be computed with."""
+    return feature.kind == "numeric" and feature.table.dtype.kind in "iuf"
+
+
+class GrowingTables:
+    """Value tables of the mutable features, to which values can be added."""
+
+    def __init__(self, rows: EncodedRows, tables: Sequence[pd.Series[Any]]) -> None:
+        self.rows = rows
+        self._tables = tables
+        self._numbers: dict[int, FloatArray] = {}
+        # Per feature, numbers in ascending order, infinity standing for missing, and their codes.
+        self._known: dict[int, tuple[FloatArray, Codes]] = {}
+
+    @property
+    def tables(self) -> Sequence[pd.Series[Any]]:
+        """The value of each code; the given tables themselves if nothing was added."""
+        grown = {
+            row: numbers
+            for row, numbers in self._numbers.items()
+            if numbers.size > len(self._tables[row])
+        }
+        if grown:
+            self._tables = [
+                _grown(table, grown[row]) if row in grown else table
+                for row, table in enumerate(self._tables)
+            ]
+        return self._tables
+
+    def numbers(self, row: int) -> FloatArray:
+        """The value of each code of a numeric feature, NaN for missing."""
+        if row not in self._numbers:
+            feature = self.rows.schema.features[self.rows.schema.mutable[row]]
+            table = self._tables[row]
+            trained = self._tables is self.rows.tables and feature.numbers is not None
+            given = feature.numbers if trained else as_numbers(table, feature.table.dtype)
+            assert given is not None
+            self._numbers[row] = given
+        return self._numbers[row]
+
+    def place(self, row: int, numbers: FloatArray) -> Codes:
+        """The code of each number of a numeric feature, NaN being missing; new ones are added."""
+        known, codes = self._known.get(row) or self._sorted(row)
+        cells = self._as_cells(row, numbers)
+        distinct, inverse = np.unique(np.where(np.isnan(cells), np.inf, cells), return_inverse=True)
+        at = np.minimum(np.searchsorted(known, distinct), known.size - 1)
+        new = known[at] != distinct if known.size else np.ones(distinct.size, dtype=bool)
+        if new.any():
+            added = np.where(np.isinf(distinct[new]), np.nan, distinct[new])
+            self._numbers[row] = np.concatenate([self.numbers(row), added])
+            known, codes = self._sorted(row)
+            at = np.searchsorted(known, distinct)
+        return codes[at][inverse]
+
+    def place_trained(self, row: int, codes: Codes) -> Codes:
+        """The code of each training value of a feature, by its code there; new ones are added."""
+        table, trained = self._tables[row], self.rows.tables[row]
+        if table is trained:
+            return codes
+        exact = self.rows.schema.features[self.rows.schema.mutable[row]].encode(table)[0]
+        known = np.full(len(trained), -1, dtype=np.int32)
+        known[exact[exact >= 0]] = np.flatnonzero(exact >= 0)
+        new = np.setdiff1d(codes, np.flatnonzero(known >= 0))
+        if new.size:
+            known[new] = len(table) + np.arange(new.size)
+            cells = stack(unwrapped(table), unwrapped(trained.take(new)))
+            grown = pd.Series(cells, name=table.name, dtype=table.dtype)
+            self._tables = [grown if at == row else old for at, old in enumerate(self._tables)]
+            self._numbers.pop(row, None)
+        return known[codes]
+
+    def _as_cells(self, row: int, numbers: FloatArray) -> FloatArray:
+        """Numbers as cells of the column hold them, with one zero."""
+        single = is_single(self._tables[row].dtype)
+        return (numbers.astype(np.float32).astype(np.float64) if single else numbers) + 0.0
+
+    def _sorted(self, row: int) -> tuple[FloatArray, Codes]:
+        keys = np.where(np.isnan(self.numbers(row)), np.inf, self.numbers(row))
+        # Of equal ones the first.
+        known, first = np.unique(keys, return_index=True)
+        self._known[row] = known, first.astype(np.int32)
+        return self._known[row]
+
+
+def to_cells(numbers: FloatArray, dtype: Any) -> pd.Series[Any]:
+    """Numbers that a dtype holds, as cells of it; NaN is missing."""
+    missing = np.isnan(numbers)
+    if dtype.kind in "iu" and not missing.any():
+        return to_dtype(pd.Series(numbers.astype(np.int64)), dtype)
+    return to_dtype(pd.Series(numbers), dtype)
+
+
+def _grown(table: pd.Series[Any], numbers: FloatArray) -> pd.Series[Any]:
+    """A table with further numbers at its end."""
+    added = to_cells(numbers[len(table) :], table.dtype)
+    cells = stack(unwrapped(table), unwrapped(added))
+    return pd.Series(cells, name=table.name, dtype=table.dtype)
+
+
+def kept_relations(
+    fitted: Fitted,
+    search: Search | ExactSearch,
+    ignored: bool | Sequence[str],
+    constraints: Constraints,
+) -> list[Relation]:
+    """All relations that ``fitted`` has, but those that are ignored.
+
+    A formula that the user declared replaces the relations with its target.
+    """
+    if ignored is True or not search.needs.relations:
+        return []
+    if fitted.relations is None:
+        raise NotFittedError(
+            "ignore_relations or search was changed after fit, which did not look for relations "
+            "between columns. Fit again, or pass ignore_relations=True."
+        )
+    declared = {derived.target for derived in constraints.derived}
+    relations = [found.relation for found in fitted.relations]
+    kept = [relation for relation in relations if relation.name not in (ignored or ())]
+    return [relation for relation in kept if relation.target not in declared]
+
+
+def followed_relations(
+    fitted: Fitted,
+    search: Search | ExactSearch,
+    ignored: bool | Sequence[str],
+    constraints: Constraints,
+) -> list[Equality | Dependency]:
+    """Those of :func:`kept_relations` by which a column follows others.
+
+    Not by dependencies that are not enforced: answers may break them. Two columns of two values
+    that are equivalent determine each other.
+    """
+    sure = {found.relation for found in fitted.relations or () if found.enforced}
+    followed: list[Equality | Dependency] = []
+    for relation in kept_relations(fitted, search, ignored, constraints):
+        if isinstance(relation, Equality):
+            followed.append(relation)
+        elif relation not in sure:
+            continue
+        elif isinstance(relation, Dependency):
+            followed.append(relation)
+        elif isinstance(relation, Equivalence):
+            followed += _both_ways(relation, constraints.schema)
+    return followed
+
+
+def _both_ways(relation: Equivalence, schema: Schema) -> list[Dependency]:
+    """An equivalence as dependencies; none unless both columns have two values."""
+    names, columns = relation.features, []
+    for side in (relation.first, relation.second):
+        values = values_of(schema.features[schema.names.index(side.feature)])
+        if len(values) != 2 or side.value not in values:
+            return []
+        columns.append(values if values[0] == side.value else values[::-1])
+    first, second = columns
+    return [
+        Dependency(names[0], names[1], tuple(zip(first, second, strict=True))),
+        Dependency(names[1], names[0], tuple(zip(second, first, strict=True))),
+    ]

@@ -8,22 +8,31 @@ from __future__ import annotations
 
 import math
 import time
-from typing import Any
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..constraints.collection import Constraints
-from ..counterfactuals import Counterfactuals
-from ..errors import ParameterError, shorten
+from ..counterfactuals import UNANSWERED, Counterfactuals, ResultRows, make_counterfactuals
+from ..distances import measure_rows
+from ..errors import McceWarning, ParameterError, shorten
 from ..fitted import Fitted
 from ..generate import BYTES_PER_CANDIDATE, BYTES_PER_CODE
-from ..protocols import Callback
+from ..postprocess.answers import Answers
+from ..postprocess.filters import IsPlausible
+from ..predictors.decision import ScoredRows
+from ..protocols import Callback, Progress
 from ..runtime.memory import physical_memory
 from ..runtime.progress import Clock, ProgressBar
-from .config import Search
+from ..tables.schema import OWN, EncodedRows, Schema
+from .config import ExactSearch, Search
 from .plan import Settings, recomputed, search
-from .progress import ProgressCallback
-from .result import further_measures, to_counterfactuals
+from .stage import Outcome
+
+if TYPE_CHECKING:
+    from .consequences import ComputedColumn
 
 
 def explain(
@@ -53,7 +62,7 @@ def explain(
         outcome = search(
             fitted, settings, constraints, rows, people, on_progress, ends, scored=scored
         )
-        if isinstance(settings.search, Search) and settings.search.n_targets:
+        if outcome.reasons and isinstance(settings.search, Search) and settings.search.n_targets:
             from .remedies import name_remedies
 
             outcome = name_remedies(fitted, settings, constraints, rows, outcome, on_progress, ends)
@@ -66,9 +75,9 @@ def explain(
     finally:
         bar.close()
     seconds = clock.seconds | dict(outcome.seconds) | {"total": clock.total()}
-    targets = recomputed(fitted, settings, constraints)
-    measures = further_measures(fitted, settings.search, outcome, targets)
-    return to_counterfactuals(rows, scored, outcome, seconds, measures, targets)
+    computed = recomputed(fitted, settings, constraints)
+    measures = further_measures(fitted, settings.search, outcome, computed)
+    return to_counterfactuals(rows, scored, outcome, seconds, measures, computed)
 
 
 def _n_samples(settings: Settings) -> int:
@@ -88,3 +97,105 @@ def _check_memory(settings: Settings, n_mutable: int) -> None:
             f"{name}={n_draws} draws need about {n_bytes / 2**30:.0f} GiB for each person, more "
             f"than this machine has. Lower {name}."
         )
+
+
+def to_counterfactuals(
+    rows: EncodedRows,
+    scored: ScoredRows,
+    outcome: Outcome,
+    seconds: Mapping[str, float],
+    measures: Mapping[str, np.ndarray],
+    computed: Sequence[ComputedColumn] = (),
+) -> Counterfactuals[Any]:
+    """The result of a search for the people in ``rows``."""
+    return make_counterfactuals(
+        rows,
+        scored,
+        _result_rows(outcome.answers, measures),
+        _result_rows(outcome.misses, {}),
+        outcome.reasons,
+        n_evaluated=outcome.n_evaluated,
+        n_unstable=outcome.n_unstable,
+        stopped=outcome.stopped,
+        timings=seconds,
+        consequences=tuple(column.feature.name for column in computed),
+    )
+
+
+def _result_rows(answers: Answers, more: Mapping[str, np.ndarray]) -> ResultRows:
+    measures = {
+        "score": answers.score,
+        "sparsity": answers.sparsity,
+        "gower": answers.gower,
+        **more,
+    }
+    return ResultRows(answers.rows.as_given(), answers.owner, answers.rank, measures)
+
+
+def further_measures(
+    fitted: Fitted,
+    search: Search | ExactSearch,
+    outcome: Outcome,
+    computed: Sequence[ComputedColumn] = (),
+) -> dict[str, np.ndarray]:
+    """Actions, the chosen distance, whether answers are proven, and how plausible they are."""
+    measures: dict[str, np.ndarray] = {}
+    if computed or fitted.plausibility is not None:
+        followed = outcome.answers.rows.codes[[column.row for column in computed]] != OWN
+        measures["n_actions"] = outcome.answers.sparsity - followed.sum(axis=0)
+    # These two are measured in any case.
+    if fitted.distance.name not in ("gower", "l1"):
+        measures[fitted.distance.name] = measure_rows(fitted.distance, outcome.answers.rows)
+    if isinstance(search, ExactSearch):
+        measures["proven"] = np.isin(outcome.answers.owner, sorted(outcome.proven))
+    if fitted.plausibility is not None:
+        measures |= fitted.plausibility.measures(outcome.answers.rows)
+        if isinstance(search, Search) and search.allow_implausible:
+            check = IsPlausible(fitted.plausibility, search.min_plausibility)
+            measures["plausible"] = check.keeps(outcome.answers.rows)
+    return measures
+
+
+def warn_of_gaps(result: Counterfactuals[Any], schema: Schema) -> None:
+    """One warning per call for what a user must not overlook, at the line that calls ``explain``.
+
+    Called by a public ``explain`` itself, or the line would be another.
+    """
+    result = result.to_pandas()
+    messages = []
+    n_missing = int((result.people["status"] == UNANSWERED).sum())
+    if n_missing:
+        messages.append(
+            f"{n_missing} of {len(result.people)} people have no counterfactual; "
+            "result.missing says why."
+        )
+    if result.n_unstable:
+        messages.append(
+            f"The predictor is unstable: {result.n_unstable} counterfactuals were valid at first "
+            "but not in the final call, and were withdrawn."
+        )
+    alone = result.measures.get("no_reference_group")
+    if alone is not None and alone.any():
+        immutable = [feature.name for feature in schema.features if feature.immutable]
+        messages.append(
+            f"{int(alone.sum())} counterfactuals are for people whose values of the immutable "
+            f"columns {shorten(immutable, 200)} occur in no accepted training row together, so "
+            "nothing is known of what is usual for them (no_reference_group in result.measures)."
+        )
+    if messages:
+        warnings.warn(" ".join(messages), McceWarning, stacklevel=3)
+
+
+class ProgressCallback:
+    """A callback that shows progress, calls the user's callback and enforces the time limit."""
+
+    def __init__(self, bar: ProgressBar, callback: Callback | None, ends: float) -> None:
+        self._bar = bar
+        self._callback = callback
+        self._ends = ends
+
+    def __call__(self, progress: Progress) -> bool | None:
+        """Whether to stop the search."""
+        self._bar.show(progress.n_settled)
+        stop = self._callback(progress) if self._callback is not None else None
+        return stop or time.monotonic() >= self._ends

@@ -4,7 +4,7 @@ Beyond the paper. A person's targets are valid candidates. A walk goes from the 
 of them, changing one feature at a time, the one that raises the score most, until the row is good:
 valid, plausible and allowed. It also ends at the target itself. Then single changes are
 reverted while the row stays as good. All walks of a block move together, one call per round: of
-the predictor, or of the surrogate in a search that is led.
+the predictor, or of the surrogate in a search that has one.
 
 Always true: no row is scored twice; nobody's walk depends on anybody else's; every row where a walk
 ends is valid, and allowed and plausible if its target is.
@@ -18,8 +18,7 @@ from ..kernels import BoolArray, Codes, IntArray
 from ..postprocess.filters import ExcludeUnstable
 from ..postprocess.validation import PredictionCache
 from ..tables.schema import OWN
-from .believed import BelievedRows
-from .visited import VisitedRows, WalkSettings, leading_units
+from .visited import PredictedRows, VisitedRows, WalkSettings, leading_units
 
 
 class GreedyWalk:
@@ -43,11 +42,13 @@ class GreedyWalk:
         self._backwards = backwards or not settings.decision.has_scores
         self.person, self.draw = person, draw
         self.n_people = cache.candidates.people.size
-        if settings.led is None:
+        if settings.by_surrogate is None:
             self.visited = VisitedRows(settings, cache.candidates)
             self._store_known_scores(cache, ~unstable(cache.candidates), whole_block=whole_block)
         else:
-            self.visited = BelievedRows(settings, settings.led, cache.candidates, unstable)
+            self.visited = PredictedRows(
+                settings, settings.by_surrogate, cache.candidates, unstable
+            )
         self._leading = leading_units(settings, cache.candidates.rows.schema)
         self.targets: Codes = cache.candidates.select(self.person, self.draw).codes
         self.at: IntArray = np.zeros_like(self.person)

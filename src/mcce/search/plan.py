@@ -10,38 +10,42 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..candidates import ReadColumns
 from ..constraints.collection import Constraints
 from ..constraints.limits import FactualLimits
 from ..constraints.rows import MaxChanges
 from ..distances import Gower
-from ..errors import NotFittedError
+from ..errors import NotFittedError, ParameterError, shorten
 from ..fitted import Fitted
 from ..kernels import IntArray
 from ..model import require
-from ..postprocess.filters import IsPlausible, ObeysConstraint
+from ..postprocess.filters import ExcludeTrainingRows, IsPlausible, KeepsRelation, ObeysConstraint
 from ..postprocess.ranking import Ranking
 from ..postprocess.remembered import RememberedScores
-from ..predictors.scored import ScoredRows
+from ..predictors.decision import ScoredRows
 from ..protocols import Callback, CandidateFilter, RowFilter
 from ..tables.schema import EncodedRows
-from .config import BY_ACTIONS, RANK_BY, ExactSearch, Search, find_search
-from .filters import row_filters
-from .needs import ENUMERATION_NEEDED, check_inputs, check_needs, check_private, weighted
-from .outcome import Outcome
-from .relations import check_ignored, followed_relations, kept_relations
-from .runner import run_search
+from .config import (
+    BY_ACTIONS,
+    ENUMERATION_NEEDED,
+    RANK_BY,
+    ExactSearch,
+    Search,
+    check_inputs,
+    check_needs,
+    check_private,
+    find_search,
+    weighted,
+)
 from .sampling import SamplingStage
-from .stage import Task
+from .stage import Outcome, SearchTask, run_search
 
 # What only searches beyond the paper's use is imported there.
 if TYPE_CHECKING:
     from ..plausibility.model import PlausibilityModel
     from ..relations import Relation
-    from .consequences import Consequences
-    from .exact import ExactStage
-    from .followers import Target
-    from .proof import ExactSettings
-    from .replies import Led
+    from .consequences import ComputedColumn, Consequences
+    from .exact import ExactSettings, ExactStage
     from .visited import WalkSettings
     from .walking import Walk
 
@@ -51,7 +55,8 @@ DRAWS_PER_ANSWER = 4
 # Up to this many times the first draws, targets may exceed the bounds on changes and distance: a
 # walk to them may make fewer changes. After that, they must keep them.
 UNBOUNDED_DRAWS = 10
-# Rows scored for a person until a led search tries no more: before it draws more, and at last.
+# Rows scored for a person until a search with a surrogate tries no more: before it draws more, and
+# at last.
 MAX_TRIES, MAX_LAST_TRIES = 24, 600
 
 
@@ -97,68 +102,71 @@ def search(
     fitted = replace(fitted, decision=fitted.decision.with_margin(sampling.margin))
     by_rule = isinstance(settings.search, Search)
     computed = recomputed(fitted, settings, constraints)
-    task = Task(
+    consequences = _consequences(computed, factuals, constraints)
+    by_surrogate = None
+    if sampling.n_targets:
+        from .visited import start_surrogate
+
+        by_surrogate = start_surrogate(fitted.surrogate, sampling, len(factuals), scored)
+    task = SearchTask(
         generator=fitted.generator,
         # A proof needs to know of every row whether its label is a desired one.
         decision=replace(fitted.decision, rule=fitted.label_rule if by_rule else None),
         seed=fitted.seed,
         constraints=constraints,
-        personal=FactualLimits(
+        factual_limits=FactualLimits(
             constraints,
             factuals,
             whole=sampling.keep_probability > 0,
             keep_unseen=bool(sampling.keep_unseen),
-            also=_mentioned(computed, constraints),
+            also=[] if consequences is None else consequences.mentioned,
         ),
         memory=settings.memory,
         n_jobs=settings.n_jobs,
         callback=callback,
         ends=ends,
         gradual=gradual,
-        consequences=_consequences(computed, factuals, constraints),
+        consequences=consequences,
         remembered=remembered,
-        led=_lead(fitted, sampling, len(factuals), scored),
+        by_surrogate=by_surrogate,
     )
-    plan = _Plan(fitted, settings, sampling, task)
+    plan = _StagePlan(fitted, settings, sampling, task)
     return run_search(task, lambda task: replace(plan, task=task).all_stages(), people)
 
 
-def recomputed(fitted: Fitted, settings: Settings, constraints: Constraints) -> list[Target]:
+def check_ignored(fitted: Fitted, ignored: bool | Sequence[str]) -> None:
+    """Raise if relations are to be ignored that ``fit`` did not find."""
+    if fitted.relations is None or isinstance(ignored, bool):
+        return
+    names = {found.relation.name for found in fitted.relations}
+    unknown = [name for name in ignored if name not in names]
+    if unknown:
+        raise ParameterError(
+            f"ignore_relations names relations that fit did not find: {shorten(unknown, 200)}. "
+            "Take the names from the column 'relation' of relations_."
+        )
+
+
+def recomputed(
+    fitted: Fitted, settings: Settings, constraints: Constraints
+) -> list[ComputedColumn]:
     """The columns that follow when a search changes what they follow from."""
     if _sampling_search(settings).consequences != "recompute":
         return []
-    from .consequences import plan_targets
+    from .consequences import followed_relations, plan_computed
 
     given = settings.search, settings.ignore_relations, constraints
-    return plan_targets(constraints, followed_relations(fitted, *given))
-
-
-def _mentioned(computed: Sequence[Target], constraints: Constraints) -> list[int]:
-    """Positions of all columns that what is recomputed mentions."""
-    if not computed:
-        return []
-    from .consequences import positions_of
-
-    return positions_of(computed, constraints.schema)
+    return plan_computed(constraints, followed_relations(fitted, *given))
 
 
 def _consequences(
-    computed: Sequence[Target], factuals: EncodedRows, constraints: Constraints
+    computed: Sequence[ComputedColumn], factuals: EncodedRows, constraints: Constraints
 ) -> Consequences | None:
     if not computed:
         return None
     from .consequences import Consequences
 
     return Consequences(computed, factuals, constraints)
-
-
-def _lead(fitted: Fitted, search: Search, n_factuals: int, scored: ScoredRows | None) -> Led | None:
-    """What leads a search with targets."""
-    if not search.n_targets:
-        return None
-    from .replies import lead
-
-    return lead(fitted.surrogate, search, n_factuals, scored)
 
 
 def _sampling_search(settings: Settings) -> Search:
@@ -172,13 +180,13 @@ def _sampling_search(settings: Settings) -> Search:
 
 
 @dataclass(frozen=True, eq=False)
-class _Plan:
+class _StagePlan:
     """What the stages of one call are made of; ``search`` is the one by sampling."""
 
     fitted: Fitted
     settings: Settings
     search: Search
-    task: Task
+    task: SearchTask
 
     def all_stages(self) -> Iterator[SamplingStage | ExactStage]:
         """The stages, first with all relations found, then only with those that are enforced.
@@ -192,7 +200,7 @@ class _Plan:
         if by_sampling and not {one.relation for one in sure}.issuperset(self._relations()):
             for stage in self.stages():
                 yield replace(stage, final=False)
-            plan = replace(self, task=self.task.laxer())
+            plan = replace(self, task=self.task.relaxed())
         enforced = self.fitted if found is None else replace(self.fitted, relations=sure)
         yield from replace(plan, fitted=enforced).stages()
 
@@ -227,7 +235,7 @@ class _Plan:
             walk = replace(walk, max_tries=MAX_TRIES)
             yield replace(last, walk=replace(walk, answers_all=True))
             stage = replace(stage, ranking=targets, n_samples=most, walk=walk, final=True)
-        if stage.is_led:
+        if stage.uses_surrogate:
             # What few draws and direct changes do not show, a few more seldom do.
             most = min(settings.max_direct_rows, MAX_LAST_TRIES)
             yield replace(stage, n_samples=max_samples).with_tries(most)
@@ -238,8 +246,8 @@ class _Plan:
     def _twice(
         self, first: dict[str, Any], then: dict[str, Any]
     ) -> Iterator[SamplingStage | ExactStage]:
-        """The stages of a search, and for those without an answer those of a laxer one."""
-        for changes, of in ((first, self), (then, replace(self, task=self.task.laxer()))):
+        """The stages of a search, and for those without an answer those of a relaxed one."""
+        for changes, of in ((first, self), (then, replace(self, task=self.task.relaxed()))):
             given = replace(self.settings, search=replace(self.settings.search, **changes))
             plan = replace(of, settings=given, search=replace(self.search, **changes))
             for stage in plan.stages():
@@ -271,7 +279,7 @@ class _Plan:
         stage = SamplingStage(
             task, ranking, n_samples, keep, n_samples if search.back_off else None
         )
-        # Searches of files from before change unseen values, and return draws as they are.
+        # Undoing a change could bring back a value that training never held.
         if not (search.keep_probability and search.keep_unseen) or search.n_targets:
             return stage
         from .selection import SelectionSettings
@@ -289,8 +297,7 @@ class _Plan:
         return replace(stage, ranking=_target_ranking(1 + n_more, ranking), walk=walk)
 
     def _walk(self, ranking: Ranking) -> Walk:
-        from .choices import frequent_codes
-        from .direct import DirectSettings
+        from .direct import DirectSettings, frequent_codes
         from .selection import SelectionSettings
         from .walking import Walk
 
@@ -304,10 +311,10 @@ class _Plan:
             count_actions=tuple(search.rank_by) == BY_ACTIONS,
         )
         direct = DirectSettings(
-            self.task.personal,
+            self.task.factual_limits,
             partial(frequent_codes, self.fitted.schema, model.codes_),
             max_sparsity=search.max_sparsity,
-            stop_at_first=search.max_distance is None and self.task.led is None,
+            stop_at_first=search.max_distance is None and self.task.by_surrogate is None,
             max_rows=self.settings.max_direct_rows,
         )
         walk, fewest = self._walk_settings(ranking), search.extra_changes == 0
@@ -325,11 +332,11 @@ class _Plan:
             extra_changes=self.search.extra_changes,
             consequences=task.consequences,
             remembered=task.remembered,
-            led=task.led if self.search.n_targets else None,
+            by_surrogate=task.by_surrogate if self.search.n_targets else None,
         )
 
     def _exact_settings(self, search: ExactSearch, ranking: Ranking) -> ExactSettings:
-        from .proof import ExactSettings
+        from .exact import ExactSettings
 
         constraints = self.task.constraints
         weights = ranking.distance.weights if isinstance(ranking.distance, Gower) else None
@@ -352,8 +359,7 @@ class _Plan:
         if self.fitted.plausibility is None:
             raise NotFittedError(
                 f"The search {self.settings.search!r} needs to know what accepted rows look like, "
-                "which fit did not learn: search was set after fit, or the explainer was saved by "
-                "an earlier version of mcce. Fit again."
+                "which fit did not learn: search was set after fit. Fit again."
             )
         return self.fitted.plausibility
 
@@ -365,6 +371,10 @@ class _Plan:
     def _relations(self) -> list[Relation]:
         """The relations that answers keep."""
         given = self.settings.search, self.settings.ignore_relations
+        if given[1] is True or not given[0].needs.relations:
+            return []
+        from .consequences import kept_relations
+
         return kept_relations(self.fitted, *given, self.task.constraints)
 
 
@@ -382,3 +392,24 @@ def _unbounded(targets: Ranking) -> Ranking:
 
 def _bounds_changes(keep: CandidateFilter) -> bool:
     return isinstance(keep, ObeysConstraint) and isinstance(keep.constraint, MaxChanges)
+
+
+def row_filters(
+    fitted: Fitted,
+    search: Search | ExactSearch,
+    constraints: Constraints,
+    relations: list[Relation],
+    read: ReadColumns,
+) -> list[RowFilter]:
+    """The filters of whole rows: constraints, copies of training rows, relations."""
+    filters: list[RowFilter] = [
+        ObeysConstraint(constraints, constraint) for constraint in constraints.of_rows
+    ]
+    if search.copies == "never":
+        if fitted.training_rows is None:
+            raise NotFittedError(
+                f"search was set to {search!r} after fit, which did not keep the training "
+                "rows. Fit again."
+            )
+        filters.append(ExcludeTrainingRows(fitted.training_rows))
+    return filters + [KeepsRelation(one, read) for one in relations]

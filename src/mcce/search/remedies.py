@@ -26,8 +26,8 @@ from ..protocols import Callback
 from ..tables.schema import EncodedRows
 from .config import ExactSearch, Search
 from .direct import MAX_ROWS_FEWER
-from .outcome import Outcome
 from .plan import Settings, search
+from .stage import Outcome
 
 # Draws of a short search, and the most constraints that are lifted in turn.
 N_SAMPLES, MAX_LIFTED = 100, 8
@@ -56,7 +56,7 @@ def name_remedies(
     given = settings.search
     if not isinstance(given, Search) or not given.n_targets or outcome.stopped:
         return outcome
-    if not outcome.reasons or not fitted.n_desired or given.max_evaluations is not None:
+    if not fitted.n_desired or given.max_evaluations is not None:
         return outcome
     n_samples = min(N_SAMPLES, settings.n_samples or given.n_samples)
     short = replace(given, n_samples=n_samples, max_samples=n_samples)
@@ -125,13 +125,7 @@ def _lifts(short: Search, constraints: Constraints) -> Iterator[tuple[str, Searc
 
 
 def lift_bounds(search: AnySearch) -> Iterator[tuple[str, AnySearch]]:
-    """Each bound of a search that may be in the way, and the search without it.
-
-    Examples
-    --------
-    >>> [name for name, _ in lift_bounds(Search(max_sparsity=2, margin=0.1))]
-    ['max_sparsity', 'margin']
-    """
+    """Each bound of a search that may be in the way, and the search without it."""
     for name, free in BOUNDS.items():
         # Copies that come last keep nobody from an answer.
         if getattr(search, name) not in (free, "last"):

@@ -1,8 +1,10 @@
 """The sampling stage: draw candidates, rank them, validate the best; then walk, if configured.
 
 Paper, sections "Generation" and "Post-processing": without a walk, the best valid draws are the
-answers. With one, they are the targets of :mod:`mcce.search.walking`; in a search that is led, the
-best that the surrogate calls valid.
+answers. With one, they are the targets of :mod:`mcce.search.walking`; in a search with a surrogate,
+the best that it predicts valid.
+
+People without an answer get a reason and, where there is one, the nearest miss.
 """
 
 from __future__ import annotations
@@ -25,8 +27,7 @@ from ..postprocess.misses import explain_misses
 from ..postprocess.ranking import RankedCandidates, Ranking
 from ..postprocess.validation import LazyValidation, PredictionCache, Selection
 from ..runtime.threads import map_ordered, n_threads
-from .outcome import Outcome
-from .stage import BlockMonitor, Monitor, Task, no_unstable
+from .stage import BlockMonitor, Monitor, Outcome, SearchTask, no_unstable
 
 # The paper's search walks nowhere, and loads none of this.
 if TYPE_CHECKING:
@@ -40,9 +41,10 @@ DRAWS_PER_WALK = 40
 SMALLER_BLOCKS = 6
 # Draws of people for whom the predictor may not be called any more.
 FEW_DRAWS = 100
-# Threads of a led search at most: more of them wait for one another, since much of it is Python.
+# Threads of a search with a surrogate at most: more of them wait for one another, since much of it
+# is Python.
 MAX_THREADS = 4
-# Blocks of a led search for each thread, but of no fewer draws than these.
+# Blocks of such a search for each thread, but of no fewer draws than these.
 BLOCKS_PER_THREAD, MIN_DRAWS = 2, 100_000
 
 
@@ -50,7 +52,7 @@ BLOCKS_PER_THREAD, MIN_DRAWS = 2, 100_000
 class SamplingStage:
     """Search among draws of the generator."""
 
-    task: Task
+    task: SearchTask
     ranking: Ranking
     n_samples: int
     keep_probability: float = 0.0
@@ -72,9 +74,9 @@ class SamplingStage:
             yield stage
 
     @property
-    def is_led(self) -> bool:
+    def uses_surrogate(self) -> bool:
         """Whether a surrogate says which candidates are valid."""
-        return self.walk is not None and self.walk.settings.led is not None
+        return self.walk is not None and self.walk.settings.by_surrogate is not None
 
     def with_tries(self, max_tries: int) -> SamplingStage:
         """The stage that tries all it can before the search gives up."""
@@ -84,8 +86,8 @@ class SamplingStage:
     def run(self, people: IntArray) -> Outcome:
         """Search for people, block by block."""
         self.task.scores.start_stage()
-        led = self.task.led
-        may_ask = np.ones(people.size, dtype=bool) if led is None else led.may_ask(people)
+        run = self.task.by_surrogate
+        may_ask = np.ones(people.size, dtype=bool) if run is None else run.may_ask(people)
         # For whom the predictor is not called any more, only a reason is left to find.
         some, last = people[may_ask], people[~may_ask & self.final]
         monitor = Monitor(self.task.callback, some.size + last.size)
@@ -96,8 +98,8 @@ class SamplingStage:
 
     def _run_blocks(self, people: IntArray, monitor: Monitor) -> Iterator[Outcome]:
         in_blocks = takewhile(lambda _: not monitor.stopped, self._blocks(people))
-        if self.is_led:
-            # The predictor is asked little, so whole blocks run in threads.
+        if self.uses_surrogate:
+            # The predictor is called little, so whole blocks run in threads.
             run = partial(self._run_block, monitor=monitor)
             yield from filter(None, map_ordered(run, in_blocks, self._n_threads))
             return
@@ -124,13 +126,13 @@ class SamplingStage:
                 n_draws += self.walk.direct.max_rows * self.walk.answers_all
         # With a time limit the first blocks are small, so that it does not pass without answers.
         n_smaller = SMALLER_BLOCKS if math.isfinite(task.ends) else 0
-        n_least = BLOCKS_PER_THREAD * self._n_threads if self.is_led else 1
+        n_least = BLOCKS_PER_THREAD * self._n_threads if self.uses_surrogate else 1
         n_least = min(n_least, people.size * n_draws // MIN_DRAWS)
-        return blocks(task.personal, people, n_draws, task.memory, n_smaller, n_least)
+        return blocks(task.factual_limits, people, n_draws, task.memory, n_smaller, n_least)
 
     @property
     def _n_threads(self) -> int:
-        """Threads of a led search."""
+        """Threads of a search with a surrogate."""
         return min(n_threads(self.task.n_jobs), MAX_THREADS)
 
     def _run_block(self, block: Block, monitor: Monitor) -> Outcome | None:
@@ -152,7 +154,7 @@ class SamplingStage:
         draws = np.arange(self.n_samples, dtype=np.int64)
         candidates = generate(
             task.generator,
-            task.personal,
+            task.factual_limits,
             block,
             draws,
             task.seed,
@@ -173,8 +175,8 @@ class SamplingStage:
         """Validate and walk: what needs the predictor."""
         task, started = self.task, time.perf_counter()
         groups = np.unique(block.group)
-        led = None if self.walk is None else self.walk.settings.led
-        surrogate = None if led is None else led.surrogate
+        run = None if self.walk is None else self.walk.settings.by_surrogate
+        surrogate = None if run is None else run.surrogate
         cache = PredictionCache(
             ranked.candidates,
             task.decision,
@@ -188,16 +190,15 @@ class SamplingStage:
             validation.next_batch()
             monitor.report(int(validation.settled.sum()), cache.n_evaluated)
         misses, reasons = Answers.concat(task.factuals, []), dict[int, str]()
-        if self.final and task.gradual and led is None:
+        if self.final and task.gradual and run is None:
             misses, reasons = explain_misses(validation)
         valid = validation.selection()
         walked = self._walked(ranked, cache, valid, monitor)
         answers = valid.to_answers(cache) if walked is None else walked.find_answers()
-        if self.final and task.gradual and led is not None and not monitor.stopped:
-            from .led import LedBlock
-            from .unanswered import explain_unanswered
+        if self.final and task.gradual and run is not None and not monitor.stopped:
+            from .walking import SurrogateBlock, explain_unanswered
 
-            assert isinstance(walked, LedBlock)
+            assert isinstance(walked, SurrogateBlock)
             misses, reasons = explain_unanswered(walked, validation, answers.owner)
         n_evaluated = cache.n_evaluated + (0 if walked is None else walked.visited.n_evaluated)
         task.scores.store(cache.added, one_group=block.group[0] == block.group[-1])
@@ -220,10 +221,9 @@ class SamplingStage:
         """The walks to valid candidates; None if these are the answers."""
         if self.walk is None:
             return None
-        from .led import LedBlock
-        from .walking import WalkedBlock
+        from .walking import SurrogateBlock, WalkedBlock
 
-        make = WalkedBlock if self.walk.settings.led is None else LedBlock
+        make = WalkedBlock if self.walk.settings.by_surrogate is None else SurrogateBlock
         return make(self.walk, self.task, monitor, ranked, cache, valid, self.unstable)
 
 

@@ -1,13 +1,22 @@
-"""Which of a person's visited rows to return.
+"""Which of a person's visited rows to return, without a needless change.
 
 Beyond the paper. Plausible rows come first, and copies of accepted training rows last unless they
 are allowed. Among equals in that, rows with few enough changes are ordered by what is preferred.
+
+What was selected is tried again with some of its changes undone: any of them, or single ones and
+pairs of many. A row that stays good without some of its changes is needless: the better one takes
+part in the selection instead, until nothing selected is needless. What follows from changes is
+undone with them, and what changes only together is undone together.
+
+Always true: the first answer of a person is the one they would get alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
+from functools import lru_cache
+from itertools import combinations
 
 import numpy as np
 
@@ -18,24 +27,19 @@ from ..plausibility.neighbours import KnnDistance
 from ..postprocess.answers import Answers
 from ..postprocess.diversity import Pool, diverse_ranks
 from ..postprocess.ranking import Ranking
+from ..tables.schema import OWN
 from .config import Preference
-from .costs import as_block
 from .greedy import GreedyWalk
-from .visited import VisitedRows
+from .visited import VisitedRows, as_block
 
-
-@dataclass(frozen=True)
-class PreferenceWeights:
-    """What the preferences weigh against each other."""
-
-    l1: float = 0.1
-    change: float = 0.1
-    typical_change: float = 0.1
-    gain_share: float = 0.6
-    min_gain: float = 0.25
-
-
-WEIGHTS = PreferenceWeights()
+# Of up to so many changes any may be undone; of more, so many at once.
+ALL_SUBSETS_OF, MAX_UNDONE = 5, 2
+# What "balanced" weighs against the distance to accepted rows: the distance to the person, summed
+# over features, and each change, at a fixed price and by the typical distance to accepted rows.
+L1_WEIGHT, CHANGE_WEIGHT, TYPICAL_WEIGHT = 0.1, 0.1, 0.1
+# "sparsity" makes one more change if the distance to accepted rows is at most this share of what it
+# was, and smaller by at least so much.
+MAX_SHARE, MIN_GAIN = 0.6, 0.25
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,8 +122,8 @@ def _order(
     knn_distance, copy = _knn_distances(settings, visited, numbers, person, excess)
     if settings.prefer == "sparsity":
         best = person.min(np.where(eligible & (above == 0) & ~copy, knn_distance, np.inf))
-        worth_it = knn_distance <= WEIGHTS.gain_share * best
-        worth_it &= knn_distance <= best - WEIGHTS.min_gain
+        worth_it = knn_distance <= MAX_SHARE * best
+        worth_it &= knn_distance <= best - MIN_GAIN
         excess = np.where(worth_it, excess, above)
     distance = visited.distance[numbers]
     cost = {"sparsity": knn_distance, "knn_distance": knn_distance, "distance": distance}.get(
@@ -129,8 +133,8 @@ def _order(
         mean = is_mean(settings.ranking.distance)
         n_features = visited.candidates.comparison.n_features if mean else 1
         typical = settings.knn_distance.median if settings.knn_distance is not None else 0.0
-        price = WEIGHTS.change + WEIGHTS.typical_change * typical
-        cost = knn_distance + WEIGHTS.l1 * distance * n_features + price * above
+        price = CHANGE_WEIGHT + TYPICAL_WEIGHT * typical
+        cost = knn_distance + L1_WEIGHT * distance * n_features + price * above
     return np.lexsort((cost, excess, copy, implausible, ~is_first, person.of))
 
 
@@ -144,7 +148,9 @@ def returnable(ranking: Ranking, walk: GreedyWalk, person: IntArray | None = Non
     reached = np.flatnonzero((visited.step >= 0) & visited.valid & theirs[visited.person])
     may[reached] = visited.good(reached)
     ends = walk.at[walk.arrived & theirs[walk.person]]
-    may[ends] |= visited.allowed[ends] & (visited.valid[ends] | (walk.settings.led is None))
+    may[ends] |= visited.allowed[ends] & (
+        visited.valid[ends] | (walk.settings.by_surrogate is None)
+    )
     numbers = np.flatnonzero(may)
     return numbers[within_bounds(ranking, visited, numbers)]
 
@@ -227,14 +233,7 @@ def _diverse_ranks(
 
 
 class Groups:
-    """Neighbouring entries that are equal, as groups.
-
-    Examples
-    --------
-    >>> groups = Groups(np.array([3, 3, 7]))
-    >>> groups.number, groups.place, groups.min(np.array([5, 4, 9]))
-    (array([0, 0, 1]), array([0, 1, 0]), array([4, 4, 9]))
-    """
+    """Neighbouring entries that are equal, as groups."""
 
     def __init__(self, of: IntArray) -> None:
         self.of = of
@@ -257,3 +256,102 @@ class Groups:
 
     def _each(self, reduce: np.ufunc, values: np.ndarray) -> np.ndarray:
         return reduce.reduceat(values, self._first)[self.number] if values.size else values
+
+
+def select_first(
+    settings: SelectionSettings,
+    walk: GreedyWalk,
+    person: IntArray | None = None,
+) -> SelectedRows:
+    """The best row of everybody, without a needless change."""
+    one = replace(settings.ranking, n_counterfactuals=1, diversity=None)
+    nothing = np.empty(0, dtype=np.int64)
+    return _select(replace(settings, ranking=one), walk, nothing, person)
+
+
+def select_more(
+    settings: SelectionSettings,
+    walk: GreedyWalk,
+    first: SelectedRows,
+    person: IntArray | None = None,
+) -> SelectedRows:
+    """The best rows of everybody, those given first; none has a needless change."""
+    if settings.ranking.n_counterfactuals == 1:
+        return first
+    return _select(settings, walk, first.numbers, person)
+
+
+def _select(
+    settings: SelectionSettings,
+    walk: GreedyWalk,
+    first: IntArray,
+    person: IntArray | None,
+) -> SelectedRows:
+    """Select and undo, again for those whose rows turn out to be needless."""
+    visited, parts = walk.visited, list[SelectedRows]()
+    may_return = returnable(settings.ranking, walk, person)
+    needless = np.empty(0, dtype=np.int64)
+    while True:
+        selected = select_rows(settings, walk, may_return, first)
+        undone = _undo(walk, selected.numbers[~np.isin(selected.numbers, first)])
+        if undone[0].size:
+            may_return = returnable(settings.ranking, walk, person)
+        lesser = _replaced(undone, may_return)
+        needless = np.concatenate([needless, lesser])
+        whose, again = visited.person, visited.person[lesser]
+        parts.append(selected.take(~np.isin(whose[selected.numbers], again)))
+        if not lesser.size:
+            return SelectedRows.concat(parts)
+        theirs = np.isin(whose[may_return], again)
+        may_return = may_return[theirs & ~np.isin(may_return, needless)]
+
+
+def _undo(walk: GreedyWalk, numbers: IntArray) -> tuple[IntArray, IntArray]:
+    """The same, as far as the rows are good."""
+    visited = walk.visited
+    parent, child = undone(walk, numbers)
+    visited.evaluate(child)
+    good: BoolArray = visited.good(child) & (child != parent)
+    visited.reach(child[good])
+    return parent[good], child[good]
+
+
+def undone(walk: GreedyWalk, numbers: IntArray) -> tuple[IntArray, IntArray]:
+    """Rows without some of the changes of others, which are placed among the visited ones."""
+    visited, units = walk.visited, walk.settings.units
+    place, undone = _subsets((visited.cells[numbers, 1:] != OWN) @ units.T)
+    parent = numbers[place]
+    codes = np.where(undone @ units, OWN, visited.cells[parent, 1:]).T
+    child = visited.place(visited.person[parent], visited.draw[parent], codes)
+    return parent, child
+
+
+def _subsets(changed: BoolArray) -> tuple[IntArray, BoolArray]:
+    """Changes to undo at once, smallest sets first: place of the row, and which of its units."""
+    places, undone = [np.empty(0, dtype=np.int64)], [np.empty((0, changed.shape[1]), dtype=bool)]
+    n_changed = changed.sum(axis=1)
+    for n in np.unique(n_changed[n_changed > 1]).tolist():
+        most = n if n <= ALL_SUBSETS_OF else MAX_UNDONE + 1
+        taken = _all_subsets(n, most)
+        here = np.flatnonzero(n_changed == n)
+        found = np.zeros((here.size, len(taken), changed.shape[1]), dtype=bool)
+        row, unit = np.nonzero(changed[here])
+        found[row, :, unit] = np.tile(taken.T, (here.size, 1))
+        places.append(np.repeat(here, len(taken)))
+        undone.append(found.reshape(-1, changed.shape[1]))
+    place = np.concatenate(places)
+    order = np.argsort(place, kind="stable")
+    return place[order], np.concatenate(undone)[order]
+
+
+@lru_cache
+def _all_subsets(n: int, most: int) -> BoolArray:
+    """The sets of fewer than ``most`` out of n, smallest first, shape (n_sets, n)."""
+    sets = [some for size in range(1, most) for some in combinations(range(n), size)]
+    return np.array([[at in some for at in range(n)] for some in sets])
+
+
+def _replaced(undone: tuple[IntArray, IntArray], may_return: IntArray) -> IntArray:
+    """Rows that one with fewer of their changes can replace."""
+    parent, child = undone
+    return np.unique(parent[np.isin(child, may_return)])

@@ -1,14 +1,21 @@
-"""Stages of a search: their interface and their shared data.
+"""Stages of a search: what they share, how they run, and what comes out.
 
 A search runs its stages one after the other, each for the people that the stages before left
-without an answer. ``Task`` is what all stages of one call have in common.
+without an answer. ``SearchTask`` is what all stages of one call have in common. ``run_search`` runs
+them and calls the predictor once more on what is returned. ``Outcome`` holds the answers and, for
+everybody else, a reason and the nearest miss.
+
+Always true: the outcome does not depend on blocks, threads or the order of people; every
+counterfactual was valid in a final, fresh call of the predictor on the rows that are returned.
+Whoever had an answer that the label rule accepts and the predictor does not is searched for again
+without the rule. Outcomes never change; their methods return new ones.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol, Self
@@ -18,7 +25,9 @@ import numpy as np
 from ..candidates import ReadColumns
 from ..constraints.collection import Constraints
 from ..constraints.limits import FactualLimits
+from ..errors import ConstraintError
 from ..kernels import Cancellation, IntArray, cancellable
+from ..postprocess.answers import Answers
 from ..postprocess.filters import ExcludeUnstable
 from ..postprocess.remembered import RememberedScores
 from ..postprocess.validation import CachedScores
@@ -26,11 +35,10 @@ from ..predictors.decision import Decision
 from ..protocols import Callback, Generator, Progress
 from ..runtime.threads import in_caller, is_caller
 from ..tables.schema import EncodedRows
-from .outcome import Outcome
 
 if TYPE_CHECKING:
     from .consequences import Consequences
-    from .replies import Led
+    from .visited import SurrogateRun
 
 # Between two reports of a block that runs in another thread.
 SECONDS_BETWEEN = 0.1
@@ -75,14 +83,14 @@ class ScoreMemory:
 
 
 @dataclass(frozen=True, eq=False)
-class Task:
+class SearchTask:
     """What all stages of one call of ``explain`` share."""
 
     generator: Generator
     decision: Decision
     seed: int
     constraints: Constraints
-    personal: FactualLimits
+    factual_limits: FactualLimits
     memory: float
     n_jobs: int | None
     callback: Callback
@@ -92,16 +100,18 @@ class Task:
     scores: ScoreMemory = field(default_factory=ScoreMemory)
     remembered: RememberedScores | None = None
     read: ReadColumns = field(default_factory=dict)
-    led: Led | None = None
+    by_surrogate: SurrogateRun | None = None
 
     @property
     def factuals(self) -> EncodedRows:
         """All factuals of the call."""
-        return self.personal.rows
+        return self.factual_limits.rows
 
-    def laxer(self) -> Task:
+    def relaxed(self) -> SearchTask:
         """The same for stages that allow more rows: those tried in vain before do not count."""
-        return replace(self, led=None if self.led is None else self.led.laxer())
+        return replace(
+            self, by_surrogate=None if self.by_surrogate is None else self.by_surrogate.relaxed()
+        )
 
     def limited(self) -> AbstractContextManager[Cancellation]:
         """A block in which kernels raise ``ExpiredError`` once the time is up."""
@@ -164,3 +174,149 @@ def no_unstable() -> ExcludeUnstable:
     """The filter before anything has failed."""
     nobody = np.empty(0, dtype=np.int64)
     return ExcludeUnstable(nobody, nobody)
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """The result of a search, or of one of its stages."""
+
+    answers: Answers
+    misses: Answers
+    reasons: Mapping[int, str] = field(default_factory=dict)
+    n_evaluated: int = 0
+    n_unstable: int = 0
+    stopped: bool = False
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    proven: frozenset[int] = frozenset()
+    misjudged: frozenset[int] = frozenset()
+
+    @classmethod
+    def empty(cls, factuals: EncodedRows, people: IntArray, reason: str) -> Outcome:
+        """The outcome for factuals that cannot be searched for at all."""
+        nobody = Answers.concat(factuals, [])
+        return cls(nobody, nobody, dict.fromkeys(people.tolist(), reason))
+
+    @classmethod
+    def merge(cls, factuals: EncodedRows, parts: Sequence[Outcome]) -> Outcome:
+        """All parts as one, by factual."""
+        if len(parts) == 1:
+            return parts[0]
+        return cls(
+            answers=Answers.concat(factuals, [part.answers for part in parts]),
+            misses=Answers.concat(factuals, [part.misses for part in parts]),
+            reasons={person: why for part in parts for person, why in part.reasons.items()},
+            n_evaluated=sum(part.n_evaluated for part in parts),
+            n_unstable=sum(part.n_unstable for part in parts),
+            stopped=any(part.stopped for part in parts),
+            seconds=_sum_seconds([part.seconds for part in parts]),
+            proven=frozenset[int]().union(*(part.proven for part in parts)),
+            misjudged=frozenset[int]().union(*(part.misjudged for part in parts)),
+        )
+
+    def with_seconds(self, more: Mapping[str, float]) -> Outcome:
+        """The outcome with further seconds added."""
+        return replace(self, seconds=_sum_seconds([self.seconds, more]))
+
+    def without_answers(self, people: IntArray) -> Outcome:
+        """The outcome without the answers of some factuals."""
+        answers = self.answers.take(~np.isin(self.answers.owner, people))
+        return replace(self, answers=answers, proven=self.proven.difference(people.tolist()))
+
+    def without_reasons(self, people: IntArray) -> Outcome:
+        """The outcome without the reasons and misses of factuals that are searched for again."""
+        again = set(people.tolist())
+        return replace(
+            self,
+            misses=self.misses.take(~np.isin(self.misses.owner, people)),
+            reasons={person: why for person, why in self.reasons.items() if person not in again},
+        )
+
+
+def _sum_seconds(parts: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    total: dict[str, float] = {}
+    for part in parts:
+        for step, seconds in part.items():
+            total[step] = total.get(step, 0.0) + seconds
+    return total
+
+
+def run_search(
+    task: SearchTask, stages: Callable[[SearchTask], Iterable[Stage]], people: IntArray
+) -> Outcome:
+    """Counterfactuals for factuals; each stage searches for those still without an answer."""
+    outcome = _run_stages(task, stages(task), people)
+    if not outcome.misjudged:
+        return outcome
+    decision = replace(task.decision, rule=None)
+    # Nothing is remembered, because scores so far come with what the rule said.
+    certain = replace(
+        task,
+        decision=decision,
+        scores=ScoreMemory(),
+        remembered=None,
+        by_surrogate=None if task.by_surrogate is None else task.by_surrogate.without_replies(),
+    )
+    again = np.array(sorted(outcome.misjudged), dtype=np.int64)
+    return Outcome.merge(task.factuals, [outcome, _run_stages(certain, stages(certain), again)])
+
+
+def _run_stages(task: SearchTask, stages: Iterable[Stage], people: IntArray) -> Outcome:
+    """Run one stage after the other."""
+    parts: list[Outcome] = []
+    for stage in list(stages):
+        if parts:
+            parts[-1] = parts[-1].without_reasons(people)
+        outcome = _run_confirmed(task, stage, people)
+        parts.append(outcome)
+        left = outcome.reasons.keys() - outcome.proven
+        people = np.array(sorted(left), dtype=np.int64)
+        if not people.size or outcome.stopped:
+            break
+    return Outcome.merge(task.factuals, parts)
+
+
+def _run_confirmed(task: SearchTask, stage: Stage, people: IntArray) -> Outcome:
+    """Run one stage until every answer survives a fresh call of the predictor.
+
+    An answer that fails is dropped, and its person is searched for again without it.
+    """
+    unstable, parts = no_unstable(), list[Outcome]()
+    while True:
+        outcome, rejected = _confirm(task, stage.run(people))
+        if not rejected.owner.size:
+            return Outcome.merge(task.factuals, [*parts, outcome])
+        people = np.unique(rejected.owner)
+        parts.append(outcome.without_answers(people))
+        unstable = ExcludeUnstable(
+            np.concatenate([unstable.person, rejected.owner]),
+            np.concatenate([unstable.draw, rejected.draw]),
+        )
+        stage = stage.excluding(unstable)
+
+
+def _confirm(task: SearchTask, outcome: Outcome) -> tuple[Outcome, Answers]:
+    """The outcome with fresh scores, and the answers that fail them.
+
+    People with an answer that the label rule misjudged have none in either.
+    """
+    started = time.perf_counter()
+    answers = outcome.answers
+    broken = task.constraints.broken(task.factuals, answers.owner, answers.frame)
+    for name, breaks in broken.items():
+        if breaks.any():
+            raise ConstraintError(
+                f"{name!r} does not hold for {int(breaks.sum())} of {breaks.size} answers, "
+                "although it did when it was first checked. A condition must give the same result "
+                "for a row each time."
+            )
+    fresh, wrong = task.decision.confirm(answers.frame, answers.score)
+    misjudged = np.unique(answers.owner[wrong])
+    rejected = answers.take(~fresh.valid & ~wrong)
+    confirmed = replace(
+        outcome,
+        answers=replace(answers, score=fresh.score),
+        n_unstable=outcome.n_unstable + rejected.owner.size,
+        misjudged=frozenset(misjudged.tolist()),
+    ).without_answers(misjudged)
+    rejected = rejected.take(~np.isin(rejected.owner, misjudged))
+    return confirmed.with_seconds({"confirm": time.perf_counter() - started}), rejected

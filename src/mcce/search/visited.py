@@ -1,37 +1,55 @@
-"""The rows that walks visited in a block of people, and what is known of each.
+"""The rows that a search visited in a block of people, and what is known of each.
 
-Each distinct row is stored once and scored at most once.
+Beyond the paper. Each distinct row is stored once and scored at most once.
+
+In a search with a surrogate, the surrogate says what the predictor would, until the predictor is
+called (``PredictedRows``). What it predicts of a row is corrected by what it got wrong for the same
+person: at their own row, whose score is known, and at every row that the predictor scored. Errors
+at rows that share more cells count more. At first a row is predicted valid also if it falls short
+by little; each time that is wrong, more is required of the person's rows.
+
+Always true: nobody's predictions depend on anybody else; the predictor scores a row at most once,
+and for no person more rows than allowed.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ..candidates import CandidateRows, Candidates, Lookup
 from ..constraints.collection import Constraints
 from ..constraints.rows import Together
-from ..kernels import BoolArray, Codes, FloatArray, IntArray, RowTable
+from ..distances import is_plain_gower
+from ..kernels import BoolArray, Codes, FloatArray, IntArray, RowTable, differences, weigh_errors
 from ..plausibility.neighbours import KnnDistance
-from ..postprocess.filters import IsPlausible
+from ..postprocess.filters import ExcludeUnstable, IsPlausible
 from ..postprocess.ranking import Ranking
 from ..postprocess.remembered import RememberedScores, score_rows
 from ..postprocess.validation import ROWS_PER_CALL
-from ..predictors.decision import Decision
+from ..predictors.decision import Decision, ScoredRows
 from ..protocols import RowFilter
+from ..surrogate import Surrogate
 from ..tables.schema import OWN, Schema
-from .consequences import Consequences
-from .costs import as_block, row_costs
-from .replies import Led
-from .values import GrowingTables
+from .config import Search
+from .consequences import Consequences, GrowingTables
 
 # Scores are compared to so many decimals: the last ones may depend on how many rows a call has.
 DECIMALS = 10
 # One in so many numbers is few: they are sorted instead of marked.
 FEW = 32
-# Of more mutable features, those that the surrogate splits most often lead the search.
+# Of more mutable features, those that the surrogate splits most often are moved first.
 MAX_LEADING = 32
+# An error counts half as much for each cell that differs, and against this weight of no error.
+NO_ERROR = 0.1
+# By how many typical errors of the surrogate a row may fall short at first, and the number of rows
+# of a person that must turn out wrong until it may not.
+OPTIMISM, PATIENCE = 3.0, 6
+# A surrogate that was so often wrong about a person is not trusted about them any more.
+MAX_WRONG = 24
+# Replies of a person that correct predictions; up to as many again in the batch that reaches it.
+MAX_LEARNED = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +63,7 @@ class WalkSettings:
     extra_changes: int
     consequences: Consequences | None = None
     remembered: RememberedScores | None = None
-    led: Led | None = None
+    by_surrogate: SurrogateRun | None = None
 
 
 def units_of(constraints: Constraints, consequences: Consequences | None) -> BoolArray:
@@ -66,12 +84,12 @@ def leading_units(settings: WalkSettings, schema: Schema) -> BoolArray:
 
     Among many features it looks at few, and the others cannot make a row valid.
     """
-    surrogate = None if settings.led is None else settings.led.surrogate
+    surrogate = None if settings.by_surrogate is None else settings.by_surrogate.surrogate
     if surrogate is None or not surrogate.is_good or schema.mutable.size <= MAX_LEADING:
         return np.ones(len(settings.units), dtype=bool)
     noticed = np.isin(schema.mutable, surrogate.inputs(MAX_LEADING))
-    for target in reversed(() if settings.consequences is None else settings.consequences.targets):
-        noticed[target.actions] |= noticed[target.row]
+    for column in reversed(() if settings.consequences is None else settings.consequences.columns):
+        noticed[column.actions] |= noticed[column.row]
     return settings.units @ noticed
 
 
@@ -149,12 +167,19 @@ class VisitedRows:
     def evaluate(self, numbers: IntArray) -> None:
         """Have the predictor score rows that it has not scored yet."""
         new = self._without(self.scored, numbers)
-        for start in range(0, new.size, ROWS_PER_CALL):
-            piece = new[start : start + ROWS_PER_CALL]
-            how = self.settings
-            scored = score_rows(how.decision, self.rows(piece), how.remembered)
-            self.store_scores(piece, scored.score, scored.valid)
-        self.n_evaluated += new.size
+        if new.size:
+            said = self._call_predictor(new)
+            self.store_scores(new, said.score, said.valid)
+
+    def _call_predictor(self, numbers: IntArray) -> ScoredRows:
+        """What the predictor says of some rows, in calls of bounded size."""
+        how, parts = self.settings, list[ScoredRows]()
+        for start in range(0, numbers.size, ROWS_PER_CALL):
+            rows = self.rows(numbers[start : start + ROWS_PER_CALL])
+            parts.append(score_rows(how.decision, rows, how.remembered))
+        self.n_evaluated += numbers.size
+        score = np.concatenate([part.score for part in parts])
+        return ScoredRows(score, np.concatenate([part.valid for part in parts]))
 
     def store_scores(self, numbers: IntArray, score: FloatArray, valid: BoolArray) -> None:
         """Keep the predictor's scores of rows."""
@@ -259,3 +284,335 @@ def append(array: np.ndarray, more: np.ndarray) -> np.ndarray:
         room[: len(array)] = array
     room[len(array) : size] = more
     return room[:size]
+
+
+@dataclass(frozen=True, eq=False)
+class RowCosts:
+    """What rows cost their people, shape (n_rows,) each."""
+
+    sparsity: IntArray
+    n_actions: IntArray
+    gower: FloatArray
+    distance: FloatArray
+
+
+def row_costs(block: Candidates, ranking: Ranking, recomputed: list[int]) -> RowCosts:
+    """What each person's only candidate costs."""
+    n_people = block.people.size
+    sparsity, n_consequences = np.zeros((2, n_people), dtype=np.int64)
+    total = np.zeros(n_people)
+    for feature in block.comparison.changed_features:
+        numeric = block.comparison.numbers[feature] is not None
+        differs, gaps = differences(block.comparison, feature)
+        changed, gap = differs[:, 0], gaps[:, 0]
+        if feature in recomputed:
+            n_consequences += changed
+        counts = changed & (gap > ranking.tolerance) if ranking.tolerance and numeric else changed
+        sparsity += counts
+        total += gap
+    gower = total / block.comparison.n_features
+    measure = ranking.distance
+    distance = gower if is_plain_gower(measure) else measure(block)[:, 0]
+    return RowCosts(sparsity, sparsity - n_consequences, gower, distance)
+
+
+def as_block(
+    candidates: Candidates, values: GrowingTables, cells: Codes, person: IntArray, place: IntArray
+) -> Candidates:
+    """Visited rows as candidates of people."""
+    whose = np.empty(int(person.max(initial=-1)) + 1, dtype=np.int64)
+    whose[person] = cells[:, 0]
+    own = candidates.comparison.own_codes[:, whose]
+    codes = np.repeat(own[:, :, None], int(place.max(initial=0)) + 1, axis=2)
+    changed = cells[:, 1:].T
+    codes[:, person, place] = np.where(changed == OWN, own[:, person], changed)
+    known = candidates.comparison.numbers
+    comparison = replace(
+        candidates.comparison.of(whose),
+        codes=codes,
+        numbers=[None if own is None else values.numbers(at) for at, own in enumerate(known)],
+        group=np.arange(whose.size),
+    )
+    return replace(
+        candidates,
+        tables=values.tables,
+        people=candidates.people[whose],
+        comparison=comparison,
+        draws=np.arange(codes.shape[2]),
+        distinct=np.ones(codes.shape[1:], dtype=bool),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Errors:
+    """By how much the surrogate was wrong about rows of people, in the order of the replies."""
+
+    person: IntArray
+    row: IntArray
+    error: FloatArray
+
+    @classmethod
+    def none(cls) -> Errors:
+        """Before any reply."""
+        nobody = np.empty(0, dtype=np.int64)
+        return cls(nobody, nobody, np.empty(0))
+
+    def and_also(self, more: Errors) -> Errors:
+        """These, then others."""
+        pairs = zip(vars(self).values(), vars(more).values(), strict=True)
+        return Errors(*(np.concatenate(pair) for pair in pairs))
+
+
+class PredictedRows(VisitedRows):
+    """Visited rows whose scores a surrogate predicts until the predictor has scored them."""
+
+    def __init__(
+        self,
+        settings: WalkSettings,
+        run: SurrogateRun,
+        candidates: Candidates,
+        unstable: ExcludeUnstable,
+    ) -> None:
+        super().__init__(settings, candidates)
+        self.run = run
+        self.asked: BoolArray = np.empty(0, dtype=bool)
+        self._response, self._total, self._weight, self._merit = np.empty((4, 0))
+        self.n_wrong: IntArray = np.zeros(self.people.size, dtype=np.int64)
+        self._n_learned: IntArray = np.zeros(self.people.size, dtype=np.int64)
+        self._errors = Errors.none()
+        self._closed = False
+        trained = zip(candidates.tables, candidates.rows.tables, strict=True)
+        others = [at for at, (table, first) in enumerate(trained) if table is not first]
+        self._is_trained = set(others) <= set(self.recomputed)
+        self._unstable = unstable
+        self._recall()
+
+    def _recall(self) -> None:
+        """Learn from the people themselves, and from what earlier stages asked."""
+        everybody = np.arange(self.people.size)
+        own = self.run.own
+        if own is not None:
+            codes = np.full((self.cells.shape[1] - 1, everybody.size), OWN, dtype=np.int32)
+            theirs = ScoredRows(own.score[self.people], np.zeros(everybody.size, dtype=bool))
+            self._take_over(everybody, codes, theirs)
+        if not self._is_trained:
+            return
+        order = np.argsort(self.people, kind="stable")
+        stable = np.setdiff1d(self.people, self._unstable.person)
+        known = np.isin(self.people, stable)
+        self.n_wrong[known] = self.run.replies.n_refused[self.people[known]]
+        found = self.run.replies.recall(stable)
+        if found is not None:
+            owner, codes, said = found
+            person = order[np.searchsorted(self.people, owner, sorter=order)]
+            self._take_over(person, codes, said)
+
+    def _take_over(self, person: IntArray, codes: Codes, said: ScoredRows) -> None:
+        numbers = self.place(person, np.full(person.size, -1), codes)
+        self.evaluate(numbers)
+        self._learn(numbers, said)
+
+    @property
+    def n_asked(self) -> IntArray:
+        """Rows asked for each person."""
+        return self.run.replies.n_asked[self.people]
+
+    @property
+    def error(self) -> float:
+        """The typical error of the surrogate."""
+        return self.run.surrogate.error
+
+    def evaluate(self, numbers: IntArray) -> None:
+        """Predict the scores of rows, unless that was done."""
+        new = self._without(self.scored, numbers)
+        if not new.size:
+            return
+        rows = self.rows(new)
+        descent = self.lookup.descent(rows.owner, rows.codes)
+        self._response[new] = self.run.surrogate.predict(descent)
+        self._correct(new, self._errors)
+        self.scored[new] = True
+        self.reach(new)
+        self._predict(new)
+
+    def ask(self, numbers: IntArray) -> IntArray:
+        """Have the predictor score rows, as far as allowed; gives the numbers of those it did."""
+        new = self._without(self.asked, numbers)
+        most, person = self.run.max_evaluations, self.person[new]
+        if most is not None:
+            new = new[n_before(person) + self.n_asked[person] < most]
+        if not new.size:
+            return new
+        self.evaluate(new)
+        rows, said = self.rows(new), self._call_predictor(new)
+        self.run.replies.count(rows.owner, said.valid)
+        if self._is_trained:
+            rows.codes[self.recomputed] = OWN
+            self.run.replies.store(rows.owner, rows.codes, said)
+        np.add.at(self.n_wrong, self.person[new], ~said.valid)
+        # All at once: what a person's replies teach must not depend on where calls are cut.
+        self._learn(new, said)
+        return new
+
+    def reset_optimism(self, person: IntArray) -> None:
+        """Predict rows of people that fall short by little as valid again, as at first."""
+        self.n_wrong[person] = 0
+        self._predict(np.flatnonzero(self.scored & np.isin(self.person, person)))
+
+    def close(self) -> None:
+        """Predict nothing as valid any more: only rows that the predictor has accepted are."""
+        self._closed = True
+        self.valid &= self.asked
+
+    def desirability(self, numbers: IntArray) -> FloatArray:
+        """How good the scores of rows are predicted to be, larger being better."""
+        return self._merit[numbers]
+
+    def _learn(self, numbers: IntArray, said: ScoredRows) -> None:
+        """Take over what the predictor said, and correct the predictions for other rows."""
+        self.store_scores(numbers, said.score, said.valid & self._is_stable(numbers))
+        self.asked[numbers] = True
+        response = self.run.surrogate.response(said)
+        self._merit[numbers] = self._margin(response)
+        person = self.person[numbers]
+        # Each person's first replies teach the most.
+        taught = (self._n_learned[person] < MAX_LEARNED) & (n_before(person) < MAX_LEARNED)
+        np.add.at(self._n_learned, person[taught], 1)
+        error = response - self._response[numbers]
+        new = Errors(person[taught], numbers[taught], error[taught])
+        self._errors = self._errors.and_also(new)
+        touched = np.zeros(self.people.size, dtype=bool)
+        touched[person] = True
+        theirs = np.flatnonzero(self.scored & touched[self.person])
+        self._correct(theirs, new)
+        self._predict(theirs)
+
+    def _correct(self, numbers: IntArray, errors: Errors) -> None:
+        """Count errors at rows of people for other rows of theirs."""
+        order = np.argsort(errors.person, kind="stable")
+        person, theirs = errors.person[order], self.person[numbers]
+        between = np.searchsorted(person, theirs), np.searchsorted(person, theirs, side="right")
+        sums = self._total[numbers], self._weight[numbers]
+        found = weigh_errors(
+            self.cells, numbers, between, errors.row[order], errors.error[order], sums
+        )
+        self._total[numbers], self._weight[numbers] = found
+
+    def _predict(self, numbers: IntArray) -> None:
+        """Predict the rows that the predictor has not scored, by the replies so far."""
+        numbers = numbers[~self.asked[numbers]]
+        person = self.person[numbers]
+        correction = self._total[numbers] / (self._weight[numbers] + NO_ERROR)
+        merit = self._margin(self._response[numbers] + correction)
+        self._merit[numbers] = merit
+        slack = OPTIMISM * self.error * (1 - self.n_wrong[person] / PATIENCE)
+        trusted = self.n_wrong[person] < MAX_WRONG
+        self.valid[numbers] = (merit >= -slack) & trusted & self._may_ask(person)
+        self.valid[numbers] &= self._is_stable(numbers)
+
+    def _is_stable(self, numbers: IntArray) -> BoolArray:
+        """Rows that did not fail the final call, by the draws that led to them."""
+        whose = self.people[self.person[numbers]]
+        return ~self._unstable.has_failed(whose, self.draw[numbers])
+
+    def _may_ask(self, person: IntArray) -> BoolArray:
+        if self._closed:
+            return np.zeros(person.size, dtype=bool)
+        return self.run.may_ask(self.people[person])
+
+    def _margin(self, response: FloatArray) -> FloatArray:
+        return self.run.surrogate.margin(self.settings.decision, response).round(DECIMALS)
+
+    def _add(self, cells: Codes, draw: IntArray | Codes) -> None:
+        super()._add(cells, draw)
+        self.asked = append(self.asked, np.zeros(len(cells), dtype=bool))
+        for name in ("_response", "_total", "_weight", "_merit"):
+            setattr(self, name, append(getattr(self, name), np.zeros(len(cells))))
+
+
+def n_before(person: IntArray | Codes) -> IntArray:
+    """How many of the entries before each are the same person's."""
+    order = np.argsort(person, kind="stable")
+    first = np.flatnonzero(np.diff(person[order], prepend=-1))
+    sizes = np.diff(first, append=person.size)
+    place = np.empty(person.size, dtype=np.int64)
+    place[order] = np.arange(person.size) - np.repeat(first, sizes)
+    return place
+
+
+class Replies:
+    """What the predictor said of rows during one search, for its later stages."""
+
+    def __init__(self, n_asked: IntArray, n_valid: IntArray) -> None:
+        self.n_asked, self.n_valid = n_asked, n_valid
+        self.n_here, self.n_refused = np.zeros_like(n_asked), np.zeros_like(n_asked)
+        self._kept: list[tuple[IntArray, Codes, ScoredRows]] = []
+
+    def count(self, owner: IntArray, valid: BoolArray) -> None:
+        """Count rows that were scored, by the position of their people."""
+        np.add.at(self.n_asked, owner, 1)
+        np.add.at(self.n_valid, owner, valid)
+        np.add.at(self.n_here, owner, 1)
+        np.add.at(self.n_refused, owner, ~valid)
+
+    def relaxed(self) -> Replies:
+        """The same replies for stages that allow more rows, about which nobody was wrong yet."""
+        same = Replies(self.n_asked, self.n_valid)
+        same._kept = self._kept
+        return same
+
+    def store(self, owner: IntArray, codes: Codes, said: ScoredRows) -> None:
+        """Keep what was said of rows of training values."""
+        self._kept.append((owner, codes, said))
+
+    def recall(self, people: IntArray) -> tuple[IntArray, Codes, ScoredRows] | None:
+        """Replies about rows of people: whose they are, codes, and what was said, in order.
+
+        None if there are none.
+        """
+        # Other threads may add to it.
+        kept = self._kept.copy()
+        if not kept:
+            return None
+        owner = np.concatenate([owner for owner, _, _ in kept])
+        here = np.flatnonzero(np.isin(owner, people))
+        codes = np.concatenate([codes for _, codes, _ in kept], axis=1)
+        score = np.concatenate([said.score for _, _, said in kept])
+        valid = np.concatenate([said.valid for _, _, said in kept])
+        return owner[here], codes[:, here], ScoredRows(score[here], valid[here])
+
+
+@dataclass(frozen=True, eq=False)
+class SurrogateRun:
+    """The surrogate of one search, and what the predictor has said so far."""
+
+    surrogate: Surrogate
+    replies: Replies
+    own: ScoredRows | None = None
+    max_evaluations: int | None = None
+
+    def may_ask(self, people: IntArray) -> BoolArray:
+        """For whom the predictor may score one more row, by position."""
+        most = np.inf if self.max_evaluations is None else self.max_evaluations
+        return self.replies.n_asked[people] < most
+
+    def relaxed(self) -> SurrogateRun:
+        """The same for stages that allow more rows."""
+        return replace(self, replies=self.replies.relaxed())
+
+    def without_replies(self) -> SurrogateRun:
+        """The same, but nothing was replied; what was asked still counts."""
+        return replace(self, replies=Replies(self.replies.n_asked, self.replies.n_valid))
+
+
+def start_surrogate(
+    surrogate: Surrogate | None, search: Search, n_factuals: int, own: ScoredRows | None
+) -> SurrogateRun | None:
+    """The surrogate of a search with targets; None has the predictor score every row."""
+    most = search.max_evaluations
+    if most is not None and surrogate is None:
+        surrogate = Surrogate.unlearned()
+    if surrogate is None or not (surrogate.is_good or most is not None):
+        return None
+    n_asked, n_valid = np.zeros((2, n_factuals), dtype=np.int64)
+    return SurrogateRun(surrogate, Replies(n_asked, n_valid), own, most)

@@ -3,7 +3,19 @@
 Beyond the paper. Walks go to valid candidates; where these find nothing, or to show that fewer
 changes would not do, changes are tried directly; then the best visited rows are selected.
 
-Always true: the first answer of a person is selected before the walks go on for further ones.
+With a surrogate (``SurrogateBlock``), all of this runs on what it predicts of rows. The predictor
+scores what would be selected; that corrects the predictions for the person's other rows, walks go
+on where they were misled, and the selection is made again, until everything selected is known to be
+valid. Then the predictor scores rows that would be better, should the surrogate be wrong about
+them: those that fall short by little, the answers with some changes undone, and the most promising
+rows with fewer changes. The reason of people without an answer begins with what the predictor said;
+what the surrogate had expected follows, as an estimate.
+
+Always true: a nearest miss carries a score of the predictor. Where it scored no row of a person, it
+scores one, which counts like any other. The first answer of a person is selected before the walks
+go on for further ones. Whatever is selected was accepted by the predictor. With some of its changes undone (any of up to
+five, otherwise one or two) it was not, or is not allowed or not plausible enough, unless the
+person's evaluations or the time were used up.
 """
 
 from __future__ import annotations
@@ -14,20 +26,42 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ..kernels import ExpiredError, IntArray
+from ..distances import is_mean
+from ..kernels import BoolArray, ExpiredError, FloatArray, IntArray, Listing, RowTable
 from ..postprocess.answers import Answers
-from ..postprocess.filters import ExcludeUnstable
+from ..postprocess.diversity import FAR
+from ..postprocess.filters import ExcludeUnstable, IsPlausible
+from ..postprocess.misses import describe_draws
 from ..postprocess.ranking import RankedCandidates
-from ..postprocess.validation import PredictionCache, Selection
+from ..postprocess.validation import LazyValidation, PredictionCache, Selection
+from ..protocols import RowFilter
 from ..tables.schema import OWN
 from .direct import MAX_CHANGES, DirectSearch, DirectSettings
 from .greedy import GreedyWalk
-from .minimal import select_first, select_more
-from .selection import SelectedRows, SelectionSettings, copies, returnable
-from .stage import BlockMonitor, Task
-from .visited import WalkSettings
+from .selection import (
+    SelectedRows,
+    SelectionSettings,
+    copies,
+    returnable,
+    select_first,
+    select_more,
+    undone,
+    within_bounds,
+)
+from .stage import BlockMonitor, SearchTask
+from .visited import DECIMALS, PredictedRows, WalkSettings, n_before
 
 T = TypeVar("T")
+# Rows scored per person because they would be better: in any case, and at most; and by how many
+# typical errors of the surrogate those beyond the first may fall short.
+MIN_BETTER, MAX_BETTER, REACH = 5, 16, 3.0
+# Rows scored of a person for whom nothing is predicted valid, at first; then each time as many as
+# so far.
+N_TRIED = 8
+# And at most, of a person with more rows than may be scored: what the most promising ones do
+# not show, the others hardly ever do.
+TRIED_OF_MANY = 150
+Select = Callable[[IntArray], SelectedRows]
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +84,7 @@ class WalkedBlock:
     def __init__(
         self,
         how: Walk,
-        task: Task,
+        task: SearchTask,
         monitor: BlockMonitor,
         ranked: RankedCandidates,
         cache: PredictionCache,
@@ -145,3 +179,312 @@ class WalkedBlock:
         except ExpiredError:
             self._monitor.stop()
         return select(replace(selection, knn_distance=None), self.walk, *given)
+
+
+class SurrogateBlock(WalkedBlock):
+    """The walks of a block of people in a search with a surrogate."""
+
+    visited: PredictedRows
+
+    def find_answers(self) -> Answers:
+        """Walk, select, call the predictor, and learn from what it says."""
+        n_people = self.candidates.people.size
+        self._n_better, self._n_tried = np.zeros((2, n_people), dtype=np.int64)
+        self._was_reset = np.zeros(n_people, dtype=bool)
+        self._several = False
+        self._go_on()
+        if self._direct is not None and self.how.answers_all:
+            self._answer_directly(self._direct)
+        if self.how.max_tries:
+            self._place_draws()
+        first = self._settle(self._first)
+        if self.how.selection.ranking.n_counterfactuals > 1:
+            self.walk.resume(self.how.selection.ranking.n_wanted)
+            self._go_on()
+            if self._direct is not None and self.how.fewest:
+                self._improve(self._direct, first, several=True)
+            self._several = True
+            first = self._settle(lambda person: self._select(select_more, first, person))
+        return first.to_answers(self.candidates, self.visited)
+
+    def _settle(self, select: Select) -> SelectedRows:
+        """Select, score, and select again for people with new scores, until nothing is new."""
+        visited, parts = self.visited, [_nothing()]
+        people = np.arange(self.candidates.people.size)
+        while people.size:
+            stopped = self._stop()
+            if stopped:
+                visited.close()
+            rows = select(people)
+            asked = visited.ask(people[:0] if stopped else self._questions(rows, people))
+            self._reset_optimism(rows)
+            again = np.unique(visited.person[asked])
+            parts.append(rows.take(~np.isin(visited.person[rows.numbers], again)))
+            people = again
+            self._reconsider(people)
+        return SelectedRows.concat(parts)
+
+    def _reconsider(self, people: IntArray) -> None:
+        if people.size:
+            self.walk.reconsider(people)
+            self._go_on()
+
+    def _reset_optimism(self, rows: SelectedRows) -> None:
+        """Where all selected rows are valid, predict what falls short by little as valid again."""
+        visited = self.visited
+        whose = visited.person[rows.numbers]
+        again = np.setdiff1d(whose, whose[~(visited.asked & visited.valid)[rows.numbers]])
+        again = again[~self._was_reset[again]]
+        self._was_reset[again] = True
+        visited.reset_optimism(again)
+
+    def _questions(self, rows: SelectedRows, people: IntArray) -> IntArray:
+        """The rows to score: what is selected; where that is known, what may be better."""
+        visited = self.visited
+        whose = visited.person[rows.numbers]
+        unknown = ~visited.asked[rows.numbers]
+        known = rows.take(~np.isin(whose, whose[unknown]))
+        left = np.setdiff1d(people, whose)
+        questions = rows.numbers[unknown], self._undone(known.numbers), self._better(known)
+        return np.concatenate([*questions, self._tries(left)])
+
+    def _undone(self, numbers: IntArray) -> IntArray:
+        """Rows with some of their changes undone."""
+        parent, child = undone(self.walk, numbers)
+        return self._may_be_good(np.unique(child[child != parent]))
+
+    def _may_be_good(self, numbers: IntArray) -> IntArray:
+        """Those rows that were not asked and are allowed, plausible and within the bounds."""
+        visited, ranking = self.visited, self.how.selection.ranking
+        numbers = numbers[~visited.asked[numbers]]
+        if ranking.max_sparsity is not None or ranking.max_distance is not None:
+            numbers = numbers[within_bounds(ranking, visited, numbers)]
+        visited.check(numbers)
+        numbers = numbers[visited.allowed[numbers]]
+        visited.assess(numbers)
+        return numbers[visited.plausible[numbers]]
+
+    def _better(self, known: SelectedRows) -> IntArray:
+        """The most promising rows that would be better than first answers."""
+        visited, whole = self.visited, self._whole
+        promise, some = self._promising(known.take(known.rank == 1))
+        person = visited.person
+        some = self._by_features(some[np.lexsort((-promise, person[some]))])
+        # The others are hardly ever reached, and many of them would be looked at for nothing.
+        some = some[(n_before(person[some]) < 20 * MAX_BETTER) | whole[person[some]]]
+        near = visited.desirability(some) >= -REACH * visited.error
+        most = np.where(near, MAX_BETTER, MIN_BETTER) - self._n_better[person[some]]
+        if self.how.selection.prefer == "distance":
+            # The next ones depend on how close these are.
+            most = np.minimum(most, 2)
+        some = self._first_good(some, np.where(whole[person[some]], some.size, most))
+        np.add.at(self._n_better, person[some], 1)
+        return some
+
+    def _by_features(self, numbers: IntArray) -> IntArray:
+        """Rows by person, the first that changes each set of features before the second."""
+        changed = self.visited.cells[numbers] != OWN
+        changed = changed.astype(np.int32)
+        changed[:, 0] = self.visited.person[numbers]
+        place = n_before(RowTable(changed.shape[1]).place(changed))
+        return numbers[np.lexsort((place, self.visited.person[numbers]))]
+
+    def _first_good(self, numbers: IntArray, most: IntArray) -> IntArray:
+        """Of rows by person, those that may be good, as long as fewer than ``most`` come before.
+
+        Twice as many are looked at each time, until there are enough.
+        """
+        person = self.visited.person[numbers]
+        good = np.zeros(numbers.size, dtype=bool)
+        n_good: IntArray = np.zeros(self.visited.people.size, dtype=np.int64)
+        left, size = np.arange(numbers.size), 1
+        while left.size:
+            place = n_before(person[left])
+            here = (n_good[person[left]] + place < most[left]) | (place < size)
+            some = left[here]
+            good[some] = np.isin(numbers[some], self._may_be_good(numbers[some]))
+            np.add.at(n_good, person[some], good[some])
+            left, size = left[~here], 2 * size
+            left = left[n_good[person[left]] < most[left]]
+        found = np.flatnonzero(good)
+        return numbers[found[n_before(person[found]) < most[found]]]
+
+    def _promising(self, first: SelectedRows) -> tuple[FloatArray, IntArray]:
+        """Rows with fewer changes than answers, or as many but closer; how promising, and which."""
+        visited = self.visited
+        changed = visited.cells[:, 1:] != OWN
+        if self.how.selection.count_actions:
+            changed[:, visited.recomputed] = False
+        person, n_changes = visited.person, changed.sum(axis=1)
+        fewest = np.zeros(visited.people.size, dtype=np.int64)
+        fewest[person[first.numbers]] = n_changes[first.numbers]
+        closer = self.how.selection.prefer == "distance"
+        # Of a small table, all rows: for further answers, and since copies come last.
+        copied = first.numbers[copies(self.how.selection, visited, first.numbers)]
+        any_ = np.isin(np.arange(fewest.size), person[copied]) | self._several
+        fewest = np.where(self._whole & any_ & (fewest > 0), n_changes.max(initial=0), fewest)
+        most = fewest[person] + ((self._whole | closer) & (fewest > 0))[person]
+        some = visited.scored & ~visited.asked & (n_changes < most) & (n_changes > 0)
+        numbers = np.flatnonzero(some)
+        merit = visited.desirability(numbers)
+        if not closer:
+            return merit, numbers
+        ranking, distance = self.how.selection.ranking, np.zeros(visited.people.size)
+        distance[person[first.numbers]] = visited.distance[first.numbers]
+        visited.price(ranking, numbers)
+        # Infinite distances are as far as can be.
+        gain = np.minimum(distance[person[numbers]], FAR) - np.minimum(
+            visited.distance[numbers], FAR
+        )
+        if not is_mean(ranking.distance):
+            # As shares of what changing everything costs, roughly.
+            gain /= visited.candidates.comparison.n_features
+        gain += (n_changes < fewest[person])[numbers]
+        chance = np.clip(0.5 + merit / (2 * REACH * max(visited.error, 1e-9)), 0.0, 1.0)
+        better = (gain > 0) | self._whole[person[numbers]]
+        return (gain * chance)[better], numbers[better]
+
+    @property
+    def _whole(self) -> BoolArray:
+        """Whose rows are all asked about: of small tables, where the fewest changes count."""
+        bounded = self.visited.run.max_evaluations is not None
+        if bounded or self._direct is None or not self.how.fewest:
+            return np.zeros(self.visited.people.size, dtype=bool)
+        return np.isin(np.arange(self.visited.people.size), self._direct.small)
+
+    def _tries(self, people: IntArray) -> IntArray:
+        """The most promising rows of people for whom nothing is predicted valid."""
+        visited = self.visited
+        if not self.how.max_tries or not people.size:
+            return np.empty(0, dtype=np.int64)
+        person = visited.person
+        some = np.flatnonzero(visited.scored & ~visited.asked & np.isin(person, people))
+        some = some[np.lexsort((-visited.desirability(some), person[some]))]
+        n_rows = np.bincount(person[visited.scored], minlength=visited.people.size)
+        n_tried, few = self._n_tried, min(self.how.max_tries, TRIED_OF_MANY)
+        most = np.where(n_rows > self.how.max_tries, few, self.how.max_tries)
+        left = np.maximum(most - visited.run.replies.n_here[visited.people], 0)
+        more = np.minimum(np.maximum(n_tried, N_TRIED), left)
+        some = self._first_good(some, more[person[some]])
+        np.add.at(n_tried, person[some], 1)
+        return some
+
+    def _place_draws(self) -> None:
+        """Add the draws of people without an answer to their rows."""
+        left = np.setdiff1d(np.arange(self.candidates.people.size), self._answered())
+        who, draw = np.nonzero(self.candidates.distinct[self.candidates.group[left]])
+        codes = self.candidates.select(left[who], draw).codes
+        self.visited.evaluate(self.visited.place(left[who], draw, codes))
+
+
+def _nothing() -> SelectedRows:
+    none = np.empty(0, dtype=np.int64)
+    return SelectedRows(none, none, none, np.empty(0))
+
+
+def explain_unanswered(
+    block: SurrogateBlock, validation: LazyValidation, answered: IntArray
+) -> tuple[Answers, dict[int, str]]:
+    """Why people of a block have no answer."""
+    ranked, cache, people = validation.ranked, validation.cache, block.candidates.people
+    person = np.flatnonzero(~np.isin(people, answered))
+    listing = ranked.list_all(person)
+    listed = np.arange(listing.draw.shape[1]) < listing.n_allowed[:, None]
+    who, at = np.nonzero(listed)
+    predicted = np.zeros_like(listed)
+    predicted[who, at] = cache.validate(person[who], listing.draw[who, at])
+    _score_best_draws(block, validation, person, listing, predicted)
+    described = describe_draws(ranked, person, listing, predicted)
+    reasons = {}
+    for one, (n_valid, drawn, named) in zip(person.tolist(), described, strict=True):
+        accepted = bool(block.visited.run.replies.n_valid[people[one]])
+        expected = _expected(n_valid, drawn, named, accepted=accepted)
+        reasons[int(people[one])] = f"{_replied(block, one)}; {expected}"
+    return _nearest(block, person), reasons
+
+
+def _score_best_draws(
+    block: SurrogateBlock,
+    validation: LazyValidation,
+    person: IntArray,
+    listing: Listing,
+    predicted: BoolArray,
+) -> None:
+    """Have the predictor score the most promising draw of people of whom it scored nothing."""
+    visited, cache, candidates = block.visited, validation.cache, block.candidates
+    untried = np.isin(person, visited.cells[_asked(block), 0], invert=True)
+    rows = np.flatnonzero(untried & (listing.n_allowed > 0))
+    if not rows.size:
+        return
+    draw, here = listing.draw[rows], np.arange(listing.draw.shape[1])
+    listed = here < listing.n_allowed[rows, None]
+    margin = cache.score[candidates.group[person[rows]][:, None], draw].round(DECIMALS)
+    best = np.lexsort((-margin, ~predicted[rows], ~listed), axis=-1)[:, 0]
+    draws = draw[np.arange(rows.size), best]
+    codes = candidates.select(person[rows], draws).codes
+    visited.ask(visited.place(person[rows], draws, codes))
+
+
+def _asked(block: SurrogateBlock) -> IntArray:
+    """Numbers of the rows that the predictor scored, without the people themselves."""
+    visited = block.visited
+    return np.flatnonzero(visited.asked & (visited.cells[:, 1:] != OWN).any(axis=1))
+
+
+def _replied(block: SurrogateBlock, person: int) -> str:
+    """What the predictor has said of a person's rows."""
+    run, position = block.visited.run, int(block.candidates.people[person])
+    n_asked = int(run.replies.n_asked[position])
+    if not n_asked:
+        return "there was no row for the predictor to score"
+    rows = "1 row" if n_asked == 1 else f"{n_asked} rows"
+    if run.max_evaluations is not None and n_asked >= run.max_evaluations:
+        rows = f"the {rows} that max_evaluations={run.max_evaluations} allows"
+    if not run.replies.n_valid[position]:
+        if block.visited.settings.decision.min_margin:
+            return f"the predictor scored {rows}, and no score has the required margin"
+        return f"the predictor scored {rows} and refused {'it' if n_asked == 1 else 'all of them'}"
+    named = ", ".join(_exclusions(block, person))
+    if not named:
+        return f"the predictor scored {rows}, and accepted none in the final call"
+    return f"the predictor scored {rows}, and what it accepted is excluded by {named}"
+
+
+def _expected(n_valid: int, drawn: str, named: str, *, accepted: bool) -> str:
+    """What the surrogate had expected of a person's draws, and what excludes those."""
+    if not n_valid:
+        return f"the surrogate expected none of {drawn} to be valid"
+    status = " only" if accepted else " that the predictor did not confirm"
+    expected = f"the surrogate had expected {n_valid} of {drawn} to be valid, an estimate{status}"
+    return f"{expected}; excluded among these by {named}" if named else expected
+
+
+def _exclusions(block: SurrogateBlock, person: int) -> list[str]:
+    """What excludes the valid rows of a person."""
+    visited, ranking = block.visited, block.how.selection.ranking
+    numbers = _asked(block)
+    numbers = numbers[visited.valid[numbers] & (visited.cells[numbers, 0] == person)]
+    rows, how = visited.rows(numbers), visited.settings
+    checks: list[RowFilter | IsPlausible] = list(how.filters)
+    checks += [] if how.plausible is None else [how.plausible]
+    named = [check.name for check in checks if numbers.size and not check.keeps(rows).all()]
+    visited.price(ranking, numbers)
+    sparsity, distance = visited.sparsity[numbers], visited.distance[numbers]
+    if ranking.max_sparsity is not None and (sparsity > ranking.max_sparsity).any():
+        named.append(f"max_sparsity={ranking.max_sparsity}")
+    if ranking.max_distance is not None and (distance > ranking.max_distance).any():
+        named.append(f"max_distance={ranking.max_distance}")
+    return named
+
+
+def _nearest(block: SurrogateBlock, person: IntArray) -> Answers:
+    """The nearest misses of people, among the rows that the predictor scored."""
+    visited, numbers = block.visited, _asked(block)
+    numbers = numbers[np.isin(visited.cells[numbers, 0], person)]
+    whose = visited.cells[numbers, 0]
+    shortfall = visited.settings.decision.shortfall(visited.score[numbers]).round(DECIMALS)
+    order = np.lexsort((visited.step[numbers], shortfall, ~visited.valid[numbers], whose))
+    best = numbers[order[np.unique(whose[order], return_index=True)[1]]]
+    visited.price(block.how.selection.ranking, best)
+    nearest = SelectedRows(best, np.zeros_like(best), visited.sparsity[best], visited.gower[best])
+    return nearest.to_answers(block.candidates, visited)

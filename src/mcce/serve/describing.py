@@ -15,7 +15,7 @@ import pandas as pd
 from ..counterfactuals.records import plain_value
 from ..explainer import requirements_of
 from ..fitted import Fitted
-from ..predictors.interval import Interval
+from ..predictors.decision import Interval
 from ..report.cells import CellWords
 from ..report.labels import Labels
 from ..tables.columns import plain

@@ -17,10 +17,9 @@ import numpy as np
 
 from mcce.errors import McceError, ParameterError, PredictorError
 from mcce.kernels import FloatArray
-from mcce.predictors.decision import Decision
-from mcce.predictors.failures import failed
-from mcce.predictors.gradients import Differentiable, require_gradients
-from mcce.predictors.interval import Interval
+from mcce.predictors.adapters import failed
+from mcce.predictors.decision import Decision, Interval
+from mcce.predictors.torch import Differentiable, require_gradients
 from mcce.tables.schema import EncodedRows
 
 from ..baseline import Training

@@ -17,7 +17,7 @@ import pandas as pd
 
 from mcce import datasets
 from mcce.errors import DatasetError, PredictorError
-from mcce.predictors.interval import Interval
+from mcce.predictors.decision import Interval
 
 from ..case import (
     AT_LEAST_HALF,

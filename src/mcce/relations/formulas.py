@@ -1,56 +1,72 @@
-"""Finding linear equalities: a column that is a weighted sum of others, or a price list of levels.
+"""Finding equalities: a column that is a weighted sum, a product or a ratio of others.
 
 For every numeric column, a forward selection among all others on a sample of rows; then the rows
 that deviate most are left out and the selection is repeated, so a few broken rows do no harm.
-Terms that are not needed are dropped, and coefficients become short decimals where that holds.
+Levels of categories take part in sums as price lists. On logarithms a product is a sum with weights
+1 and 1 and a ratio one with 1 and -1, so their two columns are found without looking at all
+triples; rows where the target is 0 are left out of it. Terms that are not needed are dropped, and
+coefficients become short decimals where that holds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import permutations
+from typing import TypeAlias
 
 import numpy as np
 
 from ..kernels import FloatArray, IntArray, check_cancellation
 from ..tables.resolution import ULPS, WRITTEN_ULPS, epsilon
-from .cells import values_of
-from .equalities import Linear
-from .proposals import Findings, Proposal
-from .regression import (
+from .evidence import Findings, Proposal, TrainingColumns
+from .fitting import (
     MAX_ROWS,
     MIN_ROWS,
+    ROUNDING,
     fit_robustly,
     predict,
+    propose,
     select_forward,
+    snap,
     to_integers,
+    typical,
 )
-from .snapping import snap
-from .tolerances import ROUNDING, propose, typical
-from .training import TrainingColumns
+from .kinds import Linear, Product, Ratio
+from .relation import values_of
 
-MAX_TERMS = 12
+# Columns of a sum, and those among which the two of a product are looked for, at most.
+MAX_TERMS, MAX_SELECTED = 12, 6
 MAX_LEVELS = 12
 MAX_COLUMNS = 600
 # What the selection must explain, first with broken rows and then without them.
-MIN_EXPLAINED = (0.8, 0.97, 0.97)
+EXPLAINED_BY_SUM, EXPLAINED_BY_PRODUCT = (0.8, 0.97, 0.97), (0.6, 0.9)
 # How often weights are fitted, and how often only to find the rows that deviate most.
 N_ROUNDS, N_SELECTING_ROUNDS = 6, 3
 # A term is dropped if the deviation without it is at most this many times as large.
-MAX_LOSS = 1.2
+MAX_DROPPED_LOSS = 1.2
+# The largest deviation of logarithms, in typical rows, of a pair that may be a product.
+MAX_DEVIATION = 0.5
+# A target, two columns, and the sign of the second one's weight: 1 for a product, -1 for a ratio.
+Pair: TypeAlias = tuple[int, int, int, int]
 
 
 @dataclass(frozen=True, eq=False)
 class Design:
-    """Columns that a sum may use: numbers, and one column for each level but the first."""
+    """Columns that an equality may use, also as integers, and which belong together."""
 
     columns: FloatArray
     whole: FloatArray
     groups: IntArray
 
     @classmethod
-    def of(cls, data: TrainingColumns, rows: slice) -> Design:
-        """The design of some training rows."""
+    def of(cls, columns: FloatArray, groups: IntArray) -> Design:
+        """The design of columns in groups."""
+        return cls(columns, to_integers(columns)[0], groups)
+
+    @classmethod
+    def of_sums(cls, data: TrainingColumns, rows: slice) -> Design:
+        """Numbers, and one column for each level but the first."""
         columns = [data.numbers(at, rows) for at in data.numeric]
         groups = list(data.numeric)
         for at, feature in enumerate(data.schema.features):
@@ -59,8 +75,7 @@ class Design:
                 levels = np.arange(1, feature.n_codes)[:, None]
                 columns += list((data.codes[at, rows] == levels).astype(np.float64))
                 groups += [at] * (feature.n_codes - 1)
-        values = np.array(columns)
-        return cls(values, to_integers(values)[0], np.array(groups))
+        return cls.of(np.array(columns), np.array(groups))
 
 
 def find_sums(data: TrainingColumns) -> Findings:
@@ -68,35 +83,39 @@ def find_sums(data: TrainingColumns) -> Findings:
     rows = slice(0, min(data.half, MAX_ROWS))
     if len(data.numeric) == 0 or rows.stop < MIN_ROWS:
         return Findings((), 0)
-    design = Design.of(data, rows)
+    design = Design.of_sums(data, rows)
     proposals: list[Proposal] = []
-    for place, at in enumerate(data.numeric):
+    for place in range(len(data.numeric)):
         check_cancellation()
-        groups = _select(design, place, at)
+        groups = _select(design, place, EXPLAINED_BY_SUM, MAX_TERMS)
         if groups:
-            relation = _relation(data, design, place, groups)
+            groups = tuple(sorted(_needed(design, place, groups)))
+            relation = _sum_of(data, design, place, groups)
             proposal = None if relation is None else propose(data, relation)
             proposals += [] if proposal is None else [proposal]
     return Findings(tuple(proposals), len(data.numeric) * MAX_TERMS)
 
 
-def _select(design: Design, place: int, at: int) -> tuple[int, ...]:
-    """Features that a column is a sum of; none if it is no sum."""
-    values, groups = design.columns[place], np.where(design.groups == at, -1, design.groups)
+def _select(
+    design: Design, place: int, explained: Sequence[float], max_groups: int, min_groups: int = 1
+) -> tuple[int, ...]:
+    """Groups of columns that a column is a sum of; none if it is no sum."""
+    values, own = design.columns[place], design.groups[place]
+    groups = np.where(design.groups == own, -1, design.groups)
     rows = np.flatnonzero(~np.isnan(values))
     chosen: tuple[int, ...] = ()
-    for least in MIN_EXPLAINED:
+    for least in explained:
         if rows.size < MIN_ROWS:
             return ()
         target = to_integers(values[None, rows])[0][0]
-        found = select_forward(design.whole[:, rows], groups, target, MAX_TERMS)
-        if found.explained < least:
+        found = select_forward(design.whole[:, rows], groups, target, max_groups)
+        if found.explained < least or len(found.groups) < min_groups:
             return ()
         if set(found.groups) == set(chosen):
             break
         chosen = found.groups
         _, rows = _robust_fit(design, place, chosen, N_SELECTING_ROUNDS)
-    return tuple(sorted(_needed(design, place, chosen)))
+    return chosen
 
 
 def _usable(design: Design, place: int, groups: tuple[int, ...]) -> tuple[IntArray, IntArray]:
@@ -138,12 +157,12 @@ def _needed(design: Design, place: int, groups: tuple[int, ...]) -> tuple[int, .
     best = np.maximum(_deviation(design, place, groups), floor)
     for group in reversed(groups):
         fewer = tuple(other for other in groups if other != group)
-        if fewer and (_deviation(design, place, fewer) <= MAX_LOSS * best).all():
+        if fewer and (_deviation(design, place, fewer) <= MAX_DROPPED_LOSS * best).all():
             groups = fewer
     return groups
 
 
-def _relation(
+def _sum_of(
     data: TrainingColumns, design: Design, place: int, groups: tuple[int, ...]
 ) -> Linear | None:
     """The sum of some features, with short coefficients where that holds."""
@@ -188,3 +207,69 @@ def _amounts(
         if any(given):
             levels = values_of(data.schema.features[group])
             yield data.schema.names[group], tuple(zip(levels, [0.0, *given], strict=True))
+
+
+def find_products(data: TrainingColumns) -> Findings:
+    """Products and ratios of two numeric columns.
+
+    A ratio is also written as a product: correlated columns may hide a product from its target.
+    """
+    rows = slice(0, min(data.half, MAX_ROWS))
+    n_columns = len(data.numeric)
+    if n_columns < 3 or rows.stop < MIN_ROWS:
+        return Findings((), 0)
+    values = np.array([data.numbers(at, rows) for at in data.numeric])
+    logs = np.log(np.abs(values))
+    logs[np.isneginf(logs)] = np.nan
+    design = Design.of(logs, np.arange(n_columns))
+    proposals: list[Proposal] = []
+    for place in range(n_columns):
+        check_cancellation()
+        columns = _select(design, place, EXPLAINED_BY_PRODUCT, MAX_SELECTED, min_groups=2)
+        for pair in _pairs(logs, place, sorted(columns)):
+            relation = _product_of(data, values, *pair)
+            proposal = None if relation is None else propose(data, relation)
+            proposals += [] if proposal is None else [proposal]
+    return Findings(tuple(proposals), 3 * n_columns)
+
+
+def _pairs(logs: FloatArray, place: int, columns: list[int]) -> list[Pair]:
+    """The best pair of the selected columns, as a product, or as a ratio and the same product."""
+    best: tuple[float, int, int, int] | None = None
+    for first, second in permutations(columns, 2):
+        for sign in (1, -1) if first < second else (-1,):
+            rest = logs[place] - logs[first] - sign * logs[second]
+            rest = rest[~np.isnan(rest)]
+            if rest.size >= MIN_ROWS:
+                size = typical(np.abs(rest - np.median(rest)))
+                if best is None or size < best[0]:
+                    best = (size, first, second, sign)
+    if best is None or best[0] > MAX_DEVIATION:
+        return []
+    _, first, second, sign = best
+    pairs = [(place, first, second, sign)]
+    return pairs if sign == 1 else [*pairs, (first, min(place, second), max(place, second), 1)]
+
+
+def _product_of(
+    data: TrainingColumns, values: FloatArray, place: int, first: int, second: int, sign: int
+) -> Product | Ratio | None:
+    names = [data.schema.names[at] for at in data.numeric]
+    formula = values[first] * values[second] if sign == 1 else values[first] / values[second]
+    factors = values[place] / formula
+    factors = factors[np.isfinite(factors)]
+    if not factors.size:
+        return None
+    target, formula = values[place], np.where(np.isfinite(formula), formula, np.nan)
+
+    def deviation(given: FloatArray) -> float:
+        gap = np.abs(target - given[0] * formula)
+        return typical(gap[~np.isnan(gap)])
+
+    accepted = ROUNDING * float(np.nanmax(np.abs(target)))
+    factor = float(snap(np.array([np.median(factors)]), deviation, accepted)[0])
+    if not factor:
+        return None
+    if sign == 1:
+        return Product(names[place], names[first], names[second], factor)
+    return Ratio(names[place], names[first], names[second], factor)

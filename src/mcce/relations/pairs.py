@@ -1,0 +1,288 @@
+"""Finding what holds between two columns: orderings, equivalences and dependencies.
+
+An ordering is a column that is never above another, in numbers or in dates. Columns whose ranges
+are apart are ordered by their scale alone: permuting one of them would change nothing, so that is
+no evidence. The same goes for pairs that nearly always are.
+
+An equivalence is a missing cell, level or special number that goes with another. Conditions are
+sets of rows, kept as bits. Two are compared only if they hold in about equally many rows, so the
+work grows with the number of conditions and hardly with their pairs.
+
+A dependency is a column whose value another one determines. Only values of the determinant that
+occur again count: a nearly unique column determines everything by accident. Which value goes with
+which is learned from one half of the rows and checked in the other, where a permuted column is
+right as often as that value occurs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..kernels import BoolArray, Codes, FloatArray, IntArray, check_cancellation
+from ..tables.columns import is_time
+from .evidence import MAX_CHANCE, Findings, Proposal, TrainingColumns, log_chance
+from .kinds import Condition, Dependency, Equivalence, Ordering
+from .relation import values_of
+
+# Up to this share of rows may be broken in a relation that is listed.
+MAX_BROKEN = 0.02
+
+# Orderings and dependencies are screened on so many rows, equivalences on so many.
+ROWS_TO_SCREEN, ROWS_TO_MATCH = 2000, 20_000
+
+# At least this share of rows would be broken if the columns had nothing to do with each other.
+MIN_INFORMATIVE = 0.05
+# An ordering is broken at most this often, compared with columns that have nothing to do with it.
+MAX_ORDERED_BY_CHANCE = 0.03
+N_QUANTILES = 32
+
+# Up to this share of the rows in which a condition holds, or does not, may be broken.
+MAX_BROKEN_OF_SIDE = 0.1
+# A condition must hold, and fail, in this many rows.
+MIN_ROWS = 3
+MAX_LEVELS = 50
+# The most frequent numbers of a column may be special, beside its smallest and largest.
+N_FREQUENT = 2
+CONDITIONS_PER_PIECE = 4096
+
+# Columns with more values than this are no determinant: the table would be as long as the data.
+MAX_VALUES = 1000
+# Neighbours with the same determinant may differ this often, and this often compared with chance.
+MAX_DIFFERENT = 0.05
+MAX_DIFFERENT_BY_CHANCE = 0.3
+
+
+def find_orderings(data: TrainingColumns) -> Findings:
+    """Orderings between numbers, and between dates or durations."""
+    by_kind: dict[str, list[int]] = {}
+    for position in data.numeric + data.times:
+        dtype = data.schema.features[position].table.dtype
+        by_kind.setdefault(dtype.kind if position in data.times else "number", []).append(position)
+    proposals, n_tried = [], 0
+    for positions in by_kind.values():
+        proposals += list(_confirmed_orderings(data, positions))
+        n_tried += 2 * len(positions) * (len(positions) - 1)
+    return Findings(tuple(proposals), n_tried)
+
+
+def _confirmed_orderings(data: TrainingColumns, positions: list[int]) -> Iterator[Proposal]:
+    names = data.schema.names
+    for low, high in _nearly_ordered(data, positions):
+        check_cancellation()
+        lower, upper = data.numbers(low, data.held_out), data.numbers(high, data.held_out)
+        both = ~np.isnan(lower) & ~np.isnan(upper)
+        lower, upper = lower[both], upper[both]
+        passing = lower.size - np.searchsorted(np.sort(upper), lower, side="left")
+        if not lower.size or passing.mean() > (1 - MIN_INFORMATIVE) * lower.size:
+            continue
+        n_broken = int((lower > upper).sum())
+        by_chance = lower.size - passing.mean()
+        if n_broken > min(MAX_BROKEN * lower.size, MAX_ORDERED_BY_CHANCE * by_chance):
+            continue
+        chance = log_chance(passing, n_broken)
+        strict = _never_equal(lower, upper)
+        yield Proposal(Ordering(names[low], names[high], strict), chance, int(lower.size))
+
+
+def _never_equal(lower: FloatArray, upper: FloatArray) -> bool:
+    """Whether values are never equal although chance would have made some so."""
+    if (lower == upper).any():
+        return False
+    ranks = np.sort(upper)
+    equal = np.searchsorted(ranks, lower, side="right") - np.searchsorted(ranks, lower)
+    return log_chance(lower.size - equal, 0) < math.log(MAX_CHANCE)
+
+
+def _nearly_ordered(data: TrainingColumns, positions: list[int]) -> Iterator[tuple[int, int]]:
+    """Pairs that hold in nearly all rows for discovery, and not by their scale alone."""
+    rows = slice(0, min(data.half, ROWS_TO_SCREEN))
+    values = np.array([data.numbers(at, rows) for at in positions])
+    if len(positions) < 2:
+        return
+    sketches = _sketches(values)
+    for place, low in enumerate(positions):
+        check_cancellation()
+        above = (values[place] > values).sum(axis=1)
+        present = (~np.isnan(values[place]) & ~np.isnan(values)).sum(axis=1)
+        passing = (sketches[place][:, None] <= sketches[:, None, :]).mean(axis=(1, 2))
+        hold = (present > 0) & (above <= MAX_BROKEN * present)
+        hold &= passing <= 1 - MIN_INFORMATIVE / 2
+        hold[place] = False
+        for other in np.flatnonzero(hold):
+            yield low, positions[other]
+
+
+def _sketches(values: FloatArray) -> FloatArray:
+    """Some order statistics of each column; those of an empty one are NaN."""
+    sketches = np.full((len(values), N_QUANTILES), np.nan)
+    for row, column in enumerate(values):
+        present = np.sort(column[~np.isnan(column)])
+        if present.size:
+            places = (np.arange(N_QUANTILES) * 2 + 1) * present.size // (2 * N_QUANTILES)
+            sketches[row] = present[places]
+    return sketches
+
+
+@dataclass(frozen=True)
+class _CodeCondition:
+    """A feature's position and one of its codes."""
+
+    position: int
+    code: int
+
+
+def find_equivalences(data: TrainingColumns) -> Findings:
+    """Equivalences between conditions on two columns."""
+    n_rows = min(data.half, ROWS_TO_MATCH)
+    codes = data.codes[:, :n_rows]
+    conditions = [c for at in range(len(codes)) for c in _conditions(data, at, n_rows)]
+    if len(conditions) < 2:
+        return Findings((), 0)
+    bits = np.stack([_bits(codes[c.position] == c.code) for c in conditions])
+    proposals = []
+    for first, second in _similar(conditions, bits, n_rows):
+        check_cancellation()
+        proposal = _confirmed_equivalence(data, conditions[first], conditions[second])
+        if proposal is not None:
+            proposals.append(proposal)
+    return Findings(tuple(proposals), len(conditions) * (len(conditions) - 1) // 2)
+
+
+def _conditions(data: TrainingColumns, position: int, n_rows: int) -> Iterator[_CodeCondition]:
+    """Conditions on one column that hold in some rows and fail in some."""
+    feature = data.schema.features[position]
+    counts = np.bincount(data.codes[position, :n_rows], minlength=feature.n_codes)
+    chosen: Iterable[int] = ()
+    if feature.kind == "categorical":
+        chosen = range(feature.n_codes) if feature.n_codes <= MAX_LEVELS else ()
+    elif position in data.numeric:
+        known = counts[: feature.n_codes - feature.has_missing]
+        frequent = np.argsort(-known, kind="stable")[:N_FREQUENT].tolist()
+        chosen = sorted({0, known.size - 1, *frequent}) if known.size else ()
+    listed = set(chosen) | ({feature.n_codes - 1} if feature.has_missing else set())
+    for code in sorted(listed):
+        if MIN_ROWS <= counts[code] <= n_rows - MIN_ROWS:
+            yield _CodeCondition(position, code)
+
+
+def _bits(holds: BoolArray) -> np.ndarray:
+    padded = np.zeros(-(-holds.size // 64) * 64, dtype=bool)
+    padded[: holds.size] = holds
+    return np.packbits(padded).view(np.uint64)
+
+
+def _similar(
+    conditions: list[_CodeCondition], bits: np.ndarray, n_rows: int
+) -> Iterator[tuple[int, int]]:
+    """Pairs of conditions on different columns that hold in nearly the same rows."""
+    counts = np.bitwise_count(bits).sum(axis=1, dtype=np.int64)
+    position = np.array([c.position for c in conditions])
+    allowed = np.minimum(
+        MAX_BROKEN * n_rows, MAX_BROKEN_OF_SIDE * np.minimum(counts, n_rows - counts)
+    )
+    order = np.argsort(counts, kind="stable")
+    ranked = counts[order]
+    pairs: list[tuple[int, int]] = []
+    for place, first in enumerate(order):
+        end = np.searchsorted(ranked, counts[first] + allowed[first], side="right")
+        others = order[place + 1 : end]
+        others = others[position[others] != position[first]]
+        for start in range(0, others.size, CONDITIONS_PER_PIECE):
+            piece = others[start : start + CONDITIONS_PER_PIECE]
+            differ = np.bitwise_count(bits[piece] ^ bits[first]).sum(axis=1, dtype=np.int64)
+            near: IntArray = piece[differ <= allowed[first]]
+            pairs += [(min(first, other), max(first, other)) for other in near.tolist()]
+    yield from sorted((int(first), int(second)) for first, second in pairs)
+
+
+def _confirmed_equivalence(
+    data: TrainingColumns, first: _CodeCondition, second: _CodeCondition
+) -> Proposal | None:
+    left = data.codes[first.position, data.held_out] == first.code
+    right = data.codes[second.position, data.held_out] == second.code
+    n_broken, n_right = int((left != right).sum()), int(right.sum())
+    smaller = min(n_right, right.size - n_right)
+    if n_broken > min(MAX_BROKEN * right.size, MAX_BROKEN_OF_SIDE * smaller):
+        return None
+    chance = log_chance(np.where(left, n_right, right.size - n_right), n_broken)
+    relation = Equivalence(_condition(data, first), _condition(data, second))
+    return Proposal(relation, chance, int(right.size))
+
+
+def _condition(data: TrainingColumns, condition: _CodeCondition) -> Condition:
+    value = values_of(data.schema.features[condition.position])[condition.code]
+    return Condition(data.schema.names[condition.position], value)
+
+
+def find_dependencies(data: TrainingColumns) -> Findings:
+    """Dependencies between any two columns but times."""
+    usable = [
+        at
+        for at, feature in enumerate(data.schema.features)
+        if feature.n_codes > 1 and not is_time(feature.table.dtype)
+    ]
+    proposals = []
+    for left, right in _nearly_determined(data, usable):
+        check_cancellation()
+        proposal = _confirmed_dependency(data, left, right)
+        if proposal is not None:
+            proposals.append(proposal)
+    return Findings(tuple(proposals), len(usable) * (len(usable) - 1))
+
+
+def _nearly_determined(data: TrainingColumns, usable: list[int]) -> Iterator[tuple[int, int]]:
+    """Pairs whose second value hardly differs between rows that share the first."""
+    codes = data.codes[usable, : min(data.half, ROWS_TO_SCREEN)]
+    chance = np.array([_chance_of_difference(column) for column in codes])
+    for place, left in enumerate(usable):
+        check_cancellation()
+        if data.schema.features[left].n_codes > MAX_VALUES:
+            continue
+        order = np.argsort(codes[place], kind="stable")
+        again = np.flatnonzero(np.diff(codes[place, order]) == 0)
+        if again.size < 10:
+            continue
+        different = (codes[:, order[again]] != codes[:, order[again + 1]]).mean(axis=1)
+        determined = (different <= MAX_DIFFERENT) & (different <= MAX_DIFFERENT_BY_CHANCE * chance)
+        determined[place] = False
+        for other in np.flatnonzero(determined):
+            yield left, usable[other]
+
+
+def _chance_of_difference(column: Codes) -> float:
+    shares = np.bincount(column) / column.size
+    return float(1 - (shares * shares).sum())
+
+
+def _confirmed_dependency(data: TrainingColumns, left: int, right: int) -> Proposal | None:
+    features = data.schema.features
+    n_left = features[left].n_codes
+    expected = most_frequent(data.codes[left, : data.half], data.codes[right, : data.half], n_left)
+    given, found = data.codes[left, data.held_out], data.codes[right, data.held_out]
+    known = expected[given] >= 0
+    told, found = expected[given[known]], found[known]
+    n_broken = int((told != found).sum())
+    if not told.size or n_broken > MAX_BROKEN * told.size:
+        return None
+    counts = np.bincount(found, minlength=features[right].n_codes)
+    chance = log_chance(counts[told], n_broken)
+    all_expected = most_frequent(data.codes[left], data.codes[right], n_left)
+    pairs = zip(values_of(features[left]), all_expected, strict=True)
+    results = values_of(features[right])
+    values = tuple((value, results[code]) for value, code in pairs if code >= 0)
+    relation = Dependency(features[left].name, features[right].name, values)
+    return Proposal(relation, chance, int(told.size))
+
+
+def most_frequent(given: Codes, found: Codes, n_values: int) -> IntArray:
+    """The value that most often goes with each given one, the first of equals; -1 for none."""
+    pairs, counts = np.unique(given.astype(np.int64) << 32 | found, return_counts=True)
+    order = np.lexsort((pairs & 0xFFFFFFFF, -counts, pairs >> 32))
+    left, first = np.unique((pairs >> 32)[order], return_index=True)
+    expected = np.full(n_values, -1, dtype=np.int64)
+    expected[left] = (pairs & 0xFFFFFFFF)[order][first]
+    return expected
