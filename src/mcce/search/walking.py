@@ -13,9 +13,9 @@ what the surrogate had expected follows, as an estimate.
 
 Always true: a nearest miss carries a score of the predictor. Where it scored no row of a person, it
 scores one, which counts like any other. The first answer of a person is selected before the walks
-go on for further ones. Whatever is selected was accepted by the predictor. With some of its changes undone (any of up to
-five, otherwise one or two) it was not, or is not allowed or not plausible enough, unless the
-person's evaluations or the time were used up.
+go on for further ones. Whatever is selected was accepted by the predictor. With some of its changes
+undone (any of up to five, otherwise one or two) it was not, or is not allowed or not plausible
+enough, unless the person's evaluations or the time were used up.
 """
 
 from __future__ import annotations
