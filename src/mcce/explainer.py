@@ -41,9 +41,8 @@ from .protocols import Callback, Distance, Generator
 from .runtime.threads import time_limit
 from .saving import save
 from .search.config import ExactSearch, Search, SearchName, check_private, check_refit, find_search
-from .search.consequences import check_ignored
 from .search.explain import explain, warn_of_gaps
-from .search.plan import Settings
+from .search.plan import Settings, check_ignored
 from .tables.columns import Kind
 from .tables.frames import ArrayAdapter
 from .tables.roles import Role, check_roles

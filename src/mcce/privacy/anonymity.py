@@ -30,7 +30,7 @@ from ..parameters import check_count, check_real
 from ..search.consequences import ComputedColumn
 from ..tables.roles import check_names
 from ..tables.schema import EncodedRows, Schema
-from .cells import describe_cell
+from .generalization import describe_cell
 from .widening import PurenessMeter, WidenedAnswer, Widener
 
 # Rows that are scored to measure the pureness of an answer.

@@ -35,8 +35,8 @@ from .accounting import (
     private_order,
 )
 from .domains import Domain, bin_rows, check_public, encode_public, plain_domains, read_domains
-from .growing import Chain, log_likelihood, release_chain
 from .noise import Words
+from .releasing import Chain, log_likelihood, release_chain
 
 
 class PrivateTrees(LeafChain, ListedLeaves, BaseEstimator):

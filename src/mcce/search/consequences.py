@@ -27,7 +27,7 @@ import pandas as pd
 from ..candidates import CandidateRows, Candidates, ReadColumns, SelectedColumns
 from ..constraints.collection import Constraints
 from ..constraints.derived import Derived
-from ..errors import NotFittedError, ParameterError, shorten
+from ..errors import NotFittedError
 from ..fitted import Fitted
 from ..kernels import BoolArray, Codes, FloatArray, IntArray, first_of_each
 from ..relations import Dependency, Equality, Equivalence, Linear, Relation
@@ -59,6 +59,12 @@ class Consequences:
     def rows(self) -> list[int]:
         """Places of the columns that follow among the mutable features."""
         return [column.row for column in self.columns]
+
+    @property
+    def mentioned(self) -> list[int]:
+        """Positions of all columns that the rules of computed ones mention."""
+        mentioned = {name for column in self.columns for name in column.rule.features}
+        return [at for at, name in enumerate(self._rows.schema.names) if name in mentioned]
 
     def have_actions(self, codes: Codes) -> BoolArray:
         """Rows in which no column changes without the one that determines it."""
@@ -183,12 +189,6 @@ def _ways(rule: Rule, chosen: dict[Hashable, ComputedColumn], schema: Schema) ->
     n_codes = dict(zip(schema.names, (f.n_codes for f in schema.features), strict=True))
     names = sorted((name for name, _ in rule.terms), key=lambda name: -n_codes[name])
     return [rule.solved_for(name) for name in names]
-
-
-def positions_of(columns: Iterable[ComputedColumn], schema: Schema) -> list[int]:
-    """Positions of all columns that the rules of computed ones mention."""
-    mentioned = {name for column in columns for name in column.rule.features}
-    return [at for at, name in enumerate(schema.names) if name in mentioned]
 
 
 def _leads_to(
@@ -549,16 +549,3 @@ def _both_ways(relation: Equivalence, schema: Schema) -> list[Dependency]:
         Dependency(names[0], names[1], tuple(zip(first, second, strict=True))),
         Dependency(names[1], names[0], tuple(zip(second, first, strict=True))),
     ]
-
-
-def check_ignored(fitted: Fitted, ignored: bool | Sequence[str]) -> None:
-    """Raise if relations are to be ignored that ``fit`` did not find."""
-    if fitted.relations is None or isinstance(ignored, bool):
-        return
-    names = {found.relation.name for found in fitted.relations}
-    unknown = [name for name in ignored if name not in names]
-    if unknown:
-        raise ParameterError(
-            f"ignore_relations names relations that fit did not find: {shorten(unknown, 200)}. "
-            "Take the names from the column 'relation' of relations_."
-        )

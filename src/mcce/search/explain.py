@@ -10,7 +10,7 @@ import math
 import time
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -28,10 +28,11 @@ from ..runtime.progress import Clock, ProgressBar
 from ..runtime.threads import physical_memory
 from ..tables.schema import OWN, EncodedRows, Schema
 from .config import ExactSearch, Search
-from .consequences import ComputedColumn
 from .plan import Settings, recomputed, search
-from .remedies import name_remedies
 from .stage import Outcome
+
+if TYPE_CHECKING:
+    from .consequences import ComputedColumn
 
 
 def explain(
@@ -61,7 +62,9 @@ def explain(
         outcome = search(
             fitted, settings, constraints, rows, people, on_progress, ends, scored=scored
         )
-        if outcome.reasons:
+        if outcome.reasons and isinstance(settings.search, Search) and settings.search.n_targets:
+            from .remedies import name_remedies
+
             outcome = name_remedies(fitted, settings, constraints, rows, outcome, on_progress, ends)
     except MemoryError:
         raise ParameterError(

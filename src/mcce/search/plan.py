@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,17 +15,15 @@ from ..constraints.collection import Constraints
 from ..constraints.kinds import MaxChanges
 from ..constraints.limits import FactualLimits
 from ..distances import Gower
-from ..errors import NotFittedError
+from ..errors import NotFittedError, ParameterError, shorten
 from ..fitted import Fitted
 from ..kernels import IntArray
 from ..model import require
-from ..plausibility.model import PlausibilityModel
 from ..postprocess.filters import ExcludeTrainingRows, IsPlausible, KeepsRelation, ObeysConstraint
 from ..postprocess.ranking import Ranking
 from ..postprocess.validation import RememberedScores
 from ..predictors.decision import ScoredRows
 from ..protocols import Callback, CandidateFilter, RowFilter
-from ..relations import Relation
 from ..tables.schema import EncodedRows
 from .config import (
     BY_ACTIONS,
@@ -39,22 +37,17 @@ from .config import (
     find_search,
     weighted,
 )
-from .consequences import (
-    ComputedColumn,
-    Consequences,
-    check_ignored,
-    followed_relations,
-    kept_relations,
-    plan_computed,
-    positions_of,
-)
-from .direct import DirectSettings, frequent_codes
-from .exact import ExactSettings, ExactStage
 from .sampling import SamplingStage
-from .selection import SelectionSettings
 from .stage import Outcome, SearchTask, run_search
-from .visited import WalkSettings, start_surrogate, units_of
-from .walking import Walk
+
+# What only searches beyond the paper's use is imported there.
+if TYPE_CHECKING:
+    from ..plausibility.model import PlausibilityModel
+    from ..relations import Relation
+    from .consequences import ComputedColumn, Consequences
+    from .exact import ExactSettings, ExactStage
+    from .visited import WalkSettings
+    from .walking import Walk
 
 NO_DESIRED = "no training row has the desired decision"
 # Draws from which changes are undone, per answer above one: some end in the same row.
@@ -109,8 +102,11 @@ def search(
     fitted = replace(fitted, decision=fitted.decision.with_margin(sampling.margin))
     by_rule = isinstance(settings.search, Search)
     computed = recomputed(fitted, settings, constraints)
+    consequences = _consequences(computed, factuals, constraints)
     by_surrogate = None
     if sampling.n_targets:
+        from .visited import start_surrogate
+
         by_surrogate = start_surrogate(fitted.surrogate, sampling, len(factuals), scored)
     task = SearchTask(
         generator=fitted.generator,
@@ -123,19 +119,32 @@ def search(
             factuals,
             whole=sampling.keep_probability > 0,
             keep_unseen=bool(sampling.keep_unseen),
-            also=positions_of(computed, constraints.schema),
+            also=[] if consequences is None else consequences.mentioned,
         ),
         memory=settings.memory,
         n_jobs=settings.n_jobs,
         callback=callback,
         ends=ends,
         gradual=gradual,
-        consequences=Consequences(computed, factuals, constraints) if computed else None,
+        consequences=consequences,
         remembered=remembered,
         by_surrogate=by_surrogate,
     )
     plan = _StagePlan(fitted, settings, sampling, task)
     return run_search(task, lambda task: replace(plan, task=task).all_stages(), people)
+
+
+def check_ignored(fitted: Fitted, ignored: bool | Sequence[str]) -> None:
+    """Raise if relations are to be ignored that ``fit`` did not find."""
+    if fitted.relations is None or isinstance(ignored, bool):
+        return
+    names = {found.relation.name for found in fitted.relations}
+    unknown = [name for name in ignored if name not in names]
+    if unknown:
+        raise ParameterError(
+            f"ignore_relations names relations that fit did not find: {shorten(unknown, 200)}. "
+            "Take the names from the column 'relation' of relations_."
+        )
 
 
 def recomputed(
@@ -144,8 +153,20 @@ def recomputed(
     """The columns that follow when a search changes what they follow from."""
     if _sampling_search(settings).consequences != "recompute":
         return []
+    from .consequences import followed_relations, plan_computed
+
     given = settings.search, settings.ignore_relations, constraints
     return plan_computed(constraints, followed_relations(fitted, *given))
+
+
+def _consequences(
+    computed: Sequence[ComputedColumn], factuals: EncodedRows, constraints: Constraints
+) -> Consequences | None:
+    if not computed:
+        return None
+    from .consequences import Consequences
+
+    return Consequences(computed, factuals, constraints)
 
 
 def _sampling_search(settings: Settings) -> Search:
@@ -198,6 +219,8 @@ class _StagePlan:
         check_inputs(self.fitted, settings.search)
         stage = self._draws(ranking)
         if isinstance(settings.search, ExactSearch):
+            from .exact import ExactStage
+
             # With a time limit, draws come first, for whoever the proof does not reach.
             draws = replace(stage, final=False) if math.isfinite(self.task.ends) else None
             yield ExactStage(self.task, self._exact_settings(settings.search, ranking), draws=draws)
@@ -259,6 +282,9 @@ class _StagePlan:
         # Undoing a change could bring back a value that training never held.
         if not (search.keep_probability and search.keep_unseen) or search.n_targets:
             return stage
+        from .selection import SelectionSettings
+        from .walking import Walk
+
         n_more = DRAWS_PER_ANSWER * (ranking.n_counterfactuals - 1)
         by_changes = tuple(search.rank_by)[:1] == RANK_BY[:1]
         extra_changes = 0 if by_changes else int(task.factuals.schema.mutable.size)
@@ -271,6 +297,10 @@ class _StagePlan:
         return replace(stage, ranking=_target_ranking(1 + n_more, ranking), walk=walk)
 
     def _walk(self, ranking: Ranking) -> Walk:
+        from .direct import DirectSettings, frequent_codes
+        from .selection import SelectionSettings
+        from .walking import Walk
+
         search, model = self.search, self._plausibility()
         selection = SelectionSettings(
             search.prefer,
@@ -291,6 +321,8 @@ class _StagePlan:
         return Walk(walk, selection, search.n_targets, direct, fewest=fewest)
 
     def _walk_settings(self, ranking: Ranking) -> WalkSettings:
+        from .visited import WalkSettings, units_of
+
         task = self.task
         return WalkSettings(
             decision=task.decision,
@@ -304,6 +336,8 @@ class _StagePlan:
         )
 
     def _exact_settings(self, search: ExactSearch, ranking: Ranking) -> ExactSettings:
+        from .exact import ExactSettings
+
         constraints = self.task.constraints
         weights = ranking.distance.weights if isinstance(ranking.distance, Gower) else None
         # What bounds the changes of all features also says where to end.
@@ -337,6 +371,10 @@ class _StagePlan:
     def _relations(self) -> list[Relation]:
         """The relations that answers keep."""
         given = self.settings.search, self.settings.ignore_relations
+        if given[1] is True or not given[0].needs.relations:
+            return []
+        from .consequences import kept_relations
+
         return kept_relations(self.fitted, *given, self.task.constraints)
 
 

@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
-from typing import Protocol, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
 import numpy as np
 
@@ -33,8 +33,10 @@ from ..predictors.decision import Decision
 from ..protocols import Callback, Generator, Progress
 from ..runtime.threads import in_caller, is_caller
 from ..tables.schema import EncodedRows
-from .consequences import Consequences
-from .visited import SurrogateRun
+
+if TYPE_CHECKING:
+    from .consequences import Consequences
+    from .visited import SurrogateRun
 
 # Between two reports of a block that runs in another thread.
 SECONDS_BETWEEN = 0.1

@@ -8,12 +8,14 @@ scores what would be selected; that corrects the predictions for the person's ot
 on where they were misled, and the selection is made again, until everything selected is known to be
 valid. Then the predictor scores rows that would be better, should the surrogate be wrong about
 them: those that fall short by little, the answers with some changes undone, and the most promising
-rows with fewer changes.
+rows with fewer changes. The reason of people without an answer begins with what the predictor said;
+what the surrogate had expected follows, as an estimate.
 
-Always true: the first answer of a person is selected before the walks go on for further ones.
-Whatever is selected was accepted by the predictor. With some of its changes undone (any of up to
-five, otherwise one or two) it was not, or is not allowed or not plausible enough, unless the
-person's evaluations or the time were used up.
+Always true: a nearest miss carries a score of the predictor. Where it scored no row of a person, it
+scores one, which counts like any other. The first answer of a person is selected before the walks
+go on for further ones. Whatever is selected was accepted by the predictor. With some of its changes
+undone (any of up to five, otherwise one or two) it was not, or is not allowed or not plausible
+enough, unless the person's evaluations or the time were used up.
 """
 
 from __future__ import annotations
@@ -25,11 +27,18 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ..distances import is_mean
-from ..kernels import BoolArray, ExpiredError, FloatArray, IntArray, RowTable
+from ..kernels import BoolArray, ExpiredError, FloatArray, IntArray, Listing, RowTable
 from ..postprocess.diversity import FAR
-from ..postprocess.filters import ExcludeUnstable
+from ..postprocess.filters import ExcludeUnstable, IsPlausible
 from ..postprocess.ranking import RankedCandidates
-from ..postprocess.validation import Answers, PredictionCache, Selection
+from ..postprocess.validation import (
+    Answers,
+    LazyValidation,
+    PredictionCache,
+    Selection,
+    describe_draws,
+)
+from ..protocols import RowFilter
 from ..tables.schema import OWN
 from .direct import MAX_CHANGES, DirectSearch, DirectSettings
 from .greedy import GreedyWalk
@@ -44,7 +53,7 @@ from .selection import (
     within_bounds,
 )
 from .stage import BlockMonitor, SearchTask
-from .visited import PredictedRows, WalkSettings, n_before
+from .visited import DECIMALS, PredictedRows, WalkSettings, n_before
 
 T = TypeVar("T")
 # Rows scored per person because they would be better: in any case, and at most; and by how many
@@ -375,3 +384,111 @@ class SurrogateBlock(WalkedBlock):
 def _nothing() -> SelectedRows:
     none = np.empty(0, dtype=np.int64)
     return SelectedRows(none, none, none, np.empty(0))
+
+
+def explain_unanswered(
+    block: SurrogateBlock, validation: LazyValidation, answered: IntArray
+) -> tuple[Answers, dict[int, str]]:
+    """Why people of a block have no answer."""
+    ranked, cache, people = validation.ranked, validation.cache, block.candidates.people
+    person = np.flatnonzero(~np.isin(people, answered))
+    listing = ranked.list_all(person)
+    listed = np.arange(listing.draw.shape[1]) < listing.n_allowed[:, None]
+    who, at = np.nonzero(listed)
+    predicted = np.zeros_like(listed)
+    predicted[who, at] = cache.validate(person[who], listing.draw[who, at])
+    _score_best_draws(block, validation, person, listing, predicted)
+    described = describe_draws(ranked, person, listing, predicted)
+    reasons = {}
+    for one, (n_valid, drawn, named) in zip(person.tolist(), described, strict=True):
+        accepted = bool(block.visited.run.replies.n_valid[people[one]])
+        expected = _expected(n_valid, drawn, named, accepted=accepted)
+        reasons[int(people[one])] = f"{_replied(block, one)}; {expected}"
+    return _nearest(block, person), reasons
+
+
+def _score_best_draws(
+    block: SurrogateBlock,
+    validation: LazyValidation,
+    person: IntArray,
+    listing: Listing,
+    predicted: BoolArray,
+) -> None:
+    """Have the predictor score the most promising draw of people of whom it scored nothing."""
+    visited, cache, candidates = block.visited, validation.cache, block.candidates
+    untried = np.isin(person, visited.cells[_asked(block), 0], invert=True)
+    rows = np.flatnonzero(untried & (listing.n_allowed > 0))
+    if not rows.size:
+        return
+    draw, here = listing.draw[rows], np.arange(listing.draw.shape[1])
+    listed = here < listing.n_allowed[rows, None]
+    margin = cache.score[candidates.group[person[rows]][:, None], draw].round(DECIMALS)
+    best = np.lexsort((-margin, ~predicted[rows], ~listed), axis=-1)[:, 0]
+    draws = draw[np.arange(rows.size), best]
+    codes = candidates.select(person[rows], draws).codes
+    visited.ask(visited.place(person[rows], draws, codes))
+
+
+def _asked(block: SurrogateBlock) -> IntArray:
+    """Numbers of the rows that the predictor scored, without the people themselves."""
+    visited = block.visited
+    return np.flatnonzero(visited.asked & (visited.cells[:, 1:] != OWN).any(axis=1))
+
+
+def _replied(block: SurrogateBlock, person: int) -> str:
+    """What the predictor has said of a person's rows."""
+    run, position = block.visited.run, int(block.candidates.people[person])
+    n_asked = int(run.replies.n_asked[position])
+    if not n_asked:
+        return "there was no row for the predictor to score"
+    rows = "1 row" if n_asked == 1 else f"{n_asked} rows"
+    if run.max_evaluations is not None and n_asked >= run.max_evaluations:
+        rows = f"the {rows} that max_evaluations={run.max_evaluations} allows"
+    if not run.replies.n_valid[position]:
+        if block.visited.settings.decision.min_margin:
+            return f"the predictor scored {rows}, and no score has the required margin"
+        return f"the predictor scored {rows} and refused {'it' if n_asked == 1 else 'all of them'}"
+    named = ", ".join(_exclusions(block, person))
+    if not named:
+        return f"the predictor scored {rows}, and accepted none in the final call"
+    return f"the predictor scored {rows}, and what it accepted is excluded by {named}"
+
+
+def _expected(n_valid: int, drawn: str, named: str, *, accepted: bool) -> str:
+    """What the surrogate had expected of a person's draws, and what excludes those."""
+    if not n_valid:
+        return f"the surrogate expected none of {drawn} to be valid"
+    status = " only" if accepted else " that the predictor did not confirm"
+    expected = f"the surrogate had expected {n_valid} of {drawn} to be valid, an estimate{status}"
+    return f"{expected}; excluded among these by {named}" if named else expected
+
+
+def _exclusions(block: SurrogateBlock, person: int) -> list[str]:
+    """What excludes the valid rows of a person."""
+    visited, ranking = block.visited, block.how.selection.ranking
+    numbers = _asked(block)
+    numbers = numbers[visited.valid[numbers] & (visited.cells[numbers, 0] == person)]
+    rows, how = visited.rows(numbers), visited.settings
+    checks: list[RowFilter | IsPlausible] = list(how.filters)
+    checks += [] if how.plausible is None else [how.plausible]
+    named = [check.name for check in checks if numbers.size and not check.keeps(rows).all()]
+    visited.price(ranking, numbers)
+    sparsity, distance = visited.sparsity[numbers], visited.distance[numbers]
+    if ranking.max_sparsity is not None and (sparsity > ranking.max_sparsity).any():
+        named.append(f"max_sparsity={ranking.max_sparsity}")
+    if ranking.max_distance is not None and (distance > ranking.max_distance).any():
+        named.append(f"max_distance={ranking.max_distance}")
+    return named
+
+
+def _nearest(block: SurrogateBlock, person: IntArray) -> Answers:
+    """The nearest misses of people, among the rows that the predictor scored."""
+    visited, numbers = block.visited, _asked(block)
+    numbers = numbers[np.isin(visited.cells[numbers, 0], person)]
+    whose = visited.cells[numbers, 0]
+    shortfall = visited.settings.decision.shortfall(visited.score[numbers]).round(DECIMALS)
+    order = np.lexsort((visited.step[numbers], shortfall, ~visited.valid[numbers], whose))
+    best = numbers[order[np.unique(whose[order], return_index=True)[1]]]
+    visited.price(block.how.selection.ranking, best)
+    nearest = SelectedRows(best, np.zeros_like(best), visited.sparsity[best], visited.gower[best])
+    return nearest.to_answers(block.candidates, visited)
