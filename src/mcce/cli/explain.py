@@ -204,25 +204,12 @@ def explain(
     with reported(debug=debug, as_json=as_json):
         from .anonymity import AnonymityChoice
         from .predictors import PredictorChoice
-        from .running import AnswersFile, ExplainerFile, PeopleFile, Request, run
+        from .running import AnswersFile, ExplainerFile, PeopleFile, Request, Sharing, run
 
         choice = PredictorChoice(predictor, kind, trust, classes, output_is, rate, in_flight)
         file = ExplainerFile(explainer, choice, rules, n_counterfactuals, tolerance, jobs, key_file)
         source = PeopleFile(people[0], format_, delimiter, dtype, keep, key)
         target = AnswersFile(output, output_format, prefix, resume, overwrite)
         crowd = AnonymityChoice(anonymity, quasi_identifiers, training, min_pureness)
-        run(
-            Request(
-                explainer=file,
-                people=source,
-                answers=target,
-                names=people,
-                engine=engine,
-                workers=workers,
-                block_rows=block_rows,
-                as_json=as_json,
-                quiet=quiet,
-                debug=debug,
-                anonymity=crowd,
-            )
-        )
+        shared = Sharing(people, engine, workers)
+        run(Request(file, source, target, shared, block_rows, as_json, quiet, debug, crowd))

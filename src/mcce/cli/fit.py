@@ -270,10 +270,7 @@ def fit(
         rows, sample = _read(files, model, written, sample_rows, sample_key, seed)
         settings: dict[str, Any] = {"constraints": rules, "search": search, "diversity": diversity}
         settings |= {"n_samples": n_samples, "n_counterfactuals": n_counterfactuals, "n_jobs": jobs}
-        settings |= {
-            "random_state": seed,
-            "generator": _generator(generator, domains, epsilon, sample),
-        }
+        settings |= {"random_state": seed, "generator": _model(generator, domains, epsilon, sample)}
         settings |= {"distance": distance, "ignore_relations": generator == "private"}
         explainer = _save(_fit(model, rows, written, settings, quiet=quiet), output, key)
         _summarize(explainer, Told(output, len(rows), sample, began), as_json=as_json, quiet=quiet)
@@ -411,7 +408,7 @@ def _describe(sample: TrainingSample) -> str:
     )
 
 
-def _generator(name: str, domains: str | None, epsilon: float | None, sample: Any) -> Any:
+def _model(name: str, domains: str | None, epsilon: float | None, sample: Any) -> Any:
     """The generator of a name; a private one with its domains and budget."""
     from ..errors import ParameterError
 

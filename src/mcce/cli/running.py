@@ -175,27 +175,34 @@ class AnswersFile:
 
 
 @dataclass(frozen=True)
+class Sharing:
+    """Which files there are, and who shares the work; see the options of ``mcce explain``."""
+
+    names: Sequence[str]
+    engine: str | None = None
+    workers: int | None = None
+
+    @property
+    def wanted(self) -> bool:
+        """Whether processes share the work: if the user says so, or people are not in one file."""
+        if self.engine is not None or self.workers is not None or len(self.names) > 1:
+            return True
+        return not is_single(self.names[0])
+
+
+@dataclass(frozen=True)
 class Request:
     """What the user asked for; see the options of ``mcce explain``."""
 
     explainer: ExplainerFile
     people: PeopleFile
     answers: AnswersFile
-    names: Sequence[str]
-    engine: str | None = None
-    workers: int | None = None
+    sharing: Sharing
     block_rows: int | None = None
     as_json: bool = False
     quiet: bool = False
     debug: bool = False
     anonymity: AnonymityChoice = field(default_factory=AnonymityChoice)
-
-    @property
-    def is_shared(self) -> bool:
-        """Whether processes share the work: if the user says so, or people are not in one file."""
-        if self.engine is not None or self.workers is not None or len(self.names) > 1:
-            return True
-        return not is_single(self.names[0])
 
 
 def run(request: Request) -> None:
@@ -204,7 +211,7 @@ def run(request: Request) -> None:
     if request.block_rows is not None and request.block_rows < 1:
         raise ParameterError(f"--block-rows must be at least 1, got {request.block_rows}.")
     request.anonymity.check()
-    if request.is_shared:
+    if request.sharing.wanted:
         _run_shared(request, target)
     else:
         _run_here(request, target)
@@ -324,7 +331,7 @@ def _write_parts(
 
 def _run_shared(request: Request, target: Destination) -> None:
     """Explain the people of files on several processes."""
-    executor = find_executor(request.engine or "local", request.workers)
+    executor = find_executor(request.sharing.engine or "local", request.sharing.workers)
     paths = _check_shared(request)
     if _nothing_to_do(request.answers, target):
         return
@@ -343,7 +350,7 @@ def _run_shared(request: Request, target: Destination) -> None:
         path = target.folder.resolve()
         block_rows, folder = _open_folder(request, target, path, layout, PARTITION_ROWS, job)
         units = [unit for at, file in enumerate(files) for unit in file.units(at, block_rows)]
-        predictor = request.explainer.predictor.shared_by(request.workers or 1)
+        predictor = request.explainer.predictor.shared_by(request.sharing.workers or 1)
         load_predictor = PredictorLoader.here(predictor)
         shipment = Shipment.pack(explainer, load_predictor, tolerance=request.explainer.tolerance)
         task = FilesTask(shipment, reading_, layout, folder, target.format, block_rows, rules)
@@ -359,12 +366,12 @@ def _run_shared(request: Request, target: Destination) -> None:
 
 def _check_shared(request: Request) -> list[str]:
     """The files, if they and the settings go together."""
-    if list(request.names) == [STANDARD]:
+    if list(request.sharing.names) == [STANDARD]:
         raise ParameterError(
             "Standard input is one stream and cannot be shared among workers. Name files, or leave "
             "out --engine and --workers."
         )
-    paths = find_files(request.names)
+    paths = find_files(request.sharing.names)
     for path in paths:
         find_format(path, request.people.format)
     if request.answers.path == STANDARD:
@@ -379,13 +386,13 @@ def _check_shared(request: Request) -> list[str]:
         )
     if request.explainer.jobs is not None:
         raise ParameterError("--jobs is for one process. Say --workers, the number of processes.")
-    predictor = request.explainer.predictor
-    if (predictor.rows_per_second, predictor.in_flight) != (None, None) and request.workers is None:
+    predictor, workers = request.explainer.predictor, request.sharing.workers
+    if (predictor.rows_per_second, predictor.in_flight) != (None, None) and workers is None:
         raise ParameterError(
             "--rows-per-second and --in-flight are split among all workers. Say how many there are "
             "with --workers; of a cluster that runs already, at least as many processes as it has."
         )
-    predictor.shared_by(request.workers or 1)
+    predictor.shared_by(workers or 1)
     if len(paths) > 1 and not request.people.key:
         raise ParameterError(
             f"There are {len(paths)} files, so that the number of a row does not identify a "

@@ -157,8 +157,7 @@ def serve(
         from .serving import Operation, ServeRequest, run
 
         choice = PredictorChoice(predictor or "", kind, trust, classes, output_is, rate, in_flight)
-        # One thread for each search: several searches run at a time.
-        how = rules, n_counterfactuals, tolerance, 1, key_file
+        how = rules, n_counterfactuals, tolerance, 1, key_file  # a search has one thread
         file = ExplainerFile(explainer, choice, *how) if explainer and predictor else None
         keep = [name] if name else None
         listed = PeopleFile(people, format_, delimiter, dtype, keep) if people else None
