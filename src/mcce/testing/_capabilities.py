@@ -10,7 +10,7 @@ from ..constraints import only_up
 from ..constraints.collection import Constraints
 from ..constraints.limits import FactualLimits
 from ..kernels import Guide, Limits, Person, hold
-from ..saving.generators import pack_fitted, unpack_fitted
+from ..saving.parts import pack_fitted, unpack_fitted
 from ..tables.schema import EncodedRows
 from ._cases import demand
 from ._generator_case import GeneratorCase, demand_same
