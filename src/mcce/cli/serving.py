@@ -104,7 +104,7 @@ class ServeRequest:
     labels: Sequence[str] = ()
     model: str = "mcce"
     title: str | None = None
-    limits: Mapping[str, float] = field(default_factory=dict)
+    limits: Mapping[str, Any] = field(default_factory=dict)
     operation: Operation = Operation()
     folder: str | None = None
 

@@ -1,8 +1,8 @@
 """What a saved file holds: the parameters, what ``fit`` learned, and how to know the predictor.
 
-What ``fit`` learned comes in sections, each a pair of functions: from :class:`Fitted` to plain data
-(JSON values and arrays), and from there to fields of a :class:`Fitted`, given the parameters and
-the sections before. To save one more thing, add a line to ``SECTIONS``.
+Columns, model, distance and seed are always there. What else ``fit`` learned depends on the search:
+``LEARNED`` says of each such field of :class:`Fitted` how it is written and read, and when a file
+must or may hold it. To save one more thing, add a line there.
 
 Always true: nothing is written unless everything can be; a loaded explainer has passed the checks
 that a fitted one has, and gives the same answers, bit for bit.
@@ -10,10 +10,9 @@ that a fitted one has, and gives the same answers, bit for bit.
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,38 +22,43 @@ from ..constraints.collection import Constraints
 from ..constraints.constraint import Constraint
 from ..errors import NotFittedError, SavedFileError, shorten
 from ..fitted import Fitted
-from ..kernels import DRAWS_VERSION, rows_as_bytes
+from ..kernels import DRAWS_VERSION, IntArray, rows_as_bytes
 from ..model import find_generator, is_private, limit_inputs, visit_order_of
-from ..predictors.decision import Interval, LabelRule
+from ..plausibility.model import PlausibilityModel
+from ..predictors.decision import Decision, Interval
 from ..predictors.desired import decision_on
 from ..protocols import Generator
-from ..search.config import check_inputs, find_search
+from ..search.config import Needs, check_inputs, find_search
 from ..tables.features import Feature
 from ..tables.roles import check_kinds, check_roles, check_text, immutable_columns
 from ..tables.schema import Schema
 from . import archive
-from .cells import pack_cells, unpack_cells
-from .checks import check_codes, check_entries, check_integer
-from .distances import pack_distance, unpack_distance
-from .frames import pack_adapter, unpack_adapter
-from .generators import pack_fitted, pack_generator, unpack_fitted, unpack_generator
-from .plausibility import pack_plausibility, unpack_plausibility
-from .probes import check_predictor, check_probes, pack_predictor
-from .relations import pack_relation, unpack_relations
-from .surrogate import check_imitation, pack_surrogate, unpack_surrogate
-from .values import pack, unpack
+from .cells import pack_adapter, pack_cells, unpack_adapter, unpack_cells
+from .parts import (
+    check_imitation,
+    check_predictor,
+    check_probes,
+    pack_distance,
+    pack_fitted,
+    pack_generator,
+    pack_plausibility,
+    pack_predictor,
+    pack_relation,
+    pack_surrogate,
+    unpack_distance,
+    unpack_fitted,
+    unpack_generator,
+    unpack_label_rule,
+    unpack_plausibility,
+    unpack_relations,
+    unpack_surrogate,
+    write_fields,
+)
+from .values import check_codes, check_entries, check_integer, pack, unpack
 
 Parameters = Mapping[str, Any]
 # Fields of Fitted by name, as far as they are read.
 Fields = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Section:
-    """Something that ``fit`` learned: as plain data, and as fields of a :class:`Fitted`."""
-
-    pack: Callable[[Fitted, Parameters], Any]
-    unpack: Callable[[Any, Parameters, Fields], Fields]
 
 
 def save(
@@ -63,9 +67,16 @@ def save(
     """Write a fitted explainer to a file, without its predictor."""
     archive.check_key(key)
     parameters = {name: value for name, value in parameters.items() if name != "predictor"}
-    document = {"parameters": _pack_parameters(parameters, fitted.schema)}
-    document |= {name: section.pack(fitted, parameters) for name, section in SECTIONS.items()}
-    document |= {"predictor": pack_predictor(fitted)}
+    document: dict[str, Any] = {"parameters": _pack_parameters(parameters, fitted.schema)}
+    document["schema"] = _pack_schema(fitted.schema)
+    check_inputs(fitted, find_search(parameters["search"]))
+    document["model"] = {"n_desired": fitted.n_desired} | pack_fitted(fitted.generator)
+    document["distance"] = pack_distance(fitted.distance)
+    document["draws"] = {"version": DRAWS_VERSION, "seed": pack(fitted.seed, "the seed")}
+    case = _Case.of(parameters, fitted.n_desired, fitted.generator)
+    for name, learned in LEARNED.items():
+        document[name] = _pack_learned(learned, getattr(fitted, learned.field), case)
+    document["predictor"] = pack_predictor(fitted)
     archive.write(path, document, key)
 
 
@@ -79,33 +90,31 @@ def restore(
 ) -> tuple[dict[str, Any], Fitted]:
     """The explainer in a file, with the predictor it was saved with."""
     document = archive.read(path, key)
+    always = ("parameters", "schema", "model", "distance", "draws", "predictor")
     with archive.refused(path, "its parameters"):
-        check_entries(document, ("parameters", "predictor", *SECTIONS), "it")
+        check_entries(document, (*always, *LEARNED), "it")
         saved = document["parameters"].pop("generator")
     blank = unpack_generator(saved, generator, os.fspath(path))
     with archive.refused(path, "its parameters"):
         given = unpack_parameters(document["parameters"]) | {"generator": blank}
         parameters = check(given)
         check_entries(given, parameters, "the list of its parameters")
-    fields: Fields = {}
-    for name, section in SECTIONS.items():
-        with archive.refused(path, f"its part {name!r}"):
-            fields |= section.unpack(document[name], parameters, fields)
-    schema = fields["schema"]
+    with archive.refused(path, "its part 'schema'"):
+        schema = unpack_schema(document["schema"], parameters)
     with archive.refused(path, "its constraints"):
         Constraints.bind(parameters["constraints"], schema)
+    with archive.refused(path, "its model"):
+        fields = _unpack_model(document, parameters, schema)
+    case = _Case.of(parameters, fields["n_desired"], fields["generator"])
+    for name, learned in LEARNED.items():
+        with archive.refused(path, f"its part {name!r}"):
+            fields[learned.field] = _unpack_learned(learned, document[name], fields, case)
     with archive.refused(path, "its part 'predictor'"):
         probes = check_probes(document["predictor"], schema)
     decision = decision_on(schema, predictor, parameters["desired"], parameters["score_class"])
     check_predictor(decision, schema, probes, os.fspath(path), tolerance)
-    with archive.refused(path, "its part 'label_rule'"):
-        if "label_rule" in fields and (
-            not decision.columns or isinstance(decision.desired, Interval)
-        ):
-            raise SavedFileError("it says of labels what its predictor has no probabilities for")
-    with archive.refused(path, "its part 'surrogate'"):
-        if "surrogate" in fields:
-            check_imitation(fields["surrogate"], decision)
+    with archive.refused(path, "what it says of its predictor"):
+        _check_decision(fields, decision)
     return parameters, Fitted(decision=decision, **fields)
 
 
@@ -134,7 +143,7 @@ def unpack_parameters(plain: Any) -> dict[str, Any]:
     return given
 
 
-def _pack_schema(fitted: Fitted, parameters: Parameters) -> dict[str, Any]:
+def _pack_schema(schema: Schema) -> dict[str, Any]:
     features = [
         {
             "name": pack(feature.name, f"the column name {feature.name!r}"),
@@ -142,12 +151,13 @@ def _pack_schema(fitted: Fitted, parameters: Parameters) -> dict[str, Any]:
             "immutable": feature.immutable,
             "table": pack_cells(feature.table, f"column {feature.name!r}"),
         }
-        for feature in fitted.schema.features
+        for feature in schema.features
     ]
-    return {"frames": pack_adapter(fitted.schema.adapter), "features": features}
+    return {"frames": pack_adapter(schema.adapter), "features": features}
 
 
-def _unpack_schema(plain: Any, parameters: Parameters, fields: Fields) -> Fields:
+def unpack_schema(plain: Any, parameters: Parameters) -> Schema:
+    """The columns of what :func:`_pack_schema` gave, checked against the parameters."""
     given = check_entries(plain, ("frames", "features"), "the schema")
     features = tuple(_unpack_feature(feature) for feature in given["features"])
     schema = Schema(features, unpack_adapter(given["frames"], features))
@@ -162,7 +172,7 @@ def _unpack_schema(plain: Any, parameters: Parameters, fields: Fields) -> Fields
     kinds = check_kinds(parameters["kinds"], none)
     if any(feature.kind != kinds.get(feature.name, feature.kind) for feature in features):
         raise SavedFileError("its kinds of columns are not those of its parameters")
-    return {"schema": schema}
+    return schema
 
 
 def _unpack_feature(plain: Any) -> Feature:
@@ -179,93 +189,93 @@ def _unpack_feature(plain: Any) -> Feature:
     return feature
 
 
-def _pack_model(fitted: Fitted, parameters: Parameters) -> dict[str, Any]:
-    check_inputs(fitted, find_search(parameters["search"]))
-    return {"n_desired": fitted.n_desired} | pack_fitted(fitted.generator)
-
-
-def _unpack_model(plain: Any, parameters: Parameters, fields: Fields) -> Fields:
+def _unpack_model(document: dict[str, Any], parameters: Parameters, schema: Schema) -> Fields:
+    """What every file holds of what ``fit`` learned."""
     blank = find_generator(parameters["generator"])
     beyond_paper = find_search(parameters["search"]).needs.measures_plausibility
-    blank = limit_inputs(blank, parameters["generator"], fields["schema"], beyond_paper)
-    learned = dict(plain)
-    n_desired = learned.pop("n_desired")
+    blank = limit_inputs(blank, parameters["generator"], schema, beyond_paper)
+    model = dict(document["model"])
+    n_desired = check_integer(model.pop("n_desired"), "the number of desired rows", 2**53)
+    draws = check_entries(document["draws"], ("version", "seed"), "what it says of draws")
+    if draws["version"] != DRAWS_VERSION:
+        raise SavedFileError(
+            f"its draws are of version {shorten(draws['version'])} and those of this mcce of "
+            f"version {DRAWS_VERSION}, so answers would differ"
+        )
     return {
-        "generator": unpack_fitted(learned, blank, fields["schema"]),
-        "n_desired": check_integer(n_desired, "the number of desired rows", 2**53),
+        "schema": schema,
+        "generator": unpack_fitted(model, blank, schema),
+        "n_desired": n_desired,
+        "distance": unpack_distance(document["distance"], parameters["distance"], schema),
+        "seed": check_integer(unpack(draws["seed"]), "the seed"),
     }
 
 
-def _pack_distance(fitted: Fitted, parameters: Parameters) -> dict[str, Any] | None:
-    return pack_distance(fitted.distance)
+def _check_decision(fields: Fields, decision: Decision) -> None:
+    """Raise if what was learned from scores cannot be of this decision."""
+    by_labels = decision.columns and not isinstance(decision.desired, Interval)
+    if fields["label_rule"] is not None and not by_labels:
+        raise SavedFileError("it says of labels what its predictor has no probabilities for")
+    if fields["surrogate"] is not None:
+        check_imitation(fields["surrogate"], decision)
 
 
-def _unpack_distance(plain: Any, parameters: Parameters, fields: Fields) -> Fields:
-    return {"distance": unpack_distance(plain, parameters["distance"], fields["schema"])}
+@dataclass(frozen=True)
+class _Case:
+    """What decides which parts a file holds."""
+
+    needs: Needs
+    relations: bool
+    has_desired: bool
+    private: bool
+
+    @classmethod
+    def of(cls, parameters: Parameters, n_desired: int, generator: Generator) -> _Case:
+        needs = find_search(parameters["search"]).needs
+        relations = needs.relations and parameters["ignore_relations"] is not True
+        return cls(needs, relations, n_desired > 0, is_private(generator))
 
 
-def _pack_label_rule(fitted: Fitted, parameters: Parameters) -> dict[str, Any] | None:
-    return None if fitted.label_rule is None else asdict(fitted.label_rule)
+@dataclass(frozen=True)
+class _Learned:
+    """A field of :class:`Fitted` that not every file holds."""
+
+    field: str
+    what: str
+    pack: Callable[[Any], Any]
+    unpack: Callable[[Any, Fields], Any]
+    may: Callable[[_Case], bool]
+    must: Callable[[_Case], bool]
 
 
-def _unpack_label_rule(plain: Any, parameters: Parameters, fields: Fields) -> Fields:
-    if plain is None:
-        return {}
-    given = check_entries(plain, ("measure", "low", "high"), "what it says of labels")
-    low, high = given["low"], given["high"]
-    if given["measure"] not in ("score", "margin") or {type(low), type(high)} != {float}:
-        raise SavedFileError("what it says of labels is no measure with two numbers")
-    if not -math.inf < low <= high < math.inf:
-        raise SavedFileError("what it says of labels has no finite ends in order")
-    return {"label_rule": LabelRule(**given)}
-
-
-def _pack_draws(fitted: Fitted, parameters: Parameters) -> dict[str, Any]:
-    return {"version": DRAWS_VERSION, "seed": pack(fitted.seed, "the seed")}
-
-
-def _unpack_draws(plain: Any, parameters: Parameters, fields: Fields) -> Fields:
-    given = check_entries(plain, ("version", "seed"), "what it says of draws")
-    if given["version"] != DRAWS_VERSION:
-        raise SavedFileError(
-            f"its draws are of version {shorten(given['version'])} and those of this mcce of "
-            f"version {DRAWS_VERSION}, so answers would differ"
-        )
-    return {"seed": check_integer(unpack(given["seed"]), "the seed")}
-
-
-def _pack_training_rows(fitted: Fitted, parameters: Parameters) -> dict[str, Any] | None:
-    rows = fitted.training_rows
-    if not find_search(parameters["search"]).needs.training_rows:
-        return None
-    if rows is None:
+def _pack_learned(learned: _Learned, value: Any, case: _Case) -> Any:
+    if value is None and learned.must(case):
         raise NotFittedError(
-            "search was changed after fit, which did not keep the training rows that the new one "
-            "needs. Fit again. Nothing was written."
+            f"search or ignore_relations was changed after fit, which did not learn {learned.what} "
+            "for the new one. Fit again. Nothing was written."
         )
+    return learned.pack(value) if value is not None and learned.may(case) else None
+
+
+def _unpack_learned(learned: _Learned, plain: Any, fields: Fields, case: _Case) -> Any:
+    if plain is None and learned.must(case):
+        raise SavedFileError(f"it lacks {learned.what}")
+    if plain is not None and not learned.may(case):
+        raise SavedFileError(f"it has {learned.what} that it does not need")
+    return None if plain is None else learned.unpack(plain, fields)
+
+
+def _pack_training_rows(rows: np.ndarray) -> dict[str, Any]:
     return {"codes": rows.view(np.int32).reshape(len(rows), -1)}
 
 
-def _unpack_training_rows(plain: Any, parameters: Parameters, fields: Fields) -> Fields:
-    if (plain is not None) != find_search(parameters["search"]).needs.training_rows:
-        raise SavedFileError("it lacks training rows, or has some that it does not need")
-    if plain is None:
-        return {}
+def _unpack_training_rows(plain: Any, fields: Fields) -> np.ndarray:
     given = check_entries(plain, ("codes",), "the part of training rows")["codes"]
     codes = check_codes(getattr(given, "T", None), fields["schema"], "the training rows")
-    return {"training_rows": np.unique(rows_as_bytes(codes.T))}
+    return np.unique(rows_as_bytes(codes.T))
 
 
-def _pack_value_counts(fitted: Fitted, parameters: Parameters) -> np.ndarray | None:
-    if fitted.value_counts is None:
-        return None
-    return np.concatenate(fitted.value_counts, dtype=np.int64)
-
-
-def _unpack_value_counts(plain: Any, parameters: Parameters, fields: Fields) -> Fields:
-    # A private explainer does not count training rows.
-    if plain is None and is_private(fields["generator"]):
-        return {}
+def _unpack_value_counts(plain: Any, fields: Fields) -> tuple[IntArray, ...]:
     schema = fields["schema"]
     sizes = [schema.features[position].n_codes for position in schema.mutable]
     if not isinstance(plain, np.ndarray) or plain.dtype != np.int64 or plain.shape != (sum(sizes),):
@@ -274,83 +284,64 @@ def _unpack_value_counts(plain: Any, parameters: Parameters, fields: Fields) -> 
     # As Python integers, which cannot overflow.
     if (plain < 1).any() or len({sum(part.tolist()) for part in counts}) > 1:
         raise SavedFileError("its counts of values are not those of one table")
-    return {"value_counts": counts}
+    return counts
 
 
-def _pack_plausibility(fitted: Fitted, parameters: Parameters) -> dict[str, Any] | None:
-    model = fitted.plausibility
-    needs = find_search(parameters["search"]).needs
-    if not needs.measures_plausibility or not fitted.n_desired:
-        return None
-    if model is None and not needs.plausibility:
-        return None
-    if model is None:
-        raise NotFittedError(
-            "search was changed after fit, which did not learn what the new one needs. Fit again. "
-            "Nothing was written."
-        )
-    return pack_plausibility(model)
-
-
-def _unpack_plausibility(plain: Any, parameters: Parameters, fields: Fields) -> Fields:
-    needs, there = find_search(parameters["search"]).needs, fields["n_desired"] > 0
-    if plain is None and needs.plausibility and there:
-        raise SavedFileError("it lacks accepted training rows")
-    if plain is not None and not (needs.measures_plausibility and there):
-        raise SavedFileError("it has accepted training rows that it does not need")
-    if plain is None:
-        return {}
+def _unpack_plausibility(plain: Any, fields: Fields) -> PlausibilityModel:
     schema = fields["schema"]
     order = visit_order_of(fields["generator"], schema)
-    return {"plausibility": unpack_plausibility(plain, schema, order, fields["n_desired"])}
+    return unpack_plausibility(plain, schema, order, fields["n_desired"])
 
 
-def _pack_surrogate(fitted: Fitted, parameters: Parameters) -> dict[str, Any] | None:
-    if fitted.surrogate is None or not find_search(parameters["search"]).needs.surrogate:
-        return None
-    return pack_surrogate(fitted.surrogate)
-
-
-def _unpack_surrogate(plain: Any, parameters: Parameters, fields: Fields) -> Fields:
+LEARNED = {
+    "label_rule": _Learned(
+        "label_rule",
+        "when labels follow from scores",
+        write_fields,
+        lambda plain, fields: unpack_label_rule(plain, fields["schema"]),
+        may=lambda case: True,
+        must=lambda case: False,
+    ),
+    "training_rows": _Learned(
+        "training_rows",
+        "training rows",
+        _pack_training_rows,
+        _unpack_training_rows,
+        may=lambda case: case.needs.training_rows,
+        must=lambda case: case.needs.training_rows,
+    ),
+    # A private explainer does not count training rows.
+    "value_counts": _Learned(
+        "value_counts",
+        "counts of values",
+        lambda counts: np.concatenate(counts, dtype=np.int64),
+        _unpack_value_counts,
+        may=lambda case: not case.private,
+        must=lambda case: not case.private,
+    ),
+    "relations": _Learned(
+        "relations",
+        "relations between columns",
+        lambda relations: [pack_relation(found) for found in relations],
+        lambda plain, fields: unpack_relations(plain, fields["schema"]),
+        may=lambda case: case.relations,
+        must=lambda case: case.relations,
+    ),
+    "accepted": _Learned(
+        "plausibility",
+        "accepted training rows",
+        pack_plausibility,
+        _unpack_plausibility,
+        may=lambda case: case.needs.measures_plausibility and case.has_desired,
+        must=lambda case: case.needs.plausibility and case.has_desired,
+    ),
     # Without one, a search calls the predictor on every row that it looks at.
-    if plain is None:
-        return {}
-    if not find_search(parameters["search"]).needs.surrogate:
-        raise SavedFileError("it imitates its predictor for a search that does not need it")
-    return {"surrogate": unpack_surrogate(plain, fields["schema"])}
-
-
-def _pack_relations(fitted: Fitted, parameters: Parameters) -> list[Any] | None:
-    if not _needs_relations(parameters):
-        return None
-    if fitted.relations is None:
-        raise NotFittedError(
-            "ignore_relations or search was changed after fit, which did not look for relations "
-            "between columns. Fit again. Nothing was written."
-        )
-    return [pack_relation(found) for found in fitted.relations]
-
-
-def _unpack_relations(plain: Any, parameters: Parameters, fields: Fields) -> Fields:
-    if isinstance(plain, list) != _needs_relations(parameters):
-        raise SavedFileError("it lacks relations, or has some that it does not need")
-    return {"relations": None if plain is None else unpack_relations(plain, fields["schema"])}
-
-
-def _needs_relations(parameters: Parameters) -> bool:
-    needs = find_search(parameters["search"]).needs
-    return needs.relations and parameters["ignore_relations"] is not True
-
-
-SECTIONS: dict[str, Section] = {
-    "schema": Section(_pack_schema, _unpack_schema),
-    "model": Section(_pack_model, _unpack_model),
-    "distance": Section(_pack_distance, _unpack_distance),
-    "draws": Section(_pack_draws, _unpack_draws),
-    "label_rule": Section(_pack_label_rule, _unpack_label_rule),
-    "training_rows": Section(_pack_training_rows, _unpack_training_rows),
-    "value_counts": Section(_pack_value_counts, _unpack_value_counts),
-    "relations": Section(_pack_relations, _unpack_relations),
-    "accepted": Section(_pack_plausibility, _unpack_plausibility),
-    "surrogate": Section(_pack_surrogate, _unpack_surrogate),
+    "surrogate": _Learned(
+        "surrogate",
+        "a model of its predictor",
+        pack_surrogate,
+        lambda plain, fields: unpack_surrogate(plain, fields["schema"]),
+        may=lambda case: case.needs.surrogate,
+        must=lambda case: False,
+    ),
 }

@@ -14,8 +14,8 @@ from typing import Any
 from ..model import is_private
 from ..tables.schema import Schema
 from . import archive
-from .document import SECTIONS, unpack_parameters
-from .relations import unpack_relations
+from .document import unpack_parameters, unpack_schema
+from .parts import unpack_relations
 from .values import unpack
 
 
@@ -44,7 +44,7 @@ def inspect(path: str | os.PathLike[str], key: bytes | None = None) -> Inspectio
     with archive.refused(path):
         given = document["parameters"]
         parameters = unpack_parameters(given) | {"generator": _generator(given["generator"])}
-        schema = SECTIONS["schema"].unpack(document["schema"], parameters, {})["schema"]
+        schema = unpack_schema(document["schema"], parameters)
         found = unpack_relations(document["relations"] or [], schema)
         enforced = [one.relation.name for one in found if one.enforced]
         left_out = parameters["ignore_relations"]

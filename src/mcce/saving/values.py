@@ -1,14 +1,15 @@
 """Plain values as JSON, exactly: what goes in comes out with the same type and bits.
 
 None, booleans, strings, lists and ordinary numbers stand as they are; everything else is a dict of
-one entry, its tag and what it is made of. To save one more type, add a line to ``CODECS``.
+one entry, its tag and what it is made of. To save one more type, add a line to ``CODECS``. The
+checks that all parts of a file share are here, too.
 """
 
 from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, fields
 from decimal import Decimal
 from typing import Any
@@ -23,11 +24,12 @@ from ..constraints.constraint import Constraint
 from ..constraints.kinds import CONSTRAINT_KINDS
 from ..distances import DISTANCES, FeatureDistance
 from ..errors import SavedFileError, shorten
+from ..kernels import Codes
 from ..model import GENERATORS
 from ..predictors.decision import Interval
 from ..search.config import ExactSearch, Search
 from ..tables.roles import has_surrogate
-from .checks import check_entries
+from ..tables.schema import Schema
 
 EXACT_IN_JSON = 2**53
 
@@ -107,6 +109,32 @@ def unpack_zone(zone: Any) -> Any:
     """A zone for pandas, which has classes of its own for the named ones."""
     known = check_zone(zone)
     return zone if isinstance(zone, str) else known
+
+
+def check_entries(plain: Any, names: Iterable[str], what: str) -> dict[str, Any]:
+    """A part of a file by name, which has these entries and no others."""
+    if not isinstance(plain, dict) or plain.keys() != set(names):
+        raise SavedFileError(f"{what} lacks entries, or has others")
+    return plain
+
+
+def check_integer(value: Any, what: str, most: int = 2**64 - 1) -> int:
+    """A number in a file that counts something, or a seed."""
+    if type(value) is not int or not 0 <= value <= most:
+        raise SavedFileError(f"{what} is no whole number from 0 to {most}")
+    return value
+
+
+def check_codes(values: Any, schema: Schema, what: str) -> Codes:
+    """Codes of training values, shape (n_features, n_rows), of at least one row."""
+    n_codes = np.array([[feature.n_codes] for feature in schema.features])
+    if not isinstance(values, np.ndarray) or values.ndim != 2 or values.dtype != np.int32:
+        raise SavedFileError(f"{what} are no table of codes")
+    if len(values) != n_codes.size or not values.size:
+        raise SavedFileError(f"{what} are not those of its columns")
+    if (values < 0).any() or (values >= n_codes).any():
+        raise SavedFileError(f"{what} hold values that training never held")
+    return values
 
 
 class NotPlainError(Exception):

@@ -18,7 +18,7 @@ from ..generate import features_of
 from ..kernels import Codes, Guide, IntArray, Limits, Person, WordArray, hold, person_keys
 from ..model import encode_training, find_generator
 from ..protocols import DrawRequest, Draws, Generator
-from ..saving.generators import pack_fitted, unpack_fitted
+from ..saving.parts import pack_fitted, unpack_fitted
 from ..tables.features import Feature
 from ..tables.schema import EncodedRows, Schema
 from ._cases import DESIRED, IMMUTABLE, demand, make_frame, score
