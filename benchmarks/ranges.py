@@ -22,7 +22,7 @@ import pandas as pd
 
 from cases import load
 from mcce import MCCE, McceWarning
-from mcce.analysis.answers import Answers
+from mcce.analysis.answers import EncodedAnswers
 from mcce.analysis.moves import Moves
 from mcce.analysis.requirements import Requirements, Trials
 from mcce_lab.experiments.case import Case
@@ -50,7 +50,7 @@ class Checker:
         self.seconds, self.n_asked = time.process_time() - started, self.n_rows
         fitted, settings = self.explainer.fitted_, self.explainer._settings()
         required = Requirements.of(fitted, settings, self.explainer._bind(None, fitted))
-        self.answers = Answers.read(fitted.schema, self.result, required.targets)
+        self.answers = EncodedAnswers.read(fitted.schema, self.result, required.targets)
         self.moves = Moves.of(self.answers)
         self.trials = Trials(required, self.answers)
         # Positions of the answers that the rows of the table are about.

@@ -36,7 +36,9 @@ def write_table(title: str, factuals: pd.DataFrame, frame: pd.DataFrame, owner: 
     n_rows = np.arange(1, shown.size + 1) + np.unique(shown, return_inverse=True)[1] + 1
     places = np.flatnonzero(n_rows <= MAX_ROWS)
     before, after = factuals.iloc[owner[places]], frame.iloc[places]
-    changed = dict(zip(frame.columns, changed_in(before, after).T, strict=True))
+    changed: dict[Hashable, BoolArray] = dict(
+        zip(frame.columns, changed_in(before, after).T, strict=True)
+    )
     names = _columns(changed)
     rows = _rows(before, after, owner[places], {name: changed[name] for name in names})
     heads = "".join(f'<th scope="col">{_text(name)}</th>' for name in ("person", "row", *names))
