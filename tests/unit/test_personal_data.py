@@ -291,7 +291,6 @@ METRICS = {
     ),
     "neighbours": lambda: metrics.knn_distance(ANSWERS, DATA, k=999),
     "neighbours of words": lambda: metrics.knn_distance(ANSWERS.assign(since=WORD), DATA),
-    "discriminator of words": lambda: metrics.discriminator(ANSWERS.assign(wage=WORD), DATA),
     "copies of words": lambda: metrics.copies(ANSWERS.assign(wage=WORD), DATA),
     "compare words": lambda: metrics.compare(PEOPLE, {"it": ANSWERS.assign(wage=WORD)}, DATA),
     "a desired column": lambda: metrics.Evaluator.fit(DATA, desired=DATA["job"]),
