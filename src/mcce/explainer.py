@@ -39,7 +39,6 @@ from .parameters import (
 from .predictors.decision import Decision
 from .protocols import Callback, Distance, Generator
 from .runtime.threads import time_limit
-from .saving import save
 from .search.config import ExactSearch, Search, SearchName, check_private, check_refit, find_search
 from .search.explain import explain, warn_of_gaps
 from .search.plan import Settings, check_ignored
@@ -533,6 +532,8 @@ class MCCE(BaseEstimator):
         NotFittedError, SavedFileError, ParameterError
             If the explainer is not fitted, or the file or a parameter cannot be written.
         """
+        from .saving import save
+
         fitted = self._check_ready()
         save(self.get_params(deep=False), fitted, path, key)
 

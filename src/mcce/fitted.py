@@ -24,8 +24,6 @@ from .model import (
     visit_order_of,
     warn_of_useless_columns,
 )
-from .plausibility.model import PlausibilityModel
-from .plausibility.surrogate import Surrogate
 from .predictors.decision import Decision, LabelRule, ScoredRows
 from .predictors.desired import decision_on
 from .protocols import Distance, Generator

@@ -90,7 +90,7 @@ def test_a_bug_is_answered_and_logged_without_its_message(lines, caplog, explain
     (bug,) = [line for line in lines() if line["level"] == "ERROR"]
     assert bug["error"] == "KeyError"
     # The last place in our code.
-    assert bug["at"].startswith("routes.py:")
+    assert bug["at"].startswith("app.py:")
     assert bug["request"] == answer.headers["x-request-id"]
     assert str(SECRET) not in caplog.text + answer.text
 

@@ -19,9 +19,6 @@ from ..constraints.derived import Derived
 from ..constraints.kinds import DeclaredRelation, MaxChanges, Together
 from ..kernels import BoolArray, Codes, FloatArray, IntArray, rows_as_bytes
 from ..model.associations import is_wide
-from ..plausibility.conformal import Plausibility
-from ..plausibility.model import ChangedRows, PlausibilityModel
-from ..relations import Equality, Relation
 from ..tables.features import resolution
 from ..tables.schema import OWN, EncodedRows, Schema
 
@@ -147,6 +144,8 @@ class KeepsRelation:
         return known[1]
 
     def _rounding(self, schema: Schema) -> float:
+
+        from ..relations import Equality
 
         if not isinstance(self.relation, Equality):
             return 0.0

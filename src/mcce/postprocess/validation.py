@@ -20,7 +20,6 @@ import pandas as pd
 
 from ..candidates import CandidateRows, Candidates, Lookup
 from ..kernels import BoolArray, Codes, FloatArray, IntArray, Listing, RowTable
-from ..plausibility.surrogate import Surrogate
 from ..predictors.decision import Decision, ScoredRows
 from ..tables.schema import EncodedRows
 from .diversity import Pool, diverse_ranks

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from ..relations import Relation
     from .consequences import ComputedColumn, Consequences
     from .exact import ExactSettings, ExactStage
-    from .visited import WalkSettings
+    from .visited import SurrogateRun, WalkSettings
     from .walking import Walk
 
 NO_DESIRED = "no training row has the desired decision"
@@ -103,11 +103,6 @@ def search(
     by_rule = isinstance(settings.search, Search)
     computed = recomputed(fitted, settings, constraints)
     consequences = _consequences(computed, factuals, constraints)
-    by_surrogate = None
-    if sampling.n_targets:
-        from .visited import start_surrogate
-
-        by_surrogate = start_surrogate(fitted.surrogate, sampling, len(factuals), scored)
     task = SearchTask(
         generator=fitted.generator,
         # A proof needs to know of every row whether its label is a desired one.
@@ -128,10 +123,21 @@ def search(
         gradual=gradual,
         consequences=consequences,
         remembered=remembered,
-        by_surrogate=by_surrogate,
+        by_surrogate=_surrogate_run(fitted, sampling, len(factuals), scored),
     )
     plan = _StagePlan(fitted, settings, sampling, task)
     return run_search(task, lambda task: replace(plan, task=task).all_stages(), people)
+
+
+def _surrogate_run(
+    fitted: Fitted, sampling: Search, n_factuals: int, scored: ScoredRows | None
+) -> SurrogateRun | None:
+    """What the surrogate does in this search; None where nothing asks for it."""
+    if not sampling.n_targets:
+        return None
+    from .visited import start_surrogate
+
+    return start_surrogate(fitted.surrogate, sampling, n_factuals, scored)
 
 
 def check_ignored(fitted: Fitted, ignored: bool | Sequence[str]) -> None:
