@@ -63,7 +63,7 @@ WRONG = [
     ("distance", Gower, r"the class Gower. Pass an instance: distance=Gower\(\)"),
     ("distance", Nameless(), "an object with name, fit and __call__"),
     ("distance", None, "got None"),
-    ("generator", "foo", r"one of \[.*'trees'\] or an object with"),
+    ("generator", "foo", r"one of \['trees', .*\] or an object with"),
     ("generator", TreeChain, r"the class TreeChain. Pass an instance: generator=TreeChain\(\)"),
     ("generator", object(), "an object with"),
     ("n_jobs", 0, "whole number other than 0, got 0. 1 uses one thread, -1 all cores"),

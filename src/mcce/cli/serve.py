@@ -161,12 +161,7 @@ def serve(
         file = ExplainerFile(explainer, choice, *how) if explainer and predictor else None
         keep = [name] if name else None
         listed = PeopleFile(people, format_, delimiter, dtype, keep) if people else None
-        limits: dict[str, Any] = {
-            "threads": threads,
-            "queue": queue,
-            "batch": batch,
-            "people": max_people,
-        }
-        limits |= {"seconds": seconds, "patience": patience}
+        limits: dict[str, Any] = {"threads": threads, "queue": queue, "batch": batch}
+        limits |= {"people": max_people, "seconds": seconds, "patience": patience}
         operation = Operation(host, port, workers, grace, token_file, tuple(allowed_host or ()))
         run(ServeRequest(file, demo, listed, tuple(labels or ()), model, title, limits, operation))
