@@ -25,12 +25,14 @@ import pandas as pd
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 from cases import DATA
-from mcce import MCCE, DatasetError, McceWarning, Search, datasets
+from mcce import MCCE, McceWarning, Search
 from mcce.candidates import CandidateRows, pair_rows
 from mcce.constraints import Constraint, between, change, frozen
 from mcce.constraints.limits import FactualLimits
 from mcce.generate import Block, generate
 from mcce.postprocess.filters import IsPlausible, KeepsRelation
+from mcce_lab import datasets
+from mcce_lab.datasets import DatasetError
 from measure import Table, log
 
 SEARCHES = ("paper", "sparse", "balanced", "plausible", "near", "fast")

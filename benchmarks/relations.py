@@ -17,12 +17,13 @@ import numpy as np
 import pandas as pd
 from sklearn.ensemble import HistGradientBoostingClassifier
 
-from mcce import MCCE, DatasetError, McceWarning, datasets
-from mcce.datasets.cards import DatasetName
+from mcce import MCCE, McceWarning
 from mcce.relations import Relation
 from mcce.relations.discovery import find_relations
 from mcce.search.config import SearchName
 from mcce.tables.schema import Schema
+from mcce_lab import datasets
+from mcce_lab.datasets import DatasetError, DatasetName
 from measure import Table, cpu, exponent, log, machine, write
 from planted_relations import PLANTED, SERVICES, deviations, permuted, planted, services
 

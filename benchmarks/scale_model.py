@@ -24,10 +24,10 @@ import pandas as pd
 from joblib import Parallel, delayed
 
 from mcce import MCCE
-from mcce.datasets import simulate, total
 from mcce.execution.partitions import PartitionTask, columns_of
 from mcce.execution.shipment import Shipment
 from mcce.search.config import SearchName
+from mcce_lab.datasets import simulate, total
 from measure import OUT
 
 FILE = OUT / "scale_model.json"

@@ -19,9 +19,9 @@ import pandas as pd
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from mcce import McceWarning
-from mcce.datasets.cards import DatasetName
 from mcce.predictors.gradients import offers_gradients
 from mcce_lab import baselines
+from mcce_lab.datasets import DatasetName
 from mcce_lab.experiments import Options
 from mcce_lab.experiments.comparison.cases import Cell, Draw, draw_cell
 from mcce_lab.experiments.comparison.cells import Measures

@@ -166,8 +166,7 @@ def _list() -> None:
 
 
 def _run_all(asked: Asked) -> None:
-    from mcce.datasets import NAMES
-
+    from .datasets import NAMES
     from .experiments import EXPERIMENTS, ensure_folder, require_matplotlib
 
     for name in asked.names:

@@ -13,8 +13,8 @@ import pandas as pd
 import pytest
 
 from mcce.cli import main
-from mcce.datasets import load
 from mcce.errors import ParameterError
+from mcce_lab.datasets import load
 from mcce_lab.experiments.predictors import black_box
 
 pytest.importorskip("matplotlib")

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from .distances.value_difference import HVDM
     from .errors import (
         ConstraintError,
-        DatasetError,
         LabelsError,
         McceError,
         McceWarning,
@@ -61,7 +60,6 @@ __all__ = [
     "AnonymousAnswers",
     "ConstraintError",
     "Counterfactuals",
-    "DatasetError",
     "Decision",
     "Domain",
     "ExactSearch",
@@ -109,7 +107,6 @@ _MODULES = {
     "AnonymousAnswers": "counterfactuals",
     "ConstraintError": "errors",
     "Counterfactuals": "counterfactuals",
-    "DatasetError": "errors",
     "Decision": "predictors.decision",
     "Domain": "model.private",
     "ExactSearch": "search.config",

@@ -14,17 +14,17 @@ import numpy as np
 import pandas as pd
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from mcce import TreeChain, datasets, metrics
+from mcce import TreeChain, metrics
 from mcce.caching import cached_property
 from mcce.counterfactuals import Counterfactuals
-from mcce.datasets.cards import DatasetName
-from mcce.datasets.loading import Form
 from mcce.errors import PredictorError
 from mcce.explainer import MCCE
 from mcce.kernels import BoolArray
 from mcce.metrics import Evaluator
 from mcce.predictors.interval import Interval
 
+from .. import datasets
+from ..datasets import DatasetName, Form
 from .experiment import Options
 from .predictors import BlackBoxKind, Predictor, black_box
 from .timing import cpu_seconds, split_seconds
@@ -154,7 +154,7 @@ def prepare_case(
     options : Options
         Folder of the data, size of the run and choice of factuals.
     form, rows
-        As for :func:`mcce.datasets.load`.
+        As for :func:`mcce_lab.datasets.load`.
     kind : {"network", "forest"}
         As for :func:`mcce_lab.experiments.predictors.black_box`.
     n_levels : int, optional

@@ -12,9 +12,9 @@ from typing import Any
 import pandas as pd
 
 from mcce.counterfactuals import Counterfactuals
-from mcce.datasets.cards import DatasetName
 from mcce.errors import PredictorError
 
+from ..datasets import DatasetName
 from .case import (
     Case,
     Method,

@@ -9,8 +9,8 @@ from typing import Any
 import pandas as pd
 
 from mcce.counterfactuals import Counterfactuals
-from mcce.datasets.cards import DatasetName
 
+from ..datasets import DatasetName
 from . import published
 from .case import (
     Case,

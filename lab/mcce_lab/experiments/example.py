@@ -13,8 +13,8 @@ import numpy as np
 import pandas as pd
 
 from mcce.counterfactuals import Counterfactuals
-from mcce.errors import DatasetError
 
+from ..datasets import DatasetError
 from .case import Case, prepare_case, run_mcce
 from .comparison.cases import Cell
 from .comparison.methods import METHODS, Method

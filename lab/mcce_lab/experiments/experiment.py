@@ -19,8 +19,9 @@ from typing import Any, Literal, Protocol, TypeAlias
 
 import pandas as pd
 
-from mcce.datasets.cards import DatasetName
 from mcce.runtime.progress import ProgressBar
+
+from ..datasets import DatasetName
 
 Factuals = Literal["paper", "heldout"]
 # Frames by name, as written to files.
@@ -39,9 +40,9 @@ class Options:
     Parameters
     ----------
     datasets : tuple of str
-        Names of data sets, as for :func:`mcce.datasets.load`.
+        Names of data sets, as for :func:`mcce_lab.datasets.load`.
     folder : Path or None
-        Folder of the data files; None: the default of :func:`mcce.datasets.load`.
+        Folder of the data files; None: the default of :func:`mcce_lab.datasets.load`.
     seeds : int
         Number of repetitions of everything random, with seeds from 0.
     out : Path

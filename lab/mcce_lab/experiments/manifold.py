@@ -15,10 +15,10 @@ import pandas as pd
 
 from mcce import TreeChain
 from mcce.candidates import CandidateRows
-from mcce.datasets import load
 from mcce.kernels import BoolArray, person_keys
 from mcce.tables.schema import Schema
 
+from ..datasets import load
 from ..metrics import correlation_difference, discriminator
 from . import published
 from .case import Case, prepare_case

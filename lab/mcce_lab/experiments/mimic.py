@@ -11,10 +11,7 @@ from typing import TypeAlias
 
 import pandas as pd
 
-from mcce.datasets import simulate_like, total
-from mcce.datasets.cards import DatasetName
-from mcce.datasets.simulated import ABOVE_ZERO
-
+from ..datasets import ABOVE_ZERO, DatasetName, simulate_like, total
 from .case import (
     AT_LEAST_HALF,
     N_FACTUALS,

@@ -13,9 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from mcce.datasets import simulate, total
-from mcce.datasets.simulated import ABOVE_ZERO
-
+from ..datasets import ABOVE_ZERO, simulate, total
 from .experiment import (
     Experiment,
     Options,

@@ -9,9 +9,9 @@ from typing import Any
 import pandas as pd
 
 from mcce import metrics
-from mcce.datasets.loading import Form
 from mcce.search.config import Copies, Search
 
+from ..datasets import Form
 from .case import (
     Case,
     MethodResult,

@@ -15,10 +15,11 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-from mcce import datasets
-from mcce.errors import DatasetError, PredictorError
+from mcce.errors import PredictorError
 from mcce.predictors.interval import Interval
 
+from ... import datasets
+from ...datasets import DatasetError
 from ..case import (
     AT_LEAST_HALF,
     N_FACTUALS,

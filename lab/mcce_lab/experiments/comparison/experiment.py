@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 import pandas as pd
 
-from mcce.errors import DatasetError
-
+from ...datasets import DatasetError
 from ..experiment import (
     Experiment,
     Options,

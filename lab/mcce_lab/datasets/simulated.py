@@ -7,17 +7,16 @@ Gaussian features with mean 0, variance 1 and equal correlations, f their sum, d
 from __future__ import annotations
 
 import math
-from numbers import Integral
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ..errors import ParameterError, shorten
-from ..parameters import check_real
-from ..predictors.interval import Interval
+from mcce import Interval
+from mcce.datasets import Dataset
+from mcce.parameters import check_count, check_real, check_whole
+
 from .cards import DatasetName, card
-from .dataset import Dataset
 
 ABOVE_ZERO = Interval(0.0, math.inf, closed="neither")
 
@@ -59,10 +58,10 @@ def simulate(
     ((1000, 5), Interval (0.0, inf))
     >>> people = rows.features[rows.target <= 0]
     """
-    _check_count("n_rows", n_rows, 1)
-    _check_count("n_features", n_features, 1)
-    _check_count("n_immutable", n_immutable, 0, n_features)
-    _check_count("seed", seed, 0)
+    check_count("n_rows", n_rows)
+    check_count("n_features", n_features)
+    check_whole("n_immutable", n_immutable, 0, n_features)
+    check_count("seed", seed, least=0)
     check_real("correlation", correlation, "a number from 0 to 1", most=1.0)
     rng = np.random.default_rng(seed)
     common = rng.standard_normal((n_rows, 1))
@@ -124,13 +123,3 @@ def total(frame: pd.DataFrame) -> NDArray[np.float64]:
     array([3.])
     """
     return frame.to_numpy(dtype=np.float64).sum(axis=1)
-
-
-def _check_count(name: str, value: object, least: int, most: int | None = None) -> None:
-    whole = isinstance(value, Integral) and not isinstance(value, bool)
-    number = int(value) if isinstance(value, Integral) else least - 1
-    if not whole or number < least or (most is not None and number > most):
-        upper = "" if most is None else f" and <= {most}"
-        raise ParameterError(
-            f"{name} must be a whole number >= {least}{upper}, got {shorten(value)}."
-        )

@@ -1,17 +1,17 @@
 """Data cards: what each data set is, where it comes from and what to watch out for.
 
-The cards are JSON files next to this module and hold all that the loaders know: files, columns,
-levels, forms and selections of rows. The code knows no particular data set.
+The cards are JSON files next to this module, and that of German Credit comes with mcce. They hold
+all that the loaders know: files, columns, levels, forms and selections of rows.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
 from importlib.resources import files
 from typing import Any, Literal, TypeAlias
 
-from ..errors import ParameterError, shorten
+from mcce.datasets import load_german_credit
+from mcce.parameters import check_choice
 
 DatasetName = Literal["german", "adult", "gmc", "fico"]
 NAMES: tuple[DatasetName, ...] = ("german", "adult", "gmc", "fico")
@@ -43,6 +43,8 @@ def card(name: DatasetName) -> Card:
     (10459, 'RiskPerformance')
     """
     check_choice("name", name, NAMES)
+    if name == "german":
+        return dict(load_german_credit().card)
     text = files(__package__).joinpath(f"{name}.json").read_text(encoding="utf-8")
     fields: Card = json.loads(text)
     return fields
@@ -93,13 +95,6 @@ def describe(name: DatasetName) -> str:
             *_columns(of),
         ]
     )
-
-
-def check_choice(argument: str, value: object, names: Collection[str]) -> None:
-    """Raise unless the value of an argument is one of these names."""
-    if not isinstance(value, str) or value not in names:
-        known = ", ".join(map(repr, names))
-        raise ParameterError(f"{argument} must be one of {known}, got {shorten(value)}.")
 
 
 def _forms(of: Card) -> list[str]:
