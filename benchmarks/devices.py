@@ -21,7 +21,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from mcce import McceWarning
 from mcce_lab import baselines
 from mcce_lab.experiments import Options
-from mcce_lab.experiments.comparison.cases import Cell, Draw, draw_cell
+from mcce_lab.experiments.compare_cases import Cell, Draw, draw_cell
 from measure import OUT, log
 
 METHODS = ("CCHVAE", "Wachter", "REViSE", "CLUE", "CRUDS", "CEM")

@@ -23,8 +23,8 @@ from mcce.predictors.gradients import offers_gradients
 from mcce_lab import baselines
 from mcce_lab.datasets import DatasetName
 from mcce_lab.experiments import Options
-from mcce_lab.experiments.comparison.cases import Cell, Draw, draw_cell
-from mcce_lab.experiments.comparison.cells import Measures
+from mcce_lab.experiments.compare import Measures
+from mcce_lab.experiments.compare_cases import Cell, Draw, draw_cell
 from measure import OUT, log
 
 DATASETS: tuple[DatasetName, ...] = ("german", "adult")

@@ -11,7 +11,7 @@ from importlib.resources import files
 from typing import Any, Literal, TypeAlias
 
 from mcce.datasets import load_german_credit
-from mcce.parameters import check_choice
+from mcce.protocols import check_choice
 
 DatasetName = Literal["german", "adult", "gmc", "fico"]
 NAMES: tuple[DatasetName, ...] = ("german", "adult", "gmc", "fico")

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from mcce.datasets import Dataset
-from mcce.parameters import check_choice, check_flag
+from mcce.protocols import check_choice, check_flag
 
 from .cards import DatasetName, card
 from .tables import DatasetError, check_cells, conform, find, listed_rows

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from mcce import Interval
 from mcce.datasets import Dataset
-from mcce.parameters import check_count, check_real, check_whole
+from mcce.protocols import check_count, check_real, check_whole
 
 from .cards import DatasetName, card
 

@@ -21,20 +21,22 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
+from mcce import Interval
 from mcce.errors import McceError, MissingExtraError, SchemaError
-from mcce.kernels import BoolArray, FloatArray, IntArray
-from mcce.parameters import (
+from mcce.protocols import (
+    OWN,
+    BoolArray,
+    Decision,
+    EncodedRows,
+    FloatArray,
+    IntArray,
+    Kind,
+    ScoredRows,
     check_choice,
     check_count,
     check_flag,
     check_whole,
 )
-from mcce.predictors.decision import Decision
-from mcce.predictors.interval import Interval
-from mcce.predictors.scored import ScoredRows
-from mcce.tables.columns import Kind, is_time
-from mcce.tables.dtypes import to_dtype
-from mcce.tables.schema import OWN, EncodedRows
 
 from ..baselines.baseline import (
     Baseline,
@@ -61,7 +63,7 @@ class _Package(Baseline):
     def _learn(self, training: Training, y: Any) -> None:
         rows = training.rows
         for feature in rows.schema.features:
-            if not feature.immutable and is_time(feature.table.dtype):
+            if not feature.immutable and feature.table.dtype.kind in "mM":
                 raise SchemaError(
                     f"The package cannot change the date or duration {feature.name!r}. Declare it "
                     "immutable, or pass it as a number."
@@ -384,7 +386,7 @@ def _as_frame(people: EncodedRows, owner: IntArray, values: FloatArray) -> pd.Da
         if people.schema.features[at].kind == "numeric":
             dtype = people.frame.dtypes.iloc[at]
             whole = pd.api.types.is_integer_dtype(dtype)
-            table = to_dtype(pd.Series(np.rint(values[:, at]) if whole else values[:, at]), dtype)
+            table = pd.Series(np.rint(values[:, at]) if whole else values[:, at]).astype(dtype)
             code = np.arange(owner.size)
         codes[place] = np.where(changed, code, OWN)
         tables.append(table)

@@ -12,40 +12,32 @@ import numpy as np
 import pandas as pd
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from mcce.distances import DISTANCES
-from mcce.explainer import MCCE
+from mcce import MCCE
 from mcce.metrics import Evaluator
 
-from ..case import Case
-from ..experiment import (
-    Experiment,
-    Options,
-    ProgressLine,
-    Report,
-    Tables,
-)
-from ..timing import cpu_seconds
-from .cells import saved_runs
-from .measuring import (
+from .case import Case, cpu_seconds
+from .experiment import Experiment, Options, ProgressLine, Report
+from .steps import (
     ANSWERS,
+    Parts,
     against,
     answers_of,
+    draw_all,
+    saved_runs,
     summarise,
     verdicts,
 )
-from .parts import Parts, draw_all
 
 BASE = "gower"
+NAMES = (BASE, "heom", "hvdm", "ivdm", "l1")
 SEARCHES = ("paper", "balanced", "near")
 OTHERS = ["other_answers_%", "explain_seconds", "times_gower"]
 
 
 def run(options: Options, progress: ProgressLine) -> Report:
     """Explain with every distance on every data set with every seed."""
-    report = EXPERIMENT.report()
-    progress.plan(
-        len(options.datasets) * (1 + options.seeds * len(SEARCHES) * len(DISTANCES.names()))
-    )
+    report = Report()
+    progress.plan(len(options.datasets) * (1 + options.seeds * len(SEARCHES) * len(NAMES)))
     runs: list[dict[str, Any]] = []
     for case, seed, parts in draw_all(options, progress):
         for search in SEARCHES:
@@ -65,7 +57,7 @@ def _measure_all(
     )
     runs: list[dict[str, Any]] = []
     results: dict[str, Any] = {}
-    for name in (BASE, *(name for name in DISTANCES.names() if name != BASE)):
+    for name in NAMES:
         progress.step(f"{case.name}: {search}, {name}, seed {seed}")
         seconds, result = _explain(case, parts, seed, search, name)
         results[name] = result
@@ -115,45 +107,10 @@ def _tables(runs: pd.DataFrame) -> dict[str, pd.DataFrame]:
     }
 
 
-def remarks(tables: Tables) -> list[str]:
-    """What each distance changes."""
-    lines, answers = [], tables["answers"]
-    for name, rows in answers.groupby("distance", sort=False):
-        if name == BASE:
-            continue
-        by_search = rows.groupby("search", sort=False)[["other_answers_%", "times_gower"]].mean()
-        parts = [
-            f"{line['other_answers_%']:.0f} % with {search} (in {line['times_gower']:.2f} times "
-            "the CPU time)"
-            for search, line in by_search.iterrows()
-        ]
-        lines.append(
-            f"People whom {name!s} answers otherwise than Gower, on average over data sets: "
-            f"{', '.join(parts)}."
-        )
-    return [*lines, *REMARKS]
-
-
-REMARKS = [
-    "The number of changes comes before the distance in every ranking, so that l0 hardly depends "
-    "on it.",
-    "l1 is what Gower itself keeps small among rows with as many changes: that the others lose by "
-    "it is no fault of theirs. They can win by it, since searches do not try every row, and ranges "
-    "are here those of the whole file. knn_distance (mean distance to the five nearest accepted "
-    "rows, numbers as ranks) and outlier_factor (median) are judged on rows that no distance has "
-    "learned from.",
-    "Every seed draws other training rows and other people; all distances get the same.",
-]
-
 EXPERIMENT = Experiment(
     name="distances",
     title="Which distance: answers and time of each",
-    about=(
-        "Every distance in place of Gower, with its defaults, in the paper's search and in two of "
-        "ours, for the same people and training rows."
-    ),
     run=run,
     datasets=("adult", "gmc", "fico", "german"),
-    remarks=remarks,
     in_paper=False,
 )

@@ -1,27 +1,262 @@
-"""What is measured of a generator, alike for all of them, and its summary over seeds."""
+"""Replaced steps: rows in three parts, and what is measured of a generator or a distance.
+
+Paper, sections "Modeling", "Privacy" and "Future steps", which name copulas, CTGAN, MADE, HVDM,
+IVDM and differential privacy without trying them.
+
+Always true: nobody is in two parts, and the same seed gives the same parts to every generator and
+every distance. Runs are saved one by one: an interrupted experiment goes on where it stopped.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from sklearn.base import clone
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from mcce import metrics
+from mcce import MCCE, Domain, PrivateTrees, metrics
 from mcce.errors import ParameterError
-from mcce.explainer import MCCE
 from mcce.metrics import Evaluator
 from mcce.privacy import audit_rows
-from mcce.protocols import Generator
+from mcce.protocols import BoolArray, EncodedRows, Generator, Schema
 
-from ...metrics import discriminator
-from ..case import Case
-from ..experiment import Options
-from ..timing import cpu_seconds
-from .likelihood import heldout_log_likelihood
-from .parts import Parts, rows_like
+from ..metrics import discriminator
+from .case import Case, cpu_seconds, draw_one_each, prepare_case
+from .experiment import Options, ProgressLine
+from .visit_order import bin_numbers, log_likelihood
+
+MOST_ROWS, MOST_ROWS_QUICK = 4000, 300
+N_FACTUALS, N_FACTUALS_QUICK = 100, 20
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """Training rows, as many held-out rows, and as many of a reference.
+
+    Generators and distances learn from the first. The second are compared with what they make, and
+    the declined people among them are explained. Judges and attackers know the third.
+    """
+
+    training: pd.DataFrame
+    holdout: pd.DataFrame
+    reference: pd.DataFrame
+    factuals: pd.DataFrame
+
+    @classmethod
+    def draw(cls, case: Case, seed: int, *, quick: bool) -> Parts:
+        """Three parts of the rows of a case, drawn at random.
+
+        Parameters
+        ----------
+        case : Case
+        seed : int
+            Seed of the draw.
+        quick : bool
+            Whether small parts will do.
+
+        Returns
+        -------
+        Parts
+        """
+        most = MOST_ROWS_QUICK if quick else MOST_ROWS
+        size = min(most, len(case.train) // 3)
+        order = np.random.default_rng(seed).permutation(len(case.train))[: 3 * size]
+        training, holdout, reference = (case.train.iloc[some] for some in np.split(order, 3))
+        declined = holdout[~case.decide(holdout)]
+        factuals = declined.head(N_FACTUALS_QUICK if quick else N_FACTUALS)
+        return cls(training, holdout, reference, factuals)
+
+
+def draw_all(options: Options, progress: ProgressLine) -> Iterator[tuple[Case, int, Parts]]:
+    """Every data set with every seed, and the parts of its rows.
+
+    Parameters
+    ----------
+    options : Options
+        Data sets and seeds.
+    progress : ProgressLine
+        One step for each data set.
+
+    Yields
+    ------
+    tuple
+        The case, the seed, and the parts.
+    """
+    for dataset in options.datasets:
+        progress.step(f"{dataset}: rows and predictor")
+        case = prepare_case(dataset, options)
+        for seed in range(options.seeds):
+            yield case, seed, Parts.draw(case, seed, quick=options.quick)
+
+
+def fit_for_both(generator: Generator, rows: EncodedRows, decision: BoolArray, seed: int) -> Any:
+    """A copy of a generator, fitted to draw rows with either decision.
+
+    Parameters
+    ----------
+    generator : Generator
+        It stays as it is.
+    rows : EncodedRows
+        The training rows.
+    decision : (n_train,)
+        Their decisions.
+    seed : int
+        Seed of the fit.
+
+    Returns
+    -------
+    Generator
+        Its ``sample`` and ``log_likelihood`` take a decision.
+    """
+    copy: Any = clone(generator)
+    if "decisions" in copy.get_params():
+        copy.set_params(decisions=(False, True))
+    return copy.fit(rows, decision, seed=seed, n_jobs=1, verbose=False)
+
+
+def rows_like(
+    generator: Generator, case: Case, parts: Parts, seed: int
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """One generated row for each training row and for each reference row.
+
+    Each has the immutable values and the decision of the real one, so that the mix of people is the
+    real one.
+
+    Parameters
+    ----------
+    generator : Generator
+        It stays as it is.
+    case : Case
+    parts : Parts
+    seed : int
+        Seed of the fit and of the draws.
+
+    Returns
+    -------
+    tuple of DataFrame
+        Rows like those of training, and like those of the reference.
+    """
+    training = encode_rows(generator, parts.training, case)
+    fitted = fit_for_both(generator, training, case.decide(parts.training), seed)
+    made = []
+    for like in (parts.training, parts.reference):
+        rows = training.schema.encode(like)
+        made.append(draw_one_each(fitted, rows, seed, case.decide(like)))
+    return made[0], made[1]
+
+
+def rows_for_desired(generator: Generator, case: Case, parts: Parts, seed: int) -> pd.DataFrame:
+    """A generated row with the desired decision for each row of the reference.
+
+    Parameters
+    ----------
+    generator : Generator
+        It stays as it is.
+    case : Case
+    parts : Parts
+    seed : int
+        Seed of the fit and of the draws.
+
+    Returns
+    -------
+    DataFrame
+    """
+    training = encode_rows(generator, parts.training, case)
+    decision = case.decide(parts.training)
+    fitted: Any = clone(generator)
+    fitted.fit(training, decision, seed=seed, n_jobs=1, verbose=False)
+    return draw_one_each(fitted, training.schema.encode(parts.reference), seed)
+
+
+def encode_rows(generator: Generator, frame: pd.DataFrame, case: Case) -> EncodedRows:
+    """Training rows for a generator: with their own schema, or that of declared domains."""
+    if isinstance(generator, PrivateTrees):
+        return generator.encode_training(frame, immutable=case.immutable)
+    return Schema.learn_rows(frame, immutable=case.immutable)
+
+
+Run = dict[str, Any]
+
+
+def saved_runs(
+    experiment: str, options: Options, labels: dict[str, Any], make: Callable[[], list[Run]]
+) -> list[Run]:
+    """The runs of a cell: those of its file, or else new ones, which are saved.
+
+    Parameters
+    ----------
+    experiment : str
+        Its name.
+    options : Options
+        Folder of the results, and whether runs are quick ones.
+    labels : dict
+        What tells the cell from others; it is added to its runs.
+    make : callable
+        Gives the runs.
+
+    Returns
+    -------
+    list of dict
+    """
+    parts = [experiment, *labels.values(), *(["quick"] if options.quick else [])]
+    name = "-".join(str(part).replace(" ", "_") for part in parts)
+    path = options.out / "cells" / f"{name}.json"
+    if path.is_file():
+        saved: list[Run] = json.loads(path.read_text(encoding="utf-8"))
+        return saved
+    runs = [labels | run for run in make()]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_suffix(".part")
+    unfinished.write_text(json.dumps(runs, indent=1), encoding="utf-8")
+    unfinished.replace(path)
+    return runs
+
+
+def heldout_log_likelihood(generator: Generator, case: Case, parts: Parts, seed: int) -> float:
+    """Mean log-likelihood of held-out rows in nats, NaN for a generator that has none.
+
+    Numbers are replaced by deciles of the training rows, in training too.
+
+    Parameters
+    ----------
+    generator : Generator
+        It stays as it is.
+    case : Case
+    parts : Parts
+    seed : int
+        Seed of the fit.
+
+    Returns
+    -------
+    float
+    """
+    if not generator.capabilities.density:
+        return np.nan
+    binned = bin_numbers(parts.training, parts.holdout, case.immutable)
+    if isinstance(generator, PrivateTrees):
+        generator = _with_deciles(generator, case, binned[0])
+    rows = encode_rows(generator, binned[0], case)
+    heldout = rows.schema.encode(binned[1])
+    decision = case.decide(parts.holdout)
+    fitted = fit_for_both(generator, rows, case.decide(parts.training), seed)
+    return float(log_likelihood(fitted, rows, heldout, decision).mean())
+
+
+def _with_deciles(generator: Generator, case: Case, binned: pd.DataFrame) -> Generator:
+    """Private trees for numbers that are replaced by deciles."""
+    copy: Any = clone(generator)
+    numbers = binned[case.mutable].select_dtypes("number").columns
+    deciles = {
+        name: Domain(low=0, high=max(int(binned[name].max()), 1), step=1) for name in numbers
+    }
+    private: Generator = copy.set_params(domains=copy.domains | deciles)
+    return private
+
 
 N_TREES, N_TREES_QUICK = 100, 20
 REALISM = {"accuracy_%": "lower", "auc": "lower", "logistic_auc": "lower"}

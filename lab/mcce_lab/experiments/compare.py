@@ -1,32 +1,33 @@
-"""One cell: every method explains the same people, and every answer is measured alike.
+"""All methods on the same people, predictors, training rows and judges, measured alike.
 
-Gives two tables: one row per person and method, and one per method. They are saved, so that a run
-that was interrupted goes on where it stopped.
+Beyond Experiment 1. A cell is a data set, a trained predictor and a draw of people. It gives two
+tables, one row per person and method and one per method, which are saved, so that a run that was
+interrupted goes on where it stopped. Sparsity counts every difference, however small; CPU seconds
+are those of one thread.
 """
 
 from __future__ import annotations
 
 import copy
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from mcce import metrics
-from mcce.counterfactuals import Counterfactuals
-from mcce.explainer import MCCE
+from mcce import MCCE, Counterfactuals, metrics
 from mcce.metrics import Evaluator
 
-from ...metrics.judges import JUDGES, Judges, detectability
-from ..experiment import Options
-from .cases import Cell, Draw, draw_cell
-from .methods import METHODS, Method
+from ..datasets import DatasetError
+from ..metrics import JUDGES, Judges, detectability
+from .case import cpu_seconds
+from .compare_cases import METHODS, UNTUNED, Cell, Draw, Method, draw_cell
+from .compare_summary import by_method, dominance, draw_fronts, on_common_people
+from .experiment import Experiment, Options, ProgressLine, Report
 
 PEOPLE, BY_METHOD = "people", "methods"
 KEYS = ["dataset", "box", "network", "seed", "method"]
@@ -36,8 +37,6 @@ COLUMNS = (
 )
 # Significant digits of measures in files.
 DIGITS = 4
-
-Result = TypeVar("Result")
 
 
 def run_cell(cell: Cell, options: Options, step: Callable[[str], None]) -> None:
@@ -98,7 +97,7 @@ def compare_methods(
     people, by_method = [], []
     for method, fit_seconds, explainer in _fitted(cell, draw, methods):
         step(f"{cell.name}: {method.name}")
-        seconds, result = _cpu(partial(explainer.explain, draw.people))
+        seconds, result = cpu_seconds(partial(explainer.explain, draw.people))
         named = {**keys, "method": method.name}
         people.append(measures.by_person(result).assign(**named))
         by_method.append(
@@ -124,7 +123,7 @@ def _fitted(
     for method in methods:
         key = method.shares or method.name
         if key not in fits:
-            fits[key] = _cpu(partial(method.fit, draw.case, draw.train, cell.seed))
+            fits[key] = cpu_seconds(partial(method.fit, draw.case, draw.train, cell.seed))
         seconds, explainer = fits[key]
         yield method, seconds, copy.copy(explainer).set_params(**method.settings)
 
@@ -203,8 +202,67 @@ class Measures:
         return metrics.contradictory_pairs(frame, self.evaluator).to_numpy()
 
 
-def _cpu(work: Callable[[], Result]) -> tuple[float, Result]:
-    """CPU seconds of some work, and its result."""
-    started = time.process_time()
-    result = work()
-    return time.process_time() - started, result
+N_NETWORKS = 3
+# Data sets that are also explained on raw categories.
+RAW = ("adult", "german")
+
+
+def run(options: Options, progress: ProgressLine) -> Report:
+    """Run all cells that are not there yet, and sum them up."""
+    report = Report()
+    cells = list(plan(options))
+    progress.plan(len(cells) * len(METHODS))
+    done, left_out = [], {}
+    for cell in cells:
+        try:
+            run_cell(cell, options, progress.step)
+        except DatasetError as error:
+            progress.step(f"{cell.name} is left out: {error}")
+            left_out[cell.dataset] = str(error)
+            continue
+        done.append(cell)
+    if not done:
+        reasons = " ".join(f"{name}: {why}" for name, why in left_out.items())
+        raise DatasetError(f"No cell could be run. {reasons}")
+    return summarise(report, done, options)
+
+
+def plan(options: Options) -> Iterator[Cell]:
+    """The cells of a run."""
+    n_networks = 1 if options.quick else N_NETWORKS
+    for network in range(n_networks):
+        for seed in range(options.seeds):
+            for name in options.datasets:
+                yield Cell(name, "network", network, seed)
+                if name in RAW and not options.quick:
+                    yield Cell(name, "boosting", network, seed)
+            if not options.quick:
+                yield Cell(UNTUNED, "network", network, seed)
+                yield Cell(UNTUNED, "boosting", network, seed)
+
+
+def summarise(report: Report, cells: list[Cell], options: Options) -> Report:
+    """A report of cells that were run."""
+    people, methods = (
+        pd.concat([pd.read_csv(cell_path(options.out, cell, kind)) for cell in cells])
+        for kind in (PEOPLE, BY_METHOD)
+    )
+    ours = [method.name for method in METHODS if method.is_ours]
+    rivals = [method.name for method in METHODS if not method.is_ours]
+    report.tables = {
+        "measures": by_method(people, methods),
+        "common": on_common_people(people),
+        "dominance": dominance(people, ours, rivals),
+    }
+    report.figures["fronts"] = draw_fronts(report.tables["measures"])
+    people.to_csv(options.out / "compare-people.csv.xz", index=False, float_format="%.4g")
+    return report
+
+
+EXPERIMENT = Experiment(
+    name="compare",
+    title="All methods on the same people, predictors, training rows and judges",
+    run=run,
+    datasets=("adult", "gmc", "german", "fico"),
+    in_paper=False,
+)
