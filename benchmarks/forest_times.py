@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from mcce import ForestChain, InferenceTreeChain, Schema, TreeChain
-from mcce.kernels import person_keys
+from mcce.protocols import DrawRequest, person_keys
 from mcce_lab.datasets import load
 from measure import cpu
 
@@ -44,7 +44,7 @@ def main() -> None:
     people = np.flatnonzero(~decision)[: options.people]
     given = rows.descent[:, people]
     keys = person_keys(0, given[rows.schema.immutable].T)
-    draws = np.arange(options.draws)
+    request = DrawRequest(given, keys, np.arange(options.draws))
     print(f"| {HEADINGS} |\n|{'---|' * (HEADINGS.count('|') + 1)}", flush=True)
     first: tuple[float, float] | None = None
     for name in options.only:
@@ -52,9 +52,9 @@ def main() -> None:
         repeats = 1 if name == "ctree" else options.repeats
         fits = [cpu(lambda m=make: m().fit(rows, decision)) for _ in range(repeats)]  # type: ignore[misc]
         chain = fits[-1][1]
-        chain.sample(given[:, :1], keys[:1], draws)
+        chain.sample(request.part(slice(1), slice(None)))
         drawn = [
-            cpu(lambda c=chain: c.sample(given, keys, draws))[0]  # type: ignore[misc]
+            cpu(lambda c=chain: c.sample(request))[0]  # type: ignore[misc]
             for _ in range(options.repeats)
         ]
         times = min(seconds for seconds, _ in fits), min(drawn)

@@ -16,8 +16,8 @@ import numpy as np
 import pandas as pd
 
 from cases import load
-from mcce.kernels import person_keys
 from mcce.model import GENERATORS
+from mcce.protocols import DrawRequest, person_keys
 from mcce.tables.schema import Schema
 
 HEADINGS = (
@@ -67,7 +67,7 @@ def line(
     given = rows.schema.encode(frame[~kept].head(N_PEOPLE)).descent
     keys = person_keys(0, given[rows.schema.immutable].T)
     cpu = time.process_time()
-    generator.sample(given, keys, np.arange(N_DRAWS))
+    generator.sample(DrawRequest(given, keys, np.arange(N_DRAWS)))
     draw = time.process_time() - cpu
     likelihood = "none"
     if generator.capabilities.density:

@@ -25,6 +25,7 @@ from cases import load
 from mcce import MCCE, Domain, McceWarning, PrivateTrees
 from mcce.kernels import Codes, person_keys
 from mcce.model.private.rows import bin_rows, encode_public
+from mcce.protocols import DrawRequest
 from mcce.tables.schema import EncodedRows
 from mcce_lab.experiments.case import Case
 from measure import Table, cpu, log, write
@@ -130,7 +131,8 @@ def _measure(
     seconds, fitted = cpu(lambda: explainer.fit(case.train))
     own = fitted.schema_.encode(accepted.frame)
     keys = person_keys(1, np.arange(len(own), dtype=np.int32)[:, None])
-    drawn = fitted.generator_.sample(own.descent, keys, np.zeros(1, dtype=np.int64)).codes[:, :, 0]
+    request = DrawRequest(own.descent, keys, np.zeros(1, dtype=np.int64))
+    drawn = fitted.generator_.sample(request).codes[:, :, 0]
     codes = own.descent.copy()
     codes[fitted.schema_.mutable] = drawn
     made = EncodedRows.from_codes(fitted.schema_, codes)

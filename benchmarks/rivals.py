@@ -19,9 +19,8 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from mcce import MCCE, Counterfactuals
-from mcce.candidates import Draws
-from mcce.kernels import BoolArray, Codes, IntArray, WordArray
-from mcce.protocols import Capabilities
+from mcce.kernels import BoolArray
+from mcce.protocols import Capabilities, DrawRequest, Draws
 from mcce.search.config import SearchName
 from mcce.tables.schema import EncodedRows
 from mcce_lab.baselines import NICE, NearestUnlike
@@ -123,8 +122,9 @@ class RealRows(BaseEstimator):
         self.pools_ = positions_by_key(self.accepted_[self.schema_.immutable].T)
         return self
 
-    def sample(self, given: Codes, keys: WordArray, draws: IntArray) -> Draws:
+    def sample(self, request: DrawRequest) -> Draws:
         """Rows drawn with replacement; a draw depends on key, immutable codes and number alone."""
+        given, keys, draws = request.given, request.keys, request.draws
         all_rows = np.arange(self.accepted_.shape[1])
         shape = self.schema_.mutable.size, keys.size, draws.size
         codes = np.empty(shape, dtype=self.accepted_.dtype)

@@ -22,6 +22,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 import baseline
 from cases import LOADERS, gaussian, load, with_distinct_ages
 from mcce import McceWarning, Schema, TreeChain
+from mcce.protocols import DrawRequest
 from mcce_lab.experiments.case import Case
 from measure import Seconds, Table, cpu, interleave, log, machine, times, write
 from scaling import Scope, growth_block, memory_block, threads_block
@@ -201,7 +202,7 @@ def _generate_contenders(case: Case) -> dict[str, Callable[[], Seconds]]:
     given = explainer.schema_.encode(case.factuals).descent
     rng = np.random.default_rng(0)
     keys = rng.integers(2**63, size=len(case.factuals), dtype=np.uint64)
-    draws = np.arange(case.n_samples, dtype=np.int64)
+    request = DrawRequest(given, keys, np.arange(case.n_samples, dtype=np.int64))
 
     def theirs() -> Seconds:
         rng = np.random.default_rng(0)
@@ -210,7 +211,7 @@ def _generate_contenders(case: Case) -> dict[str, Callable[[], Seconds]]:
         return {"generate": sum(spent)}
 
     def ours() -> Seconds:
-        return {"generate": cpu(lambda: explainer.generator_.sample(given, keys, draws))[0]}
+        return {"generate": cpu(lambda: explainer.generator_.sample(request))[0]}
 
     return {"baseline": theirs, "ours": ours}
 

@@ -21,7 +21,7 @@ import pandas as pd
 from sklearn.base import BaseEstimator
 
 import mcce
-from mcce.protocols import Capabilities, Draws
+from mcce.protocols import Capabilities, DrawRequest, Draws
 from mcce.testing import check_generator
 
 
@@ -34,8 +34,8 @@ class AcceptedRows(BaseEstimator):
         self.codes_ = rows.exact[rows.schema.mutable][:, decision]
         return self
 
-    def sample(self, given: np.ndarray, keys: np.ndarray, draws: np.ndarray) -> Draws:
-        positions = [self._positions(int(key), draws) for key in keys]
+    def sample(self, request: DrawRequest) -> Draws:
+        positions = [self._positions(int(key), request.draws) for key in request.keys]
         return Draws(self.codes_[:, np.array(positions)])
 
     def _positions(self, key: int, draws: np.ndarray) -> np.ndarray:

@@ -14,8 +14,9 @@ from generated import (
     draw,
     explainer_with,
 )
-from mcce import GaussianCopula, SavedFileError, Schema
+from mcce import SavedFileError, Schema
 from mcce.testing import check_generator
+from mcce_lab.generators import GaussianCopula
 
 
 def correlated(n_rows, correlations, seed=0):

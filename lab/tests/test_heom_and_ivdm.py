@@ -11,8 +11,9 @@ import pytest
 
 from bank import bank, score
 from distance_oracle import Oracle, between, expected_of, fitted
-from mcce import HEOM, IVDM, L1, MCCE
+from mcce import L1, MCCE
 from mcce.testing import check_distance
+from mcce_lab.distances import HEOM, IVDM
 from searches import bounded, explain
 
 

@@ -23,8 +23,7 @@ if TYPE_CHECKING:
         testing,
     )
     from .counterfactuals import AnonymousAnswers, Counterfactuals
-    from .distances import L1, Gower
-    from .distances.value_difference import HVDM
+    from .distances import HVDM, L1, FeatureDistance, Gower
     from .errors import (
         ConstraintError,
         LabelsError,
@@ -63,6 +62,7 @@ __all__ = [
     "Decision",
     "Domain",
     "ExactSearch",
+    "FeatureDistance",
     "ForestChain",
     "Gower",
     "InferenceTreeChain",
@@ -101,7 +101,7 @@ __all__ = [
 
 # The module of each name above; a test compares them with the imports for type checkers.
 _MODULES = {
-    "HVDM": "distances.value_difference",
+    "HVDM": "distances",
     "L1": "distances",
     "MCCE": "explainer",
     "AnonymousAnswers": "counterfactuals",
@@ -110,6 +110,7 @@ _MODULES = {
     "Decision": "predictors.decision",
     "Domain": "model.private",
     "ExactSearch": "search.config",
+    "FeatureDistance": "distances",
     "ForestChain": "model.forest",
     "Gower": "distances",
     "InferenceTreeChain": "model.ctree",

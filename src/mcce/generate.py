@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from .candidates import Candidates, Draws
+from .candidates import Candidates
 from .constraints.limits import FactualLimits
 from .kernels import (
     ANY_LEAF,
@@ -32,7 +32,7 @@ from .kernels import (
     person_keys,
 )
 from .model import require
-from .protocols import Generator
+from .protocols import DrawRequest, Draws, Generator
 from .tables.columns import as_numbers, stack, unwrapped
 from .tables.dtypes import cast_like
 from .tables.features import Feature
@@ -145,24 +145,27 @@ def _sample(
     least: IntArray | None,
 ) -> Draws:
     """Draws for one person of each group, within that one's limits."""
-    rows = personal.rows
+    rows, understood = personal.rows, generator.capabilities
     given = rows.descent[:, people]
     keys = person_keys(seed, given[rows.schema.immutable].T)
     features = features_of(generator, rows)
     limits = personal.limits(people, features)
-    guide = _guide(personal, people, keep_probability, features) if keep_probability else None
-    if least is not None and generator.capabilities.back_off:
-        backing_off = require(generator, "back_off", "The draws back off")
-        return backing_off.sample_backed_off(given, keys, draws, limits, guide, least)
-    if guide is not None:
-        guided = require(generator, "guidance", GUIDANCE_NEEDED)
-        return guided.sample_guided(given, keys, draws, limits, guide)
-    if limits is None:
-        return generator.sample(given, keys, draws)
-    if generator.capabilities.limits:
-        limited = require(generator, "limits", "The draws are held to limits")
-        return limited.sample_within(given, keys, draws, limits)
-    sampled = generator.sample(given, keys, draws)
+    guide = None
+    if keep_probability:
+        require(generator, "guidance", GUIDANCE_NEEDED)
+        guide = _guide(personal, people, keep_probability, features)
+    sampled = generator.sample(
+        DrawRequest(
+            given,
+            keys,
+            draws,
+            limits=limits if understood.limits else None,
+            guide=guide,
+            least=least if understood.back_off else None,
+        )
+    )
+    if limits is None or understood.limits:
+        return sampled
     if sampled.tables is not None:
         limits = personal.limits(people, _features(rows, sampled.tables)) or limits
     return replace(sampled, codes=hold(limits, sampled.codes, rows.schema.mutable))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -40,8 +41,8 @@ class Marginals:
         self.values = [rows.exact[at][decision] for at in self.mutable]
         return self
 
-    def sample(self, given, keys, draws):
-        words = draw_keys(keys, draws)
+    def sample(self, request):
+        words = draw_keys(request.keys, request.draws)
         return Draws(
             np.stack(
                 [
@@ -55,8 +56,8 @@ class Marginals:
 class Inventing(Marginals):
     """Values of its own, numbered in another way in each call."""
 
-    def sample(self, given, keys, draws):
-        words = draw_keys(keys, draws)
+    def sample(self, request):
+        words = draw_keys(request.keys, request.draws)
         codes = np.stack([pick(words, int(at), np.full(words.shape, 3)) for at in self.mutable])
         table = pd.Series([0.5, 1.5, 2.5])
         return Draws(codes.astype(np.int32), [table] * self.mutable.size)
@@ -74,7 +75,7 @@ def test_variants_and_the_generators_of_users_keep_them_too():
 
 
 class NoFit:
-    def sample(self, given, keys, draws): ...
+    def sample(self, request): ...
 
 
 class Undeclared(Marginals):
@@ -103,36 +104,37 @@ class Scribbling(Marginals):
 
 
 class Bare(Marginals):
-    def sample(self, given, keys, draws):
-        return super().sample(given, keys, draws).codes
+    def sample(self, request):
+        return super().sample(request).codes
 
 
 class AllFeatures(Marginals):
-    def sample(self, given, keys, draws):
-        codes = super().sample(given, keys, draws).codes
+    def sample(self, request):
+        codes = super().sample(request).codes
         return Draws(np.concatenate([codes, codes[:1]]))
 
 
 class Wide(Marginals):
-    def sample(self, given, keys, draws):
-        return Draws(super().sample(given, keys, draws).codes.astype(np.int64))
+    def sample(self, request):
+        return Draws(super().sample(request).codes.astype(np.int64))
 
 
 class OutOfRange(Marginals):
-    def sample(self, given, keys, draws):
-        return Draws(super().sample(given, keys, draws).codes + np.int32(1))
+    def sample(self, request):
+        return Draws(super().sample(request).codes + np.int32(1))
 
 
 class Peeking(Marginals):
-    def sample(self, given, keys, draws):
-        codes = super().sample(given, keys, draws).codes
-        codes[1] = np.minimum(given[self.mutable[1]], 3)[:, None]
+    def sample(self, request):
+        codes = super().sample(request).codes
+        codes[1] = np.minimum(request.given[self.mutable[1]], 3)[:, None]
         return Draws(codes)
 
 
 class Crowded(Marginals):
-    def sample(self, given, keys, draws):
-        return super().sample(given, keys + np.uint64(keys.size), draws)
+    def sample(self, request):
+        keys = request.keys + np.uint64(request.keys.size)
+        return super().sample(replace(request, keys=keys))
 
 
 class Positional(Marginals):
@@ -142,16 +144,17 @@ class Positional(Marginals):
         self.first = None
         return super().fit(rows, decision, **settings)
 
-    def sample(self, given, keys, draws):
+    def sample(self, request):
+        keys = request.keys
         if keys.size > 1:
             self.first = keys if self.first is None else self.first
             keys = keys + np.uint64((keys != self.first).any())
-        return super().sample(given, keys, draws)
+        return super().sample(replace(request, keys=keys))
 
 
 class Counting(Marginals):
-    def sample(self, given, keys, draws):
-        return super().sample(given, keys, draws + draws.size)
+    def sample(self, request):
+        return super().sample(replace(request, draws=request.draws + request.draws.size))
 
 
 class Fickle(Marginals):
@@ -162,8 +165,8 @@ class Fickle(Marginals):
         self.salt = np.uint64(Fickle.n_fits)
         return super().fit(rows, decision, **settings)
 
-    def sample(self, given, keys, draws):
-        return super().sample(given, keys + self.salt, draws)
+    def sample(self, request):
+        return super().sample(replace(request, keys=request.keys + self.salt))
 
 
 class Locked(Marginals):
@@ -180,7 +183,7 @@ def test_a_broken_promise_is_named():
         (Forgetful(), "fit returns the generator itself"),
         (OtherSelf(), "fit returns the generator itself"),
         (Scribbling(), "training rows that stay as they are"),
-        (Bare(), "What sample returns: expected a mcce.candidates.Draws"),
+        (Bare(), "What sample returns: expected a mcce.protocols.Draws"),
         (AllFeatures(), r"codes of shape \(n_mutable, n_groups, n_draws\)"),
         (Wide(), "codes of dtype int32"),
         (OutOfRange(), "the codes of its table"),
@@ -198,13 +201,13 @@ def test_a_broken_promise_is_named():
 class Loose(TreeChain):
     """Draws freely whatever the limits are."""
 
-    def sample_within(self, given, keys, draws, limits, *, decision=None):
-        return super().sample_guided(given, keys, draws, None, None, decision=decision)
+    def sample(self, request):
+        return super().sample(replace(request, limits=None))
 
 
 class Unguided(TreeChain):
-    def sample_guided(self, given, keys, draws, limits, guide, *, decision=None):
-        return super().sample_guided(given, keys, draws, limits, None, decision=decision)
+    def sample(self, request):
+        return super().sample(replace(request, guide=None))
 
 
 class Miscounting(TreeChain):
@@ -239,7 +242,7 @@ class Amnesiac(TreeChain):
 
 def test_a_declared_capability_that_does_not_work_is_named():
     for generator, message in [
-        (Loose(), "The capability limits, sample_within: expected codes inside"),
+        (Loose(), "The capability limits, request.limits: expected codes inside"),
         (Unguided(), "The capability guidance, own values kept"),
         (Miscounting(), "The capability enumeration, rows with 1 changes"),
         (Unlikely(), "The capability density, log_likelihood of draws: expected finite"),

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from mcce import MCCE
-from mcce.kernels import person_keys
+from mcce.protocols import DrawRequest, person_keys
 from searches import bounded
 
 
@@ -15,7 +15,8 @@ def candidates(explainer: MCCE, person: pd.DataFrame) -> pd.DataFrame:
     schema = explainer.schema_
     rows = schema.encode(person)
     keys = person_keys(explainer.seed_, rows.descent[schema.immutable].T)
-    sampled = explainer.generator_.sample(rows.descent, keys, np.arange(explainer.n_samples))
+    request = DrawRequest(rows.descent, keys, np.arange(explainer.n_samples))
+    sampled = explainer.generator_.sample(request)
     drawn = pd.concat([person] * explainer.n_samples, ignore_index=True)
     for position, codes in zip(schema.mutable, sampled.codes[:, 0], strict=True):
         feature = schema.features[position]

@@ -11,6 +11,7 @@ import pytest
 from bank import bank, score
 from mcce import MCCE, Interval, ParameterError, load
 from mcce import constraints as c
+from mcce.protocols import DrawRequest
 from searches import assert_same, explain
 
 DESIRED = Interval(0.85, np.inf)
@@ -77,7 +78,7 @@ def draw(generator, frame, n_draws, **more):
     """Values drawn for people, one array (n_people, n_draws) per mutable feature."""
     given = generator.schema_.encode(frame).descent
     keys = np.random.default_rng(3).integers(1, 2**62, len(frame)).astype(np.uint64)
-    sample = generator.sample(given, keys, np.arange(n_draws), **more)
+    sample = generator.sample(DrawRequest(given, keys, np.arange(n_draws), **more))
     schema = generator.schema_
     tables = sample.tables or [schema.features[at].table for at in schema.mutable]
     pairs = zip(tables, sample.codes, strict=True)

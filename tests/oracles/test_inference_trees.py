@@ -14,7 +14,7 @@ from scipy.stats import chi2, chi2_contingency, f_oneway
 from mcce import MCCE, InferenceTreeChain, ParameterError, Schema
 from mcce.datasets import load_german_credit
 from mcce.kernels import LEAF, descend
-from mcce.model.chi_square import log_survival
+from mcce.model.ctree import log_survival
 
 
 def grow(*columns, **settings):

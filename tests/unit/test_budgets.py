@@ -230,7 +230,7 @@ class Hungry:
     def fit(self, rows, decision, *, seed, n_jobs, verbose):
         return self
 
-    def sample(self, given, keys, draws):
+    def sample(self, request):
         raise MemoryError
 
 

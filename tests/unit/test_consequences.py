@@ -398,9 +398,9 @@ class FewPlans:
     def fit(self, rows, decision, *, seed, n_jobs, verbose):
         return self
 
-    def sample(self, given, keys, draws):
-        codes = np.zeros((3, keys.size, draws.size), dtype=np.int32)
-        codes[0], codes[2] = draws % 3 == 0, draws % 2
+    def sample(self, request):
+        codes = np.zeros((3, request.keys.size, request.draws.size), dtype=np.int32)
+        codes[0], codes[2] = request.draws % 3 == 0, request.draws % 2
         return Draws(codes, [pd.Series(["L1", "S2"]), pd.Series(["small"]), pd.Series([3, 17])])
 
 

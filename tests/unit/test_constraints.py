@@ -343,8 +343,9 @@ def test_draws_of_a_generator_that_knows_no_limits_are_held_to_the_rules():
             self.sizes = [rows.schema.features[at].n_codes for at in rows.schema.mutable]
             return self
 
-        def sample(self, given, keys, draws):
-            numbers = (keys[:, None] % np.uint64(97) + draws[None, :] * 31).astype(np.int64)
+        def sample(self, request):
+            keys = request.keys[:, None] % np.uint64(97)
+            numbers = (keys + request.draws[None, :] * 31).astype(np.int64)
             codes = [(numbers + at) % size for at, size in enumerate(self.sizes)]
             return Draws(np.array(codes, dtype=np.int32))
 

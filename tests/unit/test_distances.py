@@ -10,7 +10,7 @@ from sklearn.base import clone
 from bank import bank, score
 from bills import bills, value
 from distance_oracle import Oracle, expected_of
-from mcce import HVDM, IVDM, L1, MCCE, Gower, NotFittedError, ParameterError
+from mcce import HVDM, L1, MCCE, Gower, NotFittedError, ParameterError
 from mcce.constraints import derived
 from mcce.protocols import Capabilities, Draws, draw_keys, pick
 from searches import bounded, explain
@@ -227,7 +227,6 @@ def test_what_is_no_distance_is_refused(train, people):
         (HVDM(variant="N4"), "variant must be one of"),
         (HVDM(alpha=-1), "alpha must be a finite number >= 0, got -1"),
         (HVDM(alpha=np.inf), "alpha must be a finite number"),
-        (IVDM(n_bins=0), "n_bins must be a whole number from 1"),
     ]:
         with pytest.raises(ParameterError, match=said):
             make(distance).fit(train)
@@ -245,14 +244,14 @@ class Inventor:
         self.schema_ = rows.schema
         return self
 
-    def sample(self, given, keys, draws):
+    def sample(self, request):
         features = [self.schema_.features[position] for position in self.schema_.mutable]
         tables = [
             feature.table if feature.numbers is None
             else pd.Series(np.arange(20) * feature.spread / 19 + 0.37, name=feature.name)
             for feature in features
         ]  # fmt: skip
-        words = draw_keys(keys, draws)
+        words = draw_keys(request.keys, request.draws)
         sizes = [np.full(words.shape, len(table)) for table in tables]
         codes = [pick(words, at, size) for at, size in enumerate(sizes)]
         return Draws(np.stack(codes).astype(np.int32), tables)

@@ -117,8 +117,8 @@ class Lattice:
         self.tables = [pd.Series(np.arange(60, 80, 0.5)), pd.Series(np.arange(0, 20, 0.5))]
         return self
 
-    def sample(self, given, keys, draws):
-        codes = np.tile(draws % 40, (2, keys.size, 1)).astype(np.int32)
+    def sample(self, request):
+        codes = np.tile(request.draws % 40, (2, request.keys.size, 1)).astype(np.int32)
         return Draws(codes, self.tables)
 
 

@@ -205,8 +205,8 @@ class Drawing:
     def fit(self, rows, decision, *, seed, n_jobs, verbose):
         return self
 
-    def sample(self, given, keys, draws):
-        codes = np.zeros((2, keys.size, draws.size), dtype=np.int32)
+    def sample(self, request):
+        codes = np.zeros((2, request.keys.size, request.draws.size), dtype=np.int32)
         return Draws(codes, [pd.Series([30]), pd.Series([9])])
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -14,6 +15,7 @@ from threadpoolctl import threadpool_limits
 from mcce import MCCE, ForestChain, InferenceTreeChain, ParameterError, Schema, TreeChain, load
 from mcce.constraints import only_up
 from mcce.datasets import load_german_credit
+from mcce.protocols import DrawRequest
 from searches import explain
 from tables import cases
 
@@ -78,21 +80,22 @@ def test_both_decisions_can_be_sampled_if_both_were_grown(bank):
     decision = (bank["salary"] > 60_000).to_numpy()
     chain, rows = chain_of(bank, decision, ["age"])
     both, _ = chain_of(bank, decision, ["age"], decisions=(False, True))
-    drawing = rows.descent, np.arange(len(bank), dtype=np.uint64), np.arange(100)
+    plain = DrawRequest(rows.descent, np.arange(len(bank), dtype=np.uint64), np.arange(100))
+    wanted = replace(plain, decision=decision)
 
-    drawn, usual = both.sample(*drawing, decision=decision).codes, both.sample(*drawing).codes
+    drawn, usual = both.sample(wanted).codes, both.sample(plain).codes
 
     salary = rows.schema.features[2].numbers[drawn[1]]
     assert (salary[decision] > 60_000).all()
     assert (salary[~decision] <= 60_000).all()
     assert np.array_equal(drawn[:, decision], usual[:, decision])
-    assert np.array_equal(usual, chain.sample(*drawing).codes)
+    assert np.array_equal(usual, chain.sample(plain).codes)
     assert np.array_equal(chain.log_likelihood(rows), both.log_likelihood(rows))
     assert np.isfinite(both.log_likelihood(rows, decision=False)[~decision]).all()
     with pytest.raises(ParameterError, match=r"decisions=\(False, True\)"):
         chain.log_likelihood(rows, decision=False)
     with pytest.raises(ParameterError, match=r"decisions=\(False, True\)"):
-        chain.sample(*drawing, decision=decision)
+        chain.sample(wanted)
 
 
 def test_leaving_the_decision_out_leaves_it_out(bank):
@@ -183,7 +186,8 @@ def test_a_forest_of_one_tree_of_all_rows_and_features_is_cart(german):
         ).fit(rows, decision, seed=7)
 
         assert same_trees(one, cart)
-        drawn = [c.sample(rows.descent[:, :20], keys, np.arange(50)).codes for c in (one, cart)]
+        request = DrawRequest(rows.descent[:, :20], keys, np.arange(50))
+        drawn = [chain.sample(request).codes for chain in (one, cart)]
         assert np.array_equal(*drawn)
         assert np.array_equal(one.log_likelihood(rows), cart.log_likelihood(rows))
 

@@ -44,8 +44,8 @@ class Halves:
         self.n_mutable = rows.schema.mutable.size
         return self
 
-    def sample(self, given, keys, draws):
-        codes = np.tile(draws.astype(np.int32) % 2, (self.n_mutable, keys.size, 1))
+    def sample(self, request):
+        codes = np.tile(request.draws.astype(np.int32) % 2, (self.n_mutable, request.keys.size, 1))
         return Draws(codes)
 
 
@@ -54,9 +54,9 @@ class Staying(Halves):
 
     capabilities = Capabilities(guidance=True)
 
-    def sample_guided(self, given, keys, draws, limits, guide):
-        codes = self.sample(given, keys, draws).codes.copy()
-        codes[0] = guide.own[0][:, None]
+    def sample(self, request):
+        codes = super().sample(request).codes.copy()
+        codes[0] = request.guide.own[0][:, None]
         return Draws(codes)
 
 

@@ -344,8 +344,8 @@ class Halves:
     def fit(self, rows, decision, *, seed, n_jobs, verbose):
         return self
 
-    def sample(self, given, keys, draws):
-        codes = (keys[:, None] % 7 + draws[None, :].astype(np.uint64)) % 80
+    def sample(self, request):
+        codes = (request.keys[:, None] % 7 + request.draws[None, :].astype(np.uint64)) % 80
         return Draws(codes.astype(np.int32)[None], [pd.Series(np.arange(40, 80, 0.5))])
 
 

@@ -13,6 +13,7 @@ import re
 import struct
 import warnings
 import zipfile
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -22,7 +23,6 @@ from hypothesis import strategies as st
 
 import mcce
 from mcce import (
-    IVDM,
     MCCE,
     Domain,
     ExactSearch,
@@ -37,6 +37,7 @@ from mcce import (
     SchemaError,
     Search,
 )
+from mcce.protocols import DrawRequest
 from mcce.testing import check_generator
 from private_bank import DESIRED, IMMUTABLE, bank, declined, domains, explainer, private, score
 
@@ -321,7 +322,8 @@ def test_trees_learn_what_depends_on_what(structure):
     rows = generator.encode_training(frame, immutable=["group"])
     generator.fit(rows, np.ones(4000, dtype=bool))
 
-    drawn = generator.sample(rows.descent[:, :20], np.arange(20, dtype=np.uint64), np.arange(50))
+    keys = np.arange(20, dtype=np.uint64)
+    drawn = generator.sample(DrawRequest(rows.descent[:, :20], keys, np.arange(50)))
 
     values = rows.schema.features[1].table.to_numpy()[drawn.codes[0]]
     assert (values > 50)[group[:20] == 1].mean() > 0.95
@@ -333,17 +335,18 @@ def test_both_decisions_can_be_drawn_for_the_same_budget():
     decision = frame["debt"].to_numpy() == 0
     fitted, rows = fit(frame, decision, decisions=(False, True), depth=0, epsilon=20.0)
     one, _ = fit(frame, decision, depth=0, epsilon=20.0)
-    given, keys, draws = rows.descent[:, :1], np.zeros(1, np.uint64), np.arange(500)
+    accepted = DrawRequest(rows.descent[:, :1], np.zeros(1, np.uint64), np.arange(500))
+    declined = replace(accepted, decision=np.zeros(1, dtype=bool))
     row = list(rows.schema.mutable).index(rows.schema.names.index("debt"))
 
-    yes = fitted.sample(given, keys, draws).codes[row]
-    no = fitted.sample(given, keys, draws, decision=np.zeros(1, dtype=bool)).codes[row]
+    yes = fitted.sample(accepted).codes[row]
+    no = fitted.sample(declined).codes[row]
 
     assert fitted.ledger_.epsilon == one.ledger_.epsilon == pytest.approx(20.0)
     assert (yes == 0).mean() > 0.9
     assert (no == 0).mean() < 0.1
     with pytest.raises(ParameterError, match="decisions="):
-        one.sample(given, keys, draws, decision=np.zeros(1, dtype=bool))
+        one.sample(declined)
 
 
 def test_the_seed_of_the_explainer_is_not_that_of_the_noise():
@@ -450,7 +453,7 @@ class MeanDistance(Gower):
 
 
 def test_distances_counts_and_refits_that_read_rows_are_refused(fitted):
-    for distance, name in ((MeanDistance(), "mean"), ("hvdm", "hvdm"), (IVDM(), "ivdm")):
+    for distance, name in ((MeanDistance(), "mean"), ("hvdm", "hvdm")):
         with pytest.raises(ParameterError, match=f"distance {name!r} learns from training rows"):
             explainer(distance=distance).fit(bank())
     wanted = {"anonymity": 5, "quasi_identifiers": ["housing"], "training": bank()}

@@ -163,8 +163,8 @@ class Halves:
     def fit(self, rows, decision, *, seed, n_jobs, verbose):
         return self
 
-    def sample(self, given, keys, draws):
-        codes = np.tile(draws % 10, (2, keys.size, 1)).astype(np.int32)
+    def sample(self, request):
+        codes = np.tile(request.draws % 10, (2, request.keys.size, 1)).astype(np.int32)
         return Draws(codes, [pd.Series(np.arange(10) + 10.5)] * 2)
 
 

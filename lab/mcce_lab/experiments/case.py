@@ -21,7 +21,14 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from mcce import MCCE, Counterfactuals, Interval, TreeChain, metrics
 from mcce.errors import PredictorError
 from mcce.metrics import Evaluator
-from mcce.protocols import BoolArray, CandidateRows, EncodedRows, WordArray, person_keys
+from mcce.protocols import (
+    BoolArray,
+    CandidateRows,
+    DrawRequest,
+    EncodedRows,
+    WordArray,
+    person_keys,
+)
 
 from .. import datasets
 from ..datasets import DatasetName, Form
@@ -347,7 +354,8 @@ def draw_rows(
     decision: BoolArray | None = None,
 ) -> pd.DataFrame:
     """So many draws of a generator for each of these rows, row after row."""
-    drawn = fitted.sample(rows.descent, keys, np.arange(n_samples), decision=decision)
+    request = DrawRequest(rows.descent, keys, np.arange(n_samples), decision=decision)
+    drawn = fitted.sample(request)
     tables = rows.tables
     if drawn.tables is not None:
         pairs = zip(drawn.tables, rows.tables, strict=True)

@@ -19,12 +19,7 @@ from mcce.metrics.evaluator import (
     as_evaluator,
     read_sample,
 )
-from mcce.model.visit_order import (
-    CategoricalColumn,
-    Column,
-    NumericColumn,
-    association,
-)
+from mcce.model.associations import CategoricalColumn, Column, NumericColumn, association
 from mcce.parameters import check_count
 from mcce.tables.schema import EncodedRows
 

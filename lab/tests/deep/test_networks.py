@@ -18,8 +18,9 @@ from generated import (
     draw,
     explainer_with,
 )
-from mcce import CTGAN, MADE, ParameterError, SavedFileError, Schema
+from mcce import ParameterError, SavedFileError, Schema
 from mcce.testing import check_generator
+from mcce_lab.generators import CTGAN, MADE
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 

@@ -1,7 +1,6 @@
 """Step 1: models of the mutable features given the immutable ones and the decision."""
 
 from .associations import Associations
-from .capabilities import require, suggest_generators, visit_order_of
 from .identifiers import is_identifier, warn_of_useless_columns
 from .registry import (
     GENERATORS,
@@ -9,6 +8,9 @@ from .registry import (
     find_generator,
     is_private,
     limit_inputs,
+    require,
+    suggest_generators,
+    visit_order_of,
 )
 
 __all__ = [

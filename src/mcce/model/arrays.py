@@ -17,7 +17,7 @@ import numpy as np
 from ..errors import SavedFileError
 from ..kernels import LEAF, WORD_BITS, IntArray, Trees
 from ..tables.schema import Schema
-from .visit_order import check_order
+from .associations import check_order
 
 DTYPES = {"roots": np.int64, "start": np.int64, "sets": np.uint64}
 

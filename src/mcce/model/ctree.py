@@ -5,6 +5,18 @@ feature has to do with the one that the tree predicts, adjusted for how many are
 on the most significant one. So features with many values are not preferred, and trees are far
 shallower than CART: leaves are large, their values more diverse but less conditional.
 
+The test is the permutation test with a quadratic form, by its asymptotic chi-square distribution.
+With every kind of column it has a closed form: n - 1 times the squared correlation of two numbers,
+or the share of a number's variance between levels; (n - 1) / n times Pearson's chi-square of two
+categorical columns. Levels that the node does not hold do not count. P-values of strong dependence
+underflow from some 10,000 rows on; their logarithms do not, so the stronger of two can be told.
+
+Of all divisions of the node by the chosen feature, the cut is the one whose indicator depends most
+on the response, by the same statistic. Unordered levels are put in the order of the mean response,
+one cut of which is the best of all divisions if the response is a number or has two classes (Fisher
+1958). With more classes, up to ten levels are divided in every way; of more, the best is taken of
+one level against the rest and of the cuts in the order of the share of the most frequent class.
+
 Always true: the trees depend on the training rows as a set, not on their order or on threads.
 """
 
@@ -12,6 +24,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 from numbers import Real
 from typing import Self
 
@@ -21,6 +35,7 @@ from sklearn.base import BaseEstimator
 from ..errors import ParameterError, shorten
 from ..kernels import (
     BoolArray,
+    Codes,
     Columns,
     FloatArray,
     IntArray,
@@ -31,17 +46,26 @@ from ..kernels import (
     grow_with,
     sort_rows,
     split_after,
+    times_seen_before,
 )
 from ..protocols import Capabilities
 from ..tables.schema import EncodedRows, Schema
-from .cuts import Cut, Target, best_cut
-from .growing import Task, grow_chain
-from .independence import Scored, dependences
+from .growing import Task, grow_chain, with_decision
 from .leaves import LeafChain, ListedLeaves
-from .responses import with_decision
 
 # Features that a node tries to split on, the most significant first.
 TRIES = 2
+# A table of two columns is laid out if it has at most so many cells per row of the node.
+CELLS_PER_ROW = 8
+# Levels that are divided in every way.
+EXHAUSTIVE = 10
+# Beyond this, the complementary error function comes from its asymptotic series.
+FAR = 20.0
+# With more degrees of freedom, only the terms around the largest one are summed. Two columns of
+# 10,000 levels have a hundred million degrees of freedom, and half as many terms.
+MANY = 2_000
+# Terms this many standard deviations from the largest are below its rounding.
+WIDTH = 10.0
 
 
 class InferenceTreeChain(LeafChain, ListedLeaves, BaseEstimator):
@@ -228,3 +252,330 @@ def _check_criterion(given: object) -> None:
     number = isinstance(given, Real) and not isinstance(given, bool)
     if not number or not 0 <= given < 1:  # type: ignore[operator]
         raise ParameterError(f"min_criterion must be from 0 to below 1, got {shorten(given)}.")
+
+
+@dataclass(frozen=True, eq=False)
+class Scored:
+    """Columns as the tests see them."""
+
+    codes: Codes
+    scores: FloatArray
+    by_score: BoolArray
+    n_codes: IntArray
+
+
+@dataclass(frozen=True, slots=True)
+class Dependence:
+    """How much a column has to do with the response: statistic, degrees of freedom, log p-value."""
+
+    column: int
+    statistic: float
+    freedom: int
+    log_p: float
+
+    @property
+    def order(self) -> tuple[float, float, int]:
+        """The smallest p-value comes first, then the largest statistic, then the lowest column."""
+        return self.log_p, -self.statistic, self.column
+
+
+def dependences(
+    columns: Scored, inputs: IntArray, rows: IntArray, response: int
+) -> list[Dependence]:
+    """The test of each input that varies in a node, the most significant first."""
+    codes = columns.codes[np.append(inputs, response)[:, None], rows]
+    varies = (codes != codes[:, :1]).any(axis=1)
+    varying = inputs[varies[:-1]]
+    if not varying.size or not varies[-1]:
+        return []
+    by_score = columns.by_score[varying]
+    found = [
+        *_test_scores(columns, varying[by_score], rows, response),
+        *_test_levels(columns, varying[~by_score], rows, response),
+    ]
+    return sorted(found, key=lambda each: each.order)
+
+
+def _test_scores(
+    columns: Scored, inputs: IntArray, rows: IntArray, response: int
+) -> list[Dependence]:
+    """Inputs with scores, against a number or levels."""
+    if not inputs.size:
+        return []
+    centred = columns.scores[inputs[:, None], rows]
+    centred -= centred.mean(axis=1, keepdims=True)
+    squares = np.einsum("ij,ij->i", centred, centred)
+    if columns.by_score[response]:
+        own = columns.scores[response][rows]
+        own = own - own.mean()
+        products = np.einsum("ij,j->i", centred, own)
+        shares, freedom = products * products / (squares * (own * own).sum()), 1
+    else:
+        groups, sizes = _groups(columns.codes[response][rows], int(columns.n_codes[response]))
+        sums = np.array([np.bincount(groups, weights=own, minlength=sizes.size) for own in centred])
+        shares, freedom = (sums * sums / sizes).sum(axis=1) / squares, sizes.size - 1
+    return [
+        _dependence(int(at), (rows.size - 1) * float(share), freedom)
+        for at, share in zip(inputs, np.minimum(shares, 1.0), strict=True)
+    ]
+
+
+def _test_levels(
+    columns: Scored, inputs: IntArray, rows: IntArray, response: int
+) -> list[Dependence]:
+    """Categorical inputs, against a number or levels."""
+    if not inputs.size:
+        return []
+    found, n = [], rows.size
+    if columns.by_score[response]:
+        own = columns.scores[response][rows]
+        own = own - own.mean()
+        squares = float((own * own).sum())
+        for at in inputs:
+            groups, sizes = _groups(columns.codes[at][rows], int(columns.n_codes[at]))
+            sums = np.bincount(groups, weights=own, minlength=sizes.size)
+            share = min(float((sums * sums / sizes).sum()) / squares, 1.0)
+            found.append(_dependence(int(at), (n - 1) * share, sizes.size - 1))
+        return found
+    classes, totals = _groups(columns.codes[response][rows], int(columns.n_codes[response]))
+    for at in inputs:
+        groups, sizes = _groups(columns.codes[at][rows], int(columns.n_codes[at]))
+        phi_squared = max(_sum_of_shares(groups, sizes, classes, totals) - 1.0, 0.0)
+        freedom = (sizes.size - 1) * (totals.size - 1)
+        found.append(_dependence(int(at), (n - 1) * phi_squared, freedom))
+    return found
+
+
+def _dependence(column: int, statistic: float, freedom: int) -> Dependence:
+    return Dependence(column, statistic, freedom, log_survival(statistic, freedom))
+
+
+def _groups(codes: Codes, n_codes: int) -> tuple[IntArray, IntArray]:
+    """The levels of a node, numbered from 0, and how many rows have each."""
+    if n_codes > CELLS_PER_ROW * codes.size:
+        _, groups, sizes = np.unique(codes, return_inverse=True, return_counts=True)
+        return groups.ravel(), sizes
+    counts = np.bincount(codes, minlength=n_codes)
+    present = counts > 0
+    return (np.cumsum(present) - 1)[codes], counts[present]
+
+
+def _sum_of_shares(groups: IntArray, sizes: IntArray, classes: IntArray, totals: IntArray) -> float:
+    """Sum over the cells of a table of count^2 / (row total * column total)."""
+    cell = groups * totals.size + classes
+    if sizes.size * totals.size <= CELLS_PER_ROW * cell.size:
+        counts = np.bincount(cell, minlength=sizes.size * totals.size)
+        at = np.flatnonzero(counts)
+        counts = counts[at]
+    else:
+        at, counts = np.unique(cell, return_counts=True)
+    expected = sizes[at // totals.size].astype(np.float64) * totals[at % totals.size]
+    return float((counts.astype(np.float64) ** 2 / expected).sum())
+
+
+@dataclass(frozen=True, eq=False)
+class Cut:
+    """A division of a node's rows: the levels of a feature, the first of which go left."""
+
+    statistic: float
+    levels: Codes
+    n_left: int
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    """The response in a node: scores of its rows, or their classes, numbered from 0."""
+
+    scores: FloatArray | None = None
+    classes: IntArray | None = None
+
+    def mean_by(self, groups: IntArray, sizes: IntArray) -> FloatArray:
+        """Mean response of each group, or its share of the most frequent class."""
+        values = self.scores
+        if values is None:
+            assert self.classes is not None
+            values = (self.classes == np.argmax(np.bincount(self.classes))).astype(np.float64)
+        return np.bincount(groups, weights=values, minlength=sizes.size) / sizes
+
+    def statistics(self, order: IntArray, n_left: IntArray) -> FloatArray:
+        """Statistic of the division after each of some places in an order of the rows."""
+        n = order.size
+        left, right = n_left.astype(np.float64), (n - n_left).astype(np.float64)
+        if self.scores is not None:
+            own = self.scores - self.scores.mean()
+            sums = np.cumsum(own[order])[n_left - 1]
+            between = sums * sums * (n / (left * right))
+            return (n - 1) * between / (own * own).sum()
+        return (n - 1) * n / (left * right) * (self._shares(order)[n_left - 1] - left * left / n)
+
+    def _shares(self, order: IntArray) -> FloatArray:
+        """Sum over classes of count^2 / total, of the rows up to each place in an order."""
+        assert self.classes is not None
+        classes = self.classes[order]
+        # One more row of a class that was seen s times adds (2 s + 1) / total.
+        steps = (2 * times_seen_before(classes) + 1) / np.bincount(classes)[classes]
+        return np.cumsum(steps)
+
+    @property
+    def is_binary_or_number(self) -> bool:
+        """Whether the order of means holds the best division of levels."""
+        return self.classes is None or int(self.classes.max()) < 2
+
+
+def best_cut(codes: Codes, target: Target, *, ordered: bool, min_samples_leaf: int) -> Cut | None:
+    """The admissible cut with the largest statistic, the lowest of those; None without any."""
+    levels, groups, sizes = np.unique(codes, return_inverse=True, return_counts=True)
+    groups = groups.ravel()
+    if ordered:
+        return _best_prefix(levels, groups, np.arange(levels.size), target, min_samples_leaf)
+    if levels.size <= EXHAUSTIVE and not target.is_binary_or_number:
+        return _best_subset(levels, groups, target, min_samples_leaf)
+    by_mean = np.argsort(target.mean_by(groups, sizes), kind="stable")
+    best = _best_prefix(levels, groups, by_mean, target, min_samples_leaf)
+    if target.is_binary_or_number:
+        return best
+    single = _best_single(levels, groups, sizes, target, min_samples_leaf)
+    return single if best is None or (single and single.statistic > best.statistic) else best
+
+
+def _best_prefix(
+    levels: Codes, groups: IntArray, in_order: IntArray, target: Target, least: int
+) -> Cut | None:
+    """The best cut of levels in an order."""
+    place = np.empty(levels.size, dtype=np.int64)
+    place[in_order] = np.arange(levels.size)
+    places = place[groups]
+    order = np.argsort(places, kind="stable")
+    ends = np.cumsum(np.bincount(places, minlength=levels.size))[:-1]
+    admissible = np.flatnonzero((ends >= least) & (ends <= groups.size - least))
+    if not admissible.size:
+        return None
+    statistics = target.statistics(order, ends[admissible])
+    best = int(np.argmax(statistics))
+    return Cut(float(statistics[best]), levels[in_order], int(admissible[best]) + 1)
+
+
+def _best_subset(levels: Codes, groups: IntArray, target: Target, least: int) -> Cut | None:
+    """The best of all divisions of a few levels; the last one always goes right."""
+    assert target.classes is not None
+    n_classes = int(target.classes.max()) + 1
+    cells = np.bincount(groups * n_classes + target.classes, minlength=levels.size * n_classes)
+    table = cells.reshape(levels.size, n_classes)
+    numbers = np.arange(1, 2 ** (levels.size - 1))
+    members = (numbers[:, None] >> np.arange(levels.size)) & 1
+    statistics = _of_tables(members @ table, table.sum(axis=0), least)
+    best = int(np.argmax(statistics)) if statistics.size else 0
+    if not statistics.size or np.isneginf(statistics[best]):
+        return None
+    goes_left = members[best] == 1
+    in_order = np.concatenate([levels[goes_left], levels[~goes_left]])
+    return Cut(float(statistics[best]), in_order, int(goes_left.sum()))
+
+
+def _best_single(
+    levels: Codes, groups: IntArray, sizes: IntArray, target: Target, least: int
+) -> Cut | None:
+    """The best division of one level from the rest."""
+    assert target.classes is not None
+    totals = np.bincount(target.classes)
+    at, counts = np.unique(groups * totals.size + target.classes, return_counts=True)
+    shares = counts.astype(np.float64) ** 2 / totals[at % totals.size]
+    sums = np.bincount(at // totals.size, weights=shares, minlength=levels.size)
+    statistics = _of_shares(sums.astype(np.float64), sizes, groups.size, least)
+    best = int(np.argmax(statistics))
+    if np.isneginf(statistics[best]):
+        return None
+    others = np.delete(levels, best)
+    return Cut(float(statistics[best]), np.append(levels[best], others).astype(levels.dtype), 1)
+
+
+def _of_tables(left: IntArray, totals: IntArray, least: int) -> FloatArray:
+    """Statistics of divisions with so many rows of each class on the left."""
+    shares = (left.astype(np.float64) ** 2 / totals).sum(axis=1)
+    return _of_shares(shares, left.sum(axis=1), int(totals.sum()), least)
+
+
+def _of_shares(shares: FloatArray, n_left: IntArray, n: int, least: int) -> FloatArray:
+    """The same from sums of count^2 / total; minus infinity where too few rows go one way."""
+    left, right = n_left.astype(np.float64), (n - n_left).astype(np.float64)
+    inside = (n_left >= max(least, 1)) & (n - n_left >= max(least, 1))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        statistics = (n - 1) * n / (left * right) * (shares - left * left / n)
+    return np.where(inside, statistics, -np.inf)
+
+
+def log_survival(statistic: float, freedom: int) -> float:
+    """Log-probability that a chi-square variable is at least as large as a statistic.
+
+    Examples
+    --------
+    >>> round(math.exp(log_survival(3.841459, 1)), 6)
+    0.05
+    >>> log_survival(1e5, 3) < log_survival(9e4, 3) < -40_000
+    True
+    """
+    if statistic <= 0.0:
+        return 0.0
+    half = statistic / 2
+    if freedom <= 2:
+        return -half if freedom == 2 else _log_erfc(math.sqrt(half))
+    if freedom > MANY:
+        terms = _largest_terms(half, freedom)
+    else:
+        terms = _log_factors(freedom) + _exponents(freedom) * math.log(half) - half
+    tail = [] if freedom % 2 == 0 else [_log_erfc(math.sqrt(half))]
+    return _log_sum(np.append(terms, tail))
+
+
+def _log_sum(logs: FloatArray) -> float:
+    """The logarithm of a probability that is a sum, from the logarithms of its terms."""
+    highest = float(logs.max())
+    # Rounding may leave the sum a little above 1.
+    return min(highest + math.log(float(np.exp(logs - highest).sum())), 0.0)
+
+
+def _largest_terms(half: float, freedom: int) -> FloatArray:
+    """Logarithms of the terms that count: those with exponents near half the statistic.
+
+    The exponents are whole numbers for even degrees of freedom, otherwise half of odd ones; the
+    logarithm of the largest term is known, those of the others follow by their ratios.
+    """
+    lowest, last = (freedom % 2) / 2, freedom / 2 - 1
+    peak = lowest + max(0.0, math.floor(min(half, last) - lowest))
+    reach = math.ceil(WIDTH * math.sqrt(peak)) + 100.0
+    below = np.arange(peak, max(peak - reach, lowest), -1.0)
+    above = np.arange(peak + 1.0, min(peak + reach, last) + 0.5)
+    log_half = math.log(half)
+    at_peak = peak * log_half - half - math.lgamma(peak + 1.0)
+    logs = (np.cumsum(np.log(below) - log_half), np.cumsum(log_half - np.log(above)))
+    return at_peak + np.concatenate([[0.0], *logs])
+
+
+@lru_cache(maxsize=256)
+def _log_factors(freedom: int) -> FloatArray:
+    """Minus the log-gamma of j + 1 (even freedom) or j + 1/2 (odd, from j = 1), for each term."""
+    if freedom % 2 == 0:
+        steps = np.arange(1.0, freedom // 2)
+        return -np.append(0.0, np.cumsum(np.log(steps)))
+    steps = np.arange(1.0, (freedom - 1) // 2 + 1) - 0.5
+    return -(np.cumsum(np.log(steps)) + math.log(math.pi) / 2)
+
+
+@lru_cache(maxsize=256)
+def _exponents(freedom: int) -> FloatArray:
+    if freedom % 2 == 0:
+        return np.arange(freedom // 2, dtype=np.float64)
+    halves: FloatArray = np.arange(1, (freedom - 1) // 2 + 1, dtype=np.float64) - 0.5
+    return halves
+
+
+def _log_erfc(z: float) -> float:
+    """Log of the complementary error function of a positive number."""
+    if z < FAR:
+        return math.log(math.erfc(z))
+    # 1 - 1/(2z^2) + 3/(2z^2)^2 - 15/(2z^2)^3 + ...; at 20 the fifth term is below 1e-12.
+    step, series, term = 1.0 / (2.0 * z * z), 1.0, 1.0
+    for k in range(1, 9):
+        term *= -(2 * k - 1) * step
+        series += term
+    return -z * z - math.log(z * math.sqrt(math.pi)) + math.log(series)

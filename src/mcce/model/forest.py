@@ -41,9 +41,10 @@ from .growing import (
     growth_of,
     is_auto,
     tree_key,
+    tree_response,
+    with_decision,
 )
 from .leaves import LeafChain
-from .responses import tree_response, with_decision
 
 TREE_FIRST, POOL = "tree_first", "pool"
 # Stands for a feature in the keys that rows are drawn with.

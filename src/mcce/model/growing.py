@@ -1,7 +1,8 @@
 """How the trees of a chain are grown: parameters, inputs, and one task for each feature.
 
 Paper, section "Model": the tree of a feature may split on the immutable features, on the mutable
-ones visited before and on the decision.
+ones visited before and on the decision, with every kind of column. Plausibility grows its trees of
+levels from the same columns and responses.
 """
 
 from __future__ import annotations
@@ -15,13 +16,23 @@ from typing import Any
 import numpy as np
 
 from ..errors import ParameterError, shorten
-from ..kernels import BoolArray, Columns, Growth, IntArray, Trees, join, person_keys
+from ..kernels import (
+    BoolArray,
+    Classes,
+    Codes,
+    Columns,
+    Growth,
+    IntArray,
+    Numbers,
+    Trees,
+    fixed_point,
+    join,
+    person_keys,
+)
 from ..runtime.progress import ProgressBar
 from ..runtime.threads import map_ordered
-from ..tables.schema import EncodedRows
-from .associations import Associations
-from .responses import split_columns
-from .visit_order import visit_order
+from ..tables.schema import EncodedRows, Schema
+from .associations import Associations, visit_order
 
 WHOLE = {
     "min_samples_leaf": 1,
@@ -85,6 +96,35 @@ def grow_chain(
         bar.show(len(grown))
     bar.close()
     return order, join([tree for trees in grown[::-1] for tree in trees], columns.by_set)
+
+
+def with_decision(codes: Codes, decision: BoolArray) -> Codes:
+    """The decision as one more column, after all features."""
+    return np.vstack([codes, decision[None, :].astype(np.int32)])
+
+
+def split_columns(schema: Schema, codes: Codes | Sequence[Codes]) -> Columns:
+    """How each column may be split; the decision, if it comes last, is a number."""
+    features, decision = schema.features, [True] * (len(codes) - len(schema.features))
+    return Columns(
+        codes=codes,
+        by_set=np.array([f.kind == "categorical" for f in features] + [False for _ in decision]),
+        ordered=np.array([f.ordered for f in features] + decision),
+        n_codes=np.array([f.n_codes for f in features] + [2 for _ in decision]),
+    )
+
+
+def tree_response(rows: EncodedRows, position: int) -> Numbers | Classes:
+    """What the tree of a feature predicts: classes, or numbers with missing above the rest."""
+    feature = rows.schema.features[position]
+    numbers = rows.numbers(position)
+    if numbers is None:
+        return Classes(rows.descent[position].astype(np.int64), feature.n_codes)
+    missing = np.isnan(numbers)
+    if missing.all():
+        return Numbers(np.zeros(numbers.size, dtype=np.int64))
+    numbers[missing] = np.nanmax(numbers) + feature.spread
+    return Numbers(fixed_point(numbers))
 
 
 def growth_of(chain: Any, n_features: int) -> Growth:

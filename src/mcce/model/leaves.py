@@ -15,29 +15,24 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from ..candidates import Draws
 from ..errors import ParameterError
 from ..kernels import (
-    BoolArray,
     Codes,
     Enumerated,
     FloatArray,
     Forest,
-    Guide,
     IntArray,
-    Limits,
     Person,
     Trees,
-    WordArray,
     descend,
     enumerate_rows,
     leaf_frequency,
     sample,
 )
+from ..protocols import DrawRequest, Draws
 from ..tables.schema import EncodedRows, Schema
 from .arrays import ChainRules, pack_trees, unpack_order, unpack_trees
-from .growing import growth_of
-from .responses import with_decision
+from .growing import growth_of, with_decision
 
 
 class LeafChain:
@@ -79,8 +74,10 @@ class LeafChain:
 
         Parameters
         ----------
-        arrays, schema
-            As for :meth:`mcce.protocols.SavableGenerator.from_arrays`.
+        arrays
+            What :meth:`to_arrays` gave.
+        schema
+            The columns of the training data.
 
         Returns
         -------
@@ -116,108 +113,32 @@ class LeafChain:
         """Number of levels of each categorical column, 0 for numeric ones and the decision."""
         return self.forest_.n_levels
 
-    def sample(
-        self,
-        given: Codes,
-        keys: WordArray,
-        draws: IntArray,
-        *,
-        decision: BoolArray | None = None,
-    ) -> Draws:
-        """Draws for each group of immutable codes.
+    def sample(self, request: DrawRequest) -> Draws:
+        """Draws from the leaves, or from the smallest nodes that hold enough allowed values.
 
         Parameters
         ----------
-        given, keys, draws
-            As for :meth:`mcce.protocols.Generator.sample`.
-        decision : (n_groups,), optional
-            The decision of each group; None is the desired one.
+        request
+            For whom to draw, and within which limits.
 
         Returns
         -------
         Draws
             Codes of shape (n_mutable, n_groups, n_draws).
         """
-        if decision is not None and not decision.all():
+        if request.decision is not None and not request.decision.all():
             self._check_grown_for(False)
-        return self.sample_within(given, keys, draws, None, decision=decision)
-
-    def sample_within(
-        self,
-        given: Codes,
-        keys: WordArray,
-        draws: IntArray,
-        limits: Limits | None,
-        *,
-        decision: BoolArray | None = None,
-    ) -> Draws:
-        """Draws within the limits of each group.
-
-        Parameters
-        ----------
-        given, keys, draws, limits, decision
-            As for :meth:`sample_guided`.
-
-        Returns
-        -------
-        Draws
-            Codes of shape (n_mutable, n_groups, n_draws).
-        """
-        return self.sample_guided(given, keys, draws, limits, None, decision=decision)
-
-    def sample_guided(
-        self,
-        given: Codes,
-        keys: WordArray,
-        draws: IntArray,
-        limits: Limits | None,
-        guide: Guide | None,
-        *,
-        decision: BoolArray | None = None,
-    ) -> Draws:
-        """Draws within limits that keep a group's own values where a leaf holds them.
-
-        Parameters
-        ----------
-        given, keys, draws, limits, guide
-            As for :meth:`mcce.protocols.GuidedGenerator.sample_guided`.
-        decision
-            As for :meth:`sample`.
-
-        Returns
-        -------
-        Draws
-            Codes of shape (n_mutable, n_groups, n_draws).
-        """
-        return self.sample_backed_off(given, keys, draws, limits, guide, None, decision=decision)
-
-    def sample_backed_off(
-        self,
-        given: Codes,
-        keys: WordArray,
-        draws: IntArray,
-        limits: Limits | None,
-        guide: Guide | None,
-        least: IntArray | None,
-        *,
-        decision: BoolArray | None = None,
-    ) -> Draws:
-        """The same from the smallest nodes that hold enough values that a group may have.
-
-        Parameters
-        ----------
-        given, keys, draws, limits, guide, least
-            As for :meth:`mcce.protocols.BackingOffGenerator.sample_backed_off`.
-        decision
-            As for :meth:`sample`.
-
-        Returns
-        -------
-        Draws
-            Codes of shape (n_mutable, n_groups, n_draws).
-        """
-        inputs = with_decision(given, decision)
-        return Draws(sample(self.forest_, inputs, keys, draws, limits, guide, least))
+        return Draws(
+            sample(
+                self.forest_,
+                request.inputs,
+                request.keys,
+                request.draws,
+                request.limits,
+                request.guide,
+                request.least,
+            )
+        )
 
     def log_likelihood(self, rows: EncodedRows, *, decision: bool = True) -> FloatArray:
         """Log-probability of each row's mutable values given its immutable ones and a decision.
@@ -281,9 +202,16 @@ class ListedLeaves:
 
         Parameters
         ----------
-        person, n_changes, n_best, max_nodes, after
-            As for :meth:`mcce.protocols.EnumeratingGenerator.enumerate_rows`.
-            The person comes without the decision.
+        person
+            The person, without the decision, and what each change costs.
+        n_changes
+            Number of changes of the rows.
+        n_best
+            How many rows to list, nearest first.
+        max_nodes
+            Leaves visited at most.
+        after
+            Distance and codes of the last row listed before; None begins with the nearest.
 
         Returns
         -------

@@ -19,9 +19,8 @@ from sklearn.base import BaseEstimator
 from ..kernels import BoolArray, Trees, grow_tree
 from ..protocols import Capabilities
 from ..tables.schema import EncodedRows
-from .growing import Task, features_to_check, grow_chain, tree_key
+from .growing import Task, features_to_check, grow_chain, tree_key, tree_response
 from .leaves import LeafChain, ListedLeaves
-from .responses import tree_response
 
 
 class TreeChain(LeafChain, ListedLeaves, BaseEstimator):

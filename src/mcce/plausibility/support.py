@@ -31,7 +31,7 @@ from ..kernels import (
     nonconformity,
 )
 from ..model.associations import MAX_INPUTS, Associations
-from ..model.responses import split_columns, tree_response
+from ..model.growing import split_columns, tree_response
 from ..runtime.threads import map_ordered
 from ..tables.schema import EncodedRows, Schema
 

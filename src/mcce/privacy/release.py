@@ -12,7 +12,8 @@ from ..candidates import CandidateRows
 from ..errors import ParameterError, SchemaError, shorten
 from ..fitted import Fitted
 from ..generate import value_tables
-from ..kernels import person_keys
+from ..kernels import BoolArray, person_keys
+from ..protocols import DrawRequest
 from ..runtime.quiet import without_warnings
 from ..tables.frames import read_frame
 
@@ -55,14 +56,15 @@ def release_rows(explainer: Any, people: Any, n_rows: int) -> Released:
     given = np.vstack([rows.descent[fitted.schema.immutable], number]).T
     keys = person_keys(fitted.seed, np.ascontiguousarray(given))
     first = np.zeros(1, dtype=np.int64)
-    sampled = fitted.generator.sample(rows.descent, keys, first, **_decisions(fitted, rows.frame))
+    decision = _decisions(fitted, rows.frame)
+    sampled = fitted.generator.sample(DrawRequest(rows.descent, keys, first, decision=decision))
     codes = sampled.codes[:, :, 0]
     drawn = CandidateRows(rows, number.astype(np.int64), codes, value_tables(rows, sampled))
     return Released(drawn.as_given().reset_index(drop=True), rows.as_given())
 
 
-def _decisions(fitted: Fitted, people: pd.DataFrame) -> dict[str, Any]:
+def _decisions(fitted: Fitted, people: pd.DataFrame) -> BoolArray | None:
     """The people's own decisions, for a generator that was fitted to draw for both."""
     if False in getattr(fitted.generator, "decisions", ()):
-        return {"decision": fitted.decision.score(people).valid}
-    return {}
+        return fitted.decision.score(people).valid
+    return None

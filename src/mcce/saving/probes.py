@@ -19,6 +19,7 @@ from ..fitted import Fitted
 from ..kernels import Codes, person_keys
 from ..predictors.decision import Decision
 from ..predictors.interval import Interval
+from ..protocols import DrawRequest
 from ..tables.schema import Schema
 from .checks import check_codes, check_entries
 from .values import pack
@@ -115,7 +116,7 @@ def _probe_codes(fitted: Fitted) -> Codes:
     n_codes = np.array([[feature.n_codes] for feature in schema.features])
     codes = (np.arange(N_PROBES) * n_codes // N_PROBES).astype(np.int32)
     keys = person_keys(fitted.seed, codes[schema.immutable].T)
-    drawn = fitted.generator.sample(codes, keys, np.zeros(1, dtype=np.int64))
+    drawn = fitted.generator.sample(DrawRequest(codes, keys, np.zeros(1, dtype=np.int64)))
     # Probes are made of training values; a generator may invent others.
     if drawn.tables is None:
         codes[schema.mutable, ::2] = drawn.codes[:, ::2, 0]

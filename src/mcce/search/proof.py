@@ -17,7 +17,7 @@ from ..postprocess.answers import Answers
 from ..postprocess.filters import ExcludeUnstable
 from ..postprocess.validation import GROWTH
 from ..predictors.decision import Decision
-from ..protocols import EnumeratingGenerator, RowFilter
+from ..protocols import CapableGenerator, RowFilter
 from ..tables.features import Feature
 from ..tables.schema import OWN
 
@@ -29,7 +29,7 @@ N_LISTED, MAX_LISTED = 256, 10_000
 class ExactSettings:
     """What is searched for, among which rows, and with which budget."""
 
-    generator: EnumeratingGenerator
+    generator: CapableGenerator
     decision: Decision
     filters: tuple[RowFilter, ...]
     n_counterfactuals: int

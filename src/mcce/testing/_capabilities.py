@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
@@ -17,31 +18,28 @@ from ._generator_case import GeneratorCase, demand_same
 
 
 def check_limits(case: GeneratorCase) -> None:
-    """Draws within limits stay within them, and without limits they are plain draws."""
-    free = case.fitted.sample_within(case.given, case.keys, case.draws, None)
-    demand_same(case, case.values(free), "The capability limits, sample_within without limits")
+    """Draws within limits stay within them."""
     limits = _only_up(case)
-    drawn = case.fitted.sample_within(case.given, case.keys, case.draws, limits)
+    drawn = case.fitted.sample(case.request(limits=limits))
     held = hold(limits, drawn.codes, case.schema.mutable)
     n_outside = int((held != drawn.codes).sum())
     demand(
         not n_outside,
-        "The capability limits, sample_within",
+        "The capability limits, request.limits",
         "codes inside the limits of their group",
         f"{n_outside} outside",
     )
 
 
 def check_guidance(case: GeneratorCase) -> None:
-    """Guided draws keep more own values, and without a guide they are plain draws."""
-    free = case.fitted.sample_guided(case.given, case.keys, case.draws, None, None)
-    demand_same(case, case.values(free), "The capability guidance, sample_guided without a guide")
+    """Guided draws keep more own values."""
+    free = case.fitted.sample(case.request())
     # One column more than features: the decision, which is never drawn.
     frame = case.people.frame
     codes = [f.encode(frame.iloc[:, at])[0] for at, f in enumerate(case.features)]
     own = np.pad(np.stack(codes), ((0, 1), (0, 0)), constant_values=-1)
     guide = Guide(own, own, int(0.9 * 2**32))
-    guided = case.fitted.sample_guided(case.given, case.keys, case.draws, None, guide)
+    guided = case.fitted.sample(case.request(guide=guide))
     mine = own[case.schema.mutable][:, :, None]
     n_kept, n_before = int((guided.codes == mine).sum()), int((free.codes == mine).sum())
     demand(
@@ -53,15 +51,12 @@ def check_guidance(case: GeneratorCase) -> None:
 
 
 def check_back_off(case: GeneratorCase) -> None:
-    """Draws from more rows stay within limits and reach more values; others are plain draws."""
-    what = case.given, case.keys, case.draws
-    free = case.fitted.sample_backed_off(*what, None, None, None)
-    demand_same(case, case.values(free), "The capability back_off, sample_backed_off without least")
+    """Draws from more rows stay within limits, and are the same each time."""
     limits, check = _only_up(case), "The capability back_off, draws from 10**6 rows"
-    wide = case.fitted.sample_backed_off(*what, limits, None, np.full(case.draws.size, 10**6))
+    request = case.request(limits=limits, least=np.full(case.draws.size, 10**6))
+    wide, again = case.fitted.sample(request), case.fitted.sample(request)
     n_outside = int((hold(limits, wide.codes, case.schema.mutable) != wide.codes).sum())
     demand(not n_outside, check, "codes inside the limits of their group", f"{n_outside} outside")
-    again = case.fitted.sample_backed_off(*what, limits, None, np.full(case.draws.size, 10**6))
     demand(np.array_equal(wide.codes, again.codes), check, "the same each time", "others")
 
 
@@ -87,7 +82,7 @@ def check_density(case: GeneratorCase) -> None:
     shape = (len(case.people),)
     demand(values.shape == shape, check, f"one number per row, shape {shape}", values.shape)
     demand(not np.isnan(values).any(), check, "no NaN", values.tolist())
-    drawn = case.fitted.sample(case.given, case.keys, case.draws[:1])
+    drawn = case.fitted.sample(replace(case.request(), draws=case.draws[:1]))
     if drawn.tables is not None:
         return
     codes = case.people.descent.copy()
@@ -115,14 +110,14 @@ def check_saving(case: GeneratorCase) -> None:
         copy = unpack_fitted(pack_fitted(case.fitted), case.new(), case.schema)
     except Exception as error:
         raise AssertionError(f"{check}: expected a fitted copy, got {error!r}.") from error
-    drawn = copy.sample(case.given, case.keys, case.draws)
+    drawn = copy.sample(case.request())
     demand_same(case, case.values(drawn), check)
 
 
 def check_own_values(case: GeneratorCase) -> None:
     """All draws come with the tables that the generator has."""
     check = "The capability own_values, the tables of draws"
-    drawn = case.fitted.sample(case.given, case.keys, case.draws)
+    drawn = case.fitted.sample(case.request())
     tables = list(case.fitted.tables_)
     same = drawn.tables is not None and len(tables) == len(drawn.tables)
     same = same and all(a.equals(b) for a, b in zip(tables, drawn.tables or [], strict=True))

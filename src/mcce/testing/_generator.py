@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
-from ..candidates import Draws
-from ..protocols import Generator
+from ..protocols import Draws, Generator
 from ._capabilities import CAPABILITY_CHECKS
 from ._cases import demand
 from ._generator_case import N_DRAWS, N_GROUPS, GeneratorCase, demand_same
@@ -63,8 +63,8 @@ def _training_rows_stay_as_they_are(case: GeneratorCase) -> None:
 
 def _draws_are_codes_of_the_mutable_features(case: GeneratorCase) -> None:
     check = "What sample returns"
-    drawn = case.fitted.sample(case.given, case.keys, case.draws)
-    demand(isinstance(drawn, Draws), check, "a mcce.candidates.Draws", type(drawn).__name__)
+    drawn = case.fitted.sample(case.request())
+    demand(isinstance(drawn, Draws), check, "a mcce.protocols.Draws", type(drawn).__name__)
     shape = case.schema.mutable.size, N_GROUPS, N_DRAWS
     got = drawn.codes.shape
     demand(got == shape, check, f"codes of shape (n_mutable, n_groups, n_draws) {shape}", got)
@@ -85,7 +85,7 @@ def _draws_are_codes_of_the_mutable_features(case: GeneratorCase) -> None:
 def _draws_ignore_mutable_codes(case: GeneratorCase) -> None:
     other = case.given.copy()
     other[case.schema.mutable] = 0
-    drawn = case.values(case.fitted.sample(other, case.keys, case.draws))
+    drawn = case.values(case.fitted.sample(replace(case.request(), given=other)))
     demand_same(case, drawn, "Draws for people with other mutable values")
 
 
@@ -112,7 +112,7 @@ def _a_second_fit_draws_the_same(case: GeneratorCase) -> None:
         ("A new generator fitted with the same seed", case.fit(case.new())),
         ("A generator fitted a second time", case.fit(case.fit(case.new()))),
     ):
-        drawn = case.values(fitted.sample(case.given, case.keys, case.draws))
+        drawn = case.values(fitted.sample(case.request()))
         demand_same(case, drawn, check)
 
 
@@ -122,7 +122,7 @@ def _it_can_be_pickled(case: GeneratorCase) -> None:
         copy = pickle.loads(pickle.dumps(case.fitted))
     except Exception as error:
         raise AssertionError(f"{check}: expected a copy, got {error!r}.") from error
-    demand_same(case, case.values(copy.sample(case.given, case.keys, case.draws)), check)
+    demand_same(case, case.values(copy.sample(case.request())), check)
 
 
 CHECKS: tuple[Callable[[GeneratorCase], None], ...] = (

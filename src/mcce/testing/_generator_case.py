@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..candidates import Draws
 from ..errors import ParameterError
 from ..generate import features_of
 from ..kernels import Codes, IntArray, WordArray, person_keys
 from ..model import encode_training, find_generator
-from ..protocols import Generator
+from ..protocols import DrawRequest, Draws, Generator
 from ..tables.features import Feature
 from ..tables.schema import EncodedRows, Schema
 from ._cases import DESIRED, IMMUTABLE, demand, make_frame, score
@@ -61,7 +60,12 @@ class GeneratorCase:
         """Values drawn for some groups, shape (n_mutable, n_groups, n_draws)."""
         at = np.arange(N_GROUPS) if groups is None else groups
         numbers = self.draws if draws is None else draws
-        return self.values(self.fitted.sample(self.given[:, at], self.keys[at], numbers))
+        request = DrawRequest(self.given[:, at], self.keys[at], numbers)
+        return self.values(self.fitted.sample(request))
+
+    def request(self, **wishes: Any) -> DrawRequest:
+        """All draws of all groups."""
+        return DrawRequest(self.given, self.keys, self.draws, **wishes)
 
     def values(self, drawn: Draws) -> np.ndarray:
         """The values of codes as strings, so that a missing one equals itself."""

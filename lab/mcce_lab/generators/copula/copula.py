@@ -22,12 +22,11 @@ from mcce.kernels import (
     FloatArray,
     draw_keys,
 )
-from mcce.model.draw_request import DrawRequest, RequestedDraws
-from mcce.model.responses import with_decision
 from mcce.parameters import check_flag, check_whole
-from mcce.protocols import Capabilities
+from mcce.protocols import Capabilities, DrawRequest, Draws
 from mcce.tables.schema import EncodedRows, Schema
 
+from ..parts import draw_in_parts
 from .arrays import pack_margins, unpack_margins
 from .correlation import latent_correlations
 from .features import FeatureDraws
@@ -40,7 +39,7 @@ CHUNK = 2**15
 N_POINTS, POINTS_SEED = 256, 0
 
 
-class GaussianCopula(RequestedDraws, BaseEstimator):
+class GaussianCopula(BaseEstimator):
     """Normal numbers behind every column, conditioned on the immutable ones and the decision.
 
     Margins are kept as they are: numbers with their atoms, and levels. What it misses is what
@@ -123,8 +122,10 @@ class GaussianCopula(RequestedDraws, BaseEstimator):
 
         Parameters
         ----------
-        arrays, schema
-            As for :meth:`mcce.protocols.SavableGenerator.from_arrays`.
+        arrays
+            What :meth:`to_arrays` gave.
+        schema
+            The columns of the training data.
 
         Returns
         -------
@@ -133,6 +134,22 @@ class GaussianCopula(RequestedDraws, BaseEstimator):
         """
         self._check()
         return self._keep(schema, *unpack_margins(arrays, schema))
+
+    def sample(self, request: DrawRequest) -> Draws:
+        """Draws for each group, within its limits, that keep own values where they can.
+
+        Parameters
+        ----------
+        request
+            For whom to draw, and within which limits.
+
+        Returns
+        -------
+        Draws
+            Codes of shape (n_mutable, n_groups, n_draws).
+        """
+        n_mutable, n_rows = self.schema_.mutable.size, CHUNK
+        return Draws(draw_in_parts(request, self._draw, n_mutable, n_rows))
 
     def log_likelihood(self, rows: EncodedRows, *, decision: bool = True) -> FloatArray:
         """Log-probability of each row's mutable values given its immutable ones and a decision.
@@ -152,7 +169,7 @@ class GaussianCopula(RequestedDraws, BaseEstimator):
         (n_rows,)
             Log-probabilities; minus infinity for levels that training never held.
         """
-        codes = with_decision(rows.descent, np.full(len(rows), decision))
+        codes = np.vstack([rows.descent, np.full((1, len(rows)), decision, dtype=np.int32)])
         total = np.empty(len(rows))
         at_once = max(1, CHUNK // N_POINTS)
         for start in range(0, len(rows), at_once):
@@ -185,15 +202,13 @@ class GaussianCopula(RequestedDraws, BaseEstimator):
         margins, n_given = [self.margins_[at] for at in self._order], self._gaussian.n_given
         return margins[:n_given], margins[n_given:]
 
-    def _rows_at_once(self) -> int:
-        return CHUNK
-
     def _draw(self, request: DrawRequest) -> Codes:
         """Codes of some rows, shape (n_mutable, n_rows)."""
+        inputs = request.inputs
         # The words of earlier positions are those of guidance and of other generators.
-        latents = LatentRows(self._gaussian, request.row_keys, 3 * len(request.given))
+        latents = LatentRows(self._gaussian, request.row_keys, 3 * len(inputs))
         given, drawn = self._ordered()
-        intervals = [m.bounds(request.given[m.position][request.group]) for m in given]
+        intervals = [m.bounds(inputs[m.position][request.group]) for m in given]
         latents.settle(intervals, self.n_sweeps)
         features = FeatureDraws(latents, request)
         codes = np.empty((self.schema_.mutable.size, request.group.size), dtype=np.int32)

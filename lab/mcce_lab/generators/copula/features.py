@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from mcce.kernels import BoolArray, Codes
-from mcce.model.draw_request import DrawRequest
+from mcce.protocols import DrawRequest
 
 from .latents import Bounds, LatentRows
 from .margins import Margin

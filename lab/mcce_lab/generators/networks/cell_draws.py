@@ -17,7 +17,7 @@ from mcce.kernels import (
     pick,
     uniforms,
 )
-from mcce.model.draw_request import DrawRequest
+from mcce.protocols import DrawRequest
 
 from .cells import ColumnCells
 from .fixed import choose
@@ -78,5 +78,5 @@ def _within(
 
 def _pick(request: DrawRequest, position: int, first: IntArray, sizes: IntArray) -> Codes:
     """One of so many codes from the first, for each row."""
-    word = position + 2 * len(request.given)
+    word = position + 2 * (len(request.given) + 1)
     return (first + pick(request.row_keys, word, sizes)).astype(np.int32)

@@ -24,20 +24,19 @@ from mcce.kernels import (
     FloatArray,
     uniforms,
 )
-from mcce.model.draw_request import DrawRequest, RequestedDraws
-from mcce.model.responses import with_decision
 from mcce.parameters import (
     check_count,
     check_flag,
     check_real,
     check_whole,
 )
-from mcce.protocols import Capabilities
+from mcce.protocols import Capabilities, DrawRequest, Draws
 from mcce.runtime.progress import ProgressBar
 from mcce.tables.columns import as_numbers
 from mcce.tables.schema import EncodedRows, Schema
 
 from ...networks import check_device, import_torch, isolated
+from ..parts import draw_in_parts
 from .cell_draws import draw_cells
 from .cells import (
     ColumnCells,
@@ -64,7 +63,7 @@ from .modes import (
 N_BINS = 64
 
 
-class CTGAN(RequestedDraws, BaseEstimator):
+class CTGAN(BaseEstimator):
     """A generator and a critic that train each other. Needs torch to be fitted.
 
     All mutable features are made at once: where a constraint keeps one as it is, the others do not
@@ -153,7 +152,7 @@ class CTGAN(RequestedDraws, BaseEstimator):
         import_torch("CTGAN", self.device)
         schema, modes = rows.schema, learn_modes(rows, seed % 2**32)
         layout = self._layout(schema, modes)
-        context = self._context(layout, schema, with_decision(rows.descent, decision))
+        context = self._context(layout, schema, np.vstack([rows.descent, decision]))
         made = [self._units(modes[at], rows, at, seed) for at in schema.mutable.tolist()]
         training = GanTraining(
             self.n_epochs, self.batch_size, self.pack, self.learning_rate, self.device
@@ -187,8 +186,10 @@ class CTGAN(RequestedDraws, BaseEstimator):
 
         Parameters
         ----------
-        arrays, schema
-            As for :meth:`mcce.protocols.SavableGenerator.from_arrays`.
+        arrays
+            What :meth:`to_arrays` gave.
+        schema
+            The columns of the training data.
 
         Returns
         -------
@@ -205,6 +206,22 @@ class CTGAN(RequestedDraws, BaseEstimator):
     def tables_(self) -> list[pd.Series[Any]]:
         """The values that can be drawn, one table per mutable feature."""
         return [self.cells_[position].table for position in self.schema_.mutable]
+
+    def sample(self, request: DrawRequest) -> Draws:
+        """Draws for each group, within its limits, that keep own values where they can.
+
+        Parameters
+        ----------
+        request
+            For whom to draw, and within which limits.
+
+        Returns
+        -------
+        Draws
+            Codes of shape (n_mutable, n_groups, n_draws).
+        """
+        n_mutable, n_rows = self.schema_.mutable.size, self._rows_at_once()
+        return Draws(draw_in_parts(request, self._draw, n_mutable, n_rows), self.tables_)
 
     def _check(self) -> None:
         if self.n_epochs != "auto":
@@ -255,18 +272,15 @@ class CTGAN(RequestedDraws, BaseEstimator):
         self.modes_, self.cells_, self.network_ = modes, cells, network
         return self
 
-    def _drawn_tables(self) -> list[pd.Series[Any]]:
-        return self.tables_
-
     def _rows_at_once(self) -> int:
         return chunk_rows(int(self.network_.layout.starts[-1]))
 
     def _draw(self, request: DrawRequest) -> Codes:
         """Codes of some rows, shape (n_mutable, n_rows)."""
         layout = self.network_.layout
-        context = self._context(layout, self.schema_, request.given)[request.group]
+        context = self._context(layout, self.schema_, request.inputs)[request.group]
         # The words of earlier positions are those of the features and of guidance.
-        noise = normal_noise(request.row_keys, 3 * len(request.given), self.n_noise)
+        noise = normal_noise(request.row_keys, 3 * (len(request.given) + 1), self.n_noise)
         outputs = self.network_.outputs(noise, context)
         codes = np.empty((self.schema_.mutable.size, request.group.size), dtype=np.int32)
         for row, position in enumerate(self.schema_.mutable.tolist()):

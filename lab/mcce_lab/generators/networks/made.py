@@ -24,20 +24,19 @@ from mcce.kernels import (
     IntArray,
 )
 from mcce.model.arrays import unpack_order
-from mcce.model.draw_request import DrawRequest, RequestedDraws
-from mcce.model.responses import with_decision
-from mcce.model.visit_order import visit_order
+from mcce.model.associations import visit_order
 from mcce.parameters import (
     check_count,
     check_flag,
     check_real,
     check_whole,
 )
-from mcce.protocols import Capabilities
+from mcce.protocols import Capabilities, DrawRequest, Draws
 from mcce.runtime.progress import ProgressBar
 from mcce.tables.schema import EncodedRows, Schema
 
 from ...networks import check_device, import_torch, isolated
+from ..parts import draw_in_parts
 from .autoregression import Autoregression, Layout, Network
 from .cell_draws import draw_cells
 from .cells import (
@@ -50,7 +49,7 @@ from .fixed import chunk_rows, log_shares
 from .made_training import Training, train_network
 
 
-class MADE(RequestedDraws, BaseEstimator):
+class MADE(BaseEstimator):
     """A neural network that draws one mutable feature after another. Needs torch to be fitted.
 
     Parameters
@@ -160,7 +159,7 @@ class MADE(RequestedDraws, BaseEstimator):
         )
         cells = learn_cells(rows, self.n_bins)
         layout = self._layout(rows.schema, cells, order)
-        inputs = self._inputs(cells, with_decision(rows.descent, decision), rows.schema)
+        inputs = self._inputs(cells, np.vstack([rows.descent, decision]), rows.schema)
         known = np.vstack([inputs, *(cells[at].cell_of[rows.descent[at]][None] for at in order)])
         training = Training(
             self.n_epochs, self.batch_size, self.learning_rate, self.dropout, self.device
@@ -192,8 +191,10 @@ class MADE(RequestedDraws, BaseEstimator):
 
         Parameters
         ----------
-        arrays, schema
-            As for :meth:`mcce.protocols.SavableGenerator.from_arrays`.
+        arrays
+            What :meth:`to_arrays` gave.
+        schema
+            The columns of the training data.
 
         Returns
         -------
@@ -215,6 +216,22 @@ class MADE(RequestedDraws, BaseEstimator):
     def visit_order_(self) -> IntArray:
         """Positions of the mutable features in the order they are drawn, shape (n_mutable,)."""
         return self._order
+
+    def sample(self, request: DrawRequest) -> Draws:
+        """Draws for each group, within its limits, that keep own values where they can.
+
+        Parameters
+        ----------
+        request
+            For whom to draw, and within which limits.
+
+        Returns
+        -------
+        Draws
+            Codes of shape (n_mutable, n_groups, n_draws).
+        """
+        n_mutable, n_rows = self.schema_.mutable.size, self._rows_at_once()
+        return Draws(draw_in_parts(request, self._draw, n_mutable, n_rows), self.tables_)
 
     def log_likelihood(self, rows: EncodedRows, *, decision: bool = True) -> FloatArray:
         """Log-probability of each row's mutable values given its immutable ones and a decision.
@@ -239,7 +256,7 @@ class MADE(RequestedDraws, BaseEstimator):
         for start in range(0, len(rows), at_once):
             some = slice(start, start + at_once)
             codes = rows.descent[:, some]
-            inputs = with_decision(codes, np.full(codes.shape[1], decision))
+            inputs = np.vstack([codes, np.full((1, codes.shape[1]), decision)])
             steps = Autoregression(self.network_, self._inputs(self.cells_, inputs, self.schema_))
             for number, position in enumerate(self._order):
                 column = self.cells_[position]
@@ -283,15 +300,12 @@ class MADE(RequestedDraws, BaseEstimator):
         self.cells_, self.network_, self._order = cells, network, order
         return self
 
-    def _drawn_tables(self) -> list[pd.Series[Any]]:
-        return self.tables_
-
     def _rows_at_once(self) -> int:
         return chunk_rows(max(self.network_.layout.drawn, default=1))
 
     def _draw(self, request: DrawRequest) -> Codes:
         """Codes of some rows, shape (n_mutable, n_rows)."""
-        context = self._inputs(self.cells_, request.given, self.schema_)
+        context = self._inputs(self.cells_, request.inputs, self.schema_)
         steps = Autoregression(self.network_, context[:, request.group])
         row_of = {position: row for row, position in enumerate(self.schema_.mutable.tolist())}
         codes = np.empty((len(row_of), request.group.size), dtype=np.int32)

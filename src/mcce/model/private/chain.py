@@ -22,7 +22,7 @@ from ...kernels import (
 from ...runtime.progress import ProgressBar
 from ...tables.schema import EncodedRows, Schema
 from ..arrays import tree_sizes
-from ..responses import with_decision
+from ..growing import with_decision
 from .domains import Domain
 from .growing import Binned, Node, Split, add_noise, release_tree
 from .leaves import Coding, make_tree

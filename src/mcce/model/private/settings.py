@@ -11,7 +11,7 @@ from ...errors import ParameterError, shorten
 from ...kernels import IntArray
 from ...parameters import check_choice, check_count, check_real, check_whole
 from ...tables.schema import Schema
-from ..visit_order import named_order
+from ..associations import named_order
 from .ledger import (
     COUNT_SHARE,
     Budget,

@@ -22,8 +22,8 @@ from ...kernels import BoolArray, FloatArray, IntArray, Trees
 from ...protocols import Capabilities
 from ...tables.schema import EncodedRows, Schema
 from ..arrays import ChainRules, unpack_order, unpack_trees, vector
+from ..growing import with_decision
 from ..leaves import LeafChain, ListedLeaves
-from ..responses import with_decision
 from .chain import Chain, log_likelihood, release_chain
 from .domains import Domain, plain_domains, read_domains
 from .ledger import Ledger, Neighbours, Noise, Structure
@@ -229,8 +229,10 @@ class PrivateTrees(LeafChain, ListedLeaves, BaseEstimator):
 
         Parameters
         ----------
-        arrays, schema
-            As for :meth:`mcce.protocols.SavableGenerator.from_arrays`.
+        arrays
+            What :meth:`to_arrays` gave.
+        schema
+            The columns of the training data.
 
         Returns
         -------

@@ -1,0 +1,24 @@
+"""Draws in parts, so that memory stays bounded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from mcce.protocols import Codes, DrawRequest
+
+
+def draw_in_parts(
+    request: DrawRequest, draw: Callable[[DrawRequest], Codes], n_mutable: int, n_rows: int
+) -> Codes:
+    """Codes of all draws, about ``n_rows`` at a time: (n_mutable, n_groups, n_draws)."""
+    codes = np.empty((n_mutable, request.keys.size, request.draws.size), dtype=np.int32)
+    n_draws = max(1, min(request.draws.size, n_rows))
+    n_groups = max(1, n_rows // n_draws)
+    for group in range(0, request.keys.size, n_groups):
+        for first in range(0, request.draws.size, n_draws):
+            some = slice(group, group + n_groups), slice(first, first + n_draws)
+            part = codes[:, *some]
+            part[...] = draw(request.part(*some)).reshape(part.shape)
+    return codes

@@ -1,0 +1,555 @@
+"""The seams: what a replacement for a part of the method must offer, and what helps to write one.
+
+:class:`Generator` replaces step 1, :class:`Distance` the ranking of step 3, :class:`Explainer` the
+whole method. They are protocols, not base classes; ``mcce.testing`` checks whether an object keeps
+what is promised here. The other names are rows as codes, random numbers that depend on nothing but
+their keys, candidates, decisions, and checks of parameters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Protocol, Self
+
+import numpy as np
+
+from .caching import cached_property
+from .candidates import CandidateRows, Candidates, Draws
+from .kernels import (
+    BoolArray,
+    Codes,
+    Enumerated,
+    FloatArray,
+    Guide,
+    IntArray,
+    Limits,
+    Person,
+    Summation,
+    WordArray,
+    differences,
+    draw_keys,
+    happens,
+    person_keys,
+    pick,
+    uniforms,
+)
+from .parameters import check_choice, check_count, check_flag, check_real, check_whole
+from .predictors import make_decision
+from .predictors.decision import Decision
+from .predictors.scored import ScoredRows
+from .runtime.progress import Progress
+from .tables.columns import Kind
+from .tables.features import Feature
+from .tables.schema import OWN, EncodedRows, Schema
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from .counterfactuals import Counterfactuals
+
+__all__ = [
+    "OWN",
+    "BoolArray",
+    "Callback",
+    "CandidateRows",
+    "Candidates",
+    "Capabilities",
+    "Codes",
+    "Decision",
+    "Distance",
+    "DrawRequest",
+    "Draws",
+    "EncodedRows",
+    "Explainer",
+    "Feature",
+    "FloatArray",
+    "Generator",
+    "IntArray",
+    "Kind",
+    "Progress",
+    "Schema",
+    "ScoredRows",
+    "Summation",
+    "WordArray",
+    "check_choice",
+    "check_count",
+    "check_flag",
+    "check_real",
+    "check_whole",
+    "differences",
+    "draw_keys",
+    "make_decision",
+    "person_keys",
+    "pick",
+    "uniforms",
+]
+
+
+@dataclass(frozen=True)
+class Capabilities:
+    """What a generator can do beyond plain draws; what is not declared is not used.
+
+    The first three say which fields of a :class:`DrawRequest` it understands. The others come with
+    members of their own, described at :class:`Generator`.
+
+    Parameters
+    ----------
+    limits
+        Draws stay within ``request.limits``. Without it, values that a person's constraints forbid
+        are put back after the draw.
+    guidance
+        Draws keep own values as ``request.guide`` says. Needed by ``search="fast"`` and
+        ``search="exact"``.
+    back_off
+        Draws come from at least ``request.least`` training rows. Without it, more draws are more
+        of the same.
+    enumeration
+        ``enumerate_rows`` lists every row that could be drawn. Needed by ``search="exact"``.
+    density
+        ``log_likelihood`` says how likely a row is. Needed by ``MCCE.log_likelihood``.
+    visit_order
+        ``visit_order_`` is the order in which the features are drawn. Without it, what levels
+        accepted rows have is learned in column order.
+    saving
+        ``to_arrays`` and ``from_arrays``. Needed by ``MCCE.save``.
+    own_values
+        ``tables_`` are the values that it draws from, always the same. Limits and guides are in
+        the codes of these tables.
+
+    Examples
+    --------
+    >>> Capabilities(density=True)
+    Capabilities(limits=False, guidance=False, back_off=False, enumeration=False, density=True,
+                 visit_order=False, saving=False, own_values=False)
+    """
+
+    limits: bool = False
+    guidance: bool = False
+    back_off: bool = False
+    enumeration: bool = False
+    density: bool = False
+    visit_order: bool = False
+    saving: bool = False
+    own_values: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class DrawRequest:
+    """What a generator is to draw: for whom, how often, and within which limits.
+
+    ``limits``, ``guide`` and ``least`` are None unless the generator declares in its
+    :class:`Capabilities` that it understands them.
+
+    Parameters
+    ----------
+    given : (n_features, n_groups)
+        Descent codes, of which only those of the immutable features may be used.
+    keys : (n_groups,)
+        The random key of each group.
+    draws : (n_draws,)
+        Draw numbers.
+    limits
+        The values that each group may have; None for all. :meth:`allowed` and :meth:`kept` read it.
+    guide
+        Each group's own values, and how often to keep them; None keeps none. :meth:`kept` reads it.
+    least : (n_draws,), optional
+        How many training rows whose value the group may have a value is drawn from, at least; all
+        of them if there are fewer. None asks for nothing.
+    decision : (n_groups,), optional
+        The decision of each group; None is the desired one for all.
+
+    Examples
+    --------
+    >>> given, keys = np.zeros((3, 2), np.int32), np.arange(2, dtype=np.uint64)
+    >>> request = DrawRequest(given, keys, np.arange(4))
+    >>> request.row_keys.shape, request.group
+    ((8,), array([0, 0, 0, 0, 1, 1, 1, 1]))
+    """
+
+    given: Codes
+    keys: WordArray
+    draws: IntArray
+    limits: Limits | None = None
+    guide: Guide | None = None
+    least: IntArray | None = None
+    decision: BoolArray | None = None
+
+    @property
+    def inputs(self) -> Codes:
+        """``given``, and the decision after all features, shape (n_features + 1, n_groups)."""
+        decision = self.decision
+        if decision is None:
+            decision = np.ones(self.given.shape[1], dtype=bool)
+        return np.vstack([self.given, decision[None, :].astype(np.int32)])
+
+    @cached_property
+    def row_keys(self) -> WordArray:
+        """The random key of each draw of each group, group after group."""
+        return draw_keys(self.keys, self.draws).ravel()
+
+    @cached_property
+    def group(self) -> IntArray:
+        """The group of each draw, group after group."""
+        return np.repeat(np.arange(self.keys.size), self.draws.size)
+
+    def part(self, groups: slice, draws: slice) -> DrawRequest:
+        """Some draws of some groups, for a generator that draws a few rows at a time.
+
+        Parameters
+        ----------
+        groups, draws
+            Which groups, and which of the draws.
+
+        Returns
+        -------
+        DrawRequest
+            The request for these.
+        """
+        limits, guide = self.limits, self.guide
+        if limits is not None:
+            limits = replace(
+                limits,
+                own=limits.own[:, groups],
+                first=limits.first[:, groups],
+                last=limits.last[:, groups],
+                near=limits.near[:, groups],
+            )
+        if guide is not None:
+            guide = replace(guide, own=guide.own[:, groups], stays=guide.stays[:, groups])
+        return DrawRequest(
+            self.given[:, groups],
+            self.keys[groups],
+            self.draws[draws],
+            limits,
+            guide,
+            None if self.least is None else self.least[draws],
+            None if self.decision is None else self.decision[groups],
+        )
+
+    def allowed(self, position: int, n_codes: int) -> BoolArray | None:
+        """Which codes of a feature each group may have.
+
+        Parameters
+        ----------
+        position
+            Position of the feature.
+        n_codes
+            Number of its codes.
+
+        Returns
+        -------
+        (n_groups, n_codes) or None
+            True where a group may have a code; None if all may have all.
+        """
+        if self.limits is None or not (self.limits.first[position] >= 0).any():
+            return None
+        first, last = self.limits.first[position], self.limits.last[position]
+        allowed = np.ones((first.size, n_codes), dtype=bool)
+        for group in np.flatnonzero(first >= 0):
+            allowed[group] = False
+            for low, high in self.limits.runs[first[group] : last[group]]:
+                allowed[group, low : high + 1] = True
+        return allowed
+
+    def kept(self, position: int, codes: Codes, possible: BoolArray) -> tuple[Codes, BoolArray]:
+        """Which draws of a feature keep the own value of their group.
+
+        Parameters
+        ----------
+        position
+            Position of the feature.
+        codes : (n_groups * n_draws,)
+            The codes drawn, group after group.
+        possible : (n_groups * n_draws,)
+            Whether there was an allowed code to draw.
+
+        Returns
+        -------
+        own : (n_groups * n_draws,)
+            The own code of each group.
+        kept : (n_groups * n_draws,)
+            True where it replaces the code drawn.
+        """
+        own = np.full(codes.size, -1, dtype=np.int32)
+        kept = np.zeros(codes.size, dtype=bool)
+        if self.limits is not None:
+            bound = (self.limits.first[position] >= 0)[self.group]
+            own = np.where(bound, self.limits.own[position][self.group], own)
+            low, high = self.limits.near[position][self.group].T
+            kept = bound & (~possible | ((low <= codes) & (codes <= high)))
+        if self.guide is not None:
+            own = self.guide.own[position][self.group]
+            stays = self.guide.stays[position][self.group] != -1
+            word = position + len(self.given) + 1
+            kept |= stays & happens(self.row_keys, word, self.guide.often)
+        return own.astype(np.int32), kept
+
+
+class Generator(Protocol):
+    """Step 1: a model of the mutable features given the immutable ones and the decision.
+
+    With the capability ``enumeration``, it also has ``enumerate_rows(person, *, n_changes, n_best,
+    max_nodes, after)``; with ``density``, ``log_likelihood(rows)``; with ``visit_order``, the
+    positions ``visit_order_``; with ``saving``, ``to_arrays()`` and ``from_arrays(arrays,
+    schema)``; with ``own_values``, one table of values per mutable feature, ``tables_``.
+
+    Examples
+    --------
+    Each mutable feature by itself, drawn from the accepted rows:
+
+    >>> class Marginals:
+    ...     capabilities = Capabilities()
+    ...
+    ...     def fit(self, rows, decision, *, seed, n_jobs, verbose):
+    ...         self.mutable = rows.schema.mutable
+    ...         self.values = [rows.exact[at][decision] for at in self.mutable]
+    ...         return self
+    ...
+    ...     def sample(self, request):
+    ...         keys = draw_keys(request.keys, request.draws)
+    ...         columns = zip(self.mutable, self.values, strict=True)
+    ...         return Draws(np.stack([
+    ...             values[pick(keys, int(at), np.full(keys.shape, values.size))]
+    ...             for at, values in columns
+    ...         ]))
+    >>> import pandas as pd
+    >>> from mcce import MCCE
+    >>> frame = pd.DataFrame({"age": [30, 40] * 10, "salary": range(20)})
+    >>> explainer = MCCE(lambda rows: rows["salary"], (19, 20), generator=Marginals()).fit(frame)
+    >>> explainer.explain(frame.head(1)).frame["salary"].tolist()
+    [19]
+    """
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What it can do beyond plain draws."""
+        ...
+
+    def fit(
+        self,
+        rows: EncodedRows,
+        decision: BoolArray,
+        *,
+        seed: int,
+        n_jobs: int | None,
+        verbose: bool,
+    ) -> Self:
+        """Learn from the training rows and their decisions; returns itself.
+
+        All randomness of the fit comes from ``seed``.
+
+        Parameters
+        ----------
+        rows
+            The training rows.
+        decision : (n_train,)
+            True where the predictor decides as desired.
+        seed
+            Seed of the fit.
+        n_jobs
+            Threads, as in scikit-learn.
+        verbose
+            Whether to show progress.
+        """
+        ...
+
+    def sample(self, request: DrawRequest) -> Draws:
+        """Draws for each group of a request.
+
+        Parameters
+        ----------
+        request
+            Groups of people with the same immutable codes, their random keys, and draw numbers.
+
+        Returns
+        -------
+        Draws
+            Codes of shape (n_mutable, n_groups, n_draws). A draw depends on nothing but its draw
+            number and what the request says of its group: immutable codes, key, decision, limits
+            and guide.
+        """
+        ...
+
+
+class CapableGenerator(Generator, Protocol):
+    """A generator with the members of every capability; it has those that it declares."""
+
+    def enumerate_rows(
+        self,
+        person: Person,
+        *,
+        n_changes: int,
+        n_best: int,
+        max_nodes: int,
+        after: tuple[float, Codes] | None = None,
+    ) -> Enumerated:
+        """The ``n_best`` nearest rows with ``n_changes`` changes that could be drawn for a person.
+
+        The visit ends after ``max_nodes`` leaves. ``after`` is distance and codes of the last row
+        listed before.
+        """
+        ...
+
+    def log_likelihood(self, rows: EncodedRows) -> FloatArray:
+        """Log-probability of each row's mutable values, given the desired decision.
+
+        Minus infinity for a row that cannot be drawn.
+        """
+        ...
+
+    @property
+    def visit_order_(self) -> IntArray:
+        """Positions of the mutable features in the order they are drawn, shape (n_mutable,)."""
+        ...
+
+    def to_arrays(self) -> Mapping[str, Any]:
+        """What ``fit`` learned, by name: arrays, numbers, strings, and lists and dicts of these."""
+        ...
+
+    def from_arrays(self, arrays: Mapping[str, Any], schema: Schema) -> Self:
+        """Take what :meth:`to_arrays` gave, as if fitted; returns itself.
+
+        Files may come from strangers: raises ``ValueError`` for arrays that ``fit`` could not have
+        learned.
+        """
+        ...
+
+    @property
+    def tables_(self) -> Sequence[pd.Series[Any]]:
+        """The value of each code that it draws, one table per mutable feature.
+
+        Ascending, missing last, in the dtypes of training; those of every :class:`Draws`.
+        """
+        ...
+
+
+class Distance(Protocol):
+    """The cost of a candidate for its person, beside the number of changes.
+
+    It ranks candidates, bounds them by ``max_distance``, measures how different several answers of
+    a person are, and is a column of ``result.measures`` under its name. One that is a sum over
+    features may derive from :class:`mcce.FeatureDistance`.
+
+    Examples
+    --------
+    The largest difference in one feature, as a share of its training range:
+
+    >>> class Largest:
+    ...     name = "largest"
+    ...
+    ...     def fit(self, schema, rows, decision):
+    ...         return self
+    ...
+    ...     def __call__(self, candidates):
+    ...         block = candidates.comparison
+    ...         gaps = [differences(block, at)[1] for at in range(len(block.codes))]
+    ...         return np.max(gaps, axis=0)
+    >>> largest = Largest().fit(None, None, None)
+    """
+
+    @property
+    def name(self) -> str:
+        """Name of the column in ``result.measures``."""
+        ...
+
+    def fit(self, schema: Schema, rows: EncodedRows, decision: BoolArray) -> Self:
+        """Learn from the training rows; returns itself.
+
+        Parameters
+        ----------
+        schema
+            The columns.
+        rows
+            The training rows.
+        decision : (n_train,)
+            True where the predictor decides as desired.
+        """
+        ...
+
+    def __call__(self, candidates: Candidates) -> FloatArray:
+        """Distance of each candidate to its person, shape (n_factuals, n_draws).
+
+        At least 0 and never NaN; infinite is allowed. 0 for a candidate equal to its person. It
+        depends on nothing but the two. It need not be symmetric.
+        """
+        ...
+
+
+class CandidateFilter(Protocol):
+    """A reason not to return a candidate to a person, whatever the predictor says."""
+
+    @property
+    def name(self) -> str:
+        """Name of the filter in reasons."""
+        ...
+
+    def __call__(self, candidates: Candidates) -> BoolArray:
+        """Which candidates pass, shape (n_factuals, n_draws)."""
+        ...
+
+
+class RowFilter(CandidateFilter, Protocol):
+    """A filter for any rows, not only for the draws of a block."""
+
+    def keeps(self, chosen: CandidateRows) -> BoolArray:
+        """Which of the chosen rows pass, shape (n_rows,)."""
+        ...
+
+
+class Explainer(Protocol):
+    """A method that finds counterfactuals; :class:`mcce.MCCE` is one.
+
+    Examples
+    --------
+    A method that answers nobody:
+
+    >>> from mcce import Counterfactuals
+    >>> class Silent:
+    ...     def fit(self, X):
+    ...         self.schema = Schema.learn(X)
+    ...         self.decision = make_decision(lambda frame: frame["salary"], (70, 100))
+    ...         return self
+    ...
+    ...     def explain(self, X):
+    ...         known = {"schema": self.schema, "decision": self.decision}
+    ...         return Counterfactuals.from_frame(X, X.iloc[:0], owner=[], **known)
+    """
+
+    def fit(self, X: Any) -> Self:
+        """Learn from training data; returns itself.
+
+        Parameters
+        ----------
+        X
+            The training data.
+        """
+        ...
+
+    def explain(self, X: Any) -> Counterfactuals[Any]:
+        """Counterfactuals for every row of ``X``, or the reason why there is none.
+
+        The result has the kind of frame, columns, dtypes and order of ``X``. Every counterfactual
+        is valid by a fresh call of the predictor and keeps the immutable features. Nobody's result
+        depends on who else is in ``X``. :meth:`Counterfactuals.from_frame` builds such a result.
+
+        Parameters
+        ----------
+        X
+            People, with the columns of the training data.
+        """
+        ...
+
+
+class Callback(Protocol):
+    """Called between two batches of predictor calls.
+
+    Examples
+    --------
+    >>> def stop_after_1000_rows(progress: Progress) -> bool:
+    ...     return progress.n_evaluated >= 1000
+    """
+
+    def __call__(self, progress: Progress) -> bool | None:
+        """Return True to stop: people not settled by then are reported as such."""
+        ...
