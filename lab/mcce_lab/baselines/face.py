@@ -20,10 +20,15 @@ from scipy.sparse import csr_array  # type: ignore[import-untyped]
 from scipy.sparse.csgraph import dijkstra  # type: ignore[import-untyped]
 
 from mcce.errors import ParameterError, shorten
-from mcce.kernels import FloatArray, IntArray
-from mcce.parameters import check_choice, check_count, check_real
-from mcce.tables.columns import Kind
-from mcce.tables.schema import EncodedRows
+from mcce.protocols import (
+    EncodedRows,
+    FloatArray,
+    IntArray,
+    Kind,
+    check_choice,
+    check_count,
+    check_real,
+)
 
 from .baseline import (
     Baseline,

@@ -17,18 +17,20 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from mcce import Interval
 from mcce.errors import ParameterError
-from mcce.kernels import (
+from mcce.protocols import (
+    OWN,
     BoolArray,
+    EncodedRows,
     FloatArray,
     IntArray,
-    scaled_gap,
 )
-from mcce.predictors.interval import Interval
-from mcce.tables.schema import OWN, EncodedRows
 
 from .baseline import Training
 
+# A missing number is a point far beyond all numbers.
+FAR = 5e307
 # Distances in one block, which then fits into the CPU cache.
 BLOCK = 2**17
 
@@ -142,6 +144,12 @@ def distances(one: FloatArray, other: FloatArray, is_level: BoolArray) -> FloatA
     for mine, theirs, level in zip(one.T, np.ascontiguousarray(other.T), is_level, strict=True):
         total += theirs != mine[:, None] if level else scaled_gap(theirs, mine[:, None])
     return total
+
+
+def scaled_gap(one: FloatArray, other: FloatArray) -> FloatArray:
+    """Differences of range-scaled numbers, 1 where one of two is missing."""
+    gap = np.abs(one - other)
+    return np.where(gap > FAR, 1.0, gap)
 
 
 def cell_gaps(people: EncodedRows, rows: EncodedRows, pairs: Pairs) -> FloatArray:

@@ -11,28 +11,26 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mcce.kernels import BoolArray, FloatArray, IntArray
-from mcce.parameters import check_count, check_real, check_whole
-from mcce.tables.columns import Kind
+from mcce.protocols import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    Kind,
+    check_count,
+    check_real,
+    check_whole,
+)
 
+from ...networks import import_torch, isolated
 from ..baseline import (
     Baseline,
     Declined,
     Found,
     Training,
 )
-from ..complete import complete_rows, search_complete
-from ..space import Space
-from .preset import PaperPreset
-from .projection import Projection
-from .tools import (
-    INCOMPLETE,
-    import_torch,
-    in_blocks,
-    isolated,
-)
-from .training import TrainingPlan
-from .vae import ConditionalVAE, VAESettings
+from ..space import Space, complete_rows, search_complete
+from .descent import PaperPreset, Projection
+from .networks import INCOMPLETE, ConditionalVAE, TrainingPlan, VAESettings, in_blocks
 
 NOTHING = "no ring around the person's code has a valid row"
 # Rows that are decoded and scored at once.
