@@ -54,7 +54,7 @@ def import_torch(method: str, device: str) -> Any:
     try:
         torch = import_module("torch")
     except ImportError as error:
-        raise MissingExtraError(f'{method} needs torch: pip install "mcce[deep]".') from error
+        raise MissingExtraError(f'{method} needs torch: pip install "mcce-lab[deep]".') from error
     wanted = torch.device(device)
     n_devices = torch.cuda.device_count() if torch.cuda.is_available() else 0
     if wanted.type == "cuda" and (wanted.index or 0) >= n_devices:

@@ -777,14 +777,14 @@ for name in ("Wachter", "CCHVAE", "REViSE", "CLUE", "CRUDS", "CEM"):
     try:
         getattr(baselines, name)(Half(), (0.5, 1.0)).fit(frame)
     except mcce.MissingExtraError as error:
-        assert str(error) == f'{name} needs torch: pip install "mcce[deep]".', error
+        assert str(error) == f'{name} needs torch: pip install "mcce-lab[deep]".', error
     else:
         raise AssertionError(name)
 for name in ("made", "ctgan"):
     try:
         mcce.MCCE(Half(), (0.5, 1.0), generator=name).fit(frame)
     except mcce.MissingExtraError as error:
-        assert 'needs torch: pip install "mcce[deep]"' in str(error), error
+        assert 'needs torch: pip install "mcce-lab[deep]"' in str(error), error
     else:
         raise AssertionError(name)
 print(len(baselines.NearestUnlike(Half(), (0.5, 1.0)).fit(frame).explain(frame.head(3)).frame))

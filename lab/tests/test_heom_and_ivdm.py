@@ -11,10 +11,10 @@ import pytest
 
 from bank import bank, score
 from distance_oracle import Oracle, between, expected_of, fitted
-from mcce import L1, MCCE
+from mcce import L1, MCCE, ParameterError, load
 from mcce.testing import check_distance
 from mcce_lab.distances import HEOM, IVDM
-from searches import bounded, explain
+from searches import assert_same, bounded, explain
 
 
 class BinOracle(Oracle):
@@ -139,3 +139,16 @@ def test_answers_are_measured_bounded_and_nobodys_depends_on_others(name, search
     most = float(result.measures[name].median())
     explainer.set_params(search=bounded(search, max_distance=most))
     assert (explain(explainer.fit(train), people).measures[name] <= most + 1e-12).all()
+
+
+def test_bins_are_counted_and_a_file_holds_the_name_of_the_distance(tmp_path):
+    train = bank(300, seed=1)
+    with pytest.raises(ParameterError, match="n_bins must be a whole number from 1"):
+        MCCE(score, (0.8, 3.0), distance=IVDM(n_bins=0)).fit(train)
+    for distance in ("heom", IVDM(n_bins=3)):
+        explainer = MCCE(score, (0.8, 3.0), distance=distance, random_state=0).fit(train)
+
+        explainer.save(tmp_path / "explainer.mcce")
+        loaded = load(tmp_path / "explainer.mcce", score)
+
+        assert_same(explain(loaded, train.head(5)), explain(explainer, train.head(5)))

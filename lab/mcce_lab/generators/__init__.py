@@ -1,6 +1,7 @@
 """Further models of step 1: a Gaussian copula, and networks that draw rows."""
 
 from .copula import GaussianCopula
-from .networks import CTGAN, MADE
+from .ctgan import CTGAN
+from .made import MADE
 
 __all__ = ["CTGAN", "MADE", "GaussianCopula"]

@@ -1,10 +1,13 @@
-"""Draws in parts, so that memory stays bounded."""
+"""What the generators share: draws in parts, so that memory stays bounded, and a progress bar."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import numpy as np
+from tqdm import tqdm
 
 from mcce.protocols import Codes, DrawRequest
 
@@ -22,3 +25,11 @@ def draw_in_parts(
             part = codes[:, *some]
             part[...] = draw(request.part(*some)).reshape(part.shape)
     return codes
+
+
+@contextmanager
+def progress(total: int, what: str, verbose: bool) -> Iterator[Callable[[int], None]]:
+    """A bar on the terminal, moved by a function of the amount of work done so far."""
+    hidden = not verbose or not sys.stderr.isatty()
+    with tqdm(total=total, desc=what, leave=False, disable=hidden) as bar:
+        yield lambda n_done: bar.update(n_done - bar.n)

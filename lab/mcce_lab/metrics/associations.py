@@ -6,29 +6,22 @@ Here the difference is three numbers, next to those of bootstrap samples of the 
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 
 from mcce.errors import ParameterError, SchemaError, shorten
-from mcce.kernels import FloatArray, IntArray
-from mcce.metrics.evaluator import (
-    Evaluator,
-    FrameLike,
-    as_evaluator,
-    read_sample,
-)
-from mcce.model.associations import CategoricalColumn, Column, NumericColumn, association
-from mcce.parameters import check_count
-from mcce.tables.schema import EncodedRows
+from mcce.protocols import EncodedRows, FloatArray, IntArray, check_count
+
+from .reading import as_evaluator, read_sample
 
 Method = Literal["association", "pearson"]
+# A number with NaN for missing, or whole numbers that stand for levels, missing being one of them.
+Column = FloatArray | IntArray
 
 
-def correlations(
-    rows: FrameLike, training: FrameLike | Evaluator, *, method: Method = "association"
-) -> pd.DataFrame:
+def correlations(rows: Any, training: Any, *, method: Method = "association") -> pd.DataFrame:
     """Correlation of each pair of features.
 
     Rows in which either of two numbers is missing are left out. A feature without variation has
@@ -68,8 +61,8 @@ def correlations(
 
 
 def correlation_difference(
-    generated: FrameLike,
-    training: FrameLike | Evaluator,
+    generated: Any,
+    training: Any,
     *,
     method: Method = "association",
     n_bootstrap: int = 20,
@@ -121,7 +114,7 @@ def correlation_difference(
     noise = []
     for _ in range(n_bootstrap):
         drawn = rng.integers(0, len(evaluator.rows), len(new))
-        resampled = _matrix([_take(column, drawn) for column in trained], method)
+        resampled = _matrix([column[drawn] for column in trained], method)
         noise.append(_sizes(resampled - matrix))
     sizes = [
         _sizes(_matrix(_columns(new, method), method) - matrix),
@@ -140,14 +133,12 @@ def _columns(rows: EncodedRows, method: Method) -> list[Column]:
     for position, feature in enumerate(rows.schema.features):
         numbers = rows.numbers(position)
         if numbers is not None:
-            columns.append(NumericColumn(numbers))
+            columns.append(numbers)
         elif method == "association":
-            columns.append(CategoricalColumn(rows.descent[position].astype(np.int64)))
+            columns.append(rows.descent[position].astype(np.int64))
         elif len(feature.known) <= 2:
             exact = rows.exact[position]
-            columns.append(
-                NumericColumn(np.where(exact == 1, 1.0, np.where(exact == 0, 0.0, np.nan)))
-            )
+            columns.append(np.where(exact == 1, 1.0, np.where(exact == 0, 0.0, np.nan)))
         else:
             raise ParameterError(
                 f"Pearson correlation needs numbers or two levels, but {feature.name!r} has "
@@ -156,18 +147,10 @@ def _columns(rows: EncodedRows, method: Method) -> list[Column]:
     return columns
 
 
-def _take(column: Column, places: IntArray) -> Column:
-    if isinstance(column, NumericColumn):
-        return NumericColumn(column.values[places])
-    return CategoricalColumn(column.codes[places])
-
-
 def _matrix(columns: list[Column], method: Method) -> FloatArray:
     """Correlation of each pair of columns, 1 on the diagonal."""
     if method == "pearson":
-        numbers = pd.DataFrame(
-            {at: c.values for at, c in enumerate(columns) if isinstance(c, NumericColumn)}
-        )
+        numbers = pd.DataFrame(dict(enumerate(columns)))
         matrix = numbers.corr().fillna(0.0).to_numpy(copy=True)
         np.fill_diagonal(matrix, 1.0)
         return matrix
@@ -176,6 +159,52 @@ def _matrix(columns: list[Column], method: Method) -> FloatArray:
         for j in range(i):
             matrix[i, j] = matrix[j, i] = association(first, columns[j])
     return matrix
+
+
+def association(first: Column, second: Column) -> float:
+    """Strength of association in [0, 1] of two columns, 0 where one is constant."""
+    if first.dtype.kind != "f" and second.dtype.kind != "f":
+        return _cramer(first, second)
+    if first.dtype.kind != "f":
+        first, second = second, first
+    kept = ~np.isnan(first)
+    if second.dtype.kind != "f":
+        return _correlation_ratio(first[kept], second[kept])
+    kept &= ~np.isnan(second)
+    a, b = first[kept], second[kept]
+    if not a.size:
+        return 0.0
+    a, b = a - a.mean(), b - b.mean()
+    scale = np.sqrt((a * a).sum() * (b * b).sum())
+    return float(min(abs((a * b).sum()) / scale, 1.0)) if scale > 0 else 0.0
+
+
+def _correlation_ratio(numbers: FloatArray, levels: IntArray) -> float:
+    """Square root of the share of variance that lies between the levels."""
+    centred = numbers - numbers.mean() if numbers.size else numbers
+    total = (centred * centred).sum()
+    if total == 0:
+        return 0.0
+    counts = np.bincount(levels)
+    sums = np.bincount(levels, weights=centred)
+    between = (sums[counts > 0] ** 2 / counts[counts > 0]).sum()
+    return float(np.sqrt(min(between / total, 1.0)))
+
+
+def _cramer(a: IntArray, b: IntArray) -> float:
+    """Cramér's V with Bergsma's correction for bias."""
+    n = a.size
+    _, a = np.unique(a, return_inverse=True)
+    _, b = np.unique(b, return_inverse=True)
+    n_a, n_b = int(a.max()) + 1, int(b.max()) + 1
+    if n_a == 1 or n_b == 1:
+        return 0.0
+    seen, counts = np.unique(a * n_b + b, return_counts=True)
+    expected = np.bincount(a)[seen // n_b] * np.bincount(b)[seen % n_b] / n
+    phi2 = float((counts * counts / expected).sum()) / n - 1.0
+    phi2 = max(0.0, phi2 - (n_a - 1) * (n_b - 1) / (n - 1))
+    width = min(n_a - (n_a - 1) ** 2 / (n - 1), n_b - (n_b - 1) ** 2 / (n - 1)) - 1
+    return float(np.sqrt(min(phi2 / width, 1.0))) if width > 0 else 0.0
 
 
 def _sizes(difference: FloatArray) -> list[float]:

@@ -15,33 +15,26 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 import pandas as pd
 
 from mcce.errors import SchemaError
-from mcce.kernels import FloatArray, IntArray
-from mcce.metrics.evaluator import (
-    Evaluator,
-    FrameLike,
-    as_evaluator,
-    read_sample,
-    scaled,
-)
-from mcce.metrics.plausibility import matrix
-from mcce.parameters import check_count
-from mcce.tables.schema import EncodedRows
+from mcce.metrics import Evaluator
+from mcce.protocols import EncodedRows, FloatArray, IntArray, check_count
+
+from .reading import as_evaluator, matrix, read_sample, scaled
 
 COLUMNS = ["accuracy", "accuracy_sd", "auc", "auc_sd", "n_train", "n_test"]
 ClassifierName = Literal["forest", "logistic"]
 
 
 def discriminator(
-    generated: FrameLike,
-    training: FrameLike | Evaluator,
+    generated: Any,
+    training: Any,
     *,
-    holdout: FrameLike | None = None,
+    holdout: Any = None,
     n_repeats: int = 5,
     n_trees: int = 500,
     random_state: int = 0,

@@ -18,16 +18,10 @@ import numpy as np
 import pandas as pd
 
 from mcce.errors import ParameterError
-from mcce.kernels import FloatArray, IntArray
-from mcce.metrics.evaluator import (
-    Evaluator,
-    FrameLike,
-    ResultLike,
-    read_rows,
-    read_sample,
-)
-from mcce.metrics.plausibility import matrix
-from mcce.parameters import check_count
+from mcce.metrics import Evaluator
+from mcce.protocols import FloatArray, IntArray, check_count
+
+from .reading import matrix, read_rows, read_sample
 
 JUDGES = ("outlier_factor", "isolation", "pca_residual", "density")
 # Real rows that the judges learn from, at most: the outlier factor takes quadratic time.
@@ -56,7 +50,7 @@ class Judges:
     models: dict[str, Any]
 
     @classmethod
-    def fit(cls, real: FrameLike, evaluator: Evaluator, *, random_state: int = 0) -> Judges:
+    def fit(cls, real: Any, evaluator: Evaluator, *, random_state: int = 0) -> Judges:
         """Fit the judges.
 
         Parameters
@@ -125,7 +119,7 @@ class Judges:
         )
         return judges
 
-    def __call__(self, rows: ResultLike) -> pd.DataFrame:
+    def __call__(self, rows: Any) -> pd.DataFrame:
         """All scores of rows.
 
         Parameters
@@ -138,7 +132,7 @@ class Judges:
         DataFrame
             One column per judge; larger is stranger.
         """
-        explained, encoded = read_rows(rows, self.evaluator)
+        encoded, places, labels = read_rows(rows, self.evaluator)
         points = matrix(self.evaluator, encoded)
         standard = (points - self.centre) / self.scale
         components = self.models["pca_residual"]
@@ -150,11 +144,9 @@ class Judges:
             np.sqrt((rest**2).sum(axis=1)),
             -self.models["density"].score_samples(normal),
         )
-        columns = {
-            name: explained.to_series(score, name)
-            for name, score in zip(JUDGES, scores, strict=True)
-        }
-        return pd.DataFrame(columns)
+        found = np.full((len(labels), len(JUDGES)), np.nan)
+        found[places] = np.column_stack(scores)
+        return pd.DataFrame(found, index=labels, columns=list(JUDGES))
 
     def _normal_scores(self, points: FloatArray) -> FloatArray:
         """Each column by the normal quantile of its mid-rank among the real rows."""
@@ -168,9 +160,7 @@ class Judges:
         return np.column_stack(columns)
 
 
-def detectability(
-    answers: ResultLike, real: FrameLike, evaluator: Evaluator, *, random_state: int = 0
-) -> float:
+def detectability(answers: Any, real: Any, evaluator: Evaluator, *, random_state: int = 0) -> float:
     """How well a classifier tells answers from real accepted rows, by their mutable features.
 
     A random forest is trained on four fifths of both and applied to the rest, five times, so that
@@ -198,7 +188,7 @@ def detectability(
     from sklearn.metrics import roc_auc_score
     from sklearn.model_selection import StratifiedKFold
 
-    _, made = read_rows(answers, evaluator)
+    made = read_rows(answers, evaluator)[0]
     rows = read_sample(real, evaluator, "real")
     if len(made) < 4 * N_FOLDS or len(rows) < 4 * N_FOLDS:
         return float("nan")

@@ -1,8 +1,12 @@
-"""Training of a conditional GAN for tables, with torch.
+"""Training of the networks, with torch.
 
-Xu et al. (2019), with the whole context given to generator and critic: a critic sees packs of rows,
-each with its own context, and a penalty keeps its slope at 1 (Gulrajani et al. 2017). The generator
-gives the mutable features of rows with the same contexts; modes and levels by the Gumbel softmax.
+MADE: the loss is the sum of the cross-entropies of all features; Adam, dropout, and an end when the
+likelihood of held-out rows has not risen for a while. The weights kept are the best ones.
+
+CTGAN: Xu et al. (2019), with the whole context given to generator and critic: a critic sees packs
+of rows, each with its own context, and a penalty keeps its slope at 1 (Gulrajani et al. 2017). The
+generator gives the mutable features of rows with the same contexts; modes and levels by the Gumbel
+softmax.
 
 Always true: all randomness comes from the seed; the same rows and seed give the same weights on the
 same machine.
@@ -17,17 +21,164 @@ from typing import Any, Literal
 import numpy as np
 
 from mcce.errors import ParameterError
-from mcce.kernels import FloatArray, check_cancellation
+from mcce.protocols import FloatArray, IntArray
 
-from .ctgan_network import GanLayout
+from .fixed_point import WEIGHTS, GanLayout, Layout
 
+HELDOUT_SHARE, PATIENCE = 0.1, 10
+# Small data get smaller batches, or an epoch would hardly move the weights.
+MADE_STEPS, LEAST_BATCH = 50, 32
+# Held-out rows are scored so many at a time.
+SCORED_AT_ONCE = 4096
+# Of a GAN.
 TEMPERATURE, PENALTY, DROPOUT, LEAK = 0.2, 10.0, 0.5, 0.2
 BETAS, WEIGHT_DECAY = (0.5, 0.9), 1e-6
 # Small data get smaller batches: about so many steps per epoch, of so many packs at least.
-LEAST_STEPS, LEAST_PACKS = 10, 5
+GAN_STEPS, LEAST_PACKS = 10, 5
 # As many epochs as published, unless data are large.
 MOST_EPOCHS, MOST_STEPS = 300, 5000
 EPSILON = 1e-5
+
+
+@dataclass(frozen=True)
+class Training:
+    """How a network is trained.
+
+    Parameters
+    ----------
+    n_epochs
+        The most passes over the rows.
+    batch_size
+        The most rows of a step.
+    learning_rate
+        Of Adam.
+    dropout
+        Share of the hidden units that are left out of a step.
+    device
+        Where to train.
+    """
+
+    n_epochs: int
+    batch_size: int
+    learning_rate: float
+    dropout: float
+    device: str
+
+
+class MaskedNetwork:
+    """The network as torch tensors: inputs are 0 or 1, outputs are logits."""
+
+    def __init__(self, torch: Any, layout: Layout, random: Any) -> None:
+        self.torch, self.layout, self.random = torch, layout, random
+        device = random.device
+        self.masks = [torch.tensor(mask, device=device).float() for mask in layout.masks()]
+        self.weights: dict[str, Any] = {}
+        for name, shape in layout.shapes().items():
+            values = torch.zeros(shape, device=device)
+            if len(shape) == 2:
+                # About as many inputs are active as there are columns.
+                n_active = len(layout.context) + len(layout.drawn) if name == "into" else shape[0]
+                width = (3.0 / max(n_active, 1)) ** 0.5
+                values.uniform_(-width, width, generator=random)
+            self.weights[name] = values.requires_grad_()
+
+    def logits(self, inputs: Any, dropout: float = 0.0) -> Any:
+        """Logits of all cells that are drawn, shape (n_rows, n_outputs)."""
+        into, middle, out = self.masks
+        w = self.weights
+        hidden = self._drop(inputs @ (w["into"] * into) + w["into_bias"], dropout)
+        hidden = self._drop(hidden @ (w["middle"] * middle) + w["middle_bias"], dropout)
+        return hidden @ (w["out"] * out) + w["out_bias"]
+
+    def loss(self, cells: Any, dropout: float = 0.0) -> Any:
+        """Mean over rows of minus the log-likelihood of all features."""
+        torch, layout = self.torch, self.layout
+        inputs = torch.zeros((len(cells), int(layout.offsets[-1])), device=cells.device)
+        inputs.scatter_(1, cells, 1.0)
+        logits = self.logits(inputs, dropout)
+        total = torch.zeros((), device=cells.device)
+        for feature in range(len(layout.drawn)):
+            units = logits[:, layout.outputs[feature] : layout.outputs[feature + 1]]
+            column = len(layout.context) + feature
+            wanted = cells[:, column] - int(layout.offsets[column])
+            total = total + torch.nn.functional.cross_entropy(units, wanted)
+        return total
+
+    def _drop(self, values: Any, dropout: float) -> Any:
+        positive = values.relu()
+        if not dropout:
+            return positive
+        random = self.torch.rand(values.shape, generator=self.random, device=values.device)
+        return positive * (random >= dropout) / (1.0 - dropout)
+
+
+def train_network(
+    torch: Any,
+    layout: Layout,
+    cells: IntArray,
+    training: Training,
+    seed: int,
+    show: Callable[[int], None],
+) -> dict[str, FloatArray]:
+    """The weights of a trained network, by name."""
+    random = torch.Generator(device=training.device).manual_seed(seed)
+    network = MaskedNetwork(torch, layout, random)
+    units = torch.tensor(cells.T + layout.offsets[:-1], device=training.device)
+    order = torch.randperm(len(units), generator=random, device=training.device)
+    n_heldout = int(len(units) * HELDOUT_SHARE)
+    # Of a few rows none can be spared.
+    kept = units[order[n_heldout:]]
+    heldout = units[order[:n_heldout]] if n_heldout else kept
+    _start_at_shares(torch, network, kept)
+    optimizer = torch.optim.Adam(list(network.weights.values()), lr=training.learning_rate)
+    best, lowest, idle = _copy(network), _score(torch, network, heldout), 0
+    for epoch in range(training.n_epochs):
+        _train_epoch(torch, network, kept, optimizer, training)
+        reached = _score(torch, network, heldout)
+        idle += 1
+        if reached < lowest:
+            best, lowest, idle = _copy(network), reached, 0
+        show(epoch + 1)
+        if idle >= PATIENCE:
+            break
+    return best
+
+
+def _start_at_shares(torch: Any, network: MaskedNetwork, units: Any) -> None:
+    """Let the output of a network without weights be how frequent each cell is."""
+    layout = network.layout
+    counts = torch.bincount(units.ravel(), minlength=int(layout.offsets[-1])) + 1.0
+    first = int(layout.offsets[len(layout.context)])
+    with torch.no_grad():
+        network.weights["out_bias"] += counts[first:].log() - float(np.log(len(units)))
+
+
+def _train_epoch(
+    torch: Any, network: MaskedNetwork, units: Any, optimizer: Any, training: Training
+) -> None:
+    """One pass over the rows."""
+    n_rows = len(units)
+    batch_size = min(training.batch_size, max(LEAST_BATCH, n_rows // MADE_STEPS))
+    order = torch.randperm(n_rows, generator=network.random, device=units.device)
+    for start in range(0, n_rows, batch_size):
+        optimizer.zero_grad()
+        batch = units[order[start : start + batch_size]]
+        network.loss(batch, training.dropout).backward()
+        optimizer.step()
+
+
+def _score(torch: Any, network: MaskedNetwork, units: Any) -> float:
+    """Mean loss of rows that are not trained on."""
+    total = 0.0
+    with torch.no_grad():
+        for start in range(0, len(units), SCORED_AT_ONCE):
+            some = units[start : start + SCORED_AT_ONCE]
+            total += float(network.loss(some)) * len(some)
+    return total / max(1, len(units))
+
+
+def _copy(network: MaskedNetwork) -> dict[str, FloatArray]:
+    return {name: network.weights[name].detach().cpu().double().numpy().copy() for name in WEIGHTS}
 
 
 @dataclass(frozen=True)
@@ -54,7 +205,7 @@ class GanTraining:
 
     def batch_of(self, n_rows: int) -> int:
         """Rows of a step, a multiple of the pack."""
-        wanted = max(n_rows // LEAST_STEPS, LEAST_PACKS * self.pack)
+        wanted = max(n_rows // GAN_STEPS, LEAST_PACKS * self.pack)
         return max(self.pack, min(self.batch_size, wanted) // self.pack * self.pack)
 
     def steps_of(self, n_rows: int) -> int:
@@ -69,17 +220,7 @@ class GanTraining:
 
 
 class Generator:
-    """The network that makes rows.
-
-    Parameters
-    ----------
-    torch
-        The library.
-    layout
-        Which units there are.
-    random
-        A generator of torch's random numbers, on the device.
-    """
+    """The network that makes rows."""
 
     def __init__(self, torch: Any, layout: GanLayout, random: Any) -> None:
         self.torch, self.layout, self.random = torch, layout, random
@@ -152,19 +293,7 @@ class Generator:
 
 
 class Critic:
-    """The network that tells packs of real rows from packs of made ones.
-
-    Parameters
-    ----------
-    torch
-        The library.
-    n_inputs
-        Units of a pack.
-    n_hidden
-        Units of each of the two hidden layers.
-    random
-        A generator of torch's random numbers, on the device.
-    """
+    """The network that tells packs of real rows from packs of made ones."""
 
     def __init__(self, torch: Any, n_inputs: int, n_hidden: int, random: Any) -> None:
         self.torch, self.random = torch, random
@@ -185,19 +314,7 @@ class Critic:
 
 
 def slope_penalty(torch: Any, critic: Callable[[Any], Any], real: Any, made: Any, u: Any) -> Any:
-    """How far the slope of a critic is from 1 between real and made packs, on average.
-
-    Parameters
-    ----------
-    torch
-        The library.
-    critic
-        From packs to one number each.
-    real, made : (n_packs, n_units)
-        Packs.
-    u : (n_packs, 1)
-        Where between the two to look, from 0 to 1.
-    """
+    """How far the slope of a critic is from 1 between real and made packs, on average."""
     between = (u * real + (1 - u) * made).detach().requires_grad_()
     (slopes,) = torch.autograd.grad(critic(between).sum(), between, create_graph=True)
     return ((slopes.norm(dim=1) - 1) ** 2).mean()
@@ -212,23 +329,7 @@ def train_gan(
     seed: int,
     show: Callable[[int], None],
 ) -> dict[str, FloatArray]:
-    """The weights of a trained generator, by name.
-
-    Parameters
-    ----------
-    torch
-        The library.
-    layout
-        Which units there are.
-    rows : (n_rows, n_outputs)
-        The mutable features of the training rows, a unit per mode and the places.
-    context : (n_rows, n_context)
-        Their contexts.
-    training, seed
-        How to train, and the seed of all randomness.
-    show
-        Called with the number of epochs done.
-    """
+    """The weights of a trained generator, by name."""
     random = torch.Generator(device=training.device).manual_seed(seed)
     real, given = (
         torch.tensor(part, dtype=torch.float32, device=training.device) for part in (rows, context)
@@ -249,7 +350,6 @@ def train_gan(
             at = torch.randint(len(real), (batch,), generator=random, device=real.device)
             _step_generator(torch, generator, critic, given[at], training, optimizers[0])
         show(epoch + 1)
-        check_cancellation()
     found = generator.folded()
     if not all(np.isfinite(part).all() for part in found.values()):
         raise ParameterError(

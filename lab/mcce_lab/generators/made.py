@@ -1,11 +1,11 @@
 """Step 1: a masked autoregressive network (MADE).
 
 Paper, section "Future steps": models other than trees. One network gives the distribution of every
-mutable feature given the immutable ones, the decision and the features visited before
-(``autoregression``). Columns are cut into cells: levels, atoms and bins (``cells``).
+mutable feature given the immutable ones, the decision and the features visited before. Columns are
+cut into cells: levels, atoms and bins (``cells``).
 
-Always true: the network is trained with torch (``made_training``) but used without it, in fixed
-point (``fixed``), so a draw is the same to the last bit whatever the batch.
+Always true: the network is trained with torch (``training``) but used without it, in fixed point
+(``fixed_point``), so a draw is the same to the last bit whatever the batch.
 """
 
 from __future__ import annotations
@@ -17,36 +17,29 @@ import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator
 
-from mcce.kernels import (
+from mcce import TreeChain
+from mcce.errors import SavedFileError
+from mcce.protocols import (
     BoolArray,
+    Capabilities,
     Codes,
+    DrawRequest,
+    Draws,
+    EncodedRows,
     FloatArray,
     IntArray,
-)
-from mcce.model.arrays import unpack_order
-from mcce.model.associations import visit_order
-from mcce.parameters import (
+    Schema,
     check_count,
     check_flag,
     check_real,
     check_whole,
 )
-from mcce.protocols import Capabilities, DrawRequest, Draws
-from mcce.runtime.progress import ProgressBar
-from mcce.tables.schema import EncodedRows, Schema
 
-from ...networks import check_device, import_torch, isolated
-from ..parts import draw_in_parts
-from .autoregression import Autoregression, Layout, Network
-from .cell_draws import draw_cells
-from .cells import (
-    ColumnCells,
-    learn_cells,
-    pack_cells,
-    unpack_cells,
-)
-from .fixed import chunk_rows, log_shares
-from .made_training import Training, train_network
+from ..networks import check_device, import_torch, isolated
+from .cells import ColumnCells, draw_cells, learn_cells, log_shares, pack_cells, unpack_cells
+from .fixed_point import Autoregression, Layout, Network, chunk_rows
+from .parts import draw_in_parts, progress
+from .training import Training, train_network
 
 
 class MADE(BaseEstimator):
@@ -154,9 +147,13 @@ class MADE(BaseEstimator):
         """
         self._check()
         import_torch("MADE", self.device)
-        order = visit_order(
-            self.visit_order, rows, decision if self.condition_on_decision else None
+        # Stumps know the visit order, and cost nothing beside a network.
+        stumps = TreeChain(
+            visit_order=self.visit_order,
+            condition_on_decision=self.condition_on_decision,
+            max_depth=1,
         )
+        order = stumps.fit(rows, decision).visit_order_
         cells = learn_cells(rows, self.n_bins)
         layout = self._layout(rows.schema, cells, order)
         inputs = self._inputs(cells, np.vstack([rows.descent, decision]), rows.schema)
@@ -164,12 +161,8 @@ class MADE(BaseEstimator):
         training = Training(
             self.n_epochs, self.batch_size, self.learning_rate, self.dropout, self.device
         )
-        bar = ProgressBar(self.n_epochs, "training MADE", verbose)
-        try:
-            with isolated(seed) as torch:
-                weights = train_network(torch, layout, known, training, seed, bar.show)
-        finally:
-            bar.close()
+        with progress(self.n_epochs, "training MADE", verbose) as show, isolated(seed) as torch:
+            weights = train_network(torch, layout, known, training, seed, show)
         return self._keep(rows.schema, order, cells, Network.fix(layout, weights))
 
     def to_arrays(self) -> dict[str, Any]:
@@ -202,7 +195,7 @@ class MADE(BaseEstimator):
             Itself, as if fitted.
         """
         self._check()
-        order = unpack_order(arrays["visit_order"], self.visit_order, schema)
+        order = _check_order(arrays["visit_order"], self.visit_order, schema)
         cells = unpack_cells(arrays["cells"], schema)
         network = Network.from_arrays(self._layout(schema, cells, order), arrays["network"])
         return self._keep(schema, order, cells, network)
@@ -315,3 +308,20 @@ class MADE(BaseEstimator):
             codes[row_of[position]] = drawn[0]
             steps.put(number, drawn[1])
         return codes
+
+
+def _check_order(order: Any, parameter: str | Sequence[Hashable], schema: Schema) -> IntArray:
+    """A visit order from a file; raises SavedFileError unless the parameter could give it."""
+    whole = isinstance(order, np.ndarray) and order.dtype == np.int64 and order.ndim == 1
+    if not whole or not np.array_equal(np.sort(order), schema.mutable):
+        raise SavedFileError("the visit order does not name every mutable feature once")
+    named = [schema.names[position] for position in order]
+    expected = {"data": sorted(order), "correlation": list(order)}
+    if isinstance(parameter, str):
+        sound = list(order) == expected.get(parameter)
+    else:
+        sound = named == list(parameter)
+    if not sound:
+        raise SavedFileError("the visit order is not that of the generator")
+    checked: IntArray = order
+    return checked

@@ -1,11 +1,18 @@
-"""Columns as normal numbers that were cut into intervals: the margins of a Gaussian copula.
+"""Columns as normal numbers that were cut into intervals, and the correlations of these numbers.
 
 Every value of a column is an interval of a latent normal number, as wide as the value is frequent:
 for a number with many values a narrow one, for a level a wide one. Numbers and ordered categories
 keep their order. Other levels get the order by which they go best with the other columns. Whether
 a number is missing is a latent number of its own; that of the number is then unknown.
 
-Always true: margins depend on the training rows as a set; shares and sums are exact.
+Scores of intervals are less correlated than the numbers behind them. By Mehler's formula the
+covariance of two functions of normal numbers with correlation r is a power series in r, with the
+products of their Hermite coefficients; for steps these have a closed form. So the correlation whose
+scores are as correlated as those of the training rows is found by bisection. For two numbers with
+many values it is that of their normal scores, for two levels the tetrachoric correlation.
+
+Always true: both depend on ranks alone, and on the training rows as a set; the matrix of
+correlations is positive definite.
 """
 
 from __future__ import annotations
@@ -13,17 +20,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.special import ndtr, ndtri  # type: ignore[import-untyped]
 
-from mcce.kernels import (
-    BoolArray,
-    Codes,
-    FloatArray,
-    IntArray,
-)
-from mcce.tables.features import Feature
-from mcce.tables.schema import EncodedRows
-
-from .normal import cdf, pdf, ppf
+from mcce.protocols import BoolArray, Codes, EncodedRows, Feature, FloatArray, IntArray
 
 # Instead of the interval of a code: the latent number may be anything.
 ANYWHERE = -1
@@ -32,6 +31,9 @@ SCORE_UNIT = 2.0**-13
 RIDGE, DECIMALS = 1e-3, 9
 # Where a value of the schema has no row, the cut would be infinite.
 FARTHEST_CUT = 9.0
+# Terms of the series, steps of the bisection, and bounds of correlations and eigenvalues.
+N_TERMS, N_HALVINGS = 60, 50
+LARGEST, SMALLEST_EIGENVALUE = 0.995, 1e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +73,7 @@ class Margin:
     @property
     def shares(self) -> FloatArray:
         """Share of training rows in each interval."""
-        return np.diff(cdf(self.cuts))
+        return np.diff(ndtr(self.cuts))
 
     def bounds(self, codes: Codes) -> tuple[FloatArray, FloatArray]:
         """The ends of the interval of each code."""
@@ -82,22 +84,14 @@ class Margin:
 
     def scores(self) -> FloatArray:
         """The mean of the latent number in each interval, a multiple of the unit."""
-        density, share = pdf(self.cuts), self.shares
+        density, share = _density(self.cuts), self.shares
         with np.errstate(divide="ignore", invalid="ignore"):
             mean = np.where(share > 0, -np.diff(density) / share, 0.0)
         return np.rint(mean / SCORE_UNIT) * SCORE_UNIT
 
 
 def learn_margins(rows: EncodedRows, decision: BoolArray) -> list[Margin]:
-    """The margins of all columns in order, a flag before its number; the decision comes last.
-
-    Parameters
-    ----------
-    rows
-        The training rows.
-    decision : (n_train,)
-        True where the predictor decides as desired.
-    """
+    """The margins of all columns in order, a flag before its number; the decision comes last."""
     margins: list[Margin] = []
     features = rows.schema.features
     for position, feature in enumerate(features):
@@ -147,7 +141,7 @@ def _cut(position: int, counts: IntArray, order: IntArray) -> Margin:
     place = np.empty(counts.size + 1, dtype=np.int64)
     place[order] = np.arange(counts.size)
     place[-1] = ANYWHERE
-    cuts = np.clip(ppf(below), -FARTHEST_CUT, FARTHEST_CUT)
+    cuts = np.clip(ndtri(below), -FARTHEST_CUT, FARTHEST_CUT)
     return Margin(position, False, place, np.concatenate([[-np.inf], cuts, [np.inf]]))
 
 
@@ -170,3 +164,71 @@ def _reorder(margin: Margin, codes: Codes, others: FloatArray) -> Margin:
     # Of the two directions the one in which the first level that differs comes first.
     score = score if score[np.flatnonzero(score != 0)[:1]].sum() <= 0 else -score
     return _cut(margin.position, counts, np.argsort(score, kind="stable"))
+
+
+def latent_correlations(margins: list[Margin], codes: list[Codes]) -> FloatArray:
+    """Correlations of the latent numbers, shape (n_margins, n_margins)."""
+    scores = score_rows(margins, codes)
+    known = np.array([m.place[codes[m.position]] != ANYWHERE for m in margins], dtype=np.float64)
+    # Rows in which both are known count; exact, since scores are multiples of their unit.
+    counts = known @ known.T
+    sums = scores @ known.T
+    with np.errstate(divide="ignore", invalid="ignore"):
+        covariance = scores @ scores.T / counts - (sums / counts) * (sums.T / counts)
+    covariance = np.nan_to_num(covariance, posinf=0.0, neginf=0.0)
+    series = np.array([hermite(margin) for margin in margins])
+    pairs = zip(series, covariance, strict=True)
+    return nearest_correlation(np.array([_solve(one * series, wanted) for one, wanted in pairs]))
+
+
+def hermite(margin: Margin) -> FloatArray:
+    """Coefficients 1, 2, ... of a margin's scores in the normalised Hermite polynomials."""
+    cuts, rise = margin.cuts[1:-1], np.diff(margin.scores())
+    before, polynomial = np.zeros_like(cuts), np.ones_like(cuts)
+    weight, found = _density(cuts) * rise, np.empty(N_TERMS)
+    for n in range(N_TERMS):
+        found[n] = (weight * polynomial).sum() / np.sqrt(n + 1.0)
+        following = (cuts * polynomial - np.sqrt(float(n)) * before) / np.sqrt(n + 1.0)
+        before, polynomial = polynomial, following
+    return found
+
+
+def nearest_correlation(correlations: FloatArray) -> FloatArray:
+    """A correlation matrix whose eigenvalues are not too small."""
+    symmetric = (correlations + correlations.T) / 2
+    np.fill_diagonal(symmetric, 1.0)
+    values, vectors = np.linalg.eigh(symmetric)
+    if values[0] >= SMALLEST_EIGENVALUE:
+        return symmetric
+    raised = (vectors * np.maximum(values, SMALLEST_EIGENVALUE)) @ vectors.T
+    scale = 1.0 / np.sqrt(np.diag(raised))
+    repaired = raised * scale * scale[:, None]
+    np.fill_diagonal(repaired, 1.0)
+    return (repaired + repaired.T) / 2
+
+
+def _solve(products: FloatArray, covariance: FloatArray) -> FloatArray:
+    """The r at which each power series reaches its covariance, within the largest allowed."""
+    low, high = np.full(covariance.shape, -LARGEST), np.full(covariance.shape, LARGEST)
+    for _ in range(N_HALVINGS):
+        middle = (low + high) / 2
+        value = np.zeros_like(middle)
+        for term in range(N_TERMS - 1, -1, -1):
+            value = (value + products[..., term]) * middle
+        below = value < covariance
+        low, high = np.where(below, middle, low), np.where(below, high, middle)
+    found = (low + high) / 2
+    # A constant column says nothing of any correlation.
+    return np.where(products[..., 0] > 0, found, 0.0)
+
+
+def is_correlation(matrix: FloatArray) -> bool:
+    """Whether a matrix is a symmetric, positive definite one with ones on its diagonal."""
+    if not np.isfinite(matrix).all() or not np.array_equal(matrix, matrix.T):
+        return False
+    return bool((np.diag(matrix) == 1).all() and np.linalg.eigvalsh(matrix)[0] > 0)
+
+
+def _density(x: FloatArray) -> FloatArray:
+    """Density of the standard normal distribution; 0 at infinity."""
+    return np.exp(-0.5 * np.square(x)) / np.sqrt(2.0 * np.pi)

@@ -1,11 +1,11 @@
 """Step 1: a conditional generative adversarial network for tables (CTGAN).
 
 Paper, section "Future steps": models other than trees. The whole context, the immutable features
-and the decision, is an input of the generator and of the critic (``ctgan_training``); the generator
+and the decision, is an input of the generator and of the critic (``training``); the generator
 makes the mutable features alone. So every draw has the context that it was asked for.
 
-Always true: the network is trained with torch but used without it, in fixed point (``fixed``), so a
-draw is the same to the last bit whatever the batch.
+Always true: the network is trained with torch but used without it, in fixed point
+(``fixed_point``), so a draw is the same to the last bit whatever the batch.
 """
 
 from __future__ import annotations
@@ -18,46 +18,39 @@ import pandas as pd
 from sklearn.base import BaseEstimator
 
 from mcce.errors import ParameterError
-from mcce.kernels import (
+from mcce.protocols import (
     BoolArray,
+    Capabilities,
     Codes,
+    DrawRequest,
+    Draws,
+    EncodedRows,
     FloatArray,
-    uniforms,
-)
-from mcce.parameters import (
+    Schema,
     check_count,
     check_flag,
     check_real,
     check_whole,
+    uniforms,
 )
-from mcce.protocols import Capabilities, DrawRequest, Draws
-from mcce.runtime.progress import ProgressBar
-from mcce.tables.columns import as_numbers
-from mcce.tables.schema import EncodedRows, Schema
 
-from ...networks import check_device, import_torch, isolated
-from ..parts import draw_in_parts
-from .cell_draws import draw_cells
+from ..networks import check_device, import_torch, isolated
 from .cells import (
     ColumnCells,
-    learn_cells,
-    pack_cells,
-    unpack_cells,
-)
-from .ctgan_network import (
-    GanLayout,
-    GanNetwork,
-    normal_noise,
-    one_hot,
-)
-from .ctgan_training import GanTraining, train_gan
-from .fixed import choose, chunk_rows
-from .modes import (
     ColumnModes,
+    choose,
+    draw_cells,
+    learn_cells,
     learn_modes,
+    pack_cells,
     pack_modes,
+    to_numbers,
+    unpack_cells,
     unpack_modes,
 )
+from .fixed_point import GanLayout, GanNetwork, chunk_rows, normal_noise, one_hot
+from .parts import draw_in_parts, progress
+from .training import GanTraining, train_gan
 
 # Numbers are drawn from tables with so many bins.
 N_BINS = 64
@@ -157,14 +150,9 @@ class CTGAN(BaseEstimator):
         training = GanTraining(
             self.n_epochs, self.batch_size, self.pack, self.learning_rate, self.device
         )
-        bar = ProgressBar(training.epochs_of(len(rows)), "training CTGAN", verbose)
-        try:
-            with isolated(seed) as torch:
-                weights = train_gan(
-                    torch, layout, np.hstack(made), context, training, seed, bar.show
-                )
-        finally:
-            bar.close()
+        n_epochs = training.epochs_of(len(rows))
+        with progress(n_epochs, "training CTGAN", verbose) as show, isolated(seed) as torch:
+            weights = train_gan(torch, layout, np.hstack(made), context, training, seed, show)
         return self._keep(schema, modes, learn_cells(rows, N_BINS), GanNetwork.fix(layout, weights))
 
     def to_arrays(self) -> dict[str, Any]:
@@ -296,7 +284,9 @@ class CTGAN(BaseEstimator):
         column, table = self.modes_[position], self.cells_[position].table
         mode = choose(np.ascontiguousarray(units[:, :-1]), uniforms(request.row_keys, position))
         numbers, missing = column.decode(mode, np.tanh(np.ascontiguousarray(units[:, -1])))
-        known = as_numbers(table)[: len(table) - column.has_missing]
+        is_own, numeric = self.cells_[position].is_own, self.schema_.features[position].numbers
+        values = to_numbers(table) if is_own or numeric is None else numeric
+        known = values[: len(table) - column.has_missing]
         nearest = np.searchsorted(known[1:] / 2 + known[:-1] / 2, numbers)
         codes = np.where(missing, len(table) - 1, nearest).astype(np.int32)
         allowed = request.allowed(position, len(table))
