@@ -45,15 +45,7 @@ FrameT = TypeVar("FrameT")
 
 @dataclass(frozen=True, eq=False)
 class Training:
-    """What a baseline learns from.
-
-    Parameters
-    ----------
-    rows, scored
-        The training rows, with their scores and decisions.
-    decision
-        The predictor and what is desired of it.
-    """
+    """What a baseline learns from."""
 
     rows: EncodedRows
     scored: ScoredRows
@@ -67,17 +59,7 @@ class Training:
 
 @dataclass(eq=False)
 class Declined:
-    """The people to explain, and the predictor that scores rows for them.
-
-    Parameters
-    ----------
-    rows, scored
-        The people, with their scores.
-    decision
-        The predictor and what is desired of it.
-    n_evaluated
-        Rows that the predictor scored for them.
-    """
+    """The people to explain, and the predictor that scores rows for them."""
 
     rows: EncodedRows
     scored: ScoredRows
@@ -105,17 +87,7 @@ class Declined:
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """What a baseline found.
-
-    Parameters
-    ----------
-    owner : (n_rows,)
-        Position of each row's person among the declined.
-    frame
-        The rows, columns in schema order; the best of each person first.
-    reasons
-        Why the others have no answer, by position.
-    """
+    """What a baseline found."""
 
     owner: IntArray
     frame: pd.DataFrame
@@ -207,10 +179,11 @@ class Baseline(BaseEstimator, ABC):
         # A copy: another thread may fit this method again meanwhile.
         fitted = copy.copy(self)
         result = fitted._explain(X)
-        n_missing = int((result.to_pandas().people["status"] == "no answer").sum())
+        people = result.to_pandas().people
+        n_missing = int((people["status"] == "no answer").sum())
         if n_missing:
             warnings.warn(
-                f"{n_missing} of {len(result.people)} people have no counterfactual; "
+                f"{n_missing} of {len(people)} people have no counterfactual; "
                 "result.missing says why.",
                 McceWarning,
                 stacklevel=2,

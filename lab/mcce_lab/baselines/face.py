@@ -282,20 +282,6 @@ class FACE(Baseline):
 def cheapest_paths(graph: csr_array, targets: IntArray) -> tuple[FloatArray, IntArray, IntArray]:
     """The cheapest path from every node to its cheapest target, all in one search.
 
-    Parameters
-    ----------
-    graph : (n_nodes, n_nodes)
-        Costs of steps, the same in both directions. A stored 0 is a step that costs nothing.
-    targets : (n_targets,)
-        Nodes where paths may end.
-
-    Returns
-    -------
-    cost : (n_nodes,)
-        Cost of each path, infinite if there is none.
-    following, target : (n_nodes,)
-        The next node of the path, -1 at its end, and the target; -1 if there is no path.
-
     Examples
     --------
     >>> steps = np.array([0, 1, 1, 2]), np.array([1, 0, 2, 1])

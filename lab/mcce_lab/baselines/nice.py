@@ -130,17 +130,7 @@ MIN_STEPS = 1_000
 
 @dataclass(frozen=True, eq=False)
 class Reconstruction:
-    """A trained auto-encoder, and the points it sees.
-
-    Parameters
-    ----------
-    feature : (n_axes,)
-        Position of the feature that each axis belongs to.
-    mean, deviation : (n_features,)
-        Those of a number in training; 0 and 1 for levels.
-    coder
-        The auto-encoder.
-    """
+    """A trained auto-encoder, and the points it sees."""
 
     feature: IntArray
     mean: FloatArray
@@ -409,17 +399,6 @@ def progress(decision: Decision, own: FloatArray, scores: FloatArray) -> FloatAr
     """How far scores have come from the side of the person's own score; from 0 on in the interval.
 
     A score beyond the other end of the interval is as bad as one that falls short by as much.
-
-    Parameters
-    ----------
-    decision
-        What is desired.
-    own, scores : (n_rows,)
-        Scores of the person and of a row.
-
-    Returns
-    -------
-    (n_rows,)
 
     Examples
     --------

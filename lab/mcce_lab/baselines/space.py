@@ -41,46 +41,21 @@ WRITTEN_ULPS, MARGIN = 4, 10
 
 @dataclass(frozen=True, eq=False)
 class Space:
-    """The cube of a table's rows.
-
-    Parameters
-    ----------
-    schema
-        The columns of the table.
-    feature : (n_axes,)
-        Position of the feature that each axis belongs to.
-    level : (n_axes,)
-        Code of the level that an axis indicates, -1 for a number.
-    least, spread, unit : (n_axes,)
-        Training minimum and range of a number, and what it is a multiple of; 0, 1 and 0 for levels,
-        and a unit of 0 for numbers with too many decimals to tell.
-    """
+    """The cube of a table's rows."""
 
     schema: Schema
+    # Of each axis: its feature; the code of the level that it indicates, or -1 for a number.
     feature: IntArray
     level: IntArray
+    # Training minimum and range of a number, and what it is a multiple of; 0 if it has too many
+    # decimals to tell.
     least: FloatArray
     spread: FloatArray
     unit: FloatArray
 
     @classmethod
     def learn(cls, rows: EncodedRows) -> Space:
-        """The cube of training rows.
-
-        Parameters
-        ----------
-        rows
-            The training rows.
-
-        Returns
-        -------
-        Space
-
-        Raises
-        ------
-        SchemaError
-            If a number is missing in all rows, or a date may change: they have no place in a cube.
-        """
+        """The cube of training rows."""
         axes: list[tuple[int, int, float, float, float]] = []
         for at, feature in enumerate(rows.schema.features):
             if feature.kind == "categorical":
@@ -119,13 +94,7 @@ class Space:
         return np.asarray(~np.isnan(numbers).any(axis=0))
 
     def encode(self, rows: EncodedRows) -> FloatArray:
-        """Rows as points, shape (n_rows, n_axes); an unknown level as the last known one.
-
-        Raises
-        ------
-        SchemaError
-            If a number is missing.
-        """
+        """Rows as points, shape (n_rows, n_axes); an unknown level as the last known one."""
         points = np.empty((len(rows), self.n_axes))
         for axis, (at, level) in enumerate(zip(self.feature, self.level, strict=True)):
             if level >= 0:
@@ -137,19 +106,7 @@ class Space:
         return points
 
     def project(self, points: FloatArray, own: FloatArray) -> FloatArray:
-        """The rows nearest to points of people.
-
-        Parameters
-        ----------
-        points, own : (n_points, n_axes)
-            Any points, and those of the people they belong to.
-
-        Returns
-        -------
-        (n_points, n_axes)
-            Points that are rows. A number outside of the training range may stay where it was, or
-            on the way to the range.
-        """
+        """The rows nearest to points of people."""
         numbers = self.is_number
         placed = np.clip(points, np.minimum(own, 0.0), np.maximum(own, 1.0))
         value, unit = placed * self.spread + self.least, np.where(self.unit > 0, self.unit, 1.0)
@@ -179,22 +136,7 @@ class Space:
         return np.where(features[:, self.feature], own, points)
 
     def compose(self, people: EncodedRows, owner: IntArray, points: FloatArray) -> pd.DataFrame:
-        """Projected points as rows of a frame.
-
-        Parameters
-        ----------
-        people
-            The people.
-        owner : (n_points,)
-            Position of each point's person.
-        points : (n_points, n_axes)
-            Projected points.
-
-        Returns
-        -------
-        pandas.DataFrame
-            The rows, columns in schema order: own cells, except where they change.
-        """
+        """Projected points as rows of a frame."""
         own = self.encode(people)[owner]
         codes = np.full((self.schema.mutable.size, owner.size), OWN, dtype=np.int32)
         tables: list[pd.Series[Any]] = []
@@ -234,7 +176,7 @@ def _is_time(feature: Feature) -> bool:
 
 def _unit(feature: Feature) -> float:
     """The unit of the last decimal place of a number; 0 if it has too many to tell."""
-    dtype = feature.table.dtype
+    dtype: Any = feature.table.dtype
     if feature.numbers is None or dtype.kind in "iub":
         return 1.0
     numbers = feature.numbers[~np.isnan(feature.numbers)]
@@ -277,24 +219,7 @@ def _check_complete(rows: EncodedRows, at: int) -> None:
 
 
 def complete_rows(training: Training, space: Space) -> Training:
-    """The training rows without missing numbers.
-
-    Parameters
-    ----------
-    training
-        All training rows.
-    space
-        Their cube.
-
-    Returns
-    -------
-    Training
-
-    Raises
-    ------
-    SchemaError
-        If a number is missing in every row.
-    """
+    """The training rows without missing numbers."""
     places = np.flatnonzero(space.is_complete(training.rows))
     if places.size == len(training.rows):
         return training
@@ -311,24 +236,7 @@ def complete_rows(training: Training, space: Space) -> Training:
 def search_complete(
     declined: Declined, space: Space, search: Callable[[Declined], Found], reason: str
 ) -> Found:
-    """Search for the people without missing numbers.
-
-    Parameters
-    ----------
-    declined
-        Everybody.
-    space
-        The cube.
-    search
-        From people without missing numbers, at least one, to their answers.
-    reason
-        Why the others have no answer.
-
-    Returns
-    -------
-    Found
-        The answers and reasons of everybody.
-    """
+    """Search for the people without missing numbers."""
     complete = space.is_complete(declined.rows)
     if complete.all():
         return search(declined)
@@ -345,24 +253,7 @@ def search_complete(
 def undo_needless(
     space: Space, declined: Declined, owner: IntArray, points: FloatArray
 ) -> FloatArray:
-    """Valid points with as many features put back as can be, one at a time.
-
-    Parameters
-    ----------
-    space
-        The cube of the points.
-    declined
-        The people, and the predictor that is called.
-    owner : (n_points,)
-        Position of each point's person.
-    points : (n_points, n_axes)
-        Projected points that are valid.
-
-    Returns
-    -------
-    (n_points, n_axes)
-        Projected points that are valid.
-    """
+    """Valid points with as many features put back as can be, one at a time."""
     own, points = space.encode(declined.rows)[owner], points.copy()
     moves = np.zeros((len(points), len(space.schema.features)))
     for axis, at in enumerate(space.feature):

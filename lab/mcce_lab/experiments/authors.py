@@ -74,13 +74,7 @@ class Reference:
 
 
 def read_reference(folder: Path) -> Reference:
-    """Read the case of a folder.
-
-    Raises
-    ------
-    ParameterError
-        If a file is missing, or the network scores the people otherwise than stated.
-    """
+    """Read the case of a folder."""
     files = _files(folder)
     meta = json.loads((folder / "meta.json").read_text(encoding="utf-8"))
     train, people, answers = (pd.read_csv(path, index_col="row") for path in files)

@@ -198,17 +198,7 @@ class Case:
 
 @dataclass(frozen=True, eq=False)
 class MethodResult:
-    """What a method returns for a case.
-
-    Parameters
-    ----------
-    counterfactuals : Counterfactuals or DataFrame
-        A result of ``explain``, or one row per factual, all missing for no counterfactual.
-    seconds : float
-        CPU seconds of fitting and explaining together.
-    steps : mapping
-        CPU seconds by step, if the method has steps.
-    """
+    """What a method returns for a case."""
 
     counterfactuals: Counterfactuals[pd.DataFrame] | pd.DataFrame
     seconds: float
@@ -228,32 +218,7 @@ def prepare_case(
     n_levels: int | None = None,
     box_seed: int = 0,
 ) -> Case:
-    """Build the case of a data set as in the paper.
-
-    Parameters
-    ----------
-    name : {"german", "adult", "gmc", "fico"}
-        The data set.
-    options : Options
-        Folder of the data, size of the run and choice of factuals.
-    form, rows
-        As for :func:`mcce_lab.datasets.load`.
-    kind : {"network", "forest"}
-        As for :func:`mcce_lab.experiments.predictors.black_box`.
-    n_levels : int, optional
-        Number of most frequent levels to keep in each category; the rest become one level.
-    box_seed : int
-        Seed that the predictor is trained from.
-
-    Returns
-    -------
-    Case
-
-    Raises
-    ------
-    PredictorError
-        If the predictor declines nobody.
-    """
+    """Build the case of a data set as in the paper."""
     rows = ROWS.get(name) if rows is None else rows
     data = datasets.load(name, form=form, rows=rows, folder=options.folder)
     if n_levels is not None:
@@ -294,22 +259,7 @@ def _merge_rare_levels(features: pd.DataFrame, n_levels: int) -> pd.DataFrame:
 def run_mcce(
     case: Case, seed: int, *, condition_on_decision: bool = True, **settings: Any
 ) -> MethodResult:
-    """Fit MCCE and explain the factuals of a case in one thread.
-
-    Parameters
-    ----------
-    case : Case
-    seed : int
-        The random state.
-    condition_on_decision : bool
-        As for :class:`mcce.TreeChain`.
-    **settings
-        Further parameters of :class:`mcce.MCCE`.
-
-    Returns
-    -------
-    MethodResult
-    """
+    """Fit MCCE and explain the factuals of a case in one thread."""
     chain = TreeChain(
         visit_order=authors_visit_order(case), condition_on_decision=condition_on_decision
     )
@@ -365,20 +315,7 @@ def draw_rows(
 
 
 def measure_result(case: Case, result: MethodResult) -> dict[str, float]:
-    """The columns of the paper's tables, exact counts, and copies of training rows.
-
-    Parameters
-    ----------
-    case : Case
-    result : MethodResult
-
-    Returns
-    -------
-    dict
-        Means over the counterfactuals, with ``_sd`` for standard deviations; ``n_ce`` is the
-        number of counterfactuals, ``copies`` that of copied training rows, ``copies_%`` their
-        share, and ``value_copies_%`` that of the changed numbers that exactly one training row has.
-    """
+    """The columns of the paper's tables, exact counts, and copies of training rows."""
     pairs = case.factuals, result.counterfactuals, case.evaluator
     by_row = {
         "l0": metrics.sparsity(*pairs, tolerance=TOLERANCE),

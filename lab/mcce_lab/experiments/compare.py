@@ -40,17 +40,7 @@ DIGITS = 4
 
 
 def run_cell(cell: Cell, options: Options, step: Callable[[str], None]) -> None:
-    """Run the methods of a cell that were not run before, and save its two tables.
-
-    Parameters
-    ----------
-    cell
-        The cell.
-    options
-        Folder of the data and of the results, and whether to be quick.
-    step
-        Called with what comes next.
-    """
+    """Run the methods of a cell that were not run before, and save its two tables."""
     saved = [_read(cell_path(options.out, cell, kind)) for kind in (PEOPLE, BY_METHOD)]
     done = set(saved[1]["method"])
     todo = [method for method in METHODS if method.can_run(cell) and method.name not in done]

@@ -36,20 +36,7 @@ N_PEOPLE, N_PEOPLE_QUICK = 100, 30
 
 @dataclass(frozen=True, order=True)
 class Cell:
-    """One part of the comparison, computed and saved as a whole.
-
-    Parameters
-    ----------
-    dataset
-        Name of the data set.
-    box
-        Kind of predictor: a network on the paper's form of the rows, or boosted trees on raw
-        categories.
-    network
-        Seed with which the predictor was trained.
-    seed
-        Seed of the draw: people, halves and everything random of the methods.
-    """
+    """One part of the comparison, computed and saved as a whole."""
 
     dataset: str
     box: BoxKind
@@ -64,17 +51,7 @@ class Cell:
 
 @dataclass(frozen=True, eq=False)
 class Draw:
-    """A case with the rows that methods and judges see, and the people.
-
-    Parameters
-    ----------
-    case
-        The data set with its predictor.
-    train, unseen
-        Rows of the methods, and accepted rows of the judges.
-    people
-        The declined people, with their labels in the file.
-    """
+    """A case with the rows that methods and judges see, and the people."""
 
     case: Case
     train: pd.DataFrame
@@ -83,26 +60,7 @@ class Draw:
 
 
 def draw_cell(cell: Cell, options: Options) -> Draw:
-    """Load and draw what a cell needs.
-
-    Parameters
-    ----------
-    cell
-        The cell.
-    options
-        Folder of the data, and whether to be quick.
-
-    Returns
-    -------
-    Draw
-
-    Raises
-    ------
-    DatasetError
-        If the data are not there.
-    PredictorError
-        If the predictor declines nobody.
-    """
+    """Load and draw what a cell needs."""
     case = _case(cell, options)
     accepted = case.decide(case.train)
     chance = np.random.default_rng([cell.seed, cell.network])
@@ -206,23 +164,7 @@ Family = Literal["MCCE", "MCCE settings", "real rows", "NICE", "sampling", "grad
 
 @dataclass(frozen=True, eq=False)
 class Method:
-    """A method of the comparison.
-
-    Parameters
-    ----------
-    name
-        Its name in tables.
-    family
-        Which kind of method it is.
-    fit
-        From case, training rows and seed to a fitted explainer.
-    needs
-        Library without which it cannot run, or "".
-    shares
-        Name of the fit that it shares with other methods, or "".
-    settings
-        Parameters that are set after the fit.
-    """
+    """A method of the comparison."""
 
     name: str
     family: Family

@@ -32,21 +32,7 @@ CELL = [*CASE, "network", "seed"]
 
 
 def by_method(people: pd.DataFrame, methods: pd.DataFrame) -> pd.DataFrame:
-    """Every measure of every method on every data set, with intervals.
-
-    Parameters
-    ----------
-    people, methods
-        The tables of all cells: by person and method, and by method.
-
-    Returns
-    -------
-    DataFrame
-        One row per data set, kind of predictor and method: number of cells and people, coverage,
-        validity and violation of the returned rows, CPU seconds and rows per person, detectability,
-        and the mean of each measure over the people whom the method answers with ``_low`` and
-        ``_high``.
-    """
+    """Every measure of every method on every data set, with intervals."""
     lines = []
     people = compress(people)
     for keys, rows in people.groupby([*CASE, "method"], sort=False):
@@ -87,21 +73,7 @@ def _of_first_seed(runs: pd.DataFrame, column: str) -> float:
 
 
 def on_common_people(people: pd.DataFrame, least: float = 0.5) -> pd.DataFrame:
-    """Means over the people whom all methods answer, leaving out methods that answer few.
-
-    Parameters
-    ----------
-    people
-        The table of all cells by person and method.
-    least
-        Share of people that a method must answer to take part.
-
-    Returns
-    -------
-    DataFrame
-        One row per data set, kind of predictor and method, with the number of common people, the
-        methods left out, and the mean of each measure with its interval.
-    """
+    """Means over the people whom all methods answer, leaving out methods that answer few."""
     lines = []
     people = compress(people)
     for keys, rows in people.groupby(CASE, sort=False):
@@ -129,20 +101,6 @@ def dominance(people: pd.DataFrame, ours: Sequence[str], rivals: Sequence[str]) 
 
     Both are compared on the people whom both answer. Ours dominates if its means of changes and of
     the judge are no larger and one of them is smaller beyond a 95 % interval; so does a rival.
-
-    Parameters
-    ----------
-    people
-        The table of all cells by person and method.
-    ours, rivals
-        Names of methods.
-
-    Returns
-    -------
-    DataFrame
-        One row per data set, kind of predictor, rival and judge: the settings of ours that dominate
-        it, those that it dominates, and ``common_people``, the fewest whom it and one of ours
-        answer; with fewer than 20 there is no verdict.
     """
     lines = []
     people = compress(people)
@@ -193,20 +151,7 @@ def _dominates(*gaps: tuple[float, float, float]) -> int:
 
 
 def interval(rows: pd.DataFrame, values: Any) -> tuple[float, float, float]:
-    """Mean of values over people, and its 95 % interval over networks, seeds and people.
-
-    Parameters
-    ----------
-    rows
-        Whose values they are: the columns ``network`` and ``seed``.
-    values : (n_rows,)
-        The values; missing ones do not count.
-
-    Returns
-    -------
-    mean, low, high
-        NaN without values; an interval of NaN for a single one.
-    """
+    """Mean of values over people, and its 95 % interval over networks, seeds and people."""
     numbers = np.asarray(values, dtype=np.float64)
     there = ~np.isnan(numbers)
     if not there.any():
@@ -261,19 +206,7 @@ LEAST_COVERAGE = 0.5
 
 
 def draw_fronts(table: pd.DataFrame) -> Any:
-    """Sparsity against l1 and three judges, a row of panels per data set and kind of predictor.
-
-    Parameters
-    ----------
-    table
-        The measures by method.
-
-    Returns
-    -------
-    Figure
-        Lines join the settings of ours that none of ours beats; bars are 95 % intervals. Methods
-        that answer fewer than half of the people are left out.
-    """
+    """Sparsity against l1 and three judges, a row of panels per data set and kind of predictor."""
     table = table[table["coverage"] >= LEAST_COVERAGE]
     from matplotlib.ticker import LogLocator
 

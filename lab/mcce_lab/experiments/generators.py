@@ -112,22 +112,7 @@ def _bound(runs: pd.DataFrame, epsilons: Sequence[float]) -> pd.DataFrame:
 
 
 def private_trees(case: Case, parts: Parts, epsilon: float, seed: int) -> PrivateTrees:
-    """Private trees whose public domains are those of the reference.
-
-    Parameters
-    ----------
-    case : Case
-    parts : Parts
-        The reference counts as public: nobody of it is in training.
-    epsilon : float
-        What the fit may spend.
-    seed : int
-        Seed of the noise.
-
-    Returns
-    -------
-    PrivateTrees
-    """
+    """Private trees whose public domains are those of the reference."""
     public = {name: _domain(case.train[name], parts.reference[name]) for name in case.train}
     return PrivateTrees(domains=public, epsilon=epsilon, n_rows=len(parts.training), seed=seed)
 

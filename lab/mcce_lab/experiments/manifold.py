@@ -70,28 +70,7 @@ def generate_like(
     wanted: BoolArray | None = None,
     max_inputs: int | None = None,
 ) -> pd.DataFrame:
-    """Generate one row per training row, with its immutable values.
-
-    Parameters
-    ----------
-    training : DataFrame
-        Rows to fit the trees on.
-    decision : (n_train,)
-        Their decisions.
-    immutable : list of str
-        Features to keep.
-    seed : int
-        Seed of the draws.
-    wanted : (n_train,), optional
-        The decision to generate each row for; by default its own.
-    max_inputs : int, optional
-        As for :class:`mcce.TreeChain`.
-
-    Returns
-    -------
-    DataFrame
-        As many rows as in training, in the same order.
-    """
+    """Generate one row per training row, with its immutable values."""
     rows = Schema.learn_rows(training, immutable=immutable)
     chain = TreeChain(decisions=(False, True), max_inputs=max_inputs).fit(rows, decision, n_jobs=-1)
     return draw_one_each(chain, rows, seed, decision if wanted is None else wanted)

@@ -110,13 +110,6 @@ class NICExPackage(_Package):
     It does not support immutable features, so before each person its candidates are limited to
     rows with the same immutable values.
 
-    Parameters
-    ----------
-    predictor, desired, immutable, kinds
-        As for :class:`mcce_lab.baselines.NICE`.
-    justified
-        Whether to use only rows whose true outcome is the predicted one; ``fit`` then needs ``y``.
-
     Examples
     --------
     >>> NICExPackage(lambda frame: frame["pay"], (0.5, 1.0)).justified
@@ -161,22 +154,6 @@ class NICExPackage(_Package):
 
 class DiCEPackage(_Package):
     """The package ``dice-ml`` without gradients: diverse counterfactual explanations.
-
-    Parameters
-    ----------
-    predictor, desired, immutable, kinds
-        As for :class:`mcce_lab.baselines.NICE`.
-    method : {"random", "genetic", "kdtree"}
-        The search.
-    n_counterfactuals
-        Number of counterfactuals of each person.
-    random_state
-        Seed of the search of each person.
-
-    References
-    ----------
-    Mothilal, R. K., Sharma, A. and Tan, C. (2020). Explaining machine learning classifiers through
-    diverse counterfactual explanations. FAT*.
 
     Examples
     --------
@@ -242,15 +219,7 @@ class DiCEPackage(_Package):
 
 @dataclass(eq=False)
 class _Box:
-    """The predictor for packages: from rows of numbers to two probabilities.
-
-    Parameters
-    ----------
-    rows, scored
-        The complete training rows, with their scores.
-    decision
-        The predictor and what is desired of it.
-    """
+    """The predictor for packages: from rows of numbers to two probabilities."""
 
     rows: EncodedRows
     scored: ScoredRows

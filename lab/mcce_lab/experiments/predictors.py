@@ -182,17 +182,7 @@ NETWORK_SETTINGS = {
 
 @dataclass(frozen=True, eq=False)
 class BlackBox:
-    """A trained predictor of the paper.
-
-    Parameters
-    ----------
-    predict : callable
-        From a frame to P(desired) of each row.
-    auc, published_auc : float
-        AUC on the held-out rows, and the paper's; NaN if the paper has none.
-    heldout : Index
-        Labels of the rows it was not trained on.
-    """
+    """A trained predictor of the paper."""
 
     predict: Predictor
     auc: float
@@ -273,30 +263,6 @@ def black_box(
     """Train the paper's predictor for a data set, or load it from the cache.
 
     It is trained on three quarters of the rows, always the same, and tested on the rest.
-
-    Parameters
-    ----------
-    data : Dataset
-        One of the paper's data sets, in any form.
-    kind : {"network", "forest"}
-        ``"network"``, trained with torch and the settings of the paper's table, or ``"forest"``,
-        200 trees of scikit-learn.
-    seed : int
-        Seed of weights and batches, or of the trees.
-    cache : Path, optional
-        Folder for trained models. By default that of the environment variable ``MCCE_CACHE``, or
-        ``~/.cache/mcce``.
-
-    Returns
-    -------
-    BlackBox
-
-    Raises
-    ------
-    MissingExtraError
-        If a network must be trained and torch is not installed.
-    ParameterError
-        If the paper has no predictor for the data set, or the cache cannot be written.
     """
     if kind not in ("network", "forest"):
         raise ParameterError(f'kind must be "network" or "forest", got {kind!r}.')
@@ -324,28 +290,7 @@ def network(
     seed: int = 0,
     cache: Path | None = None,
 ) -> BlackBox:
-    """Train a network as the paper does, or load it from the cache.
-
-    Parameters
-    ----------
-    features, good
-        Rows of numbers and categories, and whether each had the desired outcome.
-    settings : NetworkSettings
-        Its layers and how it is trained.
-    seed, cache
-        As for :func:`black_box`.
-
-    Returns
-    -------
-    BlackBox
-
-    Raises
-    ------
-    MissingExtraError
-        If it must be trained and torch is not installed.
-    ParameterError
-        If the cache cannot be written.
-    """
+    """Train a network as the paper does, or load it from the cache."""
     design, split = _prepare(features, good)
     identity = _digest(features, good, asdict(settings), seed)
     cached = CacheEntry(cache_folder(cache) / f"network-{identity}")
@@ -372,19 +317,7 @@ class BoostedTrees:
 
 
 def boosted_trees(features: pd.DataFrame, good: pd.Series[bool], seed: int = 0) -> BoostedTrees:
-    """Train boosted trees on three quarters of the rows, those that the paper's networks train on.
-
-    Parameters
-    ----------
-    features, good
-        Rows of numbers and categories, and whether each had the desired outcome.
-    seed : int
-        Seed of the early stopping.
-
-    Returns
-    -------
-    BoostedTrees
-    """
+    """Train boosted trees on the three quarters of the rows that the paper's networks train on."""
     train, _ = split_rows(len(features))
     trees = HistGradientBoostingClassifier(
         categorical_features="from_dtype", early_stopping=True, random_state=seed
@@ -495,7 +428,7 @@ def _torch() -> Any:
         return import_module("torch")
     except ImportError as error:
         raise MissingExtraError(
-            'Training the paper\'s networks needs torch: pip install "mcce[deep]".'
+            'Training the paper\'s networks needs torch: pip install "mcce-lab[deep]".'
         ) from error
 
 

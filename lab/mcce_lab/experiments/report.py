@@ -10,7 +10,7 @@ import json
 import os
 import platform
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ LIBRARIES = ("numpy", "pandas", "scikit-learn")
 # The palette of Okabe and Ito is safe for all kinds of colour vision.
 OURS, OTHER, PUBLISHED, GREY = "#0072B2", "#D55E00", "#000000", "#999999"
 COLOURS = (OURS, OTHER, "#009E73", "#CC79A7", "#E69F00", "#56B4E9", GREY, PUBLISHED)
-STYLE: Mapping[str, Any] = {
+STYLE: Any = {
     "font.size": 9,
     "axes.titlesize": 10,
     "axes.spines.top": False,

@@ -227,7 +227,7 @@ def run_mimic(options: Options, progress: ProgressLine) -> Report:
     """Time simulated rows of the size of each data set, and the data set itself."""
     report = Report()
     progress.plan(len(options.datasets) * (1 + options.seeds))
-    lines: list[dict[str, Any]] = []
+    lines: list[dict[Any, Any]] = []
     for name in options.datasets:
         n_test = N_FACTUALS_QUICK if options.quick else N_FACTUALS_OF.get(name, N_FACTUALS)
         real = _timer_of(name, options)
@@ -236,7 +236,7 @@ def run_mimic(options: Options, progress: ProgressLine) -> Report:
             for seed in range(options.seeds if rows == "simulated" else 1):
                 progress.step(f"{name}, {rows}, run {seed}")
                 runs.append(timer(name, n_test, seed))
-            means = pd.DataFrame(runs).mean().to_dict()
+            means: dict[Any, float] = pd.DataFrame(runs).mean().to_dict()
             labels = {"dataset": name, "rows": rows, "source": "ours"}
             lines.append(labels | {"runs": len(runs)} | means)
         lines += _published_times(name)

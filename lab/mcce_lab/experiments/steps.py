@@ -49,20 +49,7 @@ class Parts:
 
     @classmethod
     def draw(cls, case: Case, seed: int, *, quick: bool) -> Parts:
-        """Three parts of the rows of a case, drawn at random.
-
-        Parameters
-        ----------
-        case : Case
-        seed : int
-            Seed of the draw.
-        quick : bool
-            Whether small parts will do.
-
-        Returns
-        -------
-        Parts
-        """
+        """Three parts of the rows of a case, drawn at random."""
         most = MOST_ROWS_QUICK if quick else MOST_ROWS
         size = min(most, len(case.train) // 3)
         order = np.random.default_rng(seed).permutation(len(case.train))[: 3 * size]
@@ -73,20 +60,7 @@ class Parts:
 
 
 def draw_all(options: Options, progress: ProgressLine) -> Iterator[tuple[Case, int, Parts]]:
-    """Every data set with every seed, and the parts of its rows.
-
-    Parameters
-    ----------
-    options : Options
-        Data sets and seeds.
-    progress : ProgressLine
-        One step for each data set.
-
-    Yields
-    ------
-    tuple
-        The case, the seed, and the parts.
-    """
+    """Every data set with every seed, and the parts of its rows."""
     for dataset in options.datasets:
         progress.step(f"{dataset}: rows and predictor")
         case = prepare_case(dataset, options)
@@ -95,24 +69,7 @@ def draw_all(options: Options, progress: ProgressLine) -> Iterator[tuple[Case, i
 
 
 def fit_for_both(generator: Generator, rows: EncodedRows, decision: BoolArray, seed: int) -> Any:
-    """A copy of a generator, fitted to draw rows with either decision.
-
-    Parameters
-    ----------
-    generator : Generator
-        It stays as it is.
-    rows : EncodedRows
-        The training rows.
-    decision : (n_train,)
-        Their decisions.
-    seed : int
-        Seed of the fit.
-
-    Returns
-    -------
-    Generator
-        Its ``sample`` and ``log_likelihood`` take a decision.
-    """
+    """A copy of a generator, fitted to draw rows with either decision."""
     copy: Any = clone(generator)
     if "decisions" in copy.get_params():
         copy.set_params(decisions=(False, True))
@@ -126,20 +83,6 @@ def rows_like(
 
     Each has the immutable values and the decision of the real one, so that the mix of people is the
     real one.
-
-    Parameters
-    ----------
-    generator : Generator
-        It stays as it is.
-    case : Case
-    parts : Parts
-    seed : int
-        Seed of the fit and of the draws.
-
-    Returns
-    -------
-    tuple of DataFrame
-        Rows like those of training, and like those of the reference.
     """
     training = encode_rows(generator, parts.training, case)
     fitted = fit_for_both(generator, training, case.decide(parts.training), seed)
@@ -151,21 +94,7 @@ def rows_like(
 
 
 def rows_for_desired(generator: Generator, case: Case, parts: Parts, seed: int) -> pd.DataFrame:
-    """A generated row with the desired decision for each row of the reference.
-
-    Parameters
-    ----------
-    generator : Generator
-        It stays as it is.
-    case : Case
-    parts : Parts
-    seed : int
-        Seed of the fit and of the draws.
-
-    Returns
-    -------
-    DataFrame
-    """
+    """A generated row with the desired decision for each row of the reference."""
     training = encode_rows(generator, parts.training, case)
     decision = case.decide(parts.training)
     fitted: Any = clone(generator)
@@ -186,23 +115,7 @@ Run = dict[str, Any]
 def saved_runs(
     experiment: str, options: Options, labels: dict[str, Any], make: Callable[[], list[Run]]
 ) -> list[Run]:
-    """The runs of a cell: those of its file, or else new ones, which are saved.
-
-    Parameters
-    ----------
-    experiment : str
-        Its name.
-    options : Options
-        Folder of the results, and whether runs are quick ones.
-    labels : dict
-        What tells the cell from others; it is added to its runs.
-    make : callable
-        Gives the runs.
-
-    Returns
-    -------
-    list of dict
-    """
+    """The runs of a cell: those of its file, or else new ones, which are saved."""
     parts = [experiment, *labels.values(), *(["quick"] if options.quick else [])]
     name = "-".join(str(part).replace(" ", "_") for part in parts)
     path = options.out / "cells" / f"{name}.json"
@@ -221,19 +134,6 @@ def heldout_log_likelihood(generator: Generator, case: Case, parts: Parts, seed:
     """Mean log-likelihood of held-out rows in nats, NaN for a generator that has none.
 
     Numbers are replaced by deciles of the training rows, in training too.
-
-    Parameters
-    ----------
-    generator : Generator
-        It stays as it is.
-    case : Case
-    parts : Parts
-    seed : int
-        Seed of the fit.
-
-    Returns
-    -------
-    float
     """
     if not generator.capabilities.density:
         return np.nan
@@ -288,21 +188,6 @@ def measure_rows(
 
     Realism: classifiers tell rows like those of training from held-out rows, as on the page of the
     comparison. Privacy: an attacker sees rows made for people of the reference.
-
-    Parameters
-    ----------
-    generator : Generator
-    case : Case
-    parts : Parts
-    seed : int
-        Seed of everything random.
-    quick : bool
-        Whether a small forest will do.
-
-    Returns
-    -------
-    dict
-        By the names of ``REALISM`` and ``PRIVACY``.
     """
     alike, released = rows_like(generator, case, parts, seed)
     told = discriminator(
@@ -333,24 +218,7 @@ def measure_rows(
 def measure_answers(
     case: Case, parts: Parts, seed: int, generator: Generator
 ) -> list[dict[str, Any]]:
-    """Coverage, costs and plausibility of the answers to people of the holdout, by search.
-
-    Parameters
-    ----------
-    case : Case
-    parts : Parts
-    seed : int
-        The random state.
-    generator : Generator
-        It stays as it is.
-
-    Returns
-    -------
-    list of dict
-        One for the paper's search and, if the generator can serve it, one for ours: by the
-        names of ``ANSWERS`` and ``SECONDS``. The seconds of the fit are those of the generator
-        alone.
-    """
+    """Coverage, costs and plausibility of the answers to people of the holdout, by search."""
     judge = Evaluator.fit(
         parts.reference, immutable=case.immutable, predictor=case.predictor, desired=case.desired
     )
@@ -392,21 +260,7 @@ def _fit(explainer: MCCE, training: pd.DataFrame) -> tuple[float, tuple[str, ...
 
 
 def answers_of(result: Any, case: Case, parts: Parts, judge: Evaluator) -> dict[str, float]:
-    """Coverage, costs and plausibility of a result, by the names of ``ANSWERS``.
-
-    Parameters
-    ----------
-    result : Counterfactuals
-        The answers to the factuals of the parts.
-    case : Case
-    parts : Parts
-    judge : Evaluator
-        Rows that what made the answers has not seen.
-
-    Returns
-    -------
-    dict
-    """
+    """Coverage, costs and plausibility of a result, by the names of ``ANSWERS``."""
     far = metrics.knn_distance(result, judge, scale="ranks", among="desired")
     return {
         "coverage": metrics.coverage(parts.factuals, result),
@@ -418,23 +272,7 @@ def answers_of(result: Any, case: Case, parts: Parts, judge: Evaluator) -> dict[
 
 
 def summarise(runs: pd.DataFrame, by: Sequence[str], measures: Sequence[str]) -> pd.DataFrame:
-    """Means over seeds with 95 % intervals.
-
-    Parameters
-    ----------
-    runs : DataFrame
-        One row per run.
-    by : list of str
-        Columns that tell what was run.
-    measures : list of str
-        Columns to average. One that lacks the value of any run stays empty: the mean of the others
-        would be that of the seeds that went well.
-
-    Returns
-    -------
-    DataFrame
-        A row for each of what was run, with ``x_low`` and ``x_high`` after ``x``.
-    """
+    """Means over seeds with 95 % intervals."""
     lines = []
     for names, rows in runs.groupby(list(by), sort=False):
         line = dict(zip(by, names, strict=True))
@@ -462,26 +300,7 @@ def interval(name: str, values: pd.Series[float]) -> dict[str, float]:
 
 
 def against(runs: pd.DataFrame, what: str, base: str, measures: Mapping[str, str]) -> pd.DataFrame:
-    """Differences from a base over the same seeds, and whether they are better or worse.
-
-    Parameters
-    ----------
-    runs : DataFrame
-        One row per data set, seed and ``what``.
-    what : str
-        The column of what is compared.
-    base : str
-        The cell of that column that others are compared with.
-    measures : mapping
-        "lower" or "higher", whichever is better, by measure.
-
-    Returns
-    -------
-    DataFrame
-        A row for each data set, measure and cell of ``what``: ``difference`` with its 95 %
-        interval, and ``verdict``, which is empty if the interval holds 0. There is none where a
-        seed lacks the measure.
-    """
+    """Differences from a base over the same seeds, and whether they are better or worse."""
     lines = []
     for name, rows in runs.groupby("dataset", sort=False):
         wide = rows.pivot_table(index="seed", columns=what, values=list(measures), sort=False)

@@ -208,26 +208,7 @@ class CCHVAE(PaperPreset, Baseline):
 def draw_ring(
     random: np.random.Generator, ring: int, n_samples: int, n_latent: int, step: float, norm: int
 ) -> FloatArray:
-    """Steps in the latent space whose length lies in a ring.
-
-    Parameters
-    ----------
-    random
-        Random numbers.
-    ring
-        Number of the ring, from 0.
-    n_samples, n_latent
-        Number of steps, and of their coordinates.
-    step
-        Width of a ring.
-    norm : {1, 2}
-        How length is measured.
-
-    Returns
-    -------
-    (n_samples, n_latent)
-        Steps, of length between ``ring * step`` and ``(ring + 1) * step``.
-    """
+    """Steps in the latent space whose length lies in a ring."""
     direction = random.standard_normal((n_samples, n_latent))
     direction /= np.linalg.norm(direction, ord=norm, axis=1, keepdims=True)
     return direction * random.uniform(ring * step, (ring + 1) * step, (n_samples, 1))

@@ -31,15 +31,7 @@ from .networks import Goal, TrainingPlan, blocks, check_hidden, layers, snap, tr
 
 @dataclass(frozen=True)
 class AutoEncoderSettings:
-    """The size of an auto-encoder, and how it is trained.
-
-    Parameters
-    ----------
-    hidden
-        Widths of the encoder's layers, the last being the code; the decoder repeats the others.
-    plan
-        How to train.
-    """
+    """The size of an auto-encoder, and how it is trained."""
 
     hidden: Sequence[int]
     plan: TrainingPlan
@@ -52,13 +44,7 @@ class AutoEncoderSettings:
 
 @dataclass(frozen=True, eq=False)
 class AutoEncoder:
-    """A trained auto-encoder of all axes.
-
-    Parameters
-    ----------
-    network
-        A torch module from points to points.
-    """
+    """A trained auto-encoder of all axes."""
 
     network: Any
 
@@ -87,17 +73,7 @@ FACTOR = 10.0
 
 
 class Bisection:
-    """The constant of each row: larger until it is enough, then between the nearest two.
-
-    Parameters
-    ----------
-    n_rows
-        Number of rows.
-    constant
-        The first constant.
-    device
-        Where the constants are.
-    """
+    """The constant of each row: larger until it is enough, then between the nearest two."""
 
     def __init__(self, n_rows: int, constant: float, device: Any) -> None:
         import torch
@@ -108,13 +84,7 @@ class Bisection:
         self.upper = torch.full_like(self.constant, torch.inf)
 
     def narrow(self, enough: Any) -> None:
-        """Choose the next constants.
-
-        Parameters
-        ----------
-        enough : torch.Tensor of shape (n_rows,)
-            Whether the constants were enough.
-        """
+        """Choose the next constants."""
         import torch
 
         self.upper = torch.where(enough, self.constant, self.upper)
@@ -136,23 +106,7 @@ class Kept(Best):
 
 @dataclass(frozen=True, eq=False)
 class Proximal:
-    """Rounds of proximal gradient steps.
-
-    Parameters
-    ----------
-    smooth
-        From rows to what is added to the loss, by row.
-    sparsity
-        Weight of the L1 distance.
-    margin
-        By how much the desired decision must win.
-    rate
-        The first step size of a round.
-    n_steps
-        Steps in a round.
-    positive
-        Whether numbers may only grow.
-    """
+    """Rounds of proximal gradient steps."""
 
     smooth: Callable[[Block, Any], Any]
     sparsity: float
@@ -162,21 +116,7 @@ class Proximal:
     positive: bool
 
     def run(self, block: Block, bisection: Bisection, n_rounds: int) -> Best:
-        """Search for the best constants and points of all rows.
-
-        Parameters
-        ----------
-        block
-            All rows.
-        bisection
-            Their constants.
-        n_rounds
-            Number of rounds.
-
-        Returns
-        -------
-        Best
-        """
+        """Search for the best constants and points of all rows."""
         import torch
 
         best = Kept(block.own)
@@ -219,21 +159,7 @@ class Proximal:
         return torch.autograd.grad(value.sum(), moves)[0]
 
     def prox(self, block: Block, moves: Any, rate: float) -> Any:
-        """The point of the L1 distance and the limits that is nearest to a step.
-
-        Parameters
-        ----------
-        block
-            The rows.
-        moves : torch.Tensor of shape (n_rows, n_axes)
-            Ways from the people.
-        rate
-            Size of the step.
-
-        Returns
-        -------
-        torch.Tensor of shape (n_rows, n_axes)
-        """
+        """The point of the L1 distance and the limits that is nearest to a step."""
         import torch
 
         threshold = rate * self.sparsity * block.projection.weight

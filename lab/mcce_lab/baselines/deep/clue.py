@@ -28,17 +28,7 @@ LEAST_SCALE = 1e-3
 
 @dataclass(frozen=True)
 class ResidualSettings:
-    """The size of the networks, and how they are trained.
-
-    Parameters
-    ----------
-    width, depth
-        Width of the layers, and their number in encoder and decoder.
-    n_latent
-        Numbers in a code.
-    plan
-        How to train.
-    """
+    """The size of the networks, and how they are trained."""
 
     width: int
     depth: int
@@ -55,15 +45,7 @@ class ResidualSettings:
 
 @dataclass(frozen=True, eq=False)
 class ResidualVAE:
-    """A trained auto-encoder.
-
-    Parameters
-    ----------
-    layout
-        What it reads and writes.
-    network
-        A torch module with the parts ``encoder``, ``decoder`` and ``scales``.
-    """
+    """A trained auto-encoder."""
 
     layout: Layout
     network: Any
@@ -288,13 +270,7 @@ class CLUE(GradientMethod):
 
 
 class Converging(Best):
-    """Rows stop when their objective has hardly changed over some steps.
-
-    Parameters
-    ----------
-    own : torch.Tensor of shape (n_rows, n_axes)
-        The people's points.
-    """
+    """Rows stop when their objective has hardly changed over some steps."""
 
     def __init__(self, own: Any) -> None:
         import torch

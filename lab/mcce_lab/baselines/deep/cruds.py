@@ -40,17 +40,7 @@ ERROR, Z_DIVERGENCE, W_DIVERGENCE, SECRECY, ADVERSARY = 40.0, 0.2, 1.0, 110.0, 1
 
 @dataclass(frozen=True)
 class SubspaceSettings:
-    """The size of the networks, and how they are trained.
-
-    Parameters
-    ----------
-    hidden
-        Width of the only hidden layer of each network.
-    n_latent, n_decision
-        Numbers in z and in w.
-    plan
-        How to train.
-    """
+    """The size of the networks, and how they are trained."""
 
     hidden: int
     n_latent: int
@@ -67,15 +57,7 @@ class SubspaceSettings:
 
 @dataclass(frozen=True, eq=False)
 class SubspaceVAE:
-    """A trained auto-encoder with two codes.
-
-    Parameters
-    ----------
-    layout
-        What it reads and writes.
-    network
-        A torch module with the parts ``z``, ``w``, ``prior``, ``decoder`` and ``adversary``.
-    """
+    """A trained auto-encoder with two codes."""
 
     layout: Layout
     network: Any
@@ -89,25 +71,7 @@ class SubspaceVAE:
         settings: SubspaceSettings,
         seed: int,
     ) -> SubspaceVAE:
-        """Train on points and decisions.
-
-        Parameters
-        ----------
-        space
-            The cube.
-        points : (n_train, n_axes)
-            Training rows.
-        accepted : (n_train,)
-            Whether they have the desired decision.
-        settings
-            Size and training.
-        seed
-            Of weights, batches and noise.
-
-        Returns
-        -------
-        SubspaceVAE
-        """
+        """Train on points and decisions."""
         layout = Layout.of(space, settings.plan.device)
         with isolated(seed) as torch:
             untrained = cls(layout, _network(layout, settings).to(layout.device))

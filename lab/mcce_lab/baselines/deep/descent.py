@@ -33,19 +33,7 @@ from .networks import GRID, INCOMPLETE, Groups, Stepper, blocks, in_blocks, snap
 
 @dataclass(frozen=True, eq=False)
 class Projection:
-    """The rows nearest to points, and the distances between rows.
-
-    Parameters
-    ----------
-    levels
-        The features with levels.
-    mutable, number, rounded : torch.Tensor of shape (n_axes,)
-        Whether an axis may move, is that of a number, and is rounded.
-    least, spread, unit : torch.Tensor of shape (n_axes,)
-        As in :class:`Space`, the unit 1 where nothing is rounded.
-    weight : torch.Tensor of shape (n_axes,)
-        What a difference of 1 counts: 1 for numbers, 0.5 for levels, of which two differ at once.
-    """
+    """The rows nearest to points, and the distances between rows."""
 
     levels: Groups
     mutable: Any
@@ -75,17 +63,7 @@ class Projection:
         return cls(Groups.of(space.groups, space.n_axes, device), *tensors)
 
     def __call__(self, points: Any, own: Any) -> Any:
-        """Points as rows; the gradient passes straight through to mutable axes.
-
-        Parameters
-        ----------
-        points, own : torch.Tensor of shape (n_points, n_axes)
-            Any points, and those of the people they belong to, in float64.
-
-        Returns
-        -------
-        torch.Tensor of shape (n_points, n_axes)
-        """
+        """Points as rows; the gradient passes straight through to mutable axes."""
         import torch
 
         given = points.detach()
@@ -142,21 +120,7 @@ LEAST_PROBABILITY = 1e-10
 
 @dataclass(frozen=True, eq=False)
 class Scorer:
-    """What the predictor says of points, differentiable.
-
-    Parameters
-    ----------
-    space
-        The cube.
-    decision
-        The predictor and what is desired of it.
-    slopes : torch.Tensor of shape (n_axes, n_inputs)
-        How the inputs of the network change along each axis.
-    high
-        Whether high scores are desired.
-    threshold
-        The score where the desired interval begins; 0.5 for labels.
-    """
+    """What the predictor says of points, differentiable."""
 
     space: Space
     decision: Decision
@@ -166,30 +130,7 @@ class Scorer:
 
     @classmethod
     def learn(cls, training: Training, space: Space, method: str, device: str) -> Scorer:
-        """The function for training data.
-
-        Parameters
-        ----------
-        training
-            Training rows and the decision.
-        space
-            Their cube.
-        method
-            The method that needs gradients, for errors.
-        device
-            Where points are scored.
-
-        Returns
-        -------
-        Scorer
-
-        Raises
-        ------
-        PredictorError
-            If the predictor offers no gradients, or its encoding is not affine.
-        ParameterError
-            If what is desired is not a high or low probability.
-        """
+        """The function for training data."""
         import torch
 
         predictor = _require_gradients(training.decision.predictor, method)
@@ -211,20 +152,7 @@ class Scorer:
         return inputs - in_blocks(lambda points: points @ self.slopes, own)
 
     def outputs(self, points: Any, anchors: Any) -> Any:
-        """Output of the predictor for points.
-
-        Parameters
-        ----------
-        points : torch.Tensor of shape (n_points, n_axes)
-            Projected points.
-        anchors : torch.Tensor of shape (n_points, n_inputs)
-            Those of their people.
-
-        Returns
-        -------
-        torch.Tensor of shape (n_points, n_classes)
-            Probabilities; the undesired and the desired one if there is a single score.
-        """
+        """Output of the predictor for points."""
         import torch
 
         inputs = anchors + points @ self.slopes
@@ -411,19 +339,7 @@ STEPS_PER_ROUND = 50
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """Rows that are searched for together.
-
-    Parameters
-    ----------
-    own : torch.Tensor of shape (n_rows, n_axes)
-        The people's points.
-    anchors : torch.Tensor of shape (n_rows, n_inputs)
-        See :meth:`Scorer.anchors`.
-    projection, scorer
-        Points as rows, and what the predictor says of them.
-    extra
-        More numbers of each row, by name.
-    """
+    """Rows that are searched for together."""
 
     own: Any
     anchors: Any
@@ -449,17 +365,7 @@ class Block:
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """What an objective says of each row.
-
-    Parameters
-    ----------
-    value : torch.Tensor of shape (n_rows,)
-        The objective, with gradients.
-    rows : torch.Tensor of shape (n_rows, n_axes)
-        Projected points.
-    valid, cost : torch.Tensor of shape (n_rows,)
-        Whether they are valid, and what they cost.
-    """
+    """What an objective says of each row."""
 
     value: Any
     rows: Any
@@ -468,22 +374,7 @@ class Step:
 
 
 class Best(ABC):
-    """The cheapest valid point of each row so far, and which rows have stopped.
-
-    Parameters
-    ----------
-    own : torch.Tensor of shape (n_rows, n_axes)
-        The people's points, which stand in for what is not found.
-
-    Attributes
-    ----------
-    points : torch.Tensor of shape (n_rows, n_axes)
-        The cheapest valid points.
-    cost : torch.Tensor of shape (n_rows,)
-        What they cost; infinite if there is none.
-    n_scored : int
-        Rows that the predictor scored, along its gradient too.
-    """
+    """The cheapest valid point of each row so far, and which rows have stopped."""
 
     def __init__(self, own: Any) -> None:
         import torch
@@ -523,15 +414,7 @@ class Best(ABC):
 
 
 class Patient(Best):
-    """Rows stop after some steps without progress.
-
-    Parameters
-    ----------
-    own : torch.Tensor of shape (n_rows, n_axes)
-        The people's points.
-    patience
-        Steps without a lower objective or cheaper point.
-    """
+    """Rows stop after some steps without progress."""
 
     def __init__(self, own: Any, patience: int) -> None:
         import torch
@@ -560,19 +443,7 @@ class Patient(Best):
 
 @dataclass(frozen=True, eq=False)
 class Descent:
-    """A search by gradient.
-
-    Parameters
-    ----------
-    objective
-        From rows and where they are to what is said of them.
-    stepper
-        How to move.
-    n_steps
-        The largest number of steps.
-    clamp
-        Applied after every step.
-    """
+    """A search by gradient."""
 
     objective: Callable[[Block, Any], Step]
     stepper: Stepper
@@ -580,22 +451,7 @@ class Descent:
     clamp: Callable[[Block, Any], Any] | None = None
 
     def run(self, block: Block, start: Any, best: Best) -> Best:
-        """Follow the gradient until every row has stopped.
-
-        Parameters
-        ----------
-        block
-            All rows.
-        start : torch.Tensor of shape (n_rows, n_numbers)
-            Where they start.
-        best
-            What is remembered.
-
-        Returns
-        -------
-        Best
-            The same object.
-        """
+        """Follow the gradient until every row has stopped."""
         import torch
 
         moved = snap(start)
@@ -641,30 +497,7 @@ def search(
     n_copies: int = 1,
     finish: Callable[[IntArray, FloatArray], FloatArray] | None = None,
 ) -> Found:
-    """Search for everybody.
-
-    Parameters
-    ----------
-    declined
-        The people.
-    scorer
-        What the predictor says of points.
-    find
-        From all rows to the best points.
-    reason
-        Why somebody has no answer.
-    extra
-        More numbers of each row, with ``n_copies`` rows per person.
-    n_copies
-        Rows per person, of which the cheapest counts.
-    finish
-        From owners and valid points to better ones.
-
-    Returns
-    -------
-    Found
-        One row for everybody with an answer.
-    """
+    """Search for everybody."""
     with isolated(0) as torch:
         put = partial(torch.as_tensor, device=scorer.device)
         rows = np.repeat(np.arange(len(declined)), n_copies)

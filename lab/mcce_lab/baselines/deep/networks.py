@@ -38,21 +38,7 @@ def snap(values: Any) -> Any:
 
 
 def in_blocks(function: Callable[..., Any], *tensors: Any) -> Any:
-    """The output of a function that treats rows alike, called with blocks of one size.
-
-    Parameters
-    ----------
-    function
-        From tensors with the same number of rows to a tensor with a row each.
-    *tensors
-        Its arguments, with any number of rows above 0; the last block is filled with copies of
-        its last row.
-
-    Returns
-    -------
-    torch.Tensor
-        The output of all rows.
-    """
+    """The output of a function that treats rows alike, called with blocks of one size."""
     import torch
 
     everybody = torch.arange(len(tensors[0]), device=tensors[0].device)
@@ -61,18 +47,7 @@ def in_blocks(function: Callable[..., Any], *tensors: Any) -> Any:
 
 
 def blocks(places: Any) -> Iterator[tuple[Any, Any]]:
-    """Places in blocks, each as it is and filled up to one size with copies of its last place.
-
-    Parameters
-    ----------
-    places : torch.Tensor of shape (n_places,)
-        Positions of rows.
-
-    Yields
-    ------
-    places, filled : torch.Tensor
-        The positions of a block, and ``ROWS_PER_BLOCK`` of which they are the first.
-    """
+    """Places in blocks, each as it is and filled up to one size with copies of its last place."""
     import torch
 
     for start in range(0, len(places), ROWS_PER_BLOCK):
@@ -93,37 +68,12 @@ class Stepper(Protocol):
         """Number of tensors that it remembers, each of the shape of the numbers, first zeros."""
 
     def step(self, gradient: Any, memories: list[Any], time: int) -> tuple[Any, list[Any]]:
-        """How far to move.
-
-        Parameters
-        ----------
-        gradient : torch.Tensor
-            The gradient.
-        memories
-            What was remembered.
-        time
-            Number of the step, from 1.
-
-        Returns
-        -------
-        move : torch.Tensor
-            What to add to the numbers.
-        memories
-            What to remember.
-        """
+        """How far to move."""
 
 
 @dataclass(frozen=True)
 class Adam:
-    """Kingma and Ba 2015; with ``amsgrad``, steps never grow again.
-
-    Parameters
-    ----------
-    rate
-        The size of a step.
-    amsgrad
-        Whether the largest second moment counts, not the current one.
-    """
+    """Kingma and Ba 2015; with ``amsgrad``, steps never grow again."""
 
     rate: float
     amsgrad: bool = False
@@ -147,13 +97,7 @@ class Adam:
 
 @dataclass(frozen=True)
 class RMSprop:
-    """Tieleman and Hinton 2012.
-
-    Parameters
-    ----------
-    rate
-        The size of a step.
-    """
+    """Tieleman and Hinton 2012."""
 
     rate: float
 
@@ -176,23 +120,7 @@ LEAST_STEPS, LEAST_BATCH = 50, 32
 
 @dataclass(frozen=True)
 class TrainingPlan:
-    """How a network is trained, with Adam.
-
-    Parameters
-    ----------
-    n_epochs
-        The largest number of passes over the training rows.
-    batch_size
-        The most rows per step; fewer if there would be less than 50 steps in an epoch, but not
-        fewer than 32.
-    early_stopping
-        Whether to hold out a tenth of the rows, to stop after five epochs without a lower loss on
-        them and to keep the best weights; otherwise the last weights are kept.
-    learning_rate
-        Of Adam.
-    device
-        Where to train.
-    """
+    """How a network is trained, with Adam."""
 
     n_epochs: int
     batch_size: int
@@ -221,24 +149,7 @@ class Goal:
 
 
 def train(model: Any, tensors: Sequence[Any], goals: Sequence[Goal], plan: TrainingPlan) -> Any:
-    """A trained model, in evaluation mode and float64.
-
-    Parameters
-    ----------
-    model
-        A torch module on the device of the plan, which is trained in float32.
-    tensors
-        What it learns from, with a row each.
-    goals
-        What is done with each batch, in turn; each moves its own parameters only. Held-out rows
-        are judged by the loss of the first.
-    plan
-        How to train.
-
-    Returns
-    -------
-    torch.nn.Module
-    """
+    """A trained model, in evaluation mode and float64."""
     import torch
 
     order = torch.randperm(len(tensors[0]))
@@ -314,15 +225,7 @@ class _Optimizer:
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """The axes of each feature with levels.
-
-    Parameters
-    ----------
-    axes : torch.Tensor of shape (n_groups, n_levels)
-        The axes of each feature; the number of axes where it has fewer levels.
-    slots : torch.Tensor of shape (n_axes,)
-        Place of each axis in ``axes``, row by row; the number of places for axes of numbers.
-    """
+    """The axes of each feature with levels."""
 
     axes: Any
     slots: Any
@@ -381,17 +284,7 @@ LEAST_SCALE = 0.01
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """The axes of a cube as a network sees them.
-
-    Parameters
-    ----------
-    mutable, immutable : torch.Tensor of shape (n_mutable,) and (n_immutable,)
-        The axes that are written, and those that are given.
-    number : torch.Tensor of shape (n_mutable,)
-        Whether a mutable axis is that of a number.
-    levels
-        The mutable features with levels.
-    """
+    """The axes of a cube as a network sees them."""
 
     mutable: Any
     immutable: Any
@@ -431,20 +324,7 @@ class Layout:
         return own.index_copy(1, self.mutable, written)
 
     def surprise(self, raw: Any, target: Any, log_scale: Any) -> Any:
-        """Minus the log-likelihood of rows, up to a constant.
-
-        Parameters
-        ----------
-        raw, target : torch.Tensor of shape (n_rows, n_mutable)
-            What a network returns, and the rows that it should.
-        log_scale : torch.Tensor of shape (n_mutable,)
-            Logarithm of the standard deviation of each number; ignored for levels.
-
-        Returns
-        -------
-        torch.Tensor of shape (n_rows,)
-            Gaussian for numbers, the cross-entropy of each feature for levels.
-        """
+        """Minus the log-likelihood of rows, up to a constant."""
         import torch
 
         scale = log_scale.clamp(min=float(np.log(LEAST_SCALE)))
@@ -490,21 +370,7 @@ def noise_like(values: Any) -> Any:
 
 @dataclass(frozen=True)
 class VAESettings:
-    """The size of an auto-encoder, and how it is trained.
-
-    Parameters
-    ----------
-    hidden
-        Widths of the encoder's hidden layers; the decoder has them in reverse.
-    n_latent
-        Numbers in a code.
-    kl_weight
-        Weight of the divergence from the prior; it grows to this over ``n_warmup`` epochs.
-    plan
-        How to train.
-    n_warmup
-        Epochs until the divergence has its full weight.
-    """
+    """The size of an auto-encoder, and how it is trained."""
 
     hidden: Sequence[int]
     n_latent: int
@@ -522,16 +388,7 @@ class VAESettings:
 
 @dataclass(frozen=True, eq=False)
 class ConditionalVAE:
-    """A trained auto-encoder.
-
-    Parameters
-    ----------
-    layout
-        What it reads and writes.
-    network
-        A torch module with the parts ``trunk``, ``mean``, ``log_variance``, ``decoder`` and
-        ``scales``.
-    """
+    """A trained auto-encoder."""
 
     layout: Layout
     network: Any
@@ -540,23 +397,7 @@ class ConditionalVAE:
     def fit(
         cls, space: Space, points: FloatArray, settings: VAESettings, seed: int
     ) -> ConditionalVAE:
-        """Train on points.
-
-        Parameters
-        ----------
-        space
-            The cube.
-        points : (n_train, n_axes)
-            Training rows.
-        settings
-            Size and training.
-        seed
-            Of weights, batches and noise.
-
-        Returns
-        -------
-        ConditionalVAE
-        """
+        """Train on points."""
         layout = Layout.of(space, settings.plan.device)
         with isolated(seed) as torch:
             untrained = cls(layout, _network(layout, settings).to(layout.device))
