@@ -28,11 +28,12 @@ from sklearn.ensemble import IsolationForest
 from sklearn.neighbors import LocalOutlierFactor, NearestNeighbors
 
 from baseline import Column, encode, learn
-from mcce.metrics.contradictions import LEAST_EXPECTED, SHARE
 from mcce_lab.experiments.predictors import Floats
 
 SCORES = ("range", "ranks", "lof", "forest", "pca")
 N_NEIGHBOURS = 5
+# A pair of levels contradicts if this share of what is expected occurs, and so much is expected.
+SHARE, LEAST_EXPECTED = 0.01, 20.0
 
 
 @dataclass(frozen=True, eq=False)

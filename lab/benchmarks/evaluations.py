@@ -6,7 +6,7 @@ confirmation. A last table gives the CPU time per person with the predictor as i
 down to 20 microseconds and one millisecond of CPU per row.
 
 Prints Markdown tables and writes them to ``out/bench/evaluations.md`` and ``evaluations.json``
-after every case. Usage: ``python benchmarks/evaluations.py [--cases adult] [--people 100]``.
+after every case. Usage: ``python lab/benchmarks/evaluations.py [--cases adult] [--people 100]``.
 """
 
 from __future__ import annotations
@@ -23,11 +23,10 @@ import pandas as pd
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from mcce import MCCE, McceWarning
-from mcce.search.config import SearchName
 from mcce_lab.experiments.predictors import Floats, Predictor
 from measure import Table, cpu, log, machine, write
 from requirements import CASES
-from rivals import time_fastest
+from rivals import SearchName, time_fastest
 from trials import Trial, load_trial
 
 SEARCHES: tuple[SearchName, ...] = ("sparse", "balanced", "plausible", "near")

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -19,10 +19,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from mcce import MCCE, Counterfactuals
-from mcce.kernels import BoolArray
-from mcce.protocols import Capabilities, DrawRequest, Draws
-from mcce.search.config import SearchName
-from mcce.tables.schema import EncodedRows
+from mcce.protocols import BoolArray, Capabilities, DrawRequest, Draws, EncodedRows
 from mcce_lab.baselines import NICE, NearestUnlike
 from mcce_lab.baselines.baseline import Baseline
 from mcce_lab.baselines.nearest import positions_by_key
@@ -30,6 +27,7 @@ from mcce_lab.experiments.case import Case
 from mcce_lab.experiments.packages import NICExPackage
 from measure import cpu
 
+SearchName = Literal["paper", "sparse", "balanced", "plausible", "near", "fast"]
 SEARCHES: tuple[SearchName, ...] = ("paper", "sparse", "balanced", "plausible", "near", "fast")
 # A search is timed at most so often, and not again after so many seconds in total.
 MOST_TIMINGS = 3

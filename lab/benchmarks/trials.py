@@ -19,6 +19,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,7 @@ from predictors import cached
 from rivals import CONTENDERS, ContenderResult
 
 N_FACTUALS = 150
-SOURCES = ("cases.py", "implausibility.py", "predictors.py", "rivals.py", "trials.py")
+SOURCES = ("cases", "implausibility", "predictors", "rivals", "trials")
 
 
 @dataclass(frozen=True, eq=False)
@@ -221,5 +222,6 @@ def _cached(name: str, seed: int, what: str, make: Callable[[], Any]) -> Any:
 @lru_cache
 def _source_hash() -> str:
     """Hash of the code behind the cached objects."""
-    folder = Path(__file__).parent
-    return sha256(b"".join((folder / file).read_bytes() for file in SOURCES)).hexdigest()[:8]
+    specs = [find_spec(name) for name in SOURCES]
+    code = [Path(spec.origin).read_bytes() for spec in specs if spec and spec.origin]
+    return sha256(b"".join(code)).hexdigest()[:8]

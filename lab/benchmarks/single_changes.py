@@ -7,7 +7,7 @@ the person already is, and is no copy of a training row, which searches return l
 and relations are those of the explainer that is measured.
 
 Prints a Markdown table and writes it to ``out/bench/single_changes.md`` and
-``single_changes.json`` after every case. Usage: ``python benchmarks/single_changes.py [--cases
+``single_changes.json`` after every case. Usage: ``python lab/benchmarks/single_changes.py [--cases
 fico] [--searches sparse near] [--people 150]``.
 """
 
@@ -26,9 +26,9 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from coverage import may_return
 from evaluations import ALL_CASES, SEARCHES, fitted
 from mcce import MCCE, McceWarning, Search
-from mcce.search.config import SearchName
 from measure import Table, log, machine, write
 from requirements import CASES
+from rivals import SearchName
 from trials import N_FACTUALS, Trial, load_trial
 
 MAX_VALUES = 200

@@ -1,9 +1,9 @@
 """What it costs in realism that trees of wide tables consider some columns only.
 
-``python benchmarks/screen.py [--widths 60 120] [--rows 3000] [--people 200] [--seeds 3]``: half of
-a table of :mod:`wide` is seen by the generator, with all columns or with the most associated ones
-alone. Classifiers tell generated rows from the other half, which also judges the plausibility of
-the answers of ``balanced``. Prints a Markdown table, also to ``out/bench/screen.md``.
+``python lab/benchmarks/screen.py [--widths 60 120] [--rows 3000] [--people 200] [--seeds 3]``: half
+of a table of :mod:`wide` is seen by the generator, with all columns or with the most associated
+ones alone. Classifiers tell generated rows from the other half, which also judges the plausibility
+of the answers of ``balanced``. Prints a Markdown table, also to ``out/bench/screen.md``.
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ import numpy as np
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from mcce import MCCE, McceWarning, TreeChain
-from mcce.model.associations import MAX_INPUTS
 from mcce_lab.experiments.case import Case
 from mcce_lab.experiments.manifold import generate_like
 from mcce_lab.metrics import discriminator
 from measure import Table, log, write
 from wide import wide_case
 
+# Columns that trees of wide tables consider.
+MAX_INPUTS = 16
 N_TREES = 200
 MEASURED = ("forest %", "logistic %", "plausibility", "sparsity")
 
