@@ -14,10 +14,9 @@ import pandas as pd
 from sklearn.ensemble import HistGradientBoostingRegressor
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from mcce.datasets import load
-from mcce.errors import DatasetError
 from mcce.plausibility.boosting import BinnedColumns, BoostedTrees
 from mcce.tables.schema import EncodedRows, Schema
+from mcce_lab.datasets import DatasetError, load
 from measure import Seconds, Table, cpu, interleave, times, write
 
 MAX_ROWS, MAX_TARGETS, MOST_LEVELS = 15_000, 4, 255

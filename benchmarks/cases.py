@@ -14,9 +14,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from mcce import DatasetError, datasets
 from mcce.datasets import Dataset
-from mcce.datasets.simulated import ABOVE_ZERO
+from mcce_lab import datasets
+from mcce_lab.datasets import ABOVE_ZERO, DatasetError
 from mcce_lab.experiments.case import Case
 from mcce_lab.experiments.predictors import NETWORK_SETTINGS, Predictor
 from measure import log

@@ -22,11 +22,12 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingClassifier
 
-from mcce import MCCE, McceWarning, Search, datasets
+from mcce import MCCE, McceWarning, Search
 from mcce.candidates import pair_rows
 from mcce.constraints import only_down, only_up
 from mcce.postprocess.filters import IsPlausible
 from mcce.tables.schema import OWN
+from mcce_lab import datasets
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 N_QUANTILES = 15

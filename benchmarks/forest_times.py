@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from mcce import ForestChain, InferenceTreeChain, Schema, TreeChain
-from mcce.datasets import load
 from mcce.protocols import DrawRequest, person_keys
+from mcce_lab.datasets import load
 from measure import cpu
 
 GENERATORS: dict[str, Callable[[], Any]] = {

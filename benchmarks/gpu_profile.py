@@ -25,10 +25,10 @@ import pandas as pd
 import torch
 
 from mcce import MCCE, McceWarning
-from mcce.datasets import load
 from mcce.predictors import Torch
 from mcce.search import sampling
 from mcce.tables.schema import EncodedRows
+from mcce_lab.datasets import load
 from measure import OUT, log
 
 NETWORKS = {"small": (3, 64), "large": (8, 2048)}

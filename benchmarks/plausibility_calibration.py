@@ -19,10 +19,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from cases import DATA
-from mcce import DatasetError, datasets
 from mcce.plausibility.conformal import Calibration
 from mcce.plausibility.model import RARE, PlausibilityModel
 from mcce.tables.schema import Schema
+from mcce_lab import datasets
+from mcce_lab.datasets import DatasetError
 from measure import Table, log
 
 LEVELS = (0.05, 0.01)

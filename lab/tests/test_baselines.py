@@ -766,7 +766,7 @@ class Absent:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 sys.meta_path.insert(0, Absent())
 import pandas as pd, mcce
-from mcce import baselines
+from mcce_lab import baselines
 frame = pd.DataFrame({"x": range(20)})
 class Half:
     offers_gradients = True

@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mcce.cli import main
-from mcce_lab.experiments.comparison import cells
-from mcce_lab.experiments.comparison.summary import (
+from mcce_lab.cli import main
+from mcce_lab.experiments import compare
+from mcce_lab.experiments.compare_summary import (
     MEASURES,
     by_method,
     dominance,
@@ -134,12 +134,11 @@ def test_the_front_is_what_nothing_beats():
 
 
 @pytest.mark.slow
-def test_cells_are_run_once_saved_and_shown_on_the_page(bench_cache, tmp_path, capsys, monkeypatch):
-    pytest.importorskip("matplotlib")
+def test_cells_are_run_once_saved_and_shown(bench_cache, tmp_path, capsys, monkeypatch):
     named = ["MCCE sparse", "NICE"]
-    some = [method for method in cells.METHODS if method.name in named]
-    monkeypatch.setattr(cells, "METHODS", some)
-    run = ["experiments", "compare", "--quick", "--seeds", "1", "--out", str(tmp_path)]
+    some = [method for method in compare.METHODS if method.name in named]
+    monkeypatch.setattr(compare, "METHODS", some)
+    run = ["compare", "--quick", "--seeds", "1", "--out", str(tmp_path)]
 
     assert main(run) == 0
 
@@ -157,18 +156,17 @@ def test_cells_are_run_once_saved_and_shown_on_the_page(bench_cache, tmp_path, c
         before = pd.read_csv(path)
         before[before["method"] != "NICE"].to_csv(path, index=False)
     capsys.readouterr()
-    assert main([*run, "page"]) == 0
+    assert main(run) == 0
     steps = [line for line in capsys.readouterr().err.splitlines() if "german-network" in line]
     assert len(steps) == 1, "the method that was missing is run alone"
     assert steps[0].endswith("NICE")
     pd.testing.assert_frame_equal(pd.read_csv(saved), people)
-    assert "german, network" in (tmp_path / "comparison.md").read_text(encoding="utf-8")
+    assert "| german | network | NICE |" in (tmp_path / "compare.md").read_text(encoding="utf-8")
 
 
 def test_a_run_without_any_data_says_what_is_missing(tmp_path, capsys):
-    pytest.importorskip("matplotlib")
     arguments = ["compare", "--quick", "--dataset", "adult", "--data", str(tmp_path)]
 
-    assert main(["experiments", *arguments, "--out", str(tmp_path / "out")]) == 2
+    assert main([*arguments, "--out", str(tmp_path / "out")]) == 2
 
     assert "No cell could be run" in capsys.readouterr().err

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from .distances import HVDM, L1, FeatureDistance, Gower
     from .errors import (
         ConstraintError,
-        DatasetError,
         LabelsError,
         McceError,
         McceWarning,
@@ -60,7 +59,6 @@ __all__ = [
     "AnonymousAnswers",
     "ConstraintError",
     "Counterfactuals",
-    "DatasetError",
     "Decision",
     "Domain",
     "ExactSearch",
@@ -109,7 +107,6 @@ _MODULES = {
     "AnonymousAnswers": "counterfactuals",
     "ConstraintError": "errors",
     "Counterfactuals": "counterfactuals",
-    "DatasetError": "errors",
     "Decision": "predictors.decision",
     "Domain": "privacy.domains",
     "ExactSearch": "search.config",

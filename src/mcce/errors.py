@@ -12,7 +12,6 @@ McceError
 ├── SavedFileError      a file cannot be written or read, or does not hold a usable explainer
 ├── ReadError           a table of people or training rows cannot be read
 ├── WriteError          output cannot be written
-├── DatasetError        a data set cannot be found or read, or is not what its card says
 └── MissingExtraError   an optional library is needed but not installed
 McceWarning             something the user should know that does not stop the work
 
@@ -183,10 +182,6 @@ class ReadError(McceError, OSError, ValueError):
 
 class WriteError(McceError, OSError):
     """Output cannot be written; what was written before is complete and stays valid."""
-
-
-class DatasetError(McceError, OSError, ValueError):
-    """A data set cannot be found or read, or is not what its card says."""
 
 
 class MissingExtraError(McceError, ImportError):

@@ -17,7 +17,6 @@ from pathlib import Path
 import pytest
 
 from mcce import MCCE, ExactSearch, Search, TreeChain
-from mcce.datasets import NAMES, describe
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted(
@@ -179,11 +178,3 @@ def test_the_page_of_parameters_lists_every_parameter_with_its_default_and_no_ot
             else parameter.default
             for parameter in inspect.signature(kind).parameters.values()
         }
-
-
-def test_the_page_of_data_sets_shows_the_cards_as_they_are():
-    page = (ROOT / "docs/datasets.md").read_text(encoding="utf-8")
-
-    shown = page[page.index("## German Credit") :]
-
-    assert shown == "\n\n".join(map(describe, NAMES)) + "\n"

@@ -15,8 +15,7 @@ from .deep import (
 )
 from .face import FACE
 from .growing_spheres import GrowingSpheres
-from .nearest_unlike import NearestUnlike
-from .nice import NICE
+from .nice import NICE, NearestUnlike
 
 __all__ = [
     "CCHVAE",

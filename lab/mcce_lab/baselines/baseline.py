@@ -13,42 +13,39 @@ from __future__ import annotations
 import copy
 import hashlib
 import time
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator
 
-from mcce.counterfactuals import Counterfactuals, FrameT
-from mcce.errors import NotFittedError
-from mcce.kernels import BoolArray, IntArray
-from mcce.parameters import check_unchanged, learned_parameters
-from mcce.predictors import make_decision
-from mcce.predictors.decision import Decision, ScoredRows
-from mcce.search.explain import warn_of_gaps
-from mcce.tables.columns import Kind
-from mcce.tables.schema import EncodedRows, Schema
+from mcce import Counterfactuals
+from mcce.errors import McceWarning, NotFittedError
+from mcce.protocols import (
+    BoolArray,
+    Decision,
+    EncodedRows,
+    IntArray,
+    Kind,
+    Schema,
+    ScoredRows,
+    make_decision,
+)
 
 REFUSED = "the predictor refuses the row that was found when it is called again"
 NOBODY = "the predictor declines all training rows"
 # Rows that the predictor sees in one call, or those of one person if they are more.
 ROWS_PER_CALL = 50_000
+FrameT = TypeVar("FrameT")
 
 
 @dataclass(frozen=True, eq=False)
 class Training:
-    """What a baseline learns from.
-
-    Parameters
-    ----------
-    rows, scored
-        The training rows, with their scores and decisions.
-    decision
-        The predictor and what is desired of it.
-    """
+    """What a baseline learns from."""
 
     rows: EncodedRows
     scored: ScoredRows
@@ -62,17 +59,7 @@ class Training:
 
 @dataclass(eq=False)
 class Declined:
-    """The people to explain, and the predictor that scores rows for them.
-
-    Parameters
-    ----------
-    rows, scored
-        The people, with their scores.
-    decision
-        The predictor and what is desired of it.
-    n_evaluated
-        Rows that the predictor scored for them.
-    """
+    """The people to explain, and the predictor that scores rows for them."""
 
     rows: EncodedRows
     scored: ScoredRows
@@ -100,17 +87,7 @@ class Declined:
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """What a baseline found.
-
-    Parameters
-    ----------
-    owner : (n_rows,)
-        Position of each row's person among the declined.
-    frame
-        The rows, columns in schema order; the best of each person first.
-    reasons
-        Why the others have no answer, by position.
-    """
+    """What a baseline found."""
 
     owner: IntArray
     frame: pd.DataFrame
@@ -202,7 +179,15 @@ class Baseline(BaseEstimator, ABC):
         # A copy: another thread may fit this method again meanwhile.
         fitted = copy.copy(self)
         result = fitted._explain(X)
-        warn_of_gaps(result, fitted.training_.rows.schema)
+        people = result.to_pandas().people
+        n_missing = int((people["status"] == "no answer").sum())
+        if n_missing:
+            warnings.warn(
+                f"{n_missing} of {len(people)} people have no counterfactual; "
+                "result.missing says why.",
+                McceWarning,
+                stacklevel=2,
+            )
         return result
 
     def _fit(self, X: Any, y: Any) -> None:
@@ -213,18 +198,25 @@ class Baseline(BaseEstimator, ABC):
         training = Training(rows, decision.score(rows.frame), decision)
         self._learn(training, y)
         self.training_ = training
-        self.learned_ = learned_parameters(self, self._used_by_fit())
+        self.learned_ = self._used_by_fit()
         self.timings_ = {"fit": time.perf_counter() - started}
 
-    def _used_by_fit(self) -> set[str]:
-        return set(self.get_params(deep=False)) - self.AFTER_FIT
+    def _used_by_fit(self) -> dict[str, Any]:
+        """Current values of the parameters that fit uses."""
+        given = self.get_params(deep=False)
+        return {name: _frozen(value) for name, value in given.items() if name not in self.AFTER_FIT}
 
     def _explain(self, X: FrameT) -> Counterfactuals[FrameT]:
         """As :meth:`explain`, without the warning."""
         if not hasattr(self, "training_"):
             raise NotFittedError(f"This {type(self).__name__} is not fitted. Call fit first.")
         self._check()
-        check_unchanged(self, self.learned_, self._used_by_fit())
+        for name, value in self._used_by_fit().items():
+            before = self.learned_[name]
+            if value is not before and (type(value) is not type(before) or value != before):
+                raise NotFittedError(
+                    f"{name} was changed after fit, which has no effect yet. Fit again."
+                )
         started = time.perf_counter()
         schema, decision = self.training_.rows.schema, self.training_.decision
         everybody = schema.encode(X)
@@ -263,6 +255,13 @@ class Baseline(BaseEstimator, ABC):
     @abstractmethod
     def _search(self, declined: Declined) -> Found:
         """Look for answers; somebody of the training rows is accepted."""
+
+
+def _frozen(value: Any) -> Any:
+    """A copy of a value, so that later changes of the original do not show."""
+    if isinstance(value, (np.ndarray, pd.Index, pd.Series, list)):
+        return tuple(value)
+    return value.copy() if isinstance(value, (dict, set)) else value
 
 
 def blocks(n_items: int, rows_of_each: int) -> Iterator[slice]:

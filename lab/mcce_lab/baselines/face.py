@@ -20,10 +20,15 @@ from scipy.sparse import csr_array  # type: ignore[import-untyped]
 from scipy.sparse.csgraph import dijkstra  # type: ignore[import-untyped]
 
 from mcce.errors import ParameterError, shorten
-from mcce.kernels import FloatArray, IntArray
-from mcce.parameters import check_choice, check_count, check_real
-from mcce.tables.columns import Kind
-from mcce.tables.schema import EncodedRows
+from mcce.protocols import (
+    EncodedRows,
+    FloatArray,
+    IntArray,
+    Kind,
+    check_choice,
+    check_count,
+    check_real,
+)
 
 from .baseline import (
     Baseline,
@@ -276,20 +281,6 @@ class FACE(Baseline):
 
 def cheapest_paths(graph: csr_array, targets: IntArray) -> tuple[FloatArray, IntArray, IntArray]:
     """The cheapest path from every node to its cheapest target, all in one search.
-
-    Parameters
-    ----------
-    graph : (n_nodes, n_nodes)
-        Costs of steps, the same in both directions. A stored 0 is a step that costs nothing.
-    targets : (n_targets,)
-        Nodes where paths may end.
-
-    Returns
-    -------
-    cost : (n_nodes,)
-        Cost of each path, infinite if there is none.
-    following, target : (n_nodes,)
-        The next node of the path, -1 at its end, and the target; -1 if there is no path.
 
     Examples
     --------

@@ -14,9 +14,15 @@ from typing import Any
 
 import numpy as np
 
-from mcce.kernels import BoolArray, FloatArray, IntArray
-from mcce.parameters import check_count, check_real, check_whole
-from mcce.tables.columns import Kind
+from mcce.protocols import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    Kind,
+    check_count,
+    check_real,
+    check_whole,
+)
 
 from .baseline import (
     Baseline,
@@ -25,9 +31,7 @@ from .baseline import (
     Training,
     blocks,
 )
-from .complete import search_complete
-from .space import Space
-from .sparsity import undo_needless
+from .space import Space, search_complete, undo_needless
 
 INCOMPLETE = "a number is missing, and random points need complete numbers"
 NOTHING = "no random point was accepted up to the largest shell"

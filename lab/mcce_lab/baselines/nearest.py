@@ -17,33 +17,27 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from mcce import Interval
 from mcce.errors import ParameterError
-from mcce.kernels import (
+from mcce.protocols import (
+    OWN,
     BoolArray,
+    EncodedRows,
     FloatArray,
     IntArray,
-    scaled_gap,
 )
-from mcce.predictors.decision import Interval
-from mcce.tables.schema import OWN, EncodedRows
 
 from .baseline import Training
 
+# A missing number is a point far beyond all numbers.
+FAR = 5e307
 # Distances in one block, which then fits into the CPU cache.
 BLOCK = 2**17
 
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """People and training rows near them.
-
-    Parameters
-    ----------
-    owner, row : (n_pairs,)
-        Positions of person and training row; by person, then distance, then training row.
-    distance : (n_pairs,)
-        How far apart they are.
-    """
+    """People and training rows near them."""
 
     owner: IntArray
     row: IntArray
@@ -75,23 +69,6 @@ def nearest_rows(
 ) -> Pairs:
     """The training rows nearest to each person.
 
-    Parameters
-    ----------
-    people, rows
-        The people and the training rows.
-    among : (n_among,)
-        Positions of the training rows to look at, ascending.
-    same
-        Whether to look only at rows with the immutable values of the person.
-    k
-        How many rows of each person; None for all.
-    radius
-        The largest distance.
-
-    Returns
-    -------
-    Pairs
-
     Examples
     --------
     >>> from mcce import Schema
@@ -120,18 +97,6 @@ def nearest_rows(
 def distances(one: FloatArray, other: FloatArray, is_level: BoolArray) -> FloatArray:
     """Distance of each point to each other one.
 
-    Parameters
-    ----------
-    one : (n_one, n_features)
-    other : (n_other, n_features)
-        Points as in :attr:`EncodedRows.points`.
-    is_level : (n_features,)
-        Whether only equality counts.
-
-    Returns
-    -------
-    (n_one, n_other)
-
     Examples
     --------
     >>> distances(np.array([[0.5, 1.0]]), np.array([[0.75, 1.0], [0.0, 2.0]]),
@@ -144,21 +109,14 @@ def distances(one: FloatArray, other: FloatArray, is_level: BoolArray) -> FloatA
     return total
 
 
+def scaled_gap(one: FloatArray, other: FloatArray) -> FloatArray:
+    """Differences of range-scaled numbers, 1 where one of two is missing."""
+    gap = np.abs(one - other)
+    return np.where(gap > FAR, 1.0, gap)
+
+
 def cell_gaps(people: EncodedRows, rows: EncodedRows, pairs: Pairs) -> FloatArray:
-    """How far apart the two sides of each pair are in each mutable cell.
-
-    Parameters
-    ----------
-    people, rows
-        The people and the training rows.
-    pairs
-        Which of them to compare.
-
-    Returns
-    -------
-    (n_pairs, n_mutable)
-        Range-scaled differences, 1 between two levels.
-    """
+    """How far apart the two sides of each pair are in each mutable cell."""
     schema = rows.schema
     gaps = np.empty((len(pairs), schema.mutable.size))
     for place, at in enumerate(schema.mutable):
@@ -204,22 +162,7 @@ def put_in(
     row: IntArray,
     copied: BoolArray | None = None,
 ) -> pd.DataFrame:
-    """People with mutable cells of training rows.
-
-    Parameters
-    ----------
-    people, rows
-        The people and the training rows.
-    owner, row : (n_rows,)
-        Positions of person and training row.
-    copied : (n_rows, n_mutable), optional
-        Which cells are the training row's; None for all.
-
-    Returns
-    -------
-    pandas.DataFrame
-        The rows, columns in schema order. A cell with the person's own value is their own cell.
-    """
+    """People with mutable cells of training rows."""
     mutable = rows.schema.mutable
     codes = rows.exact[mutable][:, row]
     keep = codes == people.exact[mutable][:, owner]
@@ -229,27 +172,7 @@ def put_in(
 
 
 def usable_rows(training: Training, y: Any, *, justified: bool) -> IntArray:
-    """Positions of the accepted rows; with ``justified`` of those with the desired outcome.
-
-    Parameters
-    ----------
-    training
-        The training rows and their decisions.
-    y : (n_train,)
-        The true outcome of each row: booleans, or values that ``desired`` can be compared with.
-    justified
-        Whether outcomes count.
-
-    Returns
-    -------
-    (n_usable,)
-        Positions, ascending.
-
-    Raises
-    ------
-    ParameterError
-        If outcomes count and are not there, or cannot be compared with what is desired.
-    """
+    """Positions of the accepted rows; with ``justified`` of those with the desired outcome."""
     if not justified:
         return training.accepted
     outcome = None if y is None else pd.Series(np.asarray(y).ravel()).infer_objects()

@@ -1,45 +1,205 @@
-"""NICE: from a person towards the nearest accepted row, one cell at a time.
+"""The nearest accepted row, as the answer itself and as what NICE walks to, cell by cell.
 
-Takes training rows and people; gives each person a row whose cells are their own or those of one
-training row. People walk together, with one predictor call per round and block of them.
+Takes training rows and people. NearestUnlike gives each person a real row with the desired
+decision; NICE a row whose cells are their own or those of one training row.
 
-Always true: no answer changes more than the row it walks to; with ``starts="same"``, whoever shares
-the immutable values of an accepted training row has an answer.
+Always true: with ``"same"`` rows or starts, whoever shares the immutable values of an accepted
+training row has an answer, and no answer of NICE changes more than the row it walks to.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.neural_network import MLPRegressor
 
-from mcce.kernels import BoolArray, FloatArray, IntArray
-from mcce.parameters import (
+from mcce import Interval
+from mcce.protocols import (
+    BoolArray,
+    Decision,
+    EncodedRows,
+    FloatArray,
+    IntArray,
+    Kind,
     check_choice,
     check_count,
     check_flag,
     check_whole,
 )
-from mcce.predictors.decision import Decision, Interval
-from mcce.tables.columns import Kind
 
-from .baseline import (
-    Baseline,
-    Declined,
-    Found,
-    Training,
-    blocks,
-)
-from .nearest import (
-    Pairs,
-    cell_gaps,
-    nearest_rows,
-    put_in,
-    usable_rows,
-)
-from .nearest_unlike import NO_JUSTIFIED, NO_ROW
-from .reconstruction import Reconstruction
+from .baseline import Baseline, Declined, Found, Training, blocks
+from .nearest import Pairs, cell_gaps, nearest_rows, put_in, usable_rows
+
+ROWS = ("same", "any")
+NO_ROW = "no accepted training row has the same immutable values"
+NO_JUSTIFIED = "no accepted training row with the desired outcome can be used"
+ROW_DECLINED = "the nearest accepted row is declined with the person's own immutable values"
+
+
+class NearestUnlike(Baseline):
+    """The nearest training row that the predictor decides as desired.
+
+    The nearest unlike neighbour is the simplest counterfactual, and no method that returns training
+    rows has a nearer one. The distance is Gower's: range-scaled differences, 1 between two levels
+    and where one side is missing. Ties go to the first training row. Missing values, dates
+    and unseen levels may occur.
+
+    Guaranteed: with ``rows="same"``, an answer for everybody whose immutable values an accepted
+    training row has. Not guaranteed: an answer for anybody else, few changes, or privacy: the
+    answer is the row of another person.
+
+    Parameters
+    ----------
+    predictor
+        The black box: anything that :class:`mcce.MCCE` takes.
+    desired
+        The desired decision, as for :class:`mcce.MCCE`.
+    immutable
+        Names of the columns that must not change.
+    kinds
+        ``"numeric"`` or ``"categorical"`` by column name, if the dtype is misleading.
+    rows : {"same", "any"}
+        ``"same"`` looks at rows with the person's immutable values. ``"any"`` takes the nearest of
+        all accepted rows, puts in the person's own immutable cells, and has no answer if the
+        predictor then declines the row.
+    justified
+        Whether to use only accepted rows whose true outcome is desired too. ``fit(X, y)`` then
+        needs the outcomes: booleans, or values of which the desired ones are as in ``desired``.
+
+    Attributes
+    ----------
+    usable_ : (n_usable,)
+        Positions of the training rows that can be an answer.
+
+    References
+    ----------
+    Keane, M. T. and Smyth, B. (2020). Good counterfactuals and where to find them. ICCBR.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from mcce_lab.baselines import NearestUnlike
+    >>> training = pd.DataFrame({"age": [30, 30, 50], "salary": [20, 60, 55]})
+    >>> score = lambda frame: frame["salary"] / 100
+    >>> method = NearestUnlike(score, (0.5, 1.0), immutable=["age"]).fit(training)
+    >>> method.explain(training.head(1)).frame["salary"].tolist()
+    [60]
+    """
+
+    def __init__(
+        self,
+        predictor: Any,
+        desired: Any = None,
+        *,
+        immutable: Sequence[Hashable] | None = None,
+        kinds: Mapping[Hashable, Kind] | None = None,
+        rows: Literal["same", "any"] = "same",
+        justified: bool = False,
+    ) -> None:
+        super().__init__(predictor, desired, immutable=immutable, kinds=kinds)
+        self.rows = rows
+        self.justified = justified
+
+    def _check(self) -> None:
+        check_choice("rows", self.rows, ROWS)
+        check_flag("justified", self.justified)
+
+    def _learn(self, training: Training, y: Any) -> None:
+        self.usable_: IntArray = usable_rows(training, y, justified=self.justified)
+
+    def _search(self, declined: Declined) -> Found:
+        rows, people = self.training_.rows, declined.rows
+        pairs = nearest_rows(people, rows, self.usable_, same=self.rows == "same", k=1)
+        missing = np.setdiff1d(np.arange(len(people)), pairs.owner)
+        reasons = dict.fromkeys(missing.tolist(), NO_JUSTIFIED if self.justified else NO_ROW)
+        found = Found(pairs.owner, put_in(people, rows, pairs.owner, pairs.row), reasons)
+        if self.rows == "same":
+            return found
+        return found.without(~declined.score(found.frame).valid, ROW_DECLINED)
+
+
+N_EPOCHS, BATCH = 20, 256
+# Small tables take more passes: few steps leave the auto-encoder about as it began.
+MIN_STEPS = 1_000
+
+
+@dataclass(frozen=True, eq=False)
+class Reconstruction:
+    """A trained auto-encoder, and the points it sees."""
+
+    feature: IntArray
+    mean: FloatArray
+    deviation: FloatArray
+    coder: MLPRegressor
+
+    @classmethod
+    def learn(cls, rows: EncodedRows, seed: int) -> Reconstruction:
+        """Train the auto-encoder on training rows."""
+        features = rows.schema.features
+        feature = np.repeat(
+            np.arange(len(features)), [_width(rows, at) for at in range(len(features))]
+        )
+        moments = [_moments(numbers) for numbers in rows.all_numbers]
+        mean, deviation = (np.array(column) for column in zip(*moments, strict=True))
+        middle, batch = max(2, feature.size // 4), min(BATCH, len(rows))
+        coder = MLPRegressor(
+            hidden_layer_sizes=(feature.size, middle, feature.size),
+            # Of so few rectified units all can die.
+            activation="tanh",
+            batch_size=batch,
+            max_iter=max(N_EPOCHS, MIN_STEPS * batch // len(rows)),
+            random_state=seed,
+        )
+        learned = cls(feature, mean, deviation, coder)
+        points = learned.points(rows)
+        with warnings.catch_warnings():
+            # The number of passes is bounded; convergence is not needed.
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            # One axis alone is a vector to scikit-learn.
+            coder.fit(points, points if feature.size > 1 else points.ravel())
+        return learned
+
+    def points(self, rows: EncodedRows) -> FloatArray:
+        """Rows as points, shape (n_rows, n_axes); an unseen level indicates none.
+
+        A missing number is the mean, and where training has missing ones too, marked on an axis of
+        its own.
+        """
+        parts = []
+        for at, feature in enumerate(rows.schema.features):
+            if feature.kind == "categorical":
+                parts.append(rows.exact[at][:, None] == np.arange(feature.n_codes))
+                continue
+            scaled = (rows.all_numbers[at] - self.mean[at]) / self.deviation[at]
+            parts.append(np.where(np.isnan(scaled), 0.0, scaled)[:, None])
+            if feature.has_missing:
+                parts.append(np.isnan(scaled)[:, None])
+        return np.hstack(parts).astype(np.float64)
+
+    def error(self, points: FloatArray) -> FloatArray:
+        """Mean squared error of the reconstruction of each point; infinite if it overflows."""
+        if not len(points):
+            return np.empty(0)
+        with np.errstate(over="ignore"):
+            return ((points - self.coder.predict(points).reshape(points.shape)) ** 2).mean(axis=1)
+
+
+def _width(rows: EncodedRows, at: int) -> int:
+    """Number of axes of a feature."""
+    feature = rows.schema.features[at]
+    return feature.n_codes if feature.kind == "categorical" else 1 + feature.has_missing
+
+
+def _moments(numbers: FloatArray) -> tuple[float, float]:
+    """Mean and standard deviation of the numbers that are there; 0 and 1 if none are."""
+    there = numbers[~np.isnan(numbers)]
+    return (float(there.mean()), float(there.std()) or 1.0) if there.size else (0.0, 1.0)
+
 
 REWARDS = ("sparsity", "proximity", "plausibility")
 STARTS = ("same", "any")
@@ -239,17 +399,6 @@ def progress(decision: Decision, own: FloatArray, scores: FloatArray) -> FloatAr
     """How far scores have come from the side of the person's own score; from 0 on in the interval.
 
     A score beyond the other end of the interval is as bad as one that falls short by as much.
-
-    Parameters
-    ----------
-    decision
-        What is desired.
-    own, scores : (n_rows,)
-        Scores of the person and of a row.
-
-    Returns
-    -------
-    (n_rows,)
 
     Examples
     --------

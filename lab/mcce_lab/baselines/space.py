@@ -2,13 +2,16 @@
 
 A number is its place in the training range, from 0 to 1; a level is an indicator for each level.
 :meth:`Space.project` turns any point into one that is a row: numbers within the training range and
-rounded as the column is written, one level per feature, immutable features as they were.
+rounded as the column is written, one level per feature, immutable features as they were. A row
+without one of its numbers has no place in a cube: such rows are left out of training, and such
+people get a reason.
 
 Always true: a cell that a point leaves as it was keeps its bits in :meth:`Space.compose`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,64 +19,49 @@ import numpy as np
 import pandas as pd
 
 from mcce.errors import SchemaError
-from mcce.kernels import BoolArray, FloatArray, IntArray
-from mcce.tables.columns import is_time
-from mcce.tables.dtypes import to_dtype
-from mcce.tables.features import Feature, resolution
-from mcce.tables.schema import OWN, EncodedRows, Schema
+from mcce.protocols import (
+    OWN,
+    BoolArray,
+    EncodedRows,
+    Feature,
+    FloatArray,
+    IntArray,
+    Schema,
+    ScoredRows,
+)
+
+from .baseline import Declined, Found, Training
 
 # A number that moves by less of its range does not change.
 LEAST_MOVE = 1e-9
+# Written numbers are equal if they differ by no more than so many units in the last place; a
+# decimal place must be larger than that by the factor.
+WRITTEN_ULPS, MARGIN = 4, 10
 
 
 @dataclass(frozen=True, eq=False)
 class Space:
-    """The cube of a table's rows.
-
-    Parameters
-    ----------
-    schema
-        The columns of the table.
-    feature : (n_axes,)
-        Position of the feature that each axis belongs to.
-    level : (n_axes,)
-        Code of the level that an axis indicates, -1 for a number.
-    least, spread, unit : (n_axes,)
-        Training minimum and range of a number, and what it is a multiple of; 0, 1 and 0 for levels,
-        and a unit of 0 for numbers with too many decimals to tell.
-    """
+    """The cube of a table's rows."""
 
     schema: Schema
+    # Of each axis: its feature; the code of the level that it indicates, or -1 for a number.
     feature: IntArray
     level: IntArray
+    # Training minimum and range of a number, and what it is a multiple of; 0 if it has too many
+    # decimals to tell.
     least: FloatArray
     spread: FloatArray
     unit: FloatArray
 
     @classmethod
     def learn(cls, rows: EncodedRows) -> Space:
-        """The cube of training rows.
-
-        Parameters
-        ----------
-        rows
-            The training rows.
-
-        Returns
-        -------
-        Space
-
-        Raises
-        ------
-        SchemaError
-            If a number is missing in all rows, or a date may change: they have no place in a cube.
-        """
+        """The cube of training rows."""
         axes: list[tuple[int, int, float, float, float]] = []
         for at, feature in enumerate(rows.schema.features):
             if feature.kind == "categorical":
                 axes += [(at, code, 0.0, 1.0, 0.0) for code in range(feature.n_codes)]
                 continue
-            unit = 0.0 if is_time(feature.table.dtype) else resolution(feature)
+            unit = 0.0 if _is_time(feature) else _unit(feature)
             axes.append((at, -1, _least(feature), feature.spread or 1.0, unit))
         columns = (np.array(column) for column in zip(*axes, strict=True))
         return cls(rows.schema, *columns)
@@ -106,13 +94,7 @@ class Space:
         return np.asarray(~np.isnan(numbers).any(axis=0))
 
     def encode(self, rows: EncodedRows) -> FloatArray:
-        """Rows as points, shape (n_rows, n_axes); an unknown level as the last known one.
-
-        Raises
-        ------
-        SchemaError
-            If a number is missing.
-        """
+        """Rows as points, shape (n_rows, n_axes); an unknown level as the last known one."""
         points = np.empty((len(rows), self.n_axes))
         for axis, (at, level) in enumerate(zip(self.feature, self.level, strict=True)):
             if level >= 0:
@@ -124,19 +106,7 @@ class Space:
         return points
 
     def project(self, points: FloatArray, own: FloatArray) -> FloatArray:
-        """The rows nearest to points of people.
-
-        Parameters
-        ----------
-        points, own : (n_points, n_axes)
-            Any points, and those of the people they belong to.
-
-        Returns
-        -------
-        (n_points, n_axes)
-            Points that are rows. A number outside of the training range may stay where it was, or
-            on the way to the range.
-        """
+        """The rows nearest to points of people."""
         numbers = self.is_number
         placed = np.clip(points, np.minimum(own, 0.0), np.maximum(own, 1.0))
         value, unit = placed * self.spread + self.least, np.where(self.unit > 0, self.unit, 1.0)
@@ -166,22 +136,7 @@ class Space:
         return np.where(features[:, self.feature], own, points)
 
     def compose(self, people: EncodedRows, owner: IntArray, points: FloatArray) -> pd.DataFrame:
-        """Projected points as rows of a frame.
-
-        Parameters
-        ----------
-        people
-            The people.
-        owner : (n_points,)
-            Position of each point's person.
-        points : (n_points, n_axes)
-            Projected points.
-
-        Returns
-        -------
-        pandas.DataFrame
-            The rows, columns in schema order: own cells, except where they change.
-        """
+        """Projected points as rows of a frame."""
         own = self.encode(people)[owner]
         codes = np.full((self.schema.mutable.size, owner.size), OWN, dtype=np.int32)
         tables: list[pd.Series[Any]] = []
@@ -204,7 +159,7 @@ class Space:
         value, unit = places * self.spread[axis] + self.least[axis], self.unit[axis]
         if unit:
             value = np.round(np.rint(value / unit) * unit, int(max(0, -np.floor(np.log10(unit)))))
-        return to_dtype(pd.Series(value), people.frame.dtypes.iloc[self.feature[axis]])
+        return pd.Series(value).astype(people.frame.dtypes.iloc[self.feature[axis]])
 
     def _by_feature(self, marked: BoolArray) -> BoolArray:
         """Whether any axis of a feature is marked."""
@@ -212,6 +167,28 @@ class Space:
         for axis, at in enumerate(self.feature):
             found[:, at] |= marked[:, axis]
         return found
+
+
+def _is_time(feature: Feature) -> bool:
+    """Whether a feature holds dates or durations."""
+    return feature.table.dtype.kind in "mM"
+
+
+def _unit(feature: Feature) -> float:
+    """The unit of the last decimal place of a number; 0 if it has too many to tell."""
+    dtype: Any = feature.table.dtype
+    if feature.numbers is None or dtype.kind in "iub":
+        return 1.0
+    numbers = feature.numbers[~np.isnan(feature.numbers)]
+    is_single = dtype.kind == "f" and dtype.itemsize == 4
+    noise = WRITTEN_ULPS * np.finfo(np.float32 if is_single else np.float64).eps * np.abs(numbers)
+    for places in range(16):
+        unit = 10.0**-places
+        if unit <= MARGIN * noise.max(initial=0.0):
+            break
+        if (np.abs(np.round(numbers, places) - numbers) <= noise).all():
+            return unit
+    return 0.0
 
 
 def _least(feature: Feature) -> float:
@@ -222,7 +199,7 @@ def _least(feature: Feature) -> float:
             f"This method needs numbers, but {feature.name!r} is missing in all rows. Leave the "
             "column out, or use NearestUnlike, NICE or MCCE."
         )
-    if not feature.immutable and is_time(feature.table.dtype):
+    if not feature.immutable and _is_time(feature):
         raise SchemaError(
             f"This method cannot move the date or duration {feature.name!r}. Declare it immutable, "
             "pass it as a number, or use NearestUnlike, NICE or MCCE."
@@ -239,3 +216,58 @@ def _check_complete(rows: EncodedRows, at: int) -> None:
             f"in {missing} of {len(rows)} rows. Fill it in, leave the rows out, or use "
             "NearestUnlike, NICE or MCCE."
         )
+
+
+def complete_rows(training: Training, space: Space) -> Training:
+    """The training rows without missing numbers."""
+    places = np.flatnonzero(space.is_complete(training.rows))
+    if places.size == len(training.rows):
+        return training
+    if not places.size:
+        raise SchemaError(
+            "This method learns from rows without missing numbers, but every training row misses "
+            "one. Fill them in, leave out the columns that miss most, or use NearestUnlike, NICE "
+            "or MCCE."
+        )
+    scored = ScoredRows(training.scored.score[places], training.scored.valid[places])
+    return Training(training.rows.take(places), scored, training.decision)
+
+
+def search_complete(
+    declined: Declined, space: Space, search: Callable[[Declined], Found], reason: str
+) -> Found:
+    """Search for the people without missing numbers."""
+    complete = space.is_complete(declined.rows)
+    if complete.all():
+        return search(declined)
+    reasons = dict.fromkeys(np.flatnonzero(~complete).tolist(), reason)
+    who = np.flatnonzero(complete)
+    if not who.size:
+        return Found(who, declined.rows.frame.iloc[:0], reasons)
+    found = search(some := declined.take(who))
+    declined.n_evaluated += some.n_evaluated
+    reasons |= {int(who[person]): why for person, why in found.reasons.items()}
+    return Found(who[found.owner], found.frame, reasons)
+
+
+def undo_needless(
+    space: Space, declined: Declined, owner: IntArray, points: FloatArray
+) -> FloatArray:
+    """Valid points with as many features put back as can be, one at a time."""
+    own, points = space.encode(declined.rows)[owner], points.copy()
+    moves = np.zeros((len(points), len(space.schema.features)))
+    for axis, at in enumerate(space.feature):
+        moves[:, at] = np.maximum(moves[:, at], np.abs(points[:, axis] - own[:, axis]))
+    order = np.argsort(moves, axis=1, kind="stable")
+    for rank in range(order.shape[1]):
+        feature = order[:, rank]
+        # A row whose only change this is would become the declined person.
+        several = space.n_changes(points, own) > 1
+        tried = np.flatnonzero(several & (moves[np.arange(len(moves)), feature] > 0))
+        if not tried.size:
+            continue
+        undone = np.arange(order.shape[1]) == feature[tried, None]
+        shorter = space.revert(points[tried], own[tried], undone)
+        valid = declined.score(space.compose(declined.rows, owner[tried], shorter)).valid
+        points[tried[valid]] = shorter[valid]
+    return points

@@ -1,58 +1,37 @@
-"""The paper's experiments and the comparison of methods: ``mcce experiments --list``."""
+"""The paper's experiments, the comparison of methods and replaced steps: ``mcce-lab``."""
 
-from . import (
-    authors,
-    comparison,
-    costs,
-    example,
-    forest,
-    levels,
-    manifold,
-    mimic,
-    privacy,
-    samples,
-    scaling,
-    steps,
-    unconditioned,
-    visit_order,
-)
+from .authors import EXPERIMENT as _AUTHORS
 from .case import Case
-from .comparison import write_comparison
-from .experiment import (
-    Experiment,
-    Options,
-    ProgressLine,
-    PublishedTable,
-    Report,
-)
-from .report.figures import require_matplotlib
-from .report.files import ensure_folder, write_report
-from .report.page import write_page
-from .steps import STEPS, write_steps
+from .compare import EXPERIMENT as COMPARE
+from .costs import EXPERIMENT as _COSTS
+from .distances import EXPERIMENT as _DISTANCES
+from .example import EXPERIMENT as _EXAMPLE
+from .experiment import Experiment, Options, ProgressLine, Report
+from .generators import GENERATORS, PRIVATE
+from .manifold import EXPERIMENT as _MANIFOLD
+from .privacy import EXPERIMENT as _PRIVACY
+from .report import ensure_folder, write_page, write_report
+from .samples import SAMPLES, UNCONDITIONED
+from .scaling import MIMIC, SCALING
+from .variants import FOREST, LEVELS
+from .visit_order import EXPERIMENT as _VISIT_ORDER
 
 _IN_ORDER = (
-    *(costs, authors, example, samples, manifold, scaling, privacy),
-    *(levels, forest, unconditioned, mimic, visit_order),
-    comparison,
-    *(steps.generators, steps.distances, steps.private),
+    *(_COSTS, _AUTHORS, _EXAMPLE, SAMPLES, _MANIFOLD, SCALING, _PRIVACY),
+    *(LEVELS, FOREST, UNCONDITIONED, MIMIC, _VISIT_ORDER),
+    *(GENERATORS, _DISTANCES, PRIVATE),
 )
-EXPERIMENTS: dict[str, Experiment] = {
-    module.EXPERIMENT.name: module.EXPERIMENT for module in _IN_ORDER
-}
+EXPERIMENTS: dict[str, Experiment] = {one.name: one for one in _IN_ORDER}
 
 __all__ = [
+    "COMPARE",
     "EXPERIMENTS",
-    "STEPS",
     "Case",
     "Experiment",
     "Options",
     "ProgressLine",
-    "PublishedTable",
     "Report",
     "ensure_folder",
-    "require_matplotlib",
-    "write_comparison",
     "write_page",
     "write_report",
-    "write_steps",
 ]

@@ -1,8 +1,9 @@
 """The authors' code and ours on the same rows, network and people.
 
 Not in the paper. Both searches draw at random, so single answers differ; means over people are
-compared, pair by pair, and CPU seconds of one thread, though of two machines. Takes a folder
-per data set with training rows, people, the weights of a network and the authors' answers.
+compared, pair by pair, and CPU seconds of one thread, though of two machines. Costs of the authors'
+answers are those that their code states. Takes a folder per data set with training rows, people,
+the weights of a network and the authors' answers.
 """
 
 from __future__ import annotations
@@ -18,25 +19,14 @@ import pandas as pd
 from mcce import metrics
 from mcce.errors import ParameterError
 
-from .case import (
-    TOLERANCE,
-    Case,
-    average_over_seeds,
-    measure_result,
-    run_mcce,
-)
+from .case import STEPS, TOLERANCE, Case, average_over_seeds, measure_result, run_mcce
 from .experiment import (
-    NOT_REPRODUCED,
     Experiment,
     Options,
     ProgressLine,
     Report,
-    Tables,
-    first_row,
-    verdict,
 )
 from .predictors import Floats
-from .timing import STEPS
 
 TABLES = ("train", "factuals", "reference_cfs")
 COSTS = ("l0", "l1")
@@ -84,13 +74,7 @@ class Reference:
 
 
 def read_reference(folder: Path) -> Reference:
-    """Read the case of a folder.
-
-    Raises
-    ------
-    ParameterError
-        If a file is missing, or the network scores the people otherwise than stated.
-    """
+    """Read the case of a folder."""
     files = _files(folder)
     meta = json.loads((folder / "meta.json").read_text(encoding="utf-8"))
     train, people, answers = (pd.read_csv(path, index_col="row") for path in files)
@@ -144,7 +128,7 @@ def run(options: Options, progress: ProgressLine) -> Report:
             "The experiment 'authors' needs the answers of the authors' code. Use --reference to "
             "name the folder that holds a folder for each data set."
         )
-    report = EXPERIMENT.report()
+    report = Report()
     progress.plan(len(options.datasets) * options.seeds)
     rows: list[dict[str, Any]] = []
     for name in options.datasets:
@@ -154,11 +138,9 @@ def run(options: Options, progress: ProgressLine) -> Report:
         rows += [theirs, ours]
         for cost in COSTS:
             gaps = by_person[cost] - work.answers[cost.upper()]
-            remark = verdict(float(gaps.mean()), float(gaps.std() / gaps.count() ** 0.5))
-            what = f"{name} {cost}, authors' code"
-            report.add_comparison(what, theirs[cost], ours[cost], remark)
-        what = f"{name} CPU seconds, authors' code"
-        report.add_comparison(what, theirs["total"], ours["total"], "CPU seconds of two machines")
+            error = float(gaps.std() / gaps.count() ** 0.5)
+            both = theirs[cost], ours[cost]
+            report.add_comparison(f"{name} {cost}", *both, error=error, rounding=0.0)
     report.tables["results"] = pd.DataFrame(rows).reindex(columns=COLUMNS)
     return report
 
@@ -195,43 +177,10 @@ def _theirs(work: Reference) -> dict[str, Any]:
     return line | dict(zip(STEPS, (*seconds, sum(seconds)), strict=True))
 
 
-def remarks(tables: Tables) -> list[str]:
-    """What is compared, and what the seconds are."""
-    table, lines = tables["results"], []
-    for name in dict.fromkeys(table["dataset"]):
-        theirs, ours = (
-            first_row(table, dataset=name, code=code)["total"] for code in ("authors'", "ours")
-        )
-        lines.append(
-            f"{name}: {theirs:.1f} CPU seconds of the authors' code, {ours:.2f} of ours, both of "
-            "one thread. Theirs were recorded with their answers, on another machine than the one "
-            "that this page names."
-        )
-    lines.append(
-        "Differences are those of pairs: the same person, explained by both; ours is the mean over "
-        "seeds. No network, split or choice of rows can disturb this comparison."
-    )
-    costs = tables["published"]["remark"].str.partition(":")[0]
-    if not (costs == NOT_REPRODUCED).any():
-        lines.append(
-            "With the same rows, network and people the costs of both codes agree. Where ours "
-            "differ from those printed in the paper for these data sets, the cause lies in the "
-            "rows, the network or the people, which the paper does not hand down exactly."
-        )
-    return lines
-
-
 EXPERIMENT = Experiment(
     name="authors",
     title="The authors' code and ours on the same rows, network and people",
-    about=(
-        "Not in the paper: the authors' Python code was run on two of its data sets with a network "
-        "of its shape, and our code with the same training rows, network, people and K. Costs of "
-        "the authors' answers are those that their code states. Brackets hold standard deviations "
-        "over people; model, generate, postprocess and total are CPU seconds of one thread."
-    ),
     run=run,
     datasets=("adult", "german"),
-    remarks=remarks,
     needs_reference=True,
 )

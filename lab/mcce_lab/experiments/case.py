@@ -1,33 +1,116 @@
 """A data set with its predictor and the factuals to explain, and how a method is measured on it.
 
 Paper, section "Real data experiments": the protocol of its tables. Experiments and benchmarks
-share :class:`Case`; :func:`prepare_case` builds those of the paper.
+share :class:`Case`; :func:`prepare_case` builds those of the paper. Times are CPU seconds of one
+thread, so that other work on the machine hardly matters.
 """
 
 from __future__ import annotations
 
+import gc
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias
+from functools import cached_property
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import pandas as pd
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from mcce import TreeChain, datasets, metrics
-from mcce.caching import cached_property
-from mcce.counterfactuals import Counterfactuals
-from mcce.datasets.cards import DatasetName
-from mcce.datasets.loading import Form
+from mcce import MCCE, Counterfactuals, Interval, TreeChain, metrics
 from mcce.errors import PredictorError
-from mcce.explainer import MCCE
-from mcce.kernels import BoolArray
 from mcce.metrics import Evaluator
-from mcce.predictors.decision import Interval
+from mcce.protocols import (
+    BoolArray,
+    CandidateRows,
+    DrawRequest,
+    EncodedRows,
+    WordArray,
+    person_keys,
+)
 
+from .. import datasets
+from ..datasets import DatasetName, Form
 from .experiment import Options
 from .predictors import BlackBoxKind, Predictor, black_box
-from .timing import cpu_seconds, split_seconds
+
+Result = TypeVar("Result")
+STEPS = ("model", "generate", "postprocess", "total")
+
+
+def time_steps(
+    predictor: Predictor,
+    train: pd.DataFrame,
+    factuals: pd.DataFrame,
+    *,
+    immutable: Sequence[str],
+    desired: Interval,
+    n_samples: int,
+    seed: int = 0,
+) -> dict[str, float]:
+    """CPU seconds of ``STEPS`` for fitting and explaining some factuals.
+
+    See :func:`split_seconds` for what the steps are.
+    """
+    gc.collect()
+    explainer = MCCE(
+        predictor,
+        desired,
+        immutable=list(immutable) or None,
+        n_samples=n_samples,
+        n_jobs=1,
+        random_state=seed,
+    )
+    # BLAS threads spin while they wait, which would count as CPU time.
+    with threadpool_limits(1):
+        fit, _ = cpu_seconds(lambda: explainer.fit(train))
+        explain, result = cpu_seconds(lambda: explainer.explain(factuals))
+    return split_seconds(fit, explain, explainer.timings_, result.timings)
+
+
+def split_seconds(
+    fit: float, explain: float, fitting: Mapping[str, float], explaining: Mapping[str, float]
+) -> dict[str, float]:
+    """CPU seconds of ``STEPS`` from those of both calls and the wall-clock times of their parts.
+
+    The CPU seconds of a call are split in proportion to wall-clock time. As in the paper, the model
+    step leaves out the predictor calls on the training rows.
+
+    Examples
+    --------
+    >>> split_seconds(3.0, 2.0, {"decision": 1.0, "trees": 2.0}, {"generate": 1.0, "search": 3.0})
+    {'model': 2.0, 'generate': 0.5, 'postprocess': 1.5, 'total': 4.0}
+    """
+    model = fit * (1.0 - _share(fitting, "decision"))
+    generate = explain * _share(explaining, "generate")
+    seconds = model, generate, explain - generate, model + explain
+    return dict(zip(STEPS, seconds, strict=True))
+
+
+def cpu_seconds(work: Callable[[], Result]) -> tuple[float, Result]:
+    """CPU seconds of a call, and its result."""
+    started = time.process_time()
+    result = work()
+    return time.process_time() - started, result
+
+
+def growth(sizes: Sequence[float], seconds: Sequence[float]) -> float:
+    """The exponent b of seconds = a * size ** b, by least squares of their logarithms.
+
+    Examples
+    --------
+    >>> round(growth([1, 10, 100], [3.0, 300.0, 30000.0]), 6)
+    2.0
+    """
+    return float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0])
+
+
+def _share(seconds: Mapping[str, float], step: str) -> float:
+    """Share of a step in the total time."""
+    total = sum(taken for name, taken in seconds.items() if name != "total")
+    return seconds.get(step, 0.0) / total if total else 0.0
+
 
 AT_LEAST_HALF = Interval(0.5, 1.0)
 # Differences up to this share of the range do not count in the paper's tables.
@@ -115,17 +198,7 @@ class Case:
 
 @dataclass(frozen=True, eq=False)
 class MethodResult:
-    """What a method returns for a case.
-
-    Parameters
-    ----------
-    counterfactuals : Counterfactuals or DataFrame
-        A result of ``explain``, or one row per factual, all missing for no counterfactual.
-    seconds : float
-        CPU seconds of fitting and explaining together.
-    steps : mapping
-        CPU seconds by step, if the method has steps.
-    """
+    """What a method returns for a case."""
 
     counterfactuals: Counterfactuals[pd.DataFrame] | pd.DataFrame
     seconds: float
@@ -145,32 +218,7 @@ def prepare_case(
     n_levels: int | None = None,
     box_seed: int = 0,
 ) -> Case:
-    """Build the case of a data set as in the paper.
-
-    Parameters
-    ----------
-    name : {"german", "adult", "gmc", "fico"}
-        The data set.
-    options : Options
-        Folder of the data, size of the run and choice of factuals.
-    form, rows
-        As for :func:`mcce.datasets.load`.
-    kind : {"network", "forest"}
-        As for :func:`mcce_lab.experiments.predictors.black_box`.
-    n_levels : int, optional
-        Number of most frequent levels to keep in each category; the rest become one level.
-    box_seed : int
-        Seed that the predictor is trained from.
-
-    Returns
-    -------
-    Case
-
-    Raises
-    ------
-    PredictorError
-        If the predictor declines nobody.
-    """
+    """Build the case of a data set as in the paper."""
     rows = ROWS.get(name) if rows is None else rows
     data = datasets.load(name, form=form, rows=rows, folder=options.folder)
     if n_levels is not None:
@@ -211,22 +259,7 @@ def _merge_rare_levels(features: pd.DataFrame, n_levels: int) -> pd.DataFrame:
 def run_mcce(
     case: Case, seed: int, *, condition_on_decision: bool = True, **settings: Any
 ) -> MethodResult:
-    """Fit MCCE and explain the factuals of a case in one thread.
-
-    Parameters
-    ----------
-    case : Case
-    seed : int
-        The random state.
-    condition_on_decision : bool
-        As for :class:`mcce.TreeChain`.
-    **settings
-        Further parameters of :class:`mcce.MCCE`.
-
-    Returns
-    -------
-    MethodResult
-    """
+    """Fit MCCE and explain the factuals of a case in one thread."""
     chain = TreeChain(
         visit_order=authors_visit_order(case), condition_on_decision=condition_on_decision
     )
@@ -253,21 +286,36 @@ def authors_visit_order(case: Case) -> list[str]:
     return numbers + sorted(name for name in case.mutable if name in categories)
 
 
+def draw_one_each(
+    fitted: Any, rows: EncodedRows, seed: int, decision: BoolArray | None = None
+) -> pd.DataFrame:
+    """A drawn row for each of these, in their order, with its immutable values."""
+    number = np.arange(len(rows), dtype=np.int32)
+    # Rows with equal immutable values would share their draws; the row number separates them.
+    keys = person_keys(seed, np.vstack([rows.descent[rows.schema.immutable], number]).T)
+    return draw_rows(fitted, rows, keys, 1, decision)
+
+
+def draw_rows(
+    fitted: Any,
+    rows: EncodedRows,
+    keys: WordArray,
+    n_samples: int,
+    decision: BoolArray | None = None,
+) -> pd.DataFrame:
+    """So many draws of a generator for each of these rows, row after row."""
+    request = DrawRequest(rows.descent, keys, np.arange(n_samples), decision=decision)
+    drawn = fitted.sample(request)
+    tables = rows.tables
+    if drawn.tables is not None:
+        pairs = zip(drawn.tables, rows.tables, strict=True)
+        tables = [own.astype(table.dtype) for own, table in pairs]
+    owner = np.repeat(np.arange(len(rows)), n_samples)
+    return CandidateRows(rows, owner, drawn.codes.reshape(len(tables), -1), tables).as_given()
+
+
 def measure_result(case: Case, result: MethodResult) -> dict[str, float]:
-    """The columns of the paper's tables, exact counts, and copies of training rows.
-
-    Parameters
-    ----------
-    case : Case
-    result : MethodResult
-
-    Returns
-    -------
-    dict
-        Means over the counterfactuals, with ``_sd`` for standard deviations; ``n_ce`` is the
-        number of counterfactuals, ``copies`` that of copied training rows, ``copies_%`` their
-        share, and ``value_copies_%`` that of the changed numbers that exactly one training row has.
-    """
+    """The columns of the paper's tables, exact counts, and copies of training rows."""
     pairs = case.factuals, result.counterfactuals, case.evaluator
     by_row = {
         "l0": metrics.sparsity(*pairs, tolerance=TOLERANCE),

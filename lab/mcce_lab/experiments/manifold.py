@@ -14,28 +14,14 @@ import numpy as np
 import pandas as pd
 
 from mcce import TreeChain
-from mcce.candidates import CandidateRows
-from mcce.datasets import load
-from mcce.protocols import BoolArray, DrawRequest, person_keys
-from mcce.tables.schema import Schema
+from mcce.protocols import BoolArray, Schema
 
-from ..metrics import correlation_difference, discriminator
+from ..datasets import load
+from ..metrics import correlation_difference, correlations, discriminator
 from . import published
-from .case import Case, prepare_case
-from .experiment import (
-    Experiment,
-    Options,
-    ProgressLine,
-    Report,
-    Tables,
-    first_row,
-)
-from .report.comparison_figures import (
-    LAST_BIN,
-    draw_correlations,
-    draw_histograms,
-    largest_gap,
-)
+from .case import Case, draw_one_each, prepare_case
+from .experiment import Experiment, Options, ProgressLine, Report
+from .report import GREY, OTHER, OURS, legend_below, panels
 
 N_TREES, N_TREES_QUICK = 100, 20
 # Rows of each class where no rows are held out: as many as the paper generates for its figures.
@@ -47,7 +33,7 @@ FIGURES_OF = "fico"
 
 def run(options: Options, progress: ProgressLine) -> Report:
     """Generate rows for each data set and try to tell them from real ones."""
-    report = EXPERIMENT.report()
+    report = Report()
     progress.plan(len(options.datasets) * (1 + len(PROTOCOLS) * options.seeds))
     drawn = FIGURES_OF if FIGURES_OF in options.datasets else options.datasets[0]
     n_trees = N_TREES_QUICK if options.quick else N_TREES
@@ -66,8 +52,7 @@ def run(options: Options, progress: ProgressLine) -> Report:
         correlations.append(_correlations(name, generated, real))
         if name == drawn:
             report.figures = _figures(generated, real)
-            report.captions = _captions(case.title, len(real))
-    printed = published.DISCRIMINATOR.table
+    printed = published.DISCRIMINATOR
     report.tables = {
         "discriminator": pd.concat(accuracies, ignore_index=True),
         "paper": printed[printed["dataset"].isin(options.datasets)],
@@ -85,38 +70,10 @@ def generate_like(
     wanted: BoolArray | None = None,
     max_inputs: int | None = None,
 ) -> pd.DataFrame:
-    """Generate one row per training row, with its immutable values.
-
-    Parameters
-    ----------
-    training : DataFrame
-        Rows to fit the trees on.
-    decision : (n_train,)
-        Their decisions.
-    immutable : list of str
-        Features to keep.
-    seed : int
-        Seed of the draws.
-    wanted : (n_train,), optional
-        The decision to generate each row for; by default its own.
-    max_inputs : int, optional
-        As for :class:`mcce.TreeChain`.
-
-    Returns
-    -------
-    DataFrame
-        As many rows as in training, in the same order.
-    """
+    """Generate one row per training row, with its immutable values."""
     rows = Schema.learn_rows(training, immutable=immutable)
     chain = TreeChain(decisions=(False, True), max_inputs=max_inputs).fit(rows, decision, n_jobs=-1)
-    number = np.arange(len(rows), dtype=np.int32)
-    # Rows with equal immutable values would share their draws; the row number separates them.
-    keys = person_keys(seed, np.vstack([rows.descent[rows.schema.immutable], number]).T)
-    first = np.zeros(1, dtype=np.int64)
-    wanted = decision if wanted is None else wanted
-    request = DrawRequest(rows.descent, keys, first, decision=wanted)
-    codes = chain.sample(request).codes[:, :, 0]
-    return CandidateRows(rows, number.astype(np.int64), codes, rows.tables).as_given()
+    return draw_one_each(chain, rows, seed, decision if wanted is None else wanted)
 
 
 def _real(case: Case, options: Options) -> pd.DataFrame:
@@ -238,84 +195,150 @@ def _figures(generated: pd.DataFrame, real: pd.DataFrame) -> dict[str, Any]:
     }
 
 
-def _captions(title: str, n_rows: int) -> dict[str, str]:
-    """How the plotted rows were made."""
-    made = (
-        f"{title}: {n_rows:,} real rows and as many generated ones, one for each, with its "
-        "immutable values and its decision, from trees grown on all of them, seed 0."
-    )
-    return {
-        "histograms": f"{made} The last bin of a number collects all values from there on: the "
-        f"bins end at the {LAST_BIN:.1%} quantile of the real rows.",
-        "correlations": f"{made} Pearson correlations; the area of a circle is the absolute "
-        "correlation, and the key shows three sizes.",
-    }
-
-
-def remarks(tables: Tables) -> list[str]:
-    """What the accuracies mean, and why the paper's are not next to them."""
-    halves, copies, same, desired = (_forest(tables, protocol) for protocol in PROTOCOLS)
-    paper = ", ".join(
-        f"{row['accuracy_%']} ({row['dataset']})" for _, row in tables["paper"].iterrows()
-    )
-    return [
-        "Accuracy 50 % means that generated rows cannot be told from real ones. Against the other "
-        f"half, the forest's accuracy in % is {halves}. {_told(tables)}",
-        f"The text of the paper reports {paper} for a forest. Those figures are not next to ours "
-        "because they were not measured in the same way: the paper does not state the size of "
-        "the forest, the decision for which rows were generated, or whether test rows had been "
-        "used to fit the generator, and the table shows how much these choices matter. Rows "
-        "generated by the authors' code for one half of the data were not to be had, so it is "
-        "not measured here, and nothing is claimed about which code generates better rows.",
-        "Other half: the generated rows are made from one half of the data, and all real rows, "
-        "those that the classifiers learn from and those that they are tested on, are of the "
-        "other half. Copies of the first half in place of generated rows show that this design "
-        f"neither rewards nor punishes memory: 50 % is right for them, and they have {copies}.",
-        "Same rows: generated rows take their values from the very rows they are compared with, "
-        "so a test row meets rare values that were learned under the other label, and the "
-        f"accuracy can fall below 50 %: {same}. Prefer the other half.",
-        "Rows generated for the desired decision alone, as step 2 does, have another mix of "
-        f"decisions than real rows, which is detected where many are declined: {desired}.",
-        f"Forests have {N_TREES} trees; without a holdout they see at most {MOST_ROWS:,} rows of "
-        "each class.",
-        "Give Me Some Credit: a quarter of the rows without outliers, as in the file that the "
-        "authors' script reads. FICO: without the empty records.",
-    ]
-
-
-def _forest(tables: Tables, protocol: str) -> str:
-    """The accuracies of the forest with their intervals, data set by data set."""
-    table, parts = tables["discriminator"], []
-    for name in dict.fromkeys(table["dataset"]):
-        row = first_row(table, dataset=name, protocol=protocol, classifier="forest")
-        interval = f"[{row['accuracy_low']:.1f}, {row['accuracy_high']:.1f}]"
-        parts.append(f"{row['accuracy']:.1f} {interval} ({name})")
-    return ", ".join(parts)
-
-
-def _told(tables: Tables) -> str:
-    """In which data sets generated rows are told from real ones beyond chance."""
-    table = tables["discriminator"]
-    rows = table[(table["protocol"] == "other half") & (table["classifier"] == "forest")]
-    told = rows.loc[rows["accuracy_low"] > 50, "dataset"]
-    if told.empty:
-        return "Generated rows are told from real ones no better than by chance."
-    return f"Generated rows are told from real ones better than by chance in {', '.join(told)}."
-
-
 EXPERIMENT = Experiment(
     name="manifold",
     title="Experiment 3: whether generated rows can be told from real ones",
-    about=(
-        "The histograms and correlation matrices of Experiment 3 and of the appendix "
-        '"Quality of generated data", and a test of whether a classifier can tell generated from '
-        "real rows. A random forest and a logistic regression are trained for it; the control "
-        "has real rows in place of the generated ones. Other half: trees on one half, rows for "
-        "that half, against real rows of the other half only. Same rows: against the rows that "
-        "the trees were grown on. Accuracies and AUCs are in %, square brackets hold 95 % "
-        "intervals over seeds, that is, over splits of the same data."
-    ),
     run=run,
     datasets=("adult", "gmc", "fico", "german"),
-    remarks=remarks,
 )
+
+
+N_BINS = 24
+N_COLUMNS = 4
+# Quantile of the real numbers where the last bin ends; it holds all larger values too.
+LAST_BIN = 0.995
+# Absolute correlations in the key of circle sizes.
+KEY = (0.1, 0.5, 1.0)
+DIAMETER = 0.95  # of the circle of correlation 1, in cells
+
+
+def largest_gap(generated: pd.DataFrame, real: pd.DataFrame) -> tuple[Hashable, float]:
+    """The feature whose distribution differs most, and by how much.
+
+    For numbers the largest difference of the distribution functions, for levels that of a share.
+
+    Examples
+    --------
+    >>> real = pd.DataFrame({"a": [1, 2, 3, 4], "b": [1, 1, 1, 1]})
+    >>> largest_gap(real.assign(a=[1, 1, 1, 4]), real)
+    ('a', 0.5)
+    """
+    gaps = {name: _gap(generated[name], real[name]) for name in real.columns}
+    worst = max(gaps, key=gaps.__getitem__)
+    return worst, gaps[worst]
+
+
+def _gap(new: pd.Series[Any], old: pd.Series[Any]) -> float:
+    shares = pd.concat([s.value_counts(normalize=True) for s in (new, old)], axis=1).fillna(0.0)
+    difference = shares.iloc[:, 0] - shares.iloc[:, 1]
+    if pd.api.types.is_numeric_dtype(old.dtype):
+        difference = difference.sort_index().cumsum()
+    return round(float(difference.abs().max()), 12)
+
+
+def draw_histograms(generated: pd.DataFrame, real: pd.DataFrame) -> Any:
+    """A histogram of every feature: real rows as bars, generated ones as a line."""
+    n_rows = -(-len(real.columns) // N_COLUMNS)
+    figure, axes = panels(n_rows, N_COLUMNS, size=(2.6, 1.7))
+    for axis, name in zip(axes.ravel(), real.columns, strict=False):
+        if pd.api.types.is_numeric_dtype(real[name].dtype):
+            _numbers(axis, generated[name], real[name])
+        else:
+            _levels(axis, generated[name], real[name])
+        axis.set_title(str(name), fontsize=8)
+        axis.tick_params(labelsize=6)
+        axis.grid(False)
+    for axis in axes.ravel()[len(real.columns) :]:
+        axis.set_axis_off()
+    figure.supylabel("share of rows", fontsize=9)
+    note = "horizontal: value of the feature; the last bin of a number holds all larger values"
+    legend_below(figure, axes, note=note)
+    return figure
+
+
+def _numbers(axis: Any, new: pd.Series[Any], old: pd.Series[Any]) -> None:
+    axis.locator_params(axis="x", nbins=4, integer=True)
+    low, high = old.quantile([0.0, LAST_BIN])
+    edges = np.linspace(low, high if high > low else low + 1, N_BINS + 1)
+    shares = {"weights": np.full(len(old), 1 / len(old))}
+    axis.hist(old.clip(upper=edges[-1]), edges, color=GREY, alpha=0.6, label="real", **shares)
+    axis.hist(
+        new.clip(upper=edges[-1]),
+        edges,
+        weights=np.full(len(new), 1 / len(new)),
+        histtype="step",
+        color=OURS,
+        linewidth=1.1,
+        label="generated",
+    )
+
+
+def _levels(axis: Any, new: pd.Series[Any], old: pd.Series[Any]) -> None:
+    shares = old.value_counts(normalize=True, sort=False)
+    drawn = new.value_counts(normalize=True).reindex(shares.index, fill_value=0.0)
+    places = np.arange(len(shares))
+    axis.bar(places, shares, 0.7, color=GREY, alpha=0.6, label="real")
+    axis.bar(places, drawn, 0.7, fill=False, edgecolor=OURS, linewidth=1.1, label="generated")
+    axis.set_xticks(places, [str(level) for level in shares.index])
+
+
+def draw_correlations(generated: pd.DataFrame, real: pd.DataFrame) -> Any:
+    """Correlations of real rows, of generated rows, and their difference.
+
+    The area of a circle is the absolute correlation, as in the paper.
+    """
+    ours, theirs = (correlations(rows, real, method="pearson") for rows in (generated, real))
+    figure, axes = panels(1, 3, size=(4.2, 5.9))
+    heads = "real", "generated", "generated - real"
+    for axis, head, matrix in zip(axes[0], heads, (theirs, ours, ours - theirs), strict=True):
+        _circles(axis, matrix.to_numpy())
+        axis.set_title(f"correlations, {head}", fontsize=9)
+        names = [str(name) for name in real.columns]
+        axis.set_xticks(range(len(names)), names, fontsize=6, rotation=90)
+    axes[0][0].set_yticks(range(len(names)), names, fontsize=6)
+    for size in KEY:
+        axes[0][0].plot([], [], "o", color=GREY, markeredgewidth=0, label=_key_label(size))
+    legend_below(figure, axes, n_columns=5)
+    _fit_size_key(figure, axes[0][0])
+    return figure
+
+
+def _key_label(size: float) -> str:
+    return f"|correlation| {size}"
+
+
+def _fit_size_key(figure: Any, axis: Any) -> None:
+    """Draw the circles of the key as large as those of the panels."""
+    figure.canvas.draw()  # settles the layout, and with it the width of a cell, in points below
+    left, right = axis.transData.transform([(0, 0), (1, 0)])[:, 0]
+    cell = (right - left) * 72 / figure.dpi
+    (legend,) = figure.legends
+    entries = zip(legend.get_texts(), legend.legend_handles, strict=True)
+    circles = {text.get_text(): handle for text, handle in entries}
+    for size in KEY:
+        circles[_key_label(size)].set_markersize(cell * DIAMETER * np.sqrt(size))
+
+
+def _circles(axis: Any, matrix: np.ndarray) -> None:
+    """One circle per pair, blue above 0 and orange below."""
+    from matplotlib.collections import EllipseCollection
+
+    n = len(matrix)
+    column, row = np.meshgrid(np.arange(n), np.arange(n))
+    for sign, colour, label in ((1, OURS, "positive"), (-1, OTHER, "negative")):
+        here = sign * matrix > 0
+        width = np.sqrt(np.abs(matrix[here])) * DIAMETER
+        circles = EllipseCollection(
+            width,
+            width,
+            np.zeros(width.size),
+            units="x",
+            offsets=np.column_stack([column[here], row[here]]),
+            offset_transform=axis.transData,
+            facecolors=colour,
+        )
+        axis.add_collection(circles)
+        axis.plot([], [], "o", color=colour, label=label)
+    axis.set(xlim=(-0.6, n - 0.4), ylim=(n - 0.4, -0.6), aspect="equal", xticks=[], yticks=[])
+    axis.tick_params(length=0)
+    axis.grid(False)

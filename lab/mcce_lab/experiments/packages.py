@@ -21,18 +21,22 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
+from mcce import Interval
 from mcce.errors import McceError, MissingExtraError, SchemaError
-from mcce.kernels import BoolArray, FloatArray, IntArray
-from mcce.parameters import (
+from mcce.protocols import (
+    OWN,
+    BoolArray,
+    Decision,
+    EncodedRows,
+    FloatArray,
+    IntArray,
+    Kind,
+    ScoredRows,
     check_choice,
     check_count,
     check_flag,
     check_whole,
 )
-from mcce.predictors.decision import Decision, Interval, ScoredRows
-from mcce.tables.columns import Kind, is_time
-from mcce.tables.dtypes import to_dtype
-from mcce.tables.schema import OWN, EncodedRows
 
 from ..baselines.baseline import (
     Baseline,
@@ -59,7 +63,7 @@ class _Package(Baseline):
     def _learn(self, training: Training, y: Any) -> None:
         rows = training.rows
         for feature in rows.schema.features:
-            if not feature.immutable and is_time(feature.table.dtype):
+            if not feature.immutable and feature.table.dtype.kind in "mM":
                 raise SchemaError(
                     f"The package cannot change the date or duration {feature.name!r}. Declare it "
                     "immutable, or pass it as a number."
@@ -106,13 +110,6 @@ class NICExPackage(_Package):
     It does not support immutable features, so before each person its candidates are limited to
     rows with the same immutable values.
 
-    Parameters
-    ----------
-    predictor, desired, immutable, kinds
-        As for :class:`mcce_lab.baselines.NICE`.
-    justified
-        Whether to use only rows whose true outcome is the predicted one; ``fit`` then needs ``y``.
-
     Examples
     --------
     >>> NICExPackage(lambda frame: frame["pay"], (0.5, 1.0)).justified
@@ -157,22 +154,6 @@ class NICExPackage(_Package):
 
 class DiCEPackage(_Package):
     """The package ``dice-ml`` without gradients: diverse counterfactual explanations.
-
-    Parameters
-    ----------
-    predictor, desired, immutable, kinds
-        As for :class:`mcce_lab.baselines.NICE`.
-    method : {"random", "genetic", "kdtree"}
-        The search.
-    n_counterfactuals
-        Number of counterfactuals of each person.
-    random_state
-        Seed of the search of each person.
-
-    References
-    ----------
-    Mothilal, R. K., Sharma, A. and Tan, C. (2020). Explaining machine learning classifiers through
-    diverse counterfactual explanations. FAT*.
 
     Examples
     --------
@@ -238,15 +219,7 @@ class DiCEPackage(_Package):
 
 @dataclass(eq=False)
 class _Box:
-    """The predictor for packages: from rows of numbers to two probabilities.
-
-    Parameters
-    ----------
-    rows, scored
-        The complete training rows, with their scores.
-    decision
-        The predictor and what is desired of it.
-    """
+    """The predictor for packages: from rows of numbers to two probabilities."""
 
     rows: EncodedRows
     scored: ScoredRows
@@ -382,7 +355,7 @@ def _as_frame(people: EncodedRows, owner: IntArray, values: FloatArray) -> pd.Da
         if people.schema.features[at].kind == "numeric":
             dtype = people.frame.dtypes.iloc[at]
             whole = pd.api.types.is_integer_dtype(dtype)
-            table = to_dtype(pd.Series(np.rint(values[:, at]) if whole else values[:, at]), dtype)
+            table = pd.Series(np.rint(values[:, at]) if whole else values[:, at]).astype(dtype)
             code = np.arange(owner.size)
         codes[place] = np.where(changed, code, OWN)
         tables.append(table)

@@ -1,14 +1,18 @@
-"""The paper's black boxes: a network with three hidden layers, and a random forest.
+"""A cache of trained models: files that are made on first use.
 
-Paper, table "Predictive model settings" and the appendix on models without gradients. Takes a data
-set; gives a function from a frame to P(desired) of its rows. Trained models are cached by their
-content: rows, settings and seed. Networks are applied with NumPy; only training needs torch.
+Takes a folder, by default that of the environment variable ``MCCE_CACHE``. Always true: a file is
+there as a whole or not at all, and one that cannot be read is made again.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import os
+import pickle
+import tempfile
+import zipfile
+import zlib
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -18,6 +22,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
+import joblib
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
@@ -27,8 +32,121 @@ from sklearn.metrics import roc_auc_score
 from mcce.datasets import Dataset
 from mcce.errors import MissingExtraError, ParameterError
 
-from .cache import CacheEntry, cache_folder
-from .design import Design
+
+def cache_folder(cache: Path | None) -> Path:
+    """The cache folder, created if needed."""
+    default = os.environ.get("MCCE_CACHE") or Path("~/.cache/mcce").expanduser()
+    folder = Path(default if cache is None else cache)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ParameterError(
+            f"The cache of trained models, {str(folder)!r}, cannot be created "
+            f"({error.strerror}). Set the environment variable MCCE_CACHE to another folder."
+        ) from error
+    return folder
+
+
+@dataclass(frozen=True)
+class CacheEntry:
+    """An entry of the cache, made on first use."""
+
+    path: Path
+
+    def arrays(self, make: Callable[[], dict[str, NDArray[Any]]]) -> dict[str, NDArray[Any]]:
+        """Arrays, as a NumPy file."""
+        path = self.path.with_suffix(".npz")
+        try:
+            with path.open("rb") as file, np.load(file) as saved:
+                return {name: saved[name] for name in saved.files}
+        except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error):
+            arrays = make()
+            self._put(path, lambda file: np.savez(file, allow_pickle=False, **arrays))
+            return arrays
+
+    def pickled(self, make: Callable[[], Any]) -> Any:
+        """Any object, as a joblib file."""
+        path = self.path.with_suffix(".joblib")
+        try:
+            return joblib.load(path)
+        except (OSError, ValueError, EOFError, KeyError, pickle.UnpicklingError, zlib.error):
+            made = make()
+            self._put(path, lambda file: joblib.dump(made, file, compress=1))
+            return made
+
+    def _put(self, path: Path, dump: Callable[[Any], Any]) -> None:
+        """Write a file atomically."""
+        try:
+            with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
+                dump(file)
+            os.replace(file.name, path)
+        except OSError as error:
+            raise ParameterError(
+                f"The cache of trained models, {str(path.parent)!r}, cannot be written to "
+                f"({error.strerror}). Set the environment variable MCCE_CACHE to another folder."
+            ) from error
+
+
+@dataclass(frozen=True, eq=False)
+class _Number:
+    """A numeric column: its minimum and its range."""
+
+    name: str
+    least: float
+    spread: float
+
+    def fill(self, inputs: NDArray[np.float64], column: pd.Series[Any]) -> None:
+        inputs[0] = (column.to_numpy(dtype=np.float64) - self.least) / self.spread
+
+
+@dataclass(frozen=True, eq=False)
+class _Levels:
+    """A categorical column; its first level has no indicator."""
+
+    name: str
+    levels: pd.Index[Any]
+
+    def fill(self, inputs: NDArray[np.float64], column: pd.Series[Any]) -> None:
+        codes = pd.Categorical(column, categories=self.levels).codes
+        inputs[:] = codes == np.arange(1, len(self.levels))[:, None]
+
+
+@dataclass(frozen=True, eq=False)
+class Design:
+    """The encoding of the columns of a frame as model inputs.
+
+    Examples
+    --------
+    >>> rows = pd.DataFrame({"age": [20, 40], "job": pd.Categorical(["a", "b"])})
+    >>> Design.learn(rows)(rows)
+    array([[0., 0.],
+           [1., 1.]])
+    """
+
+    columns: tuple[_Number | _Levels, ...]
+
+    @classmethod
+    def learn(cls, features: pd.DataFrame) -> Design:
+        """Learn the encoding of a frame of numbers and categories."""
+        columns: list[_Number | _Levels] = []
+        for name, column in features.items():
+            if isinstance(column.dtype, pd.CategoricalDtype):
+                columns.append(_Levels(str(name), column.dtype.categories))
+            else:
+                least, most = float(column.min()), float(column.max())
+                columns.append(_Number(str(name), least, (most - least) or 1.0))
+        return cls(tuple(columns))
+
+    def __call__(self, frame: pd.DataFrame) -> NDArray[np.float64]:
+        """The inputs of each row, shape (n_rows, n_inputs)."""
+        widths = [len(c.levels) - 1 if isinstance(c, _Levels) else 1 for c in self.columns]
+        inputs = np.empty((sum(widths), len(frame)))
+        start = 0
+        for column, width in zip(self.columns, widths, strict=True):
+            column.fill(inputs[start : start + width], frame[column.name])
+            start += width
+        return inputs.T
+
 
 Floats: TypeAlias = NDArray[np.float64]
 Predictor: TypeAlias = Callable[[pd.DataFrame], Floats]
@@ -64,17 +182,7 @@ NETWORK_SETTINGS = {
 
 @dataclass(frozen=True, eq=False)
 class BlackBox:
-    """A trained predictor of the paper.
-
-    Parameters
-    ----------
-    predict : callable
-        From a frame to P(desired) of each row.
-    auc, published_auc : float
-        AUC on the held-out rows, and the paper's; NaN if the paper has none.
-    heldout : Index
-        Labels of the rows it was not trained on.
-    """
+    """A trained predictor of the paper."""
 
     predict: Predictor
     auc: float
@@ -155,30 +263,6 @@ def black_box(
     """Train the paper's predictor for a data set, or load it from the cache.
 
     It is trained on three quarters of the rows, always the same, and tested on the rest.
-
-    Parameters
-    ----------
-    data : Dataset
-        One of the paper's data sets, in any form.
-    kind : {"network", "forest"}
-        ``"network"``, trained with torch and the settings of the paper's table, or ``"forest"``,
-        200 trees of scikit-learn.
-    seed : int
-        Seed of weights and batches, or of the trees.
-    cache : Path, optional
-        Folder for trained models. By default that of the environment variable ``MCCE_CACHE``, or
-        ``~/.cache/mcce``.
-
-    Returns
-    -------
-    BlackBox
-
-    Raises
-    ------
-    MissingExtraError
-        If a network must be trained and torch is not installed.
-    ParameterError
-        If the paper has no predictor for the data set, or the cache cannot be written.
     """
     if kind not in ("network", "forest"):
         raise ParameterError(f'kind must be "network" or "forest", got {kind!r}.')
@@ -206,28 +290,7 @@ def network(
     seed: int = 0,
     cache: Path | None = None,
 ) -> BlackBox:
-    """Train a network as the paper does, or load it from the cache.
-
-    Parameters
-    ----------
-    features, good
-        Rows of numbers and categories, and whether each had the desired outcome.
-    settings : NetworkSettings
-        Its layers and how it is trained.
-    seed, cache
-        As for :func:`black_box`.
-
-    Returns
-    -------
-    BlackBox
-
-    Raises
-    ------
-    MissingExtraError
-        If it must be trained and torch is not installed.
-    ParameterError
-        If the cache cannot be written.
-    """
+    """Train a network as the paper does, or load it from the cache."""
     design, split = _prepare(features, good)
     identity = _digest(features, good, asdict(settings), seed)
     cached = CacheEntry(cache_folder(cache) / f"network-{identity}")
@@ -254,19 +317,7 @@ class BoostedTrees:
 
 
 def boosted_trees(features: pd.DataFrame, good: pd.Series[bool], seed: int = 0) -> BoostedTrees:
-    """Train boosted trees on three quarters of the rows, those that the paper's networks train on.
-
-    Parameters
-    ----------
-    features, good
-        Rows of numbers and categories, and whether each had the desired outcome.
-    seed : int
-        Seed of the early stopping.
-
-    Returns
-    -------
-    BoostedTrees
-    """
+    """Train boosted trees on the three quarters of the rows that the paper's networks train on."""
     train, _ = split_rows(len(features))
     trees = HistGradientBoostingClassifier(
         categorical_features="from_dtype", early_stopping=True, random_state=seed
@@ -377,7 +428,7 @@ def _torch() -> Any:
         return import_module("torch")
     except ImportError as error:
         raise MissingExtraError(
-            'Training the paper\'s networks needs torch: pip install "mcce[deep]".'
+            'Training the paper\'s networks needs torch: pip install "mcce-lab[deep]".'
         ) from error
 
 

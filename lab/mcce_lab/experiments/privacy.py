@@ -1,4 +1,9 @@
-"""Section on privacy: copies of training rows, and the cost of excluding them."""
+"""Section on privacy: copies of training rows, and the cost of excluding them.
+
+Paper, table of copies: how many of the counterfactuals of Experiment 1 equal a training row in
+every cell, as drawn and with ``copies="never"``. Value copies are changed numbers that exactly one
+training row has.
+"""
 
 from __future__ import annotations
 
@@ -7,29 +12,20 @@ from typing import Any
 
 import pandas as pd
 
-from mcce.search.config import Copies, Search
+from mcce import Search
 
 from . import published
-from .case import (
-    Case,
-    average_over_seeds,
-    describe_case,
-    measure_result,
-    prepare_case,
-    run_mcce,
-)
-from .costs import LIKE_FOR_LIKE, OTHERS_PUBLISHED
+from .case import Case, average_over_seeds, describe_case, measure_result, prepare_case, run_mcce
+from .costs import LIKE_FOR_LIKE
 from .experiment import (
-    Estimate,
     Experiment,
     Options,
     ProgressLine,
     Report,
-    Tables,
-    agreement,
     first_row,
+    published_rows,
 )
-from .report.figures import (
+from .report import (
     OTHER,
     OURS,
     PUBLISHED,
@@ -37,7 +33,7 @@ from .report.figures import (
     panels,
 )
 
-VARIANTS: dict[str, Copies] = {"as drawn": "allow", "without copies": "never"}
+VARIANTS: dict[str, str] = {"as drawn": "allow", "without copies": "never"}
 COLUMNS = [
     *("dataset", "source", "variant", "n_ce", "copies", "copies_%", "value_copies_%"),
     *("l0", "l0_sd", "l1", "l1_sd", "coverage", "seconds", "l0_seeds", "l1_seeds"),
@@ -46,8 +42,7 @@ COLUMNS = [
 
 def run(options: Options, progress: ProgressLine) -> Report:
     """Copies allowed and excluded, next to the paper's table."""
-    report = EXPERIMENT.report()
-    report.published["copies"] = published.COPIES
+    report = Report()
     progress.plan(len(options.datasets) * (1 + len(VARIANTS) * options.seeds))
     rows: list[dict[str, Any]] = []
     people: list[dict[str, Any]] = []
@@ -55,7 +50,9 @@ def run(options: Options, progress: ProgressLine) -> Report:
         progress.step(f"{name}: rows and predictor")
         case = prepare_case(name, options)
         people.append(describe_case(case, options))
-        rows += [row | {"variant": "as drawn"} for row in published.COPIES.rows(dataset=name)]
+        rows += [
+            row | {"variant": "as drawn"} for row in published_rows(published.COPIES, dataset=name)
+        ]
         for variant in VARIANTS:
             labels = {"dataset": name, "source": "ours", "variant": variant}
             rows.append(labels | _measure(case, variant, options, progress))
@@ -80,43 +77,16 @@ def _measure(
 
 
 def _compare_with_published(report: Report, names: Sequence[str]) -> None:
-    """Shares of copies next to the paper's."""
+    """Shares of copies next to the paper's, in %, where its rows are ours."""
     table = report.tables["copies"]
-    for name in names:
-        theirs, ours = (
-            _share(first_row(table, dataset=name, source=source, variant="as drawn"))
+    for name in (name for name in names if name not in LIKE_FOR_LIKE):
+        rows = [
+            first_row(table, dataset=name, source=source, variant="as drawn")
             for source in ("published", "ours")
-        )
-        remark = OTHERS_PUBLISHED if name in LIKE_FOR_LIKE else agreement(theirs, ours)
-        report.add_comparison(f"{name}: % copies", theirs.mean, ours.mean, remark)
-
-
-def _share(row: pd.Series[Any]) -> Estimate:
-    """The share of copies in %, with the standard deviation of copy or not."""
-    share = row["copies"] / row["n_ce"]
-    return Estimate(100 * share, 100 * (share * (1 - share)) ** 0.5, row["n_ce"])
-
-
-def remarks(tables: Tables) -> list[str]:
-    """What excluding copies costs, and how many values point to one person."""
-    table, lines = tables["copies"], []
-    ours = table[table["source"] == "ours"]
-    for name, rows in ours.groupby("dataset", sort=False):
-        drawn, without = (first_row(rows, variant=variant) for variant in VARIANTS)
-        lines.append(
-            f"{name!s}: excluding copies reduces them from "
-            f"{drawn['copies_%']:.2f} % to {without['copies_%']:.2f} %; l0 goes from "
-            f"{drawn['l0']:.3f} to {without['l0']:.3f}, l1 from {drawn['l1']:.3f} to "
-            f"{without['l1']:.3f}, coverage from {drawn['coverage']:.3f} to "
-            f"{without['coverage']:.3f}. Of the changed numbers, {drawn['value_copies_%']:.1f} % "
-            "are values of exactly one training row, without copies "
-            f"{without['value_copies_%']:.1f} %."
-        )
-    lines.append(
-        "Small counts depend on chance and on the network: see the table of networks of the "
-        "experiment costs. For a random forest see the experiment forest."
-    )
-    return lines
+        ]
+        variances = [row["copies_%"] * (100 - row["copies_%"]) / row["n_ce"] for row in rows]
+        both = [row["copies_%"] for row in rows]
+        report.add_comparison(f"{name}: % copies", *both, error=sum(variances) ** 0.5)
 
 
 def _draw(table: pd.DataFrame, names: Sequence[str]) -> Any:
@@ -146,15 +116,6 @@ def _draw(table: pd.DataFrame, names: Sequence[str]) -> Any:
 EXPERIMENT = Experiment(
     name="privacy",
     title="Privacy: counterfactuals that copy a training row, and the cost of excluding them",
-    about=(
-        "The table of copies in the section on privacy: how many of the counterfactuals of "
-        "Experiment 1 equal a training row in every cell, as drawn and with copies='never', and "
-        "what excluding them costs. "
-        "Value copies are changed numbers that exactly one training row has. The absence of "
-        "copies does not prove privacy: every value in a counterfactual comes from some training "
-        "row."
-    ),
     run=run,
     datasets=("adult", "gmc", "fico", "german"),
-    remarks=remarks,
 )

@@ -1,4 +1,4 @@
-"""Figures as published; each table says where.
+"""Figures as published; a comment says where.
 
 Costs come with their sample standard deviations over people (``_sd``); ``l0`` is counted with a
 tolerance of 1e-5 of the range.
@@ -10,15 +10,13 @@ from io import StringIO
 
 import pandas as pd
 
-from .experiment import PublishedTable
-
 
 def _table(text: str) -> pd.DataFrame:
     return pd.read_csv(StringIO(text), sep=r"\s+")
 
 
-RESULTS = PublishedTable(
-    _table("""
+# Table of Experiment 1, all methods (16-core Threadripper 1950X, the others on a GTX 1080 Ti).
+RESULTS = _table("""
 dataset method    l0   l0_sd  l1  l1_sd violation violation_sd success n_ce seconds
 adult   C-CHVAE   7.76  1.02 3.13  1.10  0.00 0.00 1.00 1000    86.29
 adult   CEM-VAE   6.92  2.06 3.18  1.65  1.38 0.59 0.50 1000   646.29
@@ -48,12 +46,10 @@ fico    CRUDS    22.00  0.00 9.32  2.20  0.00 0.00 1.00  592  7639.12
 fico    FACE     19.11  2.32 3.01  0.90  0.98 0.16 1.00 1000   428.44
 fico    REViSE   21.71  0.78 1.64  0.54  0.00 0.00 1.00  926  5589.01
 fico    MCCE     12.67  1.91 1.95  0.78  0.00 0.00 1.00 1000    15.47
-"""),
-    "table of Experiment 1, all methods (16-core Threadripper 1950X, the others on a GTX 1080 Ti)",
-)
+""")
 
-SAMPLES = PublishedTable(
-    _table("""
+# Table of Experiment 2, Adult, 1000 people.
+SAMPLES = _table("""
 k      l0   l0_sd l1   l1_sd n_ce  model generate postprocess total
 10     3.98 1.10  1.59 0.94   999  3.8     0.38     5.56    9.74
 50     3.39 0.94  1.10 0.77  1000  3.8     0.58     5.61    9.99
@@ -62,12 +58,10 @@ k      l0   l0_sd l1   l1_sd n_ce  model generate postprocess total
 5000   2.51 0.66  0.45 0.39  1000  3.8    21.29    12.34   37.43
 10000  2.43 0.64  0.43 0.37  1000  3.8    42.61    17.71   64.11
 25000  2.39 0.64  0.41 0.36  1000  3.8   106.93    29.50  140.23
-"""),
-    "table of Experiment 2, Adult, 1000 people",
-)
+""")
 
-UNCONDITIONED = PublishedTable(
-    _table("""
+# Appendix, table "we do not condition on the decision", Adult, 1000 people.
+UNCONDITIONED = _table("""
 k      l0   l0_sd l1   l1_sd n_ce  model generate postprocess total
 10     4.66 1.40  2.19 1.22   633  3.87    1.09     2.44    7.41
 50     4.04 1.27  1.71 1.09   837  3.87    1.59     3.91    9.37
@@ -76,54 +70,42 @@ k      l0   l0_sd l1   l1_sd n_ce  model generate postprocess total
 5000   2.78 0.90  0.69 0.59  1000  3.87   22.69     6.20   32.76
 10000  2.64 0.82  0.62 0.54  1000  3.87   43.95     7.45   55.28
 25000  2.45 0.81  0.55 0.50  1000  3.87  108.74    10.95  123.56
-"""),
-    'appendix, table "we do not condition on the decision", Adult, 1000 people',
-)
+""")
 
-FOREST = PublishedTable(
-    _table("""
+# Appendix, table of MCCE with a random forest, Adult, 1000 people.
+FOREST = _table("""
 dataset l0   l0_sd l1   l1_sd violation violation_sd success n_ce seconds
 adult   2.48 0.83  0.42 0.43  0.0       0.0          1.0     1000 36.53
-"""),
-    "appendix, table of MCCE with a random forest, Adult, 1000 people",
-)
+""")
 
-LEVELS = PublishedTable(
-    _table("""
+# Appendix, table of MCCE with features that are not binarized, Adult, 1000 people.
+LEVELS = _table("""
 dataset l0   l0_sd l1   l1_sd violation violation_sd success n_ce seconds
 adult   3.14 0.98  0.90 0.76  0.0       0.0          1.0     1000 29.95
-"""),
-    "appendix, table of MCCE with features that are not binarized, Adult, 1000 people",
+""")
+
+# Appendix on leaving out the decision, text.
+DRAWS = pd.DataFrame(
+    {
+        "model": ["with the decision", "without the decision"],
+        "valid_and_unique_%": [86.0, 25.0],
+    }
 )
 
-DRAWS = PublishedTable(
-    pd.DataFrame(
-        {
-            "model": ["with the decision", "without the decision"],
-            "valid_and_unique_%": [86.0, 25.0],
-        }
-    ),
-    "appendix on leaving out the decision, text",
-)
-
-DISCRIMINATOR = PublishedTable(
-    _table("""
+# Text of Experiment 3, accuracy of a random forest.
+DISCRIMINATOR = _table("""
 dataset accuracy_%
 adult   62.8
 gmc     56.5
 fico    59.1
 german  55.7
-"""),
-    "text of Experiment 3, accuracy of a random forest",
-)
+""")
 
-COPIES = PublishedTable(
-    _table("""
+# Section on privacy, table of copies.
+COPIES = _table("""
 dataset n_ce copies
 adult   1000 11
 gmc     1000  4
 fico    1000  0
 german   200  2
-"""),
-    "section on privacy, table of copies",
-)
+""")

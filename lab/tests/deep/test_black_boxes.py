@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from mcce.datasets import load
+from mcce_lab.datasets import load
 from mcce_lab.experiments.predictors import black_box
 
 pytest.importorskip("torch", reason="torch is not installed")

@@ -196,14 +196,12 @@ def reported(*, debug: bool, as_json: bool = False) -> Iterator[None]:
 def _explained(error: Exception) -> tuple[int, str]:
     """Exit code and paragraph of an error."""
     # Imported late, as everything that loads scikit-learn.
-    from ..errors import DatasetError, McceError, PredictorError
+    from ..errors import McceError, PredictorError
 
     if not isinstance(error, McceError):
         what = f"{type(error).__name__}: {error}"
         return BUG, f"unexpected error. {what}. This is a bug of mcce; --debug shows where."
     hint = ""
-    if isinstance(error, DatasetError):
-        hint = " Use --data to name the folder that holds the data files."
     if isinstance(error, PredictorError) and error.original is not None:
         hint = " On the command line, --debug shows it."
         if not isinstance(error.original, (ImportError, SyntaxError)):

@@ -1,18 +1,5 @@
-"""The paper's data sets and simulated rows; only German Credit is bundled."""
+"""German Credit, to try things out; the paper's other data sets are in ``mcce_lab.datasets``."""
 
-from .cards import NAMES, card, describe
-from .dataset import Dataset
-from .loading import load, load_german_credit
-from .simulated import simulate, simulate_like, total
+from .german_credit import Dataset, load_german_credit
 
-__all__ = [
-    "NAMES",
-    "Dataset",
-    "card",
-    "describe",
-    "load",
-    "load_german_credit",
-    "simulate",
-    "simulate_like",
-    "total",
-]
+__all__ = ["Dataset", "load_german_credit"]

@@ -214,7 +214,7 @@ class Labels:
         Parameters
         ----------
         name
-            ``"german"``, see :func:`mcce.datasets.load`.
+            ``"german"``, see :func:`mcce.datasets.load_german_credit`.
         language
             Code of the language.
 

@@ -11,28 +11,26 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mcce.kernels import BoolArray, FloatArray, IntArray
-from mcce.parameters import check_count, check_real, check_whole
-from mcce.tables.columns import Kind
+from mcce.protocols import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    Kind,
+    check_count,
+    check_real,
+    check_whole,
+)
 
+from ...networks import import_torch, isolated
 from ..baseline import (
     Baseline,
     Declined,
     Found,
     Training,
 )
-from ..complete import complete_rows, search_complete
-from ..space import Space
-from .preset import PaperPreset
-from .projection import Projection
-from .tools import (
-    INCOMPLETE,
-    import_torch,
-    in_blocks,
-    isolated,
-)
-from .training import TrainingPlan
-from .vae import ConditionalVAE, VAESettings
+from ..space import Space, complete_rows, search_complete
+from .descent import PaperPreset, Projection
+from .networks import INCOMPLETE, ConditionalVAE, TrainingPlan, VAESettings, in_blocks
 
 NOTHING = "no ring around the person's code has a valid row"
 # Rows that are decoded and scored at once.
@@ -210,26 +208,7 @@ class CCHVAE(PaperPreset, Baseline):
 def draw_ring(
     random: np.random.Generator, ring: int, n_samples: int, n_latent: int, step: float, norm: int
 ) -> FloatArray:
-    """Steps in the latent space whose length lies in a ring.
-
-    Parameters
-    ----------
-    random
-        Random numbers.
-    ring
-        Number of the ring, from 0.
-    n_samples, n_latent
-        Number of steps, and of their coordinates.
-    step
-        Width of a ring.
-    norm : {1, 2}
-        How length is measured.
-
-    Returns
-    -------
-    (n_samples, n_latent)
-        Steps, of length between ``ring * step`` and ``(ring + 1) * step``.
-    """
+    """Steps in the latent space whose length lies in a ring."""
     direction = random.standard_normal((n_samples, n_latent))
     direction /= np.linalg.norm(direction, ord=norm, axis=1, keepdims=True)
     return direction * random.uniform(ring * step, (ring + 1) * step, (n_samples, 1))

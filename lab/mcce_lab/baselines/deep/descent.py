@@ -1,30 +1,335 @@
 """Searches by gradient: many people at once, each by themselves.
 
-The objective of each row is summed and never averaged, and steps are taken number by number, so
-one search for many rows is as many searches. A row stops by itself, and rows that have stopped are
-left out.
+Points are projected to rows on the way (:meth:`Space.project` in torch): forward exactly, backward
+as if nothing was rounded, clipped or chosen, and with no gradient for immutable features. The
+objective of each row is summed and never averaged, and steps are taken number by number, so one
+search for many rows is as many searches. A row stops by itself.
 
-Always true: what is remembered is a projected point that was valid, the cheapest so far.
+Always true: what is remembered is a projected point that was valid, the cheapest so far; rows
+without one of their numbers are left out of training, and such people get a reason.
 """
 
 from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import Any, Self
+from functools import cache, partial
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from mcce.kernels import FloatArray, IntArray
+from mcce import Interval
+from mcce.errors import McceError, ParameterError, PredictorError
+from mcce.predictors import Differentiable
+from mcce.protocols import Decision, EncodedRows, FloatArray, IntArray, Kind
 
-from ..baseline import Declined, Found
-from .projection import Projection
-from .scoring import Scorer
-from .steppers import Stepper
-from .tools import blocks, isolated, snap
+from ...networks import import_torch, isolated
+from ..baseline import Baseline, Declined, Found, Training
+from ..space import LEAST_MOVE, Space, complete_rows, search_complete
+from .networks import GRID, INCOMPLETE, Groups, Stepper, blocks, in_blocks, snap
+
+
+@dataclass(frozen=True, eq=False)
+class Projection:
+    """The rows nearest to points, and the distances between rows."""
+
+    levels: Groups
+    mutable: Any
+    number: Any
+    rounded: Any
+    least: Any
+    spread: Any
+    unit: Any
+    weight: Any
+
+    @classmethod
+    def of(cls, space: Space, device: Any) -> Projection:
+        """The projection of a cube, on a device."""
+        import torch
+
+        rounded = space.is_number & (space.unit > 0)
+        columns = (
+            space.is_mutable,
+            space.is_number,
+            rounded,
+            space.least.astype(np.float64),
+            space.spread.astype(np.float64),
+            np.where(rounded, space.unit, 1.0),
+            np.where(space.is_number, 1.0, 0.5),
+        )
+        tensors: list[Any] = [torch.as_tensor(column, device=device) for column in columns]
+        return cls(Groups.of(space.groups, space.n_axes, device), *tensors)
+
+    def __call__(self, points: Any, own: Any) -> Any:
+        """Points as rows; the gradient passes straight through to mutable axes."""
+        import torch
+
+        given = points.detach()
+        settled = torch.where((given - own).abs() < 0.5 / GRID, own, snap(given))
+        return _straight_through()(points, self.nearest(settled, own), self.mutable)
+
+    def nearest(self, points: Any, own: Any) -> Any:
+        """Points as rows, without gradients."""
+        import torch
+
+        placed = points.clamp(own.clamp(max=0.0), own.clamp(min=1.0))
+        value = placed * self.spread + self.least
+        written = (torch.round(value / self.unit) * self.unit - self.least) / self.spread
+        placed = torch.where(self.rounded, written, placed)
+        placed = torch.where(self.number, placed, self.levels.largest(points))
+        kept = ~self.mutable | (self.number & ((placed - own).abs() <= LEAST_MOVE))
+        return torch.where(kept, own, placed)
+
+    def l1(self, points: Any, own: Any) -> Any:
+        """As :meth:`Space.l1`."""
+        return ((points - own).abs() * self.weight).sum(dim=1)
+
+    def squared(self, points: Any, own: Any) -> Any:
+        """Sum over features of squared differences, 1 between two levels."""
+        return ((points - own).square() * self.weight).sum(dim=1)
+
+
+@cache
+def _straight_through() -> Any:
+    import torch
+
+    class StraightThrough(torch.autograd.Function):
+        """Forward the rows, backward the gradient of mutable axes."""
+
+        @staticmethod
+        def forward(context: Any, _points: Any, rows: Any, mutable: Any) -> Any:
+            context.mutable = mutable
+            return rows.clone()
+
+        @staticmethod
+        def backward(context: Any, gradient: Any) -> Any:
+            return gradient * context.mutable, None, None
+
+    return StraightThrough.apply
+
+
+# Encodings in single precision are affine up to this share of an input's range.
+TOLERANCE = 1e-5
+# Rows for learning the map: so many, and so many more for each axis.
+N_ROWS, N_ROWS_PER_AXIS = 200, 8
+# Keeps logarithms of probabilities finite.
+LEAST_PROBABILITY = 1e-10
+
+
+@dataclass(frozen=True, eq=False)
+class Scorer:
+    """What the predictor says of points, differentiable."""
+
+    space: Space
+    decision: Decision
+    slopes: Any
+    high: bool
+    threshold: float
+
+    @classmethod
+    def learn(cls, training: Training, space: Space, method: str, device: str) -> Scorer:
+        """The function for training data."""
+        import torch
+
+        predictor = _require_gradients(training.decision.predictor, method)
+        high, threshold = _desired_end(training, method)
+        slopes = torch.as_tensor(_learn_slopes(predictor, training, space), device=device)
+        return cls(space, training.decision, slopes, high, threshold)
+
+    @property
+    def device(self) -> Any:
+        """Where points are scored."""
+        return self.slopes.device
+
+    def inputs(self, people: EncodedRows) -> FloatArray:
+        """Inputs of the network for people, shape (n_people, n_inputs)."""
+        return _inputs(self.decision, people)
+
+    def anchors(self, own: Any, inputs: Any) -> Any:
+        """What the inputs of people are less what their points explain, as tensors."""
+        return inputs - in_blocks(lambda points: points @ self.slopes, own)
+
+    def outputs(self, points: Any, anchors: Any) -> Any:
+        """Output of the predictor for points."""
+        import torch
+
+        inputs = anchors + points @ self.slopes
+        output = _differentiate(self.decision, inputs)
+        if output.ndim == 2 and output.shape[1] > 1:
+            return output
+        score = output.reshape(len(points), 1)
+        return torch.cat([1 - score, score] if self.high else [score, 1 - score], dim=1)
+
+    def desired(self, outputs: Any) -> Any:
+        """Probability of the desired decision, shape (n_points,)."""
+        if not self.decision.columns:
+            return outputs[:, 1]
+        summed = outputs[:, list(self.decision.columns)].sum(dim=1)
+        return summed if self.high else 1 - summed
+
+    def loss(self, outputs: Any) -> Any:
+        """Minus the logarithm of the desired probability, shape (n_points,)."""
+        return -self.desired(outputs).clamp(min=LEAST_PROBABILITY).log()
+
+    def margin(self, outputs: Any) -> Any:
+        """How much more likely the desired decision is than the other, shape (n_points,)."""
+        import torch
+
+        if isinstance(self.decision.desired, Interval):
+            return 2 * (self.desired(outputs) - self.threshold)
+        columns = list(self.decision.columns)
+        others = [at for at in range(outputs.shape[1]) if at not in columns]
+        return torch.amax(outputs[:, columns], dim=1) - torch.amax(outputs[:, others], dim=1)
+
+    def valid(self, outputs: Any) -> Any:
+        """Whether points have the desired decision, shape (n_points,)."""
+        import torch
+
+        desired = self.decision.desired
+        if not isinstance(desired, Interval):
+            columns = torch.tensor(self.decision.columns, device=outputs.device)
+            return torch.isin(outputs.argmax(dim=1), columns)
+        score = self.desired(outputs) if self.high else 1 - self.desired(outputs)
+        return desired.contains(score.detach())
+
+
+def _require_gradients(predictor: Any, method: str) -> Differentiable:
+    """The predictor itself, if it offers gradients."""
+    if getattr(predictor, "offers_gradients", False) is True:
+        return predictor
+    raise PredictorError(
+        f"{method} needs gradients, which the predictor {type(predictor).__name__} does not offer. "
+        "Wrap a torch module in mcce.predictors.Torch, write a predictor with "
+        "offers_gradients = True (mcce.predictors.Differentiable), or use a method that needs no "
+        "gradients: MCCE, NearestUnlike, NICE, GrowingSpheres, FACE or CCHVAE."
+    )
+
+
+def _desired_end(training: Training, method: str) -> tuple[bool, float]:
+    """Whether high scores are desired, and from where on."""
+    decision, desired = training.decision, training.decision.desired
+    if not isinstance(desired, Interval):
+        if decision.columns:
+            return True, 0.5
+        raise ParameterError(
+            f"{method} needs probabilities, but the predictor gives labels only. Pass a predictor "
+            "with predict_proba."
+        )
+    scores = training.scored.score
+    if not decision.columns and (scores.min() < 0 or scores.max() > 1):
+        raise ParameterError(
+            f"{method} needs probabilities, but the scores of the training rows range from "
+            f"{scores.min():.3g} to {scores.max():.3g}. Pass a predictor that returns "
+            "probabilities."
+        )
+    if (desired.high >= 1) == (desired.low <= 0):
+        raise ParameterError(
+            f"{method} needs desired probabilities that begin at 0 or end at 1, got {desired!r}. "
+            "Pass e.g. desired=(0.5, 1.0) for high or (0.0, 0.5) for low ones."
+        )
+    return desired.high >= 1, float(desired.low if desired.high >= 1 else 1 - desired.high)
+
+
+def _learn_slopes(predictor: Differentiable, training: Training, space: Space) -> FloatArray:
+    """The affine map by least squares, verified on other rows."""
+    rows = [_recombined(training.rows, space, seed) for seed in (0, 1)]
+    inputs = [_inputs(training.decision, some) for some in rows]
+    given = [np.hstack([space.encode(some), np.ones((len(some), 1))]) for some in rows]
+    slopes = np.linalg.lstsq(given[0], inputs[0])[0]
+    miss = np.abs(given[1] @ slopes - inputs[1])
+    allowed = TOLERANCE * np.maximum(np.ptp(inputs[1], axis=0), np.abs(inputs[1]).max(axis=0))
+    if not (miss <= np.maximum(allowed, TOLERANCE)).all():
+        raise PredictorError(
+            f"The inputs of the predictor {type(predictor).__name__} are not an affine function of "
+            "its columns, so gradients cannot be followed back to them. Scale numbers linearly and "
+            "encode levels as indicators, or use a method that needs no gradients: MCCE, "
+            "NearestUnlike, NICE, GrowingSpheres, FACE or CCHVAE."
+        )
+    return np.ascontiguousarray(slopes[:-1])
+
+
+def _recombined(rows: EncodedRows, space: Space, seed: int) -> EncodedRows:
+    """Rows whose columns come from different training rows; every level occurs."""
+    random = np.random.default_rng(seed)
+    n_rows = N_ROWS + N_ROWS_PER_AXIS * space.n_axes
+    codes = np.empty((len(rows.schema.features), n_rows), dtype=np.int32)
+    for at, feature in enumerate(rows.schema.features):
+        if feature.kind == "categorical":
+            codes[at] = random.permutation(np.arange(n_rows) % feature.n_codes)
+        else:
+            codes[at] = random.choice(rows.exact[at], n_rows)
+            codes[at, :2] = rows.exact[at].min(), rows.exact[at].max()
+    return EncodedRows.from_codes(rows.schema, codes)
+
+
+def _inputs(decision: Decision, rows: EncodedRows) -> FloatArray:
+    """Inputs of the network for rows, which it gets in its own type of frame."""
+    frame = rows.frame if decision.names is None else rows.frame[list(decision.names)]
+    predictor, adapter = decision.predictor, decision.adapter
+    try:
+        given = predictor.encode_inputs(adapter.rows_for_predictor(frame))
+    except McceError:
+        raise
+    except Exception as error:
+        failure = error
+    else:
+        return _matrix(given, len(rows), type(predictor).__name__)
+    # Outside of the block, so that no traceback shows the failure.
+    raise _failed("encode_inputs", decision, len(rows), failure)
+
+
+def _matrix(given: Any, n_rows: int, predictor: str) -> FloatArray:
+    """What ``encode_inputs`` returned, if it is a matrix of numbers."""
+    try:
+        inputs = np.asarray(given, dtype=np.float64)
+        got = f"an array of shape {inputs.shape}"
+    except (TypeError, ValueError):
+        inputs, got = np.empty(0), f"a {type(given).__name__} that is no matrix of numbers"
+    if inputs.ndim == 2 and len(inputs) == n_rows and inputs.size and np.isfinite(inputs).all():
+        return inputs
+    raise PredictorError(
+        f"encode_inputs of the predictor {predictor} must return a matrix of finite numbers with "
+        f"{n_rows} rows, got {got}."
+    )
+
+
+def _differentiate(decision: Decision, inputs: Any) -> Any:
+    """Output of the predictor for inputs, a score or all probabilities of each row."""
+    import torch
+
+    name = f"differentiate of the predictor {type(decision.predictor).__name__}"
+    try:
+        output = decision.predictor.differentiate(inputs)
+    except McceError:
+        raise
+    except Exception as error:
+        failure = error
+    else:
+        n_rows, shape = len(inputs), tuple(getattr(output, "shape", ()))
+        scores = shape in ((n_rows,), (n_rows, 1))
+        several = len(shape) == 2 and shape[0] == n_rows and decision.columns
+        if isinstance(output, torch.Tensor) and (
+            scores or (several and shape[1] > max(decision.columns))
+        ):
+            return output
+        raise PredictorError(
+            f"{name} must return a torch.Tensor with what the predictor returns for {n_rows} rows, "
+            f"got a {type(output).__name__} of shape {shape}."
+        )
+    # Outside of the block, so that no traceback shows the failure.
+    raise _failed("differentiate", decision, len(inputs), failure)
+
+
+def _failed(function: str, decision: Decision, n_rows: int, failure: Exception) -> PredictorError:
+    """The error for what a predictor raised."""
+    return PredictorError(
+        f"{function} of the predictor {type(decision.predictor).__name__} failed on {n_rows} rows "
+        f"with a {type(failure).__name__}. Its message may quote data, so it is not shown: see the "
+        "attribute original of this error, e.g. with traceback.print_exception(error.original)."
+    ).keeping(failure)
+
 
 # An objective that falls by less has not improved.
 LEAST_GAIN = 1e-4
@@ -34,19 +339,7 @@ STEPS_PER_ROUND = 50
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """Rows that are searched for together.
-
-    Parameters
-    ----------
-    own : torch.Tensor of shape (n_rows, n_axes)
-        The people's points.
-    anchors : torch.Tensor of shape (n_rows, n_inputs)
-        See :meth:`Scorer.anchors`.
-    projection, scorer
-        Points as rows, and what the predictor says of them.
-    extra
-        More numbers of each row, by name.
-    """
+    """Rows that are searched for together."""
 
     own: Any
     anchors: Any
@@ -72,17 +365,7 @@ class Block:
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """What an objective says of each row.
-
-    Parameters
-    ----------
-    value : torch.Tensor of shape (n_rows,)
-        The objective, with gradients.
-    rows : torch.Tensor of shape (n_rows, n_axes)
-        Projected points.
-    valid, cost : torch.Tensor of shape (n_rows,)
-        Whether they are valid, and what they cost.
-    """
+    """What an objective says of each row."""
 
     value: Any
     rows: Any
@@ -91,22 +374,7 @@ class Step:
 
 
 class Best(ABC):
-    """The cheapest valid point of each row so far, and which rows have stopped.
-
-    Parameters
-    ----------
-    own : torch.Tensor of shape (n_rows, n_axes)
-        The people's points, which stand in for what is not found.
-
-    Attributes
-    ----------
-    points : torch.Tensor of shape (n_rows, n_axes)
-        The cheapest valid points.
-    cost : torch.Tensor of shape (n_rows,)
-        What they cost; infinite if there is none.
-    n_scored : int
-        Rows that the predictor scored, along its gradient too.
-    """
+    """The cheapest valid point of each row so far, and which rows have stopped."""
 
     def __init__(self, own: Any) -> None:
         import torch
@@ -146,15 +414,7 @@ class Best(ABC):
 
 
 class Patient(Best):
-    """Rows stop after some steps without progress.
-
-    Parameters
-    ----------
-    own : torch.Tensor of shape (n_rows, n_axes)
-        The people's points.
-    patience
-        Steps without a lower objective or cheaper point.
-    """
+    """Rows stop after some steps without progress."""
 
     def __init__(self, own: Any, patience: int) -> None:
         import torch
@@ -183,19 +443,7 @@ class Patient(Best):
 
 @dataclass(frozen=True, eq=False)
 class Descent:
-    """A search by gradient.
-
-    Parameters
-    ----------
-    objective
-        From rows and where they are to what is said of them.
-    stepper
-        How to move.
-    n_steps
-        The largest number of steps.
-    clamp
-        Applied after every step.
-    """
+    """A search by gradient."""
 
     objective: Callable[[Block, Any], Step]
     stepper: Stepper
@@ -203,22 +451,7 @@ class Descent:
     clamp: Callable[[Block, Any], Any] | None = None
 
     def run(self, block: Block, start: Any, best: Best) -> Best:
-        """Follow the gradient until every row has stopped.
-
-        Parameters
-        ----------
-        block
-            All rows.
-        start : torch.Tensor of shape (n_rows, n_numbers)
-            Where they start.
-        best
-            What is remembered.
-
-        Returns
-        -------
-        Best
-            The same object.
-        """
+        """Follow the gradient until every row has stopped."""
         import torch
 
         moved = snap(start)
@@ -264,30 +497,7 @@ def search(
     n_copies: int = 1,
     finish: Callable[[IntArray, FloatArray], FloatArray] | None = None,
 ) -> Found:
-    """Search for everybody.
-
-    Parameters
-    ----------
-    declined
-        The people.
-    scorer
-        What the predictor says of points.
-    find
-        From all rows to the best points.
-    reason
-        Why somebody has no answer.
-    extra
-        More numbers of each row, with ``n_copies`` rows per person.
-    n_copies
-        Rows per person, of which the cheapest counts.
-    finish
-        From owners and valid points to better ones.
-
-    Returns
-    -------
-    Found
-        One row for everybody with an answer.
-    """
+    """Search for everybody."""
     with isolated(0) as torch:
         put = partial(torch.as_tensor, device=scorer.device)
         rows = np.repeat(np.arange(len(declined)), n_copies)
@@ -306,3 +516,65 @@ def search(
         chosen = finish(owner, chosen)
     reasons = dict.fromkeys(np.flatnonzero(~found).tolist(), reason)
     return Found(owner, scorer.space.compose(declined.rows, owner, chosen), reasons)
+
+
+class PaperPreset:
+    """A method with the settings of the paper's comparison beside the defaults."""
+
+    PAPER: ClassVar[Mapping[str, Any]] = {}
+
+    @classmethod
+    def paper(
+        cls,
+        predictor: Any,
+        desired: Any = None,
+        *,
+        immutable: Sequence[Hashable] | None = None,
+        kinds: Mapping[Hashable, Kind] | None = None,
+    ) -> Self:
+        """The method with the hyper-parameters of the comparison in the MCCE paper.
+
+        They are those of the authors' script. The method itself stays sound: it keeps immutable
+        features and returns rows that exist, which the paper's runs did not always do.
+
+        Parameters
+        ----------
+        predictor, desired, immutable, kinds
+            As for the class.
+
+        Returns
+        -------
+        Baseline
+            An unfitted method.
+        """
+        given = {"immutable": immutable, "kinds": kinds}
+        return cls(predictor, desired, **given, **cls.PAPER)  # type: ignore[call-arg]
+
+
+class GradientMethod(PaperPreset, Baseline):
+    """A method that moves people along gradients of the predictor, all of them at once."""
+
+    # Why a person has no answer.
+    NOTHING: ClassVar[str]
+    device: str
+
+    def _learn(self, training: Training, y: Any) -> None:
+        name = type(self).__name__
+        import_torch(name, self.device)
+        space = Space.learn(training.rows)
+        training = complete_rows(training, space)
+        self.scorer_ = Scorer.learn(training, space, name, self.device)
+        self._train(space, training)
+
+    def _train(self, space: Space, training: Training) -> None:
+        """Train the networks of the method, if it has any."""
+
+    def _search(self, declined: Declined) -> Found:
+        return search_complete(declined, self.scorer_.space, self._descend, INCOMPLETE)
+
+    def _descend(self, declined: Declined) -> Found:
+        return search(declined, self.scorer_, self._find, self.NOTHING)
+
+    @abstractmethod
+    def _find(self, block: Block) -> Best:
+        """Move the people of a block, and keep the best valid row of each."""

@@ -9,23 +9,12 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, ClassVar
 
-from mcce.parameters import check_count, check_real, check_whole
-from mcce.tables.columns import Kind
+from mcce.protocols import Kind, check_count, check_real, check_whole
 
 from ..baseline import Training
 from ..space import Space
-from .descent import (
-    Best,
-    Block,
-    Descent,
-    Patient,
-    Step,
-)
-from .gradient_method import GradientMethod
-from .steppers import Adam
-from .tools import in_blocks
-from .training import TrainingPlan
-from .vae import ConditionalVAE, VAESettings
+from .descent import Best, Block, Descent, GradientMethod, Patient, Step
+from .networks import Adam, ConditionalVAE, TrainingPlan, VAESettings, in_blocks
 
 
 class REViSE(GradientMethod):

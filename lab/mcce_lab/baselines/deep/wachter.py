@@ -12,23 +12,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mcce.errors import ParameterError, shorten
-from mcce.kernels import FloatArray, IntArray
-from mcce.parameters import check_count, check_real
-from mcce.tables.columns import Kind
+from mcce.protocols import FloatArray, IntArray, Kind, check_count, check_real
 
+from ...networks import check_device
 from ..baseline import Declined, Found
-from ..sparsity import undo_needless
-from .descent import (
-    Best,
-    Block,
-    Descent,
-    Patient,
-    Step,
-    search,
-)
-from .gradient_method import GradientMethod
-from .steppers import Adam
-from .tools import check_device
+from ..space import undo_needless
+from .descent import Best, Block, Descent, GradientMethod, Patient, Step, search
+from .networks import Adam
 
 HALVES = tuple(2.0**-power for power in range(10))
 

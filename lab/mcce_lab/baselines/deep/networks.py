@@ -1,0 +1,457 @@
+"""Networks of the methods of this package: blocks of rows, training, and auto-encoders.
+
+What a network reads and writes are the mutable axes of the cube, given the immutable ones.
+Features have different numbers of levels; they are the rows of one matrix, filled up with minus
+infinity, so that a step takes as long for fifty features as for one.
+
+Always true: a row's numbers depend neither on the other rows of its block nor on its place in it;
+what a network writes is a point of the cube.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Protocol
+
+import numpy as np
+
+from mcce.errors import ParameterError, shorten
+from mcce.protocols import FloatArray, IntArray, check_count, check_flag, check_real
+
+from ...networks import check_device, isolated
+from ..space import Space
+
+# Kernels treat the rows at the end of a matrix differently unless their number is a round one.
+ROWS_PER_BLOCK = 256
+# What moves is kept on a grid, so that the last bits of another order of sums do not add up.
+GRID = 2.0**20
+# Why people without all numbers have no answer.
+INCOMPLETE = "a number is missing, and the method moves through complete numbers"
+
+
+def snap(values: Any) -> Any:
+    """A tensor on the grid."""
+    return (values * GRID).round() / GRID
+
+
+def in_blocks(function: Callable[..., Any], *tensors: Any) -> Any:
+    """The output of a function that treats rows alike, called with blocks of one size."""
+    import torch
+
+    everybody = torch.arange(len(tensors[0]), device=tensors[0].device)
+    outputs = [function(*(tensor[filled] for tensor in tensors)) for _, filled in blocks(everybody)]
+    return torch.cat(outputs)[: len(everybody)]
+
+
+def blocks(places: Any) -> Iterator[tuple[Any, Any]]:
+    """Places in blocks, each as it is and filled up to one size with copies of its last place."""
+    import torch
+
+    for start in range(0, len(places), ROWS_PER_BLOCK):
+        block = places[start : start + ROWS_PER_BLOCK]
+        filled = torch.arange(ROWS_PER_BLOCK, device=places.device).clamp(max=len(block) - 1)
+        yield block, block[filled]
+
+
+# Keeps quotients finite.
+EPSILON = 1e-8
+
+
+class Stepper(Protocol):
+    """A rule that moves numbers against their gradient."""
+
+    @property
+    def n_memories(self) -> int:
+        """Number of tensors that it remembers, each of the shape of the numbers, first zeros."""
+
+    def step(self, gradient: Any, memories: list[Any], time: int) -> tuple[Any, list[Any]]:
+        """How far to move."""
+
+
+@dataclass(frozen=True)
+class Adam:
+    """Kingma and Ba 2015; with ``amsgrad``, steps never grow again."""
+
+    rate: float
+    amsgrad: bool = False
+
+    @property
+    def n_memories(self) -> int:
+        """Two moments, and the largest second one."""
+        return 3 if self.amsgrad else 2
+
+    def step(self, gradient: Any, memories: list[Any], time: int) -> tuple[Any, list[Any]]:
+        """How far to move; see :class:`Stepper`."""
+        first = 0.9 * memories[0] + 0.1 * gradient
+        second = 0.999 * memories[1] + 0.001 * gradient.square()
+        kept = [first, second]
+        if self.amsgrad:
+            second = second.maximum(memories[2])
+            kept.append(second)
+        size = (second / (1 - 0.999**time)).sqrt() + EPSILON
+        return -self.rate / (1 - 0.9**time) * first / size, kept
+
+
+@dataclass(frozen=True)
+class RMSprop:
+    """Tieleman and Hinton 2012."""
+
+    rate: float
+
+    @property
+    def n_memories(self) -> int:
+        """The second moment."""
+        return 1
+
+    def step(self, gradient: Any, memories: list[Any], time: int) -> tuple[Any, list[Any]]:
+        """How far to move; see :class:`Stepper`."""
+        second = 0.99 * memories[0] + 0.01 * gradient.square()
+        return -self.rate * gradient / (second.sqrt() + EPSILON), [second]
+
+
+HELDOUT_SHARE, PATIENCE = 0.1, 5
+WEIGHT_DECAY = 1e-6
+# Small data get smaller batches, or an epoch would hardly move the weights.
+LEAST_STEPS, LEAST_BATCH = 50, 32
+
+
+@dataclass(frozen=True)
+class TrainingPlan:
+    """How a network is trained, with Adam."""
+
+    n_epochs: int
+    batch_size: int
+    early_stopping: bool = True
+    learning_rate: float = 1e-3
+    device: str = "cpu"
+
+    def check(self) -> None:
+        """Raise for a value that cannot work."""
+        check_count("n_epochs", self.n_epochs)
+        check_count("batch_size", self.batch_size, least=2)
+        check_flag("early_stopping", self.early_stopping)
+        check_device(self.device)
+
+
+# From a batch of tensors and the number of the epoch to a loss, summed over rows.
+Loss = Callable[[Sequence[Any], int], Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Goal:
+    """A loss, and the parameters that shall lower it."""
+
+    loss: Loss
+    parameters: list[Any]
+
+
+def train(model: Any, tensors: Sequence[Any], goals: Sequence[Goal], plan: TrainingPlan) -> Any:
+    """A trained model, in evaluation mode and float64."""
+    import torch
+
+    order = torch.randperm(len(tensors[0]))
+    n_heldout = int(len(order) * HELDOUT_SHARE) if plan.early_stopping else 0
+    tensors = [tensor.float().to(plan.device) for tensor in tensors]
+    heldout = [tensor[order[:n_heldout]] for tensor in tensors]
+    kept = [tensor[order[n_heldout:]] for tensor in tensors]
+    optimizers = [_Optimizer(goal.parameters, plan.learning_rate) for goal in goals]
+    lowest, best, idle = float("inf"), None, 0
+    for epoch in range(plan.n_epochs):
+        model.train()
+        _train_epoch(kept, goals, optimizers, plan, epoch)
+        if not n_heldout:
+            continue
+        model.eval()
+        with torch.no_grad():
+            reached = float(goals[0].loss(heldout, plan.n_epochs))
+        idle += 1
+        if reached < lowest:
+            lowest, best, idle = reached, copy.deepcopy(model.state_dict()), 0
+        elif idle >= PATIENCE:
+            break
+    if best is not None:
+        model.load_state_dict(best)
+    return model.double().eval().requires_grad_(False)
+
+
+def _train_epoch(
+    tensors: Sequence[Any],
+    goals: Sequence[Goal],
+    optimizers: Sequence[_Optimizer],
+    plan: TrainingPlan,
+    epoch: int,
+) -> None:
+    """One pass over the rows."""
+    import torch
+
+    n_rows = len(tensors[0])
+    batch_size = min(plan.batch_size, max(LEAST_BATCH, n_rows // LEAST_STEPS))
+    order = torch.randperm(n_rows)
+    for start in range(0, n_rows, batch_size):
+        batch = order[start : start + batch_size]
+        if len(batch) < 2:
+            continue  # the spread of one row, which batch normalisation needs, is undefined
+        rows = [tensor[batch] for tensor in tensors]
+        for goal, optimizer in zip(goals, optimizers, strict=True):
+            mean = goal.loss(rows, epoch) / len(batch)
+            optimizer.step(torch.autograd.grad(mean, goal.parameters))
+
+
+class _Optimizer:
+    """Adam for the parameters of a network, with some weight decay."""
+
+    def __init__(self, parameters: list[Any], rate: float) -> None:
+        import torch
+
+        self.parameters, self.stepper, self.time = parameters, Adam(rate), 0
+        n_memories = range(self.stepper.n_memories)
+        self.memories = [[torch.zeros_like(one) for _ in n_memories] for one in parameters]
+
+    def step(self, gradients: Sequence[Any]) -> None:
+        import torch
+
+        self.time += 1
+        with torch.no_grad():
+            for at, (parameter, gradient) in enumerate(
+                zip(self.parameters, gradients, strict=True)
+            ):
+                decayed = gradient + WEIGHT_DECAY * parameter
+                move, self.memories[at] = self.stepper.step(decayed, self.memories[at], self.time)
+                parameter += move
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """The axes of each feature with levels."""
+
+    axes: Any
+    slots: Any
+
+    @classmethod
+    def of(cls, groups: Sequence[IntArray], n_axes: int, device: Any) -> Groups:
+        """The groups of some axes, on a device."""
+        import torch
+
+        n_levels = max((group.size for group in groups), default=1)
+        axes = np.full((len(groups), n_levels), n_axes)
+        slots = np.full(n_axes, axes.size)
+        for row, group in enumerate(groups):
+            axes[row, : group.size] = group
+            slots[group] = row * n_levels + np.arange(group.size)
+        return cls(torch.as_tensor(axes, device=device), torch.as_tensor(slots, device=device))
+
+    def largest(self, points: Any) -> Any:
+        """1 for the largest level of each feature, the first of several; 0 for all others."""
+        import torch
+
+        best = self._gather(points).argmax(dim=2, keepdim=True)
+        levels = torch.arange(self.axes.shape[1], device=points.device)
+        return self._scatter((best == levels).to(points.dtype))
+
+    def softmax(self, points: Any) -> Any:
+        """Shares of the levels of each feature; 0 for numbers."""
+        import torch
+
+        return self._scatter(torch.softmax(self._gather(points), dim=2))
+
+    def log_softmax(self, points: Any) -> Any:
+        """Logarithms of the shares; 0 for numbers."""
+        import torch
+
+        return self._scatter(torch.log_softmax(self._gather(points), dim=2))
+
+    def _gather(self, points: Any) -> Any:
+        import torch
+
+        filled = torch.nn.functional.pad(points, (0, 1), value=-torch.inf)
+        gathered = filled.index_select(1, self.axes.reshape(-1))
+        return gathered.reshape(len(points), *self.axes.shape)
+
+    def _scatter(self, gathered: Any) -> Any:
+        import torch
+
+        filled = torch.nn.functional.pad(gathered.reshape(len(gathered), -1), (0, 1))
+        return filled.index_select(1, self.slots)
+
+
+# The least standard deviation of a number, as a share of its range: zeros alone would be infinitely
+# likely otherwise.
+LEAST_SCALE = 0.01
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """The axes of a cube as a network sees them."""
+
+    mutable: Any
+    immutable: Any
+    number: Any
+    levels: Groups
+
+    @classmethod
+    def of(cls, space: Space, device: str) -> Layout:
+        """The layout of a cube, on a device."""
+        import torch
+
+        mutable = np.flatnonzero(space.is_mutable)
+        place = {int(axis): at for at, axis in enumerate(mutable)}
+        groups = [axes for axes in space.groups if int(axes[0]) in place]
+        places = [np.array([place[int(axis)] for axis in axes]) for axes in groups]
+        columns = mutable, np.flatnonzero(~space.is_mutable), space.is_number[mutable]
+        written, given, number = (torch.as_tensor(column, device=device) for column in columns)
+        return cls(written, given, number, Groups.of(places, mutable.size, device))
+
+    @property
+    def device(self) -> Any:
+        """Where points are read and written."""
+        return self.number.device
+
+    def given(self, points: Any) -> Any:
+        """The immutable axes of points, in [0, 1] as in training."""
+        return points[:, self.immutable].clamp(0.0, 1.0)
+
+    def write(self, raw: Any) -> Any:
+        """What a network returns, as points of the mutable axes."""
+        import torch
+
+        return torch.where(self.number, torch.sigmoid(raw), self.levels.softmax(raw))
+
+    def place(self, written: Any, own: Any) -> Any:
+        """Points with written mutable axes and the immutable ones of their people."""
+        return own.index_copy(1, self.mutable, written)
+
+    def surprise(self, raw: Any, target: Any, log_scale: Any) -> Any:
+        """Minus the log-likelihood of rows, up to a constant."""
+        import torch
+
+        scale = log_scale.clamp(min=float(np.log(LEAST_SCALE)))
+        gap = (torch.sigmoid(raw) - target) * torch.exp(-scale)
+        number = 0.5 * gap.square() + scale
+        level = -self.levels.log_softmax(raw) * target
+        return torch.where(self.number, number, level).sum(dim=1)
+
+
+def layers(sizes: Sequence[int]) -> Any:
+    """Linear layers with ReLU between them."""
+    import torch
+
+    parts: list[Any] = []
+    for before, after in pairwise(sizes):
+        parts += [torch.nn.Linear(before, after), torch.nn.ReLU()]
+    return torch.nn.Sequential(*parts[:-1])
+
+
+def gaussian_kl(mean: Any, log_variance: Any) -> Any:
+    """Kullback-Leibler divergence of a diagonal Gaussian from the standard one, by row."""
+    return 0.5 * (log_variance.exp() + mean.square() - 1 - log_variance).sum(dim=1)
+
+
+def gaussian_kl_between(mean: Any, log_variance: Any, to_mean: Any, to_log_variance: Any) -> Any:
+    """Kullback-Leibler divergence of a diagonal Gaussian from another, by row."""
+    ratio = (log_variance - to_log_variance).exp()
+    apart = (mean - to_mean).square() / to_log_variance.exp()
+    return 0.5 * (ratio + apart - 1 - log_variance + to_log_variance).sum(dim=1)
+
+
+def draw(mean: Any, log_variance: Any) -> Any:
+    """A draw of each Gaussian, differentiable in its parameters."""
+    return mean + noise_like(mean) * (0.5 * log_variance).exp()
+
+
+def noise_like(values: Any) -> Any:
+    """Standard normal numbers of the shape of others, drawn alike for every device."""
+    import torch
+
+    return torch.randn(values.shape, dtype=values.dtype).to(values.device)
+
+
+@dataclass(frozen=True)
+class VAESettings:
+    """The size of an auto-encoder, and how it is trained."""
+
+    hidden: Sequence[int]
+    n_latent: int
+    kl_weight: float
+    plan: TrainingPlan
+    n_warmup: int = 5
+
+    def check(self) -> None:
+        """Raise for a value that cannot work."""
+        check_hidden("hidden", self.hidden)
+        check_count("n_latent", self.n_latent)
+        check_real("kl_weight", self.kl_weight, "a number of at least 0")
+        self.plan.check()
+
+
+@dataclass(frozen=True, eq=False)
+class ConditionalVAE:
+    """A trained auto-encoder."""
+
+    layout: Layout
+    network: Any
+
+    @classmethod
+    def fit(
+        cls, space: Space, points: FloatArray, settings: VAESettings, seed: int
+    ) -> ConditionalVAE:
+        """Train on points."""
+        layout = Layout.of(space, settings.plan.device)
+        with isolated(seed) as torch:
+            untrained = cls(layout, _network(layout, settings).to(layout.device))
+
+            def loss(batch: Sequence[Any], epoch: int) -> Any:
+                weight = settings.kl_weight * min(1.0, epoch / max(settings.n_warmup, 1))
+                return untrained.loss(batch[0], weight).sum()
+
+            goal = Goal(loss, list(untrained.network.parameters()))
+            tensors = [torch.from_numpy(points)]
+            return cls(layout, train(untrained.network, tensors, [goal], settings.plan))
+
+    def encode(self, points: Any) -> tuple[Any, Any]:
+        """Mean and log-variance of the code of each point."""
+        hidden = self.network.trunk(points[:, self.layout.mutable])
+        return self.network.mean(hidden), self.network.log_variance(hidden)
+
+    def decode(self, codes: Any, own: Any) -> Any:
+        """Points of codes, with the immutable axes of their people."""
+        return self.layout.place(self.layout.write(self._raw(codes, own)), own)
+
+    def loss(self, points: Any, kl_weight: float) -> Any:
+        """Minus the evidence lower bound of each point, with a weight of the divergence."""
+        mean, log_variance = self.encode(points)
+        raw = self._raw(draw(mean, log_variance), points)
+        surprise = self.layout.surprise(raw, points[:, self.layout.mutable], self.network.scales)
+        return surprise + kl_weight * gaussian_kl(mean, log_variance)
+
+    def _raw(self, codes: Any, own: Any) -> Any:
+        import torch
+
+        return self.network.decoder(torch.cat([codes, self.layout.given(own)], dim=1))
+
+
+def check_hidden(name: str, widths: Any) -> None:
+    """Raise unless a parameter lists the widths of hidden layers."""
+    if not isinstance(widths, (list, tuple)) or not widths:
+        raise ParameterError(
+            f"{name} must list the widths of hidden layers, e.g. (128, 64), got {shorten(widths)}."
+        )
+    for width in widths:
+        check_count(f"each of {name}", width)
+
+
+def _network(layout: Layout, settings: VAESettings) -> Any:
+    """The parts, untrained, and the log-scales of numbers."""
+    import torch
+
+    hidden, n_latent = list(settings.hidden), settings.n_latent
+    network: Any = torch.nn.Module()
+    network.trunk = torch.nn.Sequential(layers([len(layout.mutable), *hidden]), torch.nn.ReLU())
+    network.mean = torch.nn.Linear(hidden[-1], n_latent)
+    network.log_variance = torch.nn.Linear(hidden[-1], n_latent)
+    sizes = [n_latent + len(layout.immutable), *hidden[::-1], len(layout.mutable)]
+    network.decoder = layers(sizes)
+    network.scales = torch.nn.Parameter(torch.full((len(layout.mutable),), -2.0))
+    return network

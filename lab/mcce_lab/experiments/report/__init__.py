@@ -1,1 +1,0 @@
-"""Reports of experiments: tables, figures, files and the page that joins them."""
