@@ -1,4 +1,4 @@
-"""The command ``mcce``: fit, explain, report and inspect over files, a demo, and experiments.
+"""The command ``mcce``: fit, explain, report, serve and inspect over files, and a demo.
 
 ``app`` has the names of the commands. The module of a command has its options, and does the work;
 that of explain is in ``running``, that of report in ``reporting``, that of privacy-audit in
