@@ -24,7 +24,7 @@ import pandas as pd
 from joblib import Parallel, delayed
 
 from mcce import MCCE
-from mcce.execution.workers import PartitionTask, Shipment, columns_of
+from mcce.execution.workers import PartitionTask, columns_of
 from mcce.search.config import SearchName
 from mcce_lab.datasets import simulate, total
 from measure import OUT
@@ -91,9 +91,7 @@ def measure_slope(setting: Setting, repeats: int) -> Slope:
         n_samples=setting.n_samples if setting.search == "paper" else None,
         random_state=0,
     ).fit(train)
-    task = PartitionTask.plan(
-        explainer, Shipment.pack(explainer, lambda: predictor), columns_of(rows), "customer"
-    )
+    task = PartitionTask.plan(explainer, lambda: predictor, columns_of(rows), "customer")
     sizes = SIZES if setting.search == "paper" else (500, 1500)
     seconds, asked = zip(
         *(_cost(task, rows.head(n), predictor, repeats) for n in sizes), strict=True

@@ -1,4 +1,4 @@
-"""The command ``mcce``: fit, explain, report, serve, inspect and more over files.
+"""The command ``mcce``: fit, explain, report, serve and inspect over files, and a demo.
 
 ``commands`` names the commands. The module of a command has its options and does the work; that of
 explain is in ``running``, that of report in ``reporting``, that of serve in ``serving``, that of
