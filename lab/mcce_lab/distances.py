@@ -7,14 +7,13 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from mcce import HVDM, FeatureDistance
+from mcce import HVDM, FeatureDistance, Schema
 from mcce.protocols import (
     BoolArray,
     Candidates,
     EncodedRows,
     Feature,
     FloatArray,
-    Schema,
     Summation,
     check_whole,
 )

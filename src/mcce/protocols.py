@@ -36,7 +36,7 @@ from .kernels import (
 )
 from .parameters import check_choice, check_count, check_flag, check_real, check_whole
 from .predictors import make_decision
-from .predictors.decision import Decision, ScoredRows
+from .predictors.decision import ScoredRows
 from .runtime.progress import Progress
 from .tables.columns import Kind
 from .tables.features import Feature
@@ -55,7 +55,6 @@ __all__ = [
     "Candidates",
     "Capabilities",
     "Codes",
-    "Decision",
     "Distance",
     "DrawRequest",
     "Draws",
@@ -67,7 +66,6 @@ __all__ = [
     "IntArray",
     "Kind",
     "Progress",
-    "Schema",
     "ScoredRows",
     "Summation",
     "WordArray",

@@ -52,7 +52,9 @@ def is_caught(name: str, arguments: argparse.Namespace) -> bool:
         words += [f"--maxfail={arguments.maxfail}"] if arguments.maxfail else []
         # A planted bug cannot be planted again, which a test here would notice.
         words += ["--ignore=tests/mutants", *(arguments.pytest or ["-m", "not slow"])]
-        environment = {"PYTHONPATH": os.pathsep.join([f"{copy}/site", f"{copy}/src", f"{copy}/lab"])}
+        environment = {
+            "PYTHONPATH": os.pathsep.join([f"{copy}/site", f"{copy}/src", f"{copy}/lab"])
+        }
         environment = {"HYPOTHESIS_PROFILE": "mutants"} | os.environ | environment
         command = [sys.executable, "-m", "pytest", *words]
         done = subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True)

@@ -23,18 +23,9 @@ import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator
 
-from mcce import Counterfactuals
+from mcce import Counterfactuals, Decision, Schema
 from mcce.errors import McceWarning, NotFittedError
-from mcce.protocols import (
-    BoolArray,
-    Decision,
-    EncodedRows,
-    IntArray,
-    Kind,
-    Schema,
-    ScoredRows,
-    make_decision,
-)
+from mcce.protocols import BoolArray, EncodedRows, IntArray, Kind, ScoredRows, make_decision
 
 REFUSED = "the predictor refuses the row that was found when it is called again"
 NOBODY = "the predictor declines all training rows"

@@ -18,10 +18,9 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.neural_network import MLPRegressor
 
-from mcce import Interval
+from mcce import Decision, Interval
 from mcce.protocols import (
     BoolArray,
-    Decision,
     EncodedRows,
     FloatArray,
     IntArray,

@@ -18,17 +18,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from mcce import Schema
 from mcce.errors import SchemaError
-from mcce.protocols import (
-    OWN,
-    BoolArray,
-    EncodedRows,
-    Feature,
-    FloatArray,
-    IntArray,
-    Schema,
-    ScoredRows,
-)
+from mcce.protocols import OWN, BoolArray, EncodedRows, Feature, FloatArray, IntArray, ScoredRows
 
 from .baseline import Declined, Found, Training
 

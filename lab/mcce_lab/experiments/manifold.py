@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from mcce import TreeChain
-from mcce.protocols import BoolArray, Schema
+from mcce import Schema, TreeChain
+from mcce.protocols import BoolArray
 
 from ..datasets import load
 from ..metrics import correlation_difference, correlations, discriminator

@@ -21,12 +21,11 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from mcce import Interval
+from mcce import Decision, Interval
 from mcce.errors import McceError, MissingExtraError, SchemaError
 from mcce.protocols import (
     OWN,
     BoolArray,
-    Decision,
     EncodedRows,
     FloatArray,
     IntArray,

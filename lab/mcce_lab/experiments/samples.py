@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from mcce import TreeChain
-from mcce.protocols import Schema, person_keys
+from mcce import Schema, TreeChain
+from mcce.protocols import person_keys
 
 from . import published
 from .case import (

@@ -19,11 +19,11 @@ import pandas as pd
 from sklearn.base import clone
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from mcce import MCCE, Domain, PrivateTrees, metrics
+from mcce import MCCE, Domain, PrivateTrees, Schema, metrics
 from mcce.errors import ParameterError
 from mcce.metrics import Evaluator
 from mcce.privacy import audit_rows
-from mcce.protocols import BoolArray, EncodedRows, Generator, Schema
+from mcce.protocols import BoolArray, EncodedRows, Generator
 
 from ..metrics import discriminator
 from .case import Case, cpu_seconds, draw_one_each, prepare_case

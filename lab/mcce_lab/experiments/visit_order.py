@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from mcce import MCCE, TreeChain, metrics
-from mcce.protocols import BoolArray, EncodedRows, FloatArray, Schema
+from mcce import MCCE, Schema, TreeChain, metrics
+from mcce.protocols import BoolArray, EncodedRows, FloatArray
 
 from .case import Case, authors_visit_order, prepare_case
 from .experiment import (

@@ -30,6 +30,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from mcce import Schema
 from mcce.errors import SavedFileError
 from mcce.protocols import (
     BoolArray,
@@ -39,7 +40,6 @@ from mcce.protocols import (
     Feature,
     FloatArray,
     IntArray,
-    Schema,
     pick,
     uniforms,
 )

@@ -26,6 +26,7 @@ import numpy as np
 from scipy.special import ndtr, ndtri  # type: ignore[import-untyped]
 from sklearn.base import BaseEstimator
 
+from mcce import Schema
 from mcce.errors import SavedFileError
 from mcce.protocols import (
     BoolArray,
@@ -37,7 +38,6 @@ from mcce.protocols import (
     Feature,
     FloatArray,
     IntArray,
-    Schema,
     WordArray,
     check_flag,
     check_whole,

@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator
 
+from mcce import Schema
 from mcce.errors import ParameterError
 from mcce.protocols import (
     BoolArray,
@@ -26,7 +27,6 @@ from mcce.protocols import (
     Draws,
     EncodedRows,
     FloatArray,
-    Schema,
     check_count,
     check_flag,
     check_real,

@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator
 
-from mcce import TreeChain
+from mcce import Schema, TreeChain
 from mcce.errors import SavedFileError
 from mcce.protocols import (
     BoolArray,
@@ -28,7 +28,6 @@ from mcce.protocols import (
     EncodedRows,
     FloatArray,
     IntArray,
-    Schema,
     check_count,
     check_flag,
     check_real,

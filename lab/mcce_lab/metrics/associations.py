@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from mcce.errors import ParameterError, SchemaError, shorten
-from mcce.protocols import EncodedRows, FloatArray, IntArray, check_count
+from mcce.protocols import EncodedRows, FloatArray, check_count
 
 from .reading import as_evaluator, read_sample
 

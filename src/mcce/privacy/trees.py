@@ -210,9 +210,17 @@ class PrivateTrees(LeafChain, ListedLeaves, BaseEstimator):
         return self._keep(schema, order, trees)
 
     def saved_params(self) -> dict[str, Any]:
-        """Parameters as plain values; raises if a file would tell of training rows.
+        """Parameters as plain values: the domains themselves, not a file that they come from.
 
-        Domains are saved themselves, not the file that they may come from.
+        Returns
+        -------
+        dict
+            Parameters by name.
+
+        Raises
+        ------
+        SavedFileError
+            If a file would tell of training rows: the noise has a seed, or there is none.
         """
         if self.seed is not None or math.isinf(self.epsilon):
             raise SavedFileError(

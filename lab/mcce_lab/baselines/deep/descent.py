@@ -20,10 +20,10 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from mcce import Interval
+from mcce import Decision, Interval
 from mcce.errors import McceError, ParameterError, PredictorError
 from mcce.predictors import Differentiable
-from mcce.protocols import Decision, EncodedRows, FloatArray, IntArray, Kind
+from mcce.protocols import EncodedRows, FloatArray, IntArray, Kind
 
 from ...networks import import_torch, isolated
 from ..baseline import Baseline, Declined, Found, Training
