@@ -69,9 +69,7 @@ def test_a_fit_that_learned_less_than_the_search_needs_is_not_saved(tmp_path):
     explainer = MCCE(score, (0.8, 10), random_state=0).fit(bank(60))
 
     for search in ("balanced", bounded(copies="never")):
-        with pytest.raises(
-            mcce.NotFittedError, match="was changed after fit|search was set after fit"
-        ):
+        with pytest.raises(mcce.NotFittedError, match="changed after fit"):
             explainer.set_params(search=search).save(tmp_path / "explainer.mcce")
 
     assert not list(tmp_path.iterdir())
