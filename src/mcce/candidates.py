@@ -47,7 +47,32 @@ class Draws:
 
 @dataclass(frozen=True, eq=False)
 class Candidates:
-    """The draws of a block of people, ready to be compared with them."""
+    """The draws of a block of people, ready to be compared with them: what a distance gets.
+
+    Parameters
+    ----------
+    rows
+        The rows of all people.
+    people : (n_people,)
+        Which of them are in the block.
+    comparison
+        Codes and numbers of draws and people; :func:`mcce.protocols.differences` reads it.
+    draws : (n_draws,)
+        Draw numbers.
+    distinct : (n_groups, n_draws)
+        The first draw of each distinct candidate.
+    tables
+        The value of each code, one table per mutable feature.
+
+    Examples
+    --------
+    >>> from mcce import L1, Schema
+    >>> training = pd.DataFrame({"age": [30, 40], "salary": [10, 20]})
+    >>> rows = Schema.learn_rows(training, immutable=["age"])
+    >>> block = pair_rows(rows, np.array([0]), training.iloc[[1]], 1)
+    >>> block.shape, L1()(block)
+    ((1, 1), array([[1.]]))
+    """
 
     rows: EncodedRows
     people: IntArray
@@ -79,7 +104,29 @@ class Candidates:
 
 @dataclass(frozen=True, eq=False)
 class CandidateRows:
-    """Candidates selected from any blocks; the frame is built when it is first used."""
+    """Candidates of any people; the frame is built when it is first used.
+
+    Parameters
+    ----------
+    rows
+        The rows of all people.
+    owner : (n_rows,)
+        The person of each candidate.
+    codes : (n_mutable, n_rows)
+        Codes of the mutable features, ``OWN`` where a cell is the person's own.
+    tables
+        The value of each code, one table per mutable feature: ``rows.tables`` for those of
+        training.
+
+    Examples
+    --------
+    >>> from mcce import Schema
+    >>> frame = pd.DataFrame({"age": [30, 40], "salary": [10, 20]})
+    >>> rows = Schema.learn_rows(frame, immutable=["age"])
+    >>> CandidateRows(rows, np.array([0]), np.array([[1]], np.int32), rows.tables).frame
+       age  salary
+    0   30      20
+    """
 
     rows: EncodedRows
     owner: IntArray

@@ -109,7 +109,28 @@ def check_real(
     infinite: bool = False,
     most: float = math.inf,
 ) -> None:
-    """Raise unless a parameter is a number from 0 to ``most``."""
+    """Raise unless a parameter is a number from 0 to ``most``.
+
+    Parameters
+    ----------
+    name, value
+        The parameter.
+    expected
+        What it must be, for the message.
+    zero, infinite
+        Whether it may be 0, and whether it may be infinite.
+    most
+        The largest number.
+
+    Raises
+    ------
+    ParameterError
+        If it is none.
+
+    Examples
+    --------
+    >>> check_real("alpha", 0.5, "a finite number >= 0")
+    """
     real = isinstance(value, Real) and not isinstance(value, bool)
     if (
         not real
@@ -122,7 +143,24 @@ def check_real(
 
 
 def check_count(name: str, value: Any, *, least: int = 1) -> None:
-    """Raise unless a parameter is a whole number from ``least`` that fits in 32 bits."""
+    """Raise unless a parameter is a whole number from ``least`` that fits in 32 bits.
+
+    Parameters
+    ----------
+    name, value
+        The parameter.
+    least
+        The smallest number.
+
+    Raises
+    ------
+    ParameterError
+        If it is none.
+
+    Examples
+    --------
+    >>> check_count("n_trees", 10)
+    """
     check_whole(name, value, least, 2**31 - 1)
 
 
@@ -140,7 +178,24 @@ def _same(first: Any, second: Any) -> bool:
 
 
 def check_whole(name: str, value: Any, least: int, most: int) -> None:
-    """Raise unless a parameter is a whole number in a range."""
+    """Raise unless a parameter is a whole number in a range.
+
+    Parameters
+    ----------
+    name, value
+        The parameter.
+    least, most
+        The range.
+
+    Raises
+    ------
+    ParameterError
+        If it is none.
+
+    Examples
+    --------
+    >>> check_whole("n_bins", 64, 2, 1000)
+    """
     whole = isinstance(value, Integral) and not isinstance(value, bool)
     if not whole or not least <= int(value) <= most:
         raise ParameterError(
@@ -176,14 +231,48 @@ def _check_n_jobs(n_jobs: Any) -> None:
 
 
 def check_flag(name: str, value: Any, *, counts: bool = False) -> None:
-    """Raise unless a parameter is True or False, or one of the counts that say the same."""
+    """Raise unless a parameter is True or False, or one of the counts that say the same.
+
+    Parameters
+    ----------
+    name, value
+        The parameter.
+    counts
+        Whether a whole number, such as a level of verbosity, will do.
+
+    Raises
+    ------
+    ParameterError
+        If it is neither.
+
+    Examples
+    --------
+    >>> check_flag("bootstrap", True)
+    """
     count = counts and isinstance(value, Integral) and 0 <= int(value) < 2**31
     if not count and not isinstance(value, (bool, np.bool_)):
         raise ParameterError(f"{name} must be True or False, got {shorten(value)}.")
 
 
 def check_choice(name: str, value: Any, choices: Collection[str]) -> None:
-    """Raise unless a parameter is one of some words."""
+    """Raise unless a parameter is one of some words.
+
+    Parameters
+    ----------
+    name, value
+        The parameter.
+    choices
+        The words.
+
+    Raises
+    ------
+    ParameterError
+        If it is none of them.
+
+    Examples
+    --------
+    >>> check_choice("missing", "level", ("level", "ignore"))
+    """
     if not isinstance(value, str) or value not in choices:
         listed = ", ".join(f'"{choice}"' for choice in choices)
         raise ParameterError(f"{name} must be one of {listed}, got {shorten(value)}.")

@@ -220,7 +220,7 @@ def test_they_are_cloned_with_their_parameters_and_never_fitted_themselves(train
 
 def test_what_is_no_distance_is_refused(train, people):
     for distance, said in [
-        ("manhattan", r"one of \['gower', 'heom', 'hvdm', 'ivdm', 'l1'\].*got 'manhattan'"),
+        ("manhattan", r"one of \['gower', 'l1', 'hvdm'.*\].*got 'manhattan'"),
         (3, "must be one of .* got 3"),
         (HVDM, "Pass an instance: distance=HVDM"),
         (Gower(missing="x"), 'missing must be one of "level", "ignore", got \'x\''),

@@ -595,7 +595,7 @@ def test_a_loaded_explainer_gives_the_same_answers_and_ledger(tmp_path):
     people = declined(frame)
     assert again.explain(people).frame.equals(kept.explain(people).frame)
     assert again.n_desired_ == kept.n_desired_
-    assert again.generator.domains == domains()
+    assert again.generator_.domains_ == domains()
     assert again.generator_.ledger_ == kept.generator_.ledger_
 
 

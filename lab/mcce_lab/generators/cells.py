@@ -186,7 +186,7 @@ def _places(feature: Feature, numbers: FloatArray) -> int | None:
 
 def _decimals(feature: Feature, numbers: FloatArray) -> int | None:
     """Decimal places of numbers as they are written; None if there are too many to tell."""
-    dtype = feature.table.dtype
+    dtype: Any = feature.table.dtype
     if dtype.kind != "f":
         return 0
     single = dtype.itemsize == 4

@@ -17,8 +17,8 @@ from mcce.protocols import EncodedRows, FloatArray, IntArray, check_count
 from .reading import as_evaluator, read_sample
 
 Method = Literal["association", "pearson"]
-# A number with NaN for missing, or whole numbers that stand for levels, missing being one of them.
-Column = FloatArray | IntArray
+# Floats with NaN for missing, or whole numbers that stand for levels, missing being one of them.
+Column = np.ndarray
 
 
 def correlations(rows: Any, training: Any, *, method: Method = "association") -> pd.DataFrame:

@@ -13,7 +13,20 @@ from .labels import Probabilities
 
 @dataclass(frozen=True)
 class ScoredRows:
-    """What the predictor says about each row."""
+    """What the predictor says about each row.
+
+    Parameters
+    ----------
+    score : (n_rows,)
+        The score f(x).
+    valid : (n_rows,)
+        Whether the decision is the desired one.
+
+    Examples
+    --------
+    >>> ScoredRows(np.array([0.2, 0.8]), np.array([False, True])).valid
+    array([False,  True])
+    """
 
     score: FloatArray
     valid: BoolArray

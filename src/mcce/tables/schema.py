@@ -243,7 +243,31 @@ class Schema:
 
 @dataclass(frozen=True, eq=False)
 class EncodedRows:
-    """Rows of data, encoded."""
+    """Rows of data as codes; :meth:`Schema.encode` makes them.
+
+    Parameters
+    ----------
+    schema
+        The columns.
+    frame
+        The rows, in the columns and dtypes of training.
+    labels, given_columns
+        Labels and columns as they were given.
+    exact : (n_features, n_rows)
+        Codes of the cells; -1 for a value that is not in the training data.
+    descent : (n_features, n_rows)
+        The same for models: of an unseen number the code of the nearest, of an unseen level one
+        past the last code.
+    adapter, returned
+        The kind of frame that was given, and the rows in the dtypes of that frame.
+
+    Examples
+    --------
+    >>> schema = Schema.learn(pd.DataFrame({"age": [36, 52, 70]}))
+    >>> rows = schema.encode(pd.DataFrame({"age": [70, 40]}))
+    >>> rows.exact, rows.descent
+    (array([[ 2, -1]], dtype=int32), array([[2, 0]], dtype=int32))
+    """
 
     schema: Schema
     frame: pd.DataFrame = field(repr=False)

@@ -21,7 +21,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Summation:
-    """How the gaps of features make a distance."""
+    """How the gaps of features make a distance.
+
+    Parameters
+    ----------
+    squared
+        Whether it is the root of the sum of squared gaps, rather than their sum.
+    city_block
+        Whether the gap of a feature with several dimensions is the sum over them.
+    mean
+        Whether it is the mean over features, rather than the sum.
+    ignores_missing
+        Whether features in which either side is missing are left out.
+
+    Examples
+    --------
+    >>> Summation(squared=True).mean
+    False
+    """
 
     squared: bool = False
     city_block: bool = False

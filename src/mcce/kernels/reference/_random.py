@@ -41,7 +41,26 @@ def absorb(state: WordArray, words: ArrayLike) -> WordArray:
 
 
 def person_keys(seed: int, immutable_codes: Codes) -> WordArray:
-    """One key per row of immutable descent codes, shape (n_groups, n_immutable)."""
+    """Random keys, one for each group of people with the same immutable codes.
+
+    Parameters
+    ----------
+    seed
+        The seed.
+    immutable_codes : (n_groups, n_immutable)
+        Descent codes of the immutable features of each group.
+
+    Returns
+    -------
+    (n_groups,)
+        The keys; each depends on the seed and its group's codes alone.
+
+    Examples
+    --------
+    >>> keys = person_keys(0, np.array([[1, 2], [1, 2], [0, 2]], np.int32))
+    >>> keys[0] == keys[1], keys[0] == keys[2]
+    (np.True_, np.False_)
+    """
     keys = np.full(immutable_codes.shape[0], np.uint64(seed))
     keys = mix(keys + _GOLDEN)
     for column in immutable_codes.T:
@@ -116,6 +135,18 @@ def uniforms(row_keys: WordArray, position: int) -> FloatArray:
     """Random numbers strictly between 0 and 1, one for each row, in the shape of ``row_keys``.
 
     The high 52 bits of the draw stand for the middle of one of 2**52 equal intervals.
+
+    Parameters
+    ----------
+    row_keys
+        The key of each row, from :func:`draw_keys`.
+    position
+        Position of the feature among the columns. Different positions give independent numbers.
+
+    Returns
+    -------
+    array
+        Numbers in the shape of ``row_keys``.
 
     Examples
     --------
