@@ -100,8 +100,8 @@ class MCCE(BaseEstimator):
         their distance; see :mod:`mcce.postprocess.diversity` for the rule. The first one stays the
         same. None returns the best ones, however similar.
     distance
-        ``"gower"``, ``"l1"``, ``"heom"``, ``"hvdm"`` or ``"ivdm"``, or a distance object, e.g.
-        ``HVDM(alpha=0.5)``. It ranks after the number of changes, and is a column of
+        ``"gower"`` or another name of :doc:`distances </user_guide/distances>`, or a distance
+        object, e.g. ``HVDM(alpha=0.5)``. It ranks after the number of changes, and is a column of
         ``result.measures``.
     memory
         Megabytes that the candidates of one block of people may take.

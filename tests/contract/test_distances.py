@@ -12,7 +12,7 @@ from mcce import HVDM, L1, MCCE, Gower, ParameterError
 from mcce.protocols import differences
 from mcce.testing import check_distance
 
-# Those of tests/lab are checked there.
+# Those of the lab are checked in lab/tests.
 LAB = {"heom", "ivdm"}
 OURS = {"gower": Gower, "l1": L1, "hvdm": HVDM}
 

@@ -93,7 +93,9 @@ Search = Annotated[
 ]
 Distance = Annotated[
     str,
-    typer.Option("--distance", help="gower, l1, heom, hvdm or ivdm: ranks after sparsity."),
+    typer.Option(
+        "--distance", help="gower, l1 or hvdm, or one of another package: ranks after sparsity."
+    ),
 ]
 NSamples = Annotated[int | None, typer.Option("--n-samples", metavar="N", help="Draws per person.")]
 NCounterfactuals = Annotated[

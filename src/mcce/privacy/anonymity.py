@@ -124,8 +124,8 @@ def _check(
     if is_private(fitted.generator):
         raise ParameterError(
             f"The generator {type(fitted.generator).__name__} is private, but anonymity counts "
-            "training people without noise. Leave anonymity out: what a private explainer answers "
-            "is protected already."
+            "training people without noise. Use its answers as they are: what a private explainer "
+            "answers is protected already."
         )
     schema = fitted.schema
     check_real("min_pureness", min_pureness, "a number from 0 to 1", most=1.0)

@@ -440,20 +440,20 @@ def pack_generator(generator: Any) -> Any:
 
 
 def unpack_generator(plain: Any, given: Any, path: str) -> Any:
-    """The parameter ``generator`` of a file, which is ``given`` if it is not part of mcce."""
+    """The parameter ``generator`` of a file, which is ``given`` if it has no registered name."""
     name = plain.get(CUSTOM) if isinstance(plain, dict) else None
     if not isinstance(name, str):
         if given is not None:
             raise ParameterError(
                 f"generator is for files saved with a generator of your own, but {path!r} has one "
-                f"of mcce; got {shorten(given)}. Leave generator out."
+                f"that is found by name; got {shorten(given)}. Leave generator out."
             )
         with refused(path):
             return unpack(plain)
     if type(given).__name__ != name:
         title = name if name.isidentifier() and len(name) < 80 else shorten(name)
         raise ParameterError(
-            f"{path!r} was saved with the generator {title}, which is not part of mcce; got "
+            f"{path!r} was saved with the generator {title}, which has no registered name; got "
             f"generator={shorten(given)}. Pass an instance: mcce.load(path, predictor, "
             f"generator={title}())."
         )
