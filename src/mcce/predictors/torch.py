@@ -222,7 +222,7 @@ class Differentiable(Protocol):
     ...
     ...     def differentiate(self, inputs):
     ...         return (inputs[:, 0] - 3).sigmoid()
-    >>> offers_gradients(Logistic())
+    >>> Logistic().offers_gradients
     True
     """
 
@@ -259,20 +259,3 @@ class Differentiable(Protocol):
             predictor if it has none, in float64 and on the device of ``inputs``. Only ``inputs``
             gets gradients.
         """
-
-
-def offers_gradients(predictor: Any) -> bool:
-    """Whether a predictor says that it can be differentiated."""
-    return getattr(predictor, "offers_gradients", False) is True
-
-
-def require_gradients(predictor: Any, method: str) -> Differentiable:
-    """The predictor itself, if it offers gradients."""
-    if offers_gradients(predictor):
-        return predictor
-    raise PredictorError(
-        f"{method} needs gradients, which the predictor {type(predictor).__name__} does not offer. "
-        "Wrap a torch module in mcce.predictors.Torch, write a predictor with "
-        "offers_gradients = True (mcce.predictors.Differentiable), or use a method that needs no "
-        "gradients: MCCE, NearestUnlike, NICE, GrowingSpheres, FACE or CCHVAE."
-    )
