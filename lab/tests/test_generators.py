@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from bank import bank, score
 from generated import (
     check_batches,
     check_exact_is_refused,
@@ -14,7 +15,8 @@ from generated import (
     draw,
     explainer_with,
 )
-from mcce import SavedFileError, Schema
+from mcce import MCCE, SavedFileError, Schema
+from mcce.execution import joblib
 from mcce.testing import check_generator
 from mcce_lab.generators import GaussianCopula
 
@@ -161,3 +163,13 @@ def test_every_search_that_draws_keeps_its_promises(explainer):
 def test_nobody_depends_on_others_or_on_a_file(explainer, tmp_path):
     check_batches(explainer)
     check_saving(explainer, tmp_path / "explainer.mcce")
+
+
+def test_workers_take_a_generator_of_the_lab_as_an_object():
+    train = bank(200, seed=1)
+    explainer = MCCE(score, (0.8, 3.0), generator=GaussianCopula(), random_state=0).fit(train)
+    people = train.head(4).assign(customer=range(4))
+
+    answers = joblib.explain(explainer, people, key="customer", workers=1)
+
+    assert set(answers["customer"].astype(int)) == set(range(4))

@@ -12,6 +12,7 @@ import pytest
 from bank import bank, score
 from distance_oracle import Oracle, between, expected_of, fitted
 from mcce import L1, MCCE, ParameterError, load
+from mcce.cli import main
 from mcce.testing import check_distance
 from mcce_lab.distances import HEOM, IVDM
 from searches import assert_same, bounded, explain
@@ -152,3 +153,4 @@ def test_bins_are_counted_and_a_file_holds_the_name_of_the_distance(tmp_path):
         loaded = load(tmp_path / "explainer.mcce", score)
 
         assert_same(explain(loaded, train.head(5)), explain(explainer, train.head(5)))
+        assert main(["inspect", str(tmp_path / "explainer.mcce")]) == 0

@@ -528,7 +528,7 @@ def measure_rows(distance: Distance, chosen: CandidateRows) -> FloatArray:
     """Distance of each row to its person, shape (n_rows,)."""
     if not chosen.owner.size:
         return chosen.owner.astype(float)
-    if is_registered(distance):
+    if isinstance(distance, FeatureDistance) and is_registered(distance):
         return distance(_as_candidates(chosen))[:, 0]
     return distance(pair_rows(chosen.rows, chosen.owner, chosen.frame, 1))[:, 0]
 

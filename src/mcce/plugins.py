@@ -45,8 +45,8 @@ class Registry:
         if name in self.elsewhere:
             package = self.elsewhere[name]
             raise MissingExtraError(
-                f"{name!r} comes with the package {package}, which is not installed: "
-                f"pip install {package} (from a checkout: pip install ./lab)."
+                f"{name!r} comes with the package {package}, which is not installed: pip install "
+                "./lab in a checkout of mcce."
             )
         raise ParameterError(f"There is no {name!r} among {self.names()!r}.")
 

@@ -54,6 +54,7 @@ from ..files.units import Unit
 from ..parameters import check_whole
 from ..runtime.progress import format_traceback, without_prints, without_warnings
 from ..runtime.threads import one_at_a_time
+from ..saving.parts import is_custom
 from ..tables.schema import Schema
 
 PEOPLE = "the people"
@@ -414,7 +415,7 @@ class Shipment:
             path = Path(folder, "explainer.mcce")
             explainer.save(path)
             content = path.read_bytes()
-        generator = None if _is_ours(explainer.generator) else explainer.generator
+        generator = explainer.generator if is_custom(explainer.generator) else None
         return _sendable(cls(content, load_predictor, tolerance, generator))
 
     @contextmanager
@@ -474,10 +475,6 @@ def _sendable(shipment: Shipment) -> Shipment:
             "load_predictor, a function that returns it there, such as from a file."
         ) from error
     return shipment
-
-
-def _is_ours(generator: Any) -> bool:
-    return isinstance(generator, str) or type(generator).__module__.split(".")[0] == "mcce"
 
 
 class Executor(Protocol):

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from ..model import is_private
 from ..tables.schema import Schema
 from . import archive
@@ -66,7 +68,7 @@ def inspect(path: str | os.PathLike[str], key: bytes | None = None) -> Inspectio
                 "training rows": 0 if training is None else len(training["codes"]),
             },
             n_probes=int(document["predictor"]["probes"].shape[1]),
-            n_shares=0 if learned is None else len(learned["shares"]),
+            n_shares=_n_shares(learned),
         )
 
 
@@ -75,3 +77,10 @@ def _generator(packed: Any) -> Any:
     tagged = isinstance(packed, dict) and "generator" in packed
     made = unpack(packed) if tagged else None
     return made if is_private(made) else packed
+
+
+def _n_shares(learned: Any) -> int:
+    """How many values and ranges a distance has learned shares of decisions for."""
+    if isinstance(learned, Mapping):
+        return sum(_n_shares(part) for part in learned.values())
+    return len(learned) if isinstance(learned, np.ndarray) and learned.ndim == 2 else 0

@@ -406,15 +406,19 @@ def _finite(value: Any) -> float:
 # Distances and generators.
 def pack_distance(distance: Distance) -> dict[str, Any] | None:
     """What a fitted distance learned; None if that is nothing."""
-    # Any other has been refused among the parameters.
-    assert isinstance(distance, FeatureDistance)
+    if not isinstance(distance, FeatureDistance):
+        raise SavedFileError(
+            f"Cannot save the distance {type(distance).__name__}: files hold sums over features, "
+            "mcce.FeatureDistance, that have a registered name. Nothing was written."
+        )
     return dict(distance.to_arrays()) if distance.reads_rows else None
 
 
 def unpack_distance(plain: Any, given: Any, schema: Schema) -> FeatureDistance:
     """The fitted distance of what :func:`pack_distance` gave, by the parameter ``distance``."""
     blank = find_distance(given)
-    assert isinstance(blank, FeatureDistance)
+    if not isinstance(blank, FeatureDistance):
+        raise SavedFileError("its distance is no mcce.FeatureDistance")
     if (plain is not None) != blank.reads_rows:
         raise SavedFileError("it lacks what its distance learned, or has some that it did not")
     arrays = {} if plain is None else check_entries(plain, blank.array_names, "the distance")
