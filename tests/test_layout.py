@@ -13,7 +13,6 @@ TESTS = Path(__file__).parent
 MOST_INTERNALS = 12
 PUBLIC = {
     "mcce",
-    "mcce_lab.baselines",
     "mcce.cli",
     "mcce.constraints",
     "mcce.datasets",
@@ -22,7 +21,6 @@ PUBLIC = {
     "mcce.execution.joblib",
     "mcce.execution.ray",
     "mcce.execution.spark",
-    "mcce_lab.experiments",
     "mcce.metrics",
     "mcce.predictors",
     "mcce.privacy",

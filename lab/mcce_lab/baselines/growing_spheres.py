@@ -4,7 +4,7 @@ Takes training rows, whose ranges make the space, and people; gives each person 
 row. All people search at once, with random numbers of their own.
 
 Always true: a number that changes lies in the training range, or between it and the person's own;
-changes that :func:`~.sparsity.undo_needless` finds needless are undone.
+changes that :func:`~.space.undo_needless` finds needless are undone.
 """
 
 from __future__ import annotations

@@ -144,7 +144,7 @@ class KeepsRelation:
         return known[1]
 
     def _rounding(self, schema: Schema) -> float:
-
+        """How far a recomputed value may be off by being rounded."""
         from ..relations import Equality
 
         if not isinstance(self.relation, Equality):

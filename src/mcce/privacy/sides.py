@@ -24,7 +24,6 @@ from ..tables.schema import EncodedRows, changed_cells
 
 # Real rows that each set needs.
 LEAST_ROWS = 20
-SETS = ("released", "members", "nonmembers", "reference")
 
 
 @dataclass(frozen=True, eq=False)
