@@ -110,8 +110,11 @@ def test_ctrl_c_ends_a_run_on_dask_that_goes_on_without(here):
 
 
 def test_an_engine_that_is_not_installed_is_named_with_its_extra(monkeypatch):
+    library = {"dask": "dask", "ray": "ray", "spark": "pyspark"}
     for engine, module in {"dask": dask, "ray": ray, "spark": spark}.items():
-        monkeypatch.setitem(sys.modules, "pyspark" if engine == "spark" else engine, None)
+        loaded = [name for name in sys.modules if name.partition(".")[0] == library[engine]]
+        for name in (library[engine], *loaded):
+            monkeypatch.setitem(sys.modules, name, None)
         with pytest.raises(MissingExtraError, match=rf'pip install "mcce\[{engine}\]"'):
             module.explain(explainer(), people(8), key="customer")
 
