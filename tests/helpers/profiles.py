@@ -11,7 +11,7 @@ settings.register_profile(
     max_examples=100,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
-settings.register_profile("quick", parent=settings.get_profile("ci"), max_examples=30)
+settings.register_profile("quick", parent=settings.get_profile("ci"), max_examples=20)
 settings.register_profile("brief", parent=settings.get_profile("ci"), max_examples=10)
 settings.register_profile("long", parent=settings.get_profile("ci"), max_examples=2000)
 # For planted bugs: that an example fails is enough, the smallest one is not looked for.
