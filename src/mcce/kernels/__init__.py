@@ -74,6 +74,7 @@ from .structs import (
 from .trees import (
     Node,
     Split,
+    TreeDraft,
     descend,
     fixed_point,
     grow_with,
@@ -120,6 +121,7 @@ __all__ = [
     "Split",
     "Summation",
     "Total",
+    "TreeDraft",
     "Trees",
     "WordArray",
     "boost",

@@ -160,7 +160,7 @@ def grow_with(
     growth: Growth,
 ) -> Trees:
     """Tree whose splits a function chooses, as a struct of one."""
-    draft = _Draft()
+    draft = TreeDraft()
     waiting = [Node(rows, 0, np.array([growth.key], dtype=np.uint64))]
     while waiting:
         node = waiting.pop()
@@ -168,7 +168,7 @@ def grow_with(
         if split is None:
             draft.add_leaf(np.sort(response_codes[node.rows]))
             continue
-        draft.add_split(split)
+        draft.add_split(split.column, split.cut, split.left_levels)
         left, right = node.rows[split.goes_left], node.rows[~split.goes_left]
         if split.column == growth.decision_column and not growth.grow_undesired:
             left = left[:0]
@@ -194,8 +194,8 @@ def split_after(
     return Split(column, gain, cut, members, goes_left)
 
 
-class _Draft:
-    """Nodes in preorder as they are found."""
+class TreeDraft:
+    """A tree that is written node by node, in preorder."""
 
     def __init__(self) -> None:
         self.nodes: list[tuple[int, int, int, int]] = []
@@ -204,19 +204,21 @@ class _Draft:
         self.n_words = self.n_values = 0
 
     def add_leaf(self, values: Codes) -> None:
+        """Add a leaf with values in ascending order."""
         self.nodes.append((LEAF, 0, self.n_values, values.size))
         self.values.append(values)
         self.n_values += values.size
 
-    def add_split(self, split: Split) -> None:
-        cut = split.cut
-        if split.left_levels is not None:
+    def add_split(self, column: int, cut: int, left_levels: BoolArray | None) -> None:
+        """Add a split: ``left_levels[code]`` go left for sets, ``code <= cut`` otherwise."""
+        if left_levels is not None:
             cut = self.n_words
-            self.sets.append(pack_set(split.left_levels))
+            self.sets.append(pack_set(left_levels))
             self.n_words += self.sets[-1].size
-        self.nodes.append((split.column, cut, 0, 0))
+        self.nodes.append((column, cut, 0, 0))
 
     def finish(self) -> Trees:
+        """The tree, as a struct of one."""
         feature, cut, start, count = np.array(self.nodes, dtype=np.int64).T
         left, right = _children(feature)
         return Trees(

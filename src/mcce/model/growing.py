@@ -29,6 +29,7 @@ from ..kernels import (
     join,
     person_keys,
 )
+from ..parameters import check_flag
 from ..runtime.progress import ProgressBar
 from ..runtime.threads import map_ordered
 from ..tables.schema import EncodedRows, Schema
@@ -131,17 +132,11 @@ def growth_of(chain: Any, n_features: int) -> Growth:
     """When the trees of a chain stop."""
     for name, least in WHOLE.items():
         _check_whole(chain, name, least)
-    known = ((True,), (False, True), (True, False))
-    if not isinstance(chain.decisions, tuple) or chain.decisions not in known:
-        raise ParameterError(
-            f"decisions must be (True,) or (False, True), got {shorten(chain.decisions)}."
-        )
+    check_decisions(chain.decisions)
     if getattr(chain, "n_trees", 1) > MOST_TREES:
         raise ParameterError(f"n_trees must be at most {MOST_TREES}, got {shorten(chain.n_trees)}.")
     for name in FLAGS:
-        if not isinstance(getattr(chain, name, True), bool):
-            got = shorten(getattr(chain, name))
-            raise ParameterError(f"{name} must be True or False, got {got}.")
+        check_flag(name, getattr(chain, name, True))
     if getattr(chain, "max_features", None) is not None:
         features_to_check(chain.max_features, 1, automatic=hasattr(chain, "n_trees"))
     return Growth(
@@ -151,6 +146,13 @@ def growth_of(chain: Any, n_features: int) -> Growth:
         decision_column=n_features,
         grow_undesired=False in chain.decisions,
     )
+
+
+def check_decisions(given: Any) -> None:
+    """Raise unless these are decisions that rows can be drawn for."""
+    known = ((True,), (False, True), (True, False))
+    if not isinstance(given, tuple) or given not in known:
+        raise ParameterError(f"decisions must be (True,) or (False, True), got {shorten(given)}.")
 
 
 def features_to_check(given: Any, n_inputs: int, *, automatic: bool = False) -> int | None:
