@@ -5,7 +5,7 @@ what NumPy does well enough. Other packages import from here only. Arrays in, ar
 no strings, no other part of mcce.
 """
 
-from ._random import DRAWS_VERSION, draw_keys, happens, person_keys, pick, uniforms
+from ._random import DRAWS_VERSION, absorb, draw_keys, happens, person_keys, pick, uniforms
 from .cancellation import (
     Cancellation,
     CancelledError,
@@ -28,7 +28,7 @@ from .native import (
     gather_holdings,
     grow_tree,
     measure,
-    nearest,
+    nearest_distances,
     nonconformity,
     predict_units,
     rank,
@@ -124,6 +124,7 @@ __all__ = [
     "TreeDraft",
     "Trees",
     "WordArray",
+    "absorb",
     "boost",
     "build_neighbours",
     "cancellable",
@@ -145,7 +146,7 @@ __all__ = [
     "join",
     "leaf_frequency",
     "measure",
-    "nearest",
+    "nearest_distances",
     "nonconformity",
     "pack_set",
     "person_keys",

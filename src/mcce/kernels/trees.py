@@ -123,8 +123,14 @@ def run_ends(ascending: IntArray | Codes) -> IntArray:
     return np.flatnonzero(ascending[1:] != ascending[:-1]) + 1
 
 
-def times_seen_before(classes: IntArray) -> IntArray:
-    """How many earlier rows are of the same class."""
+def times_seen_before(classes: IntArray | Codes) -> IntArray:
+    """How many earlier entries are of the same class.
+
+    Examples
+    --------
+    >>> times_seen_before(np.array([7, 3, 7, 7, 3]))
+    array([0, 0, 1, 2, 1])
+    """
     order = np.argsort(classes, kind="stable")
     starts = np.append(0, run_ends(classes[order]))
     lengths = np.append(starts[1:], classes.size) - starts

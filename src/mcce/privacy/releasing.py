@@ -30,6 +30,7 @@ from ..kernels import (
     descend,
     join,
     leaf_frequency,
+    times_seen_before,
 )
 from ..model.arrays import tree_sizes
 from ..model.growing import with_decision
@@ -245,7 +246,7 @@ def spread(shares: FloatArray, n_values: int, bins: Codes) -> Codes:
     first = np.searchsorted(bins, np.arange(shares.size))
     sizes = np.bincount(bins, minlength=shares.size)
     of = np.repeat(np.arange(shares.size), whole)
-    number = np.arange(of.size) - np.repeat(np.cumsum(whole) - whole, whole)
+    number = times_seen_before(of)
     return (first[of] + (2 * number + 1) * sizes[of] // (2 * whole[of])).astype(np.int32)
 
 
