@@ -359,7 +359,7 @@ def answers(forest, held, near):
     return (
         native.sample(forest, GIVEN, KEYS, DRAWS),
         native.nonconformity(held, ROWS),
-        native.nearest(near, np.array([[0.1, 0.3], [0.9, 0.2]]), 3),
+        native.nearest_distances(near, np.array([[0.1, 0.3], [0.9, 0.2]]), 3),
     )
 
 
@@ -459,12 +459,12 @@ def test_a_tree_of_neighbours_with_too_many_levels_is_refused():
     )
 
     with pytest.raises(ValueError, match="too deep"):
-        native.nearest(deep, np.zeros((1, 2)), 1)
+        native.nearest_distances(deep, np.zeros((1, 2)), 1)
 
 
 def test_results_beyond_any_memory_are_refused():
     with pytest.raises(MemoryError):
-        native.nearest(bound_structs()[2], np.zeros((8, 2)), 2**61)
+        native.nearest_distances(bound_structs()[2], np.zeros((8, 2)), 2**61)
 
 
 # ---------------------------------------------------------------------------------------------

@@ -260,7 +260,7 @@ def build_neighbours(points: FloatArray, is_level: BoolArray) -> Neighbours:
     return Neighbours(*[*parts, is_level])
 
 
-def nearest(neighbours: Neighbours, rows: FloatArray, k: int) -> FloatArray:
+def nearest_distances(neighbours: Neighbours, rows: FloatArray, k: int) -> FloatArray:
     """Distances to the k nearest, ascending, infinite beyond their number; (n_rows, k).
 
     A distance is the sum of the gaps of all columns; see :func:`scaled_gap`.

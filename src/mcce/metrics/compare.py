@@ -21,7 +21,7 @@ from ..tables.columns import Kind
 from .costs import coverage, gower, l1, redundancy, sparsity, success, violation, ynn
 from .evaluator import Among, Evaluator, ExplainedRows, FrameLike, ResultLike, read_pairs
 from .plausibility import contradictory_pairs, distinct, isolation, knn_distance, outlier_factor
-from .privacy import copies, value_copies
+from .privacy import copies, mutable_numbers, value_copies
 
 SHARES = ("success", "ynn", "contradictory", "copies", "value_copies")
 # A measure that is ready to be called, or None where it is undefined.
@@ -217,11 +217,11 @@ def _plausibility(
 
 
 def _copies(before: pd.DataFrame, after: pd.DataFrame, evaluator: Evaluator) -> dict[str, Measure]:
-    features = evaluator.schema.features
-    numeric = any(features[position].kind == "numeric" for position in evaluator.schema.mutable)
     return {
         "copies": partial(copies, after, evaluator),
         "value_copies": (
-            (lambda: [value_copies(after, evaluator, factuals=before)]) if numeric else None
+            (lambda: [value_copies(after, evaluator, factuals=before)])
+            if mutable_numbers(evaluator.schema)
+            else None
         ),
     }

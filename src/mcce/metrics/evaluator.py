@@ -241,9 +241,12 @@ def read_rows(rows: ResultLike, evaluator: Evaluator) -> tuple[ExplainedRows, En
     return explained, evaluator.schema.encode(explained.frame)
 
 
-def read_sample(rows: FrameLike, evaluator: Evaluator, argument: str) -> EncodedRows:
+def read_sample(rows: ResultLike, evaluator: Evaluator, argument: str) -> EncodedRows:
     """Rows to measure as one sample, of which there must be at least one."""
-    encoded = read_rows(rows, evaluator)[1]
+    try:
+        encoded = read_rows(rows, evaluator)[1]
+    except SchemaError as error:
+        raise SchemaError(f"{argument} does not fit the training data. {error}") from None
     if not len(encoded):
         raise SchemaError(f"{argument} has no row that holds a value. Pass at least one.")
     return encoded

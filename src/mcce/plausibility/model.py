@@ -22,7 +22,7 @@ from ..kernels import (
     IntArray,
     Neighbours,
     build_neighbours,
-    nearest,
+    nearest_distances,
     rows_as_bytes,
     sort_rows,
 )
@@ -140,7 +140,7 @@ class KnnDistance:
         some = order[np.random.default_rng(0).permutation(order.size)]
         some = some[: N_TYPICAL_WIDE if is_wide(rows.schema) else N_TYPICAL]
         # The nearest of all is the row itself.
-        own = nearest(self.neighbours_, points[some], N_NEIGHBOURS + 1)[:, 1:]
+        own = nearest_distances(self.neighbours_, points[some], N_NEIGHBOURS + 1)[:, 1:]
         self.typical_: FloatArray = np.sort(_mean(own))
         return self
 
@@ -149,7 +149,7 @@ class KnnDistance:
 
         ``points`` has the shape (n_rows, n_features).
         """
-        distances = nearest(self.neighbours_, points, N_NEIGHBOURS)
+        distances = nearest_distances(self.neighbours_, points, N_NEIGHBOURS)
         return _mean(distances), distances[:, 0] == 0
 
     @property

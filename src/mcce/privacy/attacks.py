@@ -32,16 +32,16 @@ from ..kernels import (
     FloatArray,
     IntArray,
     build_neighbours,
-    rows_as_bytes,
+    nearest_distances,
 )
-from ..kernels import nearest as nearest_points
 from ..metrics.evaluator import Evaluator, FrameLike, ResultLike, as_evaluator, read_rows
-from ..metrics.plausibility import nearest
+from ..metrics.matching import find_nearest, number_rows, shared_codes
+from ..metrics.privacy import Z95, mutable_numbers, wilson
 from ..parameters import check_real
 from ..tables.columns import is_missing
 from ..tables.schema import EncodedRows, Schema
-from .result import Z95, Figure, effective_size, quantile_interval, sign_flip_spread, wilson
-from .sides import Sides, shared_codes
+from .result import Figure, effective_size, quantile_interval, sign_flip_spread
+from .sides import Sides
 
 MOST_ROWS = 2_000
 # How often sides are swapped: so often that three standard errors can be told.
@@ -82,16 +82,10 @@ def copy_figures(sides: Sides) -> list[Figure]:
     return figures if cells is None else [*figures, share_figure("value_copies", *cells)]
 
 
-def n_copies(sides: Sides) -> int:
-    """Number of released rows that equal any training row, also one that is no member."""
-    released, training = sides.rows["released"], sides.evaluator.rows
-    return int(np.isin(rows_as_bytes(released.exact.T), rows_as_bytes(training.exact.T)).sum())
-
-
 def _value_copies(sides: Sides) -> tuple[BoolArray, BoolArray, IntArray] | None:
     """Which released numbers one member has, and one nonmember; None without such columns."""
     schema, released = sides.evaluator.schema, sides.rows["released"]
-    numeric = [at for at in schema.mutable.tolist() if schema.features[at].kind == "numeric"]
+    numeric = mutable_numbers(schema)
     if not numeric:
         return None
     single: dict[str, list[BoolArray]] = {"members": [], "nonmembers": []}
@@ -113,10 +107,9 @@ def closest_figures(sides: Sides, seed: int) -> tuple[list[Figure], tuple[FloatA
     """How close released rows are to members, and the distances behind it."""
     released = sides.rows["released"]
     order = np.random.default_rng([seed, 3]).permutation(len(released))[:MOST_ROWS]
-    some, number = released.take(order), sides.row_numbers()["released"][order]
-    found = [
-        nearest(sides.evaluator, some, sides.rows[side], 1) for side in ("members", "nonmembers")
-    ]
+    points, number = sides.points(), sides.row_numbers()["released"][order]
+    some, is_level = points["released"][order], sides.evaluator.schema.is_level
+    found = [find_nearest(some, points[side], is_level, 1) for side in ("members", "nonmembers")]
     inside, outside = (distances[:, 0] for distances, _ in found)
     places = [near[:, 0] for _, near in found]
     closer = np.where(inside == outside, 0.5, inside < outside)
@@ -189,10 +182,10 @@ def _spread_of_share(closer: FloatArray, places: list[IntArray], n_each: int) ->
 def membership_scores(sides: Sides) -> Scores:
     """What each attack says of members and nonmembers."""
     points, levels = sides.points(), sides.evaluator.schema.is_level
-    trees = {name: build_neighbours(points[name], levels) for name in ("released", "reference")}
+    trees = [build_neighbours(points[name], levels) for name in ("released", "reference")]
     release, reference = (
-        [nearest_points(trees[name], points[side], 1)[:, 0] for side in ("members", "nonmembers")]
-        for name in ("released", "reference")
+        [nearest_distances(tree, points[side], 1)[:, 0] for side in ("members", "nonmembers")]
+        for tree in trees
     )
     rare = [_count_rare(sides, side) for side in ("members", "nonmembers")]
     calibrated = [
@@ -455,7 +448,7 @@ def linkage_figures(sides: Sides, known: Known) -> list[Figure]:
         for side in ("members", "nonmembers")
     }
     alike = _alike(sides, known)
-    private = sides.row_numbers(known.private)["released"] if known.private.size else alike
+    (private,) = number_rows([sides.codes["released"][known.private]])
     whole = np.unique(np.stack([alike, private]), axis=1, return_inverse=True)[1].ravel()
     (k, same), (other_k, other_same) = counts.values()
     figures = [
@@ -498,7 +491,7 @@ def _count(
     """Real rows with the quasi-identifiers of each row, and those with its private values too."""
     exact = [at for at, width in known.widths.items() if width == 0]
     wide = {at: width for at, width in known.widths.items() if 0 < width < np.inf}
-    keys = [_keys(released[1], real[1], exact), _keys(released[1], real[1], known.private)]
+    keys = [number_rows([released[1][at], real[1][at]]) for at in (exact, known.private)]
     numbers = [_numbers(released[0], wide), _numbers(real[0], wide)]
     n_rows, n_real = len(released[0]), len(real[0])
     k, same = np.zeros(n_rows, dtype=np.int64), np.zeros(n_rows, dtype=np.int64)
@@ -513,16 +506,6 @@ def _count(
         k[block] = fits.sum(axis=1)
         same[block] = (fits & (keys[1][0][block, None] == keys[1][1])).sum(axis=1)
     return k, same
-
-
-def _keys(own: Codes, others: Codes, positions: Any) -> tuple[IntArray, IntArray]:
-    """Numbers of rows that are equal where some features are."""
-    n_own = own.shape[1]
-    if not len(positions):
-        return np.zeros(n_own, dtype=np.int64), np.zeros(others.shape[1], dtype=np.int64)
-    together = np.concatenate([own[positions], others[positions]], axis=1)
-    number = np.unique(rows_as_bytes(together.T), return_inverse=True)[1]
-    return number[:n_own], number[n_own:]
 
 
 def _numbers(rows: EncodedRows, wide: Mapping[int, float]) -> list[FloatArray]:

@@ -21,6 +21,7 @@ from ..fitted import Fitted
 from ..generate import value_tables
 from ..kernels import BoolArray, person_keys
 from ..metrics.evaluator import Evaluator, FrameLike, ResultLike
+from ..metrics.privacy import are_copies
 from ..model import find_generator
 from ..parameters import check_choice, check_count
 from ..protocols import DrawRequest
@@ -35,7 +36,6 @@ from .attacks import (
     linkage_figures,
     membership_figures,
     membership_scores,
-    n_copies,
     names_of,
 )
 from .result import PrivacyAudit
@@ -383,7 +383,7 @@ class _Attack:
             n_holdout=len(real.holdout),
             n_reference=len(real.reference),
             n_each=sides.n_each,
-            n_copies=n_copies(sides),
+            n_copies=int(are_copies(sides.rows["released"], evaluator).sum()),
             scores=scores,
             distances=distances,
             quasi_identifiers=() if known is None else names_of(evaluator.schema, known.widths),
