@@ -22,7 +22,6 @@ from ..kernels import BoolArray, FloatArray, IntArray, Trees
 from ..model.arrays import ChainRules, unpack_order, unpack_trees
 from ..model.growing import with_decision
 from ..model.leaves import LeafChain, ListedLeaves
-from ..protocols import Capabilities
 from ..tables.schema import EncodedRows, Schema
 from .accounting import Ledger, Plan, check_settings, private_order
 from .domains import Domain, bin_rows, check_public, encode_public, plain_domains, read_domains
@@ -30,7 +29,7 @@ from .noise import Words
 from .releasing import Coding, log_likelihood, release_chain
 
 
-class PrivateTrees(LeafChain, ListedLeaves, BaseEstimator):
+class PrivateTrees(ListedLeaves, LeafChain, BaseEstimator):
     """Trees that are learned with differential privacy; by name ``"private"``.
 
     Every training row is first moved into the declared domains and replaced by its bins. Splits
@@ -82,15 +81,6 @@ class PrivateTrees(LeafChain, ListedLeaves, BaseEstimator):
 
     # The explainer then keeps nothing else of the training rows.
     is_private = True
-    capabilities = Capabilities(
-        limits=True,
-        guidance=True,
-        back_off=True,
-        enumeration=True,
-        density=True,
-        visit_order=True,
-        saving=True,
-    )
 
     def __init__(
         self,
