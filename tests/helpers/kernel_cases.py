@@ -8,11 +8,11 @@ import numpy as np
 
 from mcce.kernels import (
     Classes,
-    Columns,
     Forest,
     Growth,
     Limits,
     Numbers,
+    SplitColumns,
     fixed_point,
     grow_tree,
     join,
@@ -56,7 +56,7 @@ def codes_of(sizes, n_rows, chance):
 
 
 def columns_of(sizes, by_set, ordered, n_rows, chance):
-    return Columns(
+    return SplitColumns(
         codes_of(sizes, n_rows, chance), np.array(by_set), np.array(ordered), np.array(sizes)
     )
 

@@ -25,13 +25,13 @@ from mcce.kernels import (
     BoostedNodes,
     CancelledError,
     Classes,
-    Columns,
     Ensemble,
     ExpiredError,
     Forest,
     Growth,
     Numbers,
     RowTable,
+    SplitColumns,
     Trees,
     _native,
     build_neighbours,
@@ -79,7 +79,7 @@ class Rows:
         n_codes = np.array([4200, 30, 30], dtype=np.int32)
         codes = np.array([chance.integers(0, n, n_rows) for n in n_codes], dtype=np.int32)
         by_set = np.array([False, True, False])
-        self.n_rows, self.columns = n_rows, Columns(codes, by_set, ~by_set, n_codes)
+        self.n_rows, self.columns = n_rows, SplitColumns(codes, by_set, ~by_set, n_codes)
         self.units = fixed_point(chance.normal(size=n_rows))
         self.points = chance.random((n_rows, 3))
 
@@ -334,7 +334,7 @@ def grown():
     chance, n_codes = np.random.default_rng(0), np.array([40, 70, 5, 2], dtype=np.int32)
     by_set = np.array([False, True, True, False])
     codes = np.array([chance.integers(0, n, 400) for n in n_codes], dtype=np.int32)
-    columns = Columns(codes, by_set, ~by_set, n_codes)
+    columns = SplitColumns(codes, by_set, ~by_set, n_codes)
     trees = [
         grow_tree(
             columns,

@@ -18,12 +18,12 @@ from kernel_cases import SIZES, codes_of, forest_of, limits_of, response_of, sta
 from mcce.kernels import (
     DRAWS_VERSION,
     LEAF,
-    Columns,
     Forest,
     Growth,
     Guide,
     Limits,
     Person,
+    SplitColumns,
     Trees,
     descend,
     draw_keys,
@@ -186,7 +186,7 @@ def test_a_leaf_that_was_never_grown_gives_codes_of_the_column():
     chance = np.random.default_rng(0)
     codes = codes_of([40, 70, 2], 400, chance)
     by_set = np.array([False, True, False])
-    columns = Columns(codes, by_set, ~by_set, np.array([40, 70, 2]))
+    columns = SplitColumns(codes, by_set, ~by_set, np.array([40, 70, 2]))
     growth = Growth(min_samples_leaf=20, decision_column=2)
     response = response_of("classes", 400, chance)
     tree = grow_tree(columns, np.array([0, 2]), response, codes[1], growth)
@@ -250,7 +250,7 @@ def test_later_columns_are_drawn_from_the_leaf_that_the_earlier_ones_lead_to(gui
 def test_an_own_value_that_the_leaf_holds_is_kept_as_often_as_requested():
     """One leaf of ten values: kept by decision in 70 %, and drawn in a tenth of the rest."""
     codes, by_set = np.arange(10, dtype=np.int32)[None], np.array([False])
-    columns = Columns(codes, by_set, ~by_set, np.array([12]))
+    columns = SplitColumns(codes, by_set, ~by_set, np.array([12]))
     response = response_of("numbers", 10, np.random.default_rng(0))
     tree = grow_tree(columns, np.empty(0, np.int64), response, codes[0], Growth())
     forest = Forest(join([tree], by_set), np.array([0]), np.array([0]))

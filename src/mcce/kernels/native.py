@@ -27,8 +27,8 @@ from .structs import (
     ByteArray,
     Classes,
     Codes,
-    Columns,
     Comparison,
+    DistanceAxes,
     Enumerated,
     FloatArray,
     Growth,
@@ -36,9 +36,9 @@ from .structs import (
     IntArray,
     Limits,
     Listing,
-    Measure,
     Numbers,
     Person,
+    SplitColumns,
     Trees,
     WordArray,
 )
@@ -132,7 +132,7 @@ class Neighbours(_Bound):
 
 
 def grow_tree(
-    columns: Columns,
+    columns: SplitColumns,
     inputs: IntArray,
     response: Numbers | Classes,
     response_codes: Codes,
@@ -308,7 +308,7 @@ def rank(
     max_sparsity: int | None = None,
     max_distance: float | None = None,
     distance: FloatArray | None = None,
-    axes: Measure | None = None,
+    axes: DistanceAxes | None = None,
 ) -> Listing:
     """The best candidates of each person."""
     keys = [KEYS[name] for name in rank_by]
@@ -334,7 +334,7 @@ def rank(
     return Listing(*parts)
 
 
-def measure(comparison: Comparison, axes: Measure) -> FloatArray:
+def measure(comparison: Comparison, axes: DistanceAxes) -> FloatArray:
     """Distance of each candidate to its person, shape (n_people, n_draws).
 
     A mean over no feature at all is infinite, unless the candidate equals the person.
@@ -348,7 +348,7 @@ def measure(comparison: Comparison, axes: Measure) -> FloatArray:
     )
 
 
-def _bind_axes(axes: Measure) -> _native.Measure:
+def _bind_axes(axes: DistanceAxes) -> _native.Measure:
     places, own_places = (
         [None if table is None else np.ascontiguousarray(table) for table in side]
         for side in (axes.places, axes.own_places)

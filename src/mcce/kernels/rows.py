@@ -127,7 +127,7 @@ class Total:
             self.lost += differs & np.isnan(places[..., 0]) & ~np.isnan(own[..., 0])
 
     def distance(self, n_present: FloatArray) -> FloatArray:
-        """The distances; ``n_present`` is as in :class:`Measure`."""
+        """The distances; ``n_present`` is as in :class:`DistanceAxes`."""
         total = np.sqrt(self.sum) if self.how.squared else self.sum
         if not self.how.mean:
             return total

@@ -47,7 +47,7 @@ class Growth:
 
 
 @dataclass(frozen=True, eq=False)
-class Columns:
+class SplitColumns:
     """The columns' codes and how each column may be split."""
 
     codes: Codes | Sequence[Codes]
@@ -241,7 +241,7 @@ class Summation:
 
 
 @dataclass(frozen=True, eq=False)
-class Measure:
+class DistanceAxes:
     """Where the cells of a :class:`Comparison` are on the axes of a distance.
 
     The axis of a feature holds numbers, points that stand for values, or nothing but whether two
@@ -255,7 +255,7 @@ class Measure:
     n_present: FloatArray
     how: Summation
 
-    def of(self, people: IntArray) -> Measure:
+    def of(self, people: IntArray) -> DistanceAxes:
         """The same for some of the people."""
         own = [None if places is None else places[people] for places in self.own_places]
         return replace(self, own_places=own, n_present=self.n_present[people])

@@ -18,10 +18,10 @@ from .structs import (
     WORD_BITS,
     BoolArray,
     Codes,
-    Columns,
     FloatArray,
     Growth,
     IntArray,
+    SplitColumns,
     Trees,
     WordArray,
 )
@@ -140,7 +140,7 @@ def times_seen_before(classes: IntArray | Codes) -> IntArray:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Node:
+class NodeRows:
     """The rows of a node that is still to be split, its depth, and its random key."""
 
     rows: IntArray
@@ -160,14 +160,14 @@ class Split:
 
 
 def grow_with(
-    find_split: Callable[[Node], Split | None],
+    find_split: Callable[[NodeRows], Split | None],
     rows: IntArray,
     response_codes: Codes,
     growth: Growth,
 ) -> Trees:
     """Tree whose splits a function chooses, as a struct of one."""
     draft = TreeDraft()
-    waiting = [Node(rows, 0, np.array([growth.key], dtype=np.uint64))]
+    waiting = [NodeRows(rows, 0, np.array([growth.key], dtype=np.uint64))]
     while waiting:
         node = waiting.pop()
         split = find_split(node)
@@ -179,12 +179,12 @@ def grow_with(
         if split.column == growth.decision_column and not growth.grow_undesired:
             left = left[:0]
         for rows, word in ((right, RIGHT_KEY), (left, LEFT_KEY)):
-            waiting.append(Node(rows, node.depth + 1, absorb(node.key, word)))
+            waiting.append(NodeRows(rows, node.depth + 1, absorb(node.key, word)))
     return draft.finish()
 
 
 def split_after(
-    columns: Columns, column: int, gain: float, levels: Codes, last: int, goes_left: BoolArray
+    columns: SplitColumns, column: int, gain: float, levels: Codes, last: int, goes_left: BoolArray
 ) -> Split:
     """The split after ``levels[last]``, with a side for every level the node does not hold."""
     cut = (int(levels[last]) + int(levels[last + 1])) // 2

@@ -25,7 +25,7 @@ from .privacy import copies, mutable_numbers, value_copies
 
 SHARES = ("success", "ynn", "contradictory", "copies", "value_copies")
 # A measure that is ready to be called, or None where it is undefined.
-Measure: TypeAlias = Callable[[], ArrayLike] | None
+MeasureCall: TypeAlias = Callable[[], ArrayLike] | None
 
 
 def compare(
@@ -170,7 +170,7 @@ def _summarise(
 
 def _costs(
     before: pd.DataFrame, after: pd.DataFrame, evaluator: Evaluator, options: _Options
-) -> dict[str, Measure]:
+) -> dict[str, MeasureCall]:
     pairs, tolerance = (before, after, evaluator), options.tolerance
     has_immutable = bool(evaluator.schema.immutable.size)
     return {
@@ -183,7 +183,7 @@ def _costs(
 
 def _validity(
     before: pd.DataFrame, after: pd.DataFrame, evaluator: Evaluator, options: _Options
-) -> dict[str, Measure]:
+) -> dict[str, MeasureCall]:
     if evaluator.decision is None:
         return dict.fromkeys(("success", "redundancy", "ynn"))
     return {
@@ -195,9 +195,9 @@ def _validity(
 
 def _plausibility(
     after: pd.DataFrame, evaluator: Evaluator, options: _Options
-) -> dict[str, Measure]:
+) -> dict[str, MeasureCall]:
     among: Among = "all" if evaluator.decision is None else "desired"
-    measures: dict[str, Measure] = dict.fromkeys(
+    measures: dict[str, MeasureCall] = dict.fromkeys(
         ("knn_distance", "knn_distance_ranks", "outlier_factor", "isolation")
     )
     if among == "all" or evaluator.desired.any():
@@ -216,7 +216,9 @@ def _plausibility(
     return measures
 
 
-def _copies(before: pd.DataFrame, after: pd.DataFrame, evaluator: Evaluator) -> dict[str, Measure]:
+def _copies(
+    before: pd.DataFrame, after: pd.DataFrame, evaluator: Evaluator
+) -> dict[str, MeasureCall]:
     return {
         "copies": partial(copies, after, evaluator),
         "value_copies": (

@@ -20,10 +20,10 @@ from ..kernels import (
     BoolArray,
     Classes,
     Codes,
-    Columns,
     Growth,
     IntArray,
     Numbers,
+    SplitColumns,
     Trees,
     fixed_point,
     join,
@@ -54,10 +54,10 @@ OF_A_TREE = -1
 
 
 @dataclass(frozen=True, eq=False)
-class Task:
+class GrowTask:
     """What the trees of one feature are grown from."""
 
-    columns: Columns
+    columns: SplitColumns
     inputs: IntArray
     position: int
     growth: Growth
@@ -67,7 +67,7 @@ def grow_chain(
     chain: Any,
     rows: EncodedRows,
     decision: BoolArray,
-    grow: Callable[[Task], Sequence[Trees]],
+    grow: Callable[[GrowTask], Sequence[Trees]],
     *,
     n_jobs: int | None,
     verbose: bool,
@@ -87,7 +87,7 @@ def grow_chain(
         if screen is not None:
             known = screen.inputs(position, known, most)
         inputs = np.concatenate([known, last]).astype(np.int64)
-        return grow(Task(columns, inputs, position, growth))
+        return grow(GrowTask(columns, inputs, position, growth))
 
     bar = ProgressBar(order.size, "model", verbose)
     grown: list[Sequence[Trees]] = []
@@ -104,10 +104,10 @@ def with_decision(codes: Codes, decision: BoolArray) -> Codes:
     return np.vstack([codes, decision[None, :].astype(np.int32)])
 
 
-def split_columns(schema: Schema, codes: Codes | Sequence[Codes]) -> Columns:
+def split_columns(schema: Schema, codes: Codes | Sequence[Codes]) -> SplitColumns:
     """How each column may be split; the decision, if it comes last, is a number."""
     features, decision = schema.features, [True] * (len(codes) - len(schema.features))
-    return Columns(
+    return SplitColumns(
         codes=codes,
         by_set=np.array([f.kind == "categorical" for f in features] + [False for _ in decision]),
         ordered=np.array([f.ordered for f in features] + decision),

@@ -22,9 +22,9 @@ from ..kernels import (
     BoolArray,
     Codes,
     Comparison,
+    DistanceAxes,
     FloatArray,
     IntArray,
-    Measure,
     Total,
 )
 from ..protocols import Distance
@@ -124,7 +124,7 @@ class AxesBetween:
     """Distances that come with mcce, between the candidates of each person's pool."""
 
     def __init__(
-        self, axes: Measure, comparison: Comparison, people: IntArray, draws: Codes
+        self, axes: DistanceAxes, comparison: Comparison, people: IntArray, draws: Codes
     ) -> None:
         self.axes = axes.of(people)
         self.codes = comparison.codes[:, comparison.group[people][:, None], draws]
