@@ -105,9 +105,8 @@ class Ensemble(_Bound):
     @cached_property
     def bound(self) -> _native.Ensemble:
         """The compiled half."""
-        nodes = self.nodes
-        trees = nodes.roots, nodes.feature, nodes.cut, nodes.left, nodes.value
-        return _native.Ensemble(*trees, self.inputs, self.first, self.bins)
+        *nodes, _gain = _parts(self.nodes)
+        return _native.Ensemble(*[*nodes, self.inputs, self.first, self.bins])
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,7 +147,7 @@ def grow_tree(
         units = response.units
     else:
         classes, n_classes = response.classes.astype(np.int32), response.n_classes
-    parts = _native.grow_tree(
+    arguments: list[Any] = [
         columns.narrow,
         columns.n_codes.astype(np.int32),
         columns.by_set.view(np.uint8),
@@ -158,20 +157,11 @@ def grow_tree(
         classes,
         n_classes,
         np.ascontiguousarray(response_codes),
-        growth.min_samples_leaf,
-        growth.min_samples_split,
-        -1 if growth.max_depth is None else growth.max_depth,
-        -1 if growth.decision_column is None else growth.decision_column,
-        growth.grow_undesired,
-        growth.levels_per_row,
-        growth.many_levels,
-        growth.smallest_part,
-        -1 if growth.max_features is None else growth.max_features,
-        growth.key,
+        *(-1 if setting is None else setting for setting in _parts(growth)),
         drawn,
         watch(),
-    )
-    return Trees(np.zeros(1, dtype=np.int64), *parts)
+    ]
+    return Trees(np.zeros(1, dtype=np.int64), *_native.grow_tree(*arguments))
 
 
 def boost(bins: ByteArray, n_bins: Codes, units: IntArray, boosting: Boosting) -> BoostedNodes:
@@ -181,8 +171,8 @@ def boost(bins: ByteArray, n_bins: Codes, units: IntArray, boosting: Boosting) -
     integers, so the order of rows changes nothing; of equal gains the lowest node, column and cut
     win.
     """
-    settings = boosting.n_trees, boosting.max_leaves, boosting.min_samples_leaf, boosting.shrinkage
-    return BoostedNodes(*_native.boost(bins, n_bins, units, *settings, watch()))
+    arguments: list[Any] = [bins, n_bins, units, *_parts(boosting), watch()]
+    return BoostedNodes(*_native.boost(*arguments))
 
 
 def predict_units(ensemble: Ensemble, codes: Codes, rows: IntArray | None = None) -> IntArray:
@@ -353,9 +343,8 @@ def _bind_axes(axes: DistanceAxes) -> _native.Measure:
         [None if table is None else np.ascontiguousarray(table) for table in side]
         for side in (axes.places, axes.own_places)
     )
-    how = axes.how.squared, axes.how.city_block, axes.how.mean, axes.how.ignores_missing
     arrays = axes.spreads, axes.weights, axes.n_present
-    return _native.Measure(places, own_places, *arrays, *how)
+    return _native.Measure(places, own_places, *arrays, *_parts(axes.how))
 
 
 def _bind_limits(limits: Limits | None) -> _native.Limits | None:
@@ -364,6 +353,6 @@ def _bind_limits(limits: Limits | None) -> _native.Limits | None:
     return _native.Limits(*map(np.ascontiguousarray, _parts(limits)))
 
 
-def _parts(value: Trees | Limits | Holdings | Neighbours) -> list[Any]:
-    """The fields of a value, in order."""
-    return [getattr(value, field.name) for field in fields(value)]
+def _parts(struct: Any) -> list[Any]:
+    """The fields of a struct in order, which is that of the arguments of the compiled code."""
+    return [getattr(struct, field.name) for field in fields(struct)]

@@ -92,7 +92,7 @@ def gower_gap(
 
 
 def scaled_gap(numbers: FloatArray, own_number: FloatArray | float) -> FloatArray:
-    """The same for numbers divided by the training range, where a missing one is ``MISSING``."""
+    """By how much numbers over their training range differ; a missing one is ``MISSING``."""
     gap = np.abs(numbers - own_number)
     return np.where(gap > APART, 1.0, gap)
 

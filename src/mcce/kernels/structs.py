@@ -190,7 +190,7 @@ class Comparison:
         return np.flatnonzero(changed).tolist()
 
     def of(self, people: IntArray) -> Comparison:
-        """The same for some of the people."""
+        """The comparison of some of the people."""
         return replace(
             self,
             own_codes=self.own_codes[:, people],
@@ -256,6 +256,6 @@ class DistanceAxes:
     how: Summation
 
     def of(self, people: IntArray) -> DistanceAxes:
-        """The same for some of the people."""
+        """The axes of some of the people."""
         own = [None if places is None else places[people] for places in self.own_places]
         return replace(self, own_places=own, n_present=self.n_present[people])
