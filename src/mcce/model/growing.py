@@ -166,7 +166,7 @@ def features_to_check(given: Any, n_inputs: int, *, automatic: bool = False) -> 
     if given is None or (automatic and is_auto(given)):
         return None
     number = isinstance(given, Real) and not isinstance(given, bool)
-    if given in ("sqrt", "third") if isinstance(given, str) else False:
+    if isinstance(given, str) and given in ("sqrt", "third"):
         n_checked = isqrt(n_inputs) if given == "sqrt" else n_inputs // 3
     elif number and isinstance(given, Integral) and int(given) >= 1:
         n_checked = int(given)
