@@ -186,9 +186,17 @@ class Evaluator:
         return np.flatnonzero(self.desired)
 
 
-def as_evaluator(training: FrameLike | Evaluator) -> Evaluator:
-    """The evaluator itself, or a new one of a frame of training data."""
-    return training if isinstance(training, Evaluator) else Evaluator.fit(training)
+def as_evaluator(training: FrameLike | Evaluator, **settings: Any) -> Evaluator:
+    """The evaluator itself, or a new one of a frame of training data, with settings if not None."""
+    if not isinstance(training, Evaluator):
+        return Evaluator.fit(training, **settings)
+    given = [name for name, setting in settings.items() if setting is not None]
+    if given:
+        raise ParameterError(
+            f"training is an Evaluator, which already has its {', '.join(given)}. Pass them to "
+            "metrics.Evaluator.fit, or pass the training frame here."
+        )
+    return training
 
 
 @dataclass(frozen=True, eq=False)

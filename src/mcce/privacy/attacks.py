@@ -347,7 +347,7 @@ def class_sizes(
     private : list, optional
         The columns that the attacker would like to know; by default all others that can change.
     immutable : list, optional
-        Columns that cannot change, for a frame: they are left out.
+        Columns that cannot change: they are left out. An evaluator has them already.
 
     Returns
     -------
@@ -359,7 +359,7 @@ def class_sizes(
     Raises
     ------
     ParameterError
-        If a name is unknown, or no quasi-identifier is left.
+        If a name is unknown, no quasi-identifier is left, or an evaluator gets ``immutable``.
 
     Examples
     --------
@@ -373,19 +373,13 @@ def class_sizes(
     >>> class_sizes(released, training, {"age": 10, "job": 0}, private=["sum"])["k"].tolist()
     [1, 2, 1]
     """
-    evaluator = training if isinstance(training, Evaluator) else _evaluator(training, immutable)
+    evaluator = as_evaluator(training, immutable=immutable)
     explained, rows = read_rows(released, evaluator)
     known = check_known(quasi_identifiers, private, evaluator.schema)
     codes = shared_codes([rows, evaluator.rows])
     pair = (rows, codes[0]), (evaluator.rows, codes[1])
     k, same = _count(*pair, known)
     return pd.DataFrame({"k": k, "homogeneous": (k > 0) & (same == k)}, index=explained.frame.index)
-
-
-def _evaluator(training: FrameLike, immutable: Sequence[Hashable] | None) -> Evaluator:
-    if immutable is None:
-        return as_evaluator(training)
-    return Evaluator.fit(training, immutable=immutable)
 
 
 def check_known(
@@ -492,21 +486,16 @@ def _count(
     exact = [at for at, width in known.widths.items() if width == 0]
     wide = {at: width for at, width in known.widths.items() if 0 < width < np.inf}
     keys = [number_rows([released[1][at], real[1][at]]) for at in (exact, known.private)]
-    numbers = [_numbers(released[0], wide), _numbers(real[0], wide)]
     n_rows, n_real = len(released[0]), len(real[0])
     k, same = np.zeros(n_rows, dtype=np.int64), np.zeros(n_rows, dtype=np.int64)
     size = max(1, CELLS_PER_BLOCK // n_real)
     for start in range(0, n_rows, size):
         block = slice(start, start + size)
         fits = keys[0][0][block, None] == keys[0][1]
-        for own, others, width in zip(numbers[0], numbers[1], wide.values(), strict=True):
-            gap = np.abs(own[block, None] - others)
-            both = np.isnan(own[block, None]) & np.isnan(others)
-            fits &= (gap <= width) | both
+        for at, width in wide.items():
+            own, others = released[0].all_numbers[at, block, None], real[0].all_numbers[at]
+            both = np.isnan(own) & np.isnan(others)
+            fits &= (np.abs(own - others) <= width) | both
         k[block] = fits.sum(axis=1)
         same[block] = (fits & (keys[1][0][block, None] == keys[1][1])).sum(axis=1)
     return k, same
-
-
-def _numbers(rows: EncodedRows, wide: Mapping[int, float]) -> list[FloatArray]:
-    return [rows.all_numbers[at] for at in wide]

@@ -20,7 +20,7 @@ from ..errors import McceWarning, ParameterError, SchemaError, shorten
 from ..fitted import Fitted
 from ..generate import value_tables
 from ..kernels import BoolArray, person_keys
-from ..metrics.evaluator import Evaluator, FrameLike, ResultLike
+from ..metrics.evaluator import Evaluator, FrameLike, ResultLike, as_evaluator
 from ..metrics.privacy import are_copies
 from ..model import find_generator
 from ..parameters import check_choice, check_count
@@ -174,15 +174,7 @@ def audit_rows(
     1.0
     """
     check_count("random_state", random_state, least=0)
-    if isinstance(training, Evaluator):
-        if immutable is not None or kinds is not None:
-            raise ParameterError(
-                "training is an Evaluator, which already has its immutable and kinds. Pass them to "
-                "metrics.Evaluator.fit, or pass the training frame here."
-            )
-        evaluator = training
-    else:
-        evaluator = Evaluator.fit(training, immutable=immutable, kinds=kinds)
+    evaluator = as_evaluator(training, immutable=immutable, kinds=kinds)
     real = _read_real(holdout, reference, random_state)
     attack = _Attack("given", quasi_identifiers, private, random_state)
     return attack.run(evaluator, released, real, factuals)
