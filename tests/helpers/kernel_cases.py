@@ -8,9 +8,9 @@ import numpy as np
 
 from mcce.kernels import (
     Classes,
+    DrawLimits,
     Forest,
     Growth,
-    Limits,
     Numbers,
     SplitColumns,
     fixed_point,
@@ -75,7 +75,7 @@ def limits_of(shape, sizes, responses, chance):
         runs += ends.reshape(-1, 2).tolist()
         last[column, group] = len(runs)
         near[column, group] = np.sort(chance.integers(0, sizes[column], 2))
-    return Limits(own, first, last, np.array(runs, np.int32).reshape(-1, 2), near)
+    return DrawLimits(own, first, last, np.array(runs, np.int32).reshape(-1, 2), near)
 
 
 def stays_of(own, chance):

@@ -18,10 +18,10 @@ from kernel_cases import SIZES, codes_of, forest_of, limits_of, response_of, sta
 from mcce.kernels import (
     DRAWS_VERSION,
     LEAF,
+    DrawLimits,
     Forest,
     Growth,
     Guide,
-    Limits,
     Person,
     SplitColumns,
     Trees,
@@ -173,7 +173,7 @@ def test_an_unseen_own_value_among_64_levels_is_looked_up_in_the_second_word():
     # Nothing is allowed in column 0, so the person's value stays: one that training never held.
     no_runs, near = np.empty((0, 2), np.int32), i32(1, 0, 1, 0).reshape(2, 1, 2)
     ends = np.array([[0], [-1]])
-    stays = Limits(i32(-1, 0)[:, None], ends, ends, no_runs, near)
+    stays = DrawLimits(i32(-1, 0)[:, None], ends, ends, no_runs, near)
     given_ = forest, i32(64, 0)[:, None], np.array([5], np.uint64), np.arange(50), stays
 
     drawn = native.sample(*given_)
@@ -273,7 +273,7 @@ def runs(column, low, high):
     first[column] = 0
     near = np.tile(np.array([1, 0], dtype=np.int32), (*shape, 1))
     own = np.zeros(shape, dtype=np.int32)
-    return Limits(own, first, first + 1, np.array([[low, high]], dtype=np.int32), near)
+    return DrawLimits(own, first, first + 1, np.array([[low, high]], dtype=np.int32), near)
 
 
 def smallest_node(forest, columns, person, bounds, least):

@@ -29,12 +29,12 @@ from .structs import (
     Codes,
     Comparison,
     DistanceAxes,
+    DrawLimits,
     Enumerated,
     FloatArray,
     Growth,
     Guide,
     IntArray,
-    Limits,
     Listing,
     Numbers,
     Person,
@@ -187,7 +187,7 @@ def sample(
     given: Codes,
     keys: WordArray,
     draws: IntArray,
-    limits: Limits | None = None,
+    limits: DrawLimits | None = None,
     guide: Guide | None = None,
     least: IntArray | None = None,
 ) -> Codes:
@@ -347,7 +347,7 @@ def _bind_axes(axes: DistanceAxes) -> _native.Measure:
     return _native.Measure(places, own_places, *arrays, *_parts(axes.how))
 
 
-def _bind_limits(limits: Limits | None) -> _native.Limits | None:
+def _bind_limits(limits: DrawLimits | None) -> _native.Limits | None:
     if limits is None:
         return None
     return _native.Limits(*map(np.ascontiguousarray, _parts(limits)))

@@ -122,7 +122,7 @@ class BoostedNodes:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class DrawLimits:
     """What the draws of each group are restricted to.
 
     The own value is kept where a node holds no allowed code, and where the code drawn is near the
@@ -152,7 +152,7 @@ class Person:
     given: Codes
     own: Codes
     stays: Codes
-    limits: Limits | None
+    limits: DrawLimits | None
     costs: FloatArray
     offsets: IntArray
 
