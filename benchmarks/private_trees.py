@@ -1,6 +1,6 @@
 """What privacy costs: ``python benchmarks/private_trees.py``.
 
-Private trees of several budgets and settings against the usual chain. Rows are drawn for the
+Private trees of several budgets against the usual chain. Rows are drawn for the
 immutable values of the accepted training rows, and compared with these rows by the total variation
 distance: of each mutable column alone (mean and largest), and of pairs of them, in the bins of the
 domains. Then people are explained by the paper's search. Means over several fits, each with noise
@@ -32,12 +32,6 @@ from measure import Table, cpu, log, write
 
 CASES = ("german", "adult")
 EPSILONS = (0.5, 1.0, 2.0, 5.0, 10.0)
-SETTINGS: dict[str, dict[str, Any]] = {
-    "random": {},
-    "expmech": {"structure": "expmech"},
-    "random, Gaussian": {"noise": "gaussian", "delta": 1e-6},
-    "expmech, Gaussian": {"structure": "expmech", "noise": "gaussian", "delta": 1e-6},
-}
 N_FITS, N_PEOPLE, FREQUENT = 5, 200, 0.2
 
 
@@ -103,9 +97,9 @@ def _table(case: Case) -> Table:
     lines = [["two halves of the rows", *_halves(bins, sizes, rows), "", "", ""]]
     usual = case.explainer().set_params(n_samples=case.n_samples)
     lines.append(["trees, not private", *_measure(case, usual, accepted, domains).cells()])
-    for name, epsilon, found in _private(case, accepted, domains):
-        log(f"{case.name} {name} {epsilon}")
-        lines.append([f"{name}, ε = {epsilon:g}", *found.cells()])
+    for epsilon, found in _private(case, accepted, domains):
+        log(f"{case.name} {epsilon}")
+        lines.append([f"ε = {epsilon:g}", *found.cells()])
     headings = ["model", "TV mean", "TV largest", "TV pairs", "answered, %", "changes", "fit, s"]
     title = f"{case.name}: {len(accepted):,} accepted rows, {len(case.mutable)} mutable columns"
     return Table(title, headings, lines)
@@ -113,16 +107,15 @@ def _table(case: Case) -> Table:
 
 def _private(
     case: Case, accepted: EncodedRows, domains: dict[Any, Domain]
-) -> Iterator[tuple[str, float, Measured]]:
-    for name, settings in SETTINGS.items():
-        for epsilon in EPSILONS:
-            runs = []
-            for _ in range(N_FITS):
-                generator = PrivateTrees(domains=domains, epsilon=epsilon, **settings)
-                explainer = case.explainer().set_params(generator=generator)
-                runs.append(_measure(case, explainer, accepted, domains))
-            figures = np.mean([list(vars(run).values()) for run in runs], axis=0)
-            yield name, epsilon, Measured(*figures)
+) -> Iterator[tuple[float, Measured]]:
+    for epsilon in EPSILONS:
+        runs = []
+        for _ in range(N_FITS):
+            generator = PrivateTrees(domains=domains, epsilon=epsilon)
+            explainer = case.explainer().set_params(generator=generator)
+            runs.append(_measure(case, explainer, accepted, domains))
+        figures = np.mean([list(vars(run).values()) for run in runs], axis=0)
+        yield epsilon, Measured(*figures)
 
 
 def _measure(

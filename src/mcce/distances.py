@@ -19,7 +19,7 @@ from sklearn.base import BaseEstimator
 from .caching import cached_property
 from .candidates import CandidateRows, Candidates, pair_rows
 from .errors import ParameterError, shorten
-from .kernels import BoolArray, Comparison, FloatArray, IntArray, Measure, Summation, measure
+from .kernels import BoolArray, Comparison, DistanceAxes, FloatArray, IntArray, Summation, measure
 from .parameters import check_choice, check_real
 from .plugins import Registry
 from .protocols import Distance
@@ -136,7 +136,7 @@ class FeatureDistance(BaseEstimator):
         comparison = candidates.comparison
         return measure(comparison, self.axes(candidates, comparison.changed_features))
 
-    def axes(self, candidates: Candidates, features: Iterable[int] | None = None) -> Measure:
+    def axes(self, candidates: Candidates, features: Iterable[int] | None = None) -> DistanceAxes:
         """Where people and candidates are on the axes of the features.
 
         Parameters
@@ -148,7 +148,7 @@ class FeatureDistance(BaseEstimator):
 
         Returns
         -------
-        Measure
+        DistanceAxes
             Places for the kernels. Features that are not asked for have none.
         """
         n_mutable = len(candidates.comparison.codes)
@@ -162,7 +162,7 @@ class FeatureDistance(BaseEstimator):
             if found is not None:
                 places[feature], own_places[feature] = found
         how = self._summation()
-        return Measure(
+        return DistanceAxes(
             places=places,
             own_places=own_places,
             spreads=self._spreads(candidates.rows.schema),
@@ -517,7 +517,7 @@ def is_mean(distance: Distance) -> bool:
     return not isinstance(distance, FeatureDistance) or distance.summation.mean
 
 
-def axes_of(distance: Distance, candidates: Candidates) -> Measure | None:
+def axes_of(distance: Distance, candidates: Candidates) -> DistanceAxes | None:
     """Candidates on the axes of a distance that comes with mcce; None for any other."""
     if not isinstance(distance, FeatureDistance) or not is_registered(distance):
         return None

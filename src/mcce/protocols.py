@@ -19,11 +19,11 @@ from .candidates import CandidateRows, Candidates, Draws
 from .kernels import (
     BoolArray,
     Codes,
+    DrawLimits,
     Enumerated,
     FloatArray,
     Guide,
     IntArray,
-    Limits,
     Person,
     Summation,
     WordArray,
@@ -167,7 +167,7 @@ class DrawRequest:
     given: Codes
     keys: WordArray
     draws: IntArray
-    limits: Limits | None = None
+    limits: DrawLimits | None = None
     guide: Guide | None = None
     least: IntArray | None = None
     decision: BoolArray | None = None

@@ -8,11 +8,11 @@ import numpy as np
 
 from mcce.kernels import (
     Classes,
-    Columns,
+    DrawLimits,
     Forest,
     Growth,
-    Limits,
     Numbers,
+    SplitColumns,
     fixed_point,
     grow_tree,
     join,
@@ -56,7 +56,7 @@ def codes_of(sizes, n_rows, chance):
 
 
 def columns_of(sizes, by_set, ordered, n_rows, chance):
-    return Columns(
+    return SplitColumns(
         codes_of(sizes, n_rows, chance), np.array(by_set), np.array(ordered), np.array(sizes)
     )
 
@@ -75,7 +75,7 @@ def limits_of(shape, sizes, responses, chance):
         runs += ends.reshape(-1, 2).tolist()
         last[column, group] = len(runs)
         near[column, group] = np.sort(chance.integers(0, sizes[column], 2))
-    return Limits(own, first, last, np.array(runs, np.int32).reshape(-1, 2), near)
+    return DrawLimits(own, first, last, np.array(runs, np.int32).reshape(-1, 2), near)
 
 
 def stays_of(own, chance):

@@ -25,13 +25,13 @@ from mcce.kernels import (
     BoostedNodes,
     CancelledError,
     Classes,
-    Columns,
     Ensemble,
     ExpiredError,
     Forest,
     Growth,
     Numbers,
     RowTable,
+    SplitColumns,
     Trees,
     _native,
     build_neighbours,
@@ -79,7 +79,7 @@ class Rows:
         n_codes = np.array([4200, 30, 30], dtype=np.int32)
         codes = np.array([chance.integers(0, n, n_rows) for n in n_codes], dtype=np.int32)
         by_set = np.array([False, True, False])
-        self.n_rows, self.columns = n_rows, Columns(codes, by_set, ~by_set, n_codes)
+        self.n_rows, self.columns = n_rows, SplitColumns(codes, by_set, ~by_set, n_codes)
         self.units = fixed_point(chance.normal(size=n_rows))
         self.points = chance.random((n_rows, 3))
 
@@ -334,7 +334,7 @@ def grown():
     chance, n_codes = np.random.default_rng(0), np.array([40, 70, 5, 2], dtype=np.int32)
     by_set = np.array([False, True, True, False])
     codes = np.array([chance.integers(0, n, 400) for n in n_codes], dtype=np.int32)
-    columns = Columns(codes, by_set, ~by_set, n_codes)
+    columns = SplitColumns(codes, by_set, ~by_set, n_codes)
     trees = [
         grow_tree(
             columns,
@@ -359,7 +359,7 @@ def answers(forest, held, near):
     return (
         native.sample(forest, GIVEN, KEYS, DRAWS),
         native.nonconformity(held, ROWS),
-        native.nearest(near, np.array([[0.1, 0.3], [0.9, 0.2]]), 3),
+        native.nearest_distances(near, np.array([[0.1, 0.3], [0.9, 0.2]]), 3),
     )
 
 
@@ -459,12 +459,12 @@ def test_a_tree_of_neighbours_with_too_many_levels_is_refused():
     )
 
     with pytest.raises(ValueError, match="too deep"):
-        native.nearest(deep, np.zeros((1, 2)), 1)
+        native.nearest_distances(deep, np.zeros((1, 2)), 1)
 
 
 def test_results_beyond_any_memory_are_refused():
     with pytest.raises(MemoryError):
-        native.nearest(bound_structs()[2], np.zeros((8, 2)), 2**61)
+        native.nearest_distances(bound_structs()[2], np.zeros((8, 2)), 2**61)
 
 
 # ---------------------------------------------------------------------------------------------

@@ -18,12 +18,12 @@ from kernel_cases import SIZES, codes_of, forest_of, limits_of, response_of, sta
 from mcce.kernels import (
     DRAWS_VERSION,
     LEAF,
-    Columns,
+    DrawLimits,
     Forest,
     Growth,
     Guide,
-    Limits,
     Person,
+    SplitColumns,
     Trees,
     descend,
     draw_keys,
@@ -173,7 +173,7 @@ def test_an_unseen_own_value_among_64_levels_is_looked_up_in_the_second_word():
     # Nothing is allowed in column 0, so the person's value stays: one that training never held.
     no_runs, near = np.empty((0, 2), np.int32), i32(1, 0, 1, 0).reshape(2, 1, 2)
     ends = np.array([[0], [-1]])
-    stays = Limits(i32(-1, 0)[:, None], ends, ends, no_runs, near)
+    stays = DrawLimits(i32(-1, 0)[:, None], ends, ends, no_runs, near)
     given_ = forest, i32(64, 0)[:, None], np.array([5], np.uint64), np.arange(50), stays
 
     drawn = native.sample(*given_)
@@ -186,7 +186,7 @@ def test_a_leaf_that_was_never_grown_gives_codes_of_the_column():
     chance = np.random.default_rng(0)
     codes = codes_of([40, 70, 2], 400, chance)
     by_set = np.array([False, True, False])
-    columns = Columns(codes, by_set, ~by_set, np.array([40, 70, 2]))
+    columns = SplitColumns(codes, by_set, ~by_set, np.array([40, 70, 2]))
     growth = Growth(min_samples_leaf=20, decision_column=2)
     response = response_of("classes", 400, chance)
     tree = grow_tree(columns, np.array([0, 2]), response, codes[1], growth)
@@ -250,7 +250,7 @@ def test_later_columns_are_drawn_from_the_leaf_that_the_earlier_ones_lead_to(gui
 def test_an_own_value_that_the_leaf_holds_is_kept_as_often_as_requested():
     """One leaf of ten values: kept by decision in 70 %, and drawn in a tenth of the rest."""
     codes, by_set = np.arange(10, dtype=np.int32)[None], np.array([False])
-    columns = Columns(codes, by_set, ~by_set, np.array([12]))
+    columns = SplitColumns(codes, by_set, ~by_set, np.array([12]))
     response = response_of("numbers", 10, np.random.default_rng(0))
     tree = grow_tree(columns, np.empty(0, np.int64), response, codes[0], Growth())
     forest = Forest(join([tree], by_set), np.array([0]), np.array([0]))
@@ -273,7 +273,7 @@ def runs(column, low, high):
     first[column] = 0
     near = np.tile(np.array([1, 0], dtype=np.int32), (*shape, 1))
     own = np.zeros(shape, dtype=np.int32)
-    return Limits(own, first, first + 1, np.array([[low, high]], dtype=np.int32), near)
+    return DrawLimits(own, first, first + 1, np.array([[low, high]], dtype=np.int32), near)
 
 
 def smallest_node(forest, columns, person, bounds, least):

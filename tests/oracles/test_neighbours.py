@@ -46,7 +46,7 @@ def test_distances_to_the_nearest_rows_are_equal(n_rows, is_level, k, seed):
     queries = np.concatenate([points_of(20, levels, chance), near.points[:5], far])
 
     assert np.array_equal(
-        native.nearest(near, queries, k), nearest_by_brute_force(near, queries, k)
+        native.nearest_distances(near, queries, k), nearest_by_brute_force(near, queries, k)
     )
 
 
@@ -62,7 +62,7 @@ def test_distances_of_wide_rows_that_share_cells_are_equal(n_rows, n_columns, k,
     queries = np.where(changed, points_of(len(queries), levels, chance, scale), queries)
 
     assert np.array_equal(
-        native.nearest(near, queries, k), nearest_by_brute_force(near, queries, k)
+        native.nearest_distances(near, queries, k), nearest_by_brute_force(near, queries, k)
     )
 
 
@@ -72,7 +72,7 @@ def test_distances_are_sums_of_gaps_and_missing_cells_differ_by_one():
         np.array([[0.0, 0.0], [0.5, 1.0], [MISSING, 1.0], [0.25, 2.0]]), levels
     )
 
-    found = native.nearest(near, np.array([[0.0, 1.0], [MISSING, 1.0]]), 4)
+    found = native.nearest_distances(near, np.array([[0.0, 1.0], [MISSING, 1.0]]), 4)
 
     assert found.tolist() == [[0.5, 1.0, 1.0, 1.25], [0.0, 1.0, 2.0, 2.0]]
 
@@ -81,7 +81,7 @@ def test_rows_that_differ_in_one_column_each_make_no_deep_tree():
     points = np.eye(700)
     near = native.build_neighbours(points, np.zeros(700, dtype=bool))
 
-    found = native.nearest(near, points[:5], 2)
+    found = native.nearest_distances(near, points[:5], 2)
 
     assert np.array_equal(found, np.tile([0.0, 2.0], (5, 1)))
 

@@ -16,89 +16,40 @@ import pytest
 
 from mcce import Domain, PrivateTrees
 
-DELTA = 1e-5
 N_LEVELS, N_EACH = 100, 100
 
 
-def rho_of(epsilon):
-    """The zero-concentrated privacy whose epsilon at delta this is."""
-    log = math.log(1 / DELTA)
-    return (math.sqrt(log + epsilon) - math.sqrt(log)) ** 2
-
-
-def private(domains, **settings):
-    if settings.get("noise") == "gaussian":
-        settings["delta"] = DELTA
-    return PrivateTrees(domains=domains, **settings)
-
-
-@pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
-@pytest.mark.parametrize("noise", ["geometric", "gaussian"])
-def test_counts_have_the_noise_that_their_budget_buys(noise, neighbours):
+def test_counts_have_the_noise_that_their_budget_buys():
     levels = [f"{at:02}" for at in range(N_LEVELS)]
-    given = {"epsilon": 0.25, "depth": 0, "noise": noise, "neighbours": neighbours}
+    domains, given = {"level": Domain(levels=levels)}, {"epsilon": 0.25, "depth": 0}
     frame = pd.DataFrame({"level": np.repeat(levels, N_EACH)})
-    rows = private({"level": Domain(levels=levels)}, **given).encode_training(frame)
+    rows = PrivateTrees(domains=domains).encode_training(frame)
     one_of_each = rows.schema.encode(pd.DataFrame({"level": levels}))
 
     found = []
     for seed in range(8):
-        fitted = private({"level": Domain(levels=levels)}, seed=seed, **given)
+        fitted = PrivateTrees(domains=domains, seed=seed, **given)
         fitted.fit(rows, np.ones(len(frame), dtype=bool))
         counts = np.exp(fitted.log_likelihood(one_of_each)) * fitted.n_desired_
         found.append(counts - N_EACH)
 
-    n_changed = 2 if neighbours == "replace" else 1
-    if noise == "geometric":
-        p = math.exp(-0.25 / n_changed)
-        expected = math.sqrt(2 * p) / (1 - p)
-    else:
-        expected = math.sqrt(n_changed / (2 * rho_of(0.25)))
+    p = math.exp(-0.25)
+    expected = math.sqrt(2 * p) / (1 - p)
     assert np.std(found) == pytest.approx(expected, rel=0.12)
     assert abs(np.mean(found)) < 4 * expected / math.sqrt(np.size(found))
-    # Most of the mass of geometric noise is nearer to 0 than that of the Gaussian.
-    near = np.mean(np.abs(found) < expected / 2)
-    assert near == pytest.approx({"geometric": 0.507, "gaussian": 0.383}[noise], abs=0.06)
-
-
-@pytest.mark.parametrize(
-    ("noise", "neighbours", "worse"),
-    [("geometric", "add_remove", 2), ("gaussian", "replace", 6)],
-    ids=["geometric", "gaussian"],
-)
-def test_splits_are_chosen_as_likely_as_their_budget_says(noise, neighbours, worse):
-    # All rows of the left column agree with the response; of the right, so many less.
-    n_rows = 40
-    says = np.arange(n_rows) % 2
-    right = np.where(np.arange(n_rows) < 2 * worse, 0, says)
-    frame = pd.DataFrame({"left": says, "right": right, "says": says})
-    domains = {name: Domain(levels=[0, 1]) for name in frame}
-    given = {"epsilon": 2.0, "depth": 1, "structure": "expmech"}
-    given |= {"noise": noise, "neighbours": neighbours}
-    rows = private(domains, **given).encode_training(frame, immutable=["left", "right"])
-
-    chosen = []
-    for seed in range(200):
-        fitted = private(domains, seed=seed, **given).fit(rows, np.ones(n_rows, dtype=bool))
-        chosen.append(fitted.to_arrays()["trees"]["feature"][0] == 0)
-
-    # Of the budget of a tree, splits get three tenths.
-    cost = 0.3 * (2.0 if noise == "geometric" else rho_of(2.0))
-    rate = cost if noise == "geometric" else math.sqrt(8 * cost)
-    rate /= 2 if neighbours == "replace" else 1
-    expected = 1 / (1 + math.exp(-rate * worse))
-    assert 0.7 < expected < 0.85
-    assert np.mean(chosen) == pytest.approx(expected, abs=0.07)
+    # Most of the mass of geometric noise is nearer to 0 than that of a Gaussian, 0.383.
+    assert np.mean(np.abs(found) < expected / 2) == pytest.approx(0.507, abs=0.06)
 
 
 def test_a_cell_that_no_row_has_gets_noise_too():
     domains = {"x": Domain(levels=["a", "b", "nobody"])}
-    rows = private(domains, depth=0).encode_training(pd.DataFrame({"x": ["a", "b"] * 300}))
+    rows = PrivateTrees(domains=domains).encode_training(pd.DataFrame({"x": ["a", "b"] * 300}))
     nobody = rows.schema.encode(pd.DataFrame({"x": ["nobody"]}))
 
     shares = []
     for seed in range(12):
-        fitted = private(domains, epsilon=0.1, depth=0, seed=seed).fit(rows, np.ones(600, bool))
+        fitted = PrivateTrees(domains=domains, epsilon=0.1, depth=0, seed=seed)
+        fitted.fit(rows, np.ones(600, bool))
         shares.append(math.exp(fitted.log_likelihood(nobody)[0]))
 
     assert np.ptp(shares) > 0.01
@@ -108,18 +59,15 @@ def test_the_number_of_rows_that_decides_on_depths_has_noise():
     # About as many rows as decide between two depths; known numbers give always the same.
     domains = {"a": Domain(levels=[0, 1]), "x": Domain(levels=[0, 1, 2, 3])}
     frame = pd.DataFrame({"a": [0, 1] * 100, "x": [0, 1, 2, 3] * 50})
-    rows = private(domains).encode_training(frame, immutable=["a"])
+    rows = PrivateTrees(domains=domains).encode_training(frame, immutable=["a"])
 
-    def depths(**settings):
-        return {
-            private(domains, epsilon=0.5, seed=seed, **settings)
-            .fit(rows, np.ones(200, bool))
-            .depths_
-            for seed in range(40)
-        }
+    def numbers_of_nodes(**settings):
+        given = {"domains": domains, "epsilon": 0.5, **settings}
+        fits = (PrivateTrees(seed=seed, **given) for seed in range(40))
+        return {fitted.fit(rows, np.ones(200, bool)).trees_.feature.size for fitted in fits}
 
-    assert len(depths()) > 1
-    assert len(depths(n_rows=200)) == 1
+    assert len(numbers_of_nodes()) > 1
+    assert len(numbers_of_nodes(n_rows=200)) == 1
 
 
 # The large audit.
@@ -138,16 +86,16 @@ FEWEST = 50
 def releases(people, epsilon, n_fits, first_seed):
     """What each fit releases: parts as numbers, (n_parts, n_fits), and all of it as one number."""
     domains = {name: Domain(levels=levels) for name, levels in LEVELS.items()}
-    given = {"epsilon": epsilon, "structure": "expmech"}
-    encode = private(domains, **given).encode_training
+    given = {"domains": domains, "epsilon": epsilon}
+    encode = PrivateTrees(**given).encode_training
     rows, somebody = (encode(some, immutable=["sex"]) for some in (people, PEOPLE[-1:]))
     desired, parts, wholes = np.ones(len(people), dtype=bool), [], []
     for seed in range(first_seed, first_seed + n_fits):
-        fitted = private(domains, seed=seed, **given).fit(rows, desired)
+        fitted = PrivateTrees(seed=seed, **given).fit(rows, desired)
         trees = fitted.to_arrays()["trees"]
         likely = float(fitted.log_likelihood(somebody).round(6)[0])
         splits = crc32(trees["feature"].tobytes() + trees["sets"].tobytes())
-        parts.append((*fitted.depths_, fitted.n_desired_, likely, splits))
+        parts.append((trees["feature"].size, fitted.n_desired_, likely, splits))
         wholes.append(crc32(repr(fitted.n_desired_).encode(), crc32(trees["values"], splits)))
     return np.array(parts).T, np.array(wholes)
 

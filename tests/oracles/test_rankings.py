@@ -13,7 +13,7 @@ import numpy_kernels
 from kernel_cases import assert_equal
 from mcce.kernels import (
     Comparison,
-    Measure,
+    DistanceAxes,
     Summation,
     differences,
     gower_gap,
@@ -62,7 +62,7 @@ def comparisons(draw):
         group=np.sort(chance.integers(0, n_groups, n_people)),
         n_features=m + draw(st.integers(0, 3)),
     )
-    axes = Measure(
+    axes = DistanceAxes(
         places,
         own_places,
         np.array(spreads),
@@ -193,7 +193,7 @@ def test_what_does_not_go_together_is_refused():
     codes = np.zeros((1, 1, 4), dtype=np.int32)
     people = np.ones((1, 2), dtype=np.int32), np.zeros((1, 2)), np.ones(1)
     comparison = Comparison(codes, [None], *people, np.zeros(2, dtype=np.int64), 1)
-    axes = Measure(
+    axes = DistanceAxes(
         [np.zeros((2, 1))], [np.zeros((2, 1))], *np.ones((2, 1)), np.ones(2), Summation()
     )
     allowed, ranking = np.ones((2, 4), dtype=bool), {"rank_by": ("sparsity",), "n_best": 1}

@@ -13,12 +13,12 @@ import pytest
 ONE_KERNEL = """
 import signal
 import numpy as np
-from mcce.kernels import Columns, Growth, Numbers, fixed_point, grow_tree
+from mcce.kernels import SplitColumns, Growth, Numbers, fixed_point, grow_tree
 
 chance, n_rows = np.random.default_rng(0), 400_000
 codes = chance.integers(0, 200_000, (6, n_rows), dtype=np.int32)
 yes = np.ones(6, dtype=bool)
-columns = Columns(codes, ~yes, yes, np.full(6, 200_000))
+columns = SplitColumns(codes, ~yes, yes, np.full(6, 200_000))
 response = Numbers(fixed_point(chance.normal(size=n_rows)))
 columns.narrow
 n_handled = 0

@@ -20,9 +20,9 @@ from mcce.datasets import load_german_credit
 from mcce.kernels import (
     LEAF,
     Classes,
-    Columns,
     Growth,
     Numbers,
+    SplitColumns,
     descend,
     fixed_point,
     join,
@@ -33,7 +33,7 @@ from mcce.kernels import (
 def make_columns(codes, by_set, ordered):
     codes = np.asarray(codes, dtype=np.int32)
     n_codes = codes.max(axis=1).astype(np.int64) + 1
-    return Columns(codes, np.asarray(by_set), np.asarray(ordered), n_codes)
+    return SplitColumns(codes, np.asarray(by_set), np.asarray(ordered), n_codes)
 
 
 def grow(columns, response, growth, inputs=None, answers=None, drawn=None, kernels=native):
@@ -110,7 +110,7 @@ def test_larger_trees_are_equal_too(kind):
     rare = np.minimum(chance.geometric(0.6, (2, n_rows)) - 1, 3)
     wide = chance.integers(0, 6000, n_rows)
     level, deep = chance.integers(0, 60, n_rows), chance.integers(0, 70_000, n_rows)
-    columns = Columns(
+    columns = SplitColumns(
         np.array([*rare, wide, deep, rare[0] > 0, wide // 100, level], dtype=np.int32),
         np.array([False, True, False, False, True, True, True]),
         np.array([True, False, True, True, False, True, False]),
@@ -318,7 +318,7 @@ def test_a_cut_lies_halfway_between_the_neighbours_in_the_node():
 def test_an_absent_or_unseen_level_goes_to_the_larger_child_and_ties_go_left():
     response, growth = Classes(np.array([0, 0, 1, 1, 1]), 2), Growth(min_samples_leaf=1)
     codes = np.array([[0, 0, 2, 2, 2]], dtype=np.int32)
-    columns = Columns(codes, np.array([True]), np.array([False]), np.array([4]))
+    columns = SplitColumns(codes, np.array([True]), np.array([False]), np.array([4]))
     even = replace(columns, codes=codes[:, :4])
 
     tree, tie = grow(columns, response, growth), grow(even, rows_of(response, np.arange(4)), growth)
@@ -331,7 +331,7 @@ def test_an_absent_or_unseen_level_goes_to_the_larger_child_and_ties_go_left():
 
 def test_an_ordered_category_is_split_by_its_order_and_unseen_levels_by_size():
     codes = np.array([[0, 0, 3, 3, 3]], dtype=np.int32)
-    columns = Columns(codes, np.array([True]), np.array([True]), np.array([5]))
+    columns = SplitColumns(codes, np.array([True]), np.array([True]), np.array([5]))
 
     tree = grow(columns, Classes(np.array([0, 0, 1, 1, 1]), 2), Growth(min_samples_leaf=1))
 
@@ -483,7 +483,7 @@ def problem_of(role, n_rows, rows_per_level=1):
     ids = (chance.permutation(n_rows) // rows_per_level).astype(np.int32)
     n_codes = np.array([ids.max() + 1, 5000, 70, 8, 2])
     others = [chance.integers(0, n, n_rows) for n in n_codes[1:4]]
-    columns = Columns(
+    columns = SplitColumns(
         np.array([ids, *others, chance.random(n_rows) < 0.03], dtype=np.int32),
         by_set=np.array([True, False, False, True, False]),
         ordered=np.array([False, True, True, False, True]),
@@ -564,7 +564,7 @@ CODES = np.arange(0, 5000, 7, dtype=np.int32)[None]
 
 
 def test_what_no_tree_can_grow_from_is_refused():
-    columns = Columns(CODES, np.array([False]), np.array([True]), np.array([5000]))
+    columns = SplitColumns(CODES, np.array([False]), np.array([True]), np.array([5000]))
     usual = {
         "columns": columns,
         "response": Numbers(np.arange(CODES.size)),

@@ -27,7 +27,6 @@ from mcce import (
     Domain,
     ExactSearch,
     Gower,
-    Ledger,
     McceWarning,
     NotFittedError,
     ParameterError,
@@ -183,64 +182,32 @@ def fit(frame=None, decision=None, **settings):
     return generator.fit(rows, chosen), rows
 
 
-def test_costs_of_disjoint_parts_are_the_dearest_and_others_add_up():
-    entry = type(fit(depth=0)[0].ledger_.entries[0])
-    apart = (entry("a", "x", "1", epsilon=0.2), entry("a", "x", "2", epsilon=0.5))
-    same = (entry("a", "x", "1", epsilon=0.2), entry("b", "x", "1", epsilon=0.5))
-    gaussian = tuple(entry("g", f"{at}", rho=0.005) for at in range(11))
+@pytest.mark.parametrize("more", [{"depth": 2}, {"depth": None}, {"n_rows": 10_000}], ids=str)
+def test_a_fit_spends_its_budget_and_no_more(more):
+    ledger = fit(**more, epsilon=1.7)[0].ledger_
 
-    assert Ledger(apart).epsilon == 0.5
-    assert Ledger(same).epsilon == pytest.approx(0.7)
-    assert Ledger((*same, entry("b", "y", epsilon=0.3))).epsilon == pytest.approx(1.0)
-    assert Ledger(gaussian, delta=1e-5).rho == pytest.approx(0.055)
-    expected = 0.055 + 2 * math.sqrt(0.055 * math.log(1e5))
-    assert Ledger(gaussian, delta=1e-5).epsilon == pytest.approx(expected)
-    mixed = Ledger((entry("g", "1", rho=0.01), entry("l", "2", epsilon=0.1)), delta=1e-5)
-    assert mixed.rho == pytest.approx(0.015)
-    for wrong in ({}, {"epsilon": 1.0, "rho": 1.0}, {"epsilon": -1.0}):
-        with pytest.raises(ParameterError, match="costs epsilon or rho"):
-            entry("geometric", "leaves", **wrong)
+    assert ledger.epsilon == pytest.approx(1.7)
+    assert (ledger.table()["sensitivity"] == 1).all()
+    assert (ledger.table()["mechanism"] == "geometric").all()
 
 
-@pytest.mark.parametrize("noise", ["geometric", "gaussian"])
-def test_a_fit_spends_its_budget_and_no_more(noise):
-    delta = 1e-5 if noise == "gaussian" else None
-    for neighbours, structure, more in (
-        ("add_remove", "random", {"depth": 2}),
-        ("replace", "expmech", {"depth": 2}),
-        ("add_remove", "expmech", {"depth": None}),
-        ("replace", "random", {"n_rows": 10_000}),
-    ):
-        given = {"neighbours": neighbours, "structure": structure, "noise": noise, "delta": delta}
-        ledger = fit(**given, **more, epsilon=1.7)[0].ledger_
-
-        assert ledger.epsilon == pytest.approx(1.7)
-        assert ledger.neighbours == neighbours
-        assert ledger.delta == (delta or 0.0)
-        sensitivities = ledger.table()["sensitivity"]
-        assert (sensitivities >= (2 if neighbours == "replace" else 1) ** 0.5).all()
-
-
-def test_the_ledger_lists_trees_levels_leaves_and_the_unknown_number_of_rows():
-    chosen = fit(structure="expmech", depth=2, epsilon=2.0)[0].ledger_.table()
+def test_the_ledger_lists_trees_and_the_unknown_number_of_rows():
+    known = fit(depth=2, epsilon=2.0)[0].ledger_.table().set_index("scope")
     counted = fit(epsilon=1.0)[0].ledger_.table().set_index("scope")
 
-    each = 2.0 / 3
-    splits = chosen[chosen["mechanism"] == "exponential"]
-    leaves = chosen[chosen["mechanism"] == "geometric"]
-    assert (len(splits), len(leaves)) == (6, 3)
-    assert np.allclose(leaves["epsilon"], 0.7 * each)
-    assert np.allclose(splits["epsilon"], 0.15 * each)
     columns = [f"{name}, leaves" for name in ("salary", "debt", "housing")]
+    assert list(known.index) == columns
+    assert np.allclose(known["epsilon"], 2.0 / 3)
     assert list(counted.index) == ["number of rows", *columns]
     assert counted.loc["number of rows", "epsilon"] == pytest.approx(0.01)
+    assert np.allclose(counted["epsilon"].iloc[1:], 0.33)
 
 
 def test_more_rows_and_more_budget_give_deeper_trees():
-    few, many = (max(fit(n_rows=n)[0].depths_) for n in (10, 20_000))
-    cheap = max(fit(n_rows=20_000, epsilon=0.3)[0].depths_)
+    few, many = (fit(n_rows=n)[0].trees_.feature.size for n in (10, 20_000))
+    cheap = fit(n_rows=20_000, epsilon=0.3)[0].trees_.feature.size
 
-    assert few == 0
+    assert few == 3
     assert few < cheap < many
 
 
@@ -263,11 +230,10 @@ def test_private_trees_pass_the_conformance_suite():
         check_generator(PrivateTrees(domains=known, depth=2, epsilon=5.0))
 
 
-@pytest.mark.parametrize("structure", ["random", "expmech"])
-def test_without_noise_likelihoods_are_the_frequencies_of_the_rows(structure):
+def test_without_noise_likelihoods_are_the_frequencies_of_the_rows():
     frame = pd.DataFrame({"group": ["a"] * 100 + ["b"] * 50, "x": [5.0] * 75 + [15.0] * 75})
     known = {"group": Domain(levels=["a", "b"]), "x": Domain(low=0, high=20, bins=2, step=1)}
-    generator = PrivateTrees(domains=known, epsilon=math.inf, depth=1, structure=structure)
+    generator = PrivateTrees(domains=known, epsilon=math.inf, depth=1)
     rows = generator.encode_training(frame, immutable=["group"])
     asked = pd.DataFrame({"group": ["a", "a", "a", "b"], "x": [3, 3.3, 20, 12]})
 
@@ -292,8 +258,7 @@ def test_rows_with_undeclared_cells_are_left_out_of_a_fit():
     assert np.isneginf(fitted.log_likelihood(both)[[0, 4]]).tolist() == [False, True]
 
 
-@pytest.mark.parametrize("structure", ["random", "expmech"])
-def test_nothing_depends_on_values_inside_a_bin(structure):
+def test_nothing_depends_on_values_inside_a_bin():
     frame, known = bank(), domains()
     inside = frame.copy()
     for name in ("salary", "debt"):
@@ -305,8 +270,7 @@ def test_nothing_depends_on_values_inside_a_bin(structure):
     decision = score(frame) > 0.5
 
     first, second = (
-        fit(rows, decision, structure=structure, depth=2)[0].to_arrays()["trees"]
-        for rows in (frame, inside)
+        fit(rows, decision, depth=2)[0].to_arrays()["trees"] for rows in (frame, inside)
     )
 
     assert not np.allclose(frame["debt"], inside["debt"])
@@ -314,12 +278,11 @@ def test_nothing_depends_on_values_inside_a_bin(structure):
         assert np.array_equal(first[name], second[name])
 
 
-@pytest.mark.parametrize("structure", ["random", "expmech"])
-def test_trees_learn_what_depends_on_what(structure):
+def test_trees_learn_what_depends_on_what():
     group = np.random.default_rng(0).integers(0, 2, 4000)
     frame = pd.DataFrame({"group": group, "x": 80 * group + np.arange(4000) % 20})
     known = {"group": Domain(levels=[0, 1]), "x": Domain(low=0, high=100, bins=10)}
-    generator = PrivateTrees(domains=known, epsilon=2.0, structure=structure, depth=1, seed=0)
+    generator = PrivateTrees(domains=known, epsilon=2.0, depth=1, seed=0)
     rows = generator.encode_training(frame, immutable=["group"])
     generator.fit(rows, np.ones(4000, dtype=bool))
 
@@ -366,11 +329,6 @@ SETTINGS = {
     "no domains": ({"domains": None}, "needs the public domain of every column"),
     "no budget": ({"epsilon": 0}, "epsilon must be"),
     "tiny budget": ({"epsilon": 1e-9}, "Pass another epsilon"),
-    "neighbours": ({"neighbours": "both"}, "neighbours must be one of"),
-    "structure": ({"structure": "greedy"}, "structure must be one of"),
-    "noise": ({"noise": "laplace"}, "noise must be one of"),
-    "no delta": ({"noise": "gaussian"}, "needs delta"),
-    "needless delta": ({"delta": 1e-6}, "Leave it out"),
     "depth": ({"depth": 50}, "depth must be"),
     "private order": ({"visit_order": "correlation"}, "read from the rows"),
     "part of an order": ({"visit_order": ["debt"]}, "names every mutable column"),
@@ -618,11 +576,8 @@ def test_what_is_not_private_is_not_saved(settings, tmp_path):
 def test_arrays_that_no_fit_gave_and_other_domains_are_refused(fitted):
     arrays, schema = fitted.generator_.to_arrays(), fitted.schema_
     for change in (
-        {"depths": np.array([1])},
-        {"depths": np.array([1, 1, 99])},
-        {"depths": np.array([2, 1, 1])},
-        {"depths": np.array([1.0, 1.0, 1.0])},
         {"visit_order": np.array([2, 3])},
+        {"trees": {**arrays["trees"], "feature": arrays["trees"]["feature"] + 1}},
     ):
         with pytest.raises(SavedFileError):
             private(depth=1).from_arrays({**arrays, **change}, schema)

@@ -27,7 +27,7 @@ from ..counterfactuals import Counterfactuals
 from ..distances import measure_rows
 from ..errors import ParameterError, SchemaError
 from ..fitted import Fitted
-from ..kernels import BoolArray, Codes, FloatArray, IntArray
+from ..kernels import BoolArray, Codes, FloatArray, IntArray, times_seen_before
 from ..postprocess.filters import IsPlausible
 from ..postprocess.validation import ROWS_PER_CALL
 from ..predictors.decision import Decision
@@ -163,7 +163,7 @@ def chunks(n_rows: IntArray) -> Iterator[slice]:
 def numbered(counts: IntArray) -> tuple[IntArray, IntArray]:
     """``counts`` entries for each owner: the owner, and the number among its entries from 0."""
     owner = np.repeat(np.arange(counts.size), counts)
-    return owner, np.arange(owner.size) - np.repeat(np.cumsum(counts) - counts, counts)
+    return owner, times_seen_before(owner)
 
 
 def _changed(factuals: EncodedRows, rows: EncodedRows) -> BoolArray:

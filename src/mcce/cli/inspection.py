@@ -86,13 +86,7 @@ def _shown(value: Any) -> str:
 
     if not is_private(value):
         return repr(value)
-    return f"{type(value).__name__}, {_promise(value)}, neighbours {value.neighbours!r}"
-
-
-def _promise(generator: Any) -> str:
-    """What a private generator promises: epsilon, and delta if the promise may fail."""
-    failing = f" and delta {generator.delta:g}" if generator.delta else ""
-    return f"epsilon {generator.epsilon:g}{failing}"
+    return f"{type(value).__name__}, epsilon {value.epsilon:g}"
 
 
 def _personal_data(found: Inspection) -> list[str]:
@@ -102,8 +96,8 @@ def _personal_data(found: Inspection) -> list[str]:
     if is_private(found.parameters["generator"]):
         return [
             "no training values: columns and probe rows are made of declared domains",
-            "trees with noise, by differential privacy with "
-            f"{_promise(found.parameters['generator'])}",
+            "trees with noise, by differential privacy with epsilon "
+            f"{found.parameters['generator'].epsilon:g}",
         ]
     n_values = sum(feature.n_codes for feature in found.schema.features)
     said = [

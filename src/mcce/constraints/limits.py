@@ -14,7 +14,7 @@ from functools import reduce
 import numpy as np
 
 from ..caching import cached_property
-from ..kernels import ANY_LEAF, BoolArray, Codes, IntArray, Limits
+from ..kernels import ANY_LEAF, BoolArray, Codes, DrawLimits, IntArray
 from ..tables.columns import as_comparable, is_missing
 from ..tables.features import Feature
 from ..tables.schema import EncodedRows
@@ -74,13 +74,13 @@ class FactualLimits:
         mutable = np.intersect1d(rows.schema.mutable, unseen).tolist()
         return [at for at in mutable if rows.schema.features[at].kind == "numeric"]
 
-    def limits(self, factuals: IntArray, features: Sequence[Feature]) -> Limits | None:
+    def limits(self, factuals: IntArray, features: Sequence[Feature]) -> DrawLimits | None:
         """Limits of some factuals."""
         if not self.limited:
             return None
         # One row more than features: the decision, which is never drawn.
         shape = (len(features) + 1, factuals.size)
-        limits = Limits(
+        limits = DrawLimits(
             own=np.zeros(shape, dtype=np.int32),
             first=np.full(shape, FREE, dtype=np.int64),
             last=np.full(shape, FREE, dtype=np.int64),
@@ -97,7 +97,7 @@ class FactualLimits:
             limits.near[position] = self._near(position, feature, factuals)
             parts.append(runs)
             n_runs += len(runs)
-        return Limits(limits.own, limits.first, limits.last, np.concatenate(parts), limits.near)
+        return DrawLimits(limits.own, limits.first, limits.last, np.concatenate(parts), limits.near)
 
     def _runs(self, position: int, feature: Feature, factuals: IntArray) -> tuple[Codes, IntArray]:
         """Runs of allowed codes, factual after factual, and the number of runs of each."""

@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import ParameterError, SchemaError, shorten
-from ..kernels import BoolArray, FloatArray, IntArray
+from ..kernels import BoolArray, FloatArray, IntArray, absorb, times_seen_before
 from ..parameters import check_seed, check_whole
 from ..predictors.decision import Decision
 from ..predictors.desired import decision_on
@@ -275,24 +275,14 @@ class _Held:
         """Which rows are among the lowest of the accepted ones of their combination."""
         chosen, some = np.zeros(len(self), dtype=bool), np.flatnonzero(self.accepted)
         order = some[np.lexsort((self.positions[some], self.words[some], self.group[some]))]
-        group = self.group[order]
-        starts = np.flatnonzero(np.diff(group, prepend=-1))
-        rank = np.arange(group.size) - np.repeat(starts, np.diff(starts, append=group.size))
-        chosen[order[rank < rare]] = True
+        chosen[order[times_seen_before(self.group[order]) < rare]] = True
         return chosen
 
 
 def _words(numbers: np.ndarray, seed: int) -> np.ndarray:
     """A random number of 64 bits for each position or key, by SplitMix64."""
-    with np.errstate(over="ignore"):
-        return _mixed(_mixed(numbers.astype(np.uint64)) ^ _mixed(np.array([seed], dtype=np.uint64)))
-
-
-def _mixed(numbers: np.ndarray) -> np.ndarray:
-    mixed = numbers + np.uint64(0x9E3779B97F4A7C15)
-    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return np.asarray(mixed ^ (mixed >> np.uint64(31)))
+    key = absorb(np.array([seed], dtype=np.uint64), 0)
+    return absorb(absorb(numbers.astype(np.uint64), 0), key)
 
 
 class Strata:

@@ -27,18 +27,18 @@ from .structs import (
     ByteArray,
     Classes,
     Codes,
-    Columns,
     Comparison,
+    DistanceAxes,
+    DrawLimits,
     Enumerated,
     FloatArray,
     Growth,
     Guide,
     IntArray,
-    Limits,
     Listing,
-    Measure,
     Numbers,
     Person,
+    SplitColumns,
     Trees,
     WordArray,
 )
@@ -105,9 +105,8 @@ class Ensemble(_Bound):
     @cached_property
     def bound(self) -> _native.Ensemble:
         """The compiled half."""
-        nodes = self.nodes
-        trees = nodes.roots, nodes.feature, nodes.cut, nodes.left, nodes.value
-        return _native.Ensemble(*trees, self.inputs, self.first, self.bins)
+        *nodes, _gain = _parts(self.nodes)
+        return _native.Ensemble(*[*nodes, self.inputs, self.first, self.bins])
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,7 +131,7 @@ class Neighbours(_Bound):
 
 
 def grow_tree(
-    columns: Columns,
+    columns: SplitColumns,
     inputs: IntArray,
     response: Numbers | Classes,
     response_codes: Codes,
@@ -148,7 +147,7 @@ def grow_tree(
         units = response.units
     else:
         classes, n_classes = response.classes.astype(np.int32), response.n_classes
-    parts = _native.grow_tree(
+    arguments: list[Any] = [
         columns.narrow,
         columns.n_codes.astype(np.int32),
         columns.by_set.view(np.uint8),
@@ -158,20 +157,11 @@ def grow_tree(
         classes,
         n_classes,
         np.ascontiguousarray(response_codes),
-        growth.min_samples_leaf,
-        growth.min_samples_split,
-        -1 if growth.max_depth is None else growth.max_depth,
-        -1 if growth.decision_column is None else growth.decision_column,
-        growth.grow_undesired,
-        growth.levels_per_row,
-        growth.many_levels,
-        growth.smallest_part,
-        -1 if growth.max_features is None else growth.max_features,
-        growth.key,
+        *(-1 if setting is None else setting for setting in _parts(growth)),
         drawn,
         watch(),
-    )
-    return Trees(np.zeros(1, dtype=np.int64), *parts)
+    ]
+    return Trees(np.zeros(1, dtype=np.int64), *_native.grow_tree(*arguments))
 
 
 def boost(bins: ByteArray, n_bins: Codes, units: IntArray, boosting: Boosting) -> BoostedNodes:
@@ -181,8 +171,8 @@ def boost(bins: ByteArray, n_bins: Codes, units: IntArray, boosting: Boosting) -
     integers, so the order of rows changes nothing; of equal gains the lowest node, column and cut
     win.
     """
-    settings = boosting.n_trees, boosting.max_leaves, boosting.min_samples_leaf, boosting.shrinkage
-    return BoostedNodes(*_native.boost(bins, n_bins, units, *settings, watch()))
+    arguments: list[Any] = [bins, n_bins, units, *_parts(boosting), watch()]
+    return BoostedNodes(*_native.boost(*arguments))
 
 
 def predict_units(ensemble: Ensemble, codes: Codes, rows: IntArray | None = None) -> IntArray:
@@ -197,7 +187,7 @@ def sample(
     given: Codes,
     keys: WordArray,
     draws: IntArray,
-    limits: Limits | None = None,
+    limits: DrawLimits | None = None,
     guide: Guide | None = None,
     least: IntArray | None = None,
 ) -> Codes:
@@ -260,7 +250,7 @@ def build_neighbours(points: FloatArray, is_level: BoolArray) -> Neighbours:
     return Neighbours(*[*parts, is_level])
 
 
-def nearest(neighbours: Neighbours, rows: FloatArray, k: int) -> FloatArray:
+def nearest_distances(neighbours: Neighbours, rows: FloatArray, k: int) -> FloatArray:
     """Distances to the k nearest, ascending, infinite beyond their number; (n_rows, k).
 
     A distance is the sum of the gaps of all columns; see :func:`scaled_gap`.
@@ -308,7 +298,7 @@ def rank(
     max_sparsity: int | None = None,
     max_distance: float | None = None,
     distance: FloatArray | None = None,
-    axes: Measure | None = None,
+    axes: DistanceAxes | None = None,
 ) -> Listing:
     """The best candidates of each person."""
     keys = [KEYS[name] for name in rank_by]
@@ -334,7 +324,7 @@ def rank(
     return Listing(*parts)
 
 
-def measure(comparison: Comparison, axes: Measure) -> FloatArray:
+def measure(comparison: Comparison, axes: DistanceAxes) -> FloatArray:
     """Distance of each candidate to its person, shape (n_people, n_draws).
 
     A mean over no feature at all is infinite, unless the candidate equals the person.
@@ -348,22 +338,21 @@ def measure(comparison: Comparison, axes: Measure) -> FloatArray:
     )
 
 
-def _bind_axes(axes: Measure) -> _native.Measure:
+def _bind_axes(axes: DistanceAxes) -> _native.Measure:
     places, own_places = (
         [None if table is None else np.ascontiguousarray(table) for table in side]
         for side in (axes.places, axes.own_places)
     )
-    how = axes.how.squared, axes.how.city_block, axes.how.mean, axes.how.ignores_missing
     arrays = axes.spreads, axes.weights, axes.n_present
-    return _native.Measure(places, own_places, *arrays, *how)
+    return _native.Measure(places, own_places, *arrays, *_parts(axes.how))
 
 
-def _bind_limits(limits: Limits | None) -> _native.Limits | None:
+def _bind_limits(limits: DrawLimits | None) -> _native.Limits | None:
     if limits is None:
         return None
     return _native.Limits(*map(np.ascontiguousarray, _parts(limits)))
 
 
-def _parts(value: Trees | Limits | Holdings | Neighbours) -> list[Any]:
-    """The fields of a value, in order."""
-    return [getattr(value, field.name) for field in fields(value)]
+def _parts(struct: Any) -> list[Any]:
+    """The fields of a struct in order, which is that of the arguments of the compiled code."""
+    return [getattr(struct, field.name) for field in fields(struct)]

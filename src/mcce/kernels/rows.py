@@ -12,9 +12,9 @@ from .structs import (
     BoolArray,
     Codes,
     Comparison,
+    DrawLimits,
     FloatArray,
     IntArray,
-    Limits,
     Summation,
 )
 
@@ -92,7 +92,7 @@ def gower_gap(
 
 
 def scaled_gap(numbers: FloatArray, own_number: FloatArray | float) -> FloatArray:
-    """The same for numbers divided by the training range, where a missing one is ``MISSING``."""
+    """By how much numbers over their training range differ; a missing one is ``MISSING``."""
     gap = np.abs(numbers - own_number)
     return np.where(gap > APART, 1.0, gap)
 
@@ -127,7 +127,7 @@ class Total:
             self.lost += differs & np.isnan(places[..., 0]) & ~np.isnan(own[..., 0])
 
     def distance(self, n_present: FloatArray) -> FloatArray:
-        """The distances; ``n_present`` is as in :class:`Measure`."""
+        """The distances; ``n_present`` is as in :class:`DistanceAxes`."""
         total = np.sqrt(self.sum) if self.how.squared else self.sum
         if not self.how.mean:
             return total
@@ -148,7 +148,7 @@ class Total:
         return gap * gap if self.how.squared else gap
 
 
-def hold(limits: Limits, codes: Codes, columns: IntArray) -> Codes:
+def hold(limits: DrawLimits, codes: Codes, columns: IntArray) -> Codes:
     """Codes of a generator without limits, replaced by the own ones where they are not allowed."""
     held = codes.copy()
     for row, column in enumerate(columns):

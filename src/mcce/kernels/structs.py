@@ -47,7 +47,7 @@ class Growth:
 
 
 @dataclass(frozen=True, eq=False)
-class Columns:
+class SplitColumns:
     """The columns' codes and how each column may be split."""
 
     codes: Codes | Sequence[Codes]
@@ -122,7 +122,7 @@ class BoostedNodes:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class DrawLimits:
     """What the draws of each group are restricted to.
 
     The own value is kept where a node holds no allowed code, and where the code drawn is near the
@@ -152,7 +152,7 @@ class Person:
     given: Codes
     own: Codes
     stays: Codes
-    limits: Limits | None
+    limits: DrawLimits | None
     costs: FloatArray
     offsets: IntArray
 
@@ -190,7 +190,7 @@ class Comparison:
         return np.flatnonzero(changed).tolist()
 
     def of(self, people: IntArray) -> Comparison:
-        """The same for some of the people."""
+        """The comparison of some of the people."""
         return replace(
             self,
             own_codes=self.own_codes[:, people],
@@ -241,7 +241,7 @@ class Summation:
 
 
 @dataclass(frozen=True, eq=False)
-class Measure:
+class DistanceAxes:
     """Where the cells of a :class:`Comparison` are on the axes of a distance.
 
     The axis of a feature holds numbers, points that stand for values, or nothing but whether two
@@ -255,7 +255,7 @@ class Measure:
     n_present: FloatArray
     how: Summation
 
-    def of(self, people: IntArray) -> Measure:
-        """The same for some of the people."""
+    def of(self, people: IntArray) -> DistanceAxes:
+        """The axes of some of the people."""
         own = [None if places is None else places[people] for places in self.own_places]
         return replace(self, own_places=own, n_present=self.n_present[people])

@@ -18,10 +18,10 @@ from .structs import (
     WORD_BITS,
     BoolArray,
     Codes,
-    Columns,
     FloatArray,
     Growth,
     IntArray,
+    SplitColumns,
     Trees,
     WordArray,
 )
@@ -123,8 +123,14 @@ def run_ends(ascending: IntArray | Codes) -> IntArray:
     return np.flatnonzero(ascending[1:] != ascending[:-1]) + 1
 
 
-def times_seen_before(classes: IntArray) -> IntArray:
-    """How many earlier rows are of the same class."""
+def times_seen_before(classes: IntArray | Codes) -> IntArray:
+    """How many earlier entries are of the same class.
+
+    Examples
+    --------
+    >>> times_seen_before(np.array([7, 3, 7, 7, 3]))
+    array([0, 0, 1, 2, 1])
+    """
     order = np.argsort(classes, kind="stable")
     starts = np.append(0, run_ends(classes[order]))
     lengths = np.append(starts[1:], classes.size) - starts
@@ -134,7 +140,7 @@ def times_seen_before(classes: IntArray) -> IntArray:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Node:
+class NodeRows:
     """The rows of a node that is still to be split, its depth, and its random key."""
 
     rows: IntArray
@@ -154,31 +160,31 @@ class Split:
 
 
 def grow_with(
-    find_split: Callable[[Node], Split | None],
+    find_split: Callable[[NodeRows], Split | None],
     rows: IntArray,
     response_codes: Codes,
     growth: Growth,
 ) -> Trees:
     """Tree whose splits a function chooses, as a struct of one."""
-    draft = _Draft()
-    waiting = [Node(rows, 0, np.array([growth.key], dtype=np.uint64))]
+    draft = TreeDraft()
+    waiting = [NodeRows(rows, 0, np.array([growth.key], dtype=np.uint64))]
     while waiting:
         node = waiting.pop()
         split = find_split(node)
         if split is None:
             draft.add_leaf(np.sort(response_codes[node.rows]))
             continue
-        draft.add_split(split)
+        draft.add_split(split.column, split.cut, split.left_levels)
         left, right = node.rows[split.goes_left], node.rows[~split.goes_left]
         if split.column == growth.decision_column and not growth.grow_undesired:
             left = left[:0]
         for rows, word in ((right, RIGHT_KEY), (left, LEFT_KEY)):
-            waiting.append(Node(rows, node.depth + 1, absorb(node.key, word)))
+            waiting.append(NodeRows(rows, node.depth + 1, absorb(node.key, word)))
     return draft.finish()
 
 
 def split_after(
-    columns: Columns, column: int, gain: float, levels: Codes, last: int, goes_left: BoolArray
+    columns: SplitColumns, column: int, gain: float, levels: Codes, last: int, goes_left: BoolArray
 ) -> Split:
     """The split after ``levels[last]``, with a side for every level the node does not hold."""
     cut = (int(levels[last]) + int(levels[last + 1])) // 2
@@ -194,8 +200,8 @@ def split_after(
     return Split(column, gain, cut, members, goes_left)
 
 
-class _Draft:
-    """Nodes in preorder as they are found."""
+class TreeDraft:
+    """A tree that is written node by node, in preorder."""
 
     def __init__(self) -> None:
         self.nodes: list[tuple[int, int, int, int]] = []
@@ -204,19 +210,21 @@ class _Draft:
         self.n_words = self.n_values = 0
 
     def add_leaf(self, values: Codes) -> None:
+        """Add a leaf with values in ascending order."""
         self.nodes.append((LEAF, 0, self.n_values, values.size))
         self.values.append(values)
         self.n_values += values.size
 
-    def add_split(self, split: Split) -> None:
-        cut = split.cut
-        if split.left_levels is not None:
+    def add_split(self, column: int, cut: int, left_levels: BoolArray | None) -> None:
+        """Add a split: ``left_levels[code]`` go left for sets, ``code <= cut`` otherwise."""
+        if left_levels is not None:
             cut = self.n_words
-            self.sets.append(pack_set(split.left_levels))
+            self.sets.append(pack_set(left_levels))
             self.n_words += self.sets[-1].size
-        self.nodes.append((split.column, cut, 0, 0))
+        self.nodes.append((column, cut, 0, 0))
 
     def finish(self) -> Trees:
+        """The tree, as a struct of one."""
         feature, cut, start, count = np.array(self.nodes, dtype=np.int64).T
         left, right = _children(feature)
         return Trees(

@@ -7,7 +7,6 @@ cases, so coverage comes first, and ``paired`` keeps only factuals that every me
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial, reduce
 from typing import Any, TypeAlias
 
@@ -19,13 +18,21 @@ from ..errors import ParameterError
 from ..kernels import IntArray
 from ..tables.columns import Kind
 from .costs import coverage, gower, l1, redundancy, sparsity, success, violation, ynn
-from .evaluator import Among, Evaluator, ExplainedRows, FrameLike, ResultLike, read_pairs
+from .evaluator import (
+    Among,
+    Evaluator,
+    ExplainedRows,
+    FrameLike,
+    ResultLike,
+    as_evaluator,
+    read_pairs,
+)
 from .plausibility import contradictory_pairs, distinct, isolation, knn_distance, outlier_factor
-from .privacy import copies, value_copies
+from .privacy import copies, mutable_numbers, value_copies
 
 SHARES = ("success", "ynn", "contradictory", "copies", "value_copies")
 # A measure that is ready to be called, or None where it is undefined.
-Measure: TypeAlias = Callable[[], ArrayLike] | None
+MeasureCall: TypeAlias = Callable[[], ArrayLike] | None
 
 
 def compare(
@@ -89,15 +96,15 @@ def compare(
                      coverage  sparsity  sparsity_sd  copies
     counterfactuals       1.0       0.5         0.71     1.0
     """
-    settings = {
-        "immutable": immutable,
-        "kinds": kinds,
-        "predictor": predictor,
-        "desired": desired,
-        "score_class": score_class,
-    }
-    evaluator = _evaluator(training, settings)
-    options = _Options(tolerance, k, random_state)
+    evaluator = as_evaluator(
+        training,
+        immutable=immutable,
+        kinds=kinds,
+        predictor=predictor,
+        desired=desired,
+        score_class=score_class,
+    )
+    options = {"tolerance": tolerance, "k": k, "random_state": random_state}
     methods = _by_method(counterfactuals)
     read = {name: read_pairs(factuals, rows) for name, rows in methods.items()}
     owners = {name: np.unique(explained.owner) for name, (_, explained) in read.items()}
@@ -114,27 +121,6 @@ def compare(
     return pd.DataFrame(lines, index=list(read))
 
 
-@dataclass(frozen=True)
-class _Options:
-    """Settings of single measures."""
-
-    tolerance: float
-    k: int
-    random_state: int
-
-
-def _evaluator(training: FrameLike | Evaluator, settings: dict[str, Any]) -> Evaluator:
-    if not isinstance(training, Evaluator):
-        return Evaluator.fit(training, **settings)
-    given = [name for name, setting in settings.items() if setting is not None]
-    if given:
-        raise ParameterError(
-            f"training is an Evaluator, which already has its {', '.join(given)}. Pass them to "
-            "metrics.Evaluator.fit, or pass the training frame here."
-        )
-    return training
-
-
 def _by_method(counterfactuals: Any) -> dict[Hashable, Any]:
     """Counterfactuals by the name of their method."""
     if not isinstance(counterfactuals, Mapping):
@@ -149,16 +135,13 @@ def _summarise(
     explained: ExplainedRows,
     measured: IntArray,
     evaluator: Evaluator,
-    options: _Options,
+    options: Mapping[str, Any],
 ) -> dict[str, float]:
     """Means and standard deviations over the counterfactuals of some factuals."""
     kept = np.isin(explained.owner, measured)
     before = people.iloc[explained.owner[kept]]
     after = explained.frame[kept].set_axis(before.index)
-    measures = _costs(before, after, evaluator, options)
-    measures |= _validity(before, after, evaluator, options)
-    measures |= _plausibility(after, evaluator, options)
-    measures |= _copies(before, after, evaluator)
+    measures = _measures(before, after, evaluator, **options)
     summary: dict[str, float] = {"n_measured": len(after)}
     for name, measure in measures.items():
         values = np.asarray(measure(), dtype=float) if measure and len(after) else np.empty(0)
@@ -168,60 +151,42 @@ def _summarise(
     return summary
 
 
-def _costs(
-    before: pd.DataFrame, after: pd.DataFrame, evaluator: Evaluator, options: _Options
-) -> dict[str, Measure]:
-    pairs, tolerance = (before, after, evaluator), options.tolerance
-    has_immutable = bool(evaluator.schema.immutable.size)
-    return {
-        "sparsity": partial(sparsity, *pairs, tolerance=tolerance),
-        "l1": partial(l1, *pairs),
-        "gower": partial(gower, *pairs),
-        "violation": partial(violation, *pairs, tolerance=tolerance) if has_immutable else None,
-    }
-
-
-def _validity(
-    before: pd.DataFrame, after: pd.DataFrame, evaluator: Evaluator, options: _Options
-) -> dict[str, Measure]:
-    if evaluator.decision is None:
-        return dict.fromkeys(("success", "redundancy", "ynn"))
-    return {
-        "success": partial(success, after, evaluator),
-        "redundancy": partial(redundancy, before, after, evaluator),
-        "ynn": partial(ynn, after, evaluator, k=options.k),
-    }
-
-
-def _plausibility(
-    after: pd.DataFrame, evaluator: Evaluator, options: _Options
-) -> dict[str, Measure]:
-    among: Among = "all" if evaluator.decision is None else "desired"
-    measures: dict[str, Measure] = dict.fromkeys(
-        ("knn_distance", "knn_distance_ranks", "outlier_factor", "isolation")
-    )
-    if among == "all" or evaluator.desired.any():
-        distance = partial(knn_distance, after, evaluator, k=options.k, among=among)
-        seed = options.random_state
-        measures["knn_distance"] = distance
-        measures["knn_distance_ranks"] = partial(distance, scale="ranks")
-        measures["isolation"] = partial(isolation, after, evaluator, among=among, random_state=seed)
-        k = min(20, distinct(evaluator, among).size - 1)
-        if k:
-            measures["outlier_factor"] = partial(outlier_factor, after, evaluator, k=k, among=among)
-    n_categories = sum(feature.kind == "categorical" for feature in evaluator.schema.features)
-    measures["contradictory"] = (
-        (lambda: contradictory_pairs(after, evaluator) > 0) if n_categories > 1 else None
-    )
-    return measures
-
-
-def _copies(before: pd.DataFrame, after: pd.DataFrame, evaluator: Evaluator) -> dict[str, Measure]:
-    features = evaluator.schema.features
-    numeric = any(features[position].kind == "numeric" for position in evaluator.schema.mutable)
-    return {
-        "copies": partial(copies, after, evaluator),
+def _measures(
+    before: pd.DataFrame,
+    after: pd.DataFrame,
+    evaluator: Evaluator,
+    *,
+    tolerance: float,
+    k: int,
+    random_state: int,
+) -> dict[str, MeasureCall]:
+    schema, has_predictor = evaluator.schema, evaluator.decision is not None
+    pairs, rows = (before, after, evaluator), (after, evaluator)
+    among: Among = "desired" if has_predictor else "all"
+    comparable = not has_predictor or bool(evaluator.desired.any())
+    distance = partial(knn_distance, *rows, k=k, among=among)
+    n_near = min(20, distinct(evaluator, among).size - 1) if comparable else 0
+    n_categories = sum(feature.kind == "categorical" for feature in schema.features)
+    measures: dict[str, tuple[bool, Callable[[], ArrayLike]]] = {
+        "sparsity": (True, partial(sparsity, *pairs, tolerance=tolerance)),
+        "l1": (True, partial(l1, *pairs)),
+        "gower": (True, partial(gower, *pairs)),
+        "violation": (schema.immutable.size > 0, partial(violation, *pairs, tolerance=tolerance)),
+        "success": (has_predictor, partial(success, *rows)),
+        "redundancy": (has_predictor, partial(redundancy, *pairs)),
+        "ynn": (has_predictor, partial(ynn, *rows, k=k)),
+        "knn_distance": (comparable, distance),
+        "knn_distance_ranks": (comparable, partial(distance, scale="ranks")),
+        "outlier_factor": (n_near > 0, partial(outlier_factor, *rows, k=n_near, among=among)),
+        "isolation": (
+            comparable,
+            partial(isolation, *rows, among=among, random_state=random_state),
+        ),
+        "contradictory": (n_categories > 1, lambda: contradictory_pairs(*rows) > 0),
+        "copies": (True, partial(copies, *rows)),
         "value_copies": (
-            (lambda: [value_copies(after, evaluator, factuals=before)]) if numeric else None
+            bool(mutable_numbers(schema)),
+            lambda: [value_copies(*rows, factuals=before)],
         ),
     }
+    return {name: call if defined else None for name, (defined, call) in measures.items()}

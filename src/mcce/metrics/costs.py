@@ -30,7 +30,7 @@ from .evaluator import (
     read_pairs,
     read_rows,
 )
-from .plausibility import nearest
+from .matching import find_nearest, shared_points
 
 
 def sparsity(
@@ -319,7 +319,8 @@ def ynn(rows: ResultLike, training: Evaluator, *, k: int = 5) -> pd.Series[float
     """
     evaluator = as_evaluator(training)
     explained, encoded = read_rows(rows, evaluator)
-    _, places = nearest(evaluator, encoded, evaluator.rows, k, squared=True)
+    own, trained = shared_points([encoded, evaluator.rows])
+    _, places = find_nearest(own, trained, evaluator.schema.is_level, k, squared=True)
     return explained.to_series(evaluator.desired[places].mean(axis=1), "ynn")
 
 

@@ -186,9 +186,17 @@ class Evaluator:
         return np.flatnonzero(self.desired)
 
 
-def as_evaluator(training: FrameLike | Evaluator) -> Evaluator:
-    """The evaluator itself, or a new one of a frame of training data."""
-    return training if isinstance(training, Evaluator) else Evaluator.fit(training)
+def as_evaluator(training: FrameLike | Evaluator, **settings: Any) -> Evaluator:
+    """The evaluator itself, or a new one of a frame of training data, with settings if not None."""
+    if not isinstance(training, Evaluator):
+        return Evaluator.fit(training, **settings)
+    given = [name for name, setting in settings.items() if setting is not None]
+    if given:
+        raise ParameterError(
+            f"training is an Evaluator, which already has its {', '.join(given)}. Pass them to "
+            "metrics.Evaluator.fit, or pass the training frame here."
+        )
+    return training
 
 
 @dataclass(frozen=True, eq=False)
@@ -241,9 +249,12 @@ def read_rows(rows: ResultLike, evaluator: Evaluator) -> tuple[ExplainedRows, En
     return explained, evaluator.schema.encode(explained.frame)
 
 
-def read_sample(rows: FrameLike, evaluator: Evaluator, argument: str) -> EncodedRows:
+def read_sample(rows: ResultLike, evaluator: Evaluator, argument: str) -> EncodedRows:
     """Rows to measure as one sample, of which there must be at least one."""
-    encoded = read_rows(rows, evaluator)[1]
+    try:
+        encoded = read_rows(rows, evaluator)[1]
+    except SchemaError as error:
+        raise SchemaError(f"{argument} does not fit the training data. {error}") from None
     if not len(encoded):
         raise SchemaError(f"{argument} has no row that holds a value. Pass at least one.")
     return encoded

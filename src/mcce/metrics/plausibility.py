@@ -2,36 +2,39 @@
 
 Beyond the paper. None of these uses the trees of step 1, so they treat every method alike. Each
 gives one value per row; smaller is more plausible. The distance of two rows is that of ``l1``, the
-sum over features of the range-scaled difference, computed in blocks of bounded memory.
+sum over features of the range-scaled difference.
 
 A pair of levels is contradictory if training has it in less than ``share`` of the rows expected
 under independence, n_a * n_b / n, and expects at least ``least_expected``. Chance alone leaves out
 a pair that is expected m times with probability exp(-m), so with 20 expected rows a false alarm is
 rarer than one in 10^8 pairs.
-
-Always true: features are added in column order, so results do not depend on the blocks; of
-equally near rows, the first is taken.
 """
 
 from __future__ import annotations
 
 from itertools import combinations
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, Protocol
 
 import numpy as np
 import pandas as pd
 
 from ..errors import ParameterError, SchemaError, shorten
-from ..kernels import BoolArray, Codes, FloatArray, IntArray, rows_as_bytes
-from ..parameters import check_count, check_real
-from ..tables.columns import plain
+from ..kernels import (
+    MISSING,
+    BoolArray,
+    Codes,
+    FloatArray,
+    IntArray,
+    build_neighbours,
+    nearest_distances,
+    rows_as_bytes,
+)
+from ..parameters import check_choice, check_count, check_real
 from ..tables.schema import EncodedRows
 from .evaluator import Among, Evaluator, FrameLike, ResultLike, as_evaluator, read_rows, scaled
+from .matching import check_k, shared_points
 
 Scale = Literal["range", "ranks"]
-# A feature of some rows and of the others: floats where differences count, integers otherwise.
-Coordinates: TypeAlias = tuple[FloatArray | IntArray, FloatArray | IntArray]
-CELLS_PER_BLOCK = 2**19
 # Share of the expected rows below which a pair is contradictory, and the least rows expected.
 SHARE, LEAST_EXPECTED = 0.01, 20.0
 
@@ -81,9 +84,23 @@ def knn_distance(
     """
     evaluator = as_evaluator(training)
     explained, encoded = read_rows(rows, evaluator)
-    places = evaluator.among(among)
-    distances, _ = nearest(evaluator, encoded, evaluator.rows, k, among=places, scale=scale)
+    check_choice("scale", scale, ("range", "ranks"))
+    is_level, places = evaluator.schema.is_level, evaluator.among(among)
+    check_k(k, places.size)
+    own, trained = shared_points([encoded, evaluator.rows])
+    if scale == "ranks":
+        for at in np.flatnonzero(~is_level):
+            known = np.sort(trained[trained[:, at] != MISSING, at])
+            own[:, at], trained[:, at] = (_ranks(known, side[:, at]) for side in (own, trained))
+    distances = nearest_distances(build_neighbours(trained[places], is_level), own, k)
     return explained.to_series(distances.mean(axis=1), "knn_distance")
+
+
+def _ranks(known: FloatArray, values: FloatArray) -> FloatArray:
+    """Share of the sorted training values below each value, equal ones counted half."""
+    below = np.searchsorted(known, values, side="left")
+    up_to = np.searchsorted(known, values, side="right")
+    return np.where(values == MISSING, MISSING, (below + up_to) / (2 * known.size))
 
 
 def outlier_factor(
@@ -305,118 +322,3 @@ def _contradictory(seen: IntArray, share: float, least: float) -> BoolArray:
     contradictory = (expected >= least) & (seen < share * expected)
     contradictory[-1], contradictory[:, -1] = False, False
     return contradictory
-
-
-def nearest(
-    evaluator: Evaluator,
-    rows: EncodedRows,
-    others: EncodedRows,
-    k: int,
-    *,
-    among: IntArray | None = None,
-    scale: Scale = "range",
-    squared: bool = False,
-) -> tuple[FloatArray, IntArray]:
-    """Find the k nearest other rows: their distances and positions, nearest first."""
-    places = np.arange(len(others)) if among is None else among
-    check_count("k", k)
-    if k > places.size:
-        raise ParameterError(
-            f"k must be at most the number of rows to compare with, {places.size}, got "
-            f"{shorten(k)}."
-        )
-    columns = [
-        (own, other[places])
-        for own, other in (
-            _coordinates(evaluator, rows, others, position, scale)
-            for position in range(len(evaluator.schema.features))
-        )
-    ]
-    smallest, neighbours = np.empty((len(rows), k)), np.empty((len(rows), k), dtype=np.int64)
-    size = max(1, CELLS_PER_BLOCK // places.size)
-    for start in range(0, len(rows), size):
-        block = slice(start, start + size)
-        distances = _distances([(own[block], other) for own, other in columns], squared)
-        smallest[block], columns_of = _smallest(distances, k)
-        neighbours[block] = places[columns_of]
-    return smallest, neighbours
-
-
-def _coordinates(
-    evaluator: Evaluator, rows: EncodedRows, others: EncodedRows, position: int, scale: Scale
-) -> Coordinates:
-    """A feature of both sides; missing numbers are NaN."""
-    if scale not in ("range", "ranks"):
-        raise ParameterError(f'scale must be "range" or "ranks", got {shorten(scale)}.')
-    own, other = scaled(rows, position), scaled(others, position)
-    if own is None or other is None:
-        return _level_numbers(rows, others, position)
-    if scale == "range":
-        return own, other
-    trained = np.asarray(scaled(evaluator.rows, position))
-    trained = np.sort(trained[~np.isnan(trained)])
-    return _ranks(trained, own), _ranks(trained, other)
-
-
-def _ranks(trained: FloatArray, values: FloatArray) -> FloatArray:
-    """Share of the sorted training values below each value, equal ones counted half."""
-    below = np.searchsorted(trained, values, side="left")
-    up_to = np.searchsorted(trained, values, side="right")
-    return np.where(np.isnan(values), np.nan, (below + up_to) / (2 * trained.size))
-
-
-def _level_numbers(
-    rows: EncodedRows, others: EncodedRows, position: int
-) -> tuple[IntArray, IntArray]:
-    """Codes that are equal where cells are; those of training where it has the value."""
-    codes = [side.exact[position].astype(np.int64) for side in (rows, others)]
-    unseen = [np.flatnonzero(side < 0) for side in codes]
-    if unseen[0].size and unseen[1].size:
-        cells = [
-            plain(side.frame.iloc[at, position])
-            for side, at in zip((rows, others), unseen, strict=True)
-        ]
-        numbers = pd.factorize(np.concatenate(cells), use_na_sentinel=False)[0]
-        for side, at, own in zip(codes, unseen, np.split(numbers, [unseen[0].size]), strict=True):
-            side[at] = -1 - own
-    return codes[0], codes[1]
-
-
-def _distances(columns: list[Coordinates], squared: bool) -> FloatArray:
-    """All distances between some rows and the others."""
-    n_rows, n_others = len(columns[0][0]), len(columns[0][1])
-    total, gap = np.zeros((n_rows, n_others)), np.empty((n_rows, n_others))
-    for own, other in columns:
-        if own.dtype.kind == "i":
-            total += own[:, None] != other
-            continue
-        np.subtract(own[:, None], other, out=gap)
-        np.abs(gap, out=gap)
-        missing, others_missing = np.isnan(own), np.isnan(other)
-        if missing.any() or others_missing.any():
-            _fill_missing(gap, missing, others_missing)
-        if squared:
-            np.multiply(gap, gap, out=gap)
-        total += gap
-    return total
-
-
-def _fill_missing(gap: FloatArray, missing: BoolArray, others_missing: BoolArray) -> None:
-    """A missing cell differs from a value by 1, from another missing cell by 0."""
-    gap[missing] = 1.0
-    gap[:, others_missing] = 1.0
-    gap[np.ix_(missing, others_missing)] = 0.0
-
-
-def _smallest(distances: FloatArray, k: int) -> tuple[FloatArray, IntArray]:
-    """The k smallest entries of each row in order, and their columns."""
-    if k == 1:
-        columns = distances.argmin(axis=1)[:, None]
-        return np.take_along_axis(distances, columns, axis=1), columns
-    limits = np.partition(distances, k - 1, axis=1)[:, k - 1]
-    columns = np.empty((len(distances), k), dtype=np.int64)
-    for row, limit in enumerate(limits):
-        # Partitioning alone does not say which of several equal entries come first.
-        within = np.flatnonzero(distances[row] <= limit)
-        columns[row] = within[np.argsort(distances[row, within], kind="stable")[:k]]
-    return np.take_along_axis(distances, columns, axis=1), columns

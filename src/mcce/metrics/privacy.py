@@ -10,13 +10,15 @@ import numpy as np
 import pandas as pd
 
 from ..errors import SchemaError
-from ..kernels import FloatArray, rows_as_bytes
+from ..kernels import BoolArray, FloatArray, build_neighbours, nearest_distances, rows_as_bytes
 from ..parameters import check_count
 from ..tables.columns import is_missing
+from ..tables.schema import EncodedRows, Schema
 from .costs import changed
 from .evaluator import Evaluator, FrameLike, ResultLike, as_evaluator, pair, read_rows, read_sample
-from .plausibility import nearest
+from .matching import shared_points
 
+# Standard deviations of a normal distribution that 95 % lie within.
 Z95 = 1.959963984540054
 
 
@@ -43,9 +45,13 @@ def copies(rows: ResultLike, training: FrameLike | Evaluator) -> pd.Series[float
     """
     evaluator = as_evaluator(training)
     explained, encoded = read_rows(rows, evaluator)
+    return explained.to_series(are_copies(encoded, evaluator), "copies")
+
+
+def are_copies(rows: EncodedRows, evaluator: Evaluator) -> BoolArray:
+    """Whether each row equals a training row."""
     # A value that is not in training has a code that no training row has.
-    copied = np.isin(rows_as_bytes(encoded.exact.T), rows_as_bytes(evaluator.rows.exact.T))
-    return explained.to_series(copied, "copies")
+    return np.isin(rows_as_bytes(rows.exact.T), rows_as_bytes(evaluator.rows.exact.T))
 
 
 def value_copies(
@@ -85,8 +91,7 @@ def value_copies(
     0.5
     """
     evaluator = as_evaluator(training)
-    features = evaluator.schema.features
-    numeric = [at for at in evaluator.schema.mutable.tolist() if features[at].kind == "numeric"]
+    numeric = mutable_numbers(evaluator.schema)
     if not numeric:
         raise SchemaError(
             "value_copies needs at least one mutable numeric feature, the training data have none."
@@ -105,6 +110,11 @@ def value_copies(
         n_counted += codes.size
         n_single += int((n_rows[codes[codes >= 0]] == 1).sum())
     return n_single / n_counted if n_counted else np.nan
+
+
+def mutable_numbers(schema: Schema) -> list[int]:
+    """Positions of the mutable numeric features."""
+    return [at for at in schema.mutable.tolist() if schema.features[at].kind == "numeric"]
 
 
 def closest_record(
@@ -145,29 +155,42 @@ def closest_record(
     evaluator = as_evaluator(training)
     check_count("random_state", random_state, least=0)
     generated = read_sample(rows, evaluator, "rows")
-    distances = nearest(evaluator, generated, evaluator.rows, 1)[0][:, 0]
+    sides = [evaluator.rows]
+    if holdout is not None:
+        sides.append(read_sample(holdout, evaluator, "holdout"))
+    own, *others = shared_points([generated, *sides])
+
+    def closest(points: FloatArray) -> FloatArray:
+        tree = build_neighbours(points, evaluator.schema.is_level)
+        return nearest_distances(tree, own, 1)[:, 0]
+
+    distances = closest(others[0])
     summary = {
         "median": np.median(distances),
         "q05": np.quantile(distances, 0.05),
         "zero": np.mean(distances == 0),
     }
-    if holdout is None:
-        return pd.Series(summary, name="closest_record")
-    others = read_sample(holdout, evaluator, "holdout")
-    n_each, rng = min(len(others), len(evaluator.rows)), np.random.default_rng(random_state)
-    sides = [
-        nearest(evaluator, generated, side, 1, among=rng.permutation(len(side))[:n_each])[0]
-        for side in (evaluator.rows, others)
-    ]
-    return pd.Series(summary | _share_closer(*sides), name="closest_record")
+    if holdout is not None:
+        n_each, rng = min(map(len, others)), np.random.default_rng(random_state)
+        inside, outside = (closest(side[rng.permutation(len(side))[:n_each]]) for side in others)
+        share = float(np.mean(np.where(inside == outside, 0.5, inside < outside)))
+        low, high = wilson(share, inside.size)
+        summary |= {"holdout_share": share, "low": low, "high": high}
+    return pd.Series(summary, name="closest_record")
 
 
-def _share_closer(from_training: FloatArray, from_holdout: FloatArray) -> dict[str, float]:
-    """Share of rows closer to training, with its 95 % Wilson interval."""
-    n_rows = from_training.size
-    closer, tied = from_training < from_holdout, from_training == from_holdout
-    share = float(np.mean(closer) + np.mean(tied) / 2)
-    centre = (share + Z95**2 / (2 * n_rows)) / (1 + Z95**2 / n_rows)
-    spread = share * (1 - share) / n_rows + Z95**2 / (4 * n_rows**2)
-    half = Z95 * np.sqrt(spread) / (1 + Z95**2 / n_rows)
-    return {"holdout_share": share, "low": centre - half, "high": centre + half}
+def wilson(share: float, n: float) -> tuple[float, float]:
+    """The 95 % interval of a share among n, after Wilson.
+
+    Examples
+    --------
+    >>> [round(end, 3) for end in wilson(0.5, 100)]
+    [0.404, 0.596]
+    >>> [wilson(0.0, n)[0] for n in (3, 172)], [wilson(1.0, n)[1] for n in (3, 172)]
+    ([0.0, 0.0], [1.0, 1.0])
+    """
+    centre = (share + Z95**2 / (2 * n)) / (1 + Z95**2 / n)
+    half = Z95 * np.sqrt(share * (1 - share) / n + Z95**2 / (4 * n**2)) / (1 + Z95**2 / n)
+    # By the formula, these ends are the share itself; computed, they may be a bit beside it.
+    low = 0.0 if share == 0 else max(0.0, float(centre - half))
+    return low, 1.0 if share == 1 else min(1.0, float(centre + half))

@@ -169,12 +169,14 @@ def named_order(names: Any, schema: Schema) -> IntArray:
 
 def _by_association(rows: EncodedRows, decision: BoolArray | None) -> IntArray:
     """Greedily the unvisited feature with the largest mean association to the visited ones."""
-    columns: list[Column] = [
-        _column(rows, position) for position in range(len(rows.schema.features))
+    numbers = [rows.numbers(position) for position in range(len(rows.schema.features))]
+    columns: list[np.ndarray] = [
+        codes.astype(np.int64) if own is None else own
+        for own, codes in zip(numbers, rows.descent, strict=True)
     ]
     visited = [columns[position] for position in rows.schema.immutable]
     if decision is not None:
-        visited.append(CategoricalColumn(decision.astype(np.int64)))
+        visited.append(decision.astype(np.int64))
     waiting = list(rows.schema.mutable)
     order = []
     while waiting:
@@ -188,50 +190,22 @@ def _by_association(rows: EncodedRows, decision: BoolArray | None) -> IntArray:
     return np.array(order, dtype=np.int64)
 
 
-@dataclass(frozen=True)
-class NumericColumn:
-    """A numeric column, NaN for missing."""
-
-    values: FloatArray
-
-
-@dataclass(frozen=True)
-class CategoricalColumn:
-    """A categorical column by the numbers of its levels, missing being one of them."""
-
-    codes: IntArray
-
-
-Column = NumericColumn | CategoricalColumn
-
-
-def _column(rows: EncodedRows, position: int) -> Column:
-    numbers = rows.numbers(position)
-    return (
-        CategoricalColumn(rows.descent[position].astype(np.int64))
-        if numbers is None
-        else NumericColumn(numbers)
-    )
-
-
-def association(first: Column, second: Column) -> float:
+def association(first: np.ndarray, second: np.ndarray) -> float:
     """Strength of association in [0, 1] of two columns, 0 where one is constant.
 
     Absolute Pearson correlation of two numeric columns, correlation ratio of a numeric and a
-    categorical one, bias-corrected Cramér's V of two categorical ones. Rows with a missing number
-    are left out.
+    categorical one, bias-corrected Cramér's V of two categorical ones. Floats are numbers, whole
+    numbers are levels. Rows with a missing number are left out.
     """
-    match first, second:
-        case NumericColumn(a), NumericColumn(b):
-            kept = ~(np.isnan(a) | np.isnan(b))
-            return _pearson(a[kept], b[kept])
-        case NumericColumn(a), CategoricalColumn(codes):
-            kept = ~np.isnan(a)
-            return _correlation_ratio(a[kept], codes[kept])
-        case CategoricalColumn(codes), CategoricalColumn(others):
-            return _cramer(codes, others)
-        case _:
-            return association(second, first)
+    if second.dtype.kind == "f":
+        first, second = second, first
+    if first.dtype.kind != "f":
+        return _cramer(first, second)
+    kept = ~np.isnan(first)
+    if second.dtype.kind == "f":
+        kept &= ~np.isnan(second)
+        return _pearson(first[kept], second[kept])
+    return _correlation_ratio(first[kept], second[kept])
 
 
 def _pearson(a: FloatArray, b: FloatArray) -> float:

@@ -26,21 +26,19 @@ import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from numbers import Real
 from typing import Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from ..errors import ParameterError, shorten
 from ..kernels import (
     BoolArray,
     Codes,
-    Columns,
     FloatArray,
     IntArray,
-    Node,
+    NodeRows,
     Split,
+    SplitColumns,
     Trees,
     check_cancellation,
     grow_with,
@@ -48,9 +46,9 @@ from ..kernels import (
     split_after,
     times_seen_before,
 )
-from ..protocols import Capabilities
+from ..parameters import check_real
 from ..tables.schema import EncodedRows, Schema
-from .growing import Task, grow_chain, with_decision
+from .growing import GrowTask, grow_chain, with_decision
 from .leaves import LeafChain, ListedLeaves
 
 # Features that a node tries to split on, the most significant first.
@@ -68,7 +66,7 @@ MANY = 2_000
 WIDTH = 10.0
 
 
-class InferenceTreeChain(LeafChain, ListedLeaves, BaseEstimator):
+class InferenceTreeChain(ListedLeaves, LeafChain, BaseEstimator):
     """A conditional inference tree for each mutable feature given those before it.
 
     Parameters
@@ -98,16 +96,6 @@ class InferenceTreeChain(LeafChain, ListedLeaves, BaseEstimator):
     >>> chain.trees_.feature[0]  # the decision, which comes after all columns
     np.int32(2)
     """
-
-    capabilities = Capabilities(
-        limits=True,
-        guidance=True,
-        back_off=True,
-        enumeration=True,
-        density=True,
-        visit_order=True,
-        saving=True,
-    )
 
     def __init__(
         self,
@@ -158,7 +146,7 @@ class InferenceTreeChain(LeafChain, ListedLeaves, BaseEstimator):
         # In this order, sums do not depend on the one in which the rows came.
         in_order = sort_rows(scored.codes)
 
-        def grow(task: Task) -> list[Trees]:
+        def grow(task: GrowTask) -> list[Trees]:
             finder = _Splits(scored, task, float(self.min_criterion))
             codes = rows.descent[task.position]
             return [grow_with(finder.find, in_order, codes, task.growth)]
@@ -174,11 +162,11 @@ class InferenceTreeChain(LeafChain, ListedLeaves, BaseEstimator):
 class _Splits:
     """The splits of one tree."""
 
-    def __init__(self, scored: Scored, task: Task, min_criterion: float) -> None:
+    def __init__(self, scored: Scored, task: GrowTask, min_criterion: float) -> None:
         self.scored, self.task = scored, task
         self.min_criterion = min_criterion
 
-    def find(self, node: Node) -> Split | None:
+    def find(self, node: NodeRows) -> Split | None:
         """The split of a node, None where nothing is significant or can be cut."""
         check_cancellation()
         rows, growth = node.rows, self.task.growth
@@ -216,7 +204,7 @@ def is_significant(log_p: float, n_tests: int, min_criterion: float) -> bool:
     return p < 1.0 and n_tests * math.log1p(-p) >= math.log(min_criterion)
 
 
-def _split_at(columns: Columns, column: int, codes: IntArray, cut: Cut) -> Split:
+def _split_at(columns: SplitColumns, column: int, codes: IntArray, cut: Cut) -> Split:
     goes_left = np.isin(codes, cut.levels[: cut.n_left])
     return split_after(columns, column, cut.statistic, cut.levels, cut.n_left - 1, goes_left)
 
@@ -249,9 +237,7 @@ def _from_0_to_1(values: FloatArray) -> FloatArray:
 
 
 def _check_criterion(given: object) -> None:
-    number = isinstance(given, Real) and not isinstance(given, bool)
-    if not number or not 0 <= given < 1:  # type: ignore[operator]
-        raise ParameterError(f"min_criterion must be from 0 to below 1, got {shorten(given)}.")
+    check_real("min_criterion", given, "from 0 to below 1", most=math.nextafter(1, 0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -496,7 +482,10 @@ def _of_tables(left: IntArray, totals: IntArray, least: int) -> FloatArray:
 
 
 def _of_shares(shares: FloatArray, n_left: IntArray, n: int, least: int) -> FloatArray:
-    """The same from sums of count^2 / total; minus infinity where too few rows go one way."""
+    """Statistics of divisions by their sums of count^2 / total on the left, and rows there.
+
+    Minus infinity where too few rows go one way.
+    """
     left, right = n_left.astype(np.float64), (n - n_left).astype(np.float64)
     inside = (n_left >= max(least, 1)) & (n - n_left >= max(least, 1))
     with np.errstate(divide="ignore", invalid="ignore"):

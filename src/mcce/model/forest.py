@@ -30,11 +30,10 @@ from ..kernels import (
     sort_rows,
 )
 from ..parameters import check_choice
-from ..protocols import Capabilities
 from ..tables.schema import EncodedRows, Schema
 from .growing import (
     AUTO,
-    Task,
+    GrowTask,
     at_most,
     features_to_check,
     grow_chain,
@@ -93,15 +92,6 @@ class ForestChain(LeafChain, BaseEstimator):
     3
     """
 
-    capabilities = Capabilities(
-        limits=True,
-        guidance=True,
-        back_off=True,
-        density=True,
-        visit_order=True,
-        saving=True,
-    )
-
     def __init__(
         self,
         *,
@@ -156,7 +146,7 @@ class ForestChain(LeafChain, BaseEstimator):
         check_choice("sampling", self.sampling, (TREE_FIRST, POOL))
         samples = self._draw_samples(rows, decision, seed)
 
-        def grow(task: Task) -> list[Trees]:
+        def grow(task: GrowTask) -> list[Trees]:
             response = tree_response(rows, task.position)
             codes, inputs = rows.descent[task.position], task.inputs
             base = self._growth(task, isinstance(response, Classes))
@@ -180,7 +170,7 @@ class ForestChain(LeafChain, BaseEstimator):
         in_order = sort_rows(with_decision(rows.exact, decision))
         return [_draw_rows(in_order, tree_key(seed, OF_ROWS, tree)) for tree in range(self.n_trees)]
 
-    def _growth(self, task: Task, of_levels: bool) -> Growth:
+    def _growth(self, task: GrowTask, of_levels: bool) -> Growth:
         """When the trees of one feature stop, and how many features their nodes check."""
         given = self.max_features
         if is_auto(given):

@@ -20,15 +20,16 @@ from ..kernels import (
     BoolArray,
     Classes,
     Codes,
-    Columns,
     Growth,
     IntArray,
     Numbers,
+    SplitColumns,
     Trees,
     fixed_point,
     join,
     person_keys,
 )
+from ..parameters import check_flag
 from ..runtime.progress import ProgressBar
 from ..runtime.threads import map_ordered
 from ..tables.schema import EncodedRows, Schema
@@ -53,10 +54,10 @@ OF_A_TREE = -1
 
 
 @dataclass(frozen=True, eq=False)
-class Task:
+class GrowTask:
     """What the trees of one feature are grown from."""
 
-    columns: Columns
+    columns: SplitColumns
     inputs: IntArray
     position: int
     growth: Growth
@@ -66,7 +67,7 @@ def grow_chain(
     chain: Any,
     rows: EncodedRows,
     decision: BoolArray,
-    grow: Callable[[Task], Sequence[Trees]],
+    grow: Callable[[GrowTask], Sequence[Trees]],
     *,
     n_jobs: int | None,
     verbose: bool,
@@ -86,7 +87,7 @@ def grow_chain(
         if screen is not None:
             known = screen.inputs(position, known, most)
         inputs = np.concatenate([known, last]).astype(np.int64)
-        return grow(Task(columns, inputs, position, growth))
+        return grow(GrowTask(columns, inputs, position, growth))
 
     bar = ProgressBar(order.size, "model", verbose)
     grown: list[Sequence[Trees]] = []
@@ -103,10 +104,10 @@ def with_decision(codes: Codes, decision: BoolArray) -> Codes:
     return np.vstack([codes, decision[None, :].astype(np.int32)])
 
 
-def split_columns(schema: Schema, codes: Codes | Sequence[Codes]) -> Columns:
+def split_columns(schema: Schema, codes: Codes | Sequence[Codes]) -> SplitColumns:
     """How each column may be split; the decision, if it comes last, is a number."""
     features, decision = schema.features, [True] * (len(codes) - len(schema.features))
-    return Columns(
+    return SplitColumns(
         codes=codes,
         by_set=np.array([f.kind == "categorical" for f in features] + [False for _ in decision]),
         ordered=np.array([f.ordered for f in features] + decision),
@@ -131,17 +132,11 @@ def growth_of(chain: Any, n_features: int) -> Growth:
     """When the trees of a chain stop."""
     for name, least in WHOLE.items():
         _check_whole(chain, name, least)
-    known = ((True,), (False, True), (True, False))
-    if not isinstance(chain.decisions, tuple) or chain.decisions not in known:
-        raise ParameterError(
-            f"decisions must be (True,) or (False, True), got {shorten(chain.decisions)}."
-        )
+    check_decisions(chain.decisions)
     if getattr(chain, "n_trees", 1) > MOST_TREES:
         raise ParameterError(f"n_trees must be at most {MOST_TREES}, got {shorten(chain.n_trees)}.")
     for name in FLAGS:
-        if not isinstance(getattr(chain, name, True), bool):
-            got = shorten(getattr(chain, name))
-            raise ParameterError(f"{name} must be True or False, got {got}.")
+        check_flag(name, getattr(chain, name, True))
     if getattr(chain, "max_features", None) is not None:
         features_to_check(chain.max_features, 1, automatic=hasattr(chain, "n_trees"))
     return Growth(
@@ -151,6 +146,13 @@ def growth_of(chain: Any, n_features: int) -> Growth:
         decision_column=n_features,
         grow_undesired=False in chain.decisions,
     )
+
+
+def check_decisions(given: Any) -> None:
+    """Raise unless these are decisions that rows can be drawn for."""
+    known = ((True,), (False, True), (True, False))
+    if not isinstance(given, tuple) or given not in known:
+        raise ParameterError(f"decisions must be (True,) or (False, True), got {shorten(given)}.")
 
 
 def features_to_check(given: Any, n_inputs: int, *, automatic: bool = False) -> int | None:
@@ -164,7 +166,7 @@ def features_to_check(given: Any, n_inputs: int, *, automatic: bool = False) -> 
     if given is None or (automatic and is_auto(given)):
         return None
     number = isinstance(given, Real) and not isinstance(given, bool)
-    if given in ("sqrt", "third") if isinstance(given, str) else False:
+    if isinstance(given, str) and given in ("sqrt", "third"):
         n_checked = isqrt(n_inputs) if given == "sqrt" else n_inputs // 3
     elif number and isinstance(given, Integral) and int(given) >= 1:
         n_checked = int(given)

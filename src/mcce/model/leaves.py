@@ -29,7 +29,7 @@ from ..kernels import (
     leaf_frequency,
     sample,
 )
-from ..protocols import DrawRequest, Draws
+from ..protocols import Capabilities, DrawRequest, Draws
 from ..tables.schema import EncodedRows, Schema
 from .arrays import ChainRules, pack_trees, unpack_order, unpack_trees
 from .growing import growth_of, with_decision
@@ -45,6 +45,9 @@ class LeafChain:
     """
 
     array_names: ClassVar[tuple[str, ...]] = ("visit_order", "trees")
+    capabilities = Capabilities(
+        limits=True, guidance=True, back_off=True, density=True, visit_order=True, saving=True
+    )
     visit_order: str | Sequence[Hashable]
     condition_on_decision: bool
     decisions: tuple[bool, ...]
@@ -185,8 +188,9 @@ class LeafChain:
 
 
 class ListedLeaves:
-    """One tree for each feature, whose leaves can be listed; a mixin beside :class:`LeafChain`."""
+    """One tree for each feature, whose leaves can be listed; a mixin before :class:`LeafChain`."""
 
+    capabilities = replace(LeafChain.capabilities, enumeration=True)
     forest_: Forest
 
     def enumerate_rows(

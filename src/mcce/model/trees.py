@@ -17,13 +17,12 @@ from typing import Self
 from sklearn.base import BaseEstimator
 
 from ..kernels import BoolArray, Trees, grow_tree
-from ..protocols import Capabilities
 from ..tables.schema import EncodedRows
-from .growing import Task, features_to_check, grow_chain, tree_key, tree_response
+from .growing import GrowTask, features_to_check, grow_chain, tree_key, tree_response
 from .leaves import LeafChain, ListedLeaves
 
 
-class TreeChain(LeafChain, ListedLeaves, BaseEstimator):
+class TreeChain(ListedLeaves, LeafChain, BaseEstimator):
     """The paper's generator: CART for each mutable feature given those before it.
 
     Parameters
@@ -67,16 +66,6 @@ class TreeChain(LeafChain, ListedLeaves, BaseEstimator):
     >>> chain.trees_.roots.size
     1
     """
-
-    capabilities = Capabilities(
-        limits=True,
-        guidance=True,
-        back_off=True,
-        enumeration=True,
-        density=True,
-        visit_order=True,
-        saving=True,
-    )
 
     def __init__(
         self,
@@ -124,7 +113,7 @@ class TreeChain(LeafChain, ListedLeaves, BaseEstimator):
             Itself.
         """
 
-        def grow(task: Task) -> list[Trees]:
+        def grow(task: GrowTask) -> list[Trees]:
             n_checked = features_to_check(self.max_features, task.inputs.size)
             key = tree_key(seed, task.position)
             growth = replace(task.growth, max_features=n_checked, key=key)

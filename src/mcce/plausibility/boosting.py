@@ -226,11 +226,8 @@ class BoostedTrees(BaseEstimator):
 
 def predict_each(models: Sequence[BoostedTrees], codes: Codes) -> FloatArray:
     """Predict the responses of several models, shape (n_models, n_rows)."""
-    codes = np.ascontiguousarray(codes)
-    units = np.empty((len(models), codes.shape[1]), dtype=np.int64)
-    for at, model in enumerate(models):
-        units[at] = predict_units(model.ensemble_, codes) + model.base_
-    return _as_responses(models, np.arange(len(models))[:, None], units)
+    rows = np.arange(codes.shape[1])
+    return predict_some(models, codes, [rows] * len(models)).reshape(len(models), rows.size)
 
 
 def predict_some(
@@ -243,7 +240,12 @@ def predict_some(
         for model, some in zip(models, rows, strict=True)
     ]
     which = np.repeat(np.arange(len(models)), [some.size for some in rows])
-    return _as_responses(models, which, np.concatenate([which[:0], *units]))
+    low, high = (np.array([getattr(m, k) for m in models])[which] for k in ("low_", "high_"))
+    exponent = np.array([model.exponent_ for model in models], dtype=np.int32)[which]
+    with np.errstate(over="ignore"):
+        predicted = np.ldexp(np.concatenate(units).astype(np.float64), -exponent)
+        predicted += low / 2 + high / 2
+    return np.minimum(np.maximum(predicted, low), high)
 
 
 def screen(
@@ -353,16 +355,6 @@ def _by_mean(bins: ByteArray, units: IntArray, n_bins: int) -> IntArray:
     counts, sums = np.bincount(bins, minlength=n_bins), np.zeros(n_bins, dtype=np.int64)
     np.add.at(sums, bins, units)
     return np.argsort(sums / np.maximum(counts, 1), kind="stable")
-
-
-def _as_responses(models: Sequence[BoostedTrees], which: IntArray, units: IntArray) -> FloatArray:
-    """Responses for sums of the trees of models, the base included; which model each is of."""
-    low = np.array([model.low_ for model in models])[which]
-    high = np.array([model.high_ for model in models])[which]
-    exponent = np.array([model.exponent_ for model in models], dtype=np.int32)[which]
-    with np.errstate(over="ignore"):
-        predicted = np.ldexp(units.astype(np.float64), -exponent) + (low / 2 + high / 2)
-    return np.minimum(np.maximum(predicted, low), high)
 
 
 def _subsample(table: BinnedColumns, response: FloatArray, rows: IntArray) -> IntArray:

@@ -20,7 +20,7 @@ from ..kernels import BoolArray, Codes, FloatArray, IntArray
 from ..model.associations import Associations
 from ..runtime.threads import map_ordered
 from ..tables.schema import EncodedRows
-from .boosting import MAX_BINS, BinnedColumns, BoostedTrees, predict_each, predict_some, screen
+from .boosting import MAX_BINS, BinnedColumns, BoostedTrees, predict_some, screen
 
 # The expected error is at least this share of the median error, and of the smallest gap between two
 # values. A smaller one says that a relation holds exactly, or only that values are rounded.
@@ -102,16 +102,11 @@ class Conditionals:
         """Nonconformities of rows, two for each model: of the number, and of its absence.
 
         Error over expected error, 0 for a missing cell; and how unexpected it is whether the cell
-        is missing.
+        is missing. Of shape (2 * n_models, n_rows).
         """
-        found = np.zeros((len(self.models_), 2, descent.shape[1]))
-        known = [at for at, one in enumerate(self.models_) if one.mean and one.error]
-        absent = [at for at, one in enumerate(self.models_) if one.missing]
-        if known:
-            found[known, 0] = _errors([self.models_[at] for at in known], descent, numbers)
-        if absent:
-            found[absent, 1] = _surprises([self.models_[at] for at in absent], descent, numbers)
-        return found.reshape(2 * len(found), descent.shape[1])
+        everybody = [np.arange(descent.shape[1])] * len(self.models_)
+        found = self.some(everybody, descent, numbers)
+        return np.reshape(found, (2 * len(self.models_), descent.shape[1]))
 
     def some(
         self, rows: Sequence[IntArray], descent: Codes, numbers: FloatArray
@@ -123,12 +118,13 @@ class Conditionals:
         found = [np.zeros(some.size) for some in rows for _ in range(2)]
         known = [at for at, one in enumerate(self.models_) if one.mean and rows[at].size]
         models, some = [self.models_[at] for at in known], [rows[at] for at in known]
-        for at, errors in zip(known, _some_errors(models, some, descent, numbers), strict=True):
+        for at, errors in zip(known, _errors(models, some, descent, numbers), strict=True):
             found[2 * at] = errors
         for at, one in enumerate(self.models_):
             if one.missing and rows[at].size:
-                places = rows[at]
-                found[2 * at + 1] = _surprises([one], descent[:, places], numbers[:, places])[0]
+                share = predict_some([one.missing], descent, [rows[at]])
+                there = np.isfinite(numbers[one.position, rows[at]])
+                found[2 * at + 1] = np.where(there, share, 1 - share)
         return found
 
     def depends(self, n_features: int) -> BoolArray:
@@ -142,46 +138,20 @@ class Conditionals:
         return looks
 
 
-def _errors(models: list[Conditional], descent: Codes, numbers: FloatArray) -> FloatArray:
-    """Errors over expected errors, 0 for missing cells."""
-    own = numbers[[one.position for one in models]]
-    centre = np.array([[one.centre] for one in models])
-    least = np.array([[one.least] for one in models])
-    mean = predict_each([one.mean for one in models if one.mean], descent)
-    expected = predict_each([one.error for one in models if one.error], descent)
-    return _error(own, centre, least, mean, expected)
-
-
-def _some_errors(
+def _errors(
     models: list[Conditional], rows: list[IntArray], descent: Codes, numbers: FloatArray
 ) -> list[FloatArray]:
-    """The same for some rows of each model."""
+    """Errors over expected errors at the given rows of each model, 0 for missing cells."""
     if not models:
         return []
     sizes = [some.size for some in rows]
     pairs = zip(models, rows, strict=True)
-    errors = _error(
-        np.concatenate([numbers[one.position, some] for one, some in pairs]),
-        np.repeat([one.centre for one in models], sizes),
-        np.repeat([one.least for one in models], sizes),
-        predict_some([one.mean for one in models if one.mean], descent, rows),
-        predict_some([one.error for one in models if one.error], descent, rows),
-    )
-    return np.split(errors, np.cumsum(sizes)[:-1])
-
-
-def _error(
-    own: FloatArray, centre: FloatArray, least: FloatArray, mean: FloatArray, expected: FloatArray
-) -> FloatArray:
-    error = np.abs(_scale(own, centre) - mean) / np.maximum(expected, least)
-    return np.where(np.isfinite(own), error, 0.0)
-
-
-def _surprises(models: list[Conditional], descent: Codes, numbers: FloatArray) -> FloatArray:
-    """How unexpected it is whether cells are missing."""
-    there = np.isfinite(numbers[[one.position for one in models]])
-    share = predict_each([one.missing for one in models if one.missing], descent)
-    return np.where(there, share, 1 - share)
+    own = np.concatenate([numbers[one.position, some] for one, some in pairs])
+    centre, least = (np.repeat([getattr(m, k) for m in models], sizes) for k in ("centre", "least"))
+    mean = predict_some([one.mean for one in models if one.mean], descent, rows)
+    expected = predict_some([one.error for one in models if one.error], descent, rows)
+    errors = np.abs(_scale(own, centre) - mean) / np.maximum(expected, least)
+    return np.split(np.where(np.isfinite(own), errors, 0.0), np.cumsum(sizes)[:-1])
 
 
 def varying(numbers: FloatArray) -> list[int]:

@@ -1,14 +1,14 @@
-"""Conformal calibration: how strange a row is, compared with held-out accepted rows.
+"""Conformal calibration: how unusual a row is, compared with held-out accepted rows.
 
 Beyond the paper. Takes several nonconformities of each row, one per part of a model, each on a
 scale of its own. A tail says how many held-out rows have one at least as large; the inverse of
 their share is common to all parts. A row's p-value is the share of held-out rows whose largest part
-is at least as large; rows with a rare level are compared with their own kind. Its strangeness is
-the inverse of that share.
+is at least as large; rows with a rare level are compared with their own kind. The inverse of that
+share is the nonconformity of the whole row.
 
 Always true: held-out and new rows are treated alike, so p-values of new rows like them are uniform,
-or larger where many rows are equally strange; they are above 0 and at most 1; beyond the largest
-held-out value strangeness still increases.
+or larger where many rows are equally unusual; they are above 0 and at most 1; beyond the largest
+held-out value nonconformity still increases.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ import numpy as np
 from ..kernels import BoolArray, FloatArray, IntArray
 
 # Rows with a rare level are compared with their own kind if so many are held out, and so many
-# others. One in 13 real rows is then stranger than all of its own kind.
+# others. One in 13 real rows is then more unusual than all of its own kind.
 N_RARE, N_USUAL = 12, 100
-# Strangeness is no larger than this times the number of rows.
+# The nonconformity of a row is no larger than this times the number of rows.
 MOST = 1e250
 
 
 class Plausibility(NamedTuple):
-    """How plausible rows are, one value each: larger p-values for less strange rows."""
+    """How plausible rows are, one value each: larger p-values for less unusual rows."""
 
     p_value: FloatArray
-    strangeness: FloatArray
+    nonconformity: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +65,7 @@ class Tail:
         return self._inverse(values, upper - 1, upper)
 
     def inverse_of_own(self, values: FloatArray) -> FloatArray:
-        """The same for held-out values themselves, each compared with the others."""
+        """As :meth:`inverse` for held-out values themselves, each compared with the others."""
         first: IntArray = np.searchsorted(self.values, values, side="left")
         # One of several equal values is as large as the next.
         return self._inverse(values, first - 1, first + 1)
@@ -111,13 +111,12 @@ class Calibration:
         """How plausible rows are, given the largest inverse over all parts, at least 1."""
         found = Plausibility(self.usual.share(largest), self.usual.inverse(largest))
         if self.rare is not None:
-            # A row that is stranger than all of its own kind is compared with the others too.
-            strange = rare & (largest > self.rare.largest)
-            p_value, strangeness = self.rare.share(largest), self.rare.inverse(largest)
-            own = rare & ~strange
-            found.p_value[own], found.strangeness[own] = p_value[own], strangeness[own]
-            found.p_value[strange] = np.minimum(found.p_value, p_value)[strange]
-            found.strangeness[strange] = np.maximum(found.strangeness, strangeness)[strange]
+            p_value, nonconformity = self.rare.share(largest), self.rare.inverse(largest)
+            # A row more unusual than all of its own kind is compared with the others too.
+            extreme = rare & (largest > self.rare.largest)
+            p_value[extreme] = np.minimum(found.p_value, p_value)[extreme]
+            nonconformity[extreme] = np.maximum(found.nonconformity, nonconformity)[extreme]
+            found.p_value[rare], found.nonconformity[rare] = p_value[rare], nonconformity[rare]
         return found
 
     def inverse(self, nonconformity: FloatArray) -> FloatArray:

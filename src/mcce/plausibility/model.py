@@ -1,7 +1,7 @@
-"""The plausibility model: how strange rows are among accepted training rows.
+"""The plausibility model: how unusual rows are among accepted training rows.
 
 Takes the training rows with the desired decision. Gives every row a p-value: the share of accepted
-rows, held out from what is learned, that look at least as strange; and a knn distance: the mean
+rows, held out from what is learned, that are at least as unusual; and a knn distance: the mean
 distance to the nearest accepted rows, summed over all features, range-scaled, 1 between two levels.
 
 Always true: the order of the training rows changes nothing; a row's p-value does not depend on
@@ -22,7 +22,7 @@ from ..kernels import (
     IntArray,
     Neighbours,
     build_neighbours,
-    nearest,
+    nearest_distances,
     rows_as_bytes,
     sort_rows,
 )
@@ -100,7 +100,7 @@ class PlausibilityModel:
     def measures(self, selected: CandidateRows) -> dict[str, np.ndarray]:
         """How plausible rows are, by name of the measure.
 
-        ``plausibility``: share of real accepted rows, held out, that look at least as strange.
+        ``plausibility``: share of real accepted rows, held out, that are at least as unusual.
         ``knn_distance_quantile``: share of real accepted rows with a smaller kNN distance.
         ``no_reference_group``: no accepted training row has the person's immutable values, so
         nothing is known of what is usual for such a person.
@@ -140,7 +140,7 @@ class KnnDistance:
         some = order[np.random.default_rng(0).permutation(order.size)]
         some = some[: N_TYPICAL_WIDE if is_wide(rows.schema) else N_TYPICAL]
         # The nearest of all is the row itself.
-        own = nearest(self.neighbours_, points[some], N_NEIGHBOURS + 1)[:, 1:]
+        own = nearest_distances(self.neighbours_, points[some], N_NEIGHBOURS + 1)[:, 1:]
         self.typical_: FloatArray = np.sort(_mean(own))
         return self
 
@@ -149,7 +149,7 @@ class KnnDistance:
 
         ``points`` has the shape (n_rows, n_features).
         """
-        distances = nearest(self.neighbours_, points, N_NEIGHBOURS)
+        distances = nearest_distances(self.neighbours_, points, N_NEIGHBOURS)
         return _mean(distances), distances[:, 0] == 0
 
     @property

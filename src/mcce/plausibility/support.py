@@ -56,7 +56,7 @@ class Support:
         """Grow the trees on rows at these places."""
         responses = order[np.isin(order, level_positions(rows.schema))]
         self.chains_ = [
-            Chain.grow(
+            LevelChain.grow(
                 rows.take(places), order, responses, n_jobs, screen, contradictions=number > 0
             )
             for number, places in enumerate((accepted, everybody) if responses.size else ())
@@ -82,7 +82,7 @@ def level_positions(schema: Schema) -> IntArray:
 
 
 @dataclass(frozen=True, eq=False)
-class Chain:
+class LevelChain:
     """Trees of some features given those before them, and what their nodes hold."""
 
     held: Holdings
@@ -107,7 +107,7 @@ class Chain:
         screen: Associations | None,
         *,
         contradictions: bool = False,
-    ) -> Chain:
+    ) -> LevelChain:
         """A tree for each response, given the immutable features and those before it in order."""
         schema = rows.schema
         columns = split_columns(schema, rows.descent)
@@ -127,7 +127,7 @@ class Chain:
     @classmethod
     def of(
         cls, schema: Schema, responses: IntArray, trees: Trees, *, contradictions: bool
-    ) -> Chain:
+    ) -> LevelChain:
         """Trees that were grown before; see :func:`gather_holdings`."""
         features = schema.features
         n_levels = np.array([f.n_codes if f.kind == "categorical" else 0 for f in features])

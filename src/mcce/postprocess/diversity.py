@@ -17,16 +17,15 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..candidates import Candidates, pair_rows
-from ..distances import axes_of, is_gower
+from ..distances import Gower, axes_of, is_gower
 from ..kernels import (
     BoolArray,
     Codes,
     Comparison,
+    DistanceAxes,
     FloatArray,
     IntArray,
-    Measure,
     Total,
-    gower_gap,
 )
 from ..protocols import Distance
 from ..tables.schema import EncodedRows
@@ -98,15 +97,13 @@ def diverse_ranks(
     shape = people.size, int(place.max(initial=0)) + 1
     draws, cost, free = np.zeros(shape, np.int32), np.zeros(shape), np.zeros(shape, dtype=bool)
     draws[row, place], cost[row, place], free[row, place] = draw, gower, True
-    between: GowerBetween | MeasureBetween | DistanceBetween
-    axes = None if is_gower(distance) else axes_of(distance, candidates)
-    if is_gower(distance):
-        between = GowerBetween(candidates.comparison, people, draws)
-    elif axes is not None:
-        between = MeasureBetween(axes, candidates.comparison, people, draws)
-        cost = between.to_person()
+    between: AxesBetween | DistanceBetween
+    axes = axes_of(Gower() if is_gower(distance) else distance, candidates)
+    if axes is not None:
+        between = AxesBetween(axes, candidates.comparison, people, draws)
     else:
         between = DistanceBetween(distance, candidates, people, draws)
+    if not is_gower(distance):
         cost = between.to_person()
     cost = np.minimum(cost, FAR)
 
@@ -123,27 +120,11 @@ def diverse_ranks(
     return rank[row, place]
 
 
-class GowerBetween:
-    """Gower distances between the candidates of each person's pool."""
-
-    def __init__(self, comparison: Comparison, people: IntArray, draws: Codes) -> None:
-        self.comparison = comparison
-        self.codes = comparison.codes[:, comparison.group[people][:, None], draws]
-        self.numbers = _numbers(comparison, people, self.codes)
-
-    def to_taken(self, taken: IntArray) -> FloatArray:
-        """From each candidate to the one at ``taken``, one of each person."""
-        total = np.zeros(self.codes.shape[1:])
-        for feature, spread in enumerate(self.comparison.spreads):
-            total += _gap_to(taken, self.codes[feature], self.numbers[feature], spread)
-        return total / self.comparison.n_features
-
-
-class MeasureBetween:
-    """Distances that come with mcce, other than Gower's, between the candidates of each pool."""
+class AxesBetween:
+    """Distances that come with mcce, between the candidates of each person's pool."""
 
     def __init__(
-        self, axes: Measure, comparison: Comparison, people: IntArray, draws: Codes
+        self, axes: DistanceAxes, comparison: Comparison, people: IntArray, draws: Codes
     ) -> None:
         self.axes = axes.of(people)
         self.codes = comparison.codes[:, comparison.group[people][:, None], draws]
@@ -207,19 +188,3 @@ class DistanceBetween:
         if not people.size:
             return np.zeros(self.draws.shape)
         return self.distance(pair_rows(rows, people, self.frame, self.draws.shape[1]))
-
-
-def _numbers(comparison: Comparison, people: IntArray, codes: Codes) -> list[FloatArray | None]:
-    """The value of each code in the pools, the person's own where it has no code."""
-    return [
-        None if table is None else np.where(drawn < 0, own[people][:, None], table[drawn])
-        for table, own, drawn in zip(comparison.numbers, comparison.own_numbers, codes, strict=True)
-    ]
-
-
-def _gap_to(taken: IntArray, codes: Codes, numbers: FloatArray | None, spread: float) -> FloatArray:
-    """Gower's gap in one feature between each candidate and the one at ``taken``."""
-    people = np.arange(taken.size)
-    differs = codes != codes[people, taken][:, None]
-    own = None if numbers is None else numbers[people, taken][:, None]
-    return gower_gap(numbers, own, spread, differs)

@@ -186,8 +186,8 @@ class IsPlausible:
         plausible: BoolArray = assessed.p_value >= self.min_plausibility
         odd = np.flatnonzero(~plausible)
         if odd.size:
-            own = self._own_strangeness(selected.rows, selected.owner[odd])
-            plausible[odd] = assessed.strangeness[odd] <= own
+            own = self._own_nonconformity(selected.rows, selected.owner[odd])
+            plausible[odd] = assessed.nonconformity[odd] <= own
         return plausible
 
     def _assess(self, selected: CandidateRows) -> Plausibility:
@@ -209,7 +209,7 @@ class IsPlausible:
             known = self._lookup = Lookup(selected.rows, selected.tables)
         return known
 
-    def _own_strangeness(self, rows: EncodedRows, owner: IntArray) -> FloatArray:
+    def _own_nonconformity(self, rows: EncodedRows, owner: IntArray) -> FloatArray:
         """How strange people are themselves; each is looked at once."""
         known = self._own
         if known is None or known[0] is not rows:
@@ -218,7 +218,7 @@ class IsPlausible:
         new = np.unique(owner[np.isnan(own[owner])])
         if new.size:
             found = self.model.assess(rows.descent[:, new], rows.all_numbers[:, new])
-            own[new] = found.strangeness
+            own[new] = found.nonconformity
         return own[owner]
 
 

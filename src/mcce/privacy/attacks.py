@@ -32,16 +32,16 @@ from ..kernels import (
     FloatArray,
     IntArray,
     build_neighbours,
-    rows_as_bytes,
+    nearest_distances,
 )
-from ..kernels import nearest as nearest_points
 from ..metrics.evaluator import Evaluator, FrameLike, ResultLike, as_evaluator, read_rows
-from ..metrics.plausibility import nearest
+from ..metrics.matching import find_nearest, number_rows, shared_codes
+from ..metrics.privacy import Z95, mutable_numbers, wilson
 from ..parameters import check_real
 from ..tables.columns import is_missing
 from ..tables.schema import EncodedRows, Schema
-from .result import Z95, Figure, effective_size, quantile_interval, sign_flip_spread, wilson
-from .sides import Sides, shared_codes
+from .result import Figure, effective_size, quantile_interval, sign_flip_spread
+from .sides import Sides
 
 MOST_ROWS = 2_000
 # How often sides are swapped: so often that three standard errors can be told.
@@ -82,16 +82,10 @@ def copy_figures(sides: Sides) -> list[Figure]:
     return figures if cells is None else [*figures, share_figure("value_copies", *cells)]
 
 
-def n_copies(sides: Sides) -> int:
-    """Number of released rows that equal any training row, also one that is no member."""
-    released, training = sides.rows["released"], sides.evaluator.rows
-    return int(np.isin(rows_as_bytes(released.exact.T), rows_as_bytes(training.exact.T)).sum())
-
-
 def _value_copies(sides: Sides) -> tuple[BoolArray, BoolArray, IntArray] | None:
     """Which released numbers one member has, and one nonmember; None without such columns."""
     schema, released = sides.evaluator.schema, sides.rows["released"]
-    numeric = [at for at in schema.mutable.tolist() if schema.features[at].kind == "numeric"]
+    numeric = mutable_numbers(schema)
     if not numeric:
         return None
     single: dict[str, list[BoolArray]] = {"members": [], "nonmembers": []}
@@ -113,10 +107,9 @@ def closest_figures(sides: Sides, seed: int) -> tuple[list[Figure], tuple[FloatA
     """How close released rows are to members, and the distances behind it."""
     released = sides.rows["released"]
     order = np.random.default_rng([seed, 3]).permutation(len(released))[:MOST_ROWS]
-    some, number = released.take(order), sides.row_numbers()["released"][order]
-    found = [
-        nearest(sides.evaluator, some, sides.rows[side], 1) for side in ("members", "nonmembers")
-    ]
+    points, number = sides.points(), sides.row_numbers()["released"][order]
+    some, is_level = points["released"][order], sides.evaluator.schema.is_level
+    found = [find_nearest(some, points[side], is_level, 1) for side in ("members", "nonmembers")]
     inside, outside = (distances[:, 0] for distances, _ in found)
     places = [near[:, 0] for _, near in found]
     closer = np.where(inside == outside, 0.5, inside < outside)
@@ -189,10 +182,10 @@ def _spread_of_share(closer: FloatArray, places: list[IntArray], n_each: int) ->
 def membership_scores(sides: Sides) -> Scores:
     """What each attack says of members and nonmembers."""
     points, levels = sides.points(), sides.evaluator.schema.is_level
-    trees = {name: build_neighbours(points[name], levels) for name in ("released", "reference")}
+    trees = [build_neighbours(points[name], levels) for name in ("released", "reference")]
     release, reference = (
-        [nearest_points(trees[name], points[side], 1)[:, 0] for side in ("members", "nonmembers")]
-        for name in ("released", "reference")
+        [nearest_distances(tree, points[side], 1)[:, 0] for side in ("members", "nonmembers")]
+        for tree in trees
     )
     rare = [_count_rare(sides, side) for side in ("members", "nonmembers")]
     calibrated = [
@@ -354,7 +347,7 @@ def class_sizes(
     private : list, optional
         The columns that the attacker would like to know; by default all others that can change.
     immutable : list, optional
-        Columns that cannot change, for a frame: they are left out.
+        Columns that cannot change: they are left out. An evaluator has them already.
 
     Returns
     -------
@@ -366,7 +359,7 @@ def class_sizes(
     Raises
     ------
     ParameterError
-        If a name is unknown, or no quasi-identifier is left.
+        If a name is unknown, no quasi-identifier is left, or an evaluator gets ``immutable``.
 
     Examples
     --------
@@ -380,19 +373,13 @@ def class_sizes(
     >>> class_sizes(released, training, {"age": 10, "job": 0}, private=["sum"])["k"].tolist()
     [1, 2, 1]
     """
-    evaluator = training if isinstance(training, Evaluator) else _evaluator(training, immutable)
+    evaluator = as_evaluator(training, immutable=immutable)
     explained, rows = read_rows(released, evaluator)
     known = check_known(quasi_identifiers, private, evaluator.schema)
     codes = shared_codes([rows, evaluator.rows])
     pair = (rows, codes[0]), (evaluator.rows, codes[1])
     k, same = _count(*pair, known)
     return pd.DataFrame({"k": k, "homogeneous": (k > 0) & (same == k)}, index=explained.frame.index)
-
-
-def _evaluator(training: FrameLike, immutable: Sequence[Hashable] | None) -> Evaluator:
-    if immutable is None:
-        return as_evaluator(training)
-    return Evaluator.fit(training, immutable=immutable)
 
 
 def check_known(
@@ -455,7 +442,7 @@ def linkage_figures(sides: Sides, known: Known) -> list[Figure]:
         for side in ("members", "nonmembers")
     }
     alike = _alike(sides, known)
-    private = sides.row_numbers(known.private)["released"] if known.private.size else alike
+    (private,) = number_rows([sides.codes["released"][known.private]])
     whole = np.unique(np.stack([alike, private]), axis=1, return_inverse=True)[1].ravel()
     (k, same), (other_k, other_same) = counts.values()
     figures = [
@@ -498,32 +485,17 @@ def _count(
     """Real rows with the quasi-identifiers of each row, and those with its private values too."""
     exact = [at for at, width in known.widths.items() if width == 0]
     wide = {at: width for at, width in known.widths.items() if 0 < width < np.inf}
-    keys = [_keys(released[1], real[1], exact), _keys(released[1], real[1], known.private)]
-    numbers = [_numbers(released[0], wide), _numbers(real[0], wide)]
+    keys = [number_rows([released[1][at], real[1][at]]) for at in (exact, known.private)]
     n_rows, n_real = len(released[0]), len(real[0])
     k, same = np.zeros(n_rows, dtype=np.int64), np.zeros(n_rows, dtype=np.int64)
     size = max(1, CELLS_PER_BLOCK // n_real)
     for start in range(0, n_rows, size):
         block = slice(start, start + size)
         fits = keys[0][0][block, None] == keys[0][1]
-        for own, others, width in zip(numbers[0], numbers[1], wide.values(), strict=True):
-            gap = np.abs(own[block, None] - others)
-            both = np.isnan(own[block, None]) & np.isnan(others)
-            fits &= (gap <= width) | both
+        for at, width in wide.items():
+            own, others = released[0].all_numbers[at, block, None], real[0].all_numbers[at]
+            both = np.isnan(own) & np.isnan(others)
+            fits &= (np.abs(own - others) <= width) | both
         k[block] = fits.sum(axis=1)
         same[block] = (fits & (keys[1][0][block, None] == keys[1][1])).sum(axis=1)
     return k, same
-
-
-def _keys(own: Codes, others: Codes, positions: Any) -> tuple[IntArray, IntArray]:
-    """Numbers of rows that are equal where some features are."""
-    n_own = own.shape[1]
-    if not len(positions):
-        return np.zeros(n_own, dtype=np.int64), np.zeros(others.shape[1], dtype=np.int64)
-    together = np.concatenate([own[positions], others[positions]], axis=1)
-    number = np.unique(rows_as_bytes(together.T), return_inverse=True)[1]
-    return number[:n_own], number[n_own:]
-
-
-def _numbers(rows: EncodedRows, wide: Mapping[int, float]) -> list[FloatArray]:
-    return [rows.all_numbers[at] for at in wide]

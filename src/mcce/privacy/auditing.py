@@ -20,7 +20,8 @@ from ..errors import McceWarning, ParameterError, SchemaError, shorten
 from ..fitted import Fitted
 from ..generate import value_tables
 from ..kernels import BoolArray, person_keys
-from ..metrics.evaluator import Evaluator, FrameLike, ResultLike
+from ..metrics.evaluator import Evaluator, FrameLike, ResultLike, as_evaluator
+from ..metrics.privacy import are_copies
 from ..model import find_generator
 from ..parameters import check_choice, check_count
 from ..protocols import DrawRequest
@@ -35,7 +36,6 @@ from .attacks import (
     linkage_figures,
     membership_figures,
     membership_scores,
-    n_copies,
     names_of,
 )
 from .result import PrivacyAudit
@@ -174,15 +174,7 @@ def audit_rows(
     1.0
     """
     check_count("random_state", random_state, least=0)
-    if isinstance(training, Evaluator):
-        if immutable is not None or kinds is not None:
-            raise ParameterError(
-                "training is an Evaluator, which already has its immutable and kinds. Pass them to "
-                "metrics.Evaluator.fit, or pass the training frame here."
-            )
-        evaluator = training
-    else:
-        evaluator = Evaluator.fit(training, immutable=immutable, kinds=kinds)
+    evaluator = as_evaluator(training, immutable=immutable, kinds=kinds)
     real = _read_real(holdout, reference, random_state)
     attack = _Attack("given", quasi_identifiers, private, random_state)
     return attack.run(evaluator, released, real, factuals)
@@ -383,7 +375,7 @@ class _Attack:
             n_holdout=len(real.holdout),
             n_reference=len(real.reference),
             n_each=sides.n_each,
-            n_copies=n_copies(sides),
+            n_copies=int(are_copies(sides.rows["released"], evaluator).sum()),
             scores=scores,
             distances=distances,
             quasi_identifiers=() if known is None else names_of(evaluator.schema, known.widths),

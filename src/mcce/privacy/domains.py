@@ -27,6 +27,7 @@ import pandas as pd
 from ..caching import cached_property
 from ..errors import McceWarning, ParameterError, SchemaError, shorten
 from ..kernels import BoolArray, Codes, FloatArray, IntArray
+from ..parameters import check_real, check_whole
 from ..tables.columns import Kind, as_numbers, is_measured, is_missing, is_time, plain
 from ..tables.features import Feature
 from ..tables.frames import ArrowAdapter, FrameAdapter, check_feature_names, read_frame
@@ -229,13 +230,10 @@ class Domain:
                 "A domain must name all levels, or a range low < high of finite numbers, got "
                 f"low={shorten(self.low)} and high={shorten(self.high)}."
             )
-        whole = isinstance(self.bins, int) and not isinstance(self.bins, bool)
-        if not whole or not 1 <= self.bins <= MOST_BINS:
-            raise ParameterError(
-                f"bins must be a whole number from 1 to {MOST_BINS}, got {shorten(self.bins)}."
-            )
-        if self.step is not None and not (_is_number(self.step) and self.step > 0):
-            raise ParameterError(f"step must be a number above 0, got {shorten(self.step)}.")
+        check_whole("bins", self.bins, 1, MOST_BINS)
+        object.__setattr__(self, "bins", int(self.bins))
+        if self.step is not None:
+            check_real("step", self.step, "a number above 0", zero=False)
         self._check_range()
         edges = self.edges if self.edges is not None else (self.low, self.high)
         ascending = all(map(_is_number, edges)) and bool((np.diff(np.array(edges)) > 0).all())
@@ -459,9 +457,8 @@ def _move_inside(column: pd.Series[Any], domain: Domain) -> tuple[pd.Series[Any]
     missing = is_missing(column)
     if domain.levels is None:
         return _clip(column, domain), domain.missing | ~missing
-    known = set(domain.levels)
-    cells_known = [not gone and cell in known for cell, gone in _cells(column, missing)]
-    declared = np.array(cells_known, dtype=bool)
+    known, pairs = set(domain.levels), zip(plain(column), missing, strict=True)
+    declared = np.array([not gone and cell in known for cell, gone in pairs], dtype=bool)
     replaced = ~declared & ~(missing & domain.missing)
     cells = plain(column).copy()
     # A cell of a row that is left out is any declared level, so that dtypes hold.
@@ -474,10 +471,6 @@ def _move_inside(column: pd.Series[Any], domain: Domain) -> tuple[pd.Series[Any]
         return pd.Series(cells, name=column.name, dtype=object).astype(dtype), inside
     except (TypeError, ValueError, OverflowError):
         raise _misfit(column.name, column.dtype) from None
-
-
-def _cells(column: pd.Series[Any], missing: BoolArray) -> Any:
-    return zip(plain(column), missing, strict=True)
 
 
 def _clip(column: pd.Series[Any], domain: Domain) -> pd.Series[Any]:

@@ -2,8 +2,8 @@
 
 Noise that is computed from rounded logarithms gives away what it should hide (Mironov 2012). So
 everything here is integer arithmetic on random 64-bit words, after Canonne, Kamath and Steinke
-(2020): a coin that falls with probability exp(-a/b), from it two-sided geometric and discrete
-Gaussian noise, and the choice of the exponential mechanism. Many draws are made at once.
+(2020): coins that fall with probability exp(-a/b), and from them two-sided geometric noise. Many
+draws are made at once.
 
 Always true: without a seed the words come from the operating system, and nothing keeps them.
 """
@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 import os
-from fractions import Fraction
 
 import numpy as np
 
@@ -21,12 +20,6 @@ from ..kernels import BoolArray, IntArray, WordArray
 
 # Rates are rounded down to so many significant bits: never less noise than was paid for.
 BITS = 20
-# The widest discrete Gaussian whose coin still fits in 64 bits.
-MOST_SIGMA = 2048
-# Beyond so many times sigma a discrete Gaussian has a mass of less than exp(-800).
-FARTHEST = 40
-# Choices that are proposed at once for one draw, and for each of many.
-PROPOSALS, FEW = 32, 4
 
 
 class Words:
@@ -66,43 +59,40 @@ class Words:
         return (drawn & np.uint64(bound - 1)).astype(np.int64)
 
 
-def exponential_coins(words: Words, above: IntArray, below: int) -> BoolArray:
-    """For each fraction a/b >= 0 a coin that is True with probability exp(-a/b)."""
-    left, part = np.divmod(above.ravel(), below)
-    falls = np.ones(left.size, dtype=bool)
-    # A coin of exp(-1) for each whole one; most have failed after a few.
-    waiting = np.flatnonzero(left)
+def add_noise(counts: IntArray, epsilon: float, words: Words) -> IntArray:
+    """Counts of which one row changes one, by one, with the noise that an epsilon buys.
+
+    Examples
+    --------
+    >>> add_noise(np.array([0, 3]), float("inf"), Words(0))
+    array([0, 3])
+    """
+    return counts if math.isinf(epsilon) else counts + geometric(words, epsilon, counts.size)
+
+
+def geometric(words: Words, rate: float, n: int) -> IntArray:
+    """Two-sided geometric noise: z with probability proportional to exp(-rate * abs(z)).
+
+    Examples
+    --------
+    >>> geometric(Words(0), 1.0, 5).tolist()
+    [0, 0, -1, 0, -1]
+    """
+    above, below = rate_of(rate)
+    noise = np.empty(n, dtype=np.int64)
+    waiting = np.arange(n)
     while waiting.size:
-        falls[waiting] = _unit_coins(words, waiting.size)
-        left[waiting] -= 1
-        waiting = waiting[falls[waiting] & (left[waiting] > 0)]
-    rest = np.flatnonzero(falls)
-    falls[rest] = _small_coins(words, part[rest], below)
-    return falls
-
-
-def _small_coins(words: Words, above: IntArray, below: int) -> BoolArray:
-    """The same of fractions below 1: the parity of the first of ever rarer coins to fail."""
-    odd = np.zeros(above.size, dtype=bool)
-    waiting, tossed = np.arange(above.size), 0
-    # 50 in a row have a probability of less than 1 / 50!, which no word can show.
-    while waiting.size and tossed < 50:
-        tossed += 1
-        odd[waiting] = tossed % 2 == 1
-        waiting = waiting[words.below(below * tossed, waiting.size) < above[waiting]]
-    return odd
-
-
-def _unit_coins(words: Words, n: int) -> BoolArray:
-    """Coins of exp(-1)."""
-    odd = np.zeros(n, dtype=bool)
-    # The first of the ever rarer coins is certain.
-    waiting, tossed = np.arange(n), 1
-    while waiting.size and tossed < 50:
-        tossed += 1
-        odd[waiting] = tossed % 2 == 1
-        waiting = waiting[words.below(tossed, waiting.size) == 0]
-    return odd
+        # exp(-x / below) of a whole x, by its remainder and its whole part.
+        part = words.below(below, waiting.size)
+        kept = exponential_coins(words, part, below)
+        at, part = waiting[kept], part[kept]
+        size = (part + below * _run_lengths(words, at.size)) // above
+        negative = words.below(2, at.size) == 1
+        # Zero has one sign.
+        good = ~(negative & (size == 0))
+        noise[at[good]] = np.where(negative, -size, size)[good]
+        waiting = np.concatenate([waiting[~kept], at[~good]])
+    return noise
 
 
 def rate_of(value: float) -> tuple[int, int]:
@@ -122,32 +112,12 @@ def rate_of(value: float) -> tuple[int, int]:
     return int(value * 2.0**exponent), 2**exponent
 
 
-def geometric(words: Words, rate: float, n: int) -> IntArray:
-    """Two-sided geometric noise: z with probability proportional to exp(-rate * abs(z)).
+def exponential_coins(words: Words, above: IntArray, below: int) -> BoolArray:
+    """For each fraction a/b from 0 to below 1 a coin that is True with probability exp(-a/b).
 
-    Examples
-    --------
-    >>> geometric(Words(0), 1.0, 5).tolist()
-    [0, 0, -1, 0, -1]
+    The parity of the first of ever rarer coins, of probabilities a/b, a/2b, a/3b, ..., to fail.
     """
-    return _geometric(words, *rate_of(rate), n)
-
-
-def _geometric(words: Words, above: int, below: int, n: int) -> IntArray:
-    noise = np.empty(n, dtype=np.int64)
-    waiting = np.arange(n)
-    while waiting.size:
-        # exp(-x / below) of a whole x, by its remainder and its whole part.
-        part = words.below(below, waiting.size)
-        kept = exponential_coins(words, part, below)
-        at, part = waiting[kept], part[kept]
-        size = (part + below * _run_lengths(words, at.size)) // above
-        negative = words.below(2, at.size) == 1
-        # Zero has one sign.
-        good = ~(negative & (size == 0))
-        noise[at[good]] = np.where(negative, -size, size)[good]
-        waiting = np.concatenate([waiting[~kept], at[~good]])
-    return noise
+    return _parity(words, above, below, n_certain=0)
 
 
 def _run_lengths(words: Words, n: int) -> IntArray:
@@ -155,71 +125,18 @@ def _run_lengths(words: Words, n: int) -> IntArray:
     lengths = np.zeros(n, dtype=np.int64)
     waiting = np.arange(n)
     while waiting.size:
-        waiting = waiting[_unit_coins(words, waiting.size)]
+        # Of a fraction of 1, the first of the ever rarer coins is certain.
+        waiting = waiting[_parity(words, np.ones(waiting.size, dtype=np.int64), 1, n_certain=1)]
         lengths[waiting] += 1
     return lengths
 
 
-def gaussian(words: Words, variance: Fraction, n: int) -> IntArray:
-    """Discrete Gaussian noise: z with probability proportional to exp(-z**2 / (2 variance)).
-
-    Examples
-    --------
-    >>> gaussian(Words(0), Fraction(4), 5).tolist()
-    [-3, 1, 1, -2, 3]
-    """
-    a, b = variance.numerator, variance.denominator
-    scale = math.isqrt(int(variance)) + 1
-    noise = np.empty(n, dtype=np.int64)
-    waiting = np.arange(n)
-    while waiting.size:
-        drawn = _geometric(words, 1, scale, waiting.size)
-        near = np.abs(drawn) <= FARTHEST * scale
-        # (abs(z) - variance / scale)**2 / (2 variance), as whole numbers.
-        gap = np.abs(np.where(near, drawn, 0)) * (b * scale) - a
-        kept = near & exponential_coins(words, gap**2, 2 * a * b * scale**2)
-        noise[waiting[kept]] = drawn[kept]
-        waiting = waiting[~kept]
-    return noise
-
-
-def variance_of(sigma: float) -> Fraction:
-    """Sigma squared, rounded up to a fraction that :func:`gaussian` can use.
-
-    Examples
-    --------
-    >>> variance_of(2.0), variance_of(300.5)
-    (Fraction(4, 1), Fraction(90301, 1))
-    """
-    if not 0 < sigma <= MOST_SIGMA:
-        raise ParameterError(
-            f"The budget asks for Gaussian noise of standard deviation {sigma:g}, which is not "
-            f"between 0 and {MOST_SIGMA}. Pass another epsilon or delta."
-        )
-    # Finer where a step of one would matter.
-    parts = 1 if sigma > 64 else 64 if sigma > 2 else 1024
-    return Fraction(math.ceil(sigma**2 * parts), parts)
-
-
-def choose(words: Words, utilities: IntArray, rate: float, n: int) -> IntArray:
-    """Positions drawn with probability proportional to exp(rate * utility).
-
-    Examples
-    --------
-    >>> choose(Words(0), np.array([0, 50, 0]), 1.0, 4).tolist()
-    [1, 1, 1, 1]
-    """
-    if math.isinf(rate):
-        return np.full(n, int(np.argmax(utilities)))
-    above, below = rate_of(rate)
-    lacks = (utilities.max() - utilities).astype(np.int64)
-    chosen = np.full(n, -1)
-    while (waiting := np.flatnonzero(chosen < 0)).size:
-        # Several proposals at once, each accepted by its own coin; the first accepted one counts.
-        n_each = PROPOSALS if waiting.size < PROPOSALS else FEW
-        proposed = words.below(utilities.size, waiting.size * n_each).reshape(-1, n_each)
-        taken = exponential_coins(words, lacks[proposed] * above, below).reshape(proposed.shape)
-        first = np.argmax(taken, axis=1)
-        some = taken.any(axis=1)
-        chosen[waiting[some]] = proposed[some, first[some]]
-    return chosen
+def _parity(words: Words, above: IntArray, below: int, *, n_certain: int) -> BoolArray:
+    odd = np.zeros(above.size, dtype=bool)
+    waiting, tossed = np.arange(above.size), n_certain
+    # 50 in a row have a probability of less than 1 / 50!, which no word can show.
+    while waiting.size and tossed < 50:
+        tossed += 1
+        odd[waiting] = tossed % 2 == 1
+        waiting = waiting[words.below(below * tossed, waiting.size) < above[waiting]]
+    return odd

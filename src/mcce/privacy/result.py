@@ -24,6 +24,7 @@ from numpy.typing import ArrayLike
 
 from ..errors import ParameterError, shorten
 from ..kernels import FloatArray, IntArray
+from ..metrics.privacy import Z95
 from ..parameters import check_real
 
 Finding = Literal["none", "hint", "leak", "reversed", "unknown"]
@@ -61,7 +62,6 @@ for _name, _words in _SCORES.items():
         )
 # Thresholds that are tried in each direction, at most.
 MOST_THRESHOLDS = 40
-Z95 = 1.959963984540054
 
 
 @dataclass(frozen=True)
@@ -447,23 +447,6 @@ def _count_above(members: FloatArray, nonmembers: FloatArray) -> pd.DataFrame:
     return pd.DataFrame(
         {"threshold": thresholds, "n_members": counts[0], "n_nonmembers": counts[1]}
     )
-
-
-def wilson(share: float, n: float) -> tuple[float, float]:
-    """The 95 % interval of a share among n, after Wilson.
-
-    Examples
-    --------
-    >>> [round(end, 3) for end in wilson(0.5, 100)]
-    [0.404, 0.596]
-    >>> [wilson(0.0, n)[0] for n in (3, 172)], [wilson(1.0, n)[1] for n in (3, 172)]
-    ([0.0, 0.0], [1.0, 1.0])
-    """
-    centre = (share + Z95**2 / (2 * n)) / (1 + Z95**2 / n)
-    half = Z95 * np.sqrt(share * (1 - share) / n + Z95**2 / (4 * n**2)) / (1 + Z95**2 / n)
-    # By the formula, these ends are the share itself; computed, they may be a bit beside it.
-    low = 0.0 if share == 0 else max(0.0, float(centre - half))
-    return low, 1.0 if share == 1 else min(1.0, float(centre + half))
 
 
 def clopper_pearson(n_hits: ArrayLike, n: int, chance: float) -> tuple[FloatArray, FloatArray]:

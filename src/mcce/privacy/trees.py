@@ -12,39 +12,29 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
 from ..errors import SavedFileError
 from ..kernels import BoolArray, FloatArray, IntArray, Trees
-from ..model.arrays import ChainRules, unpack_order, unpack_trees, vector
+from ..model.arrays import ChainRules, unpack_order, unpack_trees
 from ..model.growing import with_decision
 from ..model.leaves import LeafChain, ListedLeaves
-from ..protocols import Capabilities
 from ..tables.schema import EncodedRows, Schema
-from .accounting import (
-    MOST_DEPTH,
-    Ledger,
-    Neighbours,
-    Noise,
-    Plan,
-    Structure,
-    check_settings,
-    private_order,
-)
+from .accounting import Ledger, Plan, check_settings, private_order
 from .domains import Domain, bin_rows, check_public, encode_public, plain_domains, read_domains
 from .noise import Words
-from .releasing import Chain, log_likelihood, release_chain
+from .releasing import Coding, log_likelihood, release_chain
 
 
-class PrivateTrees(LeafChain, ListedLeaves, BaseEstimator):
+class PrivateTrees(ListedLeaves, LeafChain, BaseEstimator):
     """Trees that are learned with differential privacy; by name ``"private"``.
 
     Every training row is first moved into the declared domains and replaced by its bins. Splits
-    are random, or chosen by the exponential mechanism; every leaf holds a noisy histogram. Drawn
-    are declared levels and atoms, and values spread evenly over bins: training values never.
+    are random; every leaf holds a noisy histogram. Declared levels and atoms are drawn, and values
+    spread evenly over bins, never training values.
 
     Parameters
     ----------
@@ -52,18 +42,8 @@ class PrivateTrees(LeafChain, ListedLeaves, BaseEstimator):
         The public domain of every column: a mapping from names to :class:`Domain`, or the path of
         a JSON file. There is no default: domains that are read from rows would give them away.
     epsilon
-        The budget of a fit. Smaller is more private; infinity adds no noise and is not private.
-    delta
-        Probability that the bound may fail, for Gaussian noise: much less than 1 / rows.
-    neighbours
-        Which data sets shall be hard to tell apart: those with one row more (``"add_remove"``), or
-        with another row in its place (``"replace"``), which needs twice the noise.
-    structure
-        ``"random"`` splits cost nothing. ``"expmech"`` spends 30 % of the budget on splits that
-        tell more.
-    noise
-        ``"geometric"`` noise for pure privacy, or ``"gaussian"`` for zero-concentrated privacy,
-        which suits tables with many mutable columns.
+        The budget of a fit, for tables that differ by one row more or less. Smaller is more
+        private; infinity adds no noise and is not private.
     depth
         Depth of the trees. None is for each tree the depth at which the noise of a leaf is worth a
         tenth of its rows.
@@ -96,31 +76,17 @@ class PrivateTrees(LeafChain, ListedLeaves, BaseEstimator):
     >>> private = PrivateTrees(domains=domains, epsilon=2.0, depth=1)
     >>> rows = private.encode_training(frame, immutable=["age"])
     >>> private.fit(rows, np.ones(1000, dtype=bool)).ledger_
-    <Ledger: epsilon 2 in 1 entries, neighbours 'add_remove'>
+    <Ledger: epsilon 2 in 1 entries>
     """
 
-    array_names: ClassVar[tuple[str, ...]] = ("visit_order", "trees", "depths")
     # The explainer then keeps nothing else of the training rows.
     is_private = True
-    capabilities = Capabilities(
-        limits=True,
-        guidance=True,
-        back_off=True,
-        enumeration=True,
-        density=True,
-        visit_order=True,
-        saving=True,
-    )
 
     def __init__(
         self,
         *,
         domains: Any = None,
         epsilon: float = 1.0,
-        delta: float | None = None,
-        neighbours: Neighbours = "add_remove",
-        structure: Structure = "random",
-        noise: Noise = "geometric",
         depth: int | None = None,
         n_rows: int | None = None,
         visit_order: str | Sequence[Hashable] = "data",
@@ -129,10 +95,6 @@ class PrivateTrees(LeafChain, ListedLeaves, BaseEstimator):
     ) -> None:
         self.domains = domains
         self.epsilon = epsilon
-        self.delta = delta
-        self.neighbours = neighbours
-        self.structure = structure
-        self.noise = noise
         self.depth = depth
         self.n_rows = n_rows
         self.visit_order = visit_order
@@ -186,28 +148,30 @@ class PrivateTrees(LeafChain, ListedLeaves, BaseEstimator):
         check_settings(self)
         domains = check_public(rows.schema, self.domains)
         order = private_order(self.visit_order, rows.schema)
-        plan = self._plan(rows.schema, order, domains)
         bins = with_decision(bin_rows(rows, domains), decision)
         # A cell that is not declared has no bin; such rows are left out, as by encode_training.
         used = np.isin(decision, self.decisions) & (bins >= 0).all(axis=0)
-        chain = Chain(rows.schema, domains, order, bins[:, used], both=False in self.decisions)
-        released = release_chain(chain, plan, Words(self.seed), verbose=verbose)
-        self.n_desired_: int = released.n_desired
-        return self._take(rows.schema, order, released.trees, released.depths)
+        self.n_desired_: int
+        trees, self.n_desired_ = release_chain(
+            bins[:, used],
+            Coding.of(rows.schema, domains),
+            rows.schema.immutable,
+            order,
+            self._plan(rows.schema, order),
+            Words(self.seed),
+            both=False in self.decisions,
+            verbose=verbose,
+        )
+        return self._keep(rows.schema, order, trees)
 
-    def _plan(
-        self, schema: Schema, order: IntArray, domains: Mapping[Any, Domain], depths: Any = None
-    ) -> Plan:
+    def _plan(self, schema: Schema, order: IntArray) -> Plan:
         names = tuple(schema.names[at] for at in order)
-        n_bins = tuple(domains[name].n_bins for name in names)
-        return Plan.of(self, names, n_bins, depths)
+        return Plan(float(self.epsilon), names, self.depth, self.n_rows)
 
-    def _take(self, schema: Schema, order: IntArray, trees: Trees, depths: Sequence[int]) -> Self:
-        """Take trees of these depths that were released for rows of this schema."""
+    def _keep(self, schema: Schema, order: IntArray, trees: Trees) -> Self:
         self.domains_: dict[Any, Domain] = check_public(schema, self.domains)
-        self.depths_: tuple[int, ...] = tuple(depths)
-        self.ledger_: Ledger = self._plan(schema, order, self.domains_, self.depths_).ledger()
-        return self._keep(schema, order, trees)
+        self.ledger_: Ledger = self._plan(schema, order).ledger()
+        return super()._keep(schema, order, trees)
 
     def saved_params(self) -> dict[str, Any]:
         """Parameters as plain values: the domains themselves, not a file that they come from.
@@ -229,16 +193,6 @@ class PrivateTrees(LeafChain, ListedLeaves, BaseEstimator):
             )
         return self.get_params() | {"domains": plain_domains(read_domains(self.domains))}
 
-    def to_arrays(self) -> dict[str, Any]:
-        """What ``fit`` released.
-
-        Returns
-        -------
-        dict
-            The visit order, the arrays of all trees, and their depths.
-        """
-        return {**super().to_arrays(), "depths": np.array(self.depths_, dtype=np.int64)}
-
     def from_arrays(self, arrays: Mapping[str, Any], schema: Schema) -> Self:
         """Take what :meth:`to_arrays` gave, checked; raises SavedFileError for anything else.
 
@@ -258,14 +212,8 @@ class PrivateTrees(LeafChain, ListedLeaves, BaseEstimator):
         check_public(schema, self.domains)
         private_order(self.visit_order, schema)
         order = unpack_order(arrays["visit_order"], self.visit_order, schema)
-        depths = vector(arrays["depths"], np.int64)
-        if depths.shape != order.shape or (depths < 0).any() or (depths > MOST_DEPTH).any():
-            raise SavedFileError("the depths of its trees are not those of private trees")
-        if self.depth is not None and (depths != self.depth).any():
-            raise SavedFileError("its trees do not have the depth of its parameters")
         rules = ChainRules(schema, order, order, decision=False in self.decisions)
-        trees = unpack_trees(arrays["trees"], rules)
-        return self._take(schema, order, trees, [int(depth) for depth in depths])
+        return self._keep(schema, order, unpack_trees(arrays["trees"], rules))
 
     def log_likelihood(self, rows: EncodedRows, *, decision: bool = True) -> FloatArray:
         """Log-probability of each row's mutable values, which are uniform inside a bin.

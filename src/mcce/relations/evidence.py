@@ -26,7 +26,7 @@ import numpy as np
 import pandas as pd
 
 from ..caching import cached_property
-from ..kernels import Codes, FloatArray, IntArray
+from ..kernels import Codes, FloatArray, IntArray, absorb
 from ..tables.columns import EXACT_IN_FLOAT64, assemble, is_time, unit_of, unwrapped
 from ..tables.schema import EncodedRows, Schema
 from .relation import Relation
@@ -128,16 +128,8 @@ def _hashes(codes: Codes) -> np.ndarray:
     total = np.zeros(codes.shape[1], dtype=np.uint64)
     for position, column in enumerate(codes):
         mixed = column.astype(np.uint64) + np.uint64(position) * np.uint64(2**32)
-        total = _mixed(total ^ _mixed(mixed))
+        total = absorb(total, absorb(mixed, 0))
     return total
-
-
-def _mixed(numbers: np.ndarray) -> np.ndarray:
-    """SplitMix64, a mixer of 64 bits."""
-    mixed = numbers + np.uint64(0x9E3779B97F4A7C15)
-    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return np.asarray(mixed ^ (mixed >> np.uint64(31)))
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ from ..plausibility.boosting import BoostedTrees, pack_boosted, unpack_boosted
 from ..plausibility.conditionals import Conditional, Conditionals
 from ..plausibility.conformal import Calibration, Tail
 from ..plausibility.model import PlausibilityModel
-from ..plausibility.support import MIN_SAMPLES_LEAF, Chain, Support, level_positions
+from ..plausibility.support import MIN_SAMPLES_LEAF, LevelChain, Support, level_positions
 from ..plausibility.surrogate import MAX_ROWS, Link, Surrogate
 from ..predictors.decision import Decision, Interval, LabelRule, Measure
 from ..protocols import Distance, DrawRequest, Generator
@@ -163,7 +163,7 @@ FIELDS: dict[type[Any], dict[str, Reader]] = {
         "n_held_out": _whole(MAX_ROWS),
     },
     # Read by _unpack_chain, which knows what its trees may hold.
-    Chain: {"responses": lambda plain, _: plain, "trees": lambda plain, _: plain},
+    LevelChain: {"responses": lambda plain, _: plain, "trees": lambda plain, _: plain},
     Conditional: {
         "position": _whole(2**31 - 1),
         "centre": _real(),
@@ -261,8 +261,8 @@ def _support(plain: Any, schema: Schema, order: IntArray, n_accepted: int) -> Su
 
 def _unpack_chain(
     plain: Any, schema: Schema, order: IntArray, responses: IntArray, *, contradictions: bool
-) -> Chain:
-    given = read_fields(Chain, plain, schema, "a chain of the support")
+) -> LevelChain:
+    given = read_fields(LevelChain, plain, schema, "a chain of the support")
     if not np.array_equal(vector(given["responses"], np.int64), responses):
         raise SavedFileError("the support does not follow the visit order")
     trees = unpack_trees(given["trees"], ChainRules(schema, responses, order))
@@ -270,7 +270,7 @@ def _unpack_chain(
     is_root = np.isin(np.arange(trees.feature.size), trees.roots)
     if (trees.count[(trees.feature == LEAF) & ~is_root] < MIN_SAMPLES_LEAF).any():
         raise SavedFileError("the trees of the support have leaves that are too small")
-    return Chain.of(schema, responses, trees, contradictions=contradictions)
+    return LevelChain.of(schema, responses, trees, contradictions=contradictions)
 
 
 def _conditionals(plain: Any, schema: Schema) -> Conditionals:

@@ -26,7 +26,7 @@ import numpy as np
 from ..caching import cached_property
 from ..candidates import Candidates
 from ..constraints.limits import FactualLimits
-from ..kernels import BoolArray, Codes, IntArray, Limits, RowTable
+from ..kernels import BoolArray, Codes, DrawLimits, IntArray, RowTable
 from ..postprocess.filters import ExcludeUnstable
 from ..tables.features import Feature
 from ..tables.schema import OWN, Schema
@@ -284,7 +284,9 @@ def frequent_codes(schema: Schema, accepted: Codes) -> tuple[Codes, ...]:
     return tuple(chosen)
 
 
-def allowed_runs(limits: Limits | None, position: int, at: int, n_codes: int, own: int) -> Codes:
+def allowed_runs(
+    limits: DrawLimits | None, position: int, at: int, n_codes: int, own: int
+) -> Codes:
     """Codes that a person's feature may change to: first and end of each run, ascending."""
     runs, left_out = [(0, n_codes)], [(own, own)]
     if limits is not None and limits.first[position, at] >= 0:

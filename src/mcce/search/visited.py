@@ -22,7 +22,16 @@ from ..candidates import CandidateRows, Candidates, Lookup
 from ..constraints.collection import Constraints
 from ..constraints.kinds import Together
 from ..distances import is_plain_gower
-from ..kernels import BoolArray, Codes, FloatArray, IntArray, RowTable, differences, weigh_errors
+from ..kernels import (
+    BoolArray,
+    Codes,
+    FloatArray,
+    IntArray,
+    RowTable,
+    differences,
+    times_seen_before,
+    weigh_errors,
+)
 from ..plausibility.model import KnnDistance
 from ..plausibility.surrogate import Surrogate
 from ..postprocess.filters import ExcludeUnstable, IsPlausible
@@ -439,7 +448,7 @@ class PredictedRows(VisitedRows):
         new = self._without(self.asked, numbers)
         most, person = self.run.max_evaluations, self.person[new]
         if most is not None:
-            new = new[n_before(person) + self.n_asked[person] < most]
+            new = new[times_seen_before(person) + self.n_asked[person] < most]
         if not new.size:
             return new
         self.evaluate(new)
@@ -475,7 +484,7 @@ class PredictedRows(VisitedRows):
         self._merit[numbers] = self._margin(response)
         person = self.person[numbers]
         # Each person's first replies teach the most.
-        taught = (self._n_learned[person] < MAX_LEARNED) & (n_before(person) < MAX_LEARNED)
+        taught = (self._n_learned[person] < MAX_LEARNED) & (times_seen_before(person) < MAX_LEARNED)
         np.add.at(self._n_learned, person[taught], 1)
         error = response - self._response[numbers]
         new = Errors(person[taught], numbers[taught], error[taught])
@@ -527,16 +536,6 @@ class PredictedRows(VisitedRows):
         self.asked = append(self.asked, np.zeros(len(cells), dtype=bool))
         for name in ("_response", "_total", "_weight", "_merit"):
             setattr(self, name, append(getattr(self, name), np.zeros(len(cells))))
-
-
-def n_before(person: IntArray | Codes) -> IntArray:
-    """How many of the entries before each are the same person's."""
-    order = np.argsort(person, kind="stable")
-    first = np.flatnonzero(np.diff(person[order], prepend=-1))
-    sizes = np.diff(first, append=person.size)
-    place = np.empty(person.size, dtype=np.int64)
-    place[order] = np.arange(person.size) - np.repeat(first, sizes)
-    return place
 
 
 class Replies:

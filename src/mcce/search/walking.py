@@ -27,7 +27,15 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ..distances import is_mean
-from ..kernels import BoolArray, ExpiredError, FloatArray, IntArray, Listing, RowTable
+from ..kernels import (
+    BoolArray,
+    ExpiredError,
+    FloatArray,
+    IntArray,
+    Listing,
+    RowTable,
+    times_seen_before,
+)
 from ..postprocess.diversity import FAR
 from ..postprocess.filters import ExcludeUnstable, IsPlausible
 from ..postprocess.ranking import RankedCandidates
@@ -53,7 +61,7 @@ from .selection import (
     within_bounds,
 )
 from .stage import BlockMonitor, SearchTask
-from .visited import DECIMALS, PredictedRows, WalkSettings, n_before
+from .visited import DECIMALS, PredictedRows, WalkSettings
 
 T = TypeVar("T")
 # Rows scored per person because they would be better: in any case, and at most; and by how many
@@ -275,7 +283,7 @@ class SurrogateBlock(WalkedBlock):
         person = visited.person
         some = self._by_features(some[np.lexsort((-promise, person[some]))])
         # The others are hardly ever reached, and many of them would be looked at for nothing.
-        some = some[(n_before(person[some]) < 20 * MAX_BETTER) | whole[person[some]]]
+        some = some[(times_seen_before(person[some]) < 20 * MAX_BETTER) | whole[person[some]]]
         near = visited.desirability(some) >= -REACH * visited.error
         most = np.where(near, MAX_BETTER, MIN_BETTER) - self._n_better[person[some]]
         if self.how.selection.prefer == "distance":
@@ -290,7 +298,7 @@ class SurrogateBlock(WalkedBlock):
         changed = self.visited.cells[numbers] != OWN
         changed = changed.astype(np.int32)
         changed[:, 0] = self.visited.person[numbers]
-        place = n_before(RowTable(changed.shape[1]).place(changed))
+        place = times_seen_before(RowTable(changed.shape[1]).place(changed))
         return numbers[np.lexsort((place, self.visited.person[numbers]))]
 
     def _first_good(self, numbers: IntArray, most: IntArray) -> IntArray:
@@ -303,7 +311,7 @@ class SurrogateBlock(WalkedBlock):
         n_good: IntArray = np.zeros(self.visited.people.size, dtype=np.int64)
         left, size = np.arange(numbers.size), 1
         while left.size:
-            place = n_before(person[left])
+            place = times_seen_before(person[left])
             here = (n_good[person[left]] + place < most[left]) | (place < size)
             some = left[here]
             good[some] = np.isin(numbers[some], self._may_be_good(numbers[some]))
@@ -311,7 +319,7 @@ class SurrogateBlock(WalkedBlock):
             left, size = left[~here], 2 * size
             left = left[n_good[person[left]] < most[left]]
         found = np.flatnonzero(good)
-        return numbers[found[n_before(person[found]) < most[found]]]
+        return numbers[found[times_seen_before(person[found]) < most[found]]]
 
     def _promising(self, first: SelectedRows) -> tuple[FloatArray, IntArray]:
         """Rows with fewer changes than answers, or as many but closer; how promising, and which."""

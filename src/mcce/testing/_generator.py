@@ -15,7 +15,7 @@ from ..constraints.collection import Constraints
 from ..constraints.limits import FactualLimits
 from ..errors import ParameterError
 from ..generate import features_of
-from ..kernels import Codes, Guide, IntArray, Limits, Person, WordArray, hold, person_keys
+from ..kernels import Codes, DrawLimits, Guide, IntArray, Person, WordArray, hold, person_keys
 from ..model import encode_training, find_generator
 from ..protocols import DrawRequest, Draws, Generator
 from ..saving.parts import pack_fitted, unpack_fitted
@@ -244,7 +244,7 @@ def check_own_values(case: GeneratorCase) -> None:
     demand(same, check, "those of tables_", "others")
 
 
-def _only_up(case: GeneratorCase) -> Limits:
+def _only_up(case: GeneratorCase) -> DrawLimits:
     constraints = Constraints.bind([only_up("years")], case.schema)
     groups = np.arange(len(case.people))
     limits = FactualLimits(constraints, case.people).limits(groups, case.features)

@@ -23,11 +23,11 @@ from mcce.kernels import (
     LEAF,
     BoolArray,
     Codes,
+    DrawLimits,
     Enumerated,
     Forest,
     Guide,
     IntArray,
-    Limits,
     Person,
     Trees,
     WordArray,
@@ -49,7 +49,7 @@ def sample(
     given: Codes,
     keys: WordArray,
     draws: IntArray,
-    limits: Limits | None = None,
+    limits: DrawLimits | None = None,
     guide: Guide | None = None,
     least: IntArray | None = None,
 ) -> Codes:
@@ -86,7 +86,7 @@ def sample(
 
 
 def _find_leaves(
-    forest: Forest, column: int, codes: Codes, row_keys: WordArray, limits: Limits | None
+    forest: Forest, column: int, codes: Codes, row_keys: WordArray, limits: DrawLimits | None
 ) -> IntArray:
     """The leaf of each row: in the tree of a column, or in the one drawn of several."""
     own, by_set = np.flatnonzero(forest.responses == column), forest.n_levels > 0
@@ -103,7 +103,9 @@ def _find_leaves(
     return leaves[chosen, np.arange(row_keys.size)]
 
 
-def _count_allowed(trees: Trees, leaves: IntArray, column: int, limits: Limits | None) -> IntArray:
+def _count_allowed(
+    trees: Trees, leaves: IntArray, column: int, limits: DrawLimits | None
+) -> IntArray:
     """How many values of each leaf, shape (n_trees, n_rows), the group of a row may have."""
     counts = trees.count[leaves].astype(np.int64)
     if limits is None:
@@ -122,7 +124,7 @@ def _back_off(
     trees: Trees,
     held: NodeSlices,
     leaf: IntArray,
-    limits: Limits | None,
+    limits: DrawLimits | None,
     column: int,
     least: IntArray,
 ) -> IntArray:
@@ -150,7 +152,7 @@ def _holds(trees: Trees, held: NodeSlices, node: IntArray, codes: Codes) -> Bool
 
 
 def _within(
-    limits: Limits, column: int, group: int, nodes: list[Codes], row_keys: WordArray
+    limits: DrawLimits, column: int, group: int, nodes: list[Codes], row_keys: WordArray
 ) -> tuple[Codes, BoolArray]:
     """The code drawn in each row, and whether it is the own one."""
     runs = limits.runs[limits.first[column, group] : limits.last[column, group]]

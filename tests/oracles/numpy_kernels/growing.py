@@ -22,13 +22,13 @@ from mcce.kernels import (
     LEAF,
     Classes,
     Codes,
-    Columns,
     FloatArray,
     Growth,
     IntArray,
-    Node,
+    NodeRows,
     Numbers,
     Split,
+    SplitColumns,
     Trees,
     WordArray,
     descend,
@@ -41,7 +41,7 @@ from mcce.kernels.trees import run_ends
 
 
 def grow_tree(
-    columns: Columns,
+    columns: SplitColumns,
     inputs: IntArray,
     response: Numbers | Classes,
     response_codes: Codes,
@@ -50,7 +50,7 @@ def grow_tree(
 ) -> Trees:
     """Tree of ``response`` given the columns numbered in ``inputs``, as a struct of one."""
 
-    def find_split(node: Node) -> Split | None:
+    def find_split(node: NodeRows) -> Split | None:
         return _best_split(columns, inputs, node, response, growth)
 
     rows = np.arange(response_codes.size) if drawn is None else drawn
@@ -58,7 +58,7 @@ def grow_tree(
     return tree if drawn is None else _fill(tree, columns, response_codes)
 
 
-def _fill(tree: Trees, columns: Columns, response_codes: Codes) -> Trees:
+def _fill(tree: Trees, columns: SplitColumns, response_codes: Codes) -> Trees:
     """The tree with all rows in its leaves; those that were never grown stay empty."""
     leaf = descend(tree, 0, np.asarray(columns.codes), columns.by_set)
     kept = tree.count[leaf] > 0
@@ -70,7 +70,11 @@ def _fill(tree: Trees, columns: Columns, response_codes: Codes) -> Trees:
 
 
 def _best_split(
-    columns: Columns, inputs: IntArray, node: Node, response: Numbers | Classes, growth: Growth
+    columns: SplitColumns,
+    inputs: IntArray,
+    node: NodeRows,
+    response: Numbers | Classes,
+    growth: Growth,
 ) -> Split | None:
     """Admissible split of largest gain, or None where the node is a leaf."""
     smallest = max(growth.min_samples_split, 2 * growth.min_samples_leaf, 2)
@@ -100,7 +104,7 @@ def _shuffle(inputs: IntArray, key: WordArray) -> IntArray:
 
 
 def best_split_of(
-    columns: Columns, column: int, rows: IntArray, inside: Impurity, growth: Growth
+    columns: SplitColumns, column: int, rows: IntArray, inside: Impurity, growth: Growth
 ) -> Split | None:
     """Admissible split on one column with the largest gain, the lowest cut of those."""
     if columns.by_set[column] and columns.n_codes[column] > growth.levels_per_row * rows.size:
@@ -133,7 +137,7 @@ def best_split_of(
 
 
 def _smallest_side(
-    columns: Columns, column: int, n_levels: int, n_rows: int, inside: Impurity, growth: Growth
+    columns: SplitColumns, column: int, n_levels: int, n_rows: int, inside: Impurity, growth: Growth
 ) -> int:
     """How many rows a split on a column must leave on either side of a node."""
     many = not columns.ordered[column] and n_levels > growth.many_levels

@@ -14,10 +14,10 @@ from mcce.kernels import (
     BoolArray,
     Codes,
     Comparison,
+    DistanceAxes,
     FloatArray,
     IntArray,
     Listing,
-    Measure,
     Total,
     differences,
     rows_as_bytes,
@@ -34,7 +34,7 @@ def rank(
     max_sparsity: int | None = None,
     max_distance: float | None = None,
     distance: FloatArray | None = None,
-    axes: Measure | None = None,
+    axes: DistanceAxes | None = None,
 ) -> Listing:
     """The best candidates of each person."""
     shape = comparison.group.size, comparison.codes.shape[2]
@@ -69,7 +69,7 @@ def rank(
     )
 
 
-def measure(comparison: Comparison, axes: Measure) -> FloatArray:
+def measure(comparison: Comparison, axes: DistanceAxes) -> FloatArray:
     """Distance of each candidate to its person, shape (n_people, n_draws).
 
     A mean over no feature at all is infinite, unless the candidate equals the person.

@@ -8,6 +8,7 @@ import numpy as np
 
 from ...errors import ParameterError, shorten
 from ...kernels import FloatArray
+from ...metrics.privacy import Z95
 from ...privacy import PrivacyAudit
 from ..labels import Labels
 from ..language import Language
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 N_BINS = 30
-Z95 = 1.96
 
 
 def plot_membership(
