@@ -473,27 +473,6 @@ class Distance(Protocol):
         ...
 
 
-class CandidateFilter(Protocol):
-    """A reason not to return a candidate to a person, whatever the predictor says."""
-
-    @property
-    def name(self) -> str:
-        """Name of the filter in reasons."""
-        ...
-
-    def __call__(self, candidates: Candidates) -> BoolArray:
-        """Which candidates pass, shape (n_factuals, n_draws)."""
-        ...
-
-
-class RowFilter(CandidateFilter, Protocol):
-    """A filter for any rows, not only for the draws of a block."""
-
-    def keeps(self, chosen: CandidateRows) -> BoolArray:
-        """Which of the chosen rows pass, shape (n_rows,)."""
-        ...
-
-
 class Explainer(Protocol):
     """A method that finds counterfactuals; :class:`mcce.MCCE` is one.
 

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..candidates import Candidates, pair_rows
-from ..distances import axes_of, is_gower
+from ..distances import Gower, axes_of, is_gower
 from ..kernels import (
     BoolArray,
     Codes,
@@ -26,7 +26,6 @@ from ..kernels import (
     IntArray,
     Measure,
     Total,
-    gower_gap,
 )
 from ..protocols import Distance
 from ..tables.schema import EncodedRows
@@ -98,17 +97,13 @@ def diverse_ranks(
     shape = people.size, int(place.max(initial=0)) + 1
     draws, cost, free = np.zeros(shape, np.int32), np.zeros(shape), np.zeros(shape, dtype=bool)
     draws[row, place], cost[row, place], free[row, place] = draw, gower, True
-    between: GowerBetween | MeasureBetween | DistanceBetween
-    axes = None if is_gower(distance) else axes_of(distance, candidates)
-    if is_gower(distance):
-        between = GowerBetween(candidates.comparison, people, draws)
-    elif axes is not None:
+    between: MeasureBetween | DistanceBetween
+    axes = axes_of(Gower() if is_gower(distance) else distance, candidates)
+    if axes is not None:
         between = MeasureBetween(axes, candidates.comparison, people, draws)
-        cost = between.to_person()
     else:
         between = DistanceBetween(distance, candidates, people, draws)
-        cost = between.to_person()
-    cost = np.minimum(cost, FAR)
+    cost = np.minimum(cost if is_gower(distance) else between.to_person(), FAR)
 
     rank, nearest = np.zeros(shape, dtype=np.int64), np.full(shape, FAR)
     taken = np.zeros(people.size, dtype=np.int64)
@@ -123,24 +118,8 @@ def diverse_ranks(
     return rank[row, place]
 
 
-class GowerBetween:
-    """Gower distances between the candidates of each person's pool."""
-
-    def __init__(self, comparison: Comparison, people: IntArray, draws: Codes) -> None:
-        self.comparison = comparison
-        self.codes = comparison.codes[:, comparison.group[people][:, None], draws]
-        self.numbers = _numbers(comparison, people, self.codes)
-
-    def to_taken(self, taken: IntArray) -> FloatArray:
-        """From each candidate to the one at ``taken``, one of each person."""
-        total = np.zeros(self.codes.shape[1:])
-        for feature, spread in enumerate(self.comparison.spreads):
-            total += _gap_to(taken, self.codes[feature], self.numbers[feature], spread)
-        return total / self.comparison.n_features
-
-
 class MeasureBetween:
-    """Distances that come with mcce, other than Gower's, between the candidates of each pool."""
+    """Distances that come with mcce between the candidates of each person's pool."""
 
     def __init__(
         self, axes: Measure, comparison: Comparison, people: IntArray, draws: Codes
@@ -207,19 +186,3 @@ class DistanceBetween:
         if not people.size:
             return np.zeros(self.draws.shape)
         return self.distance(pair_rows(rows, people, self.frame, self.draws.shape[1]))
-
-
-def _numbers(comparison: Comparison, people: IntArray, codes: Codes) -> list[FloatArray | None]:
-    """The value of each code in the pools, the person's own where it has no code."""
-    return [
-        None if table is None else np.where(drawn < 0, own[people][:, None], table[drawn])
-        for table, own, drawn in zip(comparison.numbers, comparison.own_numbers, codes, strict=True)
-    ]
-
-
-def _gap_to(taken: IntArray, codes: Codes, numbers: FloatArray | None, spread: float) -> FloatArray:
-    """Gower's gap in one feature between each candidate and the one at ``taken``."""
-    people = np.arange(taken.size)
-    differs = codes != codes[people, taken][:, None]
-    own = None if numbers is None else numbers[people, taken][:, None]
-    return gower_gap(numbers, own, spread, differs)

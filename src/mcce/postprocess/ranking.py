@@ -15,9 +15,9 @@ import numpy as np
 from ..candidates import Candidates
 from ..distances import axes_of, is_plain_gower
 from ..kernels import BoolArray, IntArray, Listing, rank
-from ..protocols import CandidateFilter, Distance
+from ..protocols import Distance
 from .diversity import POOL
-from .filters import IsPlausible
+from .filters import CandidateFilter, IsPlausible
 
 # Candidates listed per person at first.
 N_LISTED = 16

@@ -231,7 +231,7 @@ class PredictionCache:
 
         for cached in earlier:
             place = np.minimum(np.searchsorted(groups, cached.group), groups.size - 1)
-            # A search may begin again with fewer draws, by laxer rules.
+            # A search may begin again with fewer draws, by relaxed rules.
             ours = np.flatnonzero((groups[place] == cached.group) & (cached.draw < shape[1]))
             self._store(place[ours], cached.draw[ours], cached.score[ours], cached.valid[ours])
 

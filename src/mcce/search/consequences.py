@@ -56,7 +56,7 @@ class Consequences:
         self._followers = [make_follower(column, rows) for column in self.columns]
 
     @property
-    def rows(self) -> list[int]:
+    def places(self) -> list[int]:
         """Places of the columns that follow among the mutable features."""
         return [column.row for column in self.columns]
 
@@ -101,7 +101,7 @@ class Consequences:
         flat = np.where(codes == own, OWN, codes).reshape(len(codes), -1)
         completed = self.complete(tables, owner, flat).reshape(codes.shape)
         numbers = list(comparison.numbers)
-        for at in self.rows:
+        for at in self.places:
             codes[at] = np.where(completed[at] == OWN, own[at], completed[at])
             numbers[at] = None if numbers[at] is None else tables.numbers(at)
         return replace(

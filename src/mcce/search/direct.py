@@ -30,7 +30,7 @@ from ..kernels import BoolArray, Codes, IntArray, Limits, RowTable
 from ..postprocess.filters import ExcludeUnstable
 from ..tables.features import Feature
 from ..tables.schema import OWN, Schema
-from .visited import VisitedRows, leading_units
+from .visited import VisitedRows, influential_units
 
 # Rows scored per person to show that no row is better. A table is small for a person if their
 # allowed values can make no more rows than that.
@@ -80,9 +80,9 @@ class DirectSearch:
         self.small: IntArray = np.empty(0, dtype=np.int64)
         self._features = _known_features(candidates)
         units = visited.settings.units
-        leading = units[leading_units(visited.settings, candidates.rows.schema)].any(axis=0)
-        self._knows_all = None not in self._features and leading.sum() == units.sum()
-        for at in np.flatnonzero(~leading).tolist():
+        influential = units[influential_units(visited.settings, candidates.rows.schema)].any(axis=0)
+        self._knows_all = None not in self._features and influential.sum() == units.sum()
+        for at in np.flatnonzero(~influential).tolist():
             self._features[at] = None
 
     def search(self, person: IntArray, *, max_rows: int, most: IntArray, stop: Stop) -> None:

@@ -29,7 +29,7 @@ from ..runtime.threads import physical_memory
 from ..tables.schema import OWN, EncodedRows, Schema
 from .config import ExactSearch, Search
 from .plan import Settings, recomputed, search
-from .stage import Outcome
+from .stage import SearchOutcome
 
 if TYPE_CHECKING:
     from .consequences import ComputedColumn
@@ -102,7 +102,7 @@ def _check_memory(settings: Settings, n_mutable: int) -> None:
 def to_counterfactuals(
     rows: EncodedRows,
     scored: ScoredRows,
-    outcome: Outcome,
+    outcome: SearchOutcome,
     seconds: Mapping[str, float],
     measures: Mapping[str, np.ndarray],
     computed: Sequence[ComputedColumn] = (),
@@ -135,7 +135,7 @@ def _result_rows(answers: Answers, more: Mapping[str, np.ndarray]) -> ResultRows
 def further_measures(
     fitted: Fitted,
     search: Search | ExactSearch,
-    outcome: Outcome,
+    outcome: SearchOutcome,
     computed: Sequence[ComputedColumn] = (),
 ) -> dict[str, np.ndarray]:
     """Actions, the chosen distance, whether answers are proven, and how plausible they are."""
