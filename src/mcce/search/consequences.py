@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -53,7 +53,12 @@ class Consequences:
         self._rows = rows
         self._limits = constraints.by_feature
         self._frozen = constraints.frozen(rows)
-        self._followers = [make_follower(column, rows) for column in self.columns]
+        self._followers = [
+            TableFollower(column, column.rule, rows)
+            if isinstance(column.rule, Dependency)
+            else FormulaFollower(column, column.rule, rows)
+            for column in self.columns
+        ]
 
     @property
     def places(self) -> list[int]:
@@ -111,7 +116,9 @@ class Consequences:
             tables=tables.tables,
         )
 
-    def _allowed(self, follower: Follower, whose: IntArray, value: np.ndarray) -> BoolArray:
+    def _allowed(
+        self, follower: FormulaFollower | TableFollower, whose: IntArray, value: np.ndarray
+    ) -> BoolArray:
         """Whether people's constraints on a column allow its new values."""
         column = follower.column
         position = int(self._rows.schema.mutable[column.row])
@@ -225,35 +232,12 @@ class ComputedColumn:
     actions: IntArray
 
 
-class Follower(Protocol):
-    """What a computed column becomes when the columns change that it follows from."""
-
-    column: ComputedColumn
-
-    def follow(
-        self, tables: GrowingTables, owner: IntArray, codes: Codes
-    ) -> tuple[np.ndarray, BoolArray]:
-        """What the column becomes in rows, and where that differs from the person's own value."""
-        ...
-
-    def cells(self, values: np.ndarray) -> pd.Series[Any]:
-        """What the column becomes, as cells of it."""
-        ...
-
-    def place(self, tables: GrowingTables, values: np.ndarray) -> Codes:
-        """The same as codes; values that the table lacks are added."""
-        ...
-
-
-def make_follower(column: ComputedColumn, rows: EncodedRows) -> Follower:
-    """The follower of a column, for the factuals in ``rows``."""
-    if isinstance(column.rule, Dependency):
-        return TableFollower(column, column.rule, rows)
-    return FormulaFollower(column, column.rule, rows)
-
-
 class FormulaFollower:
-    """A number that a formula gives: it keeps the person's own deviation from the formula."""
+    """A number that a formula gives: it keeps the person's own deviation from the formula.
+
+    Like :class:`TableFollower`, it tells what its column becomes in rows and where that differs
+    from the person's own value (``follow``), and turns that into ``cells`` or codes (``place``).
+    """
 
     def __init__(self, column: ComputedColumn, rule: Derived | Equality, rows: EncodedRows) -> None:
         self.column, self._rule, self._rows = column, rule, rows

@@ -57,7 +57,12 @@ def explain(
     people = np.flatnonzero(~scored.valid)
     bar = ProgressBar(people.size, "explain", verbose)
     ends = math.inf if max_seconds is None else time.monotonic() + max_seconds
-    on_progress = ProgressCallback(bar, callback, ends)
+
+    def on_progress(progress: Progress) -> bool | None:
+        bar.show(progress.n_settled)
+        stop = callback(progress) if callback is not None else None
+        return stop or time.monotonic() >= ends
+
     try:
         outcome = search(
             fitted, settings, constraints, rows, people, on_progress, ends, scored=scored
@@ -184,18 +189,3 @@ def warn_of_gaps(result: Counterfactuals[Any], schema: Schema) -> None:
         )
     if messages:
         warnings.warn(" ".join(messages), McceWarning, stacklevel=3)
-
-
-class ProgressCallback:
-    """A callback that shows progress, calls the user's callback and enforces the time limit."""
-
-    def __init__(self, bar: ProgressBar, callback: Callback | None, ends: float) -> None:
-        self._bar = bar
-        self._callback = callback
-        self._ends = ends
-
-    def __call__(self, progress: Progress) -> bool | None:
-        """Whether to stop the search."""
-        self._bar.show(progress.n_settled)
-        stop = self._callback(progress) if self._callback is not None else None
-        return stop or time.monotonic() >= self._ends

@@ -108,10 +108,10 @@ class SamplingStage:
             yield from filter(None, map_ordered(run, in_blocks, self._n_threads))
             return
         try:
-            for block, ranked, seconds in map_ordered(self._prepare, in_blocks, self.task.n_jobs):
+            for prepared in map_ordered(self._prepare, in_blocks, self.task.n_jobs):
                 if monitor.stopped:
                     return
-                yield self._settle(block, ranked, monitor.block()).with_seconds(seconds)
+                yield self._settle(*prepared, monitor.block())
         except ExpiredError:
             monitor.stopped = True
 
@@ -142,8 +142,7 @@ class SamplingStage:
     def _run_block(self, block: FactualBlock, monitor: Monitor) -> SearchOutcome | None:
         """The outcome of a block, in any thread; None if the time is up."""
         try:
-            _, ranked, seconds = self._prepare(block)
-            return self._settle(block, ranked, monitor.block()).with_seconds(seconds)
+            return self._settle(*self._prepare(block), monitor.block())
         except ExpiredError:
             monitor.stopped = True
             return None
@@ -152,33 +151,32 @@ class SamplingStage:
         self, block: FactualBlock
     ) -> tuple[FactualBlock, RankedCandidates, dict[str, float]]:
         """Draw and rank: what needs no predictor, in any thread."""
-        with self.task.limited():
-            return self._draw(block)
-
-    def _draw(self, block: FactualBlock) -> tuple[FactualBlock, RankedCandidates, dict[str, float]]:
-        task, started = self.task, time.perf_counter()
-        draws = np.arange(self.n_samples, dtype=np.int64)
-        candidates = generate(
-            task.generator,
-            task.factual_limits,
-            block,
-            draws,
-            task.seed,
-            self.keep_probability,
-            self.n_from_leaves,
-        )
-        if task.consequences is not None:
-            candidates = task.consequences.complete_candidates(candidates)
-        generated = time.perf_counter()
-        filters = self.ranking.filters
+        task, started, ranking = self.task, time.perf_counter(), self.ranking
         if self.unstable.person.size:
-            filters = (*filters, self.unstable)
-        ranked = RankedCandidates(candidates, replace(self.ranking, filters=filters))
+            ranking = replace(ranking, filters=(*ranking.filters, self.unstable))
+        with task.limited():
+            candidates = generate(
+                task.generator,
+                task.factual_limits,
+                block,
+                np.arange(self.n_samples, dtype=np.int64),
+                task.seed,
+                self.keep_probability,
+                self.n_from_leaves,
+            )
+            if task.consequences is not None:
+                candidates = task.consequences.complete_candidates(candidates)
+            generated = time.perf_counter()
+            ranked = RankedCandidates(candidates, ranking)
         done = time.perf_counter()
         return block, ranked, {"generate": generated - started, "rank": done - generated}
 
     def _settle(
-        self, block: FactualBlock, ranked: RankedCandidates, monitor: BlockMonitor
+        self,
+        block: FactualBlock,
+        ranked: RankedCandidates,
+        seconds: dict[str, float],
+        monitor: BlockMonitor,
     ) -> SearchOutcome:
         """Validate and walk: what needs the predictor."""
         task, started = self.task, time.perf_counter()
@@ -216,7 +214,7 @@ class SamplingStage:
             misses=misses,
             reasons=reasons,
             n_evaluated=n_evaluated,
-            seconds={"validity": time.perf_counter() - started},
+            seconds=seconds | {"validity": time.perf_counter() - started},
         )
 
     def _walked(

@@ -15,6 +15,7 @@ and for no person more rows than allowed.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -94,6 +95,15 @@ def influential_units(settings: WalkSettings, schema: Schema) -> BoolArray:
 class VisitedRows:
     """Every row that was visited in a block of people, and what is known of it."""
 
+    # What is stored of a row before anything is known of it.
+    before: ClassVar[dict[str, float]] = {
+        **dict.fromkeys(("checked", "allowed", "evaluated", "valid"), False),
+        **dict.fromkeys(("assessed", "plausible", "priced", "copy"), False),
+        **dict.fromkeys(("sparsity", "n_actions", "score", "gower", "distance"), 0),
+        "step": -1,
+        "knn_distance": np.nan,
+    }
+
     def __init__(self, settings: WalkSettings, candidates: Candidates) -> None:
         self.settings, self.candidates = settings, candidates
         self.factuals, self.people = candidates.rows, candidates.people
@@ -107,13 +117,9 @@ class VisitedRows:
         self.cells: Codes = np.empty((0, width), dtype=np.int32)
         self.person: IntArray = np.empty(0, dtype=np.int64)
         self.checked, self.allowed, self.evaluated, self.valid = np.empty((4, 0), dtype=bool)
-        self.assessed, self.plausible = np.empty((2, 0), dtype=bool)
-        self.priced: BoolArray = np.empty(0, dtype=bool)
-        self.sparsity, self.n_actions = np.empty((2, 0), dtype=np.int64)
-        self.score, self.gower, self.distance = np.empty((3, 0))
-        self.knn_distance: FloatArray = np.empty(0)
-        self.copy: BoolArray = np.empty(0, dtype=bool)
-        self.draw, self.step = np.empty((2, 0), dtype=np.int64)
+        self.assessed, self.plausible, self.priced, self.copy = np.empty((4, 0), dtype=bool)
+        self.draw, self.step, self.sparsity, self.n_actions = np.empty((4, 0), dtype=np.int64)
+        self.score, self.gower, self.distance, self.knn_distance = np.empty((4, 0))
         self.n_evaluated = 0
 
     def place(self, person: IntArray, draw: IntArray | Codes, codes: Codes) -> IntArray:
@@ -254,16 +260,9 @@ class VisitedRows:
         self.cells = append(self.cells, cells)
         self.person = append(self.person, cells[:, 0].astype(np.int64))
         self.draw = append(self.draw, draw)
-        self.step = append(self.step, np.full(len(cells), -1))
-        no = np.zeros(len(cells), dtype=bool)
-        for name in ("checked", "allowed", "assessed", "plausible", "evaluated", "valid", "copy"):
-            setattr(self, name, append(getattr(self, name), no))
-        self.priced = append(self.priced, no)
-        for name in ("score", "gower", "distance"):
-            setattr(self, name, append(getattr(self, name), np.zeros(len(cells))))
-        for name in ("sparsity", "n_actions"):
-            setattr(self, name, append(getattr(self, name), np.zeros(len(cells), dtype=np.int64)))
-        self.knn_distance = append(self.knn_distance, np.full(len(cells), np.nan))
+        for name, value in self.before.items():
+            known = getattr(self, name)
+            setattr(self, name, append(known, np.full(len(cells), value, known.dtype)))
 
 
 def _new(numbers: IntArray, n_known: int) -> IntArray:
@@ -361,6 +360,10 @@ class Errors:
 
 class PredictedRows(VisitedRows):
     """Visited rows whose scores a surrogate predicts until the predictor has scored them."""
+
+    before = VisitedRows.before | dict.fromkeys(
+        ("scored", "_response", "_total", "_weight", "_merit"), 0
+    )
 
     def __init__(
         self,
@@ -514,12 +517,6 @@ class PredictedRows(VisitedRows):
 
     def _margin(self, response: FloatArray) -> FloatArray:
         return self.run.surrogate.margin(self.settings.decision, response).round(DECIMALS)
-
-    def _add(self, cells: Codes, draw: IntArray | Codes) -> None:
-        super()._add(cells, draw)
-        self.scored = append(self.scored, np.zeros(len(cells), dtype=bool))
-        for name in ("_response", "_total", "_weight", "_merit"):
-            setattr(self, name, append(getattr(self, name), np.zeros(len(cells))))
 
 
 def n_before(person: IntArray | Codes) -> IntArray:
