@@ -41,7 +41,7 @@ from .tables.schema import EncodedRows
 # which the people of a group share.
 BYTES_PER_CANDIDATE = 64
 BYTES_PER_CODE = 8
-# Each time a person gets as many draws again, those that back off need so many rows more.
+# With each further round of draws, those that back off need this many more rows.
 ROWS_PER_ROUND = 10
 # Why a generator must be able to keep own values.
 GUIDANCE_NEEDED = "The search keeps people's own values with a probability above 0"

@@ -97,7 +97,7 @@ class EncodedAnswers:
         return cls(factuals, owner, rows, changed[schema.mutable], acted)
 
     def of(self, some: slice) -> EncodedAnswers:
-        """The same for some of them."""
+        """Some of the counterfactuals."""
         places = np.arange(len(self))[some]
         return replace(
             self,

@@ -26,7 +26,7 @@ from ..tables.features import Feature
 from ..tables.schema import OWN
 from .answers import EncodedAnswers
 
-# One in so many tests is kept for the ends.
+# One in four tests is kept for the ends.
 FOR_ENDS = 4
 # Which tested rows hold, and which of the tests count.
 Held: TypeAlias = tuple[BoolArray, BoolArray]

@@ -93,9 +93,12 @@ def relaxations(
         given = fitted, how, lift.constraints, factuals, people
         tried.append((lift.name, lift.kind, partial(run, *given, remembered=known)))
     tried.sort(key=lambda one: one[1] == "bound")
-    for at in [] if refit is None else refit.positions:
-        name = str(fitted.schema.names[at])
-        tried.append((name, "immutable", partial(with_mutable, at, refit)))
+    if refit is not None:
+        names = fitted.schema.names
+        tried += [
+            (str(names[at]), "immutable", partial(with_mutable, at, refit))
+            for at in refit.positions
+        ]
     return factuals.adapter.table_to_native(_table(factuals, people, tried, verbose))
 
 

@@ -55,7 +55,7 @@ class Pool:
         return needed
 
     def keep(self, person: IntArray, draw: Codes, valid: BoolArray) -> BoolArray:
-        """Those of the valid candidates that come into the pool, which takes them best first."""
+        """Which valid candidates enter the pool, best first."""
         left, kept = valid.copy(), np.zeros_like(valid)
         while True:
             room = self._n_kept[person] < self._draw.shape[1]

@@ -276,11 +276,11 @@ class FormulaFollower:
         becomes_missing = np.isnan(formula) & ~np.isnan(own) & self._may_be_missing
         return value, ((differs | np.isnan(own)) & inside) | becomes_missing
 
-    def cells(self, values: FloatArray) -> pd.Series[Any]:
+    def cells(self, values: np.ndarray) -> pd.Series[Any]:
         """Numbers as cells of the column."""
         return to_cells(values, self._rows.tables[self.column.row].dtype)
 
-    def place(self, tables: GrowingTables, values: FloatArray) -> Codes:
+    def place(self, tables: GrowingTables, values: np.ndarray) -> Codes:
         """The codes of numbers; new ones are added to the table."""
         return tables.place(self.column.row, values)
 
@@ -363,11 +363,11 @@ class TableFollower:
         new = self._codes[self._rule.expected(SelectedColumns(selected, self._read))]
         return new, (new >= 0) & (new != self._own[owner])
 
-    def cells(self, values: Codes) -> pd.Series[Any]:
+    def cells(self, values: np.ndarray) -> pd.Series[Any]:
         """Training values as cells of the column."""
         return self._rows.tables[self.column.row].take(values).reset_index(drop=True)
 
-    def place(self, tables: GrowingTables, values: Codes) -> Codes:
+    def place(self, tables: GrowingTables, values: np.ndarray) -> Codes:
         """The codes of training values; those that a generator left out are added."""
         return tables.place_trained(self.column.row, values)
 

@@ -234,7 +234,7 @@ class _StagePlan:
         if isinstance(settings.search, ExactSearch):
             from .exact import ExactStage
 
-            # With a time limit, draws come first, for whoever the proof does not reach.
+            # With a time limit, draws come first, for people whom the proof does not reach.
             draws = replace(stage, final=False) if math.isfinite(self.task.ends) else None
             yield ExactStage(self.task, self._exact_settings(settings.search, ranking), draws=draws)
         n_samples, max_samples = search.n_samples, search.max_samples or search.n_samples

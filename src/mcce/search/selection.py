@@ -32,7 +32,7 @@ from .config import Preference
 from .greedy import GreedyWalk
 from .visited import VisitedRows, as_block
 
-# Of up to so many changes any may be undone; of more, so many at once.
+# Any subset of up to 5 changes may be undone; of more changes, at most two at once.
 ALL_SUBSETS_OF, MAX_UNDONE = 5, 2
 # What "balanced" weighs against the distance to accepted rows: the distance to the person, summed
 # over features, and each change, at a fixed price and by the typical distance to accepted rows.
@@ -170,9 +170,10 @@ def _knn_distances(
     person: Groups,
     excess: IntArray,
 ) -> tuple[FloatArray, BoolArray]:
-    """Distance to accepted training rows, and whether a row copies one; 0 if not in question.
+    """Distance to accepted training rows, and whether a row copies one; 0 if not measured.
 
-    In question are rows with few enough changes, then with one more, until enough are no copies.
+    Rows with few enough changes are measured, then those with one more, until enough of them are
+    no copies.
     """
     knn_distance, copy = np.zeros(numbers.size), np.zeros(numbers.size, dtype=bool)
     if settings.knn_distance is None:
@@ -293,10 +294,11 @@ def _select(
     needless = np.empty(0, dtype=np.int64)
     while True:
         selected = select_rows(settings, walk, may_return, first)
-        undone = _undo(walk, selected.numbers[~np.isin(selected.numbers, first)])
-        if undone[0].size:
+        parent, child = _undo(walk, selected.numbers[~np.isin(selected.numbers, first)])
+        if parent.size:
             may_return = returnable(settings.ranking, walk, person)
-        lesser = _replaced(undone, may_return)
+        # Rows that one with fewer of their changes can replace.
+        lesser = np.unique(parent[np.isin(child, may_return)])
         needless = np.concatenate([needless, lesser])
         whose, again = visited.person, visited.person[lesser]
         parts.append(selected.take(~np.isin(whose[selected.numbers], again)))
@@ -307,7 +309,7 @@ def _select(
 
 
 def _undo(walk: GreedyWalk, numbers: IntArray) -> tuple[IntArray, IntArray]:
-    """The same, as far as the rows are good."""
+    """Pairs of rows and their versions without some changes, where the version is good."""
     visited = walk.visited
     parent, child = undone(walk, numbers)
     visited.evaluate(child)
@@ -317,7 +319,7 @@ def _undo(walk: GreedyWalk, numbers: IntArray) -> tuple[IntArray, IntArray]:
 
 
 def undone(walk: GreedyWalk, numbers: IntArray) -> tuple[IntArray, IntArray]:
-    """Rows without some of the changes of others, which are placed among the visited ones."""
+    """Pairs of rows and their versions without some changes, all of them visited rows."""
     visited, units = walk.visited, walk.settings.units
     place, undone = _subsets((visited.cells[numbers, 1:] != OWN) @ units.T)
     parent = numbers[place]
@@ -349,9 +351,3 @@ def _all_subsets(n: int, most: int) -> BoolArray:
     """The sets of fewer than ``most`` out of n, smallest first, shape (n_sets, n)."""
     sets = [some for size in range(1, most) for some in combinations(range(n), size)]
     return np.array([[at in some for at in range(n)] for some in sets])
-
-
-def _replaced(undone: tuple[IntArray, IntArray], may_return: IntArray) -> IntArray:
-    """Rows that one with fewer of their changes can replace."""
-    parent, child = undone
-    return np.unique(parent[np.isin(child, may_return)])

@@ -7,8 +7,8 @@ for everybody else, a reason and the nearest miss.
 
 Always true: the outcome does not depend on blocks, threads or the order of people; every
 counterfactual was valid in a final, fresh call of the predictor on the rows that are returned.
-Whoever had an answer that the label rule accepts and the predictor does not is searched for again
-without the rule. Outcomes never change; their methods return new ones.
+People whose answer the label rule accepts and the predictor refuses are searched for again without
+the rule. Outcomes never change; their methods return new ones.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class SearchTask:
         return self.factual_limits.rows
 
     def relaxed(self) -> SearchTask:
-        """The same for stages that allow more rows: those tried in vain before do not count."""
+        """The task of stages that allow more rows; rows refused before do not count."""
         return replace(
             self, surrogate_run=None if self.surrogate_run is None else self.surrogate_run.relaxed()
         )

@@ -34,9 +34,9 @@ from ..tables.schema import OWN, Schema
 from .config import Search
 from .consequences import Consequences, GrowingTables
 
-# Scores are compared to so many decimals: the last ones may depend on how many rows a call has.
+# Decimals by which scores are compared: further ones may depend on the number of rows in a call.
 DECIMALS = 10
-# One in so many numbers is few: they are sorted instead of marked.
+# Fewer than one in 32 numbers are sorted instead of marked.
 FEW = 32
 # Of more mutable features, those that the surrogate splits on most often are moved first.
 MAX_INFLUENTIAL = 32
@@ -353,7 +353,7 @@ class Errors:
         return cls(nobody, nobody, np.empty(0))
 
     def and_also(self, more: Errors) -> Errors:
-        """These, then others."""
+        """All errors, these first."""
         pairs = zip(vars(self).values(), vars(more).values(), strict=True)
         return Errors(*(np.concatenate(pair) for pair in pairs))
 
@@ -545,7 +545,7 @@ class ScoreHistory:
         np.add.at(self.n_refused, owner, ~valid)
 
     def relaxed(self) -> ScoreHistory:
-        """The same scores for stages that allow more rows, of which none was refused yet."""
+        """The history for stages that allow more rows, of which none was refused yet."""
         same = ScoreHistory(self.n_scored, self.n_valid)
         same._kept = self._kept
         return same
@@ -578,16 +578,16 @@ class SurrogateRun:
     max_evaluations: int | None = None
 
     def may_score(self, people: IntArray) -> BoolArray:
-        """For whom the predictor may score one more row, by position."""
+        """Whether the predictor may score another row of people, by position."""
         most = np.inf if self.max_evaluations is None else self.max_evaluations
         return self.history.n_scored[people] < most
 
     def relaxed(self) -> SurrogateRun:
-        """The same for stages that allow more rows."""
+        """The run for stages that allow more rows."""
         return replace(self, history=self.history.relaxed())
 
     def without_scores(self) -> SurrogateRun:
-        """The same without scores; how many rows were scored still counts."""
+        """The run without scores; how many rows were scored still counts."""
         return replace(self, history=ScoreHistory(self.history.n_scored, self.history.n_valid))
 
 

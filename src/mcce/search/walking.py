@@ -252,7 +252,7 @@ class SurrogateBlock(WalkedBlock):
         return self._may_be_good(np.unique(child[child != parent]))
 
     def _may_be_good(self, numbers: IntArray) -> IntArray:
-        """Those rows that were not scored and are allowed, plausible and within the bounds."""
+        """Rows that were not scored and are allowed, plausible and within the bounds."""
         visited, ranking = self.visited, self.how.selection.ranking
         numbers = numbers[~visited.scored[numbers]]
         if ranking.max_sparsity is not None or ranking.max_distance is not None:
