@@ -29,9 +29,8 @@ from ..kernels import (
 )
 from ..protocols import Distance
 from ..tables.schema import EncodedRows
+from .ranking import Ranking
 
-# Candidates to choose from, for each counterfactual wanted.
-POOL = 10
 # Infinite distances count as this, so that they can be weighed against each other.
 FAR = np.finfo(np.float64).max
 
@@ -87,16 +86,14 @@ def diverse_ranks(
     draw: Codes,
     place: IntArray,
     gower: FloatArray,
-    *,
-    distance: Distance,
-    n_counterfactuals: int,
-    diversity: float,
+    ranking: Ranking,
 ) -> IntArray:
     """Rank of each pooled candidate among its person's answers, from 1; 0 for those not taken."""
     people, row = np.unique(person, return_inverse=True)
     shape = people.size, int(place.max(initial=0)) + 1
     draws, cost, free = np.zeros(shape, np.int32), np.zeros(shape), np.zeros(shape, dtype=bool)
     draws[row, place], cost[row, place], free[row, place] = draw, gower, True
+    distance, diversity = ranking.distance, ranking.diversity or 0.0
     between: MeasureBetween | DistanceBetween
     axes = axes_of(Gower() if is_gower(distance) else distance, candidates)
     if axes is not None:
@@ -107,7 +104,7 @@ def diverse_ranks(
 
     rank, nearest = np.zeros(shape, dtype=np.int64), np.full(shape, FAR)
     taken = np.zeros(people.size, dtype=np.int64)
-    for number in range(1, n_counterfactuals + 1):
+    for number in range(1, ranking.n_counterfactuals + 1):
         some = np.flatnonzero(free.any(axis=1))
         if not some.size:
             break

@@ -16,9 +16,10 @@ from ..candidates import Candidates
 from ..distances import axes_of, is_plain_gower
 from ..kernels import BoolArray, IntArray, Listing, rank
 from ..protocols import Distance
-from .diversity import POOL
 from .filters import CandidateFilter, IsPlausible
 
+# Valid candidates to choose diverse answers from, for each counterfactual wanted.
+POOL = 10
 # Candidates listed per person at first.
 N_LISTED = 16
 

@@ -14,9 +14,10 @@ Always true: the first answer of a person is the one they would get alone.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import combinations
+from typing import NamedTuple
 
 import numpy as np
 
@@ -54,28 +55,20 @@ class SelectionSettings:
     count_actions: bool = False
 
 
-@dataclass(frozen=True, eq=False)
-class SelectedRows:
-    """Visited rows that were selected, by number, with their ranks and costs."""
+class SelectedRows(NamedTuple):
+    """Visited rows that were selected, by number, with their ranks."""
 
     numbers: IntArray
     rank: IntArray
-    sparsity: IntArray
-    gower: FloatArray
 
     def take(self, places: BoolArray) -> SelectedRows:
         """The rows at the given places."""
-        return SelectedRows(*(getattr(self, field.name)[places] for field in fields(self)))
+        return SelectedRows(self.numbers[places], self.rank[places])
 
     @classmethod
     def concat(cls, parts: Sequence[SelectedRows]) -> SelectedRows:
         """All parts as one."""
-        return cls(
-            *(
-                np.concatenate([getattr(part, field.name) for part in parts])
-                for field in fields(cls)
-            )
-        )
+        return cls(*map(np.concatenate, zip(*parts, strict=True)))
 
     def to_answers(self, candidates: Candidates, visited: VisitedRows) -> Answers:
         """The rows as answers, by person and rank."""
@@ -86,8 +79,8 @@ class SelectedRows:
             draw=np.where(draw < 0, draw, candidates.draws[np.maximum(draw, 0)]),
             rank=self.rank,
             score=visited.score[self.numbers],
-            sparsity=self.sparsity,
-            gower=self.gower,
+            sparsity=visited.sparsity[self.numbers],
+            gower=visited.gower[self.numbers],
         ).sort()
 
 
@@ -103,8 +96,7 @@ def select_rows(
     if ranking.diversity is not None:
         rank = _diverse_ranks(ranking, walk, numbers, person)
     taken = (rank > 0) & (rank <= ranking.n_counterfactuals)
-    rows = numbers[taken]
-    return SelectedRows(rows, rank[taken], visited.sparsity[rows], visited.gower[rows])
+    return SelectedRows(numbers[taken], rank[taken])
 
 
 def _order(
@@ -226,9 +218,7 @@ def _diverse_ranks(
         person.place[pooled].astype(np.int32),
         some.place,
         visited.gower[numbers[pooled]],
-        distance=ranking.distance,
-        n_counterfactuals=ranking.n_counterfactuals,
-        diversity=ranking.diversity or 0.0,
+        ranking,
     )
     return rank
 

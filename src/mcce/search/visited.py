@@ -15,7 +15,7 @@ and for no person more rows than allowed.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -338,8 +338,7 @@ def as_block(
     )
 
 
-@dataclass(frozen=True, eq=False)
-class Errors:
+class Errors(NamedTuple):
     """By how much the surrogate was wrong about rows of people, in the order of scoring."""
 
     person: IntArray
@@ -354,8 +353,7 @@ class Errors:
 
     def and_also(self, more: Errors) -> Errors:
         """All errors, these first."""
-        pairs = zip(vars(self).values(), vars(more).values(), strict=True)
-        return Errors(*(np.concatenate(pair) for pair in pairs))
+        return Errors._make(map(np.concatenate, zip(self, more, strict=True)))
 
 
 class PredictedRows(VisitedRows):

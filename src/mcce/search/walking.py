@@ -207,8 +207,8 @@ class SurrogateBlock(WalkedBlock):
         """Select, score, and select again for people with new scores, until nothing is new."""
         if self.how.max_tries and not self._several:
             self._place_draws()
-        visited, parts = self.visited, [_nothing()]
-        people = np.arange(self.candidates.people.size)
+        visited, people = self.visited, np.arange(self.candidates.people.size)
+        parts = [SelectedRows(people[:0], people[:0])]
         while people.size:
             stopped = self._stop()
             if stopped:
@@ -375,24 +375,15 @@ class SurrogateBlock(WalkedBlock):
         self.visited.evaluate(self.visited.place(left[who], draw, codes))
 
 
-def _nothing() -> SelectedRows:
-    none = np.empty(0, dtype=np.int64)
-    return SelectedRows(none, none, none, np.empty(0))
-
-
 def explain_unanswered(
     block: SurrogateBlock, validation: LazyValidation, answered: IntArray
 ) -> tuple[Answers, dict[int, str]]:
     """Why people of a block have no answer."""
-    ranked, cache, people = validation.ranked, validation.cache, block.candidates.people
+    people = block.candidates.people
     person = np.flatnonzero(~np.isin(people, answered))
-    listing = ranked.list_all(person)
-    listed = np.arange(listing.draw.shape[1]) < listing.n_allowed[:, None]
-    who, at = np.nonzero(listed)
-    predicted = np.zeros_like(listed)
-    predicted[who, at] = cache.validate(person[who], listing.draw[who, at])
-    _score_best_draws(block, validation, person, listing, predicted)
-    described = describe_draws(ranked, person, listing, predicted)
+    listing, listed, predicted = validation.list_all(person)
+    _score_best_draws(block, validation.cache, person, listing, listed, predicted)
+    described = describe_draws(validation.ranked, person, listing, predicted)
     reasons = {}
     for one, (n_valid, drawn, named) in zip(person.tolist(), described, strict=True):
         accepted = bool(block.visited.run.history.n_valid[people[one]])
@@ -403,21 +394,21 @@ def explain_unanswered(
 
 def _score_best_draws(
     block: SurrogateBlock,
-    validation: LazyValidation,
+    cache: PredictionCache,
     person: IntArray,
     listing: Listing,
+    listed: BoolArray,
     predicted: BoolArray,
 ) -> None:
     """Have the predictor score the most promising draw of people of whom it scored nothing."""
-    visited, cache, candidates = block.visited, validation.cache, block.candidates
+    visited, candidates = block.visited, block.candidates
     untried = np.isin(person, visited.cells[_scored(block), 0], invert=True)
     rows = np.flatnonzero(untried & (listing.n_allowed > 0))
     if not rows.size:
         return
-    draw, here = listing.draw[rows], np.arange(listing.draw.shape[1])
-    listed = here < listing.n_allowed[rows, None]
+    draw = listing.draw[rows]
     margin = cache.score[candidates.group[person[rows]][:, None], draw].round(DECIMALS)
-    best = np.lexsort((-margin, ~predicted[rows], ~listed), axis=-1)[:, 0]
+    best = np.lexsort((-margin, ~predicted[rows], ~listed[rows]), axis=-1)[:, 0]
     draws = draw[np.arange(rows.size), best]
     codes = candidates.select(person[rows], draws).codes
     visited.call_predictor(visited.place(person[rows], draws, codes))
@@ -484,5 +475,4 @@ def _nearest(block: SurrogateBlock, person: IntArray) -> Answers:
     order = np.lexsort((visited.step[numbers], shortfall, ~visited.valid[numbers], whose))
     best = numbers[order[np.unique(whose[order], return_index=True)[1]]]
     visited.price(block.how.selection.ranking, best)
-    nearest = SelectedRows(best, np.zeros_like(best), visited.sparsity[best], visited.gower[best])
-    return nearest.to_answers(block.candidates, visited)
+    return SelectedRows(best, np.zeros_like(best)).to_answers(block.candidates, visited)
