@@ -33,9 +33,9 @@ class GreedyWalk:
         draw: Codes,
         *,
         unstable: ExcludeUnstable,
-        later: BoolArray | None = None,
-        whole_block: bool = False,
-        backwards: bool = False,
+        later: BoolArray,
+        whole_block: bool,
+        backwards: bool,
     ) -> None:
         self.settings = settings
         self.n_wanted = 1
@@ -54,7 +54,7 @@ class GreedyWalk:
         self.targets: Codes = cache.candidates.select(self.person, self.draw).codes
         self.at: IntArray = np.zeros_like(self.person)
         self.arrived: BoolArray = np.zeros(self.person.size, dtype=bool)
-        self.abandoned = self._later = self.arrived if later is None else later
+        self.abandoned = self._later = later
         self._reverting: IntArray | None = None
         # Which walks move; the others have ended.
         self._active: BoolArray = ~self._later

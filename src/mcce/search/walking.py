@@ -426,17 +426,19 @@ def _describe_scores(block: SurrogateBlock, person: int) -> str:
     n_scored = int(run.history.n_scored[position])
     if not n_scored:
         return "there was no row for the predictor to score"
-    rows = "1 row" if n_scored == 1 else f"{n_scored} rows"
+    counted = "1 row" if n_scored == 1 else f"{n_scored} rows"
     if run.max_evaluations is not None and n_scored >= run.max_evaluations:
-        rows = f"the {rows} that max_evaluations={run.max_evaluations} allows"
+        counted = f"the {counted} that max_evaluations={run.max_evaluations} allows"
     if not run.history.n_valid[position]:
         if block.visited.settings.decision.min_margin:
-            return f"the predictor scored {rows}, and no score has the required margin"
-        return f"the predictor scored {rows} and refused {'it' if n_scored == 1 else 'all of them'}"
+            return f"the predictor scored {counted}, and no score has the required margin"
+        return (
+            f"the predictor scored {counted} and refused {'it' if n_scored == 1 else 'all of them'}"
+        )
     named = ", ".join(_exclusions(block, person))
     if not named:
-        return f"the predictor scored {rows}, and accepted none in the final call"
-    return f"the predictor scored {rows}, and what it accepted is excluded by {named}"
+        return f"the predictor scored {counted}, and accepted none in the final call"
+    return f"the predictor scored {counted}, and what it accepted is excluded by {named}"
 
 
 def _expected(n_valid: int, drawn: str, named: str, *, accepted: bool) -> str:
