@@ -247,8 +247,8 @@ class IsPlausible:
 class ExcludeUnstable:
     """Excludes candidates that failed the final call of the predictor."""
 
-    person: IntArray
-    draw: IntArray
+    person: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    draw: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     name: str = "unstable score"
 
     def __call__(self, candidates: Candidates) -> BoolArray:

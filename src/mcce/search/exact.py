@@ -32,7 +32,7 @@ from ..protocols import CapableGenerator
 from ..runtime.threads import map_ordered
 from ..tables.schema import OWN
 from .sampling import SamplingStage, unsettled_reasons
-from .stage import BlockMonitor, Monitor, SearchOutcome, SearchTask, no_unstable
+from .stage import BlockMonitor, Monitor, SearchOutcome, SearchTask
 
 # Rows of a person that are listed at first, and at most at a time.
 N_LISTED, MAX_LISTED = 256, 10_000
@@ -46,7 +46,7 @@ class ExactStage:
     settings: ExactSettings
     draws: SamplingStage | None = None
     final: bool = True
-    unstable: ExcludeUnstable = field(default_factory=no_unstable)
+    unstable: ExcludeUnstable = field(default_factory=ExcludeUnstable)
 
     def excluding(self, unstable: ExcludeUnstable) -> ExactStage:
         """The same stage without rows that failed the final call."""

@@ -31,7 +31,7 @@ from ..postprocess.validation import (
     explain_misses,
 )
 from ..runtime.threads import map_ordered, n_threads
-from .stage import BlockMonitor, Monitor, SearchOutcome, SearchTask, no_unstable
+from .stage import BlockMonitor, Monitor, SearchOutcome, SearchTask
 
 # The paper's search walks nowhere, and loads none of this.
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class SamplingStage:
     n_from_leaves: int | None = None
     walk: Walk | None = None
     final: bool = True
-    unstable: ExcludeUnstable = field(default_factory=no_unstable)
+    unstable: ExcludeUnstable = field(default_factory=ExcludeUnstable)
 
     def excluding(self, unstable: ExcludeUnstable) -> SamplingStage:
         """The same stage without candidates that failed the final call."""

@@ -168,12 +168,6 @@ class BlockMonitor:
         self.n_settled, self.n_evaluated = n_settled, n_evaluated
 
 
-def no_unstable() -> ExcludeUnstable:
-    """The filter before anything has failed."""
-    nobody = np.empty(0, dtype=np.int64)
-    return ExcludeUnstable(nobody, nobody)
-
-
 @dataclass(frozen=True, eq=False)
 class SearchOutcome:
     """The result of a search, or of one of its stages."""
@@ -280,7 +274,7 @@ def _run_confirmed(task: SearchTask, stage: Stage, people: IntArray) -> SearchOu
 
     An answer that fails is dropped, and its person is searched for again without it.
     """
-    unstable, parts = no_unstable(), list[SearchOutcome]()
+    unstable, parts = ExcludeUnstable(), list[SearchOutcome]()
     while True:
         outcome, rejected = _confirm(task, stage.run(people))
         if not rejected.owner.size:
