@@ -452,7 +452,7 @@ class MCCE(BaseEstimator):
         -------
         frame
             One row each, with its index, and one column ``plausibility``: the share of accepted
-            training rows, held out from what was learned, that look at least as strange. It is a
+            training rows, held out from what was learned, that look at least as unusual. It is a
             conformal p-value: one in twenty real accepted people has 0.05 or less.
 
         Raises
@@ -565,7 +565,7 @@ class MCCE(BaseEstimator):
 
     @property
     def surrogate_(self) -> Surrogate | None:
-        """What imitates the predictor, so that searches call it on few rows.
+        """The model that imitates the predictor, so that searches call it on few rows.
 
         None if the search does not use one, as the paper's, or if fit had too little to learn from.
         Such searches, and those whose surrogate is not good, call the predictor on every row that
@@ -575,14 +575,14 @@ class MCCE(BaseEstimator):
         ----------
         r2, rank_agreement
             Share of the variance that it explains on rows held out, and the rank correlation with
-            what the predictor says of them. Probabilities are compared by their logit.
+            the predictor's scores there. Probabilities are compared by their logit.
         error
             Typical error there, robust to a few huge ones.
         n_rows, n_held_out
             Training rows that it was learned from, and those that were held out to measure it.
         is_good
-            Whether it leads searches: ``r2`` is at least 0.25, and at least 30 rows were held out.
-            With ``max_evaluations`` it does in any case.
+            Whether searches use it: ``r2`` is at least 0.25, and at least 30 rows were held out.
+            With ``max_evaluations`` they use it in any case.
 
         Examples
         --------

@@ -152,7 +152,7 @@ class DrawRequest:
         Each group's own values, and how often to keep them; None keeps none. :meth:`kept` reads it.
     least : (n_draws,), optional
         How many training rows whose value the group may have a value is drawn from, at least; all
-        of them if there are fewer. None asks for nothing.
+        of them if there are fewer. None requires nothing.
     decision : (n_groups,), optional
         The decision of each group; None is the desired one for all.
 

@@ -59,8 +59,8 @@ class Search:
 
     Without targets, the best draws are the answers: that is the paper's search. With targets, the
     search walks from the person towards several valid draws, changing one feature at a time, undoes
-    what is not needed, and selects among the rows it visited. What imitates the predictor
-    (``surrogate_``) says where to look: the predictor scores the rows that would be returned, and
+    what is not needed, and selects among the rows it visited. A surrogate that imitates the
+    predictor (``surrogate_``) guides it: the predictor scores the rows that would be returned, and
     some that may be better. :meth:`preset` gives the named searches; pass changes to adapt one.
 
     Parameters
@@ -70,7 +70,7 @@ class Search:
         longer and give slightly fewer changes.
     min_plausibility
         The smallest plausibility of an answer: the share of real accepted people who look at least
-        as strange. It may be less where the answer is no stranger than the person already is. A
+        as unusual. It may be less where the answer is no more unusual than the person already is. A
         larger share gives more realistic answers with more changes; 0 requires nothing.
     allow_implausible
         Whether people for whom no row is plausible enough get the best of the others. The measure
