@@ -57,12 +57,7 @@ def explain(
     people = np.flatnonzero(~scored.valid)
     bar = ProgressBar(people.size, "explain", verbose)
     ends = math.inf if max_seconds is None else time.monotonic() + max_seconds
-
-    def on_progress(progress: Progress) -> bool | None:
-        bar.show(progress.n_settled)
-        stop = callback(progress) if callback is not None else None
-        return stop or time.monotonic() >= ends
-
+    on_progress = _watch(bar, callback, ends)
     try:
         outcome = search(
             fitted, settings, constraints, rows, people, on_progress, ends, scored=scored
@@ -83,6 +78,17 @@ def explain(
     computed = recomputed(fitted, settings, constraints)
     measures = further_measures(fitted, settings.search, outcome, computed)
     return to_counterfactuals(rows, scored, outcome, seconds, measures, computed)
+
+
+def _watch(bar: ProgressBar, callback: Callback | None, ends: float) -> Callback:
+    """Shows progress, calls the user's callback, and enforces the time limit."""
+
+    def on_progress(progress: Progress) -> bool | None:
+        bar.show(progress.n_settled)
+        stop = callback(progress) if callback is not None else None
+        return stop or time.monotonic() >= ends
+
+    return on_progress
 
 
 def _n_samples(settings: Settings) -> int:
