@@ -22,8 +22,9 @@ import pandas as pd
 
 from cases import load
 from mcce import MCCE, McceWarning
-from mcce.analysis.answers import EncodedAnswers, Requirements, Trials
+from mcce.analysis.answers import EncodedAnswers, Trials
 from mcce.analysis.moves import Moves
+from mcce.explainer import requirements_of
 from mcce_lab.experiments.case import Case
 
 CASES = ("adult", "gmc", "fico", "german", "adult-boosting", "german-boosting")
@@ -47,9 +48,8 @@ class Checker:
         self.n_rows, started = 0, time.process_time()
         self.table = self.explainer.ranges(self.result)
         self.seconds, self.n_asked = time.process_time() - started, self.n_rows
-        fitted, settings = self.explainer.fitted_, self.explainer._settings()
-        required = Requirements.of(fitted, settings, self.explainer._bind(None, fitted))
-        self.answers = EncodedAnswers.read(fitted.schema, self.result, required.targets)
+        schema, required = self.explainer.schema_, requirements_of(self.explainer)
+        self.answers = EncodedAnswers.read(schema, self.result, required.computed)
         self.moves = Moves.of(self.answers)
         self.trials = Trials(required, self.answers)
         # Positions of the answers that the rows of the table are about.

@@ -6,8 +6,8 @@ relations that hold in all training rows, is plausible enough for the search or 
 the person already is, and is no copy of a training row, which searches return last. Plausibility
 and relations are those of the explainer that is measured.
 
-Prints a Markdown table and writes it to ``out/bench/single_changes.md`` and
-``single_changes.json`` after every case. Usage: ``python lab/benchmarks/single_changes.py [--cases
+Prints a Markdown table and writes it to ``out/bench/single_changes.md`` and ``single_changes.json``
+after every case. Usage: ``PYTHONPATH=benchmarks python lab/benchmarks/single_changes.py [--cases
 fico] [--searches sparse near] [--people 150]``.
 """
 

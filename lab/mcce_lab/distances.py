@@ -18,6 +18,8 @@ from mcce.protocols import (
     check_whole,
 )
 
+__all__ = ["HEOM", "IVDM"]
+
 MAX_BINS = 10_000
 
 

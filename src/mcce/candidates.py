@@ -289,32 +289,38 @@ class Lookup:
 
     def descent(self, owner: IntArray, codes: Codes) -> Codes:
         """Descent codes of all features, shape (n_features, n_rows)."""
-        cells = self.rows.descent.take(owner, axis=1)
-        for position, table, drawn in zip(self._mutable, self._descent, codes, strict=True):
-            changed = drawn != OWN
-            cells[position, changed] = table[drawn[changed]]
-        return cells
+        return self._fill(self.rows.descent.take(owner, axis=1), self._descent, codes)
 
     def points(self, owner: IntArray, codes: Codes) -> FloatArray:
         """Points in the space of all features, shape (n_rows, n_features)."""
-        cells = self.rows.points[owner]
-        for position, table, drawn in zip(self._mutable, self._points, codes, strict=True):
-            changed = drawn != OWN
-            cells[changed, position] = table[drawn[changed]]
-        return cells
+        return self._fill(self.rows.points[owner].T, self._points, codes).T
 
     def numbers(self, owner: IntArray, codes: Codes) -> FloatArray:
         """Numbers, NaN for missing and for levels, shape (n_features, n_rows)."""
-        cells = self.rows.all_numbers.take(owner, axis=1)
-        for position, table, drawn in zip(self._mutable, self._numbers, codes, strict=True):
+        return self._fill(self.rows.all_numbers.take(owner, axis=1), self._numbers, codes)
+
+    def _fill(
+        self, cells: np.ndarray, tables: Sequence[np.ndarray | None], codes: Codes
+    ) -> np.ndarray:
+        """Put what the codes stand for into cells of people."""
+        for position, table, drawn in zip(self.rows.schema.mutable, tables, codes, strict=True):
             if table is not None:
                 changed = drawn != OWN
                 cells[position, changed] = table[drawn[changed]]
         return cells
 
-    @property
-    def _mutable(self) -> IntArray:
-        return self.rows.schema.mutable
+
+def code_numbers(rows: EncodedRows, tables: Sequence[pd.Series[Any]]) -> list[FloatArray | None]:
+    """The value of each code of features whose differences have a size."""
+    features = [rows.schema.features[position] for position in rows.schema.mutable]
+    return [
+        None
+        if feature.spread == 0
+        else feature.numbers
+        if table is trained
+        else as_numbers(table, feature.table.dtype)
+        for feature, table, trained in zip(features, tables, rows.tables, strict=True)
+    ]
 
 
 def _training_codes(rows: EncodedRows, tables: Sequence[pd.Series[Any]], codes: Codes) -> Codes:

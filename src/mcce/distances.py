@@ -17,13 +17,13 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from .caching import cached_property
-from .candidates import CandidateRows, Candidates, pair_rows
+from .candidates import CandidateRows, Candidates, code_numbers, pair_rows
 from .errors import ParameterError, shorten
 from .kernels import BoolArray, Comparison, DistanceAxes, FloatArray, IntArray, Summation, measure
 from .parameters import check_choice, check_real
 from .plugins import Registry
 from .protocols import Distance
-from .tables.columns import as_numbers, is_missing
+from .tables.columns import is_missing
 from .tables.features import Feature
 from .tables.schema import OWN, EncodedRows, Schema
 
@@ -539,18 +539,9 @@ def _as_candidates(chosen: CandidateRows) -> Candidates:
     No row is built. A cell that is the person's own has the code ``OWN`` on both sides.
     """
     rows, schema, n_rows = chosen.rows, chosen.rows.schema, chosen.owner.size
-    features = [schema.features[position] for position in schema.mutable]
-    numbers = [
-        None
-        if feature.spread == 0
-        else feature.numbers
-        if table is trained
-        else as_numbers(table, feature.table.dtype)
-        for feature, table, trained in zip(features, chosen.tables, rows.tables, strict=True)
-    ]
     comparison = Comparison(
         codes=chosen.codes[:, :, None],
-        numbers=numbers,
+        numbers=code_numbers(rows, chosen.tables),
         own_codes=np.full_like(chosen.codes, OWN),
         own_numbers=rows.own_numbers(chosen.owner),
         spreads=schema.spreads,

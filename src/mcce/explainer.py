@@ -276,14 +276,13 @@ class MCCE(BaseEstimator):
             If people have no counterfactual, the predictor is unstable, or nobody with the desired
             decision shares a person's immutable values.
         """
-        # Read once: another thread may fit this explainer again meanwhile.
-        fitted, settings = self._check_ready(), self._settings()
+        fitted, settings, bound = self._prepare(constraints)
         roles = check_roles(self.roles, fitted.schema.names)
         result = explain(
             fitted,
             settings,
             X,
-            self._bind(constraints, fitted),
+            bound,
             max_seconds=self.max_seconds,
             callback=callback,
             verbose=bool(self.verbose),
@@ -357,7 +356,7 @@ class MCCE(BaseEstimator):
 
         requirements = requirements_of(self, constraints)
         check_seed(random_state)
-        seed = self.fitted_.seed if random_state is None else int(random_state)
+        seed = self.seed_ if random_state is None else int(random_state)
         settings = RangeSettings(self.fitted_, requirements, seed)
         return find_ranges(settings, result, verbose=bool(self.verbose))
 
@@ -404,11 +403,9 @@ class MCCE(BaseEstimator):
 
         requirements = requirements_of(self, constraints)
         check_robustness(n_perturbations, scale, random_state)
-        seed = self.fitted_.seed if random_state is None else int(random_state)
-        size, rules = (int(n_perturbations), float(scale)), requirements.constraints
-        decision, targets = self.fitted_.decision, requirements.targets
-        settings = RobustnessSettings(decision, *size, seed, targets, rules)
-        return measure_robustness(settings, self.schema_, result, verbose=bool(self.verbose))
+        seed = self.seed_ if random_state is None else int(random_state)
+        settings = RobustnessSettings(requirements, int(n_perturbations), float(scale), seed)
+        return measure_robustness(settings, result, verbose=bool(self.verbose))
 
     def relax(self, X: FrameT, training: Any = None, *, constraints: Any = None) -> Any:
         """Which single constraint or bound, if lifted, would give people an answer.
@@ -438,16 +435,10 @@ class MCCE(BaseEstimator):
         """
         from .analysis.relaxation import Refit, relaxations
 
-        fitted, settings = self._check_ready(), self._settings()
+        fitted, settings, bound = self._prepare(constraints)
         check_refit(fitted.generator, training)
-        return relaxations(
-            fitted,
-            settings,
-            X,
-            self._bind(constraints, fitted),
-            refit=None if training is None else Refit(self, fitted, training),
-            verbose=bool(self.verbose),
-        )
+        refit = None if training is None else Refit(self, fitted, training)
+        return relaxations(fitted, settings, X, bound, refit, verbose=bool(self.verbose))
 
     def plausibility(self, X: FrameT) -> FrameT:
         """How plausible rows are among real people with the desired decision.
@@ -461,7 +452,7 @@ class MCCE(BaseEstimator):
         -------
         frame
             One row each, with its index, and one column ``plausibility``: the share of accepted
-            training rows, held out from what was learned, that look at least as strange. It is a
+            training rows, held out from what was learned, that look at least as unusual. It is a
             conformal p-value: one in twenty real accepted people has 0.05 or less.
 
         Raises
@@ -574,7 +565,7 @@ class MCCE(BaseEstimator):
 
     @property
     def surrogate_(self) -> Surrogate | None:
-        """What imitates the predictor, so that searches call it on few rows.
+        """The model that imitates the predictor, so that searches call it on few rows.
 
         None if the search does not use one, as the paper's, or if fit had too little to learn from.
         Such searches, and those whose surrogate is not good, call the predictor on every row that
@@ -584,14 +575,14 @@ class MCCE(BaseEstimator):
         ----------
         r2, rank_agreement
             Share of the variance that it explains on rows held out, and the rank correlation with
-            what the predictor says of them. Probabilities are compared by their logit.
+            the predictor's scores there. Probabilities are compared by their logit.
         error
             Typical error there, robust to a few huge ones.
         n_rows, n_held_out
             Training rows that it was learned from, and those that were held out to measure it.
         is_good
-            Whether it leads searches: ``r2`` is at least 0.25, and at least 30 rows were held out.
-            With ``max_evaluations`` it does in any case.
+            Whether searches use it: ``r2`` is at least 0.25, and at least 30 rows were held out.
+            With ``max_evaluations`` they use it in any case.
 
         Examples
         --------
@@ -711,13 +702,13 @@ class MCCE(BaseEstimator):
             parameters=learned_parameters(self),
         )
 
-    def _bind(self, more: Any, fitted: Fitted) -> Constraints:
-        """The constraints of the explainer and of one call."""
-        schema = fitted.schema
-        return Constraints.bind(self.constraints, schema).joined(Constraints.bind(more, schema))
-
-    def _settings(self) -> Settings:
-        return Settings.from_parameters(self.get_params(deep=False))
+    def _prepare(self, constraints: Any) -> tuple[Fitted, Settings, Constraints]:
+        """What a call works with; the constraints are the explainer's and those of the call."""
+        # Read once: another thread may fit this explainer again meanwhile.
+        fitted = self._check_ready()
+        settings = Settings.from_parameters(self.get_params(deep=False))
+        own, more = (Constraints.bind(c, fitted.schema) for c in (self.constraints, constraints))
+        return fitted, settings, own.joined(more)
 
     def _check_ready(self) -> Fitted:
         """What ``fit`` learned, if it still goes with the parameters."""
@@ -816,6 +807,4 @@ def requirements_of(explainer: MCCE, constraints: Any = None) -> Requirements:
     """
     from .analysis.answers import Requirements
 
-    fitted = explainer._check_ready()
-    bound = explainer._bind(constraints, fitted)
-    return Requirements.of(fitted, explainer._settings(), bound)
+    return Requirements.of(*explainer._prepare(constraints))

@@ -18,13 +18,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from .candidates import Candidates
+from .candidates import Candidates, code_numbers
 from .constraints.limits import FactualLimits
 from .kernels import (
     ANY_LEAF,
     Codes,
     Comparison,
-    FloatArray,
     Guide,
     IntArray,
     first_of_each,
@@ -33,7 +32,7 @@ from .kernels import (
 )
 from .model import require
 from .protocols import DrawRequest, Draws, Generator
-from .tables.columns import as_numbers, canonical_floats
+from .tables.columns import canonical_floats
 from .tables.dtypes import cast_like
 from .tables.features import Feature
 from .tables.schema import EncodedRows
@@ -42,14 +41,14 @@ from .tables.schema import EncodedRows
 # which the people of a group share.
 BYTES_PER_CANDIDATE = 64
 BYTES_PER_CODE = 8
-# Each time a person gets as many draws again, those that back off need so many rows more.
+# With each further round of draws, those that back off need this many more rows.
 ROWS_PER_ROUND = 10
-# What to say if a generator cannot keep own values.
+# Why a generator must be able to keep own values.
 GUIDANCE_NEEDED = "The search keeps people's own values with a probability above 0"
 
 
 @dataclass(frozen=True, eq=False)
-class Block:
+class FactualBlock:
     """Some people, sorted by group, and the group of each as numbered among all factuals."""
 
     people: IntArray
@@ -57,18 +56,18 @@ class Block:
 
 
 def blocks(
-    personal: FactualLimits,
+    factual_limits: FactualLimits,
     people: IntArray,
     n_samples: int,
     memory: float,
     n_smaller: int = 0,
     n_least: int = 1,
-) -> Iterator[Block]:
+) -> Iterator[FactualBlock]:
     """People in blocks whose candidates take about ``memory`` megabytes."""
-    order = np.argsort(personal.group[people], kind="stable")
-    people, group = people[order], personal.group[people[order]]
+    order = np.argsort(factual_limits.group[people], kind="stable")
+    people, group = people[order], factual_limits.group[people[order]]
     opens_group = np.diff(group, prepend=-1) > 0
-    codes = BYTES_PER_CODE * personal.rows.schema.mutable.size * opens_group
+    codes = BYTES_PER_CODE * factual_limits.rows.schema.mutable.size * opens_group
     room, size = max(memory * 1e6, 1.0), np.cumsum(BYTES_PER_CANDIDATE + codes)
     if n_least > 1:
         # One more, so that the last person is in the last of them.
@@ -81,13 +80,13 @@ def blocks(
     block = np.where(n_before < n_smaller, n_before, n_smaller + whole)
     starts = np.flatnonzero(np.diff(block, prepend=-1))
     for start, end in pairwise([*starts.tolist(), people.size]):
-        yield Block(people[start:end], group[start:end])
+        yield FactualBlock(people[start:end], group[start:end])
 
 
 def generate(
     generator: Generator,
-    personal: FactualLimits,
-    block: Block,
+    factual_limits: FactualLimits,
+    block: FactualBlock,
     draws: IntArray,
     seed: int,
     keep_probability: float = 0.0,
@@ -95,17 +94,17 @@ def generate(
 ) -> Candidates:
     """Candidates of a block of people."""
     _, first, group = np.unique(block.group, return_index=True, return_inverse=True)
-    rows = personal.rows
+    rows = factual_limits.rows
     people = block.people[first]
     least = None if n_from_leaves is None else least_rows(draws, n_from_leaves)
-    sampled = _sample(generator, personal, people, draws, seed, keep_probability, least)
+    sampled = _sample(generator, factual_limits, people, draws, seed, keep_probability, least)
     tables = value_tables(rows, sampled)
     return Candidates(
         rows=rows,
         people=block.people,
         comparison=Comparison(
             codes=sampled.codes,
-            numbers=_numbers(rows, tables, sampled),
+            numbers=code_numbers(rows, tables),
             own_codes=_own_codes(rows, block.people, tables, sampled),
             own_numbers=rows.own_numbers(block.people),
             spreads=rows.schema.spreads,
@@ -136,7 +135,7 @@ def least_rows(draws: IntArray, n_from_leaves: int) -> IntArray:
 
 def _sample(
     generator: Generator,
-    personal: FactualLimits,
+    factual_limits: FactualLimits,
     people: IntArray,
     draws: IntArray,
     seed: int,
@@ -144,15 +143,15 @@ def _sample(
     least: IntArray | None,
 ) -> Draws:
     """Draws for one person of each group, within that one's limits."""
-    rows, understood = personal.rows, generator.capabilities
+    rows, understood = factual_limits.rows, generator.capabilities
     given = rows.descent[:, people]
     keys = person_keys(seed, given[rows.schema.immutable].T)
     features = features_of(generator, rows)
-    limits = personal.limits(people, features)
+    limits = factual_limits.limits(people, features)
     guide = None
     if keep_probability:
         require(generator, "guidance", GUIDANCE_NEEDED)
-        guide = _guide(personal, people, keep_probability, features)
+        guide = _guide(factual_limits, people, keep_probability, features)
     sampled = generator.sample(
         DrawRequest(
             given,
@@ -166,7 +165,7 @@ def _sample(
     if limits is None or understood.limits:
         return sampled
     if sampled.tables is not None:
-        limits = personal.limits(people, _features(rows, sampled.tables)) or limits
+        limits = factual_limits.limits(people, _features(rows, sampled.tables)) or limits
     return replace(sampled, codes=hold(limits, sampled.codes, rows.schema.mutable))
 
 
@@ -180,14 +179,14 @@ def features_of(generator: Generator, rows: EncodedRows) -> Sequence[Feature]:
 
 
 def _guide(
-    personal: FactualLimits,
+    factual_limits: FactualLimits,
     people: IntArray,
     keep_probability: float,
     features: Sequence[Feature],
 ) -> Guide:
     """The people's own codes, and the keep probability in units of 2**-32."""
-    rows = personal.rows
-    exact, stays = rows.exact[:, people].copy(), personal.stays[:, people].copy()
+    rows = factual_limits.rows
+    exact, stays = rows.exact[:, people].copy(), factual_limits.stays[:, people].copy()
     for position in rows.schema.mutable.tolist():
         feature = features[position]
         if feature is not rows.schema.features[position]:
@@ -214,24 +213,6 @@ def value_tables(rows: EncodedRows, sampled: Draws) -> Sequence[pd.Series[Any]]:
         return rows.tables
     pairs = zip(sampled.tables, rows.tables, strict=True)
     return [canonical_floats(cast_like(own, table)) for own, table in pairs]
-
-
-def _numbers(
-    rows: EncodedRows, tables: Sequence[pd.Series[Any]], sampled: Draws
-) -> list[FloatArray | None]:
-    """The value of each code of features whose differences have a size."""
-    features = [rows.schema.features[position] for position in rows.schema.mutable]
-    numbers: list[FloatArray | None] = []
-    for feature, table in zip(features, tables, strict=True):
-        if feature.spread == 0:
-            numbers.append(None)
-        else:
-            numbers.append(
-                feature.numbers
-                if sampled.tables is None
-                else as_numbers(table, feature.table.dtype)
-            )
-    return numbers
 
 
 def _own_codes(

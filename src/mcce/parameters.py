@@ -1,13 +1,15 @@
-"""Checks of the parameters of MCCE.
+"""Checks of parameters: those of an explainer, and the checks that they are made of.
 
-They run at every ``fit`` and ``explain``, because ``set_params`` can change parameters in between.
-Parameters whose meaning depends on the data, the predictor or a generator are checked there.
+``check_parameters`` runs at every ``fit`` and ``explain``, because ``set_params`` can change
+parameters in between, and ``check_unchanged`` refuses changes that need another fit. Parameters
+whose meaning depends on the data, the predictor or a generator are checked there. The checks of
+single values (a number, a count, a flag, a choice) are public in ``mcce.protocols``.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from numbers import Integral, Real
 from typing import Any
 
@@ -16,9 +18,8 @@ import pandas as pd
 
 from .errors import NotFittedError, ParameterError, shorten
 
-RANK_BY = ("sparsity", "n_actions", "distance")
-# Parameters that fit uses. The others may change between fit and explain.
-LEARNED = (
+# The other parameters may change between fit and explain.
+USED_BY_FIT = (
     "predictor",
     "desired",
     "immutable",
@@ -82,17 +83,17 @@ def check_seed(random_state: Any) -> None:
         check_whole("random_state", random_state, 0, 2**64 - 1)
 
 
-def learned_parameters(given: Any, names: Iterable[str] = LEARNED) -> dict[str, Any]:
+def learned_parameters(given: Any) -> dict[str, Any]:
     """Current values of the parameters that fit uses, with those of generator and distance."""
-    values = {name: getattr(given, name) for name in names}
+    values = {name: getattr(given, name) for name in USED_BY_FIT}
     nested = "generator__", "distance__"
     values |= {k: v for k, v in given.get_params().items() if k.startswith(nested)}
     return {name: _frozen(value) for name, value in values.items()}
 
 
-def check_unchanged(given: Any, learned: Mapping[str, Any], names: Iterable[str] = LEARNED) -> None:
+def check_unchanged(given: Any, learned: Mapping[str, Any]) -> None:
     """Raise if a parameter that fit uses was changed after fit."""
-    now = learned_parameters(given, names)
+    now = learned_parameters(given)
     for name in dict.fromkeys([*learned, *now]):
         if name not in now or name not in learned or not _same(now[name], learned[name]):
             raise NotFittedError(
@@ -210,17 +211,6 @@ def _is_infinite(value: Real) -> bool:
         return True
 
 
-def check_rank_by(names: Any) -> None:
-    """Raise unless the keys of a ranking are known and named once each."""
-    listed = isinstance(names, (list, tuple))
-    known = listed and all(isinstance(name, str) and name in RANK_BY for name in names)
-    if not known or not names or len(set(names)) < len(names):
-        raise ParameterError(
-            'rank_by must list "sparsity" (or "n_actions"), "distance" or both, most important '
-            f'first, got {shorten(names)}. Write e.g. rank_by=["distance"].'
-        )
-
-
 def _check_n_jobs(n_jobs: Any) -> None:
     whole = isinstance(n_jobs, Integral) and not isinstance(n_jobs, bool)
     if n_jobs is not None and not (whole and n_jobs != 0 and abs(n_jobs) < 2**31):
@@ -231,7 +221,7 @@ def _check_n_jobs(n_jobs: Any) -> None:
 
 
 def check_flag(name: str, value: Any, *, counts: bool = False) -> None:
-    """Raise unless a parameter is True or False, or one of the counts that say the same.
+    """Raise unless a parameter is True or False, or a count where these are allowed.
 
     Parameters
     ----------

@@ -152,7 +152,7 @@ class DrawRequest:
         Each group's own values, and how often to keep them; None keeps none. :meth:`kept` reads it.
     least : (n_draws,), optional
         How many training rows whose value the group may have a value is drawn from, at least; all
-        of them if there are fewer. None asks for nothing.
+        of them if there are fewer. None requires nothing.
     decision : (n_groups,), optional
         The decision of each group; None is the desired one for all.
 
@@ -470,27 +470,6 @@ class Distance(Protocol):
         At least 0 and never NaN; infinite is allowed. 0 for a candidate equal to its person. It
         depends on nothing but the two. It need not be symmetric.
         """
-        ...
-
-
-class CandidateFilter(Protocol):
-    """A reason not to return a candidate to a person, whatever the predictor says."""
-
-    @property
-    def name(self) -> str:
-        """Name of the filter in reasons."""
-        ...
-
-    def __call__(self, candidates: Candidates) -> BoolArray:
-        """Which candidates pass, shape (n_factuals, n_draws)."""
-        ...
-
-
-class RowFilter(CandidateFilter, Protocol):
-    """A filter for any rows, not only for the draws of a block."""
-
-    def keeps(self, chosen: CandidateRows) -> BoolArray:
-        """Which of the chosen rows pass, shape (n_rows,)."""
         ...
 
 

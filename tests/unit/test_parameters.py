@@ -88,7 +88,7 @@ WRONG_OF_SEARCH = [
     ("back_off", None, "got None"),
     ("margin", True, "a finite number >= 0, got True"),
     ("margin", "0.1", "got '0.1'"),
-    ("copies", True, "one of .*'never'.*got True"),
+    ("copies", True, 'one of .*"never".*got True'),
     ("copies", ["never"], r"got \['never'\]"),
     ("prefer", pd.NA, "one of"),
     ("prefer", np.array([1, 2]), "one of"),

@@ -1,1 +1,1 @@
-"""What can be said about a result: how robust it is, and what stood in the way."""
+"""Analyses of a result: ranges, robustness, and what to relax."""

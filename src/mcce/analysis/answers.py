@@ -12,6 +12,7 @@ itself is not required of its variants; the result for a row does not depend on 
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -25,14 +26,15 @@ from ..candidates import CandidateRows
 from ..constraints.collection import Constraints
 from ..counterfactuals import Counterfactuals
 from ..distances import measure_rows
-from ..errors import ParameterError, SchemaError
+from ..errors import McceWarning, ParameterError, SchemaError
 from ..fitted import Fitted
 from ..kernels import BoolArray, Codes, FloatArray, IntArray, times_seen_before
-from ..postprocess.filters import IsPlausible
+from ..postprocess.filters import IsPlausible, RowFilter
 from ..postprocess.validation import ROWS_PER_CALL
 from ..predictors.decision import Decision
-from ..protocols import Distance, RowFilter
+from ..protocols import Distance
 from ..relations.relation import Relation
+from ..runtime.progress import ProgressBar
 from ..search.config import Search, weighted
 from ..search.consequences import ComputedColumn, Consequences, GrowingTables, kept_relations
 from ..search.plan import Settings, recomputed, row_filters
@@ -56,7 +58,7 @@ class EncodedAnswers:
 
     @classmethod
     def read(
-        cls, schema: Schema, result: Counterfactuals[Any], targets: Sequence[ComputedColumn]
+        cls, schema: Schema, result: Counterfactuals[Any], computed: Sequence[ComputedColumn]
     ) -> EncodedAnswers:
         """The counterfactuals of a result, if they can be those of this schema."""
         if not isinstance(result, Counterfactuals):
@@ -71,7 +73,7 @@ class EncodedAnswers:
                 f"was fitted on {schema.names!r}. Pass a result of this explainer."
             )
         factuals, rows = schema.encode(result.factuals), schema.encode(frame)
-        return cls.make(factuals, result.owner, rows, targets)
+        return cls.make(factuals, result.owner, rows, computed)
 
     @classmethod
     def make(
@@ -79,7 +81,7 @@ class EncodedAnswers:
         factuals: EncodedRows,
         owner: IntArray,
         rows: EncodedRows,
-        targets: Sequence[ComputedColumn],
+        computed: Sequence[ComputedColumn],
     ) -> EncodedAnswers:
         """Any rows as counterfactuals of people."""
         schema = factuals.schema
@@ -91,11 +93,11 @@ class EncodedAnswers:
                 "Pass a result of this explainer."
             )
         acted = changed[schema.mutable]
-        acted[[target.row for target in targets]] = False
+        acted[[column.row for column in computed]] = False
         return cls(factuals, owner, rows, changed[schema.mutable], acted)
 
     def of(self, some: slice) -> EncodedAnswers:
-        """The same for some of them."""
+        """Some of the counterfactuals."""
         places = np.arange(len(self))[some]
         return replace(
             self,
@@ -124,13 +126,13 @@ class AnswerVariants:
     """Rows that differ from counterfactuals in a few cells."""
 
     def __init__(
-        self, answers: EncodedAnswers, targets: Sequence[ComputedColumn], constraints: Constraints
+        self, answers: EncodedAnswers, computed: Sequence[ComputedColumn], constraints: Constraints
     ) -> None:
         self.answers = answers
         self._tables = GrowingTables(answers.factuals, answers.tables)
         self._consequences = None
-        if targets:
-            self._consequences = Consequences(targets, answers.factuals, constraints)
+        if computed:
+            self._consequences = Consequences(computed, answers.factuals, constraints)
 
     def originals(self) -> CandidateRows:
         """The counterfactuals as they are."""
@@ -158,6 +160,31 @@ def chunks(n_rows: IntArray) -> Iterator[slice]:
     starts = np.flatnonzero(np.diff(chunk, prepend=-1)).tolist() or [0]
     for start, end in pairwise([*starts, n_rows.size]):
         yield slice(start, end)
+
+
+def in_chunks(
+    answers: EncodedAnswers, n_rows: IntArray, what: str, verbose: bool
+) -> Iterator[tuple[int, EncodedAnswers]]:
+    """The counterfactuals chunk by chunk, each with its first number, and a progress bar."""
+    bar = ProgressBar(len(answers), what, verbose)
+    try:
+        for some in chunks(n_rows):
+            yield some.start, answers.of(some)
+            bar.show(some.stop)
+    finally:
+        bar.close()
+
+
+def warn_of_refused(valid: BoolArray, so: str) -> None:
+    """Warn of counterfactuals that are not valid, at the line that calls the explainer."""
+    if not valid.all():
+        warnings.warn(
+            f"{int((~valid).sum())} of {valid.size} counterfactuals are not valid by this "
+            f"explainer's predictor, and {so}. Either the result is that of another explainer or "
+            "the predictor is unstable.",
+            McceWarning,
+            stacklevel=4,
+        )
 
 
 def numbered(counts: IntArray) -> tuple[IntArray, IntArray]:
@@ -188,7 +215,7 @@ class Requirements:
     distance: Distance
     max_sparsity: int | None
     max_distance: float | None
-    targets: Sequence[ComputedColumn]
+    computed: Sequence[ComputedColumn]
 
     @classmethod
     def of(cls, fitted: Fitted, settings: Settings, constraints: Constraints) -> Requirements:
@@ -252,40 +279,29 @@ class Requirements:
         return self.constraints.broken(rows.rows, rows.owner, rows.frame)
 
 
-class Trials:
+class Trials(AnswerVariants):
     """Tries variants of counterfactuals."""
 
     def __init__(self, requirements: Requirements, answers: EncodedAnswers) -> None:
-        self.answers = answers
+        super().__init__(answers, requirements.computed, requirements.constraints)
         self._requirements = requirements
-        self._variants = AnswerVariants(answers, requirements.targets, requirements.constraints)
-        originals = self._variants.originals()
+        originals = self.originals()
         self._waived = requirements.broken(originals)
         self.obeys: BoolArray = requirements.obeys(originals)
         self.valid: BoolArray = requirements.score(originals)
 
-    def place(self, row: int, numbers: FloatArray) -> Codes:
-        """Codes of any numbers of a mutable feature, for :meth:`make`."""
-        return self._variants.place(row, numbers)
+    def hold(
+        self, answer: IntArray, codes: Codes, *, score: bool = True
+    ) -> tuple[BoolArray, BoolArray]:
+        """Which variants would do as well, and which the predictor had to score for that.
 
-    def make(self, answer: IntArray, codes: Codes) -> CandidateRows:
-        """Variants of counterfactuals; see :meth:`AnswerVariants.make`."""
-        return self._variants.make(answer, codes)
-
-    def allowed(self, answer: IntArray, codes: Codes) -> BoolArray:
-        """Which variants are allowed and plausible."""
-        return self._allows(answer, self.make(answer, codes))
-
-    def hold(self, answer: IntArray, codes: Codes) -> tuple[BoolArray, BoolArray]:
-        """Which variants would do as well, and which the predictor had to score for that."""
-        rows = self.make(answer, codes)
-        allowed = self._allows(answer, rows)
+        Without ``score``, those that are allowed and plausible, and all of them.
+        """
+        rows, allowed = self.make(answer, codes), np.ones(answer.size, dtype=bool)
+        for name, broken in self._requirements.broken(rows).items():
+            allowed &= ~broken | self._waived[name][answer]
+        if not score:
+            return allowed, np.ones_like(allowed)
         held = allowed.copy()
         held[allowed] = self._requirements.score(rows.take(allowed))
         return held, allowed
-
-    def _allows(self, answer: IntArray, rows: CandidateRows) -> BoolArray:
-        allowed = np.ones(answer.size, dtype=bool)
-        for name, broken in self._requirements.broken(rows).items():
-            allowed &= ~broken | self._waived[name][answer]
-        return allowed

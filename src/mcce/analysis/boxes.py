@@ -12,15 +12,15 @@ counterfactual's own values alone; a point is scored at most once.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
+from functools import partial
 
 import numpy as np
 
 from ..kernels import BoolArray, FloatArray, IntArray, draw_keys, person_keys, pick, rows_as_bytes
+from ..search.visited import n_before
 from .answers import Trials, numbered
-from .moves import Moves
+from .moves import Held, Moves, Test
 
 # Corners of a box that are tried: all, or at most these; and how often sides are halved at most.
 MOST_CORNERS, N_HALVINGS = 16, 6
@@ -28,10 +28,6 @@ MOST_CORNERS, N_HALVINGS = 16, 6
 N_FREE_ROWS, N_FREE_POINTS = 128, 64
 # Confidence in the share of a box that holds.
 CONFIDENCE = 0.95
-
-# From numbers of counterfactuals and steps of their numbers to which of these rows hold, and which
-# of these tests count.
-Test: TypeAlias = Callable[[IntArray, IntArray], tuple[BoolArray, BoolArray]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,13 +48,10 @@ def find_boxes(moves: Moves, trials: Trials, reach: IntArray, seed: int, per_fea
     n_rows = per_feature * n_features[answer]
     search = _Search(moves, answer, reach[:, :, answer], seed)
 
-    def allowed(answer: IntArray, steps: IntArray) -> tuple[BoolArray, BoolArray]:
-        held = trials.allowed(answer, moves.codes(answer, steps))
-        return held, np.ones_like(held)
+    def hold(answer: IntArray, steps: IntArray, *, score: bool = True) -> Held:
+        return trials.hold(answer, moves.codes(answer, steps), score=score)
 
-    def hold(answer: IntArray, steps: IntArray) -> tuple[BoolArray, BoolArray]:
-        return trials.hold(answer, moves.codes(answer, steps))
-
+    allowed = partial(hold, score=False)
     search.shorten(allowed, np.full(answer.size, N_FREE_ROWS))
     search.cut(allowed, np.full(answer.size, N_FREE_POINTS))
     search.forget()
@@ -179,9 +172,7 @@ class _Search:
     def _cut_at(self, box: IntArray, steps: IntArray) -> None:
         """Cut a side in front of each point, the one that loses the smallest share."""
         self.sides = self.sides.copy()
-        order = np.argsort(box, kind="stable")
-        box, steps = box[order], steps[:, order]
-        number = np.arange(box.size) - np.searchsorted(box, box)
+        number = n_before(box)
         for turn in range(int(number.max(initial=-1)) + 1):
             now = np.flatnonzero(number == turn)
             now = now[_are_inside(self.sides, box[now], steps[:, now])]

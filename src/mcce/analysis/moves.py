@@ -26,11 +26,12 @@ from ..tables.features import Feature
 from ..tables.schema import OWN
 from .answers import EncodedAnswers
 
-# One in so many tests is kept for the ends.
+# One in four tests is kept for the ends.
 FOR_ENDS = 4
-# From numbers of starting points and steps, negative below the start, to which of them hold, and
-# which of these tests count.
-Test: TypeAlias = Callable[[IntArray, IntArray], tuple[BoolArray, BoolArray]]
+# Which tested rows hold, and which of the tests count.
+Held: TypeAlias = tuple[BoolArray, BoolArray]
+# From starting points by number, and steps from each, negative below it.
+Test: TypeAlias = Callable[[IntArray, IntArray], Held]
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,22 +12,21 @@ do not depend on the others, their order or the size of a call.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from ..counterfactuals import Counterfactuals, FrameT, native_table
-from ..errors import McceWarning
 from ..fitted import Fitted
 from ..kernels import BoolArray, Codes, IntArray
 from ..plausibility.model import PlausibilityModel
-from ..runtime.progress import ProgressBar
+from ..search.visited import n_before
 from ..tables.schema import OWN
-from .answers import EncodedAnswers, Requirements, Trials, chunks
+from .answers import EncodedAnswers, Requirements, Trials, in_chunks, warn_of_refused
 from .boxes import MOST_CORNERS, N_FREE_POINTS, Boxes, find_boxes
 from .moves import Moves, find_reach
 
@@ -54,25 +53,13 @@ def find_ranges(
 ) -> FrameT:
     """The ranges of the changed features of a result."""
     schema = settings.fitted.schema
-    answers = EncodedAnswers.read(schema, result, settings.requirements.targets)
-    bar = ProgressBar(len(answers), "ranges", verbose)
-    parts, n_refused = list[pd.DataFrame](), 0
-    try:
-        for some in chunks(rows_at_once(answers)):
-            found = ranges_of(settings, Trials(settings.requirements, answers.of(some)))
-            parts.append(tabulate(found, settings.fitted, some.start))
-            n_refused += int((~found.valid).sum())
-            bar.show(some.stop)
-    finally:
-        bar.close()
-    if n_refused:
-        warnings.warn(
-            f"{n_refused} of {len(answers)} counterfactuals are not valid by this explainer's "
-            "predictor, and have no ranges. Either the result is that of another explainer or the "
-            "predictor is unstable.",
-            McceWarning,
-            stacklevel=3,
-        )
+    answers = EncodedAnswers.read(schema, result, settings.requirements.computed)
+    parts, valid = list[pd.DataFrame](), list[BoolArray]()
+    for first, some in in_chunks(answers, rows_at_once(answers), "ranges", verbose):
+        found = ranges_of(settings, Trials(settings.requirements, some))
+        parts.append(tabulate(found, settings.fitted, first))
+        valid.append(found.valid)
+    warn_of_refused(np.concatenate(valid), "have no ranges")
     return join_tables(parts, result)
 
 
@@ -99,19 +86,12 @@ def _find_reach(moves: Moves, trials: Trials) -> tuple[IntArray, IntArray]:
     row, answer = np.nonzero(movable)
     farthest = moves.farthest[:, row, answer]
 
-    def codes(item: IntArray, step: IntArray) -> tuple[IntArray, Codes]:
+    def hold(item: IntArray, step: IntArray, *, score: bool = True) -> tuple[BoolArray, BoolArray]:
         steps = np.zeros((len(movable), item.size), dtype=np.int64)
         steps[row[item], np.arange(item.size)] = step
-        return answer[item], moves.codes(answer[item], steps)
+        return trials.hold(answer[item], moves.codes(answer[item], steps), score=score)
 
-    def allowed(item: IntArray, step: IntArray) -> tuple[BoolArray, BoolArray]:
-        held = trials.allowed(*codes(item, step))
-        return held, np.ones_like(held)
-
-    def hold(item: IntArray, step: IntArray) -> tuple[BoolArray, BoolArray]:
-        return trials.hold(*codes(item, step))
-
-    farthest, _ = find_reach(farthest, np.full(row.size, N_FREE), allowed)
+    farthest, _ = find_reach(farthest, np.full(row.size, N_FREE), partial(hold, score=False))
     boxed = movable.sum(axis=0)[answer] > 1
     found, used = find_reach(farthest, ROWS_PER_FEATURE - 1 - ROWS_FOR_BOX * boxed, hold)
     reach, n_tried = np.zeros((2, *movable.shape), np.int64), np.zeros(movable.shape, np.int64)
@@ -139,21 +119,13 @@ def _find_levels(
     codes = answers.codes[:, answer]
     own = answers.factuals.exact[schema.mutable[row], answers.owner[answer]]
     codes[row, np.arange(row.size)] = np.where(level == own, OWN, len(answers) + level)
-    kept = _first_of_each(row * len(answers) + answer, trials.allowed(answer, codes))
+    kept = np.flatnonzero(trials.hold(answer, codes, score=False)[0])
+    kept = kept[n_before((row * len(answers) + answer)[kept]) < ROWS_PER_FEATURE - 1]
     row, answer, level = row[kept], answer[kept], level[kept]
     held, scored = trials.hold(answer, codes[:, kept])
     n_tried = np.zeros(answers.acted.shape, dtype=np.int64)
     np.add.at(n_tried, (row[scored], answer[scored]), 1)
     return OtherLevels(row[held], answer[held], level[held], n_tried)
-
-
-def _first_of_each(cell: IntArray, allowed: BoolArray) -> IntArray:
-    """Places of the first allowed levels of each cell, as many as may be scored."""
-    places = np.flatnonzero(allowed)
-    order = np.argsort(cell[places], kind="stable")
-    ordered = cell[places][order]
-    number = np.arange(places.size) - np.searchsorted(ordered, ordered)
-    return np.sort(places[order][number < ROWS_PER_FEATURE - 1])
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,7 @@ training data are available to fit again, an immutable feature.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, cast
@@ -20,11 +20,10 @@ from ..constraints.collection import Constraints
 from ..fitted import Fitted
 from ..kernels import IntArray
 from ..postprocess.validation import RememberedScores
-from ..predictors.decision import ScoredRows
 from ..runtime.progress import ProgressBar
 from ..search.plan import Settings, search
-from ..search.remedies import lift_bounds
-from ..search.stage import Outcome
+from ..search.remedies import lift_each
+from ..search.stage import SearchOutcome
 from ..tables.frames import ArrayAdapter
 from ..tables.schema import OWN, EncodedRows
 
@@ -33,17 +32,25 @@ COLUMNS = ["factual", "lifted", "kind", "answered", "sparsity", "gower"]
 
 @dataclass(frozen=True, eq=False)
 class Refit:
-    """Fits an explainer again with other immutable columns."""
+    """Fits an explainer again with one immutable column less."""
 
     explainer: Any
     fitted: Fitted
     training: Any
 
-    def __call__(self, immutable: list[Hashable]) -> Fitted:
-        """What it learns with these columns immutable, by the same seed."""
+    @property
+    def positions(self) -> list[int]:
+        """The immutable columns that the predictor knows."""
+        names, known = self.fitted.schema.names, self.fitted.decision.names
+        immutable = self.fitted.schema.immutable.tolist()
+        return [at for at in immutable if known is None or names[at] in known]
+
+    def __call__(self, position: int) -> Fitted:
+        """What it learns if the column at this position is mutable, by the same seed."""
+        schema = self.fitted.schema
+        immutable = [schema.names[at] for at in schema.immutable.tolist() if at != position]
         free: dict[str, Any] = {"mutable": None, "random_state": self.fitted.seed}
         freer = clone(self.explainer).set_params(immutable=immutable, **free)
-        schema = self.fitted.schema
         named = isinstance(schema.adapter, ArrayAdapter) and schema.adapter.named
         names = schema.names if named and isinstance(self.training, np.ndarray) else None
         return cast("Fitted", freer.fit(self.training, feature_names=names).fitted_)
@@ -54,116 +61,67 @@ def relaxations(
     settings: Settings,
     X: Any,
     constraints: Constraints,
-    *,
     refit: Refit | None,
+    *,
     verbose: bool,
 ) -> Any:
     """One row for each person without an answer and each thing that could be lifted."""
     factuals = fitted.schema.encode(X)
     scored = fitted.decision.score(factuals.frame)
     declined = np.flatnonzero(~scored.valid)
+    # No time limit: a search that was stopped would blame what is not in the way. Most of these
+    # searches find nothing, and draw as often as they may.
+    run = partial(search, callback=lambda progress: None, gradual=False, scored=scored)
     remembered = RememberedScores(fitted.schema.mutable.size, settings.memory)
-    # No time limit: a search that was stopped would blame what is not in the way.
-    outcome = _search(fitted, settings, constraints, factuals, declined, scored, remembered)
+    outcome = run(fitted, settings, constraints, factuals, declined, remembered=remembered)
     people = np.array(sorted(outcome.reasons), np.int64)
-    parts: list[pd.DataFrame] = []
-    if people.size:
-        again = partial(_search, remembered=remembered)
-        given = factuals, people, scored
-        lifts = list(_lifts(again, fitted, settings, X, constraints, *given, refit))
-        bar = ProgressBar(len(lifts), "relax", verbose)
-        for n_done, (lifted, kind, lift) in enumerate(lifts, 1):
-            parts.append(_rows(factuals, people, lift()).assign(lifted=lifted, kind=kind))
-            bar.show(n_done)
-        bar.close()
-    if not parts:
-        text = pd.Series(dtype=object)
-        nobody = _rows(factuals, people[:0], outcome.without_answers(declined))
-        empty = nobody.assign(lifted=text, kind=text)
-        return factuals.adapter.table_to_native(empty[COLUMNS])
-    table = pd.concat(parts, ignore_index=True)
-    order = table.sort_values(["place", "answered", "sparsity"], ascending=[True, False, True])
-    return factuals.adapter.table_to_native(order[COLUMNS].reset_index(drop=True))
 
+    def with_mutable(position: int, refit: Refit) -> SearchOutcome:
+        freer = refit(position)
+        bound = Constraints.bind(constraints.listed, freer.schema)
+        found = run(freer, settings, bound, freer.schema.encode(X), people)
+        # Only an answer that changes the feature shows that it was in the way.
+        place = int(np.searchsorted(freer.schema.mutable, position))
+        changes_it = found.answers.rows.codes[place] != OWN
+        return replace(found, answers=found.answers.take(changes_it))
 
-def _search(
-    fitted: Fitted,
-    settings: Settings,
-    constraints: Constraints,
-    factuals: EncodedRows,
-    people: IntArray,
-    scored: ScoredRows,
-    remembered: RememberedScores | None = None,
-) -> Outcome:
-    # Most of these searches find nothing, and draw as often as they may.
-    return search(
-        fitted,
-        settings,
-        constraints,
-        factuals,
-        people,
-        lambda progress: None,
-        gradual=False,
-        remembered=remembered,
-        scored=scored,
-    )
-
-
-def _lifts(
-    search_again: Callable[..., Outcome],
-    fitted: Fitted,
-    settings: Settings,
-    X: Any,
-    constraints: Constraints,
-    factuals: EncodedRows,
-    people: IntArray,
-    scored: ScoredRows,
-    refit: Refit | None,
-) -> Iterator[tuple[str, str, Callable[[], Outcome]]]:
-    """What can be lifted, of which kind, and the search without it."""
-    given = factuals, people, scored
-    for constraint in constraints.limiting:
-        yield (
-            constraint.name,
-            "constraint",
-            partial(search_again, fitted, settings, constraints.without(constraint), *given),
-        )
-    for name, lifted in lift_bounds(settings.search):
-        freer = replace(settings, search=lifted)
+    tried: list[tuple[str, str, Callable[[], SearchOutcome]]] = []
+    for lift in lift_each(settings.search, constraints):
+        how = replace(settings, search=lift.search)
         # With another margin, other rows are valid.
-        how = _search if name == "margin" else search_again
-        yield name, "bound", partial(how, fitted, freer, constraints, *given)
-    if refit is None:
-        return
-    names, immutable = fitted.schema.names, fitted.schema.immutable.tolist()
-    known = names if fitted.decision.names is None else fitted.decision.names
-    for position in (at for at in immutable if names[at] in known):
-        left = [names[at] for at in immutable if at != position]
-        new = partial(refit, left), position
-        lift = partial(_search_with_mutable, *new, settings, X, constraints, people, scored)
-        yield str(names[position]), "immutable", lift
+        known = None if how.search.margin != settings.search.margin else remembered
+        given = fitted, how, lift.constraints, factuals, people
+        tried.append((lift.name, lift.kind, partial(run, *given, remembered=known)))
+    tried.sort(key=lambda one: one[1] == "bound")
+    if refit is not None:
+        names = fitted.schema.names
+        tried += [
+            (str(names[at]), "immutable", partial(with_mutable, at, refit))
+            for at in refit.positions
+        ]
+    return factuals.adapter.table_to_native(_table(factuals, people, tried, verbose))
 
 
-def _search_with_mutable(
-    refit: Callable[[], Fitted],
-    position: int,
-    settings: Settings,
-    X: Any,
-    constraints: Constraints,
+def _table(
+    factuals: EncodedRows,
     people: IntArray,
-    scored: ScoredRows,
-) -> Outcome:
-    """The search by an explainer for which the feature at this position is mutable."""
-    fitted = refit()
-    bound = Constraints.bind(constraints.listed, fitted.schema)
-    outcome = _search(fitted, settings, bound, fitted.schema.encode(X), people, scored)
-    # Only an answer that changes the feature shows that it was in the way.
-    place = int(np.searchsorted(fitted.schema.mutable, position))
-    changes_it = outcome.answers.rows.codes[place] != OWN
-    return replace(outcome, answers=outcome.answers.take(changes_it))
+    tried: list[tuple[str, str, Callable[[], SearchOutcome]]],
+    verbose: bool,
+) -> pd.DataFrame:
+    """The outcomes of all searches, by person, the most helpful first."""
+    nobody = SearchOutcome.empty(factuals, people[:0], "")
+    parts = [_rows(factuals, people[:0], nobody).assign(lifted="", kind="")]
+    bar = ProgressBar(len(tried), "relax", verbose)
+    for n_done, (lifted, kind, run) in enumerate(tried if people.size else (), 1):
+        parts.append(_rows(factuals, people, run()).assign(lifted=lifted, kind=kind))
+        bar.show(n_done)
+    bar.close()
+    table = pd.concat(parts[1:] or parts, ignore_index=True)
+    order = table.sort_values(["place", "answered", "sparsity"], ascending=[True, False, True])
+    return order[COLUMNS].reset_index(drop=True)
 
 
-def _rows(factuals: EncodedRows, people: IntArray, outcome: Outcome) -> pd.DataFrame:
+def _rows(factuals: EncodedRows, people: IntArray, outcome: SearchOutcome) -> pd.DataFrame:
     """Whether each person has an answer now, and what the best one costs."""
     best = outcome.answers.take(outcome.answers.rank == 1)
     place = np.searchsorted(people, best.owner)

@@ -13,22 +13,22 @@ batch or its order; the predictor is called once per chunk, and memory does not 
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 
-from ..constraints.collection import Constraints
 from ..counterfactuals import Counterfactuals, FrameT, native_table
-from ..errors import McceWarning
 from ..kernels import BoolArray, Codes, FloatArray, IntArray, draw_keys, person_keys, pick
-from ..predictors.decision import Decision
-from ..runtime.progress import ProgressBar
-from ..search.consequences import ComputedColumn
-from ..tables.schema import OWN, Schema
-from .answers import AnswerVariants, EncodedAnswers, chunks, numbered
+from ..tables.schema import OWN
+from .answers import (
+    AnswerVariants,
+    EncodedAnswers,
+    Requirements,
+    in_chunks,
+    numbered,
+    warn_of_refused,
+)
 
 ALL_SUBSETS_OF = 8
 
@@ -37,39 +37,24 @@ ALL_SUBSETS_OF = 8
 class RobustnessSettings:
     """How robustness is measured."""
 
-    decision: Decision
+    requirements: Requirements
     n_perturbations: int
     scale: float
     seed: int
-    targets: Sequence[ComputedColumn]
-    constraints: Constraints
 
 
 def measure_robustness(
-    settings: RobustnessSettings, schema: Schema, result: Counterfactuals[FrameT], *, verbose: bool
+    settings: RobustnessSettings, result: Counterfactuals[FrameT], *, verbose: bool
 ) -> FrameT:
     """Robustness of each counterfactual of a result."""
-    answers = EncodedAnswers.read(schema, result, settings.targets)
+    required = settings.requirements
+    answers = EncodedAnswers.read(required.constraints.schema, result, required.computed)
     n_rows = 1 + settings.n_perturbations + _count_parts(answers.acted)
-    bar = ProgressBar(len(answers), "robustness", verbose)
-    parts = list[pd.DataFrame]()
-    try:
-        for some in chunks(n_rows):
-            parts.append(_measure(settings, answers.of(some)))
-            bar.show(some.stop)
-    finally:
-        bar.close()
+    some = in_chunks(answers, n_rows, "robustness", verbose)
+    parts = [_measure(settings, chunk) for _, chunk in some]
     labels = result.to_pandas().frame.index
     measured = pd.concat(parts, ignore_index=True).set_axis(labels)
-    n_refused = int((~measured["valid"]).sum())
-    if n_refused:
-        warnings.warn(
-            f"{n_refused} of {len(measured)} counterfactuals are not valid by this explainer's "
-            "predictor, and their margin is not positive. Either the result is that of another "
-            "explainer or the predictor is unstable.",
-            McceWarning,
-            stacklevel=3,
-        )
+    warn_of_refused(measured["valid"].to_numpy(), "their margin is not positive")
     return native_table(result, measured)
 
 
@@ -78,7 +63,8 @@ def _measure(settings: RobustnessSettings, answers: EncodedAnswers) -> pd.DataFr
     n_answers = len(answers)
     moved, moved_codes = _moves(settings, answers)
     partly, partly_codes = _parts(answers)
-    variants = AnswerVariants(answers, settings.targets, settings.constraints)
+    required = settings.requirements
+    variants = AnswerVariants(answers, required.computed, required.constraints)
     made = variants.make(
         np.concatenate([moved, partly]), np.concatenate([moved_codes, partly_codes], axis=1)
     )
@@ -87,7 +73,8 @@ def _measure(settings: RobustnessSettings, answers: EncodedAnswers) -> pd.DataFr
         owner=np.concatenate([answers.owner, made.owner]),
         codes=np.concatenate([answers.codes, made.codes], axis=1),
     )
-    scored, margins = settings.decision.score_margins(rows.frame)
+    decision = replace(required.decision, min_margin=0.0)
+    scored, margins = decision.score_margins(rows.frame)
     valid, of_moved, of_parts = np.split(scored.valid, [n_answers, n_answers + moved.size])
     return pd.DataFrame(
         {

@@ -29,9 +29,8 @@ from ..kernels import (
 )
 from ..protocols import Distance
 from ..tables.schema import EncodedRows
+from .ranking import Ranking
 
-# Candidates to choose from, for each counterfactual wanted.
-POOL = 10
 # Infinite distances count as this, so that they can be weighed against each other.
 FAR = np.finfo(np.float64).max
 
@@ -55,7 +54,7 @@ class Pool:
         return needed
 
     def keep(self, person: IntArray, draw: Codes, valid: BoolArray) -> BoolArray:
-        """Those of the valid candidates that come into the pool, which takes them best first."""
+        """Which valid candidates enter the pool, best first."""
         left, kept = valid.copy(), np.zeros_like(valid)
         while True:
             room = self._n_kept[person] < self._draw.shape[1]
@@ -87,29 +86,25 @@ def diverse_ranks(
     draw: Codes,
     place: IntArray,
     gower: FloatArray,
-    *,
-    distance: Distance,
-    n_counterfactuals: int,
-    diversity: float,
+    ranking: Ranking,
 ) -> IntArray:
     """Rank of each pooled candidate among its person's answers, from 1; 0 for those not taken."""
     people, row = np.unique(person, return_inverse=True)
     shape = people.size, int(place.max(initial=0)) + 1
     draws, cost, free = np.zeros(shape, np.int32), np.zeros(shape), np.zeros(shape, dtype=bool)
     draws[row, place], cost[row, place], free[row, place] = draw, gower, True
+    distance, diversity = ranking.distance, ranking.diversity or 0.0
     between: AxesBetween | DistanceBetween
     axes = axes_of(Gower() if is_gower(distance) else distance, candidates)
     if axes is not None:
         between = AxesBetween(axes, candidates.comparison, people, draws)
     else:
         between = DistanceBetween(distance, candidates, people, draws)
-    if not is_gower(distance):
-        cost = between.to_person()
-    cost = np.minimum(cost, FAR)
+    cost = np.minimum(cost if is_gower(distance) else between.to_person(), FAR)
 
     rank, nearest = np.zeros(shape, dtype=np.int64), np.full(shape, FAR)
     taken = np.zeros(people.size, dtype=np.int64)
-    for number in range(1, n_counterfactuals + 1):
+    for number in range(1, ranking.n_counterfactuals + 1):
         some = np.flatnonzero(free.any(axis=1))
         if not some.size:
             break

@@ -1,4 +1,4 @@
-"""Filters of step 3: reasons not to return a candidate, whatever the predictor says.
+"""Filters of step 3: reasons not to return a candidate, valid or not.
 
 Paper, section "Privacy": no copies of training rows. Beyond the paper: constraints on whole rows,
 relations between columns that were found at fit, and how plausible a row must be. Upper bounds on
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -29,6 +29,27 @@ if TYPE_CHECKING:
     from ..relations import Relation
 
 ROWS_PER_PIECE = 100_000
+
+
+class CandidateFilter(Protocol):
+    """A reason not to return a candidate to a person, valid or not."""
+
+    @property
+    def name(self) -> str:
+        """Name of the filter in reasons."""
+        ...
+
+    def __call__(self, candidates: Candidates) -> BoolArray:
+        """Which candidates pass, shape (n_factuals, n_draws)."""
+        ...
+
+
+class RowFilter(CandidateFilter, Protocol):
+    """A filter for any rows, not only for the draws of a block."""
+
+    def keeps(self, selected: CandidateRows) -> BoolArray:
+        """Which of the rows pass, shape (n_rows,)."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,7 +187,7 @@ def _check_distinct(
 
 
 class IsPlausible:
-    """Keeps rows that are plausible enough, or no stranger than the person's own row."""
+    """Keeps rows that are plausible enough, or no less than the person's own row."""
 
     def __init__(self, model: PlausibilityModel, min_plausibility: float) -> None:
         self.model = model
@@ -210,7 +231,7 @@ class IsPlausible:
         return known
 
     def _own_nonconformity(self, rows: EncodedRows, owner: IntArray) -> FloatArray:
-        """How strange people are themselves; each is looked at once."""
+        """The nonconformity of people's own rows; each is computed once."""
         known = self._own
         if known is None or known[0] is not rows:
             known = self._own = rows, np.full(len(rows), np.nan)
@@ -226,8 +247,8 @@ class IsPlausible:
 class ExcludeUnstable:
     """Excludes candidates that failed the final call of the predictor."""
 
-    person: IntArray
-    draw: IntArray
+    person: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    draw: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     name: str = "unstable score"
 
     def __call__(self, candidates: Candidates) -> BoolArray:

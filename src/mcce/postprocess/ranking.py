@@ -15,10 +15,11 @@ import numpy as np
 from ..candidates import Candidates
 from ..distances import axes_of, is_plain_gower
 from ..kernels import BoolArray, IntArray, Listing, rank
-from ..protocols import CandidateFilter, Distance
-from .diversity import POOL
-from .filters import IsPlausible
+from ..protocols import Distance
+from .filters import CandidateFilter, IsPlausible
 
+# Valid candidates to choose diverse answers from, for each counterfactual wanted.
+POOL = 10
 # Candidates listed per person at first.
 N_LISTED = 16
 

@@ -80,21 +80,21 @@ class LazyValidation:
 
     def selection(self) -> Selection:
         """The valid candidates that everybody gets."""
-        ranking = self.ranked.ranking
-        selected = Selection.concat(self._selected)
+        selected, ranking = Selection.concat(self._selected), self.ranked.ranking
         if ranking.diversity is None:
             return selected
-        rank = diverse_ranks(
-            self.ranked.candidates,
-            selected.person,
-            selected.draw,
-            selected.rank - 1,
-            selected.gower,
-            distance=ranking.distance,
-            n_counterfactuals=ranking.n_counterfactuals,
-            diversity=ranking.diversity,
-        )
+        person, draw, rank, _, gower = selected
+        rank = diverse_ranks(self.ranked.candidates, person, draw, rank - 1, gower, ranking)
         return selected._replace(rank=rank).take(rank > 0)
+
+    def list_all(self, person: IntArray) -> tuple[Listing, BoolArray, BoolArray]:
+        """All distinct candidates of people, where they are listed, and which are valid."""
+        listing = self.ranked.list_all(person)
+        listed = np.arange(listing.draw.shape[1]) < listing.n_allowed[:, None]
+        who, at = np.nonzero(listed)
+        valid = np.zeros_like(listed)
+        valid[who, at] = self.cache.validate(person[who], listing.draw[who, at])
+        return listing, listed, valid
 
     def _validate(self, person: IntArray, place: IntArray) -> BoolArray:
         """Whether people's candidates at these places are valid, shape (n_people, n_places)."""
@@ -133,13 +133,8 @@ def explain_misses(validation: LazyValidation) -> tuple[Answers, dict[int, str]]
     """Why people without a valid candidate have none."""
     ranked, cache = validation.ranked, validation.cache
     person = np.flatnonzero(validation.settled & (validation.n_valid == 0))
-    listing = ranked.list_all(person)
-    n_draws = listing.draw.shape[1]
-    listed = np.arange(n_draws) < listing.n_allowed[:, None]
-    who, at = np.nonzero(listed)
-    cache.validate(person[who], listing.draw[who, at])
+    listing, listed, valid = validation.list_all(person)
     group = ranked.candidates.group[person][:, None]
-    valid = cache.valid[group, listing.draw] & listed
     shortfall = cache.decision.shortfall(cache.score[group, listing.draw])
     nearest = np.lexsort((shortfall, ~valid, ~listed), axis=-1)[:, 0]
     rows = np.arange(person.size)
@@ -231,7 +226,7 @@ class PredictionCache:
 
         for cached in earlier:
             place = np.minimum(np.searchsorted(groups, cached.group), groups.size - 1)
-            # A search may begin again with fewer draws, by laxer rules.
+            # A search may begin again with fewer draws, by relaxed rules.
             ours = np.flatnonzero((groups[place] == cached.group) & (cached.draw < shape[1]))
             self._store(place[ours], cached.draw[ours], cached.score[ours], cached.valid[ours])
 

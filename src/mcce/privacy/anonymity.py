@@ -101,8 +101,8 @@ def anonymize(
     asked = _check(fitted, anonymity, quasi_identifiers, training, min_pureness)
     # A row counts as accepted by its decision alone, whatever margin the search keeps.
     requirements = replace(requirements, decision=fitted.decision)
-    answers = EncodedAnswers.read(fitted.schema, result, requirements.targets)
-    rows = _rows_to_widen(fitted.schema, asked.names, requirements.targets)
+    answers = EncodedAnswers.read(fitted.schema, result, requirements.computed)
+    rows = _rows_to_widen(fitted.schema, asked.names, requirements.computed)
     meter = PurenessMeter(requirements, answers, rows, fitted.seed)
     widener = Widener(asked.k, asked.min_pureness, asked.training, answers, rows, meter)
     return with_anonymous(result, _tabulate(asked, widener, widener.run(), result.to_pandas()))

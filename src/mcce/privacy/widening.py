@@ -287,9 +287,9 @@ class PurenessMeter:
         self, requirements: Requirements, answers: EncodedAnswers, rows: Sequence[int], seed: int
     ) -> None:
         self._requirements, self._answers, self._rows = requirements, answers, rows
-        follow = {target.row for target in requirements.targets}
+        follow = {target.row for target in requirements.computed}
         self._drawn = [row for row in rows if row not in follow]
-        given = requirements.targets, requirements.constraints
+        given = requirements.computed, requirements.constraints
         self._variants = AnswerVariants(answers, *given)
         self._keys = person_keys(seed, answers.rows.descent.T)
 

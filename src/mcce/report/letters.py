@@ -165,7 +165,7 @@ class _Draft:
         fitted = explainer.fitted_
         schema = fitted.schema
         labels.check(schema, requirements.constraints.frozen_for_everybody)
-        answers = EncodedAnswers.read(schema, result, requirements.targets)
+        answers = EncodedAnswers.read(schema, result, requirements.computed)
         result = result.to_pandas()
         how = RoundingSettings(
             requirements,
@@ -189,7 +189,7 @@ class _Draft:
         ]
         if result.anonymous is not None:
             changed, frame = widen_changes(changed, result.anonymous), result.anonymous.frame
-        follow = [target.feature.name for target in requirements.targets]
+        follow = [target.feature.name for target in requirements.computed]
         told = [name for name in follow if labels.of(name).follow is not False]
         changes = changes_of(changed, follow, told, len(frame))
         if result.anonymous is not None:

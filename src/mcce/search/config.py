@@ -18,7 +18,7 @@ from ..errors import ConstraintError, NotFittedError, ParameterError, shorten
 from ..fitted import Fitted
 from ..generate import GUIDANCE_NEEDED
 from ..model import is_private, require
-from ..parameters import check_count, check_flag, check_rank_by, check_real, check_whole
+from ..parameters import check_choice, check_count, check_flag, check_real, check_whole
 from ..protocols import Distance, Generator
 
 SearchName = Literal["paper", "sparse", "balanced", "plausible", "near", "fast", "exact"]
@@ -59,8 +59,8 @@ class Search:
 
     Without targets, the best draws are the answers: that is the paper's search. With targets, the
     search walks from the person towards several valid draws, changing one feature at a time, undoes
-    what is not needed, and selects among the rows it visited. What imitates the predictor
-    (``surrogate_``) says where to look: the predictor scores the rows that would be returned, and
+    what is not needed, and selects among the rows it visited. A surrogate that imitates the
+    predictor (``surrogate_``) guides it: the predictor scores the rows that would be returned, and
     some that may be better. :meth:`preset` gives the named searches; pass changes to adapt one.
 
     Parameters
@@ -70,7 +70,7 @@ class Search:
         longer and give slightly fewer changes.
     min_plausibility
         The smallest plausibility of an answer: the share of real accepted people who look at least
-        as strange. It may be less where the answer is no stranger than the person already is. A
+        as unusual. It may be less where the answer is no more unusual than the person already is. A
         larger share gives more realistic answers with more changes; 0 requires nothing.
     allow_implausible
         Whether people for whom no row is plausible enough get the best of the others. The measure
@@ -389,10 +389,14 @@ def check_firmness(margin: Any, copies: Any, choices: Sequence[str]) -> None:
     check_choice("copies", copies, choices)
 
 
-def check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
-    """Raise unless a value is one of some names."""
-    if not isinstance(value, str) or value not in choices:
-        raise ParameterError(f"{name} must be one of {list(choices)!r}, got {shorten(value)}.")
+def check_rank_by(names: Any) -> None:
+    """Raise unless the keys of a ranking are known and named once each."""
+    listed = isinstance(names, (list, tuple)) and all(isinstance(name, str) for name in names)
+    if not listed or not names or len({*names} & {*get_args(RankKey)}) < len(names):
+        raise ParameterError(
+            'rank_by must list "sparsity" (or "n_actions"), "distance" or both, most important '
+            f'first, got {shorten(names)}. Write e.g. rank_by=["distance"].'
+        )
 
 
 def check_needs(

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -53,10 +53,15 @@ class Consequences:
         self._rows = rows
         self._limits = constraints.by_feature
         self._frozen = constraints.frozen(rows)
-        self._followers = [make_follower(column, rows) for column in self.columns]
+        self._followers = [
+            TableFollower(column, column.rule, rows)
+            if isinstance(column.rule, Dependency)
+            else FormulaFollower(column, column.rule, rows)
+            for column in self.columns
+        ]
 
     @property
-    def rows(self) -> list[int]:
+    def places(self) -> list[int]:
         """Places of the columns that follow among the mutable features."""
         return [column.row for column in self.columns]
 
@@ -101,7 +106,7 @@ class Consequences:
         flat = np.where(codes == own, OWN, codes).reshape(len(codes), -1)
         completed = self.complete(tables, owner, flat).reshape(codes.shape)
         numbers = list(comparison.numbers)
-        for at in self.rows:
+        for at in self.places:
             codes[at] = np.where(completed[at] == OWN, own[at], completed[at])
             numbers[at] = None if numbers[at] is None else tables.numbers(at)
         return replace(
@@ -111,7 +116,9 @@ class Consequences:
             tables=tables.tables,
         )
 
-    def _allowed(self, follower: Follower, whose: IntArray, value: np.ndarray) -> BoolArray:
+    def _allowed(
+        self, follower: FormulaFollower | TableFollower, whose: IntArray, value: np.ndarray
+    ) -> BoolArray:
         """Whether people's constraints on a column allow its new values."""
         column = follower.column
         position = int(self._rows.schema.mutable[column.row])
@@ -225,35 +232,12 @@ class ComputedColumn:
     actions: IntArray
 
 
-class Follower(Protocol):
-    """What a computed column becomes when the columns change that it follows from."""
-
-    column: ComputedColumn
-
-    def follow(
-        self, tables: GrowingTables, owner: IntArray, codes: Codes
-    ) -> tuple[np.ndarray, BoolArray]:
-        """What the column becomes in rows, and where that differs from the person's own value."""
-        ...
-
-    def cells(self, values: np.ndarray) -> pd.Series[Any]:
-        """What the column becomes, as cells of it."""
-        ...
-
-    def place(self, tables: GrowingTables, values: np.ndarray) -> Codes:
-        """The same as codes; values that the table lacks are added."""
-        ...
-
-
-def make_follower(column: ComputedColumn, rows: EncodedRows) -> Follower:
-    """The follower of a column, for the factuals in ``rows``."""
-    if isinstance(column.rule, Dependency):
-        return TableFollower(column, column.rule, rows)
-    return FormulaFollower(column, column.rule, rows)
-
-
 class FormulaFollower:
-    """A number that a formula gives: it keeps the person's own deviation from the formula."""
+    """A number that a formula gives: it keeps the person's own deviation from the formula.
+
+    Like :class:`TableFollower`, it tells what its column becomes in rows and where that differs
+    from the person's own value (``follow``), and turns that into ``cells`` or codes (``place``).
+    """
 
     def __init__(self, column: ComputedColumn, rule: Derived | Equality, rows: EncodedRows) -> None:
         self.column, self._rule, self._rows = column, rule, rows
@@ -292,11 +276,11 @@ class FormulaFollower:
         becomes_missing = np.isnan(formula) & ~np.isnan(own) & self._may_be_missing
         return value, ((differs | np.isnan(own)) & inside) | becomes_missing
 
-    def cells(self, values: FloatArray) -> pd.Series[Any]:
+    def cells(self, values: np.ndarray) -> pd.Series[Any]:
         """Numbers as cells of the column."""
         return to_cells(values, self._rows.tables[self.column.row].dtype)
 
-    def place(self, tables: GrowingTables, values: FloatArray) -> Codes:
+    def place(self, tables: GrowingTables, values: np.ndarray) -> Codes:
         """The codes of numbers; new ones are added to the table."""
         return tables.place(self.column.row, values)
 
@@ -379,11 +363,11 @@ class TableFollower:
         new = self._codes[self._rule.expected(SelectedColumns(selected, self._read))]
         return new, (new >= 0) & (new != self._own[owner])
 
-    def cells(self, values: Codes) -> pd.Series[Any]:
+    def cells(self, values: np.ndarray) -> pd.Series[Any]:
         """Training values as cells of the column."""
         return self._rows.tables[self.column.row].take(values).reset_index(drop=True)
 
-    def place(self, tables: GrowingTables, values: Codes) -> Codes:
+    def place(self, tables: GrowingTables, values: np.ndarray) -> Codes:
         """The codes of training values; those that a generator left out are added."""
         return tables.place_trained(self.column.row, values)
 

@@ -7,7 +7,7 @@ change come first, then pairs, then triples, each person's until a good row is f
 is spent. What does not fit into the budget is made of the changes that raised the score most. In a
 wide table, only features that the surrogate looks at are tried, if there is one.
 
-Whoever has an answer is searched for better ones. On a small table, all rows with as many changes
+People with an answer are searched for better ones. On a small table, all rows with as many changes
 as the answer are tried, so none that the allowed values can make has fewer. On others, all with
 fewer changes, as long as they fit into the budget; of many numbers only quantiles are combined.
 
@@ -30,7 +30,7 @@ from ..kernels import BoolArray, Codes, DrawLimits, IntArray, RowTable
 from ..postprocess.filters import ExcludeUnstable
 from ..tables.features import Feature
 from ..tables.schema import OWN, Schema
-from .visited import VisitedRows, leading_units
+from .visited import VisitedRows, influential_units
 
 # Rows scored per person to show that no row is better. A table is small for a person if their
 # allowed values can make no more rows than that.
@@ -40,7 +40,7 @@ MAX_CHANGES, MAX_STARTS = 3, 256
 
 # Called between predictor calls; returns True to end the search.
 Stop = Callable[[], bool]
-# Up to so many values of a feature are all tried; of more numbers, so many quantiles.
+# Features with few values have all of them tried; other numbers, this many quantiles.
 ALL_VALUES, N_QUANTILES = 32, 15
 # Most levels of a feature.
 MAX_LEVELS = 64
@@ -80,9 +80,9 @@ class DirectSearch:
         self.small: IntArray = np.empty(0, dtype=np.int64)
         self._features = _known_features(candidates)
         units = visited.settings.units
-        leading = units[leading_units(visited.settings, candidates.rows.schema)].any(axis=0)
-        self._knows_all = None not in self._features and leading.sum() == units.sum()
-        for at in np.flatnonzero(~leading).tolist():
+        influential = units[influential_units(visited.settings, candidates.rows.schema)].any(axis=0)
+        self._knows_all = None not in self._features and influential.sum() == units.sum()
+        for at in np.flatnonzero(~influential).tolist():
             self._features[at] = None
 
     def search(self, person: IntArray, *, max_rows: int, most: IntArray, stop: Stop) -> None:
@@ -160,7 +160,7 @@ class DirectSearch:
         scored: IntArray,
         complete: bool,
     ) -> Codes:
-        """One person's rows with so many changes: all of them, or the most promising."""
+        """One person's rows with ``n_changes`` changes: all of them, or the most promising."""
         if n_changes == 1:
             at = np.repeat(np.arange(len(values)), [choice.alone.size for choice in values])
             codes = np.concatenate([at[:0], *(choice.alone for choice in values)])
@@ -231,7 +231,7 @@ class DirectSearch:
 
 
 def _n_combined(sizes: list[int], n_changes: int) -> int:
-    """How many rows have so many changes, given the number of values of each feature."""
+    """How many rows have ``n_changes`` changes, given the number of values of each feature."""
     counts = [1] + [0] * n_changes
     for size in sizes:
         for n in range(n_changes, 0, -1):

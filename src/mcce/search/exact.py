@@ -22,17 +22,17 @@ import numpy as np
 
 from ..candidates import CandidateRows
 from ..constraints.limits import FactualLimits
+from ..distances import Gower, measure_rows
 from ..generate import blocks
 from ..kernels import BoolArray, Codes, ExpiredError, FloatArray, IntArray, Person, gower_gap
-from ..postprocess.filters import ExcludeUnstable
+from ..postprocess.filters import ExcludeUnstable, RowFilter
 from ..postprocess.validation import GROWTH, ROWS_PER_CALL, Answers
 from ..predictors.decision import Decision
-from ..protocols import CapableGenerator, RowFilter
+from ..protocols import CapableGenerator
 from ..runtime.threads import map_ordered
-from ..tables.features import Feature
 from ..tables.schema import OWN
 from .sampling import SamplingStage, unsettled_reasons
-from .stage import BlockMonitor, Monitor, Outcome, SearchTask, no_unstable
+from .stage import BlockMonitor, Monitor, SearchOutcome, SearchTask
 
 # Rows of a person that are listed at first, and at most at a time.
 N_LISTED, MAX_LISTED = 256, 10_000
@@ -46,7 +46,7 @@ class ExactStage:
     settings: ExactSettings
     draws: SamplingStage | None = None
     final: bool = True
-    unstable: ExcludeUnstable = field(default_factory=no_unstable)
+    unstable: ExcludeUnstable = field(default_factory=ExcludeUnstable)
 
     def excluding(self, unstable: ExcludeUnstable) -> ExactStage:
         """The same stage without rows that failed the final call."""
@@ -57,7 +57,7 @@ class ExactStage:
         draws = None if self.draws is None else self.draws.excluding(failed)
         return replace(self, unstable=listed, draws=draws)
 
-    def run(self, people: IntArray) -> Outcome:
+    def run(self, people: IntArray) -> SearchOutcome:
         """Search for people; those whom the time does not suffice for have answers from draws."""
         drawn = None if self.draws is None else self.draws.run(people)
         proven = self._run(people)
@@ -72,14 +72,14 @@ class ExactStage:
             n_evaluated=proven.n_evaluated + drawn.n_evaluated,
         )
 
-    def _run(self, people: IntArray) -> Outcome:
+    def _run(self, people: IntArray) -> SearchOutcome:
         """List rows for people, block by block."""
         monitor = Monitor(self.task.callback, people.size)
-        outcome = Outcome.merge(self.task.factuals, list(self._run_blocks(people, monitor)))
+        outcome = SearchOutcome.merge(self.task.factuals, list(self._run_blocks(people, monitor)))
         reasons = unsettled_reasons(people, outcome, stopped=monitor.stopped)
         return replace(outcome, reasons=reasons, stopped=monitor.stopped)
 
-    def _run_blocks(self, people: IntArray, monitor: Monitor) -> Iterator[Outcome]:
+    def _run_blocks(self, people: IntArray, monitor: Monitor) -> Iterator[SearchOutcome]:
         task = self.task
         for block in blocks(task.factual_limits, people, MAX_LISTED, task.memory):
             started = time.perf_counter()
@@ -143,17 +143,18 @@ class ExactStage:
         place = np.arange(owner.size) - np.repeat(starts, sizes)
         place += np.repeat([proof.n_evaluated for proof in proofs], sizes)
         sparsity = (codes != OWN).sum(axis=0)
-        evaluated = Answers(rows, place, np.zeros_like(place), score, sparsity, _gower(rows))
+        gower = measure_rows(Gower(), rows)
+        evaluated = Answers(rows, place, np.zeros_like(place), score, sparsity, gower)
         for proof, start, size in zip(proofs, starts, sizes, strict=True):
             theirs = np.arange(start, start + size)
             proof.update(evaluated.take(theirs), allowed[theirs], valid[theirs])
 
-    def _conclude(self, proofs: Sequence[Proof]) -> Outcome:
+    def _conclude(self, proofs: Sequence[Proof]) -> SearchOutcome:
         """The outcome for some people."""
         factuals = self.task.factuals
         unanswered = [proof for proof in proofs if proof.holds and not proof.n_valid]
         misses = [proof.miss for proof in unanswered if proof.miss is not None]
-        return Outcome(
+        return SearchOutcome(
             answers=Answers.concat(factuals, [part for proof in proofs for part in proof.answers]),
             misses=Answers.concat(factuals, misses),
             reasons={proof.person: _reason(self.settings, proof) for proof in unanswered},
@@ -175,16 +176,6 @@ def _reason(settings: ExactSettings, proof: Proof) -> str:
         f"proven: no row that the model could draw{within} is valid and allowed "
         f"({proof.n_listed} rows, {proof.n_allowed} allowed)"
     )
-
-
-def _gower(rows: CandidateRows) -> FloatArray:
-    """Gower distance of each row, summed in the same order as where rows are ranked."""
-    factuals = rows.rows
-    features, total = factuals.schema.features, np.zeros(rows.owner.size)
-    own = factuals.own_numbers(rows.owner)
-    for at, numbers, codes in zip(factuals.schema.mutable, own, rows.codes, strict=True):
-        total += change_costs(features[at], numbers, codes, codes != OWN)
-    return total / len(features)
 
 
 @dataclass(frozen=True, eq=False)
@@ -324,9 +315,10 @@ def _person(factual_limits: FactualLimits, person: int, weights: FloatArray) -> 
     for at, own, weight in zip(
         rows.schema.mutable, rows.own_numbers(one)[:, 0], weights, strict=True
     ):
-        codes = np.arange(features[at].n_codes, dtype=np.int32)
-        offsets[at] = sum(map(len, costs))
-        costs.append(weight * change_costs(features[at], own, codes))
+        feature, offsets[at] = features[at], sum(map(len, costs))
+        numbers = feature.numbers if feature.spread else None
+        changed = np.ones(feature.n_codes, dtype=bool)
+        costs.append(weight * gower_gap(numbers, own, feature.spread, changed))
     return Person(
         given=rows.descent[:, person],
         own=rows.exact[:, person],
@@ -335,13 +327,3 @@ def _person(factual_limits: FactualLimits, person: int, weights: FloatArray) -> 
         costs=np.concatenate(costs),
         offsets=offsets,
     )
-
-
-def change_costs(
-    feature: Feature, own: FloatArray | float, codes: Codes, differs: BoolArray | None = None
-) -> FloatArray:
-    """Gower's gap between codes of a feature and a person's own number, all of them changes."""
-    only_equality = feature.spread == 0 or feature.numbers is None
-    numbers = None if only_equality or feature.numbers is None else feature.numbers[codes]
-    changed = np.ones(codes.size, dtype=bool) if differs is None else differs
-    return gower_gap(numbers, own, feature.spread, changed)

@@ -29,7 +29,7 @@ from ..runtime.threads import physical_memory
 from ..tables.schema import OWN, EncodedRows, Schema
 from .config import ExactSearch, Search
 from .plan import Settings, recomputed, search
-from .stage import Outcome
+from .stage import SearchOutcome
 
 if TYPE_CHECKING:
     from .consequences import ComputedColumn
@@ -57,7 +57,7 @@ def explain(
     people = np.flatnonzero(~scored.valid)
     bar = ProgressBar(people.size, "explain", verbose)
     ends = math.inf if max_seconds is None else time.monotonic() + max_seconds
-    on_progress = ProgressCallback(bar, callback, ends)
+    on_progress = _watch(bar, callback, ends)
     try:
         outcome = search(
             fitted, settings, constraints, rows, people, on_progress, ends, scored=scored
@@ -78,6 +78,17 @@ def explain(
     computed = recomputed(fitted, settings, constraints)
     measures = further_measures(fitted, settings.search, outcome, computed)
     return to_counterfactuals(rows, scored, outcome, seconds, measures, computed)
+
+
+def _watch(bar: ProgressBar, callback: Callback | None, ends: float) -> Callback:
+    """Shows progress, calls the user's callback, and enforces the time limit."""
+
+    def on_progress(progress: Progress) -> bool | None:
+        bar.show(progress.n_settled)
+        stop = callback(progress) if callback is not None else None
+        return stop or time.monotonic() >= ends
+
+    return on_progress
 
 
 def _n_samples(settings: Settings) -> int:
@@ -102,7 +113,7 @@ def _check_memory(settings: Settings, n_mutable: int) -> None:
 def to_counterfactuals(
     rows: EncodedRows,
     scored: ScoredRows,
-    outcome: Outcome,
+    outcome: SearchOutcome,
     seconds: Mapping[str, float],
     measures: Mapping[str, np.ndarray],
     computed: Sequence[ComputedColumn] = (),
@@ -135,7 +146,7 @@ def _result_rows(answers: Answers, more: Mapping[str, np.ndarray]) -> ResultRows
 def further_measures(
     fitted: Fitted,
     search: Search | ExactSearch,
-    outcome: Outcome,
+    outcome: SearchOutcome,
     computed: Sequence[ComputedColumn] = (),
 ) -> dict[str, np.ndarray]:
     """Actions, the chosen distance, whether answers are proven, and how plausible they are."""
@@ -184,18 +195,3 @@ def warn_of_gaps(result: Counterfactuals[Any], schema: Schema) -> None:
         )
     if messages:
         warnings.warn(" ".join(messages), McceWarning, stacklevel=3)
-
-
-class ProgressCallback:
-    """A callback that shows progress, calls the user's callback and enforces the time limit."""
-
-    def __init__(self, bar: ProgressBar, callback: Callback | None, ends: float) -> None:
-        self._bar = bar
-        self._callback = callback
-        self._ends = ends
-
-    def __call__(self, progress: Progress) -> bool | None:
-        """Whether to stop the search."""
-        self._bar.show(progress.n_settled)
-        stop = self._callback(progress) if self._callback is not None else None
-        return stop or time.monotonic() >= self._ends

@@ -17,8 +17,9 @@ import numpy as np
 from ..kernels import BoolArray, Codes, IntArray
 from ..postprocess.filters import ExcludeUnstable
 from ..postprocess.validation import PredictionCache
+from ..predictors.decision import ScoredRows
 from ..tables.schema import OWN
-from .visited import PredictedRows, VisitedRows, WalkSettings, leading_units
+from .visited import PredictedRows, VisitedRows, WalkSettings, influential_units
 
 
 class GreedyWalk:
@@ -32,9 +33,9 @@ class GreedyWalk:
         draw: Codes,
         *,
         unstable: ExcludeUnstable,
-        later: BoolArray | None = None,
-        whole_block: bool = False,
-        backwards: bool = False,
+        later: BoolArray,
+        whole_block: bool,
+        backwards: bool,
     ) -> None:
         self.settings = settings
         self.n_wanted = 1
@@ -42,18 +43,18 @@ class GreedyWalk:
         self._backwards = backwards or not settings.decision.has_scores
         self.person, self.draw = person, draw
         self.n_people = cache.candidates.people.size
-        if settings.by_surrogate is None:
+        if settings.surrogate_run is None:
             self.visited = VisitedRows(settings, cache.candidates)
             self._store_known_scores(cache, ~unstable(cache.candidates), whole_block=whole_block)
         else:
             self.visited = PredictedRows(
-                settings, settings.by_surrogate, cache.candidates, unstable
+                settings, settings.surrogate_run, cache.candidates, unstable
             )
-        self._leading = leading_units(settings, cache.candidates.rows.schema)
+        self._influential = influential_units(settings, cache.candidates.rows.schema)
         self.targets: Codes = cache.candidates.select(self.person, self.draw).codes
         self.at: IntArray = np.zeros_like(self.person)
         self.arrived: BoolArray = np.zeros(self.person.size, dtype=bool)
-        self.abandoned = self._later = self.arrived if later is None else later
+        self.abandoned = self._later = later
         self._reverting: IntArray | None = None
         # Which walks move; the others have ended.
         self._active: BoolArray = ~self._later
@@ -100,7 +101,8 @@ class GreedyWalk:
         who, draw = np.nonzero(cache.known[group] & ~unstable[people])
         codes = candidates.select(people[who], draw).codes
         row = self.visited.place(people[who], draw, codes)
-        self.visited.store_scores(row, cache.score[group[who], draw], cache.valid[group[who], draw])
+        at = group[who], draw
+        self.visited.store_scores(row, ScoredRows(cache.score[at], cache.valid[at]))
 
     @property
     def ended(self) -> bool:
@@ -121,7 +123,7 @@ class GreedyWalk:
     def _step(self, walking: IntArray) -> None:
         """Copy one more unit of features from the target: one that ends the walk, or the best."""
         visited, here, there = self.visited, self._codes(walking), self.targets[:, walking]
-        walk, unit = self._leading_moves(*self._moves(here != there))
+        walk, unit = self._influential_moves(*self._moves(here != there))
         codes = np.where(self.settings.units[unit].T, there[:, walk], here[:, walk])
         row = self._visit(walking[walk], codes)
         visited.evaluate(row)
@@ -180,11 +182,11 @@ class GreedyWalk:
         walk, unit = np.nonzero(moves.T)
         return walk, unit
 
-    def _leading_moves(self, walk: IntArray, unit: IntArray) -> tuple[IntArray, IntArray]:
-        """The moves that what leads the search can tell apart; all of a walk that has none."""
-        leading = self._leading[unit]
-        has_leading = np.bincount(walk[leading], minlength=walk.max(initial=0) + 1) > 0
-        kept = leading | ~has_leading[walk]
+    def _influential_moves(self, walk: IntArray, unit: IntArray) -> tuple[IntArray, IntArray]:
+        """The moves of influential units; all moves of a walk that has none."""
+        influential = self._influential[unit]
+        has_influential = np.bincount(walk[influential], minlength=walk.max(initial=0) + 1) > 0
+        kept = influential | ~has_influential[walk]
         return walk[kept], unit[kept]
 
     def _codes(self, walks: IntArray) -> Codes:

@@ -19,11 +19,18 @@ from ..errors import NotFittedError, ParameterError, shorten
 from ..fitted import Fitted
 from ..kernels import IntArray
 from ..model import require
-from ..postprocess.filters import ExcludeTrainingRows, IsPlausible, KeepsRelation, ObeysConstraint
+from ..postprocess.filters import (
+    CandidateFilter,
+    ExcludeTrainingRows,
+    IsPlausible,
+    KeepsRelation,
+    ObeysConstraint,
+    RowFilter,
+)
 from ..postprocess.ranking import Ranking
 from ..postprocess.validation import RememberedScores
 from ..predictors.decision import ScoredRows
-from ..protocols import Callback, CandidateFilter, RowFilter
+from ..protocols import Callback
 from ..tables.schema import EncodedRows
 from .config import (
     BY_ACTIONS,
@@ -38,7 +45,7 @@ from .config import (
     weighted,
 )
 from .sampling import SamplingStage
-from .stage import Outcome, SearchTask, run_search
+from .stage import SearchOutcome, SearchTask, run_search
 
 # What only searches beyond the paper's use is imported there.
 if TYPE_CHECKING:
@@ -92,12 +99,12 @@ def search(
     gradual: bool = True,
     remembered: RememberedScores | None = None,
     scored: ScoredRows | None = None,
-) -> Outcome:
+) -> SearchOutcome:
     """Steps 2 and 3 of the paper for the factuals at some positions."""
     check_private(fitted.generator, settings.search, fitted.distance, settings.ignore_relations)
     check_ignored(fitted, settings.ignore_relations)
     if fitted.n_desired == 0:
-        return Outcome.empty(factuals, people, NO_DESIRED)
+        return SearchOutcome.empty(factuals, people, NO_DESIRED)
     sampling = _sampling_search(settings)
     fitted = replace(fitted, decision=fitted.decision.with_margin(sampling.margin))
     by_rule = isinstance(settings.search, Search)
@@ -123,7 +130,7 @@ def search(
         gradual=gradual,
         consequences=consequences,
         remembered=remembered,
-        by_surrogate=_surrogate_run(fitted, sampling, len(factuals), scored),
+        surrogate_run=_surrogate_run(fitted, sampling, len(factuals), scored),
     )
     plan = _StagePlan(fitted, settings, sampling, task)
     return run_search(task, lambda task: replace(plan, task=task).all_stages(), people)
@@ -132,7 +139,7 @@ def search(
 def _surrogate_run(
     fitted: Fitted, sampling: Search, n_factuals: int, scored: ScoredRows | None
 ) -> SurrogateRun | None:
-    """What the surrogate does in this search; None where nothing asks for it."""
+    """What the surrogate does in this search; None where it has no use."""
     if not sampling.n_targets:
         return None
     from .visited import start_surrogate
@@ -227,7 +234,7 @@ class _StagePlan:
         if isinstance(settings.search, ExactSearch):
             from .exact import ExactStage
 
-            # With a time limit, draws come first, for whoever the proof does not reach.
+            # With a time limit, draws come first, for people whom the proof does not reach.
             draws = replace(stage, final=False) if math.isfinite(self.task.ends) else None
             yield ExactStage(self.task, self._exact_settings(settings.search, ranking), draws=draws)
         n_samples, max_samples = search.n_samples, search.max_samples or search.n_samples
@@ -320,7 +327,7 @@ class _StagePlan:
             self.task.factual_limits,
             partial(frequent_codes, self.fitted.schema, model.codes_),
             max_sparsity=search.max_sparsity,
-            stop_at_first=search.max_distance is None and self.task.by_surrogate is None,
+            stop_at_first=search.max_distance is None and self.task.surrogate_run is None,
             max_rows=self.settings.max_direct_rows,
         )
         walk, fewest = self._walk_settings(ranking), search.extra_changes == 0
@@ -338,7 +345,7 @@ class _StagePlan:
             extra_changes=self.search.extra_changes,
             consequences=task.consequences,
             remembered=task.remembered,
-            by_surrogate=task.by_surrogate if self.search.n_targets else None,
+            surrogate_run=task.surrogate_run if self.search.n_targets else None,
         )
 
     def _exact_settings(self, search: ExactSearch, ranking: Ranking) -> ExactSettings:
@@ -346,7 +353,7 @@ class _StagePlan:
 
         constraints = self.task.constraints
         weights = ranking.distance.weights if isinstance(ranking.distance, Gower) else None
-        # What bounds the changes of all features also says where to end.
+        # A bound on the changes of all features also bounds the proof.
         of_all = [c.n for c in constraints.of_rows if isinstance(c, MaxChanges) and not c.features]
         bounds = [most for most in (search.max_sparsity, *of_all) if most is not None]
         return ExactSettings(

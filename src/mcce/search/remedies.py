@@ -1,4 +1,4 @@
-"""What would give people without an answer one; it is tried before it is said.
+"""What to lift so that people without an answer get one, found by searching without it.
 
 Beyond the paper. Takes the outcome of a search with targets. For everybody without an answer a
 short search is run without one thing at a time: the required plausibility, a bound, or a
@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import replace
-from typing import Any, TypeVar
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from ..tables.schema import EncodedRows
 from .config import ExactSearch, Search
 from .direct import MAX_ROWS_FEWER
 from .plan import Settings, search
-from .stage import Outcome
+from .stage import SearchOutcome
 
 # Draws of a short search, and the most constraints that are lifted in turn.
 N_SAMPLES, MAX_LIFTED = 100, 8
@@ -39,8 +39,8 @@ BOUNDS: dict[str, Any] = {
     "copies": "allow",
 }
 
-ShortSearch = Callable[[Search, Constraints, IntArray], Outcome]
-AnySearch = TypeVar("AnySearch", bound=Search | ExactSearch)
+AnySearch: TypeAlias = Search | ExactSearch
+ShortSearch = Callable[[AnySearch, Constraints, IntArray], Answers]
 
 
 def name_remedies(
@@ -48,44 +48,41 @@ def name_remedies(
     settings: Settings,
     constraints: Constraints,
     factuals: EncodedRows,
-    outcome: Outcome,
+    outcome: SearchOutcome,
     callback: Callback,
     ends: float = math.inf,
-) -> Outcome:
+) -> SearchOutcome:
     """The outcome with reasons that name what would help."""
     given = settings.search
-    if not isinstance(given, Search) or not given.n_targets or outcome.stopped:
-        return outcome
-    if not fitted.n_desired or given.max_evaluations is not None:
+    assert isinstance(given, Search)
+    if outcome.stopped or not fitted.n_desired or given.max_evaluations is not None:
         return outcome
     n_samples = min(N_SAMPLES, settings.n_samples or given.n_samples)
     short = replace(given, n_samples=n_samples, max_samples=n_samples)
-    whole = replace(
-        settings,
-        n_samples=None,
-        n_counterfactuals=1,
-        diversity=None,
-        max_direct_rows=MAX_ROWS_FEWER,
-    )
-    scored = []
+    one = replace(settings, n_samples=None, n_counterfactuals=1, diversity=None)
+    n_evaluated = outcome.n_evaluated
 
-    def run(tried: Search, rules: Constraints, people: IntArray) -> Outcome:
-        how = replace(whole, search=tried)
+    def run(tried: AnySearch, rules: Constraints, people: IntArray) -> Answers:
+        nonlocal n_evaluated
+        how = replace(one, search=tried, max_direct_rows=MAX_ROWS_FEWER)
         found = search(fitted, how, rules, factuals, people, callback, ends)
-        scored.append(found.n_evaluated)
-        return found
+        n_evaluated += found.n_evaluated
+        return found.answers
 
     reasons, misses = dict(outcome.reasons), outcome.misses
     people = np.array(sorted(reasons), dtype=np.int64)
     if given.min_plausibility > 0 and not given.allow_implausible:
         found, helps = _less_plausible(fitted, short, constraints, people, run)
         misses = _nearest(factuals, misses, found)
-        people = _say(reasons, people, helps)
-    for words, tried, rules in _lifts(short, constraints):
+        people = _add_remedies(reasons, people, helps)
+    for lift in lift_each(short, constraints, MAX_LIFTED):
         if people.size:
-            owner = run(tried, rules, people).answers.owner
-            people = _say(reasons, people, dict.fromkeys(owner.tolist(), words))
-    n_evaluated = outcome.n_evaluated + sum(scored)
+            owner = run(lift.search, lift.constraints, people).owner
+            named = f"the constraint {lift.name!r}"
+            if lift.kind == "bound":
+                named = f"{lift.name}={getattr(short, lift.name)!r}"
+            words = dict.fromkeys(owner.tolist(), f"lifting {named} gives one")
+            people = _add_remedies(reasons, people, words)
     return replace(outcome, reasons=reasons, misses=misses, n_evaluated=n_evaluated)
 
 
@@ -94,14 +91,14 @@ def _less_plausible(
 ) -> tuple[Answers, dict[int, str]]:
     """The best rows that are not plausible enough, and which smaller value was tried and helps."""
     free = replace(short, min_plausibility=0.0)
-    found = run(free, constraints, people).answers
+    found = run(free, constraints, people)
     words = dict.fromkeys(found.owner.tolist(), "allow_implausible=True gives one")
     assert fitted.plausibility is not None
     reached = fitted.plausibility.measures(found.rows)["plausibility"]
     values = np.array([_rounded_down(value) for value in reached])
     for value in np.unique(values[values > 0]):
         theirs = found.owner[values == value]
-        again = run(replace(short, min_plausibility=value), constraints, theirs).answers.owner
+        again = run(replace(short, min_plausibility=value), constraints, theirs).owner
         words |= dict.fromkeys(again.tolist(), f"min_plausibility={value:g} gives one")
     return found, words
 
@@ -114,26 +111,30 @@ def _rounded_down(value: float) -> float:
     return float(f"{math.floor(value / unit * (1 + 1e-12)) * unit:.1g}")
 
 
-def _lifts(short: Search, constraints: Constraints) -> Iterator[tuple[str, Search, Constraints]]:
-    """What may be in the way, in words, and the search without it."""
-    for name, lifted in lift_bounds(short):
-        words = f"lifting {name}={getattr(short, name)!r} gives one"
-        yield words, lifted, constraints
-    for constraint in constraints.limiting[:MAX_LIFTED]:
-        words = f"lifting the constraint {constraint.name!r} gives one"
-        yield words, short, constraints.without(constraint)
+@dataclass(frozen=True, eq=False)
+class Lift:
+    """A bound or a constraint that may be in the way, and the search without it."""
+
+    kind: Literal["bound", "constraint"]
+    name: str
+    search: AnySearch
+    constraints: Constraints
 
 
-def lift_bounds(search: AnySearch) -> Iterator[tuple[str, AnySearch]]:
-    """Each bound of a search that may be in the way, and the search without it."""
+def lift_each(
+    search: AnySearch, constraints: Constraints, max_constraints: int | None = None
+) -> Iterator[Lift]:
+    """A search without each of its bounds and constraints that may be in the way."""
     for name, free in BOUNDS.items():
         # Copies that come last keep nobody from an answer.
         if getattr(search, name) not in (free, "last"):
             changes: dict[str, Any] = {name: free}
-            yield name, replace(search, **changes)
+            yield Lift("bound", name, replace(search, **changes), constraints)
+    for constraint in constraints.limiting[:max_constraints]:
+        yield Lift("constraint", constraint.name, search, constraints.without(constraint))
 
 
-def _say(reasons: dict[int, str], people: IntArray, words: dict[int, str]) -> IntArray:
+def _add_remedies(reasons: dict[int, str], people: IntArray, words: dict[int, str]) -> IntArray:
     """Add words to people's reasons; gives those who have none yet."""
     for person, remedy in words.items():
         reasons[person] = f"{reasons[person]}; {remedy}"

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..generate import Block, blocks, generate
+from ..generate import FactualBlock, blocks, generate
 from ..kernels import ExpiredError, IntArray
 from ..postprocess.filters import ExcludeUnstable
 from ..postprocess.ranking import RankedCandidates, Ranking
@@ -31,7 +31,7 @@ from ..postprocess.validation import (
     explain_misses,
 )
 from ..runtime.threads import map_ordered, n_threads
-from .stage import BlockMonitor, Monitor, Outcome, SearchTask, no_unstable
+from .stage import BlockMonitor, Monitor, SearchOutcome, SearchTask
 
 # The paper's search walks nowhere, and loads none of this.
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class SamplingStage:
     n_from_leaves: int | None = None
     walk: Walk | None = None
     final: bool = True
-    unstable: ExcludeUnstable = field(default_factory=no_unstable)
+    unstable: ExcludeUnstable = field(default_factory=ExcludeUnstable)
 
     def excluding(self, unstable: ExcludeUnstable) -> SamplingStage:
         """The same stage without candidates that failed the final call."""
@@ -79,28 +79,28 @@ class SamplingStage:
 
     @property
     def uses_surrogate(self) -> bool:
-        """Whether a surrogate says which candidates are valid."""
-        return self.walk is not None and self.walk.settings.by_surrogate is not None
+        """Whether a surrogate predicts which candidates are valid."""
+        return self.walk is not None and self.walk.settings.surrogate_run is not None
 
     def with_tries(self, max_tries: int) -> SamplingStage:
         """The stage that tries all it can before the search gives up."""
         assert self.walk is not None
         return replace(self, walk=replace(self.walk, answers_all=True, max_tries=max_tries))
 
-    def run(self, people: IntArray) -> Outcome:
+    def run(self, people: IntArray) -> SearchOutcome:
         """Search for people, block by block."""
         self.task.scores.start_stage()
-        run = self.task.by_surrogate
-        may_ask = np.ones(people.size, dtype=bool) if run is None else run.may_ask(people)
+        run = self.task.surrogate_run
+        may_score = np.ones(people.size, dtype=bool) if run is None else run.may_score(people)
         # For whom the predictor is not called any more, only a reason is left to find.
-        some, last = people[may_ask], people[~may_ask & self.final]
+        some, last = people[may_score], people[~may_score & self.final]
         monitor = Monitor(self.task.callback, some.size + last.size)
         parts = [*self._run_blocks(some, monitor), *self._briefly()._run_blocks(last, monitor)]
-        outcome = Outcome.merge(self.task.factuals, parts)
+        outcome = SearchOutcome.merge(self.task.factuals, parts)
         reasons = unsettled_reasons(people, outcome, stopped=monitor.stopped)
         return replace(outcome, reasons=reasons, stopped=monitor.stopped)
 
-    def _run_blocks(self, people: IntArray, monitor: Monitor) -> Iterator[Outcome]:
+    def _run_blocks(self, people: IntArray, monitor: Monitor) -> Iterator[SearchOutcome]:
         in_blocks = takewhile(lambda _: not monitor.stopped, self._blocks(people))
         if self.uses_surrogate:
             # The predictor is called little, so whole blocks run in threads.
@@ -108,10 +108,10 @@ class SamplingStage:
             yield from filter(None, map_ordered(run, in_blocks, self._n_threads))
             return
         try:
-            for block, ranked, seconds in map_ordered(self._prepare, in_blocks, self.task.n_jobs):
+            for prepared in map_ordered(self._prepare, in_blocks, self.task.n_jobs):
                 if monitor.stopped:
                     return
-                yield self._settle(block, ranked, monitor.block()).with_seconds(seconds)
+                yield self._settle(*prepared, monitor.block())
         except ExpiredError:
             monitor.stopped = True
 
@@ -122,7 +122,7 @@ class SamplingStage:
         walk = replace(self.walk, answers_all=False, max_tries=0)
         return replace(self, n_samples=min(self.n_samples, FEW_DRAWS), walk=walk)
 
-    def _blocks(self, people: IntArray) -> Iterator[Block]:
+    def _blocks(self, people: IntArray) -> Iterator[FactualBlock]:
         task, n_draws = self.task, self.n_samples
         if self.walk is not None:
             n_draws += DRAWS_PER_WALK * self.ranking.n_counterfactuals
@@ -139,47 +139,49 @@ class SamplingStage:
         """Threads of a search with a surrogate."""
         return min(n_threads(self.task.n_jobs), MAX_THREADS)
 
-    def _run_block(self, block: Block, monitor: Monitor) -> Outcome | None:
+    def _run_block(self, block: FactualBlock, monitor: Monitor) -> SearchOutcome | None:
         """The outcome of a block, in any thread; None if the time is up."""
         try:
-            _, ranked, seconds = self._prepare(block)
-            return self._settle(block, ranked, monitor.block()).with_seconds(seconds)
+            return self._settle(*self._prepare(block), monitor.block())
         except ExpiredError:
             monitor.stopped = True
             return None
 
-    def _prepare(self, block: Block) -> tuple[Block, RankedCandidates, dict[str, float]]:
+    def _prepare(
+        self, block: FactualBlock
+    ) -> tuple[FactualBlock, RankedCandidates, dict[str, float]]:
         """Draw and rank: what needs no predictor, in any thread."""
-        with self.task.limited():
-            return self._draw(block)
-
-    def _draw(self, block: Block) -> tuple[Block, RankedCandidates, dict[str, float]]:
-        task, started = self.task, time.perf_counter()
-        draws = np.arange(self.n_samples, dtype=np.int64)
-        candidates = generate(
-            task.generator,
-            task.factual_limits,
-            block,
-            draws,
-            task.seed,
-            self.keep_probability,
-            self.n_from_leaves,
-        )
-        if task.consequences is not None:
-            candidates = task.consequences.complete_candidates(candidates)
-        generated = time.perf_counter()
-        filters = self.ranking.filters
+        task, started, ranking = self.task, time.perf_counter(), self.ranking
         if self.unstable.person.size:
-            filters = (*filters, self.unstable)
-        ranked = RankedCandidates(candidates, replace(self.ranking, filters=filters))
+            ranking = replace(ranking, filters=(*ranking.filters, self.unstable))
+        with task.limited():
+            candidates = generate(
+                task.generator,
+                task.factual_limits,
+                block,
+                np.arange(self.n_samples, dtype=np.int64),
+                task.seed,
+                self.keep_probability,
+                self.n_from_leaves,
+            )
+            if task.consequences is not None:
+                candidates = task.consequences.complete_candidates(candidates)
+            generated = time.perf_counter()
+            ranked = RankedCandidates(candidates, ranking)
         done = time.perf_counter()
         return block, ranked, {"generate": generated - started, "rank": done - generated}
 
-    def _settle(self, block: Block, ranked: RankedCandidates, monitor: BlockMonitor) -> Outcome:
+    def _settle(
+        self,
+        block: FactualBlock,
+        ranked: RankedCandidates,
+        seconds: dict[str, float],
+        monitor: BlockMonitor,
+    ) -> SearchOutcome:
         """Validate and walk: what needs the predictor."""
         task, started = self.task, time.perf_counter()
         groups = np.unique(block.group)
-        run = None if self.walk is None else self.walk.settings.by_surrogate
+        run = None if self.walk is None else self.walk.settings.surrogate_run
         surrogate = None if run is None else run.surrogate
         cache = PredictionCache(
             ranked.candidates,
@@ -207,12 +209,12 @@ class SamplingStage:
         n_evaluated = cache.n_evaluated + (0 if walked is None else walked.visited.n_evaluated)
         task.scores.store(cache.added, one_group=block.group[0] == block.group[-1])
         monitor.finish(block.people.size, n_evaluated)
-        return Outcome(
+        return SearchOutcome(
             answers=answers,
             misses=misses,
             reasons=reasons,
             n_evaluated=n_evaluated,
-            seconds={"validity": time.perf_counter() - started},
+            seconds=seconds | {"validity": time.perf_counter() - started},
         )
 
     def _walked(
@@ -227,11 +229,11 @@ class SamplingStage:
             return None
         from .walking import SurrogateBlock, WalkedBlock
 
-        make = WalkedBlock if self.walk.settings.by_surrogate is None else SurrogateBlock
+        make = WalkedBlock if self.walk.settings.surrogate_run is None else SurrogateBlock
         return make(self.walk, self.task, monitor, ranked, cache, valid, self.unstable)
 
 
-def unsettled_reasons(people: IntArray, outcome: Outcome, *, stopped: bool) -> dict[int, str]:
+def unsettled_reasons(people: IntArray, outcome: SearchOutcome, *, stopped: bool) -> dict[int, str]:
     """The reasons of an outcome, and one for everybody else without an answer."""
     left = set(people.tolist()).difference(outcome.answers.owner.tolist())
     # Only a distance that grows with fewer changes leaves a walk to an allowed target nothing.

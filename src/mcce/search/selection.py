@@ -14,9 +14,10 @@ Always true: the first answer of a person is the one they would get alone.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import combinations
+from typing import NamedTuple
 
 import numpy as np
 
@@ -32,7 +33,7 @@ from .config import Preference
 from .greedy import GreedyWalk
 from .visited import VisitedRows, as_block
 
-# Of up to so many changes any may be undone; of more, so many at once.
+# Any subset of up to 5 changes may be undone; of more changes, at most two at once.
 ALL_SUBSETS_OF, MAX_UNDONE = 5, 2
 # What "balanced" weighs against the distance to accepted rows: the distance to the person, summed
 # over features, and each change, at a fixed price and by the typical distance to accepted rows.
@@ -54,28 +55,20 @@ class SelectionSettings:
     count_actions: bool = False
 
 
-@dataclass(frozen=True, eq=False)
-class SelectedRows:
-    """Visited rows that were selected, by number, with their ranks and costs."""
+class SelectedRows(NamedTuple):
+    """Visited rows that were selected, by number, with their ranks."""
 
     numbers: IntArray
     rank: IntArray
-    sparsity: IntArray
-    gower: FloatArray
 
     def take(self, places: BoolArray) -> SelectedRows:
         """The rows at the given places."""
-        return SelectedRows(*(getattr(self, field.name)[places] for field in fields(self)))
+        return SelectedRows(self.numbers[places], self.rank[places])
 
     @classmethod
     def concat(cls, parts: Sequence[SelectedRows]) -> SelectedRows:
         """All parts as one."""
-        return cls(
-            *(
-                np.concatenate([getattr(part, field.name) for part in parts])
-                for field in fields(cls)
-            )
-        )
+        return cls(*map(np.concatenate, zip(*parts, strict=True)))
 
     def to_answers(self, candidates: Candidates, visited: VisitedRows) -> Answers:
         """The rows as answers, by person and rank."""
@@ -86,8 +79,8 @@ class SelectedRows:
             draw=np.where(draw < 0, draw, candidates.draws[np.maximum(draw, 0)]),
             rank=self.rank,
             score=visited.score[self.numbers],
-            sparsity=self.sparsity,
-            gower=self.gower,
+            sparsity=visited.sparsity[self.numbers],
+            gower=visited.gower[self.numbers],
         ).sort()
 
 
@@ -103,8 +96,7 @@ def select_rows(
     if ranking.diversity is not None:
         rank = _diverse_ranks(ranking, walk, numbers, person)
     taken = (rank > 0) & (rank <= ranking.n_counterfactuals)
-    rows = numbers[taken]
-    return SelectedRows(rows, rank[taken], visited.sparsity[rows], visited.gower[rows])
+    return SelectedRows(numbers[taken], rank[taken])
 
 
 def _order(
@@ -149,7 +141,7 @@ def returnable(ranking: Ranking, walk: GreedyWalk, person: IntArray | None = Non
     may[reached] = visited.good(reached)
     ends = walk.at[walk.arrived & theirs[walk.person]]
     may[ends] |= visited.allowed[ends] & (
-        visited.valid[ends] | (walk.settings.by_surrogate is None)
+        visited.valid[ends] | (walk.settings.surrogate_run is None)
     )
     numbers = np.flatnonzero(may)
     return numbers[within_bounds(ranking, visited, numbers)]
@@ -170,9 +162,10 @@ def _knn_distances(
     person: Groups,
     excess: IntArray,
 ) -> tuple[FloatArray, BoolArray]:
-    """Distance to accepted training rows, and whether a row copies one; 0 if not in question.
+    """Distance to accepted training rows, and whether a row copies one; 0 if not measured.
 
-    In question are rows with few enough changes, then with one more, until enough are no copies.
+    Rows with few enough changes are measured, then those with one more, until enough of them are
+    no copies.
     """
     knn_distance, copy = np.zeros(numbers.size), np.zeros(numbers.size, dtype=bool)
     if settings.knn_distance is None:
@@ -225,9 +218,7 @@ def _diverse_ranks(
         person.place[pooled].astype(np.int32),
         some.place,
         visited.gower[numbers[pooled]],
-        distance=ranking.distance,
-        n_counterfactuals=ranking.n_counterfactuals,
-        diversity=ranking.diversity or 0.0,
+        ranking,
     )
     return rank
 
@@ -293,10 +284,11 @@ def _select(
     needless = np.empty(0, dtype=np.int64)
     while True:
         selected = select_rows(settings, walk, may_return, first)
-        undone = _undo(walk, selected.numbers[~np.isin(selected.numbers, first)])
-        if undone[0].size:
+        parent, child = _undo(walk, selected.numbers[~np.isin(selected.numbers, first)])
+        if parent.size:
             may_return = returnable(settings.ranking, walk, person)
-        lesser = _replaced(undone, may_return)
+        # Rows that one with fewer of their changes can replace.
+        lesser = np.unique(parent[np.isin(child, may_return)])
         needless = np.concatenate([needless, lesser])
         whose, again = visited.person, visited.person[lesser]
         parts.append(selected.take(~np.isin(whose[selected.numbers], again)))
@@ -307,7 +299,7 @@ def _select(
 
 
 def _undo(walk: GreedyWalk, numbers: IntArray) -> tuple[IntArray, IntArray]:
-    """The same, as far as the rows are good."""
+    """Pairs of rows and their versions without some changes, where the version is good."""
     visited = walk.visited
     parent, child = undone(walk, numbers)
     visited.evaluate(child)
@@ -317,7 +309,7 @@ def _undo(walk: GreedyWalk, numbers: IntArray) -> tuple[IntArray, IntArray]:
 
 
 def undone(walk: GreedyWalk, numbers: IntArray) -> tuple[IntArray, IntArray]:
-    """Rows without some of the changes of others, which are placed among the visited ones."""
+    """Pairs of rows and their versions without some changes, all of them visited rows."""
     visited, units = walk.visited, walk.settings.units
     place, undone = _subsets((visited.cells[numbers, 1:] != OWN) @ units.T)
     parent = numbers[place]
@@ -349,9 +341,3 @@ def _all_subsets(n: int, most: int) -> BoolArray:
     """The sets of fewer than ``most`` out of n, smallest first, shape (n_sets, n)."""
     sets = [some for size in range(1, most) for some in combinations(range(n), size)]
     return np.array([[at in some for at in range(n)] for some in sets])
-
-
-def _replaced(undone: tuple[IntArray, IntArray], may_return: IntArray) -> IntArray:
-    """Rows that one with fewer of their changes can replace."""
-    parent, child = undone
-    return np.unique(parent[np.isin(child, may_return)])

@@ -2,13 +2,13 @@
 
 A search runs its stages one after the other, each for the people that the stages before left
 without an answer. ``SearchTask`` is what all stages of one call have in common. ``run_search`` runs
-them and calls the predictor once more on what is returned. ``Outcome`` holds the answers and, for
-everybody else, a reason and the nearest miss.
+them and calls the predictor once more on what is returned. ``SearchOutcome`` holds the answers and,
+for everybody else, a reason and the nearest miss.
 
 Always true: the outcome does not depend on blocks, threads or the order of people; every
 counterfactual was valid in a final, fresh call of the predictor on the rows that are returned.
-Whoever had an answer that the label rule accepts and the predictor does not is searched for again
-without the rule. Outcomes never change; their methods return new ones.
+People whose answer the label rule accepts and the predictor refuses are searched for again without
+the rule. Outcomes never change; their methods return new ones.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ SECONDS_BETWEEN = 0.1
 class Stage(Protocol):
     """One way of finding counterfactuals."""
 
-    def run(self, people: IntArray) -> Outcome:
+    def run(self, people: IntArray) -> SearchOutcome:
         """Search for the factuals at these positions.
 
         Everybody without an answer has a reason in the outcome.
@@ -98,7 +98,7 @@ class SearchTask:
     scores: ScoreMemory = field(default_factory=ScoreMemory)
     remembered: RememberedScores | None = None
     read: ReadColumns = field(default_factory=dict)
-    by_surrogate: SurrogateRun | None = None
+    surrogate_run: SurrogateRun | None = None
 
     @property
     def factuals(self) -> EncodedRows:
@@ -106,9 +106,9 @@ class SearchTask:
         return self.factual_limits.rows
 
     def relaxed(self) -> SearchTask:
-        """The same for stages that allow more rows: those tried in vain before do not count."""
+        """The task of stages that allow more rows; rows refused before do not count."""
         return replace(
-            self, by_surrogate=None if self.by_surrogate is None else self.by_surrogate.relaxed()
+            self, surrogate_run=None if self.surrogate_run is None else self.surrogate_run.relaxed()
         )
 
     def limited(self) -> AbstractContextManager[Cancellation]:
@@ -168,14 +168,8 @@ class BlockMonitor:
         self.n_settled, self.n_evaluated = n_settled, n_evaluated
 
 
-def no_unstable() -> ExcludeUnstable:
-    """The filter before anything has failed."""
-    nobody = np.empty(0, dtype=np.int64)
-    return ExcludeUnstable(nobody, nobody)
-
-
 @dataclass(frozen=True, eq=False)
-class Outcome:
+class SearchOutcome:
     """The result of a search, or of one of its stages."""
 
     answers: Answers
@@ -189,13 +183,13 @@ class Outcome:
     misjudged: frozenset[int] = frozenset()
 
     @classmethod
-    def empty(cls, factuals: EncodedRows, people: IntArray, reason: str) -> Outcome:
+    def empty(cls, factuals: EncodedRows, people: IntArray, reason: str) -> SearchOutcome:
         """The outcome for factuals that cannot be searched for at all."""
         nobody = Answers.concat(factuals, [])
         return cls(nobody, nobody, dict.fromkeys(people.tolist(), reason))
 
     @classmethod
-    def merge(cls, factuals: EncodedRows, parts: Sequence[Outcome]) -> Outcome:
+    def merge(cls, factuals: EncodedRows, parts: Sequence[SearchOutcome]) -> SearchOutcome:
         """All parts as one, by factual."""
         if len(parts) == 1:
             return parts[0]
@@ -211,16 +205,16 @@ class Outcome:
             misjudged=frozenset[int]().union(*(part.misjudged for part in parts)),
         )
 
-    def with_seconds(self, more: Mapping[str, float]) -> Outcome:
+    def with_seconds(self, more: Mapping[str, float]) -> SearchOutcome:
         """The outcome with further seconds added."""
         return replace(self, seconds=_sum_seconds([self.seconds, more]))
 
-    def without_answers(self, people: IntArray) -> Outcome:
+    def without_answers(self, people: IntArray) -> SearchOutcome:
         """The outcome without the answers of some factuals."""
         answers = self.answers.take(~np.isin(self.answers.owner, people))
         return replace(self, answers=answers, proven=self.proven.difference(people.tolist()))
 
-    def without_reasons(self, people: IntArray) -> Outcome:
+    def without_reasons(self, people: IntArray) -> SearchOutcome:
         """The outcome without the reasons and misses of factuals that are searched for again."""
         again = set(people.tolist())
         return replace(
@@ -240,27 +234,29 @@ def _sum_seconds(parts: Sequence[Mapping[str, float]]) -> dict[str, float]:
 
 def run_search(
     task: SearchTask, stages: Callable[[SearchTask], Iterable[Stage]], people: IntArray
-) -> Outcome:
+) -> SearchOutcome:
     """Counterfactuals for factuals; each stage searches for those still without an answer."""
     outcome = _run_stages(task, stages(task), people)
     if not outcome.misjudged:
         return outcome
     decision = replace(task.decision, rule=None)
-    # Nothing is remembered, because scores so far come with what the rule said.
+    # Nothing is remembered, because scores so far include the rule's verdict.
     certain = replace(
         task,
         decision=decision,
         scores=ScoreMemory(),
         remembered=None,
-        by_surrogate=None if task.by_surrogate is None else task.by_surrogate.without_replies(),
+        surrogate_run=None if task.surrogate_run is None else task.surrogate_run.without_scores(),
     )
     again = np.array(sorted(outcome.misjudged), dtype=np.int64)
-    return Outcome.merge(task.factuals, [outcome, _run_stages(certain, stages(certain), again)])
+    return SearchOutcome.merge(
+        task.factuals, [outcome, _run_stages(certain, stages(certain), again)]
+    )
 
 
-def _run_stages(task: SearchTask, stages: Iterable[Stage], people: IntArray) -> Outcome:
+def _run_stages(task: SearchTask, stages: Iterable[Stage], people: IntArray) -> SearchOutcome:
     """Run one stage after the other."""
-    parts: list[Outcome] = []
+    parts: list[SearchOutcome] = []
     for stage in list(stages):
         if parts:
             parts[-1] = parts[-1].without_reasons(people)
@@ -270,19 +266,19 @@ def _run_stages(task: SearchTask, stages: Iterable[Stage], people: IntArray) -> 
         people = np.array(sorted(left), dtype=np.int64)
         if not people.size or outcome.stopped:
             break
-    return Outcome.merge(task.factuals, parts)
+    return SearchOutcome.merge(task.factuals, parts)
 
 
-def _run_confirmed(task: SearchTask, stage: Stage, people: IntArray) -> Outcome:
+def _run_confirmed(task: SearchTask, stage: Stage, people: IntArray) -> SearchOutcome:
     """Run one stage until every answer survives a fresh call of the predictor.
 
     An answer that fails is dropped, and its person is searched for again without it.
     """
-    unstable, parts = no_unstable(), list[Outcome]()
+    unstable, parts = ExcludeUnstable(), list[SearchOutcome]()
     while True:
         outcome, rejected = _confirm(task, stage.run(people))
         if not rejected.owner.size:
-            return Outcome.merge(task.factuals, [*parts, outcome])
+            return SearchOutcome.merge(task.factuals, [*parts, outcome])
         people = np.unique(rejected.owner)
         parts.append(outcome.without_answers(people))
         unstable = ExcludeUnstable(
@@ -292,7 +288,7 @@ def _run_confirmed(task: SearchTask, stage: Stage, people: IntArray) -> Outcome:
         stage = stage.excluding(unstable)
 
 
-def _confirm(task: SearchTask, outcome: Outcome) -> tuple[Outcome, Answers]:
+def _confirm(task: SearchTask, outcome: SearchOutcome) -> tuple[SearchOutcome, Answers]:
     """The outcome with fresh scores, and the answers that fail them.
 
     People with an answer that the label rule misjudged have none in either.

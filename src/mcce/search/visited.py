@@ -2,11 +2,11 @@
 
 Beyond the paper. Each distinct row is stored once and scored at most once.
 
-In a search with a surrogate, the surrogate says what the predictor would, until the predictor is
-called (``PredictedRows``). What it predicts of a row is corrected by what it got wrong for the same
-person: at their own row, whose score is known, and at every row that the predictor scored. Errors
-at rows that share more cells count more. At first a row is predicted valid also if it falls short
-by little; each time that is wrong, more is required of the person's rows.
+A row is *evaluated* once it has a score. In a search with a surrogate that is a prediction until
+the predictor has *scored* the row (``PredictedRows``). Predictions are corrected by the surrogate's
+errors for the same person: at their own row, whose score is known, and at every row that the
+predictor scored. Errors at rows that share more cells count more. At first, rows that fall short by
+little are predicted valid too; each time that is wrong, more is required of the person's rows.
 
 Always true: nobody's predictions depend on anybody else; the predictor scores a row at most once,
 and for no person more rows than allowed.
@@ -15,6 +15,7 @@ and for no person more rows than allowed.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -34,21 +35,20 @@ from ..kernels import (
 )
 from ..plausibility.model import KnnDistance
 from ..plausibility.surrogate import Surrogate
-from ..postprocess.filters import ExcludeUnstable, IsPlausible
+from ..postprocess.filters import ExcludeUnstable, IsPlausible, RowFilter
 from ..postprocess.ranking import Ranking
 from ..postprocess.validation import ROWS_PER_CALL, RememberedScores, score_rows
 from ..predictors.decision import Decision, ScoredRows
-from ..protocols import RowFilter
 from ..tables.schema import OWN, Schema
 from .config import Search
 from .consequences import Consequences, GrowingTables
 
-# Scores are compared to so many decimals: the last ones may depend on how many rows a call has.
+# Decimals by which scores are compared: further ones may depend on the number of rows in a call.
 DECIMALS = 10
-# One in so many numbers is few: they are sorted instead of marked.
+# Fewer than one in 32 numbers are sorted instead of marked.
 FEW = 32
-# Of more mutable features, those that the surrogate splits most often are moved first.
-MAX_LEADING = 32
+# Of more mutable features, those that the surrogate splits on most often are moved first.
+MAX_INFLUENTIAL = 32
 # An error counts half as much for each cell that differs, and against this weight of no error.
 NO_ERROR = 0.1
 # By how many typical errors of the surrogate a row may fall short at first, and the number of rows
@@ -56,7 +56,7 @@ NO_ERROR = 0.1
 OPTIMISM, PATIENCE = 3.0, 6
 # A surrogate that was so often wrong about a person is not trusted about them any more.
 MAX_WRONG = 24
-# Replies of a person that correct predictions; up to as many again in the batch that reaches it.
+# Scores of a person that correct predictions; up to as many again in the batch that reaches it.
 MAX_LEARNED = 64
 
 
@@ -71,7 +71,7 @@ class WalkSettings:
     extra_changes: int
     consequences: Consequences | None = None
     remembered: RememberedScores | None = None
-    by_surrogate: SurrogateRun | None = None
+    surrogate_run: SurrogateRun | None = None
 
 
 def units_of(constraints: Constraints, consequences: Consequences | None) -> BoolArray:
@@ -83,19 +83,19 @@ def units_of(constraints: Constraints, consequences: Consequences | None) -> Boo
             unit[linked] = unit[linked].min()
     units = np.unique(unit)[:, None] == unit
     if consequences is not None:
-        units[:, consequences.rows] = False
+        units[:, consequences.places] = False
     return units[units.any(axis=1)]
 
 
-def leading_units(settings: WalkSettings, schema: Schema) -> BoolArray:
+def influential_units(settings: WalkSettings, schema: Schema) -> BoolArray:
     """The units whose changes the surrogate notices most; all of them if few features are mutable.
 
     Among many features it looks at few, and the others cannot make a row valid.
     """
-    surrogate = None if settings.by_surrogate is None else settings.by_surrogate.surrogate
-    if surrogate is None or not surrogate.is_good or schema.mutable.size <= MAX_LEADING:
+    surrogate = None if settings.surrogate_run is None else settings.surrogate_run.surrogate
+    if surrogate is None or not surrogate.is_good or schema.mutable.size <= MAX_INFLUENTIAL:
         return np.ones(len(settings.units), dtype=bool)
-    noticed = np.isin(schema.mutable, surrogate.inputs(MAX_LEADING))
+    noticed = np.isin(schema.mutable, surrogate.inputs(MAX_INFLUENTIAL))
     for column in reversed(() if settings.consequences is None else settings.consequences.columns):
         noticed[column.actions] |= noticed[column.row]
     return settings.units @ noticed
@@ -103,6 +103,15 @@ def leading_units(settings: WalkSettings, schema: Schema) -> BoolArray:
 
 class VisitedRows:
     """Every row that was visited in a block of people, and what is known of it."""
+
+    # What is stored of a row before anything is known of it.
+    before: ClassVar[dict[str, float]] = {
+        **dict.fromkeys(("checked", "allowed", "evaluated", "valid"), False),
+        **dict.fromkeys(("assessed", "plausible", "priced", "copy"), False),
+        **dict.fromkeys(("sparsity", "n_actions", "score", "gower", "distance"), 0),
+        "step": -1,
+        "knn_distance": np.nan,
+    }
 
     def __init__(self, settings: WalkSettings, candidates: Candidates) -> None:
         self.settings, self.candidates = settings, candidates
@@ -116,14 +125,10 @@ class VisitedRows:
         self._lookup: Lookup | None = None
         self.cells: Codes = np.empty((0, width), dtype=np.int32)
         self.person: IntArray = np.empty(0, dtype=np.int64)
-        self.checked, self.allowed, self.scored, self.valid = np.empty((4, 0), dtype=bool)
-        self.assessed, self.plausible = np.empty((2, 0), dtype=bool)
-        self.priced: BoolArray = np.empty(0, dtype=bool)
-        self.sparsity, self.n_actions = np.empty((2, 0), dtype=np.int64)
-        self.score, self.gower, self.distance = np.empty((3, 0))
-        self.knn_distance: FloatArray = np.empty(0)
-        self.copy: BoolArray = np.empty(0, dtype=bool)
-        self.draw, self.step = np.empty((2, 0), dtype=np.int64)
+        self.checked, self.allowed, self.evaluated, self.valid = np.empty((4, 0), dtype=bool)
+        self.assessed, self.plausible, self.priced, self.copy = np.empty((4, 0), dtype=bool)
+        self.draw, self.step, self.sparsity, self.n_actions = np.empty((4, 0), dtype=np.int64)
+        self.score, self.gower, self.distance, self.knn_distance = np.empty((4, 0))
         self.n_evaluated = 0
 
     def place(self, person: IntArray, draw: IntArray | Codes, codes: Codes) -> IntArray:
@@ -133,7 +138,7 @@ class VisitedRows:
         if consequences is None:
             return self._place(cells, draw)
         # What follows is computed once for each set of changes.
-        cells[:, [1 + at for at in consequences.rows]] = OWN
+        cells[:, [1 + at for at in consequences.places]] = OWN
         actions = self._actions.place(cells)
         new = _new(actions, self._completed.size)
         if new.size:
@@ -163,7 +168,7 @@ class VisitedRows:
     @property
     def recomputed(self) -> list[int]:
         """Places of the mutable features that only follow from others."""
-        return [] if self.settings.consequences is None else self.settings.consequences.rows
+        return [] if self.settings.consequences is None else self.settings.consequences.places
 
     @property
     def lookup(self) -> Lookup:
@@ -173,14 +178,13 @@ class VisitedRows:
         return self._lookup
 
     def evaluate(self, numbers: IntArray) -> None:
-        """Have the predictor score rows that it has not scored yet."""
-        new = self._without(self.scored, numbers)
+        """Score rows, unless that was done."""
+        new = self._without(self.evaluated, numbers)
         if new.size:
-            said = self._call_predictor(new)
-            self.store_scores(new, said.score, said.valid)
+            self.store_scores(new, self._score(new))
 
-    def _call_predictor(self, numbers: IntArray) -> ScoredRows:
-        """What the predictor says of some rows, in calls of bounded size."""
+    def _score(self, numbers: IntArray) -> ScoredRows:
+        """The predictor's scores of rows, in calls of bounded size."""
         how, parts = self.settings, list[ScoredRows]()
         for start in range(0, numbers.size, ROWS_PER_CALL):
             rows = self.rows(numbers[start : start + ROWS_PER_CALL])
@@ -189,11 +193,10 @@ class VisitedRows:
         score = np.concatenate([part.score for part in parts])
         return ScoredRows(score, np.concatenate([part.valid for part in parts]))
 
-    def store_scores(self, numbers: IntArray, score: FloatArray, valid: BoolArray) -> None:
+    def store_scores(self, numbers: IntArray, scored: ScoredRows) -> None:
         """Keep the predictor's scores of rows."""
-        self.score[numbers] = score
-        self.valid[numbers] = valid
-        self.scored[numbers] = True
+        self.score[numbers], self.valid[numbers] = scored.score, scored.valid
+        self.evaluated[numbers] = True
 
     def desirability(self, numbers: IntArray) -> FloatArray:
         """How good the scores of rows are, larger being better."""
@@ -258,24 +261,17 @@ class VisitedRows:
         """Which of the numbers are not done yet, ascending, each once."""
         if FEW * numbers.size < done.size:
             return np.unique(numbers[~done[numbers]])
-        asked = np.zeros_like(done)
-        asked[numbers] = True
-        return np.flatnonzero(asked & ~done)
+        wanted = np.zeros_like(done)
+        wanted[numbers] = True
+        return np.flatnonzero(wanted & ~done)
 
     def _add(self, cells: Codes, draw: IntArray | Codes) -> None:
         self.cells = append(self.cells, cells)
         self.person = append(self.person, cells[:, 0].astype(np.int64))
         self.draw = append(self.draw, draw)
-        self.step = append(self.step, np.full(len(cells), -1))
-        no = np.zeros(len(cells), dtype=bool)
-        for name in ("checked", "allowed", "assessed", "plausible", "scored", "valid", "copy"):
-            setattr(self, name, append(getattr(self, name), no))
-        self.priced = append(self.priced, no)
-        for name in ("score", "gower", "distance"):
-            setattr(self, name, append(getattr(self, name), np.zeros(len(cells))))
-        for name in ("sparsity", "n_actions"):
-            setattr(self, name, append(getattr(self, name), np.zeros(len(cells), dtype=np.int64)))
-        self.knn_distance = append(self.knn_distance, np.full(len(cells), np.nan))
+        for name, value in self.before.items():
+            known = getattr(self, name)
+            setattr(self, name, append(known, np.full(len(cells), value, known.dtype)))
 
 
 def _new(numbers: IntArray, n_known: int) -> IntArray:
@@ -351,9 +347,8 @@ def as_block(
     )
 
 
-@dataclass(frozen=True, eq=False)
-class Errors:
-    """By how much the surrogate was wrong about rows of people, in the order of the replies."""
+class Errors(NamedTuple):
+    """By how much the surrogate was wrong about rows of people, in the order of scoring."""
 
     person: IntArray
     row: IntArray
@@ -361,18 +356,21 @@ class Errors:
 
     @classmethod
     def none(cls) -> Errors:
-        """Before any reply."""
+        """Before the predictor scored any row."""
         nobody = np.empty(0, dtype=np.int64)
         return cls(nobody, nobody, np.empty(0))
 
     def and_also(self, more: Errors) -> Errors:
-        """These, then others."""
-        pairs = zip(vars(self).values(), vars(more).values(), strict=True)
-        return Errors(*(np.concatenate(pair) for pair in pairs))
+        """All errors, these first."""
+        return Errors._make(map(np.concatenate, zip(self, more, strict=True)))
 
 
 class PredictedRows(VisitedRows):
     """Visited rows whose scores a surrogate predicts until the predictor has scored them."""
+
+    before = VisitedRows.before | dict.fromkeys(
+        ("scored", "_response", "_total", "_weight", "_merit"), 0
+    )
 
     def __init__(
         self,
@@ -383,7 +381,7 @@ class PredictedRows(VisitedRows):
     ) -> None:
         super().__init__(settings, candidates)
         self.run = run
-        self.asked: BoolArray = np.empty(0, dtype=bool)
+        self.scored: BoolArray = np.empty(0, dtype=bool)
         self._response, self._total, self._weight, self._merit = np.empty((4, 0))
         self.n_wrong: IntArray = np.zeros(self.people.size, dtype=np.int64)
         self._n_learned: IntArray = np.zeros(self.people.size, dtype=np.int64)
@@ -396,7 +394,7 @@ class PredictedRows(VisitedRows):
         self._recall()
 
     def _recall(self) -> None:
-        """Learn from the people themselves, and from what earlier stages asked."""
+        """Learn from the people themselves, and from the scores of earlier stages."""
         everybody = np.arange(self.people.size)
         own = self.run.own
         if own is not None:
@@ -408,22 +406,17 @@ class PredictedRows(VisitedRows):
         order = np.argsort(self.people, kind="stable")
         stable = np.setdiff1d(self.people, self._unstable.person)
         known = np.isin(self.people, stable)
-        self.n_wrong[known] = self.run.replies.n_refused[self.people[known]]
-        found = self.run.replies.recall(stable)
+        self.n_wrong[known] = self.run.history.n_refused[self.people[known]]
+        found = self.run.history.recall(stable)
         if found is not None:
-            owner, codes, said = found
+            owner, codes, scored = found
             person = order[np.searchsorted(self.people, owner, sorter=order)]
-            self._take_over(person, codes, said)
+            self._take_over(person, codes, scored)
 
-    def _take_over(self, person: IntArray, codes: Codes, said: ScoredRows) -> None:
+    def _take_over(self, person: IntArray, codes: Codes, scored: ScoredRows) -> None:
         numbers = self.place(person, np.full(person.size, -1), codes)
         self.evaluate(numbers)
-        self._learn(numbers, said)
-
-    @property
-    def n_asked(self) -> IntArray:
-        """Rows asked for each person."""
-        return self.run.replies.n_asked[self.people]
+        self._learn(numbers, scored)
 
     @property
     def error(self) -> float:
@@ -432,58 +425,61 @@ class PredictedRows(VisitedRows):
 
     def evaluate(self, numbers: IntArray) -> None:
         """Predict the scores of rows, unless that was done."""
-        new = self._without(self.scored, numbers)
+        new = self._without(self.evaluated, numbers)
         if not new.size:
             return
         rows = self.rows(new)
         descent = self.lookup.descent(rows.owner, rows.codes)
         self._response[new] = self.run.surrogate.predict(descent)
         self._correct(new, self._errors)
-        self.scored[new] = True
+        self.evaluated[new] = True
         self.reach(new)
         self._predict(new)
 
-    def ask(self, numbers: IntArray) -> IntArray:
+    def call_predictor(self, numbers: IntArray) -> IntArray:
         """Have the predictor score rows, as far as allowed; gives the numbers of those it did."""
-        new = self._without(self.asked, numbers)
+        new = self._without(self.scored, numbers)
         most, person = self.run.max_evaluations, self.person[new]
         if most is not None:
-            new = new[times_seen_before(person) + self.n_asked[person] < most]
+            new = new[
+                times_seen_before(person) + self.run.history.n_scored[self.people[person]] < most
+            ]
         if not new.size:
             return new
         self.evaluate(new)
-        rows, said = self.rows(new), self._call_predictor(new)
-        self.run.replies.count(rows.owner, said.valid)
+        rows, scored = self.rows(new), self._score(new)
+        self.run.history.count(rows.owner, scored.valid)
         if self._is_trained:
             rows.codes[self.recomputed] = OWN
-            self.run.replies.store(rows.owner, rows.codes, said)
-        np.add.at(self.n_wrong, self.person[new], ~said.valid)
-        # All at once: what a person's replies teach must not depend on where calls are cut.
-        self._learn(new, said)
+            self.run.history.store(rows.owner, rows.codes, scored)
+        np.add.at(self.n_wrong, self.person[new], ~scored.valid)
+        # All at once: corrections must not depend on where calls are cut.
+        self._learn(new, scored)
         return new
 
     def reset_optimism(self, person: IntArray) -> None:
         """Predict rows of people that fall short by little as valid again, as at first."""
         self.n_wrong[person] = 0
-        self._predict(np.flatnonzero(self.scored & np.isin(self.person, person)))
+        self._predict(np.flatnonzero(self.evaluated & np.isin(self.person, person)))
 
     def close(self) -> None:
         """Predict nothing as valid any more: only rows that the predictor has accepted are."""
         self._closed = True
-        self.valid &= self.asked
+        self.valid &= self.scored
 
     def desirability(self, numbers: IntArray) -> FloatArray:
         """How good the scores of rows are predicted to be, larger being better."""
         return self._merit[numbers]
 
-    def _learn(self, numbers: IntArray, said: ScoredRows) -> None:
-        """Take over what the predictor said, and correct the predictions for other rows."""
-        self.store_scores(numbers, said.score, said.valid & self._is_stable(numbers))
-        self.asked[numbers] = True
-        response = self.run.surrogate.response(said)
+    def _learn(self, numbers: IntArray, scored: ScoredRows) -> None:
+        """Keep the predictor's scores, and correct the predictions for other rows."""
+        valid = scored.valid & self._is_stable(numbers)
+        self.store_scores(numbers, replace(scored, valid=valid))
+        self.scored[numbers] = True
+        response = self.run.surrogate.response(scored)
         self._merit[numbers] = self._margin(response)
         person = self.person[numbers]
-        # Each person's first replies teach the most.
+        # Each person's first scores correct the most.
         taught = (self._n_learned[person] < MAX_LEARNED) & (times_seen_before(person) < MAX_LEARNED)
         np.add.at(self._n_learned, person[taught], 1)
         error = response - self._response[numbers]
@@ -491,7 +487,7 @@ class PredictedRows(VisitedRows):
         self._errors = self._errors.and_also(new)
         touched = np.zeros(self.people.size, dtype=bool)
         touched[person] = True
-        theirs = np.flatnonzero(self.scored & touched[self.person])
+        theirs = np.flatnonzero(self.evaluated & touched[self.person])
         self._correct(theirs, new)
         self._predict(theirs)
 
@@ -507,15 +503,15 @@ class PredictedRows(VisitedRows):
         self._total[numbers], self._weight[numbers] = found
 
     def _predict(self, numbers: IntArray) -> None:
-        """Predict the rows that the predictor has not scored, by the replies so far."""
-        numbers = numbers[~self.asked[numbers]]
+        """Predict the rows that the predictor has not scored, by the scores so far."""
+        numbers = numbers[~self.scored[numbers]]
         person = self.person[numbers]
         correction = self._total[numbers] / (self._weight[numbers] + NO_ERROR)
         merit = self._margin(self._response[numbers] + correction)
         self._merit[numbers] = merit
         slack = OPTIMISM * self.error * (1 - self.n_wrong[person] / PATIENCE)
         trusted = self.n_wrong[person] < MAX_WRONG
-        self.valid[numbers] = (merit >= -slack) & trusted & self._may_ask(person)
+        self.valid[numbers] = (merit >= -slack) & trusted & self._may_score(person)
         self.valid[numbers] &= self._is_stable(numbers)
 
     def _is_stable(self, numbers: IntArray) -> BoolArray:
@@ -523,51 +519,42 @@ class PredictedRows(VisitedRows):
         whose = self.people[self.person[numbers]]
         return ~self._unstable.has_failed(whose, self.draw[numbers])
 
-    def _may_ask(self, person: IntArray) -> BoolArray:
+    def _may_score(self, person: IntArray) -> BoolArray:
         if self._closed:
             return np.zeros(person.size, dtype=bool)
-        return self.run.may_ask(self.people[person])
+        return self.run.may_score(self.people[person])
 
     def _margin(self, response: FloatArray) -> FloatArray:
         return self.run.surrogate.margin(self.settings.decision, response).round(DECIMALS)
 
-    def _add(self, cells: Codes, draw: IntArray | Codes) -> None:
-        super()._add(cells, draw)
-        self.asked = append(self.asked, np.zeros(len(cells), dtype=bool))
-        for name in ("_response", "_total", "_weight", "_merit"):
-            setattr(self, name, append(getattr(self, name), np.zeros(len(cells))))
 
+class ScoreHistory:
+    """The predictor's scores of rows during one search, for its later stages."""
 
-class Replies:
-    """What the predictor said of rows during one search, for its later stages."""
-
-    def __init__(self, n_asked: IntArray, n_valid: IntArray) -> None:
-        self.n_asked, self.n_valid = n_asked, n_valid
-        self.n_here, self.n_refused = np.zeros_like(n_asked), np.zeros_like(n_asked)
+    def __init__(self, n_scored: IntArray, n_valid: IntArray) -> None:
+        self.n_scored, self.n_valid = n_scored, n_valid
+        self.n_scored_here, self.n_refused = np.zeros_like(n_scored), np.zeros_like(n_scored)
         self._kept: list[tuple[IntArray, Codes, ScoredRows]] = []
 
     def count(self, owner: IntArray, valid: BoolArray) -> None:
         """Count rows that were scored, by the position of their people."""
-        np.add.at(self.n_asked, owner, 1)
+        np.add.at(self.n_scored, owner, 1)
         np.add.at(self.n_valid, owner, valid)
-        np.add.at(self.n_here, owner, 1)
+        np.add.at(self.n_scored_here, owner, 1)
         np.add.at(self.n_refused, owner, ~valid)
 
-    def relaxed(self) -> Replies:
-        """The same replies for stages that allow more rows, about which nobody was wrong yet."""
-        same = Replies(self.n_asked, self.n_valid)
+    def relaxed(self) -> ScoreHistory:
+        """The history for stages that allow more rows, of which none was refused yet."""
+        same = ScoreHistory(self.n_scored, self.n_valid)
         same._kept = self._kept
         return same
 
-    def store(self, owner: IntArray, codes: Codes, said: ScoredRows) -> None:
-        """Keep what was said of rows of training values."""
-        self._kept.append((owner, codes, said))
+    def store(self, owner: IntArray, codes: Codes, scored: ScoredRows) -> None:
+        """Keep the scores of rows of training values."""
+        self._kept.append((owner, codes, scored))
 
     def recall(self, people: IntArray) -> tuple[IntArray, Codes, ScoredRows] | None:
-        """Replies about rows of people: whose they are, codes, and what was said, in order.
-
-        None if there are none.
-        """
+        """Owners, codes and scores of the rows of people, in order; None if there are none."""
         # Other threads may add to it.
         kept = self._kept.copy()
         if not kept:
@@ -575,32 +562,32 @@ class Replies:
         owner = np.concatenate([owner for owner, _, _ in kept])
         here = np.flatnonzero(np.isin(owner, people))
         codes = np.concatenate([codes for _, codes, _ in kept], axis=1)
-        score = np.concatenate([said.score for _, _, said in kept])
-        valid = np.concatenate([said.valid for _, _, said in kept])
+        score = np.concatenate([scored.score for _, _, scored in kept])
+        valid = np.concatenate([scored.valid for _, _, scored in kept])
         return owner[here], codes[:, here], ScoredRows(score[here], valid[here])
 
 
 @dataclass(frozen=True, eq=False)
 class SurrogateRun:
-    """The surrogate of one search, and what the predictor has said so far."""
+    """The surrogate of one search, and the predictor's scores so far."""
 
     surrogate: Surrogate
-    replies: Replies
+    history: ScoreHistory
     own: ScoredRows | None = None
     max_evaluations: int | None = None
 
-    def may_ask(self, people: IntArray) -> BoolArray:
-        """For whom the predictor may score one more row, by position."""
+    def may_score(self, people: IntArray) -> BoolArray:
+        """Whether the predictor may score another row of people, by position."""
         most = np.inf if self.max_evaluations is None else self.max_evaluations
-        return self.replies.n_asked[people] < most
+        return self.history.n_scored[people] < most
 
     def relaxed(self) -> SurrogateRun:
-        """The same for stages that allow more rows."""
-        return replace(self, replies=self.replies.relaxed())
+        """The run for stages that allow more rows."""
+        return replace(self, history=self.history.relaxed())
 
-    def without_replies(self) -> SurrogateRun:
-        """The same, but nothing was replied; what was asked still counts."""
-        return replace(self, replies=Replies(self.replies.n_asked, self.replies.n_valid))
+    def without_scores(self) -> SurrogateRun:
+        """The run without scores; how many rows were scored still counts."""
+        return replace(self, history=ScoreHistory(self.history.n_scored, self.history.n_valid))
 
 
 def start_surrogate(
@@ -612,5 +599,5 @@ def start_surrogate(
         surrogate = Surrogate.unlearned()
     if surrogate is None or not (surrogate.is_good or most is not None):
         return None
-    n_asked, n_valid = np.zeros((2, n_factuals), dtype=np.int64)
-    return SurrogateRun(surrogate, Replies(n_asked, n_valid), own, most)
+    n_scored, n_valid = np.zeros((2, n_factuals), dtype=np.int64)
+    return SurrogateRun(surrogate, ScoreHistory(n_scored, n_valid), own, most)

@@ -8,8 +8,8 @@ scores what would be selected; that corrects the predictions for the person's ot
 on where they were misled, and the selection is made again, until everything selected is known to be
 valid. Then the predictor scores rows that would be better, should the surrogate be wrong about
 them: those that fall short by little, the answers with some changes undone, and the most promising
-rows with fewer changes. The reason of people without an answer begins with what the predictor said;
-what the surrogate had expected follows, as an estimate.
+rows with fewer changes. The reason of people without an answer begins with the predictor's scores;
+the surrogate's predictions follow, as an estimate.
 
 Always true: a nearest miss carries a score of the predictor. Where it scored no row of a person, it
 scores one, which counts like any other. The first answer of a person is selected before the walks
@@ -37,7 +37,7 @@ from ..kernels import (
     times_seen_before,
 )
 from ..postprocess.diversity import FAR
-from ..postprocess.filters import ExcludeUnstable, IsPlausible
+from ..postprocess.filters import ExcludeUnstable, IsPlausible, RowFilter
 from ..postprocess.ranking import RankedCandidates
 from ..postprocess.validation import (
     Answers,
@@ -46,7 +46,6 @@ from ..postprocess.validation import (
     Selection,
     describe_draws,
 )
-from ..protocols import RowFilter
 from ..tables.schema import OWN
 from .direct import MAX_CHANGES, DirectSearch, DirectSettings
 from .greedy import GreedyWalk
@@ -73,7 +72,8 @@ N_TRIED = 8
 # And at most, of a person with more rows than may be scored: what the most promising ones do
 # not show, the others hardly ever do.
 TRIED_OF_MANY = 150
-Select = Callable[[IntArray], SelectedRows]
+# Selects rows of some people, of everybody for None.
+Select = Callable[[IntArray | None], SelectedRows]
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,6 +121,7 @@ class WalkedBlock:
         self._direct: DirectSearch | None = None
         if how.direct is not None:
             self._direct = DirectSearch(how.direct, self.candidates, self.visited, unstable)
+        self._several = False
 
     def find_answers(self) -> Answers:
         """Walk, try changes directly, and select."""
@@ -128,16 +129,22 @@ class WalkedBlock:
         self._go_on()
         if direct is not None and how.answers_all:
             self._answer_directly(direct)
-        first = self._first()
+        first = selected = self._settle(self._first)
         if how.selection.ranking.n_counterfactuals > 1:
+            self._several = True
             self.walk.resume(how.selection.ranking.n_wanted)
             self._go_on()
             if direct is not None and how.fewest:
                 self._improve(direct, first, several=True)
-        return self._select(select_more, first).to_answers(self.candidates, self.visited)
+            selected = self._settle(lambda person: self._select(select_more, first, person))
+        return selected.to_answers(self.candidates, self.visited)
 
-    def _first(self, person: IntArray | None = None) -> SelectedRows:
-        """The best row of people, everybody by default; if asked for, with the fewest changes."""
+    def _settle(self, select: Select) -> SelectedRows:
+        """Select for everybody."""
+        return select(None)
+
+    def _first(self, person: IntArray | None) -> SelectedRows:
+        """The best row of people, everybody by default."""
         first = self._select(select_first, person)
         if self._direct is None or not self.how.fewest:
             return first
@@ -198,39 +205,26 @@ class SurrogateBlock(WalkedBlock):
 
     visited: PredictedRows
 
-    def find_answers(self) -> Answers:
-        """Walk, select, call the predictor, and learn from what it says."""
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
         n_people = self.candidates.people.size
         self._n_better, self._n_tried = np.zeros((2, n_people), dtype=np.int64)
         self._was_reset = np.zeros(n_people, dtype=bool)
-        self._several = False
-        self._go_on()
-        if self._direct is not None and self.how.answers_all:
-            self._answer_directly(self._direct)
-        if self.how.max_tries:
-            self._place_draws()
-        first = self._settle(self._first)
-        if self.how.selection.ranking.n_counterfactuals > 1:
-            self.walk.resume(self.how.selection.ranking.n_wanted)
-            self._go_on()
-            if self._direct is not None and self.how.fewest:
-                self._improve(self._direct, first, several=True)
-            self._several = True
-            first = self._settle(lambda person: self._select(select_more, first, person))
-        return first.to_answers(self.candidates, self.visited)
 
     def _settle(self, select: Select) -> SelectedRows:
         """Select, score, and select again for people with new scores, until nothing is new."""
-        visited, parts = self.visited, [_nothing()]
-        people = np.arange(self.candidates.people.size)
+        if self.how.max_tries and not self._several:
+            self._place_draws()
+        visited, people = self.visited, np.arange(self.candidates.people.size)
+        parts = [SelectedRows(people[:0], people[:0])]
         while people.size:
             stopped = self._stop()
             if stopped:
                 visited.close()
             rows = select(people)
-            asked = visited.ask(people[:0] if stopped else self._questions(rows, people))
+            scored = visited.call_predictor(people[:0] if stopped else self._to_score(rows, people))
             self._reset_optimism(rows)
-            again = np.unique(visited.person[asked])
+            again = np.unique(visited.person[scored])
             parts.append(rows.take(~np.isin(visited.person[rows.numbers], again)))
             people = again
             self._reconsider(people)
@@ -245,20 +239,20 @@ class SurrogateBlock(WalkedBlock):
         """Where all selected rows are valid, predict what falls short by little as valid again."""
         visited = self.visited
         whose = visited.person[rows.numbers]
-        again = np.setdiff1d(whose, whose[~(visited.asked & visited.valid)[rows.numbers]])
+        again = np.setdiff1d(whose, whose[~(visited.scored & visited.valid)[rows.numbers]])
         again = again[~self._was_reset[again]]
         self._was_reset[again] = True
         visited.reset_optimism(again)
 
-    def _questions(self, rows: SelectedRows, people: IntArray) -> IntArray:
+    def _to_score(self, rows: SelectedRows, people: IntArray) -> IntArray:
         """The rows to score: what is selected; where that is known, what may be better."""
         visited = self.visited
         whose = visited.person[rows.numbers]
-        unknown = ~visited.asked[rows.numbers]
+        unknown = ~visited.scored[rows.numbers]
         known = rows.take(~np.isin(whose, whose[unknown]))
         left = np.setdiff1d(people, whose)
-        questions = rows.numbers[unknown], self._undone(known.numbers), self._better(known)
-        return np.concatenate([*questions, self._tries(left)])
+        parts = rows.numbers[unknown], self._undone(known.numbers), self._better(known)
+        return np.concatenate([*parts, self._tries(left)])
 
     def _undone(self, numbers: IntArray) -> IntArray:
         """Rows with some of their changes undone."""
@@ -266,9 +260,9 @@ class SurrogateBlock(WalkedBlock):
         return self._may_be_good(np.unique(child[child != parent]))
 
     def _may_be_good(self, numbers: IntArray) -> IntArray:
-        """Those rows that were not asked and are allowed, plausible and within the bounds."""
+        """Rows that were not scored and are allowed, plausible and within the bounds."""
         visited, ranking = self.visited, self.how.selection.ranking
-        numbers = numbers[~visited.asked[numbers]]
+        numbers = numbers[~visited.scored[numbers]]
         if ranking.max_sparsity is not None or ranking.max_distance is not None:
             numbers = numbers[within_bounds(ranking, visited, numbers)]
         visited.check(numbers)
@@ -336,7 +330,7 @@ class SurrogateBlock(WalkedBlock):
         any_ = np.isin(np.arange(fewest.size), person[copied]) | self._several
         fewest = np.where(self._whole & any_ & (fewest > 0), n_changes.max(initial=0), fewest)
         most = fewest[person] + ((self._whole | closer) & (fewest > 0))[person]
-        some = visited.scored & ~visited.asked & (n_changes < most) & (n_changes > 0)
+        some = visited.evaluated & ~visited.scored & (n_changes < most) & (n_changes > 0)
         numbers = np.flatnonzero(some)
         merit = visited.desirability(numbers)
         if not closer:
@@ -358,7 +352,7 @@ class SurrogateBlock(WalkedBlock):
 
     @property
     def _whole(self) -> BoolArray:
-        """Whose rows are all asked about: of small tables, where the fewest changes count."""
+        """Whose rows are all scored: in small tables, where the fewest changes count."""
         bounded = self.visited.run.max_evaluations is not None
         if bounded or self._direct is None or not self.how.fewest:
             return np.zeros(self.visited.people.size, dtype=bool)
@@ -370,12 +364,12 @@ class SurrogateBlock(WalkedBlock):
         if not self.how.max_tries or not people.size:
             return np.empty(0, dtype=np.int64)
         person = visited.person
-        some = np.flatnonzero(visited.scored & ~visited.asked & np.isin(person, people))
+        some = np.flatnonzero(visited.evaluated & ~visited.scored & np.isin(person, people))
         some = some[np.lexsort((-visited.desirability(some), person[some]))]
-        n_rows = np.bincount(person[visited.scored], minlength=visited.people.size)
+        n_rows = np.bincount(person[visited.evaluated], minlength=visited.people.size)
         n_tried, few = self._n_tried, min(self.how.max_tries, TRIED_OF_MANY)
         most = np.where(n_rows > self.how.max_tries, few, self.how.max_tries)
-        left = np.maximum(most - visited.run.replies.n_here[visited.people], 0)
+        left = np.maximum(most - visited.run.history.n_scored_here[visited.people], 0)
         more = np.minimum(np.maximum(n_tried, N_TRIED), left)
         some = self._first_good(some, more[person[some]])
         np.add.at(n_tried, person[some], 1)
@@ -389,77 +383,70 @@ class SurrogateBlock(WalkedBlock):
         self.visited.evaluate(self.visited.place(left[who], draw, codes))
 
 
-def _nothing() -> SelectedRows:
-    none = np.empty(0, dtype=np.int64)
-    return SelectedRows(none, none, none, np.empty(0))
-
-
 def explain_unanswered(
     block: SurrogateBlock, validation: LazyValidation, answered: IntArray
 ) -> tuple[Answers, dict[int, str]]:
     """Why people of a block have no answer."""
-    ranked, cache, people = validation.ranked, validation.cache, block.candidates.people
+    people = block.candidates.people
     person = np.flatnonzero(~np.isin(people, answered))
-    listing = ranked.list_all(person)
-    listed = np.arange(listing.draw.shape[1]) < listing.n_allowed[:, None]
-    who, at = np.nonzero(listed)
-    predicted = np.zeros_like(listed)
-    predicted[who, at] = cache.validate(person[who], listing.draw[who, at])
-    _score_best_draws(block, validation, person, listing, predicted)
-    described = describe_draws(ranked, person, listing, predicted)
+    listing, listed, predicted = validation.list_all(person)
+    _score_best_draws(block, validation.cache, person, listing, listed, predicted)
+    described = describe_draws(validation.ranked, person, listing, predicted)
     reasons = {}
     for one, (n_valid, drawn, named) in zip(person.tolist(), described, strict=True):
-        accepted = bool(block.visited.run.replies.n_valid[people[one]])
+        accepted = bool(block.visited.run.history.n_valid[people[one]])
         expected = _expected(n_valid, drawn, named, accepted=accepted)
-        reasons[int(people[one])] = f"{_replied(block, one)}; {expected}"
+        reasons[int(people[one])] = f"{_describe_scores(block, one)}; {expected}"
     return _nearest(block, person), reasons
 
 
 def _score_best_draws(
     block: SurrogateBlock,
-    validation: LazyValidation,
+    cache: PredictionCache,
     person: IntArray,
     listing: Listing,
+    listed: BoolArray,
     predicted: BoolArray,
 ) -> None:
     """Have the predictor score the most promising draw of people of whom it scored nothing."""
-    visited, cache, candidates = block.visited, validation.cache, block.candidates
-    untried = np.isin(person, visited.cells[_asked(block), 0], invert=True)
+    visited, candidates = block.visited, block.candidates
+    untried = np.isin(person, visited.cells[_scored(block), 0], invert=True)
     rows = np.flatnonzero(untried & (listing.n_allowed > 0))
     if not rows.size:
         return
-    draw, here = listing.draw[rows], np.arange(listing.draw.shape[1])
-    listed = here < listing.n_allowed[rows, None]
+    draw = listing.draw[rows]
     margin = cache.score[candidates.group[person[rows]][:, None], draw].round(DECIMALS)
-    best = np.lexsort((-margin, ~predicted[rows], ~listed), axis=-1)[:, 0]
+    best = np.lexsort((-margin, ~predicted[rows], ~listed[rows]), axis=-1)[:, 0]
     draws = draw[np.arange(rows.size), best]
     codes = candidates.select(person[rows], draws).codes
-    visited.ask(visited.place(person[rows], draws, codes))
+    visited.call_predictor(visited.place(person[rows], draws, codes))
 
 
-def _asked(block: SurrogateBlock) -> IntArray:
-    """Numbers of the rows that the predictor scored, without the people themselves."""
+def _scored(block: SurrogateBlock) -> IntArray:
+    """Numbers of the rows that the predictor scored, except the people's own."""
     visited = block.visited
-    return np.flatnonzero(visited.asked & (visited.cells[:, 1:] != OWN).any(axis=1))
+    return np.flatnonzero(visited.scored & (visited.cells[:, 1:] != OWN).any(axis=1))
 
 
-def _replied(block: SurrogateBlock, person: int) -> str:
-    """What the predictor has said of a person's rows."""
+def _describe_scores(block: SurrogateBlock, person: int) -> str:
+    """How the predictor scored a person's rows."""
     run, position = block.visited.run, int(block.candidates.people[person])
-    n_asked = int(run.replies.n_asked[position])
-    if not n_asked:
+    n_scored = int(run.history.n_scored[position])
+    if not n_scored:
         return "there was no row for the predictor to score"
-    rows = "1 row" if n_asked == 1 else f"{n_asked} rows"
-    if run.max_evaluations is not None and n_asked >= run.max_evaluations:
-        rows = f"the {rows} that max_evaluations={run.max_evaluations} allows"
-    if not run.replies.n_valid[position]:
+    counted = "1 row" if n_scored == 1 else f"{n_scored} rows"
+    if run.max_evaluations is not None and n_scored >= run.max_evaluations:
+        counted = f"the {counted} that max_evaluations={run.max_evaluations} allows"
+    if not run.history.n_valid[position]:
         if block.visited.settings.decision.min_margin:
-            return f"the predictor scored {rows}, and no score has the required margin"
-        return f"the predictor scored {rows} and refused {'it' if n_asked == 1 else 'all of them'}"
+            return f"the predictor scored {counted}, and no score has the required margin"
+        return (
+            f"the predictor scored {counted} and refused {'it' if n_scored == 1 else 'all of them'}"
+        )
     named = ", ".join(_exclusions(block, person))
     if not named:
-        return f"the predictor scored {rows}, and accepted none in the final call"
-    return f"the predictor scored {rows}, and what it accepted is excluded by {named}"
+        return f"the predictor scored {counted}, and accepted none in the final call"
+    return f"the predictor scored {counted}, and what it accepted is excluded by {named}"
 
 
 def _expected(n_valid: int, drawn: str, named: str, *, accepted: bool) -> str:
@@ -474,7 +461,7 @@ def _expected(n_valid: int, drawn: str, named: str, *, accepted: bool) -> str:
 def _exclusions(block: SurrogateBlock, person: int) -> list[str]:
     """What excludes the valid rows of a person."""
     visited, ranking = block.visited, block.how.selection.ranking
-    numbers = _asked(block)
+    numbers = _scored(block)
     numbers = numbers[visited.valid[numbers] & (visited.cells[numbers, 0] == person)]
     rows, how = visited.rows(numbers), visited.settings
     checks: list[RowFilter | IsPlausible] = list(how.filters)
@@ -491,12 +478,11 @@ def _exclusions(block: SurrogateBlock, person: int) -> list[str]:
 
 def _nearest(block: SurrogateBlock, person: IntArray) -> Answers:
     """The nearest misses of people, among the rows that the predictor scored."""
-    visited, numbers = block.visited, _asked(block)
+    visited, numbers = block.visited, _scored(block)
     numbers = numbers[np.isin(visited.cells[numbers, 0], person)]
     whose = visited.cells[numbers, 0]
     shortfall = visited.settings.decision.shortfall(visited.score[numbers]).round(DECIMALS)
     order = np.lexsort((visited.step[numbers], shortfall, ~visited.valid[numbers], whose))
     best = numbers[order[np.unique(whose[order], return_index=True)[1]]]
     visited.price(block.how.selection.ranking, best)
-    nearest = SelectedRows(best, np.zeros_like(best), visited.sparsity[best], visited.gower[best])
-    return nearest.to_answers(block.candidates, visited)
+    return SelectedRows(best, np.zeros_like(best)).to_answers(block.candidates, visited)

@@ -80,11 +80,11 @@ class Answerer:
         requirements, schema = requirements_of(self.explainer), self.explainer.schema_
         owner = np.zeros(len(rows), dtype=np.int64)
         answers = EncodedAnswers.make(
-            schema.encode(person), owner, schema.encode(rows), requirements.targets
+            schema.encode(person), owner, schema.encode(rows), requirements.computed
         )
-        if not requirements.targets:
+        if not requirements.computed:
             return rows
-        variants = AnswerVariants(answers, requirements.targets, requirements.constraints)
+        variants = AnswerVariants(answers, requirements.computed, requirements.constraints)
         return variants.make(np.arange(len(rows)), answers.codes).frame
 
     def explain(
@@ -222,7 +222,7 @@ def describe(
     explainer, labels = answerer.explainer, settings.words(language)
     requirements, mutable = requirements_of(explainer), explainer.schema_.mutable
     frozen = requirements.constraints.frozen_for_everybody
-    following = {int(mutable[target.row]) for target in requirements.targets}
+    following = {int(mutable[target.row]) for target in requirements.computed}
     accepted = _accepted(explainer.fitted_)
     return {
         "name": settings.name,
