@@ -23,7 +23,7 @@ from ..kernels import BoolArray, IntArray
 from ..tables.columns import EXACT_IN_FLOAT64, as_comparable, is_missing, is_time, plain, unit_of
 from ..tables.features import Feature
 from ..tables.frames import FrameAdapter
-from .conditions import Expression
+from .conditions import Condition
 from .constraint import Constraint
 from .derived import Derived
 
@@ -248,7 +248,7 @@ class Frozen(Constraint):
     @property
     def condition_features(self) -> tuple[str, ...]:
         """Columns that a condition given as a string reads."""
-        return Expression(self.where).names if isinstance(self.where, str) else ()
+        return Condition(self.where).names if isinstance(self.where, str) else ()
 
     def builder_call(self) -> tuple[str, dict[str, Any]]:
         """Its features and its condition."""
@@ -261,7 +261,7 @@ class Frozen(Constraint):
         if self.where is None:
             return np.ones(len(frame), dtype=bool)
         if isinstance(self.where, str):
-            return Expression(self.where)(frame)
+            return Condition(self.where)(frame)
         if callable(self.where) and not len(frame):
             return np.zeros(0, dtype=bool)
         if callable(self.where):
@@ -329,12 +329,12 @@ class DeclaredRelation(Constraint):
 
     def builder_call(self) -> tuple[str, dict[str, Any]]:
         """Its name and its condition, as a string if it was one."""
-        text = self.condition.text if isinstance(self.condition, Expression) else self.condition
+        text = self.condition.text if isinstance(self.condition, Condition) else self.condition
         return self.kind, {"name": self.title, "holds": text}
 
     def holds(self, frame: pd.DataFrame, adapter: FrameAdapter) -> BoolArray:
         """Whether each row meets it; a function gets the type of frame of the training data."""
-        if isinstance(self.condition, Expression):
+        if isinstance(self.condition, Condition):
             return self.condition(frame)
         # Not every function of users can handle a frame without rows.
         if frame.empty:
