@@ -21,6 +21,7 @@ from ..tables.columns import differ
 from ..tables.schema import EncodedRows, Schema
 from .constraint import Constraint, did_you_mean
 from .derived import Derived, in_order
+from .files import read_constraints
 from .kinds import DeclaredRelation, FeatureConstraint, Frozen, MaxChanges, Step, Together, Weight
 
 
@@ -206,8 +207,6 @@ def read_given(given: Any) -> Iterable[Constraint]:
     if isinstance(given, Constraint):
         return [given]
     if isinstance(given, (str, os.PathLike)):
-        from .files import read_constraints
-
         return read_constraints(given)
     # fit and explain both read them; an iterator would be empty the second time.
     once = isinstance(given, Iterator) or getattr(given, "ndim", 1) == 0
