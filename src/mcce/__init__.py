@@ -6,9 +6,9 @@ imported when it is first used.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from .caching import attribute_loader
 from .version import __version__
 
 if TYPE_CHECKING:
@@ -134,30 +134,19 @@ _MODULES = {
     "TreeChain": "model.trees",
     "WorkerError": "errors",
     "WriteError": "errors",
+    "constraints": "constraints",
+    "datasets": "datasets",
     "load": "explainer",
+    "metrics": "metrics",
+    "predictors": "predictors",
+    "privacy": "privacy",
+    "protocols": "protocols",
+    "report": "report",
     "sample_training": "files.sampling",
+    "testing": "testing",
 }
-_SUBMODULES = (
-    "constraints",
-    "datasets",
-    "metrics",
-    "predictors",
-    "privacy",
-    "protocols",
-    "report",
-    "testing",
-)
 
-
-def __getattr__(name: str) -> Any:
-    """Import a public name when it is first used."""
-    if name in _SUBMODULES:
-        return import_module(f".{name}", __name__)
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f".{_MODULES[name]}", __name__), name)
-    globals()[name] = value
-    return value
+__getattr__ = attribute_loader(__name__, _MODULES)
 
 
 def __dir__() -> list[str]:

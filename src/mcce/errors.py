@@ -27,6 +27,23 @@ from typing import Any, Self
 
 from sklearn.exceptions import NotFittedError as _SklearnNotFittedError
 
+__all__ = [
+    "ConstraintError",
+    "LabelsError",
+    "McceError",
+    "McceWarning",
+    "MissingExtraError",
+    "NotFittedError",
+    "ParameterError",
+    "PredictorError",
+    "ReadError",
+    "SavedFileError",
+    "SchemaError",
+    "TimeLimitError",
+    "WorkerError",
+    "WriteError",
+]
+
 _BRACKETS: dict[type, tuple[str, str]] = {list: ("[", "]"), tuple: ("(", ")")}
 
 

@@ -52,7 +52,7 @@ REFUSED = [
     ({"consequences": "maybe"}, "consequences must be one of"),
     ({"margin": -0.1}, "margin must be a finite number >= 0"),
     ({"margin": np.nan}, "margin must be a finite number >= 0"),
-    ({"copies": "first"}, r"copies must be one of \['last', 'never', 'allow'\]"),
+    ({"copies": "first"}, 'copies must be one of "last", "never", "allow"'),
     ({"max_evaluations": 0}, "max_evaluations"),
     ({"max_evaluations": 1.5}, "max_evaluations"),
 ]

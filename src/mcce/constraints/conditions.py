@@ -337,7 +337,7 @@ class _Parser:
             case "string":
                 self._leaves[token.start() + 1] = ast.Constant(_unescape(word[1:-1]))
                 return f"'{'_' * (len(word) - 2)}'"
-            case "number" if _is_number(word):
+            case "number" if _is_number_literal(word):
                 return word
             case "function" | "name" if word in _CONSTANTS:
                 return word
@@ -510,7 +510,7 @@ def _refuse_as_condition(text: str, node: ast.expr) -> NoReturn:
     )
 
 
-def _is_number(word: str) -> bool:
+def _is_number_literal(word: str) -> bool:
     if len(word) > MAX_NUMBER:
         return False
     try:

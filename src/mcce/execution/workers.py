@@ -344,12 +344,12 @@ class Failure:
         """What an error says."""
         trace = format_traceback(error)
         if isinstance(error, SystemExit):
-            said = f"The predictor ended the program (exit {error.code})."
-            return cls(PredictorError, said, False, trace)
+            reason = f"The predictor ended the program (exit {error.code})."
+            return cls(PredictorError, reason, False, trace)
         if not isinstance(error, McceError):
             # Its type may be one that only the worker can import.
-            said = f"{type(error).__name__}: {shorten(error, 300)}"
-            return cls(RuntimeError, said, False, trace)
+            reason = f"{type(error).__name__}: {shorten(error, 300)}"
+            return cls(RuntimeError, reason, False, trace)
         lasting = isinstance(error, LASTING) and not isinstance(error.__cause__, OSError)
         return cls(type(error), str(error), lasting, trace)
 

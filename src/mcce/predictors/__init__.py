@@ -11,8 +11,9 @@ Always true: each name is imported when it is first used, and so is the library 
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from ..caching import attribute_loader
 
 if TYPE_CHECKING:
     from .desired import make_decision
@@ -42,14 +43,7 @@ _MODULES = {
     "make_decision": "desired",
 }
 
-
-def __getattr__(name: str) -> Any:
-    """Import a public name when it is first used."""
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f".{_MODULES[name]}", __name__), name)
-    globals()[name] = value
-    return value
+__getattr__ = attribute_loader(__name__, _MODULES)
 
 
 def __dir__() -> list[str]:

@@ -32,7 +32,7 @@ from ..errors import ParameterError, PredictorError, shorten
 from ..kernels import ExpiredError
 from ..runtime.threads import map_ordered
 from ..tables.columns import is_missing, is_time, plain
-from .output import FrameLike, Output, Wrapper, check_output
+from .output import FrameLike, Wrapper, check_output
 from .transport import Address, Pace, Response, TooLargeError, check_headers, post, read_address
 
 LONGEST_PAUSE = 60.0
@@ -142,14 +142,6 @@ class Remote(Wrapper):
 
     def __repr__(self) -> str:
         return f"Remote({str(self._address)!r})"
-
-    @property
-    def _output(self) -> Output:
-        return self.output
-
-    @property
-    def _labels(self) -> Sequence[Hashable] | None:
-        return self.classes
 
     def _query(self, rows: FrameLike) -> np.ndarray:
         records, n_rows = to_records(rows), self._pace.n_rows(self.batch_size)
@@ -357,10 +349,10 @@ def _reason(error: Exception, timeout: float) -> str:
     if isinstance(error, TimeoutError):
         return f"TimeoutError: no complete response within {timeout} seconds"
     name = type(error).__name__
-    said = ""
+    message = ""
     if isinstance(error, OSError) and not isinstance(error, HTTPException):
-        said = str(error.strerror or "").partition(" (_ssl.c")[0]
-    return f"{name}: {said}" if said else name
+        message = str(error.strerror or "").partition(" (_ssl.c")[0]
+    return f"{name}: {message}" if message else name
 
 
 def _is_number(value: Any) -> bool:

@@ -7,8 +7,9 @@ Each name is imported when it is first used: private trees need no audit, and au
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from ..caching import attribute_loader
 
 if TYPE_CHECKING:
     from .anonymity import anonymize
@@ -40,14 +41,7 @@ _MODULES = {
     "split_and_audit": "auditing",
 }
 
-
-def __getattr__(name: str) -> Any:
-    """Import a public name when it is first used."""
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f".{_MODULES[name]}", __name__), name)
-    globals()[name] = value
-    return value
+__getattr__ = attribute_loader(__name__, _MODULES)
 
 
 def __dir__() -> list[str]:

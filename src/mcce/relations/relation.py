@@ -54,7 +54,7 @@ class Relation(ABC):
     @property
     def target(self) -> Hashable | None:
         """The column that follows from the others; None if there is none."""
-        return None
+        return getattr(self, "result", None)
 
     @abstractmethod
     def excess(self, rows: Rows) -> FloatArray:
@@ -73,11 +73,6 @@ class Equality(Relation):
     relative: bool
     rounding: float
 
-    @property
-    def target(self) -> Hashable:
-        """The column that is computed."""
-        return self.result
-
     @abstractmethod
     def compute(self, rows: Rows) -> FloatArray:
         """The target by the formula, NaN where that is undefined."""
@@ -85,14 +80,14 @@ class Equality(Relation):
     @np.errstate(over="ignore", invalid="ignore")
     def deviation(self, rows: Rows) -> FloatArray:
         """The target minus the formula, NaN where either is undefined."""
-        return numbers_of(rows, self.target) - self.compute(rows)
+        return numbers_of(rows, self.result) - self.compute(rows)
 
     @np.errstate(over="ignore", invalid="ignore")
     def excess(self, rows: Rows) -> FloatArray:
         """How far the target is outside the tolerance; 0 within it."""
         formula = self.compute(rows)
         allowed = self.tolerance * np.abs(formula) if self.relative else self.tolerance
-        outside = np.abs(numbers_of(rows, self.target) - formula) - allowed
+        outside = np.abs(numbers_of(rows, self.result) - formula) - allowed
         # No number is near an infinite one, whatever the share of it that is allowed.
         outside = np.where(np.isinf(formula), np.inf, outside)
         return np.where(outside > self.rounding, outside, 0.0)

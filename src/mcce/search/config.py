@@ -18,7 +18,14 @@ from ..errors import ConstraintError, NotFittedError, ParameterError, shorten
 from ..fitted import Fitted
 from ..generate import GUIDANCE_NEEDED
 from ..model import is_private, require
-from ..parameters import check_count, check_flag, check_rank_by, check_real, check_whole
+from ..parameters import (
+    check_choice,
+    check_count,
+    check_flag,
+    check_rank_by,
+    check_real,
+    check_whole,
+)
 from ..protocols import Distance, Generator
 
 SearchName = Literal["paper", "sparse", "balanced", "plausible", "near", "fast", "exact"]
@@ -387,12 +394,6 @@ def check_firmness(margin: Any, copies: Any, choices: Sequence[str]) -> None:
     """Raise unless these are a margin, and what to do with copies of training rows."""
     check_real("margin", margin, "a finite number >= 0")
     check_choice("copies", copies, choices)
-
-
-def check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
-    """Raise unless a value is one of some names."""
-    if not isinstance(value, str) or value not in choices:
-        raise ParameterError(f"{name} must be one of {list(choices)!r}, got {shorten(value)}.")
 
 
 def check_needs(
