@@ -170,7 +170,7 @@ class WorkerError(McceError, RuntimeError):
     Examples
     --------
     >>> import mcce.execution.workers
-    >>> raise mcce.execution.workers.lost()
+    >>> raise mcce.execution.workers.worker_died()
     Traceback (most recent call last):
         ...
     mcce.errors.WorkerError: The worker died: it ran out of memory, or the predictor ended its

@@ -102,6 +102,8 @@ class Constraint:
         """
         names = [field.name for field in fields(self)]
         given = {name: getattr(self, name) for name in names if name not in ("features", "source")}
+        if self.kind in OF_SEVERAL_FEATURES:
+            return self.kind, {"features": list(self.features)} | given
         return self.kind, {"feature": self.features[0]} | given
 
 

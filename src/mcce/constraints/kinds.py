@@ -250,10 +250,6 @@ class Frozen(Constraint):
         """Columns that a condition given as a string reads."""
         return Condition(self.where).names if isinstance(self.where, str) else ()
 
-    def builder_call(self) -> tuple[str, dict[str, Any]]:
-        """Its features and its condition."""
-        return self.kind, {"features": list(self.features), "where": self.where}
-
     def holds_for(
         self, frame: pd.DataFrame, labels: pd.Index[Any], adapter: FrameAdapter
     ) -> BoolArray:
@@ -304,10 +300,6 @@ class Together(Constraint):
     """Either all of these features change or none does."""
 
     kind: ClassVar[str] = "together"
-
-    def builder_call(self) -> tuple[str, dict[str, Any]]:
-        """Its features."""
-        return self.kind, {"features": list(self.features)}
 
     def holds(self, changed: BoolArray) -> BoolArray:
         """Whether rows meet it, given which features change, shape (n_features, ...)."""
