@@ -143,13 +143,11 @@ def find_equivalences(data: TrainingColumns) -> Findings:
     if len(conditions) < 2:
         return Findings((), 0)
     bits = np.stack([_bits(codes[c.position] == c.code) for c in conditions])
-    proposals = []
-    for first, second in _similar(conditions, bits, n_rows):
-        check_cancellation()
-        proposal = _confirmed_equivalence(data, conditions[first], conditions[second])
-        if proposal is not None:
-            proposals.append(proposal)
-    return Findings(tuple(proposals), len(conditions) * (len(conditions) - 1) // 2)
+    tried = (
+        _confirmed_equivalence(data, conditions[first], conditions[second])
+        for first, second in _similar(conditions, bits, n_rows)
+    )
+    return Findings.of(tried, len(conditions) * (len(conditions) - 1) // 2)
 
 
 def _conditions(data: TrainingColumns, position: int, n_rows: int) -> Iterator[_CodeCondition]:
@@ -225,13 +223,8 @@ def find_dependencies(data: TrainingColumns) -> Findings:
         for at, feature in enumerate(data.schema.features)
         if feature.n_codes > 1 and not is_time(feature.table.dtype)
     ]
-    proposals = []
-    for left, right in _nearly_determined(data, usable):
-        check_cancellation()
-        proposal = _confirmed_dependency(data, left, right)
-        if proposal is not None:
-            proposals.append(proposal)
-    return Findings(tuple(proposals), len(usable) * (len(usable) - 1))
+    tried = (_confirmed_dependency(data, *pair) for pair in _nearly_determined(data, usable))
+    return Findings.of(tried, len(usable) * (len(usable) - 1))
 
 
 def _nearly_determined(data: TrainingColumns, usable: list[int]) -> Iterator[tuple[int, int]]:

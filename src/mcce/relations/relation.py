@@ -93,7 +93,7 @@ class Equality(Relation):
         return np.where(outside > self.rounding, outside, 0.0)
 
 
-class Columns(Protocol):
+class ReadableColumns(Protocol):
     """Rows without a frame, of which single columns can be read."""
 
     def __len__(self) -> int:
@@ -107,7 +107,7 @@ class Columns(Protocol):
         ...
 
 
-Rows: TypeAlias = pd.DataFrame | Columns
+Rows: TypeAlias = pd.DataFrame | ReadableColumns
 
 
 def numbers_of(rows: Rows, feature: Hashable) -> FloatArray:
@@ -152,18 +152,14 @@ def _numbers(cells: pd.Series[Any]) -> FloatArray:
 
 
 def _find_known(cells: pd.Series[Any], known: dict[Any, int]) -> np.ndarray:
-    if not is_measured(cells.dtype) or not all(_is_number(value) for value in known):
+    if not is_measured(cells.dtype) or not all(isinstance(v, float) for v in known):
+        # Numbers of numeric columns are floats; integers are levels, which float64 may merge.
         return match_levels(known, cells)
     keys = np.array(sorted(known), dtype=np.float64)
     order = np.array([known[key] for key in sorted(known)])
     numbers = as_numbers(cells)
     at = np.minimum(np.searchsorted(keys, numbers), keys.size - 1)
     return np.where(keys[at] == numbers, order[at], -1)
-
-
-def _is_number(value: Any) -> bool:
-    # Numbers of numeric columns are floats; integers are levels, of which float64 may merge some.
-    return isinstance(value, float)
 
 
 def quote_column(name: Hashable) -> str:
