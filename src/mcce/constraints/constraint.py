@@ -1,4 +1,4 @@
-"""The base class of all constraints, and checks of what their makers are given."""
+"""The base class of all constraints, and checks of the arguments of their builders."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def quote_name(name: object) -> str:
 
 
 def did_you_mean(name: object, known: Iterable[object]) -> str:
-    """A sentence that names the closest of what there is, or nothing.
+    """A sentence that suggests the closest known name, or nothing.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What each kind of constraint means; ``derived`` has one more.
+"""What each kind of constraint means; formulas are in ``derived``.
 
 A constraint on a feature says what a person's own value may become: for numbers it gives the lowest
 and the highest new value, for levels a table of allowed pairs. A feature may always keep its value.
@@ -501,7 +501,7 @@ def to_length(title: str, feature: Feature, value: Any) -> float:
 
 
 def _repeat(number: float, times: int) -> np.ndarray:
-    """The number so often, as float64 if that holds it exactly."""
+    """An array of one number, in float64 if that holds it exactly."""
     exact = isinstance(number, float) or abs(number) <= EXACT_IN_FLOAT64
     return np.full(times, number, dtype=np.float64 if exact else object)
 

@@ -161,7 +161,7 @@ class Interval:
 
 
 def _fits_float(value: Real) -> bool:
-    """Whether a number, infinite or not, is none that is too large for a float."""
+    """Whether a number, which may be infinite, fits in a float."""
     try:
         float(value)
     except OverflowError:

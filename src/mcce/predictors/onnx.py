@@ -1,7 +1,7 @@
 """ONNX: inference sessions of onnxruntime.
 
 A session declares its inputs, so it gets the rows column by column under its names and in its
-types, or as one matrix. What its numbers mean and which classes there are, the user says.
+types, or as one matrix. The user says what its numbers mean and which classes there are.
 
 Always true: no cell is truncated to fit an input; what the input cannot hold is an error. If the
 session returns labels itself, they are used.

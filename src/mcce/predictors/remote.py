@@ -172,10 +172,10 @@ class Remote(Wrapper):
         return self._limiter.in_flight is not None
 
     def hold_back(self) -> None:
-        """Send no row as long as those of another process that had these limits may count.
+        """Wait until rows that another process sent under the same limits no longer count.
 
-        For a process that takes the place of another one, or of its starter: without it, both
-        could use the whole rate in the same second.
+        For a process that replaces another one: without it, both could use the whole rate in the
+        same second.
         """
         self._limiter.hold_back()
 
@@ -329,7 +329,7 @@ def _media_type(response: Response) -> str:
 
 
 def _check_temporary(outcome: Response | str, address: Address) -> tuple[str, float]:
-    """Why a request failed and how long the server asks to wait; raises if that is for good."""
+    """Why a request failed and how long the server wants us to wait; raises if it is permanent."""
     if isinstance(outcome, str):
         return outcome, 0.0
     status = outcome.status

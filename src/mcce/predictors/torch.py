@@ -150,7 +150,7 @@ class Torch(Wrapper):
 
 
 def adapt(predictor: Any) -> Any:
-    """Anything but a bare module, for which the error says how to wrap it."""
+    """The predictor itself; for a bare module, an error that says how to wrap it."""
     if not is_from(predictor, "torch", "Module"):
         return predictor
     raise PredictorError(

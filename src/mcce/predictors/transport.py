@@ -430,7 +430,7 @@ class _TimedSocket:
         return io.BufferedReader(_Received(self), CHUNK)
 
     def close(self) -> None:
-        """Nothing: http.client closes early, and whoever connected closes the socket."""
+        """Do nothing: http.client closes early, and the caller closes the socket."""
 
 
 class _Received(io.RawIOBase):
@@ -440,7 +440,7 @@ class _Received(io.RawIOBase):
         self._link = link
 
     def readable(self) -> bool:
-        """Yes."""
+        """True."""
         return True
 
     def readinto(self, buffer: Any) -> int:

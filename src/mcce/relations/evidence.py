@@ -1,4 +1,4 @@
-"""The rows that relations are found in, and what they say for a relation.
+"""The rows that relations are found in, and the evidence that they give for one.
 
 Training rows are distinct, scattered and in two halves. They are sorted by a hash of their codes,
 so their order among the training data changes nothing, and equal rows, which are no further
@@ -31,7 +31,7 @@ from ..tables.columns import EXACT_IN_FLOAT64, assemble, is_time, unit_of, unwra
 from ..tables.schema import EncodedRows, Schema
 from .relation import Relation
 
-# The chance, after counting the relations tried, below which one is believed.
+# A relation is accepted if its chance, times the number of relations tried, is below this.
 MAX_CHANCE = 1e-6
 
 
