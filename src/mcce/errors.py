@@ -42,6 +42,7 @@ __all__ = [
     "TimeLimitError",
     "WorkerError",
     "WriteError",
+    "shorten",
 ]
 
 _BRACKETS: dict[type, tuple[str, str]] = {list: ("[", "]"), tuple: ("(", ")")}
