@@ -16,22 +16,13 @@ from typing import TYPE_CHECKING
 from ..caching import attribute_loader
 
 if TYPE_CHECKING:
-    from .desired import make_decision
-    from .lightgbm import LightGBM
-    from .onnx import Onnx
-    from .remote import Remote
-    from .torch import Differentiable, Torch
-    from .xgboost import XGBoost
-
-__all__ = [
-    "Differentiable",
-    "LightGBM",
-    "Onnx",
-    "Remote",
-    "Torch",
-    "XGBoost",
-    "make_decision",
-]
+    from .desired import make_decision as make_decision
+    from .lightgbm import LightGBM as LightGBM
+    from .onnx import Onnx as Onnx
+    from .remote import Remote as Remote
+    from .torch import Differentiable as Differentiable
+    from .torch import Torch as Torch
+    from .xgboost import XGBoost as XGBoost
 
 _MODULES = {
     "Differentiable": "torch",
@@ -42,6 +33,7 @@ _MODULES = {
     "XGBoost": "xgboost",
     "make_decision": "desired",
 }
+__all__ = [*_MODULES]
 
 __getattr__ = attribute_loader(__name__, _MODULES)
 

@@ -12,22 +12,15 @@ from typing import TYPE_CHECKING
 from ..caching import attribute_loader
 
 if TYPE_CHECKING:
-    from .anonymity import anonymize
-    from .attacks import class_sizes
-    from .auditing import audit, audit_rows, split_and_audit
-    from .result import DPBound, Figure, PrivacyAudit, dp_bound
-
-__all__ = [
-    "DPBound",
-    "Figure",
-    "PrivacyAudit",
-    "anonymize",
-    "audit",
-    "audit_rows",
-    "class_sizes",
-    "dp_bound",
-    "split_and_audit",
-]
+    from .anonymity import anonymize as anonymize
+    from .attacks import class_sizes as class_sizes
+    from .auditing import audit as audit
+    from .auditing import audit_rows as audit_rows
+    from .auditing import split_and_audit as split_and_audit
+    from .result import DPBound as DPBound
+    from .result import Figure as Figure
+    from .result import PrivacyAudit as PrivacyAudit
+    from .result import dp_bound as dp_bound
 
 _MODULES = {
     "DPBound": "result",
@@ -40,6 +33,7 @@ _MODULES = {
     "dp_bound": "result",
     "split_and_audit": "auditing",
 }
+__all__ = [*_MODULES]
 
 __getattr__ = attribute_loader(__name__, _MODULES)
 
