@@ -177,14 +177,13 @@ def _shape_hint(output: np.ndarray) -> str:
 class Wrapper(ABC):
     """A black box with the methods of a fitted scikit-learn predictor."""
 
-    output: Any
+    output: Output
     classes: Sequence[Hashable] | None
 
     @property
     def _output(self) -> Output:
         """What the output of the black box means."""
-        output: Output = self.output
-        return output
+        return self.output
 
     @property
     def _labels(self) -> Sequence[Hashable] | None:
@@ -261,7 +260,6 @@ class BoosterWrapper(Wrapper):
 
     library: ClassVar[str]
     booster: Any
-    classes: Sequence[Hashable] | None
 
     def __post_init__(self) -> None:
         check_native(self.booster, self.library, "Booster")
