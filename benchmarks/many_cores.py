@@ -53,7 +53,7 @@ def begin(task: PartitionTask) -> None:
     """Open the explainer in a process of the bare loop."""
     global _task
     _task = task
-    with task.shipment.opened():
+    with task.packed.opened():
         pass
 
 

@@ -6,98 +6,55 @@ imported when it is first used.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from .caching import attribute_loader
 from .version import __version__
 
 if TYPE_CHECKING:
-    from . import (
-        constraints,
-        datasets,
-        metrics,
-        predictors,
-        privacy,
-        protocols,
-        report,
-        testing,
-    )
-    from .counterfactuals import AnonymousAnswers, Counterfactuals
-    from .distances import HVDM, L1, FeatureDistance, Gower
-    from .errors import (
-        ConstraintError,
-        LabelsError,
-        McceError,
-        McceWarning,
-        MissingExtraError,
-        NotFittedError,
-        ParameterError,
-        PredictorError,
-        ReadError,
-        SavedFileError,
-        SchemaError,
-        TimeLimitError,
-        WorkerError,
-        WriteError,
-    )
-    from .explainer import MCCE, load
-    from .files.sampling import TrainingSample, sample_training
-    from .model.ctree import InferenceTreeChain
-    from .model.forest import ForestChain
-    from .model.trees import TreeChain
-    from .predictors.decision import Decision, Interval
-    from .privacy.accounting import Ledger
-    from .privacy.domains import Domain
-    from .privacy.trees import PrivateTrees
-    from .search.config import ExactSearch, Search
-    from .tables.schema import Schema
-
-__all__ = [
-    "HVDM",
-    "L1",
-    "MCCE",
-    "AnonymousAnswers",
-    "ConstraintError",
-    "Counterfactuals",
-    "Decision",
-    "Domain",
-    "ExactSearch",
-    "FeatureDistance",
-    "ForestChain",
-    "Gower",
-    "InferenceTreeChain",
-    "Interval",
-    "LabelsError",
-    "Ledger",
-    "McceError",
-    "McceWarning",
-    "MissingExtraError",
-    "NotFittedError",
-    "ParameterError",
-    "PredictorError",
-    "PrivateTrees",
-    "ReadError",
-    "SavedFileError",
-    "Schema",
-    "SchemaError",
-    "Search",
-    "TimeLimitError",
-    "TrainingSample",
-    "TreeChain",
-    "WorkerError",
-    "WriteError",
-    "__version__",
-    "constraints",
-    "datasets",
-    "load",
-    "metrics",
-    "predictors",
-    "privacy",
-    "protocols",
-    "report",
-    "sample_training",
-    "testing",
-]
+    from . import constraints as constraints
+    from . import datasets as datasets
+    from . import metrics as metrics
+    from . import predictors as predictors
+    from . import privacy as privacy
+    from . import protocols as protocols
+    from . import report as report
+    from . import testing as testing
+    from .counterfactuals import AnonymousAnswers as AnonymousAnswers
+    from .counterfactuals import Counterfactuals as Counterfactuals
+    from .distances import HVDM as HVDM
+    from .distances import L1 as L1
+    from .distances import FeatureDistance as FeatureDistance
+    from .distances import Gower as Gower
+    from .errors import ConstraintError as ConstraintError
+    from .errors import LabelsError as LabelsError
+    from .errors import McceError as McceError
+    from .errors import McceWarning as McceWarning
+    from .errors import MissingExtraError as MissingExtraError
+    from .errors import NotFittedError as NotFittedError
+    from .errors import ParameterError as ParameterError
+    from .errors import PredictorError as PredictorError
+    from .errors import ReadError as ReadError
+    from .errors import SavedFileError as SavedFileError
+    from .errors import SchemaError as SchemaError
+    from .errors import TimeLimitError as TimeLimitError
+    from .errors import WorkerError as WorkerError
+    from .errors import WriteError as WriteError
+    from .explainer import MCCE as MCCE
+    from .explainer import load as load
+    from .files.sampling import TrainingSample as TrainingSample
+    from .files.sampling import sample_training as sample_training
+    from .model.ctree import InferenceTreeChain as InferenceTreeChain
+    from .model.forest import ForestChain as ForestChain
+    from .model.trees import TreeChain as TreeChain
+    from .predictors.decision import Decision as Decision
+    from .predictors.decision import Interval as Interval
+    from .privacy.accounting import Ledger as Ledger
+    from .privacy.domains import Domain as Domain
+    from .privacy.trees import PrivateTrees as PrivateTrees
+    from .search.config import ExactSearch as ExactSearch
+    from .search.config import Search as Search
+    from .tables.schema import Schema as Schema
 
 # The module of each name above; a test compares them with the imports for type checkers.
 _MODULES = {
@@ -134,30 +91,20 @@ _MODULES = {
     "TreeChain": "model.trees",
     "WorkerError": "errors",
     "WriteError": "errors",
+    "constraints": "constraints",
+    "datasets": "datasets",
     "load": "explainer",
+    "metrics": "metrics",
+    "predictors": "predictors",
+    "privacy": "privacy",
+    "protocols": "protocols",
+    "report": "report",
     "sample_training": "files.sampling",
+    "testing": "testing",
 }
-_SUBMODULES = (
-    "constraints",
-    "datasets",
-    "metrics",
-    "predictors",
-    "privacy",
-    "protocols",
-    "report",
-    "testing",
-)
+__all__ = [*_MODULES, "__version__"]
 
-
-def __getattr__(name: str) -> Any:
-    """Import a public name when it is first used."""
-    if name in _SUBMODULES:
-        return import_module(f".{name}", __name__)
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f".{_MODULES[name]}", __name__), name)
-    globals()[name] = value
-    return value
+__getattr__ = attribute_loader(__name__, _MODULES)
 
 
 def __dir__() -> list[str]:

@@ -1,8 +1,11 @@
-"""Attributes that are computed once, when they are first read."""
+"""Attributes that are computed or imported once, when they are first read."""
 
 from __future__ import annotations
 
 import functools
+import sys
+from collections.abc import Callable, Mapping
+from importlib import import_module
 from typing import Any, Self, TypeVar, overload
 
 Value = TypeVar("Value")
@@ -38,3 +41,20 @@ class cached_property(functools.cached_property[Value]):  # noqa: N801 - named l
 
 def _copy_of_attributes(instance: object) -> dict[str, Any]:
     return instance.__dict__.copy()
+
+
+def attribute_loader(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]:
+    """The ``__getattr__`` of a package, given the module of each name.
+
+    A name that is its own module stands for the module.
+    """
+
+    def load(name: str) -> Any:
+        if name not in modules:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        module = import_module(f".{modules[name]}", package)
+        value = module if modules[name] == name else getattr(module, name)
+        setattr(sys.modules[package], name, value)
+        return value
+
+    return load

@@ -27,6 +27,24 @@ from typing import Any, Self
 
 from sklearn.exceptions import NotFittedError as _SklearnNotFittedError
 
+__all__ = [
+    "ConstraintError",
+    "LabelsError",
+    "McceError",
+    "McceWarning",
+    "MissingExtraError",
+    "NotFittedError",
+    "ParameterError",
+    "PredictorError",
+    "ReadError",
+    "SavedFileError",
+    "SchemaError",
+    "TimeLimitError",
+    "WorkerError",
+    "WriteError",
+    "shorten",
+]
+
 _BRACKETS: dict[type, tuple[str, str]] = {list: ("[", "]"), tuple: ("(", ")")}
 
 
@@ -153,7 +171,7 @@ class WorkerError(McceError, RuntimeError):
     Examples
     --------
     >>> import mcce.execution.workers
-    >>> raise mcce.execution.workers.lost()
+    >>> raise mcce.execution.workers.worker_died()
     Traceback (most recent call last):
         ...
     mcce.errors.WorkerError: The worker died: it ran out of memory, or the predictor ended its

@@ -128,7 +128,7 @@ def test_an_attempt_that_takes_too_long_is_given_up_and_made_again(server):
 def test_pauses_grow_up_to_a_minute_and_a_server_may_request_longer_ones(server, monkeypatch):
     pauses = []
     monkeypatch.setattr(
-        "mcce.predictors.transport.Pace.pause", lambda _, seconds: pauses.append(seconds)
+        "mcce.predictors.transport.RateLimiter.pause", lambda _, seconds: pauses.append(seconds)
     )
     busy = reply("busy", "503 Busy")
     longer = [reply("", "429 Wait", [f"Retry-After: {seconds}"]) for seconds in (7, 900)]
@@ -231,7 +231,6 @@ def test_settings_that_cannot_work_are_an_error():
         ),
         ({"headers": {"Token": 3}}, "value of the header 'Token' must be"),
         ({"proxy": "socks5://127.0.0.1:1"}, "proxy must be a web address that begins with http://"),
-        ({"max_bytes": 0}, "max_bytes must be a whole number of at least 1"),
         ({"batch_size": 0}, "batch_size must be a whole number of at least 1, got 0"),
         ({"retries": -1}, "retries must be"),
         ({"retries": 1.5}, "retries must be a whole number"),

@@ -84,11 +84,12 @@ def test_a_server_that_takes_no_rows_ends_at_the_deadline():
     ],
     ids=["endless", "announced", "one_chunk", "negative_chunk", "many_chunks", "continue"],
 )
-def test_a_flood_is_cut_off(server, start, more):
+def test_a_flood_is_cut_off(server, start, more, monkeypatch):
+    monkeypatch.setattr("mcce.predictors.remote.MAX_BYTES", 8_000)
     server.script = server.flood(start, more)
 
     with pytest.raises(PredictorError, match=r"more than 10000 bytes for 2 rows|ValueError"):
-        remote(server, max_bytes=10_000).predict(X)
+        remote(server).predict(X)
 
     assert len(server.requests) == 1
 

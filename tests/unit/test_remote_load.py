@@ -21,7 +21,7 @@ from counting_server import HOLD, CountingServer
 from loans import loans, merit
 from mcce import MCCE, PredictorError, TimeLimitError
 from mcce.predictors import Remote
-from mcce.predictors.transport import LEFT_OUT, PART, SLACK, Pace
+from mcce.predictors.transport import LEFT_OUT, PART, SLACK, RateLimiter
 
 X = pd.DataFrame({"x": np.arange(60) / 64})
 RATES = st.floats(0.2, 5000.0) | st.integers(1, 30)
@@ -241,11 +241,11 @@ class Clock:
 
 def paced(rows_per_second=None, in_flight=None):
     clock = Clock()
-    return Pace(rows_per_second, in_flight, clock=clock, wait=clock.wait), clock
+    return RateLimiter(rows_per_second, in_flight, clock=clock, wait=clock.wait), clock
 
 
-def send(pace, clock, n_rows):
-    with pace.turn(n_rows):
+def send(limiter, clock, n_rows):
+    with limiter.turn(n_rows):
         return clock.now
 
 
@@ -253,7 +253,7 @@ def send(pace, clock, n_rows):
 def runs(draw):
     """A rate, and requests that come after breaks, none with more rows than a full one."""
     rate = draw(RATES)
-    full = Pace(rate).n_rows(draw(st.integers(1, 2000)))
+    full = RateLimiter(rate).n_rows(draw(st.integers(1, 2000)))
     breaks = st.floats(0.0, draw(st.sampled_from([1e-9, 0.05, 3.0])))
     return rate, draw(st.lists(st.tuples(breaks, st.integers(1, full)), max_size=60))
 
@@ -266,12 +266,12 @@ def window(rate):
 @given(runs(), st.randoms())
 def test_no_second_gets_more_than_the_rate_and_nobody_waits_longer_than_that_takes(run, chance):
     rate, requests = run
-    pace, clock = paced(rate)
+    limiter, clock = paced(rate)
     wanted, sent, n_rows = [], [], np.array([n for _, n in requests], dtype=int)
     for seconds, n in requests:
         clock.now += seconds
         wanted.append(clock.now)
-        sent.append(send(pace, clock, n))
+        sent.append(send(limiter, clock, n))
     sent = np.array(sent)
     seconds, most = window(rate)
     span = seconds * (1 + SLACK)
@@ -294,12 +294,12 @@ def test_no_second_gets_more_than_the_rate_and_nobody_waits_longer_than_that_tak
 
 @given(RATES, st.integers(1, 2000), st.integers(1, 100))
 def test_full_requests_take_hardly_longer_than_the_rate_allows(rate, most, n_requests):
-    pace, clock = paced(rate)
-    n_rows = pace.n_rows(most)
+    limiter, clock = paced(rate)
+    n_rows = limiter.n_rows(most)
     started = clock.now
 
     for _ in range(n_requests):
-        send(pace, clock, n_rows)
+        send(limiter, clock, n_rows)
 
     assert 1 <= n_rows <= most
     # A row that is not whole, and what full requests leave out.
@@ -310,16 +310,16 @@ def test_full_requests_take_hardly_longer_than_the_rate_allows(rate, most, n_req
 @pytest.mark.parametrize("rate", [3, 3.5, 200])
 def test_a_process_that_takes_over_waits_until_earlier_rows_count_no_more(rate):
     seconds, most = window(rate)
-    pace, clock = paced(rate)
-    before = [send(pace, clock, 1) for _ in range(int(most))]
+    limiter, clock = paced(rate)
+    before = [send(limiter, clock, 1) for _ in range(int(most))]
 
-    other = Pace(rate, clock=clock, wait=clock.wait)
+    other = RateLimiter(rate, clock=clock, wait=clock.wait)
     other.hold_back()
 
     assert send(other, clock, 1) - before[-1] >= seconds * (1 + SLACK) - 1e-9
 
 
-def must_wait(pace, clock):
+def must_wait(limiter, clock):
     """Whether a request cannot go out at once."""
 
     class WaitingError(Exception):
@@ -328,35 +328,35 @@ def must_wait(pace, clock):
     def refuse(*_):
         raise WaitingError
 
-    pace._wait = refuse
+    limiter._wait = refuse
     try:
-        with pace.turn(1):
+        with limiter.turn(1):
             return False
     except WaitingError:
         return True
     finally:
-        pace._wait = clock.wait
+        limiter._wait = clock.wait
 
 
 def test_a_failure_holds_back_everybody_and_then_all_but_one():
-    pace, clock = paced(in_flight=4)
-    with pace.turn(1) as before, pace.turn(1):
-        pace.pause(7.0)
-        pace.pause(2.0)
-        pace.go_on(before)  # a request from before the failure says nothing
+    limiter, clock = paced(in_flight=4)
+    with limiter.turn(1) as before, limiter.turn(1):
+        limiter.pause(7.0)
+        limiter.pause(2.0)
+        limiter.resume(before)  # a request from before the failure says nothing
     failed = clock.now
 
-    with pace.turn(1) as n_failures:
+    with limiter.turn(1) as n_failures:
         assert clock.now == pytest.approx(failed + 7)
-        assert must_wait(pace, clock)
-        pace.go_on(n_failures)
-        assert not must_wait(pace, clock)
+        assert must_wait(limiter, clock)
+        limiter.resume(n_failures)
+        assert not must_wait(limiter, clock)
 
 
 def test_a_request_that_failed_makes_room():
-    pace, clock = paced(in_flight=1)
+    limiter, clock = paced(in_flight=1)
 
-    with pytest.raises(ValueError, match="no"), pace.turn(1):
+    with pytest.raises(ValueError, match="no"), limiter.turn(1):
         raise ValueError("no")
 
-    assert not must_wait(pace, clock)
+    assert not must_wait(limiter, clock)

@@ -31,8 +31,8 @@ from ..execution.workers import (
     Failure,
     FilesTask,
     Outcome,
+    PackedExplainer,
     Reading,
-    Shipment,
     explain_units,
     find_executor,
 )
@@ -352,8 +352,10 @@ def _run_shared(request: Request, target: Destination) -> None:
         units = [unit for at, file in enumerate(files) for unit in file.units(at, block_rows)]
         predictor = request.explainer.predictor.shared_by(request.sharing.workers or 1)
         load_predictor = PredictorLoader.here(predictor)
-        shipment = Shipment.pack(explainer, load_predictor, tolerance=request.explainer.tolerance)
-        task = FilesTask(shipment, reading_, layout, folder, target.format, block_rows, rules)
+        packed = PackedExplainer.pack(
+            explainer, load_predictor, tolerance=request.explainer.tolerance
+        )
+        task = FilesTask(packed, reading_, layout, folder, target.format, block_rows, rules)
         with PeopleBar(_count_rows(request, files), wanted=not request.quiet) as bar:
             tally = _Tally(len(units), bar, silent=request.as_json, debug=request.debug)
             with _resumable(tally.say):

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import ConstraintError, shorten
-from .conditions import Expression, Formula
+from .conditions import Condition, Formula
 from .constraint import (
     OF_SEVERAL_FEATURES,
     Constraint,
@@ -350,7 +350,7 @@ def frozen(*features: Hashable, where: Where = None) -> Constraint:
     frozen('housing', 'job', where='age > 60')
     """
     if isinstance(where, str):
-        Expression(where)  # raises here, rather than when people are explained
+        Condition(where)  # raises here, rather than when people are explained
     return Frozen(several_features("frozen", features), where)
 
 
@@ -450,7 +450,7 @@ def relation(name: str, holds: str | Callable[[Any], Any]) -> Constraint:
     if not isinstance(name, str) or not name:
         raise ConstraintError(f"relation: name must be a non-empty string, got {shorten(name)}.")
     if isinstance(holds, str):
-        expression = Expression(holds)
+        expression = Condition(holds)
         return DeclaredRelation(expression.names, expression, name)
     if not callable(holds):
         raise ConstraintError(

@@ -21,6 +21,7 @@ from ..tables.columns import differ
 from ..tables.schema import EncodedRows, Schema
 from .constraint import Constraint, did_you_mean
 from .derived import Derived, in_order
+from .files import read_constraints
 from .kinds import DeclaredRelation, FeatureConstraint, Frozen, MaxChanges, Step, Together, Weight
 
 
@@ -112,7 +113,7 @@ class Constraints:
         for constraint in self.listed:
             if not isinstance(constraint, Frozen):
                 continue
-            whose = self._whose(constraint, rows)
+            whose = self._applies_to(constraint, rows)
             for name in constraint.features:
                 position = self._position[name]
                 frozen[position] = frozen.get(position, False) | whose
@@ -149,7 +150,7 @@ class Constraints:
                 allowed = constraint.allows(feature, own.iloc[:, at], frame.iloc[:, at])
                 broken[constraint.name] = changed[at] & ~allowed
             elif isinstance(constraint, Frozen):
-                moved = changed[positions].any(axis=0) & self._whose(constraint, rows)[owner]
+                moved = changed[positions].any(axis=0) & self._applies_to(constraint, rows)[owner]
                 broken[constraint.name] = broken.get(constraint.name, False) | moved
             elif isinstance(constraint, DeclaredRelation):
                 broken[constraint.name] = ~constraint.holds(frame, self.schema.adapter)
@@ -164,8 +165,8 @@ class Constraints:
     def _position(self) -> dict[Hashable, int]:
         return {name: at for at, name in enumerate(self.schema.names)}
 
-    def _whose(self, constraint: Frozen, rows: EncodedRows) -> BoolArray:
-        """Factuals that a frozen constraint is about."""
+    def _applies_to(self, constraint: Frozen, rows: EncodedRows) -> BoolArray:
+        """Factuals that a frozen constraint applies to."""
         # A category or object of pandas that stands for numbers is compared as numbers.
         converted = rows.adapter.needs_conversion
         people = rows.as_given() if converted else rows.in_given_order(rows.frame)
@@ -206,8 +207,6 @@ def read_given(given: Any) -> Iterable[Constraint]:
     if isinstance(given, Constraint):
         return [given]
     if isinstance(given, (str, os.PathLike)):
-        from .files import read_constraints
-
         return read_constraints(given)
     # fit and explain both read them; an iterator would be empty the second time.
     once = isinstance(given, Iterator) or getattr(given, "ndim", 1) == 0

@@ -1,4 +1,4 @@
-"""The base class of all constraints, and checks of what their makers are given."""
+"""The base class of all constraints, and checks of the arguments of their builders."""
 
 from __future__ import annotations
 
@@ -102,6 +102,8 @@ class Constraint:
         """
         names = [field.name for field in fields(self)]
         given = {name: getattr(self, name) for name in names if name not in ("features", "source")}
+        if self.kind in OF_SEVERAL_FEATURES:
+            return self.kind, {"features": list(self.features)} | given
         return self.kind, {"feature": self.features[0]} | given
 
 
@@ -112,7 +114,7 @@ def quote_name(name: object) -> str:
 
 
 def did_you_mean(name: object, known: Iterable[object]) -> str:
-    """A sentence that names the closest of what there is, or nothing.
+    """A sentence that suggests the closest known name, or nothing.
 
     Examples
     --------

@@ -26,7 +26,7 @@ import re
 import stat
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +50,7 @@ _TOKEN = re.compile(
     | (?P<mark>.)""",
     re.VERBOSE | re.DOTALL,
 )
+_HEADER = re.compile(r"^[ \t]*\[\[[ \t]*['\"]?rules['\"]?[ \t]*\]\]", re.MULTILINE)
 
 
 def read_constraints(path: str | os.PathLike[str]) -> list[Constraint]:
@@ -92,7 +93,7 @@ def make_constraints(content: Any) -> list[Constraint]:
     >>> make_constraints({"only_up": ["age", "salary"]})
     [only_up('age'), only_up('salary')]
     """
-    return list(_make_constraints(Entry(content, 0, {})))
+    return list(_make_constraints(Entry(content)))
 
 
 def write_entry(constraint: Constraint) -> dict[str, Any]:
@@ -148,7 +149,7 @@ def parse_toml(text: str, file: str) -> dict[str, Any]:
     >>> parse_toml("age = [1, 2]", "labels.toml")
     {'age': [1, 2]}
     """
-    return _scan(text, file)[0]
+    return _parse(text.replace("\r\n", "\n"), file)
 
 
 def _plain(value: Any, constraint: Constraint) -> Any:
@@ -173,15 +174,22 @@ def _plain(value: Any, constraint: Constraint) -> Any:
 
 @dataclass(frozen=True)
 class Entry:
-    """One entry of the list, with its line and the lines of its keys."""
+    """One entry of the list, with its text and the line on which that begins."""
 
     content: Any
-    line: int
-    key_lines: Mapping[str, int]
+    text: str = ""
+    first_line: int = 1
+
+    @property
+    def line(self) -> int:
+        """Line of its first key."""
+        return self.line_of(next(iter(self.content), "") if isinstance(self.content, dict) else "")
 
     def line_of(self, key: object) -> int:
-        """Line of a key, or of the entry if that is not known."""
-        return self.key_lines.get(key, self.line) if isinstance(key, str) else self.line
+        """Line of a key, or of the entry if that is not found."""
+        quoted = rf"(?<![\w-])(['\"]?){re.escape(str(key))}\1[ \t]*[=.\]]"
+        found = re.search(quoted, self.text)
+        return self.first_line + self.text.count("\n", 0, found.start() if found else 0)
 
 
 def _read_toml(text: str, file: str) -> list[Entry]:
@@ -189,16 +197,20 @@ def _read_toml(text: str, file: str) -> list[Entry]:
 
     Examples
     --------
-    >>> _read_toml('[[rules]]\nonly_up = "age"', "rules.toml")
-    [Entry(content={'only_up': 'age'}, line=2, key_lines={'only_up': 2})]
+    >>> _read_toml('[[rules]]\nonly_up = "age"', "rules.toml")[0].line
+    2
     """
-    content, scanned = _scan(text, file)
-    listed = _listed_rules(content, file)
-    if len(scanned.entries) != len(listed):
-        return [Entry(content, 1, {}) for content in listed]
+    text = text.replace("\r\n", "\n")
+    listed = _listed_rules(_parse(text, file), file)
+    # A line of a string is no header.
+    headers = _TOKEN.sub(lambda m: " " * len(m[0]) if "\n" in m[0].strip() else m[0], text)
+    starts = [match.start() for match in _HEADER.finditer(headers)]
+    if len(starts) != len(listed):
+        return [Entry(content) for content in listed]
+    parts = zip(listed, starts, [*starts[1:], len(text)], strict=True)
     return [
-        Entry(content, key_lines.get(_first_key(content), line), key_lines)
-        for content, (line, key_lines) in zip(listed, scanned.entries, strict=True)
+        Entry(content, text[start:end], 1 + text.count("\n", 0, start))
+        for content, start, end in parts
     ]
 
 
@@ -308,97 +320,43 @@ def _call(name: str, positional: list[Any], arguments: Mapping[str, Any]) -> Con
         raise ConstraintError(f"{name}: {shorten(error, 150)}.") from None
 
 
-def _scan(text: str, file: str) -> tuple[dict[str, Any], _Scanner]:
-    """The content of a file, and where its entries stand."""
-    text = text.replace("\r\n", "\n")
-    scanner = _Scanner(file)
-    for token in _tokens(text):
-        scanner.take(token)
+def _parse(text: str, file: str) -> dict[str, Any]:
+    """The content of a TOML text, whose bounds are checked first."""
+    _check_bounds(text, file)
     try:
-        return tomllib.loads(text), scanner
+        return tomllib.loads(text)
     except (ValueError, RecursionError) as error:
         raise ConstraintError(f"{file} is not valid TOML: {shorten(error, 200)}.") from None
 
 
-def _first_key(content: Any) -> str:
-    return str(next(iter(content), None)) if isinstance(content, dict) else ""
-
-
-@dataclass(frozen=True)
-class _Token:
-    kind: str
-    text: str
-    line: int
-
-
-def _tokens(text: str) -> Iterator[_Token]:
-    """All tokens but spaces and comments, up to where TOML would be wrong at the latest."""
-    line = 1
+def _check_bounds(text: str, file: str) -> None:
+    """Raise for a text that would take long to parse; up to where TOML would be wrong."""
+    nesting = n_parts = n_values = 0
     for match in _TOKEN.finditer(text):
-        kind, token = match.lastgroup or "", match[0]
-        if kind != "skip":
-            yield _Token(kind, token, line)
-        line += token.count("\n")
-
-
-@dataclass
-class _Scanner:
-    """Counts what the bounds are about, and notes the lines of entries and keys."""
-
-    file: str
-    entries: list[tuple[int, dict[str, int]]] = field(default_factory=list)
-    n_values: int = 0
-    nesting: int = 0
-    dotted: list[_Token] = field(default_factory=list)  # the parts of the key that is being read
-    marks: str = "\n"  # what stands before it
-
-    def take(self, token: _Token) -> None:
-        """Look at the next token."""
-        if token.kind != "mark":
-            self._take_word(token)
-            return
-        if token.text in "[{":
-            self.nesting += 1
-            self.n_values += 1
-        elif token.text in "]}":
-            self.nesting -= 1
-        self._check(token)
-        if token.text == ".":
-            return
-        self._note(token)
-        self.dotted = []
-        self.marks = "\n" if token.text == "\n" else f"{self.marks[-2:]}{token.text}"
-
-    def _take_word(self, token: _Token) -> None:
-        number = token.kind == "word" and token.text[0] in "+-0123456789"
-        longest = MAX_NUMBER if number else MAX_TEXT
-        if len(token.text) > longest + 2:
-            raise ConstraintError(
-                f"{self.file}, line {token.line}: {shorten(token.text, 40)} has {len(token.text)} "
-                f"characters, but {'a number' if number else 'a string'} may have {longest}. "
-                "Shorten it."
+        kind, token, flaw = match.lastgroup, match[0], ""
+        if kind == "mark":
+            nesting += (token in "[{") - (token in "]}")
+            n_values += token in "[{"
+            n_parts = n_parts if token == "." else 0
+        elif kind != "skip":
+            n_parts, n_values = n_parts + 1, n_values + 1
+            number = kind == "word" and token[0] in "+-0123456789"
+            longest = MAX_NUMBER if number else MAX_TEXT
+            if len(token) > longest + 2:
+                flaw = (
+                    f"{shorten(token, 40)} has {len(token)} characters, but "
+                    f"{'a number' if number else 'a string'} may have {longest}. Shorten it."
+                )
+        if max(nesting, n_parts) > MAX_NESTING:
+            flaw = (
+                f"more than {MAX_NESTING} lists or tables stand inside each other. Write it "
+                "flatter."
             )
-        self.n_values += 1
-        self.dotted.append(token)
-        self._check(token)
-
-    def _check(self, token: _Token) -> None:
-        if max(self.nesting, len(self.dotted)) > MAX_NESTING:
-            raise ConstraintError(
-                f"{self.file}, line {token.line}: more than {MAX_NESTING} lists or tables stand "
-                "inside each other. Write it flatter."
+        elif n_values > MAX_VALUES:
+            flaw = (
+                f"a file may hold {MAX_VALUES} keys and values, and this is one more. Split it, or "
+                "write it in Python."
             )
-        if self.n_values > MAX_VALUES:
-            raise ConstraintError(
-                f"{self.file}, line {token.line}: a file may hold {MAX_VALUES} keys and "
-                "values, and this is one more. Split it, or write it in Python."
-            )
-
-    def _note(self, token: _Token) -> None:
-        """The line of an entry, if its header ends here, or of the keys before ``=``."""
-        names = [part.text.strip("\"'") for part in self.dotted]
-        if token.text == "]" and self.marks == "\n[[" and names == ["rules"]:
-            self.entries.append((token.line, {}))
-        elif self.entries and (token.text == "=" or (token.text == "]" and self.marks == "\n[")):
-            for part, name in zip(self.dotted, names, strict=True):
-                self.entries[-1][1].setdefault(name, part.line)
+        if flaw:
+            line = 1 + text.count("\n", 0, match.start())
+            raise ConstraintError(f"{file}, line {line}: {flaw}")

@@ -1,4 +1,4 @@
-"""What each kind of constraint means; ``derived`` has one more.
+"""What each kind of constraint means; formulas are in ``derived``.
 
 A constraint on a feature says what a person's own value may become: for numbers it gives the lowest
 and the highest new value, for levels a table of allowed pairs. A feature may always keep its value.
@@ -23,7 +23,7 @@ from ..kernels import BoolArray, IntArray
 from ..tables.columns import EXACT_IN_FLOAT64, as_comparable, is_missing, is_time, plain, unit_of
 from ..tables.features import Feature
 from ..tables.frames import FrameAdapter
-from .conditions import Expression
+from .conditions import Condition
 from .constraint import Constraint
 from .derived import Derived
 
@@ -248,11 +248,7 @@ class Frozen(Constraint):
     @property
     def condition_features(self) -> tuple[str, ...]:
         """Columns that a condition given as a string reads."""
-        return Expression(self.where).names if isinstance(self.where, str) else ()
-
-    def builder_call(self) -> tuple[str, dict[str, Any]]:
-        """Its features and its condition."""
-        return self.kind, {"features": list(self.features), "where": self.where}
+        return Condition(self.where).names if isinstance(self.where, str) else ()
 
     def holds_for(
         self, frame: pd.DataFrame, labels: pd.Index[Any], adapter: FrameAdapter
@@ -261,7 +257,7 @@ class Frozen(Constraint):
         if self.where is None:
             return np.ones(len(frame), dtype=bool)
         if isinstance(self.where, str):
-            return Expression(self.where)(frame)
+            return Condition(self.where)(frame)
         if callable(self.where) and not len(frame):
             return np.zeros(0, dtype=bool)
         if callable(self.where):
@@ -305,10 +301,6 @@ class Together(Constraint):
 
     kind: ClassVar[str] = "together"
 
-    def builder_call(self) -> tuple[str, dict[str, Any]]:
-        """Its features."""
-        return self.kind, {"features": list(self.features)}
-
     def holds(self, changed: BoolArray) -> BoolArray:
         """Whether rows meet it, given which features change, shape (n_features, ...)."""
         return np.asarray(changed.all(axis=0) | ~changed.any(axis=0))
@@ -329,12 +321,12 @@ class DeclaredRelation(Constraint):
 
     def builder_call(self) -> tuple[str, dict[str, Any]]:
         """Its name and its condition, as a string if it was one."""
-        text = self.condition.text if isinstance(self.condition, Expression) else self.condition
+        text = self.condition.text if isinstance(self.condition, Condition) else self.condition
         return self.kind, {"name": self.title, "holds": text}
 
     def holds(self, frame: pd.DataFrame, adapter: FrameAdapter) -> BoolArray:
         """Whether each row meets it; a function gets the type of frame of the training data."""
-        if isinstance(self.condition, Expression):
+        if isinstance(self.condition, Condition):
             return self.condition(frame)
         # Not every function of users can handle a frame without rows.
         if frame.empty:
@@ -509,7 +501,7 @@ def to_length(title: str, feature: Feature, value: Any) -> float:
 
 
 def _repeat(number: float, times: int) -> np.ndarray:
-    """The number so often, as float64 if that holds it exactly."""
+    """An array of one number, in float64 if that holds it exactly."""
     exact = isinstance(number, float) or abs(number) <= EXACT_IN_FLOAT64
     return np.full(times, number, dtype=np.float64 if exact else object)
 

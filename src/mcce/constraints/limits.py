@@ -53,8 +53,8 @@ class FactualLimits:
     def stays(self) -> Codes:
         """What the model must be able to draw for an own value to stay; see :class:`Guide`.
 
-        If values may stay that training never held: of a number the nearest training value; nothing
-        in particular of a level, or of a missing value where training had none.
+        For a number that training never held, that is the nearest training value; for such a
+        level, or a missing value where training had none, nothing in particular.
         """
         rows, codes = self.rows, self.rows.exact.copy()
         if self._keep_unseen:

@@ -24,9 +24,9 @@ from .workers import (
     check_frame,
     columns_of,
     holding_sigint,
-    lost,
     require_engine,
     with_index,
+    worker_died,
 )
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ class DaskExecutor:
                 try:
                     yield places[future.key], future.result()
                 except KilledWorker:
-                    yield places[future.key], lost()
+                    yield places[future.key], worker_died()
                 future.release()
 
     @contextmanager

@@ -30,9 +30,9 @@ from .workers import (
     check_workers,
     columns_of,
     holding_sigint,
-    lost,
     run_all,
     with_index,
+    worker_died,
 )
 
 __all__ = ["explain"]
@@ -136,24 +136,24 @@ class JoblibExecutor:
         left = dict(enumerate(items))
         starts = 0
         with tempfile.TemporaryDirectory() as folder:
-            parked = _Parked.park(task, folder)
+            stored = _TaskFile.write(task, folder)
             while left:
                 try:
-                    for place, result in _run(parked, left, workers):
+                    for place, result in _run(stored, left, workers):
                         del left[place]
                         yield place, result
                 except BrokenProcessPool:
                     # One worker has died, and joblib ends the others with it.
-                    begun = parked.begun()
+                    begun = stored.begun()
                     starts = 0 if begun else starts + 1
                     if starts == STARTS:
                         raise
                     for place in begun & left.keys():
                         del left[place]
-                        yield place, lost()
+                        yield place, worker_died()
 
 
-def _run(task: _Parked, items: dict[int, Any], workers: int) -> Iterator[tuple[int, Any]]:
+def _run(task: _TaskFile, items: dict[int, Any], workers: int) -> Iterator[tuple[int, Any]]:
     from joblib import Parallel, delayed
 
     # Blocks go through pipes: files for large arrays, joblib's way, cost more than they save.
@@ -164,7 +164,7 @@ def _run(task: _Parked, items: dict[int, Any], workers: int) -> Iterator[tuple[i
 
 
 @dataclass(frozen=True)
-class _Parked:
+class _TaskFile:
     """A task in a file, which every process reads once instead of receiving it with every item.
 
     Beside it lie empty files named after the items that have begun and not ended.
@@ -173,7 +173,7 @@ class _Parked:
     folder: str
 
     @classmethod
-    def park(cls, task: Callable[[Any], Any], folder: str) -> _Parked:
+    def write(cls, task: Callable[[Any], Any], folder: str) -> _TaskFile:
         from joblib.externals.loky.backend.reduction import dumps
 
         Path(folder, TASK).write_bytes(dumps(task))

@@ -26,8 +26,8 @@ from .workers import (
     check_block_rows,
     check_frame,
     check_workers,
-    lost,
     require_engine,
+    worker_died,
 )
 
 if TYPE_CHECKING:
@@ -161,7 +161,7 @@ class RayExecutor:
                 try:
                     yield place, ray.get(done)
                 except died:
-                    yield place, lost()
+                    yield place, worker_died()
                 except ray.exceptions.RayTaskError as error:
                     raise error.cause from None
 

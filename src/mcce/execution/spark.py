@@ -29,8 +29,8 @@ from .workers import (
     Result,
     check_block_rows,
     check_frame,
-    lost,
     require_engine,
+    worker_died,
 )
 
 if TYPE_CHECKING:
@@ -268,7 +268,7 @@ def _run(context: Any, calling: Callable[[Any], Any], one: tuple[int, Any]) -> t
         # What a task raises is a PythonException, and a cluster that is gone aborts no stage.
         if "aborted due to stage failure" not in str(error):
             raise
-        return place, lost()
+        return place, worker_died()
     return place, result
 
 

@@ -1,8 +1,9 @@
 """What workers get and do, and the seam to the engines that run them.
 
-A worker gets the explainer as bytes of its file (:class:`Shipment`) and answers partitions of a
-frame (:class:`PartitionTask`) or units of files (:class:`FilesTask`). Of files, only the place of a
-unit goes to a worker, and only counts come back; files must have the same names for all workers.
+A worker gets the explainer as bytes of its file (:class:`PackedExplainer`) and answers partitions
+of a frame (:class:`PartitionTask`) or units of files (:class:`FilesTask`). Of files, only the place
+of a unit goes to a worker, and only counts come back; files must have the same names for all
+workers.
 
 Always true: a task is a function of one item that runs in any process, any number of times, with
 the same outcome, so an engine may repeat it when a worker is lost; an item that kills every worker
@@ -66,7 +67,7 @@ SCALARS = (np.bool_, np.integer, np.floating)
 RETRIES = 2
 # Errors of columns, cells, settings and libraries, which a second try does not change. A unit that
 # killed its worker has been tried again, alone.
-LASTING = (
+PERMANENT = (
     SchemaError,
     ParameterError,
     MissingExtraError,
@@ -97,7 +98,7 @@ LIBRARIES = {"dask": "distributed", "ray": "ray", "spark": "pyspark"}
 class PartitionTask:
     """Answers to partitions of people; :meth:`plan` makes one."""
 
-    shipment: Shipment
+    packed: PackedExplainer
     key: tuple[str, ...]
     whole: frozenset[str]
     layout: Layout
@@ -121,18 +122,18 @@ class PartitionTask:
                 "key must name the column that identifies a person, such as a customer number, got "
                 f"{key!r}. The columns are {shorten(list(columns), 500)}."
             )
-        shipment = Shipment.pack(explainer, load_predictor)
+        packed = PackedExplainer.pack(explainer, load_predictor)
         whole = frozenset(name for name in keys if columns.get(name, False))
         reader = _reader(explainer, list(columns), keys, whole)
         with without_warnings():
             nobody = explainer.explain(reader.empty(), constraints=constraints)
         layout = Layout.plan(reader, nobody, prefix, numbered=False)
-        return cls(shipment, keys, whole, layout, constraints)
+        return cls(packed, keys, whole, layout, constraints)
 
     def table(self, columns: Mapping[str, Any]) -> pd.DataFrame:
         """The table of answers to a partition."""
         # The table says better than warnings who has no answer, and why.
-        with self.shipment.opened() as explainer, without_warnings():
+        with self.packed.opened() as explainer, without_warnings():
             reader = _reader(explainer, list(columns), self.key, self.whole)
             people = reader.read(
                 RawBlock(0, {name: _cells(columns[name]) for name in reader.columns})
@@ -259,7 +260,7 @@ def _is_plain(column: pd.Series[Any]) -> bool:
 class FilesTask:
     """Answers units of people: what is sent to workers."""
 
-    shipment: Shipment
+    packed: PackedExplainer
     reading: Reading
     layout: Layout
     folder: PartsFolder
@@ -279,7 +280,7 @@ class FilesTask:
 
     def _write(self, unit: Unit) -> Done:
         with (
-            self.shipment.opened() as explainer,
+            self.packed.opened() as explainer,
             open_source(unit.path, unit.format, self.reading.delimiter) as source,
         ):
             reader = self.reading.plan(unit.path, source, explainer.fitted_.schema)
@@ -331,7 +332,7 @@ class Failure:
 
     kind: type[Exception]
     reason: str
-    lasting: bool
+    permanent: bool
     traceback: str = field(default="", repr=False, compare=False)
 
     @property
@@ -344,14 +345,14 @@ class Failure:
         """What an error says."""
         trace = format_traceback(error)
         if isinstance(error, SystemExit):
-            said = f"The predictor ended the program (exit {error.code})."
-            return cls(PredictorError, said, False, trace)
+            reason = f"The predictor ended the program (exit {error.code})."
+            return cls(PredictorError, reason, False, trace)
         if not isinstance(error, McceError):
             # Its type may be one that only the worker can import.
-            said = f"{type(error).__name__}: {shorten(error, 300)}"
-            return cls(RuntimeError, said, False, trace)
-        lasting = isinstance(error, LASTING) and not isinstance(error.__cause__, OSError)
-        return cls(type(error), str(error), lasting, trace)
+            reason = f"{type(error).__name__}: {shorten(error, 300)}"
+            return cls(RuntimeError, reason, False, trace)
+        permanent = isinstance(error, PERMANENT) and not isinstance(error.__cause__, OSError)
+        return cls(type(error), str(error), permanent, trace)
 
 
 def explain_units(executor: Executor, task: FilesTask, units: Sequence[Unit]) -> Iterator[Outcome]:
@@ -364,7 +365,7 @@ def explain_units(executor: Executor, task: FilesTask, units: Sequence[Unit]) ->
             if isinstance(outcome, WorkerError):
                 outcome = Outcome(left[place], failure=Failure.of(outcome))
             failure = outcome.failure
-            if failure is not None and not failure.lasting and attempt < RETRIES:
+            if failure is not None and not failure.permanent and attempt < RETRIES:
                 outcome = replace(outcome, again=True)
                 again.append(outcome.unit)
             yield outcome
@@ -381,7 +382,7 @@ def explain_units(executor: Executor, task: FilesTask, units: Sequence[Unit]) ->
 
 
 @dataclass(frozen=True)
-class Shipment:
+class PackedExplainer:
     """An explainer on its way to workers; :meth:`pack` makes one."""
 
     content: bytes = field(repr=False)
@@ -397,7 +398,7 @@ class Shipment:
         load_predictor: Callable[[], Any] | None = None,
         *,
         tolerance: float = 1e-9,
-    ) -> Shipment:
+    ) -> PackedExplainer:
         """An explainer, ready to be sent."""
         if explainer.max_seconds is not None:
             raise ParameterError(
@@ -463,18 +464,18 @@ class _Given:
         return self.predictor
 
 
-def _sendable(shipment: Shipment) -> Shipment:
-    """The shipment, if engines can send it: all of them pickle functions whole, as joblib does."""
+def _sendable(packed: PackedExplainer) -> PackedExplainer:
+    """The explainer, if engines can send it: all of them pickle functions whole, as joblib does."""
     from joblib.externals.loky.backend.reduction import dumps
 
     try:
-        dumps(shipment)
+        dumps(packed)
     except Exception as error:  # whatever a predictor raises
         raise ParameterError(
             f"The predictor cannot be sent to workers ({shorten(error, 200)}). Pass "
             "load_predictor, a function that returns it there, such as from a file."
         ) from error
-    return shipment
+    return packed
 
 
 class Executor(Protocol):
@@ -501,7 +502,7 @@ def run_all(
         yield from ((place, result) for _, result in executor.map(task, [items[place]]))
 
 
-def lost() -> WorkerError:
+def worker_died() -> WorkerError:
     """What stands for the result of an item whose worker died."""
     return WorkerError(
         "The worker died: it ran out of memory, or the predictor ended its process. Give workers "

@@ -11,26 +11,18 @@ Always true: each name is imported when it is first used, and so is the library 
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from ..caching import attribute_loader
 
 if TYPE_CHECKING:
-    from .desired import make_decision
-    from .lightgbm import LightGBM
-    from .onnx import Onnx
-    from .remote import Remote
-    from .torch import Differentiable, Torch
-    from .xgboost import XGBoost
-
-__all__ = [
-    "Differentiable",
-    "LightGBM",
-    "Onnx",
-    "Remote",
-    "Torch",
-    "XGBoost",
-    "make_decision",
-]
+    from .desired import make_decision as make_decision
+    from .lightgbm import LightGBM as LightGBM
+    from .onnx import Onnx as Onnx
+    from .remote import Remote as Remote
+    from .torch import Differentiable as Differentiable
+    from .torch import Torch as Torch
+    from .xgboost import XGBoost as XGBoost
 
 _MODULES = {
     "Differentiable": "torch",
@@ -41,15 +33,9 @@ _MODULES = {
     "XGBoost": "xgboost",
     "make_decision": "desired",
 }
+__all__ = [*_MODULES]
 
-
-def __getattr__(name: str) -> Any:
-    """Import a public name when it is first used."""
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f".{_MODULES[name]}", __name__), name)
-    globals()[name] = value
-    return value
+__getattr__ = attribute_loader(__name__, _MODULES)
 
 
 def __dir__() -> list[str]:

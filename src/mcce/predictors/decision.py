@@ -35,7 +35,7 @@ Closed = Literal["both", "left", "right", "neither"]
 Method = Literal["predict_proba", "decision_function", "predict", "call"]
 # Training rows that the predictor gets in one call, at most.
 MOST_ROWS = 2**20
-Measure = Literal["score", "margin"]
+LabelMeasure = Literal["score", "margin"]
 # Room between refused and accepted margins, a hundredth of their range, in which no threshold but 0
 # is expected.
 NARROW = 0.02
@@ -161,7 +161,7 @@ class Interval:
 
 
 def _fits_float(value: Real) -> bool:
-    """Whether a number, infinite or not, is none that is too large for a float."""
+    """Whether a number, which may be infinite, fits in a float."""
     try:
         float(value)
     except OverflowError:
@@ -190,7 +190,7 @@ class Probabilities:
         with np.errstate(invalid="ignore"):
             return (largest - others).astype(np.float64)
 
-    def measure(self, name: Measure) -> FloatArray:
+    def measure(self, name: LabelMeasure) -> FloatArray:
         """The score or the margin."""
         return self.score if name == "score" else self.margin
 
@@ -199,7 +199,7 @@ class Probabilities:
 class LabelRule:
     """What the probabilities of a row say of its label."""
 
-    measure: Measure
+    measure: LabelMeasure
     low: float
     high: float
 
@@ -218,7 +218,7 @@ class LabelRule:
         """
         if probabilities is None or accepted.all() or not accepted.any():
             return None
-        names: tuple[Measure, ...] = ("margin", "score")
+        names: tuple[LabelMeasure, ...] = ("margin", "score")
         for name in names:
             values = probabilities.measure(name)
             low, high = float(values[~accepted].max()), float(values[accepted].min())
@@ -275,10 +275,10 @@ def join_scored(
         np.concatenate([block.score for block, _ in blocks]),
         np.concatenate([block.valid for block, _ in blocks]),
     )
-    told = [probabilities for _, probabilities in blocks if probabilities is not None]
-    if not told:
+    known = [probabilities for _, probabilities in blocks if probabilities is not None]
+    if not known:
         return scored, None
-    return scored, Probabilities(np.concatenate([one.numbers for one in told]), told[0].columns)
+    return scored, Probabilities(np.concatenate([one.numbers for one in known]), known[0].columns)
 
 
 @dataclass(frozen=True, eq=False)

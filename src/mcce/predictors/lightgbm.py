@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -19,18 +19,16 @@ import pandas as pd
 from ..caching import cached_property
 from ..errors import PredictorError
 from .output import (
+    BoosterWrapper,
     FrameLike,
     Output,
-    Wrapper,
-    check_class_names,
-    check_native,
     column_names,
     is_from,
 )
 
 
 @dataclass(frozen=True, eq=False)
-class LightGBM(Wrapper):
+class LightGBM(BoosterWrapper):
     """A native ``lightgbm.Booster`` as a predictor.
 
     MCCE takes a booster as it is; the wrapper is only needed to name its classes.
@@ -59,20 +57,11 @@ class LightGBM(Wrapper):
 
     booster: Any
     classes: Sequence[Hashable] | None = None
-
-    def __post_init__(self) -> None:
-        check_native(self.booster, "lightgbm", "Booster")
-        check_class_names(self.classes, self._n_classes, self._objective)
+    library: ClassVar[str] = "lightgbm"
 
     @property
     def _output(self) -> Output:
         return "probabilities" if self._n_classes else "score"
-
-    @property
-    def _labels(self) -> Sequence[Hashable] | None:
-        if self.classes is not None or not self._n_classes:
-            return self.classes
-        return range(self._n_classes)
 
     @property
     def _exclusive(self) -> bool:

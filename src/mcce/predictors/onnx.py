@@ -1,7 +1,7 @@
 """ONNX: inference sessions of onnxruntime.
 
 A session declares its inputs, so it gets the rows column by column under its names and in its
-types, or as one matrix. What its numbers mean and which classes there are, the user says.
+types, or as one matrix. The user says what its numbers mean and which classes there are.
 
 Always true: no cell is truncated to fit an input; what the input cannot hold is an error. If the
 session returns labels itself, they are used.
@@ -21,12 +21,11 @@ from ..tables.columns import is_missing, plain
 from .output import (
     FrameLike,
     NumericOutput,
-    Output,
     Wrapper,
     check_native,
     check_output,
+    holds_numbers,
     is_from,
-    is_number,
 )
 
 SESSION = ("onnxruntime", "InferenceSession")
@@ -76,14 +75,6 @@ class Onnx(Wrapper):
         check_native(self.session, *SESSION)
         check_output(self.output, get_args(NumericOutput), self.classes)
         self._output_name()
-
-    @property
-    def _output(self) -> Output:
-        return self.output
-
-    @property
-    def _labels(self) -> Sequence[Hashable] | None:
-        return self.classes
 
     def _query(self, rows: FrameLike) -> np.ndarray:
         output = self.session.run([self._output_name()], _feed(self.session, rows))[0]
@@ -174,13 +165,13 @@ def _feed(session: Any, rows: FrameLike) -> dict[str, np.ndarray]:
 def _cells(column: pd.Series[Any], wanted: str) -> np.ndarray:
     """A column in the type of an input; floats are rounded to its precision."""
     missing = is_missing(column)
-    if wanted in FLOATS and is_number(column.dtype):
+    if wanted in FLOATS and holds_numbers(column.dtype):
         return column.to_numpy(dtype=np.float64, na_value=np.nan).astype(FLOATS[wanted])
     cells = plain(column)
     if not missing.any():
         if wanted == "tensor(string)" and all(isinstance(cell, str) for cell in cells):
             return cells
-        if wanted in WHOLES and is_number(column.dtype):
+        if wanted in WHOLES and holds_numbers(column.dtype):
             whole = cells.astype(WHOLES[wanted])
             if (whole == cells).all():
                 return whole

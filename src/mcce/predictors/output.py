@@ -14,7 +14,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Sequence
 from numbers import Real
-from typing import Any, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -177,15 +177,18 @@ def _shape_hint(output: np.ndarray) -> str:
 class Wrapper(ABC):
     """A black box with the methods of a fitted scikit-learn predictor."""
 
-    @property
-    @abstractmethod
-    def _output(self) -> Output:
-        """What the output of the black box means."""
+    output: Output
+    classes: Sequence[Hashable] | None
 
     @property
-    @abstractmethod
+    def _output(self) -> Output:
+        """What the output of the black box means."""
+        return self.output
+
+    @property
     def _labels(self) -> Sequence[Hashable] | None:
         """The classes in the order of their probabilities; None if there are none."""
+        return self.classes
 
     @property
     def _exclusive(self) -> bool:
@@ -252,6 +255,33 @@ class Wrapper(ABC):
         return probabilities
 
 
+class BoosterWrapper(Wrapper):
+    """A native booster of a library, which knows its objective and so what its numbers mean."""
+
+    library: ClassVar[str]
+    booster: Any
+
+    def __post_init__(self) -> None:
+        check_native(self.booster, self.library, "Booster")
+        check_class_names(self.classes, self._n_classes, self._objective)
+
+    @property
+    @abstractmethod
+    def _objective(self) -> str:
+        """Name of the objective; empty if it is the user's own function."""
+
+    @property
+    @abstractmethod
+    def _n_classes(self) -> int:
+        """Number of classes of the objective; 0 if it has none."""
+
+    @property
+    def _labels(self) -> Sequence[Hashable] | None:
+        if self.classes is not None or not self._n_classes:
+            return self.classes
+        return range(self._n_classes)
+
+
 def is_from(predictor: Any, library: str, name: str) -> bool:
     """Whether an object is of a library's type; does not import the library."""
     return any(
@@ -272,7 +302,7 @@ def column_names(names: Any, numbered: str | None = None) -> list[str] | None:
     return [str(name) for name in listed]
 
 
-def is_number(dtype: Any) -> bool:
+def holds_numbers(dtype: Any) -> bool:
     """Whether cells of this dtype are numbers or booleans."""
     return not isinstance(dtype, pd.CategoricalDtype) and dtype.kind in "biuf"
 

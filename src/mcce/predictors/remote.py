@@ -32,10 +32,20 @@ from ..errors import ParameterError, PredictorError, shorten
 from ..kernels import ExpiredError
 from ..runtime.threads import map_ordered
 from ..tables.columns import is_missing, is_time, plain
-from .output import FrameLike, Output, Wrapper, check_output
-from .transport import Address, Pace, Response, TooLargeError, check_headers, post, read_address
+from .output import FrameLike, Wrapper, check_output
+from .transport import (
+    Address,
+    RateLimiter,
+    Response,
+    TooLargeError,
+    check_headers,
+    post,
+    read_address,
+)
 
 LONGEST_PAUSE = 60.0
+# The largest response: so many bytes, and so many for each row and class.
+MAX_BYTES, MAX_BYTES_PER_NUMBER = 1_000_000, 1_000
 # Requests at a time if a rate bounds the load.
 IN_FLIGHT = 4
 # Media types that say what came instead of JSON; others might repeat a secret.
@@ -74,8 +84,6 @@ class Remote(Wrapper):
     rows_key, predictions_key
         Keys of the rows in the request and of the predictions in the response. None if the list
         stands there without a key.
-    max_bytes
-        The largest response. None for 1 MB and 1 kB per row, for each class.
     proxy
         Address of an HTTP proxy, ``"environment"`` for the one that environment variables such as
         ``https_proxy`` name, or None to connect directly, whatever the environment says.
@@ -115,11 +123,10 @@ class Remote(Wrapper):
     headers: Mapping[str, str] = field(default_factory=dict)
     rows_key: str | None = "instances"
     predictions_key: str | None = "predictions"
-    max_bytes: int | None = None
     proxy: str | None = None
     rows_per_second: float | None = None
     in_flight: int | None = None
-    _pace: Pace = field(init=False, repr=False)
+    _limiter: RateLimiter = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         check_output(self.output, get_args(RemoteOutput), self.classes)
@@ -127,8 +134,6 @@ class Remote(Wrapper):
         check_headers(self.headers)
         if self.proxy not in (None, "environment"):
             read_address("proxy", self.proxy, ("http",))
-        if self.max_bytes is not None:
-            _check("max_bytes", self.max_bytes, Integral, 1)
         _check("batch_size", self.batch_size, Integral, 1)
         _check("retries", self.retries, Integral, 0)
         _check("timeout", self.timeout, Real, 1e-3)
@@ -138,21 +143,15 @@ class Remote(Wrapper):
         if self.rows_per_second is not None:
             _check("rows_per_second", self.rows_per_second, Real, 1e-3)
         default = None if self.rows_per_second is None else IN_FLIGHT
-        object.__setattr__(self, "_pace", Pace(self.rows_per_second, self.in_flight or default))
+        object.__setattr__(
+            self, "_limiter", RateLimiter(self.rows_per_second, self.in_flight or default)
+        )
 
     def __repr__(self) -> str:
         return f"Remote({str(self._address)!r})"
 
-    @property
-    def _output(self) -> Output:
-        return self.output
-
-    @property
-    def _labels(self) -> Sequence[Hashable] | None:
-        return self.classes
-
     def _query(self, rows: FrameLike) -> np.ndarray:
-        records, n_rows = to_records(rows), self._pace.n_rows(self.batch_size)
+        records, n_rows = to_records(rows), self._limiter.n_rows(self.batch_size)
 
         def predict(start: int) -> list[Any]:
             batch = records[start : start + n_rows]
@@ -160,7 +159,7 @@ class Remote(Wrapper):
             return self._read(response, len(batch))
 
         starts = range(0, len(records), n_rows)
-        n_threads = min(self._pace.in_flight or 1, max(len(starts), 1))
+        n_threads = min(self._limiter.in_flight or 1, max(len(starts), 1))
         predictions = list(chain.from_iterable(map_ordered(predict, starts, n_threads)))
         shapes = [isinstance(prediction, list) for prediction in predictions]
         if len(set(shapes)) > 1:
@@ -170,15 +169,15 @@ class Remote(Wrapper):
     @property
     def thread_safe(self) -> bool:
         """Whether threads may call it concurrently: True if ``in_flight`` bounds the load."""
-        return self._pace.in_flight is not None
+        return self._limiter.in_flight is not None
 
     def hold_back(self) -> None:
-        """Send no row as long as those of another process that had these limits may count.
+        """Wait until rows that another process sent under the same limits no longer count.
 
-        For a process that takes the place of another one, or of its starter: without it, both
-        could use the whole rate in the same second.
+        For a process that replaces another one: without it, both could use the whole rate in the
+        same second.
         """
-        self._pace.hold_back()
+        self._limiter.hold_back()
 
     @property
     def _address(self) -> Address:
@@ -188,15 +187,15 @@ class Remote(Wrapper):
         """The response to a request, sent again after temporary failures."""
         reason = ""
         for attempt in range(self.retries + 1):
-            with self._pace.turn(n_rows) as n_failures:
+            with self._limiter.turn(n_rows) as n_failures:
                 outcome = self._post(body, n_rows)
                 if isinstance(outcome, Response) and outcome.status < HTTPStatus.MULTIPLE_CHOICES:
-                    self._pace.go_on(n_failures)
+                    self._limiter.resume(n_failures)
                     return outcome
                 reason, wait = _check_temporary(outcome, self._address)
                 if attempt < self.retries:
                     pause = self.backoff * 2.0 ** min(attempt, 60)
-                    self._pace.pause(min(max(pause, wait), LONGEST_PAUSE))
+                    self._limiter.pause(min(max(pause, wait), LONGEST_PAUSE))
         raise PredictorError(
             f"The predictor at {self._address} did not respond (attempts: {self.retries + 1}, last "
             f"failure: {reason}). Check that it is running and reachable, or raise timeout, "
@@ -209,7 +208,8 @@ class Remote(Wrapper):
         own = {"Content-Type": "application/json", "Accept": "application/json"}
         names = {name.lower() for name in given}
         headers = {name: own[name] for name in own if name.lower() not in names} | given
-        limit, proxy = self._max_bytes(n_rows), self._proxy()
+        n_numbers = n_rows * len(self.classes or (None,))
+        limit, proxy = MAX_BYTES + MAX_BYTES_PER_NUMBER * n_numbers, self._proxy()
         try:
             return post(
                 self._address,
@@ -227,13 +227,8 @@ class Remote(Wrapper):
             return _reason(error, self.timeout)
         raise PredictorError(
             f"The predictor at {self._address} returned more than {limit} bytes for {n_rows} "
-            "rows. Check the address, or raise max_bytes."
+            "rows. Check the address."
         )
-
-    def _max_bytes(self, n_rows: int) -> int:
-        if self.max_bytes is not None:
-            return int(self.max_bytes)
-        return 1_000_000 + 1_000 * n_rows * len(self.classes or (None,))
 
     def _proxy(self) -> Address | None:
         """The proxy to use for the address."""
@@ -334,7 +329,7 @@ def _media_type(response: Response) -> str:
 
 
 def _check_temporary(outcome: Response | str, address: Address) -> tuple[str, float]:
-    """Why a request failed and how long the server asks to wait; raises if that is for good."""
+    """Why a request failed and how long the server wants us to wait; raises if it is permanent."""
     if isinstance(outcome, str):
         return outcome, 0.0
     status = outcome.status
@@ -357,10 +352,10 @@ def _reason(error: Exception, timeout: float) -> str:
     if isinstance(error, TimeoutError):
         return f"TimeoutError: no complete response within {timeout} seconds"
     name = type(error).__name__
-    said = ""
+    message = ""
     if isinstance(error, OSError) and not isinstance(error, HTTPException):
-        said = str(error.strerror or "").partition(" (_ssl.c")[0]
-    return f"{name}: {said}" if said else name
+        message = str(error.strerror or "").partition(" (_ssl.c")[0]
+    return f"{name}: {message}" if message else name
 
 
 def _is_number(value: Any) -> bool:

@@ -22,12 +22,11 @@ from ..errors import PredictorError
 from .output import (
     FrameLike,
     NumericOutput,
-    Output,
     Wrapper,
     check_native,
     check_output,
+    holds_numbers,
     is_from,
-    is_number,
 )
 
 
@@ -72,14 +71,6 @@ class Torch(Wrapper):
     def __post_init__(self) -> None:
         check_native(self.module, "torch", "Module")
         check_output(self.output, get_args(NumericOutput), self.classes)
-
-    @property
-    def _output(self) -> Output:
-        return self.output
-
-    @property
-    def _labels(self) -> Sequence[Hashable] | None:
-        return self.classes
 
     @property
     def offers_gradients(self) -> bool:
@@ -159,7 +150,7 @@ class Torch(Wrapper):
 
 
 def adapt(predictor: Any) -> Any:
-    """Anything but a bare module, for which the error says how to wrap it."""
+    """The predictor itself; for a bare module, an error that says how to wrap it."""
     if not is_from(predictor, "torch", "Module"):
         return predictor
     raise PredictorError(
@@ -189,7 +180,7 @@ def _evaluating(module: Any) -> Iterator[None]:
 def _matrix(rows: Any) -> np.ndarray:
     """The rows as a dense matrix of float64."""
     if isinstance(rows, pd.DataFrame):
-        other = [name for name, dtype in rows.dtypes.items() if not is_number(dtype)]
+        other = [name for name, dtype in rows.dtypes.items() if not holds_numbers(dtype)]
         if other:
             raise PredictorError(
                 f"A torch module takes numbers, but the columns {other!r} are not numeric. Pass "

@@ -1,8 +1,8 @@
 """Requests to a server: when they may go out, and one HTTP exchange within limits.
 
-Used by :class:`mcce.predictors.Remote`. Every request waits for its turn (``Pace``): first attempts
-and retries, whichever thread they come from. Then it goes out and a response comes back, over a
-connection of its own; nothing is shared between calls, so threads cannot meet there.
+Used by :class:`mcce.predictors.Remote`. Every request waits for its turn (``RateLimiter``): first
+attempts and retries, whichever thread they come from. Then it goes out and a response comes back,
+over a connection of its own; nothing is shared between calls, so threads cannot meet there.
 
 Always true: in any span of t seconds at most rate * t rows go out, and one request more; in no
 second more rows than the rate, even if some requests travel a little longer than others. No request
@@ -58,10 +58,10 @@ WAIT = 0.1
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 Wait = Callable[[threading.Condition, float], Any]
-_paces: WeakSet[Pace] = WeakSet()
+_limiters: WeakSet[RateLimiter] = WeakSet()
 
 
-class Pace:
+class RateLimiter:
     """Turns of requests; copies in the same process share it."""
 
     def __init__(
@@ -81,13 +81,13 @@ class Pace:
         self._n_most = rate if seconds == 1.0 else PART
         self._span = seconds * (1 + SLACK)
         self.reset()
-        _paces.add(self)
+        _limiters.add(self)
 
-    def __deepcopy__(self, _: Any) -> Pace:
+    def __deepcopy__(self, _: Any) -> RateLimiter:
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Pace, (self.rows_per_second, self.in_flight)
+        return RateLimiter, (self.rows_per_second, self.in_flight)
 
     def reset(self) -> None:
         """Forget all requests, as a process does that was forked while threads had their turn."""
@@ -110,7 +110,7 @@ class Pace:
     def turn(self, n_rows: int) -> Iterator[int]:
         """Wait until a request may go out; it is in flight until the block ends.
 
-        Yields the number of failures so far, which :meth:`go_on` needs.
+        Yields the number of failures so far, which :meth:`resume` needs.
         """
         n_running = 0
         # All of it, so that Ctrl-C at any moment leaves no turn taken.
@@ -140,7 +140,7 @@ class Pace:
             if self.rows_per_second is not None:
                 self._resumes = max(self._resumes, self._clock() + self._span)
 
-    def go_on(self, n_failures: int) -> None:
+    def resume(self, n_failures: int) -> None:
         """Send as many requests at a time as before, because one succeeded.
 
         One that was in flight already when another failed says nothing about the server since.
@@ -177,8 +177,8 @@ class Pace:
 
 
 def _reset_all() -> None:
-    for pace in list(_paces):
-        pace.reset()
+    for limiter in list(_limiters):
+        limiter.reset()
 
 
 if hasattr(os, "register_at_fork"):
@@ -293,7 +293,7 @@ def post(
         sent |= _proxy_headers(proxy)
     n_framed = FRAMING + FRAMING_PER_BYTE * max_bytes
     with closing(_connect(address, proxy, deadline)) as plain:
-        link = _Link(plain, deadline, n_framed)
+        link = _TimedSocket(plain, deadline, n_framed)
         connection = HTTPConnection(address.host, address.port)
         connection.sock = link
         connection.request("POST", target, body, sent)
@@ -333,7 +333,7 @@ def _connect(address: Address, proxy: Address | None, deadline: float) -> socket
         return link
     try:
         if proxy is not None:
-            _open_tunnel(_Link(link, deadline, FRAMING), address, proxy)
+            _open_tunnel(_TimedSocket(link, deadline, FRAMING), address, proxy)
         link.settimeout(_left(deadline))
         return ssl.create_default_context().wrap_socket(link, server_hostname=address.host)
     except BaseException:
@@ -360,7 +360,7 @@ def _first_that_connects(host: str, port: int, deadline: float) -> socket.socket
     raise failure
 
 
-def _open_tunnel(link: _Link, address: Address, proxy: Address) -> None:
+def _open_tunnel(link: _TimedSocket, address: Address, proxy: Address) -> None:
     """Have a proxy pass on everything that follows."""
     host = f"[{address.host}]" if ":" in address.host else address.host
     place = f"{host}:{address.port}"
@@ -393,7 +393,7 @@ def _read(response: HTTPResponse, max_bytes: int) -> bytes:
     return bytes(body)
 
 
-class _Link:
+class _TimedSocket:
     """What http.client needs of a socket; every wait ends at the deadline."""
 
     def __init__(self, plain: socket.socket, deadline: float, max_bytes: int) -> None:
@@ -430,17 +430,17 @@ class _Link:
         return io.BufferedReader(_Received(self), CHUNK)
 
     def close(self) -> None:
-        """Nothing: http.client closes early, and whoever connected closes the socket."""
+        """Do nothing: http.client closes early, and the caller closes the socket."""
 
 
 class _Received(io.RawIOBase):
     """The bytes that come back on a link."""
 
-    def __init__(self, link: _Link) -> None:
+    def __init__(self, link: _TimedSocket) -> None:
         self._link = link
 
     def readable(self) -> bool:
-        """Yes."""
+        """True."""
         return True
 
     def readinto(self, buffer: Any) -> int:

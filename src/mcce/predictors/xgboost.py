@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -20,11 +20,9 @@ import pandas as pd
 from ..caching import cached_property
 from ..errors import PredictorError
 from .output import (
+    BoosterWrapper,
     FrameLike,
     Output,
-    Wrapper,
-    check_class_names,
-    check_native,
     column_names,
     is_from,
 )
@@ -38,7 +36,7 @@ OUTPUTS: dict[str, Output] = {
 
 
 @dataclass(frozen=True, eq=False)
-class XGBoost(Wrapper):
+class XGBoost(BoosterWrapper):
     """A native ``xgboost.Booster`` as a predictor.
 
     MCCE takes a booster as it is; the wrapper is only needed to name its classes.
@@ -67,20 +65,11 @@ class XGBoost(Wrapper):
 
     booster: Any
     classes: Sequence[Hashable] | None = None
-
-    def __post_init__(self) -> None:
-        check_native(self.booster, "xgboost", "Booster")
-        check_class_names(self.classes, self._n_classes, self._objective)
+    library: ClassVar[str] = "xgboost"
 
     @property
     def _output(self) -> Output:
         return OUTPUTS.get(self._objective, "score")
-
-    @property
-    def _labels(self) -> Sequence[Hashable] | None:
-        if self.classes is not None or not self._n_classes:
-            return self.classes
-        return range(self._n_classes)
 
     def _query(self, rows: FrameLike) -> np.ndarray:
         from xgboost import DMatrix

@@ -7,26 +7,20 @@ Each name is imported when it is first used: private trees need no audit, and au
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from ..caching import attribute_loader
 
 if TYPE_CHECKING:
-    from .anonymity import anonymize
-    from .attacks import class_sizes
-    from .auditing import audit, audit_rows, split_and_audit
-    from .result import DPBound, Figure, PrivacyAudit, dp_bound
-
-__all__ = [
-    "DPBound",
-    "Figure",
-    "PrivacyAudit",
-    "anonymize",
-    "audit",
-    "audit_rows",
-    "class_sizes",
-    "dp_bound",
-    "split_and_audit",
-]
+    from .anonymity import anonymize as anonymize
+    from .attacks import class_sizes as class_sizes
+    from .auditing import audit as audit
+    from .auditing import audit_rows as audit_rows
+    from .auditing import split_and_audit as split_and_audit
+    from .result import DPBound as DPBound
+    from .result import Figure as Figure
+    from .result import PrivacyAudit as PrivacyAudit
+    from .result import dp_bound as dp_bound
 
 _MODULES = {
     "DPBound": "result",
@@ -39,15 +33,9 @@ _MODULES = {
     "dp_bound": "result",
     "split_and_audit": "auditing",
 }
+__all__ = [*_MODULES]
 
-
-def __getattr__(name: str) -> Any:
-    """Import a public name when it is first used."""
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f".{_MODULES[name]}", __name__), name)
-    globals()[name] = value
-    return value
+__getattr__ = attribute_loader(__name__, _MODULES)
 
 
 def __dir__() -> list[str]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 
 import numpy as np
 
@@ -170,19 +170,19 @@ def _sources(equalities: Sequence[FoundRelation]) -> dict[Hashable, Hashable]:
     They may be computed from each other in a circle, where cells are missing in some of them.
     """
     source: dict[Hashable, Hashable] = {}
-
-    def root(name: Hashable) -> Hashable:
-        while name in source:
-            name = source[name]
-        return name
-
     for item in equalities:
         features = item.relation.features
         if item.enforced and _is_exact(item) and len(features) == 2:
-            first, second = root(features[0]), root(features[1])
+            first, second = _root(source, features[0]), _root(source, features[1])
             if first != second:
                 source[first] = second
-    return {name: root(name) for name in source}
+    return {name: _root(source, name) for name in source}
+
+
+def _root(parents: Mapping[Hashable, Hashable], item: Hashable) -> Hashable:
+    while item in parents:
+        item = parents[item]
+    return item
 
 
 def _is_exact(item: FoundRelation) -> bool:
@@ -257,13 +257,7 @@ def _equivalences(
         pair = frozenset(item.relation.features)
         if not pair <= binary:
             implying[pair] = implying.get(pair, False) or item.enforced
-    group: dict[object, object] = {}
-
-    def root(condition: object) -> object:
-        while group.get(condition, condition) != condition:
-            condition = group[condition]
-        return condition
-
+    group: dict[Hashable, Hashable] = {}
     kept: list[FoundRelation] = []
     seen: set[frozenset[Hashable]] = set()
     for item in sorted(found, key=lambda item: not item.enforced):
@@ -272,7 +266,7 @@ def _equivalences(
         implied = pair in implying and (implying[pair] or not item.enforced)
         if not isinstance(relation, Equivalence) or implied:
             continue
-        first, second = root(relation.first), root(relation.second)
+        first, second = _root(group, relation.first), _root(group, relation.second)
         if first == second or (pair in seen and pair <= binary):
             continue
         kept.append(item)

@@ -1,4 +1,4 @@
-"""The rows that relations are found in, and what they say for a relation.
+"""The rows that relations are found in, and the evidence that they give for one.
 
 Training rows are distinct, scattered and in two halves. They are sorted by a hash of their codes,
 so their order among the training data changes nothing, and equal rows, which are no further
@@ -18,7 +18,7 @@ Always true: the chance that is returned is at least that of a permutation that 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,12 +26,12 @@ import numpy as np
 import pandas as pd
 
 from ..caching import cached_property
-from ..kernels import Codes, FloatArray, IntArray, absorb
+from ..kernels import Codes, FloatArray, IntArray, absorb, check_cancellation
 from ..tables.columns import EXACT_IN_FLOAT64, assemble, is_time, unit_of, unwrapped
 from ..tables.schema import EncodedRows, Schema
 from .relation import Relation
 
-# The chance, after counting the relations tried, below which one is believed.
+# A relation is accepted if its chance, times the number of relations tried, is below this.
 MAX_CHANCE = 1e-6
 
 
@@ -147,6 +147,15 @@ class Findings:
 
     proposals: tuple[Proposal, ...]
     n_tried: int
+
+    @classmethod
+    def of(cls, tried: Iterable[Proposal | None], n_tried: int) -> Findings:
+        """What held-out rows confirm of some relations, found one by one."""
+        proposals = []
+        for proposal in tried:
+            check_cancellation()
+            proposals += [] if proposal is None else [proposal]
+        return cls(tuple(proposals), n_tried)
 
 
 def log_chance(n_passing: IntArray, n_broken: int) -> float:

@@ -84,16 +84,16 @@ def find_sums(data: TrainingColumns) -> Findings:
     if len(data.numeric) == 0 or rows.stop < MIN_ROWS:
         return Findings((), 0)
     design = Design.of_sums(data, rows)
-    proposals: list[Proposal] = []
-    for place in range(len(data.numeric)):
-        check_cancellation()
-        groups = _select(design, place, EXPLAINED_BY_SUM, MAX_TERMS)
-        if groups:
-            groups = tuple(sorted(_needed(design, place, groups)))
-            relation = _sum_of(data, design, place, groups)
-            proposal = None if relation is None else propose(data, relation)
-            proposals += [] if proposal is None else [proposal]
-    return Findings(tuple(proposals), len(data.numeric) * MAX_TERMS)
+    tried = (_find_sum(data, design, place) for place in range(len(data.numeric)))
+    return Findings.of(tried, len(data.numeric) * MAX_TERMS)
+
+
+def _find_sum(data: TrainingColumns, design: Design, place: int) -> Proposal | None:
+    groups = _select(design, place, EXPLAINED_BY_SUM, MAX_TERMS)
+    if not groups:
+        return None
+    relation = _sum_of(data, design, place, tuple(sorted(_needed(design, place, groups))))
+    return None if relation is None else propose(data, relation)
 
 
 def _select(
@@ -222,15 +222,18 @@ def find_products(data: TrainingColumns) -> Findings:
     logs = np.log(np.abs(values))
     logs[np.isneginf(logs)] = np.nan
     design = Design.of(logs, np.arange(n_columns))
-    proposals: list[Proposal] = []
-    for place in range(n_columns):
-        check_cancellation()
-        columns = _select(design, place, EXPLAINED_BY_PRODUCT, MAX_SELECTED, min_groups=2)
-        for pair in _pairs(logs, place, sorted(columns)):
-            relation = _product_of(data, values, *pair)
-            proposal = None if relation is None else propose(data, relation)
-            proposals += [] if proposal is None else [proposal]
-    return Findings(tuple(proposals), 3 * n_columns)
+    relations = (
+        _product_of(data, values, *pair)
+        for place in range(n_columns)
+        for pair in _pairs(logs, place, _selected_factors(design, place))
+    )
+    tried = (None if relation is None else propose(data, relation) for relation in relations)
+    return Findings.of(tried, 3 * n_columns)
+
+
+def _selected_factors(design: Design, place: int) -> list[int]:
+    check_cancellation()
+    return sorted(_select(design, place, EXPLAINED_BY_PRODUCT, MAX_SELECTED, min_groups=2))
 
 
 def _pairs(logs: FloatArray, place: int, columns: list[int]) -> list[Pair]:

@@ -234,12 +234,12 @@ class Ordering(Relation):
 
 
 @dataclass(frozen=True)
-class Condition:
+class HasValue:
     """That a cell has a value; None is missing.
 
     Examples
     --------
-    >>> Condition("phone", None).name
+    >>> HasValue("phone", None).name
     'phone is missing'
     """
 
@@ -264,13 +264,13 @@ class Equivalence(Relation):
 
     Examples
     --------
-    >>> never = Equivalence(Condition("last_call", None), Condition("outcome", "unknown"))
+    >>> never = Equivalence(HasValue("last_call", None), HasValue("outcome", "unknown"))
     >>> never.name
     "last_call is missing if and only if outcome = 'unknown'"
     """
 
-    first: Condition
-    second: Condition
+    first: HasValue
+    second: HasValue
     kind: ClassVar[str] = "equivalence"
 
     @property
@@ -312,11 +312,6 @@ class Dependency(Relation):
     def features(self) -> tuple[Hashable, ...]:
         """Both columns."""
         return (self.determinant, self.result)
-
-    @property
-    def target(self) -> Hashable:
-        """The column that follows."""
-        return self.result
 
     @property
     def results(self) -> list[Any]:

@@ -25,7 +25,7 @@ import numpy as np
 from ..kernels import BoolArray, Codes, FloatArray, IntArray, check_cancellation
 from ..tables.columns import is_time
 from .evidence import MAX_CHANCE, Findings, Proposal, TrainingColumns, log_chance
-from .kinds import Condition, Dependency, Equivalence, Ordering
+from .kinds import Dependency, Equivalence, HasValue, Ordering
 from .relation import values_of
 
 # Up to this share of rows may be broken in a relation that is listed.
@@ -143,13 +143,11 @@ def find_equivalences(data: TrainingColumns) -> Findings:
     if len(conditions) < 2:
         return Findings((), 0)
     bits = np.stack([_bits(codes[c.position] == c.code) for c in conditions])
-    proposals = []
-    for first, second in _similar(conditions, bits, n_rows):
-        check_cancellation()
-        proposal = _confirmed_equivalence(data, conditions[first], conditions[second])
-        if proposal is not None:
-            proposals.append(proposal)
-    return Findings(tuple(proposals), len(conditions) * (len(conditions) - 1) // 2)
+    tried = (
+        _confirmed_equivalence(data, conditions[first], conditions[second])
+        for first, second in _similar(conditions, bits, n_rows)
+    )
+    return Findings.of(tried, len(conditions) * (len(conditions) - 1) // 2)
 
 
 def _conditions(data: TrainingColumns, position: int, n_rows: int) -> Iterator[_CodeCondition]:
@@ -213,9 +211,9 @@ def _confirmed_equivalence(
     return Proposal(relation, chance, int(right.size))
 
 
-def _condition(data: TrainingColumns, condition: _CodeCondition) -> Condition:
+def _condition(data: TrainingColumns, condition: _CodeCondition) -> HasValue:
     value = values_of(data.schema.features[condition.position])[condition.code]
-    return Condition(data.schema.names[condition.position], value)
+    return HasValue(data.schema.names[condition.position], value)
 
 
 def find_dependencies(data: TrainingColumns) -> Findings:
@@ -225,13 +223,8 @@ def find_dependencies(data: TrainingColumns) -> Findings:
         for at, feature in enumerate(data.schema.features)
         if feature.n_codes > 1 and not is_time(feature.table.dtype)
     ]
-    proposals = []
-    for left, right in _nearly_determined(data, usable):
-        check_cancellation()
-        proposal = _confirmed_dependency(data, left, right)
-        if proposal is not None:
-            proposals.append(proposal)
-    return Findings(tuple(proposals), len(usable) * (len(usable) - 1))
+    tried = (_confirmed_dependency(data, *pair) for pair in _nearly_determined(data, usable))
+    return Findings.of(tried, len(usable) * (len(usable) - 1))
 
 
 def _nearly_determined(data: TrainingColumns, usable: list[int]) -> Iterator[tuple[int, int]]:
@@ -264,18 +257,18 @@ def _confirmed_dependency(data: TrainingColumns, left: int, right: int) -> Propo
     expected = most_frequent(data.codes[left, : data.half], data.codes[right, : data.half], n_left)
     given, found = data.codes[left, data.held_out], data.codes[right, data.held_out]
     known = expected[given] >= 0
-    told, found = expected[given[known]], found[known]
-    n_broken = int((told != found).sum())
-    if not told.size or n_broken > MAX_BROKEN * told.size:
+    wanted, found = expected[given[known]], found[known]
+    n_broken = int((wanted != found).sum())
+    if not wanted.size or n_broken > MAX_BROKEN * wanted.size:
         return None
     counts = np.bincount(found, minlength=features[right].n_codes)
-    chance = log_chance(counts[told], n_broken)
+    chance = log_chance(counts[wanted], n_broken)
     all_expected = most_frequent(data.codes[left], data.codes[right], n_left)
     pairs = zip(values_of(features[left]), all_expected, strict=True)
     results = values_of(features[right])
     values = tuple((value, results[code]) for value, code in pairs if code >= 0)
     relation = Dependency(features[left].name, features[right].name, values)
-    return Proposal(relation, chance, int(told.size))
+    return Proposal(relation, chance, int(wanted.size))
 
 
 def most_frequent(given: Codes, found: Codes, n_values: int) -> IntArray:

@@ -54,7 +54,7 @@ class Relation(ABC):
     @property
     def target(self) -> Hashable | None:
         """The column that follows from the others; None if there is none."""
-        return None
+        return getattr(self, "result", None)
 
     @abstractmethod
     def excess(self, rows: Rows) -> FloatArray:
@@ -73,11 +73,6 @@ class Equality(Relation):
     relative: bool
     rounding: float
 
-    @property
-    def target(self) -> Hashable:
-        """The column that is computed."""
-        return self.result
-
     @abstractmethod
     def compute(self, rows: Rows) -> FloatArray:
         """The target by the formula, NaN where that is undefined."""
@@ -85,20 +80,20 @@ class Equality(Relation):
     @np.errstate(over="ignore", invalid="ignore")
     def deviation(self, rows: Rows) -> FloatArray:
         """The target minus the formula, NaN where either is undefined."""
-        return numbers_of(rows, self.target) - self.compute(rows)
+        return numbers_of(rows, self.result) - self.compute(rows)
 
     @np.errstate(over="ignore", invalid="ignore")
     def excess(self, rows: Rows) -> FloatArray:
         """How far the target is outside the tolerance; 0 within it."""
         formula = self.compute(rows)
         allowed = self.tolerance * np.abs(formula) if self.relative else self.tolerance
-        outside = np.abs(numbers_of(rows, self.target) - formula) - allowed
+        outside = np.abs(numbers_of(rows, self.result) - formula) - allowed
         # No number is near an infinite one, whatever the share of it that is allowed.
         outside = np.where(np.isinf(formula), np.inf, outside)
         return np.where(outside > self.rounding, outside, 0.0)
 
 
-class Columns(Protocol):
+class ReadableColumns(Protocol):
     """Rows without a frame, of which single columns can be read."""
 
     def __len__(self) -> int:
@@ -112,7 +107,7 @@ class Columns(Protocol):
         ...
 
 
-Rows: TypeAlias = pd.DataFrame | Columns
+Rows: TypeAlias = pd.DataFrame | ReadableColumns
 
 
 def numbers_of(rows: Rows, feature: Hashable) -> FloatArray:
@@ -157,18 +152,14 @@ def _numbers(cells: pd.Series[Any]) -> FloatArray:
 
 
 def _find_known(cells: pd.Series[Any], known: dict[Any, int]) -> np.ndarray:
-    if not is_measured(cells.dtype) or not all(_is_number(value) for value in known):
+    if not is_measured(cells.dtype) or not all(isinstance(v, float) for v in known):
+        # Numbers of numeric columns are floats; integers are levels, which float64 may merge.
         return match_levels(known, cells)
     keys = np.array(sorted(known), dtype=np.float64)
     order = np.array([known[key] for key in sorted(known)])
     numbers = as_numbers(cells)
     at = np.minimum(np.searchsorted(keys, numbers), keys.size - 1)
     return np.where(keys[at] == numbers, order[at], -1)
-
-
-def _is_number(value: Any) -> bool:
-    # Numbers of numeric columns are floats; integers are levels, of which float64 may merge some.
-    return isinstance(value, float)
 
 
 def quote_column(name: Hashable) -> str:

@@ -18,7 +18,7 @@ import pandas as pd
 
 from ..counterfactuals import AnonymousAnswers
 from ..tables.columns import differ, is_missing, plain
-from ..tables.features import Feature, is_single
+from ..tables.features import Feature, is_float32
 from .rounding import Rung
 
 # The most reasons that a letter gives.
@@ -238,7 +238,7 @@ def cells_of(column: pd.Series[Any]) -> list[Any]:
     cells = [
         None if none else cell for cell, none in zip(plain(column), is_missing(column), strict=True)
     ]
-    if column.dtype.kind == "f" and is_single(column.dtype):
+    if column.dtype.kind == "f" and is_float32(column.dtype):
         # The digits of a float of 32 bits are fewer than those of the same number in 64.
         return [None if cell is None else np.float32(cell) for cell in cells]
     return cells

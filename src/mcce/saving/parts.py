@@ -34,13 +34,13 @@ from ..plausibility.conformal import Calibration, Tail
 from ..plausibility.model import PlausibilityModel
 from ..plausibility.support import MIN_SAMPLES_LEAF, LevelChain, Support, level_positions
 from ..plausibility.surrogate import MAX_ROWS, Link, Surrogate
-from ..predictors.decision import Decision, Interval, LabelRule, Measure
+from ..predictors.decision import Decision, Interval, LabelMeasure, LabelRule
 from ..protocols import Distance, DrawRequest, Generator
 from ..relations import (
-    Condition,
     Dependency,
     Equivalence,
     FoundRelation,
+    HasValue,
     Linear,
     Ordering,
     Product,
@@ -151,7 +151,7 @@ def _several(read: Reader) -> Reader:
 
 
 FIELDS: dict[type[Any], dict[str, Reader]] = {
-    LabelRule: {"measure": _choice(*get_args(Measure)), "low": _real(), "high": _real()},
+    LabelRule: {"measure": _choice(*get_args(LabelMeasure)), "low": _real(), "high": _real()},
     Surrogate: {
         "trees": _several(_boosted),
         "link": _choice(*get_args(Link)),
@@ -335,7 +335,7 @@ def _unpack_relation(plain: Any, schema: Schema, row: pd.DataFrame) -> FoundRela
     names = [field.name for field in fields(kind)]
     values = {name: unpack(v) for name, v in check_entries(parts, names, "a relation").items()}
     if kind is Equivalence:
-        values = {name: Condition(*value) for name, value in values.items()}
+        values = {name: HasValue(*value) for name, value in values.items()}
     relation: Relation = kind(**values)
     _check_parts(relation, schema)
     relation.excess(row)

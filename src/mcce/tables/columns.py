@@ -387,7 +387,7 @@ def rank_cells(cells: np.ndarray) -> tuple[Codes, IntArray]:
 
 
 def rank_by_sorting(cells: np.ndarray) -> tuple[Codes, IntArray]:
-    """The same of at least one number, without a table of the distinct ones.
+    """Ranks and first rows as from :func:`rank_cells`, without a table of the distinct numbers.
 
     Examples
     --------

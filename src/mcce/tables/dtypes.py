@@ -63,8 +63,8 @@ def choose_columns(
     """The column for the predictor, and the column as it is returned to the user.
 
     The predictor sees numbers in the given dtype, if that holds the training values too, and
-    everything else in a dtype of training: a category or object that stands for numbers is none.
-    With conversion, it sees the training dtype itself if that holds the cells. The user gets the
+    everything else, also categories and objects that hold numbers, in a dtype of training. With
+    conversion, it sees the training dtype itself if that holds the cells. The user gets the
     given cells back, in the given dtype wherever that can hold what may be drawn; an immutable
     column only has to hold its own cells.
     """

@@ -86,20 +86,7 @@ def check_names(names: Any, frame: pd.DataFrame, argument: str) -> list[Hashable
 
 def check_kinds(kinds: Any, frame: pd.DataFrame) -> Mapping[Hashable, Kind]:
     """The user's kinds by column name, checked."""
-    if kinds is None:
-        return {}
-    if not isinstance(kinds, Mapping):
-        raise SchemaError(
-            f'kinds must map column names to "numeric" or "categorical", got {shorten(kinds)}. '
-            'Write e.g. kinds={"zip": "categorical"}.'
-        )
-    check_names(list(kinds), frame, "kinds")
-    for name, kind in kinds.items():
-        if kind not in ("numeric", "categorical"):
-            raise SchemaError(
-                f'kinds[{name!r}] must be "numeric" or "categorical", got {shorten(kind)}.'
-            )
-    return kinds
+    return _check_by_name("kinds", kinds, frame, get_args(Kind), '{"zip": "categorical"}')
 
 
 def immutable_columns(immutable: Any, mutable: Any, frame: pd.DataFrame) -> list[Hashable]:
@@ -140,19 +127,9 @@ def check_roles(roles: Any, names: Sequence[Hashable]) -> Mapping[Hashable, Role
     >>> check_roles({"limit": "ours"}, ["limit", "savings"])
     {'limit': 'ours'}
     """
-    if roles is None:
-        return {}
-    if not isinstance(roles, Mapping):
-        raise SchemaError(
-            f"roles must map column names to {_listed()}, got {shorten(roles)}. "
-            'Write e.g. roles={"savings": "action"}.'
-        )
     columns = pd.Index(list(names), dtype=object, tupleize_cols=False)
-    check_names(list(roles), pd.DataFrame(columns=columns), "roles")
-    for name, role in roles.items():
-        if not isinstance(role, str) or role not in get_args(Role):
-            raise SchemaError(f"roles[{name!r}] must be {_listed()}, got {shorten(role)}.")
-    return dict(roles)
+    frame = pd.DataFrame(columns=columns)
+    return _check_by_name("roles", roles, frame, get_args(Role), '{"savings": "action"}')
 
 
 def actors(features: Iterable[Hashable], roles: Mapping[Hashable, Role]) -> list[str]:
@@ -166,9 +143,24 @@ def actors(features: Iterable[Hashable], roles: Mapping[Hashable, Role]) -> list
     return [ACTORS[roles[name]] if name in roles else "" for name in features]
 
 
-def _listed() -> str:
-    *others, last = (f'"{role}"' for role in get_args(Role))
-    return f"{', '.join(others)} or {last}"
+def _check_by_name(
+    argument: str, given: Any, frame: pd.DataFrame, words: Sequence[str], example: str
+) -> dict[Hashable, Any]:
+    """One of some words for each column that the user names, checked."""
+    if given is None:
+        return {}
+    *others, last = (f'"{word}"' for word in words)
+    listed = f"{', '.join(others)} or {last}"
+    if not isinstance(given, Mapping):
+        raise SchemaError(
+            f"{argument} must map column names to {listed}, got {shorten(given)}. "
+            f"Write e.g. {argument}={example}."
+        )
+    check_names(list(given), frame, argument)
+    for name, word in given.items():
+        if not isinstance(word, str) or word not in words:
+            raise SchemaError(f"{argument}[{name!r}] must be {listed}, got {shorten(word)}.")
+    return dict(given)
 
 
 def _quoted(some: list[Any], names: Any) -> str:
