@@ -53,6 +53,10 @@ class PageWords:
         """A text of the page with its placeholders replaced."""
         return self.language.say(f"report.{key}", **values)
 
+    def say_each(self, *keys: str) -> list[str]:
+        """Several texts of the page."""
+        return [self.say(key) for key in keys]
+
     def count(self, key: str, number: int) -> str:
         """So many of something: the text for one of them, or for any other number."""
         return self.say(f"{key}_one" if number == 1 else key, n=self.number(number))
@@ -79,13 +83,23 @@ class PageWords:
 
 
 @dataclass(frozen=True)
-class TableView:
+class Table:
     """A table: what it shows, its heads, and rows of texts, the first of each being its head."""
 
     caption: str
     heads: list[str]
     rows: list[list[str]]
     numeric: bool = True
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of a section: a heading, a picture, a table and sentences above them."""
+
+    title: str
+    image: Image | None
+    table: Table
+    about: Sequence[str] = ()
 
 
 def find_template(name: str) -> Any:

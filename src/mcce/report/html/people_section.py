@@ -32,7 +32,7 @@ from ..labels import Labels
 from ..letters import write_letters
 from ..plots.person import Track
 from ..sentences import say_cells
-from .page import FINGERPRINT_DIGITS, PageWords, Provenance, fingerprint
+from .page import FINGERPRINT_DIGITS, PageWords, fingerprint
 
 # Keys of their words, in the order of the page.
 STATUS = {ANSWERED: "answered", UNANSWERED: "no_answer", ALREADY: "already_desired"}
@@ -90,7 +90,6 @@ class PersonView:
     unchanged: list[tuple[str, str]]
     n_unchanged: int
     fingerprint: str
-    command: str
 
 
 @dataclass(frozen=True)
@@ -104,7 +103,6 @@ class PeopleSettings:
     most_cells: int
     most_changes: int
     seed: int
-    provenance: Provenance
 
 
 def limits(n_people: int, n_answers: int, n_changes: int) -> tuple[int, int]:
@@ -181,7 +179,6 @@ class _Viewer:
             unchanged=self._cells(same[: max(0, most - len(held))], place),
             n_unchanged=len(held) + len(same),
             fingerprint=self._fingerprint(place)[:FINGERPRINT_DIGITS],
-            command=self.settings.provenance.of_person(row),
         )
 
     def _is_held(self, name: Hashable, place: int) -> bool:
@@ -196,12 +193,12 @@ class _Viewer:
     def _remarks(self, place: int) -> list[str]:
         unseen = self.people["unseen_immutable"][place]
         nearest = self.people["nearest_score"][place]
-        said = []
+        remarks = []
         if unseen:
-            said.append(self.words.say("unseen", names=plain(unseen, 200)))
+            remarks.append(self.words.say("unseen", names=plain(unseen, 200)))
         if nearest == nearest:
-            said.append(self.words.say("nearest", score=self.words.number(nearest)))
-        return said
+            remarks.append(self.words.say("nearest", score=self.words.number(nearest)))
+        return remarks
 
     def _answer(self, answer: int, place: int) -> AnswerView:
         listed = list(self.changed[answer].items())
@@ -281,10 +278,7 @@ class _Viewer:
             return self.words.say("any_value")
         if low == high:
             return self.words.say("only_this")
-        if low_open or high_open:
-            key = "values.at_most" if low_open else "values.at_least"
-            return self.words.language.say(key, value=high if low_open else low)
-        return self.words.language.say("values.between", low=low, high=high)
+        return self.words.language.between(None if low_open else low, None if high_open else high)
 
     def _levels(self, name: Hashable, others: Sequence[Any]) -> str:
         if not others:

@@ -30,7 +30,10 @@ from ...runtime.replacing import replacing, writing
 from ...tables.text import one_line, plain
 from ...version import __version__
 from ..labels import Labels
-from .audit_page import view_privacy
+from ..letters import check_explainer
+from ..plots.audits import check_audit
+from ..plots.style import check_result
+from .audit_page import AuditSection
 from .page import (
     MAX_TITLE,
     PageWords,
@@ -50,7 +53,7 @@ from .people_section import (
     limits,
     view_people,
 )
-from .run_section import view_run
+from .run_section import RunSection
 
 MAX_CARD = 20_000
 # People whose ranges and letters are found at a time; how many changes nothing.
@@ -144,13 +147,8 @@ def write_report(
     ...     "<h1>Salaries</h1>" in Path(folder, "report.html").read_text(encoding="utf-8")
     True
     """
-    if not isinstance(explainer, MCCE):
-        raise ParameterError(f"explainer must be an MCCE, got {shorten(explainer)}.")
-    if not isinstance(result, Counterfactuals):
-        raise ParameterError(
-            f"result must be what explain returned, a Counterfactuals, got {shorten(result)}."
-        )
-    own = result.to_pandas().people.index
+    check_explainer(explainer)
+    own = check_result(result).people.index
     options = ReportOptions(
         Labels.take(labels),
         constraints,
@@ -196,10 +194,8 @@ def check_options(explainer: MCCE, options: ReportOptions, n_people: int) -> Non
     for name, text in (("title", options.title), ("card", options.card)):
         if text is not None and not isinstance(text, str):
             raise ParameterError(f"{name} must be a text or None, got {shorten(text)}.")
-    if options.privacy is not None and not isinstance(options.privacy, PrivacyAudit):
-        raise ParameterError(
-            f"privacy must be what mcce.privacy.audit returned, got {shorten(options.privacy)}."
-        )
+    if options.privacy is not None:
+        check_audit(options.privacy, "privacy")
 
 
 def _page(
@@ -218,7 +214,6 @@ def _page(
         most_cells=most_cells,
         most_changes=most_changes,
         seed=explainer.seed_,
-        provenance=options.provenance,
     )
     dumbbells = Dumbbells(explainer.fitted_, words)
     shown = rows[: options.max_people]
@@ -234,8 +229,8 @@ def _page(
         "language": options.labels.language.code,
         "title": plain(options.title or words.say("title"), MAX_TITLE),
         "card": "\n".join(map(one_line, (options.card or "")[:MAX_CARD].splitlines())),
-        "run": view_run(explainer, together, words, names, options.groups, options.constraints),
-        "privacy": None if options.privacy is None else view_privacy(options.privacy, words),
+        "run": RunSection(explainer, together, words, names, options.groups, options.constraints),
+        "privacy": None if options.privacy is None else AuditSection(options.privacy, words),
         "people": _everybody(results, shown, view, options.callback),
         "shown": set(shown),
         "n_shown": len(shown),
