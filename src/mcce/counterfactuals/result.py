@@ -63,7 +63,7 @@ class Counterfactuals(Generic[FrameT]):
         For each of them: score, sparsity, gower, l1 (the sum over features: n_features * gower),
         and the distance under its own name if it is not Gower's. If fit learned what accepted rows
         look like, also ``plausibility`` (share of real accepted rows, held out, that look at least
-        as strange), ``knn_distance_quantile`` (share with a smaller kNN distance) and
+        as unusual), ``knn_distance_quantile`` (share with a smaller kNN distance) and
         ``no_reference_group`` (no accepted training row has the person's immutable values). After
         all searches but the paper's also ``n_actions``: changes that are no consequences of others.
         After an exact search also ``proven``: nothing that the model could draw is better. With
@@ -509,6 +509,11 @@ def number_people(
     )
 
 
+def consequences_of(result: Counterfactuals[Any]) -> tuple[Hashable, ...]:
+    """Columns that were recomputed because others changed."""
+    return result._consequences
+
+
 def native_table(result: Counterfactuals[FrameT], table: pd.DataFrame) -> FrameT:
     """A table about a result, in the kind of frame of the result."""
     return cast("FrameT", result._adapter.table_to_native(table))
@@ -525,14 +530,11 @@ def with_anonymous(
     """The same result with widened answers."""
     if result._in_pandas is None:
         return replace(result, anonymous=cast("AnonymousAnswers[FrameT]", answers))
-    native = AnonymousAnswers[FrameT](
-        native_rows(result, answers.frame),
-        native_table(result, answers.measures),
-        native_table(result, answers.cells),
-        answers.k,
-        answers.quasi_identifiers,
-        answers.excluded,
-        answers.min_pureness,
+    native: Any = replace(
+        answers,
+        frame=native_rows(result, answers.frame),
+        measures=native_table(result, answers.measures),
+        cells=native_table(result, answers.cells),
     )
     inner = with_anonymous(result._in_pandas, answers)
     return replace(result, anonymous=native, _in_pandas=inner)

@@ -2,7 +2,7 @@
 
 A change is an exact difference between the person's row and the rounded one. Anonymous answers have
 ranges and sets in place of exact values. If such a range holds the person's own value, the change
-can no longer be told: it is vague.
+can no longer be seen: it is vague.
 
 Always true: no change of a widened column holds its exact value, unless its cell is that value.
 """
@@ -25,7 +25,7 @@ from .rounding import Rung
 MAX_REASONS = 4
 # Levels that a clause lists; of more, it says only that the value would have been another.
 MOST_LEVELS = 4
-# The largest share that is said of values of which not all are accepted.
+# The largest share shown for values of which not all are accepted.
 ALMOST_ALL = 0.99
 
 
@@ -44,7 +44,7 @@ class ChangedCell:
 
     @property
     def direction(self) -> str:
-        """``"more"``, ``"less"``, or ``"change"`` where that cannot be said."""
+        """``"more"``, ``"less"``, or ``"change"`` where neither holds."""
         if not self.is_number or self.before is None or self.after is None:
             return "change"
         return "more" if self.after > self.before else "less"
@@ -129,7 +129,7 @@ class ChangedColumn:
 def changes_of(
     columns: Sequence[ChangedColumn],
     consequences: Collection[Hashable],
-    told: Collection[Hashable],
+    mentioned: Collection[Hashable],
     n_answers: int,
 ) -> list[AnswerChanges]:
     """The changes of each answer, in the order of the columns."""
@@ -141,7 +141,7 @@ def changes_of(
             of[answer].append(change)
     answers = []
     for do, then in zip(actions, follow, strict=True):
-        if any(change.feature in told for change in then):
+        if any(change.feature in mentioned for change in then):
             # Another value would have other consequences.
             do = [replace(change, others=(), rung=_nearest(change.rung)) for change in do]
         # Where nothing but such a column differs, it is what the person would have to change.
@@ -150,7 +150,7 @@ def changes_of(
 
 
 def _nearest(rung: Rung | None) -> Rung | None:
-    """What is said of a number, without the other values that would do."""
+    """How a number is shown, without the other values that would do."""
     return None if rung is None else Rung(rung.value)
 
 

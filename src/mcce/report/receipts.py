@@ -201,8 +201,8 @@ def check_plan(
         *((f"{name} is the same", now, receipt[name]) for name, now in plan.measures.items()),
     ]
     checks = [Check(name, now == then, f"{now} now, {then} then") for name, now, then in same]
-    told = plan.changes == receipt["changes"]
-    checks.append(Check("the changes are those of the answer", told, "they are others"))
+    same_changes = plan.changes == receipt["changes"]
+    checks.append(Check("the changes are those of the answer", same_changes, "they are others"))
     return checks + _promises(plan)
 
 

@@ -36,7 +36,7 @@ MOST_LEVELS = 3
 LARGEST_SHARE, USUAL_SHARE = Decimal("0.5"), Decimal("0.1")
 # The largest share of a range that is lost to rounding.
 LARGEST_LOSS = Decimal("0.25")
-# Digits of a number that has more decimal places than can be told from noise.
+# Digits of a number that has more decimal places than rise above noise.
 DIGITS = 6
 
 
@@ -309,7 +309,7 @@ class NumberToRound:
     def range_rungs(self, low: Decimal, high: Decimal, *, is_open: bool) -> Iterator[list[Rung]]:
         """Ends of a range to try, rounded inwards, the coarsest first; last the ends as they are.
 
-        Nobody is asked to go much further than needed: the nearer end moves by at most a tenth of
+        Nobody has to go much further than needed: the nearer end moves by at most a tenth of
         the change, and the range loses at most a quarter.
         """
         if self.own is None or low <= self.own <= high:
@@ -344,7 +344,7 @@ class NumberToRound:
         return Decimal(10) ** -self.places
 
     def _steps(self, value: Decimal) -> Iterator[Decimal]:
-        """Multiples to round a value to: what is asked for, then 5 and 1 times powers of ten."""
+        """Multiples to round a value to: that of the labels, then 5 and 1 times powers of ten."""
         change = abs(value if self.own is None else value - self.own)
         finest, most = self._unit(), change * LARGEST_SHARE
         if self.rounding is None:
