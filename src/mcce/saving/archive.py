@@ -82,6 +82,13 @@ def write(
 
 def read(path: str | os.PathLike[str], key: bytes | None = None) -> dict[str, Any]:
     """The document in a file, after every byte of it was checked."""
+    return read_whole(path, key)[0]
+
+
+def read_whole(
+    path: str | os.PathLike[str], key: bytes | None = None
+) -> tuple[dict[str, Any], dict[str, Any], bool]:
+    """The same, with the manifest of the file, and whether it is signed."""
     source = _checked(path)
     check_key(key)
     with _os_errors_as(f"Cannot load {str(source)!r}"):
@@ -89,24 +96,14 @@ def read(path: str | os.PathLike[str], key: bytes | None = None) -> dict[str, An
         stream = source.open("rb")
     with stream, refused(source):
         members = _members(memoryview(stream.read()), key)
+        manifest = _load_json(members.pop(MANIFEST), MANIFEST)
+        is_signed = members.pop(SIGNATURE, None) is not None
         plain = _parse(members.pop(DOCUMENT), DOCUMENT)
         arrays = {name: _array(data) for name, data in members.items()}
         document: dict[str, Any] = _put_in(plain, "", arrays)
         if arrays:
             raise SavedFileError(f"nothing refers to {shorten(sorted(arrays))}")
-        return document
-
-
-def read_about(path: str | os.PathLike[str]) -> tuple[dict[str, Any], bool]:
-    """What a file says about itself, and whether it is signed; :func:`read` checks the rest."""
-    source = _checked(path)
-    with _os_errors_as(f"Cannot load {str(source)!r}"):
-        check_regular(source.stat())
-        data = memoryview(source.read_bytes())
-    with refused(source):
-        _members(data, None)
-        members = _take_apart(data)
-        return _load_json(members[MANIFEST], MANIFEST), SIGNATURE in members
+        return document, manifest, is_signed
 
 
 def check_key(key: Any) -> None:
@@ -301,7 +298,7 @@ def _signature(manifest: bytes | memoryview, key: bytes) -> bytes:
 
 
 def _members(data: memoryview, key: bytes | None) -> dict[str, memoryview]:
-    """Every member but the manifest and the signature, checked against them."""
+    """Every member, checked against the manifest and the signature."""
     if bytes(data[:4]) != b"PK\3\4":
         raise SavedFileError("it is no saved explainer" if len(data) else "the file is empty")
     members = _take_apart(data)
@@ -309,12 +306,12 @@ def _members(data: memoryview, key: bytes | None) -> dict[str, memoryview]:
         raise SavedFileError(
             f"it is a zip file, but no saved explainer: {MANIFEST} is missing or too large"
         )
-    in_order, manifest = dict(members), members.pop(MANIFEST)
+    whole, manifest = dict(members), members.pop(MANIFEST)
     signature = members.pop(SIGNATURE, None)
     if key is not None:
         _check_signature(manifest, signature, key)
     listed = _listed(_load_json(manifest, MANIFEST))
-    _check_layout(data, in_order)
+    _check_layout(data, whole)
     if members.keys() != listed.keys():
         raise SavedFileError(
             f"it lacks or adds members: {shorten(sorted(members.keys() ^ listed.keys()))}"
@@ -325,7 +322,7 @@ def _members(data: memoryview, key: bytes | None) -> dict[str, memoryview]:
     _parse(manifest, MANIFEST)
     if signature is not None and not re.fullmatch(rb"[0-9a-f]{64}\n", signature):
         raise SavedFileError(f"{SIGNATURE} holds no signature")
-    return members
+    return whole
 
 
 def _check_signature(manifest: memoryview, signature: memoryview | None, key: bytes) -> None:
@@ -369,7 +366,7 @@ def _lay_out(members: Mapping[str, bytes | memoryview]) -> Iterator[bytes | memo
 
 
 def _take_apart(data: memoryview) -> dict[str, memoryview]:
-    """The members of a file, in order; raises unless they can be told apart."""
+    """The members of a file, in order; raises unless each can be found."""
     members: dict[str, memoryview] = {}
     at = 0
     while bytes(data[at : at + 4]) == LOCAL:
