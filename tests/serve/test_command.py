@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from mcce.cli import main
-from mcce.serve import Limits
+from mcce.serve import ServiceLimits
 from served_bank import TOKEN, declined, fitted, person, running, until
 from served_processes import children, served
 
@@ -59,7 +59,7 @@ def test_every_limit_of_the_command_is_a_limit_of_the_service(folder, app_of):
 
     _, settings = app_of(*BANK, *words.split())
 
-    expected = Limits(threads=3, queue=4, batch=1, people=5, seconds=6, patience=7)
+    expected = ServiceLimits(threads=3, queue=4, batch=1, people=5, seconds=6, patience=7)
     assert settings.limits == expected
 
 

@@ -38,12 +38,12 @@ from ..tables.columns import is_missing, plain
 from ..tables.features import Feature, resolution
 from ..tables.schema import EncodedRows
 from ..version import __version__
-from .requests import MAX_LEVELS, CellKind
+from .requests import MAX_LEVELS, MAX_RULES, CellKind
 from .settings import ServiceSettings
 
 N_BINS, FEWEST = 24, 5
 # Limits that clients should know.
-LIMITS = ("people", "answers", "rules", "seconds", "bytes")
+LIMITS = ("people", "answers", "seconds", "bytes")
 
 
 @dataclass(frozen=True, eq=False)
@@ -249,7 +249,7 @@ def describe(
         "search": explainer.search if isinstance(explainer.search, str) else None,
         "searches": list(answerer.searches),
         "n_counterfactuals": explainer.n_counterfactuals,
-        "limits": {name: getattr(settings.limits, name) for name in LIMITS},
+        "limits": {name: getattr(settings.limits, name) for name in LIMITS} | {"rules": MAX_RULES},
         "people": None if settings.people is None else len(settings.people),
     }
 

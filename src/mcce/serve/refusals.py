@@ -1,4 +1,4 @@
-"""What a service answers when it cannot do what was asked: a status, and a message for each field.
+"""What a service answers to a request that it refuses: a status, and a message for each field.
 
 Always true: messages quote at most a short part of what came, and nothing of other people.
 """
@@ -57,6 +57,6 @@ def refusal_of(error: McceError, *loc: str | int) -> RefusalError:
         kind = type(error.original).__name__ if error.original is not None else None
         message = f"The predictor failed with a {kind}." if kind else str(error)
         return RefusalError.of(502, message, "predictor", *loc)
-    asked = (ConstraintError, ParameterError, SchemaError)
-    status = 422 if isinstance(error, asked) else 500
+    is_request = isinstance(error, (ConstraintError, ParameterError, SchemaError))
+    status = 422 if is_request else 500
     return RefusalError.of(status, str(error), type(error).__name__, *(loc or ("body",)))

@@ -3,7 +3,7 @@
 A cell must be one that training could have held: a number of the type of its column and of a sane
 size, a known level, a date; null only where training has missing values. So a predictor that takes
 the training data takes everybody, and all rows have the same dtypes. An identifier may be new, as
-everybody has one of their own; its levels, each of which is a person, are never told.
+everybody has one of their own; its levels, each of which is a person, are never shown.
 
 Always true: NaN, infinite numbers, repeated keys, half characters and unknown fields are refused.
 """
@@ -52,12 +52,16 @@ Rule = Annotated[
         }
     ),
 ]
-Rules = Annotated[list[Rule], Field(description="Entries of a rule file.")]
+Rules = Annotated[
+    list[Rule],
+    Field(description="Entries of a rule file.", examples=[[{"max_changes": 1}]]),
+]
 People = Annotated[list[Person], Field(min_length=1)]
 BodyT = TypeVar("BodyT", bound="Body")
 # Numbers may be so many times as far from training as training is wide.
 FARTHEST = 1_000
 MAX_LEVELS = 1_000
+MAX_RULES = 200
 _EXPECTED = {
     "integer": "a whole number",
     "number": "a number",
@@ -82,7 +86,9 @@ class Body(BaseModel):
     @classmethod
     def example(cls, person: dict[str, Any]) -> dict[str, Any]:
         """A request about a person, for the description."""
-        return {"people": [person]}
+        needed = [name for name, field in cls.model_fields.items() if field.is_required()]
+        lists = ("people", "answers", "instances")
+        return {name: [person] if name in lists else person for name in needed}
 
 
 class ScoreBody(Body):
@@ -111,11 +117,6 @@ class RangesBody(Body):
     answers: People
     rules: Rules = []
 
-    @classmethod
-    def example(cls, person: dict[str, Any]) -> dict[str, Any]:
-        """A request about a person, for the description."""
-        return {"person": person, "answers": [person], "rules": []}
-
 
 class ReceiptBody(Body):
     """A person and the answer that they keep."""
@@ -124,11 +125,6 @@ class ReceiptBody(Body):
     answer: Person
     rules: Rules = []
 
-    @classmethod
-    def example(cls, person: dict[str, Any]) -> dict[str, Any]:
-        """A request about a person, for the description."""
-        return {"person": person, "answer": person, "rules": []}
-
 
 class RelaxBody(Body):
     """A person without an answer, and the rules."""
@@ -136,21 +132,11 @@ class RelaxBody(Body):
     person: Person
     rules: Rules = []
 
-    @classmethod
-    def example(cls, person: dict[str, Any]) -> dict[str, Any]:
-        """A request about a person, for the description."""
-        return {"person": person, "rules": [{"max_changes": 1}]}
-
 
 class InstancesBody(Body):
     """People in the form of KServe: objects, or lists of cells in the order of the columns."""
 
     instances: Annotated[list[Person | list[Any]], Field(min_length=1)]
-
-    @classmethod
-    def example(cls, person: dict[str, Any]) -> dict[str, Any]:
-        """A request about a person, for the description."""
-        return {"instances": [person]}
 
 
 class UploadBody(Body):
@@ -166,8 +152,7 @@ class UploadBody(Body):
     @classmethod
     def described(cls) -> dict[str, Any]:
         """The form of an upload, for the description."""
-        texts = ("rules", "search", "n_counterfactuals", "language", "name", "delimiter")
-        fields: dict[str, Any] = {name: {"type": "string"} for name in texts}
+        fields: dict[str, Any] = {name: {"type": "string"} for name in cls.model_fields}
         fields["file"] = {"type": "string", "format": "binary"}
         return {"type": "object", "properties": fields, "required": ["file"]}
 
@@ -270,20 +255,20 @@ class CellKind:
     @classmethod
     def of(cls, feature: Feature, reader: ColumnReader, *, identifier: bool) -> CellKind:
         """What a cell of a feature may be."""
+        dtype, levels, low, high = feature.table.dtype, None, None, None
         if feature.kind == "categorical":
             values = [(plain_value(level), level) for level in plain(feature.known)]
-            if identifier:
-                return cls(_level_type(values), None, None, None, feature.has_missing, reader)
-            levels = {(type(value), value): level for value, level in values}
-            return cls(_level_type(values), levels, None, None, feature.has_missing, reader)
-        dtype = feature.table.dtype
-        if dtype.kind in "mM":
+            name = _level_type(values)
+            if not identifier:
+                levels = {(type(value), value): level for value, level in values}
+        elif dtype.kind in "mM":
             name = "date" if dtype.kind == "M" else "text"
-            return cls(name, None, None, None, feature.has_missing, reader)
-        if types.is_bool_dtype(dtype):
-            return cls("boolean", None, None, None, feature.has_missing, reader)
-        name = "integer" if types.is_integer_dtype(dtype) else "number"
-        return cls(name, None, *_far(feature), feature.has_missing, reader)
+        elif types.is_bool_dtype(dtype):
+            name = "boolean"
+        else:
+            name = "integer" if types.is_integer_dtype(dtype) else "number"
+            low, high = _far(feature)
+        return cls(name, levels, low, high, feature.has_missing, reader)
 
     def read(self, cell: Any) -> Any:
         """What the reader of the column takes for a cell."""

@@ -204,7 +204,7 @@ class ListedPerson(Content):
 
 
 class PeopleFound(Content):
-    """People whose name holds what was asked for."""
+    """People whose name holds the query."""
 
     n_people: int
     n_found: int
