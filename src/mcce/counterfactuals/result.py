@@ -530,8 +530,8 @@ def with_anonymous(
     """The same result with widened answers."""
     if result._in_pandas is None:
         return replace(result, anonymous=cast("AnonymousAnswers[FrameT]", answers))
-    native: Any = replace(
-        answers,
+    native = replace(
+        cast("AnonymousAnswers[Any]", answers),
         frame=native_rows(result, answers.frame),
         measures=native_table(result, answers.measures),
         cells=native_table(result, answers.cells),

@@ -28,8 +28,8 @@ import pandas as pd
 
 from ..kernels import BoolArray, IntArray
 from ..tables.columns import as_comparable, is_missing, is_time, plain, unit_of
-from ..tables.features import Feature, decimals, is_single, to_decimal
-from ..tables.text import plain as plain_text
+from ..tables.features import Feature, decimals, is_float32, to_decimal
+from ..tables.text import short_line
 
 # Levels that are tried next, those with the most people.
 MOST_LEVELS = 3
@@ -209,7 +209,7 @@ def _comparable(ends: list[Any], feature: Feature) -> np.ndarray:
     if dtype.kind in "iu":
         return np.array([int(end) for end in ends], dtype=object)
     numbers = np.array([float(end) for end in ends])
-    return numbers.astype(np.float32).astype(np.float64) if is_single(dtype) else numbers
+    return numbers.astype(np.float32).astype(np.float64) if is_float32(dtype) else numbers
 
 
 def _count_units(end: Any, dtype: Any) -> Fraction:
@@ -284,7 +284,7 @@ def _text(value: Any) -> str:
         return f"{to_decimal(value):f}"
     if isinstance(value, pd.Timestamp) and value.time() == time():
         return f"{value:%Y-%m-%d}"
-    return plain_text(value)
+    return short_line(value)
 
 
 def _listed(texts: Sequence[str]) -> str:

@@ -17,8 +17,8 @@ import numpy as np
 import pandas as pd
 
 from ..counterfactuals import AnonymousAnswers
-from ..tables.columns import differ, is_missing, plain
-from ..tables.features import Feature, is_single
+from ..tables.columns import differ, plain_cells
+from ..tables.features import Feature, is_float32
 from .rounding import Rung
 
 # The most reasons that a letter gives.
@@ -235,10 +235,8 @@ def cells_by_answer(answers: AnonymousAnswers[pd.DataFrame]) -> list[dict[Any, d
 
 def cells_of(column: pd.Series[Any]) -> list[Any]:
     """Cells of a column as plain objects, None if missing; floats of 32 bits keep their type."""
-    cells = [
-        None if none else cell for cell, none in zip(plain(column), is_missing(column), strict=True)
-    ]
-    if column.dtype.kind == "f" and is_single(column.dtype):
+    cells = plain_cells(column)
+    if column.dtype.kind == "f" and is_float32(column.dtype):
         # The digits of a float of 32 bits are fewer than those of the same number in 64.
         return [None if cell is None else np.float32(cell) for cell in cells]
     return cells

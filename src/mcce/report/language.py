@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import LabelsError, ParameterError, shorten
-from ..tables.text import one_line, plain
+from ..tables.text import one_line, short_line
 
 # Numbers outside of these powers of ten are written with an exponent.
 LARGEST, SMALLEST = 15, -7
@@ -122,7 +122,7 @@ class Language:
         if isinstance(value, date) and not has_time:
             day, month, year = f"{value:%d}", f"{value:%m}", f"{value:%Y}"
             return self.say("numbers.date", day=day, month=month, year=year)
-        return self.say("values.quoted", value=plain(value))
+        return self.say("values.quoted", value=short_line(value))
 
 
 def find_language(code: Any) -> Language:

@@ -27,7 +27,7 @@ from ..caching import cached_property
 from ..candidates import CandidateRows
 from ..kernels import BoolArray, Codes, FloatArray, IntArray
 from ..tables.columns import plain
-from ..tables.features import Feature, decimals, is_single, known_numbers, to_decimal
+from ..tables.features import Feature, decimals, is_float32, known_numbers, to_decimal
 from ..tables.schema import Schema
 
 # Levels that a sentence lists, that of the answer included.
@@ -100,7 +100,7 @@ class RoundedColumn:
 
     def decimal(self, number: float) -> Decimal:
         """A number of the column, with the fewest digits that stand for it."""
-        single = is_single(self.feature.table.dtype)
+        single = is_float32(self.feature.table.dtype)
         return to_decimal(np.float32(number) if single else np.float64(number))
 
     def number(self, value: float, own: float) -> NumberToRound:

@@ -21,7 +21,7 @@ import numpy as np
 from ..search.plan import NO_DESIRED
 from ..search.sampling import STOPPED, TOO_FAR
 from ..tables.features import to_decimal
-from ..tables.text import plain
+from ..tables.text import short_line
 from .changes import AnswerChanges, ChangedCell
 from .label_checks import level_key
 from .labels import FeatureLabel, Labels
@@ -51,80 +51,6 @@ _KINDS: tuple[tuple[str, str], ...] = (
 )
 # Digits that tell all floats of 64 bits apart.
 ALL_DIGITS = 17
-
-
-class Writer:
-    """Writes letters."""
-
-    def __init__(self, labels: Labels) -> None:
-        self._labels, self._language = labels, labels.language
-        self._clauses = Clauses(labels)
-
-    def answer(self, answer: AnswerChanges) -> str:
-        """One answer: a sentence, and one for each thing that would have followed."""
-        clauses = [self._clauses.clause(change) for change in answer.actions]
-        would = self._labels.say("would")
-        if len(clauses) <= MAX_IN_SENTENCE:
-            joined = self._language.join(clauses)
-            text = self._language.say("letter.if", would=would, clauses=joined)
-        else:
-            text = self._listed(clauses, self._language.messages["lists.bullet"], "lists.item_and")
-        follow = self._clauses.consequences(answer.consequences)
-        between = " " if len(clauses) <= MAX_IN_SENTENCE else "\n"
-        sentences = [f"{text[:1].upper()}{text[1:]}." for text in follow]
-        if answer.share is not None:
-            sentences.append(self._share("share", answer.share))
-        return f"{text}{between}{' '.join(sentences)}" if sentences else text
-
-    def answers(self, answers: Sequence[AnswerChanges]) -> str:
-        """One answer or several, of which any would do."""
-        if len(answers) == 1:
-            return self.answer(answers[0])
-        return self._listed([self._case(answer) for answer in answers], "", "lists.item_or")
-
-    def reason(self, change: ChangedCell) -> str:
-        """Why a feature led to the decision."""
-        return self._clauses.reason(change)
-
-    def letter(self, answers: Sequence[AnswerChanges], reasons: Sequence[str]) -> str:
-        """The letter for somebody who has answers."""
-        intro = self._labels.say("reason" if len(reasons) == 1 else "reasons")
-        bullet = self._language.messages["lists.bullet"]
-        paragraphs = [
-            self._labels.say("declined"),
-            "\n".join([intro, *(f"{bullet} {reason}" for reason in reasons)]),
-            self.answers(answers),
-            self._labels.say("closing"),
-        ]
-        return "\n\n".join(paragraphs)
-
-    def nothing(self, kind: str) -> str:
-        """The letter for somebody without an answer."""
-        return f"{self._labels.say('declined')}\n\n{self._language.messages[f'nothing.{kind}']}"
-
-    def already(self) -> str:
-        """The letter for somebody with the desired decision."""
-        return self._labels.say("already")
-
-    def _case(self, answer: AnswerChanges) -> str:
-        """An answer among several."""
-        text = self._language.join([self._clauses.clause(change) for change in answer.actions])
-        notes = self._clauses.consequences(answer.consequences)
-        if answer.share is not None:
-            notes.append(self._share("share_of_case", answer.share))
-        return f"{text} ({'; '.join(notes)})" if notes else text
-
-    def _share(self, key: str, share: float) -> str:
-        return self._language.say(f"letter.{key}", share=self._language.percent(share))
-
-    def _listed(self, items: Sequence[str], mark: str, last: str) -> str:
-        """Clauses below one another, as one sentence; numbered unless there is a mark."""
-        ends = [self._language.messages["lists.comma"].rstrip()] * len(items)
-        ends[-2:] = [self._language.messages[last], "."]
-        marks = [mark or f"{number}." for number in range(1, len(items) + 1)]
-        lines = [f"{m} {item}{end}" for m, item, end in zip(marks, items, ends, strict=True)]
-        start = self._language.say("letter.if_list", would=self._labels.say("would"))
-        return "\n".join([start, *lines])
 
 
 class Clauses:
@@ -274,6 +200,72 @@ class Clauses:
         return fill(unit, number=text)
 
 
+class Writer(Clauses):
+    """Writes letters."""
+
+    def answer(self, answer: AnswerChanges) -> str:
+        """One answer: a sentence, and one for each thing that would have followed."""
+        clauses = [self.clause(change) for change in answer.actions]
+        would = self.labels.say("would")
+        if len(clauses) <= MAX_IN_SENTENCE:
+            joined = self.language.join(clauses)
+            text = self.language.say("letter.if", would=would, clauses=joined)
+        else:
+            text = self._listed(clauses, self.language.messages["lists.bullet"], "lists.item_and")
+        follow = self.consequences(answer.consequences)
+        between = " " if len(clauses) <= MAX_IN_SENTENCE else "\n"
+        sentences = [f"{text[:1].upper()}{text[1:]}." for text in follow]
+        if answer.share is not None:
+            sentences.append(self._share("share", answer.share))
+        return f"{text}{between}{' '.join(sentences)}" if sentences else text
+
+    def answers(self, answers: Sequence[AnswerChanges]) -> str:
+        """One answer or several, of which any would do."""
+        if len(answers) == 1:
+            return self.answer(answers[0])
+        return self._listed([self._case(answer) for answer in answers], "", "lists.item_or")
+
+    def letter(self, answers: Sequence[AnswerChanges], reasons: Sequence[str]) -> str:
+        """The letter for somebody who has answers."""
+        intro = self.labels.say("reason" if len(reasons) == 1 else "reasons")
+        bullet = self.language.messages["lists.bullet"]
+        paragraphs = [
+            self.labels.say("declined"),
+            "\n".join([intro, *(f"{bullet} {reason}" for reason in reasons)]),
+            self.answers(answers),
+            self.labels.say("closing"),
+        ]
+        return "\n\n".join(paragraphs)
+
+    def nothing(self, kind: str) -> str:
+        """The letter for somebody without an answer."""
+        return f"{self.labels.say('declined')}\n\n{self.language.messages[f'nothing.{kind}']}"
+
+    def already(self) -> str:
+        """The letter for somebody with the desired decision."""
+        return self.labels.say("already")
+
+    def _case(self, answer: AnswerChanges) -> str:
+        """An answer among several."""
+        text = self.language.join([self.clause(change) for change in answer.actions])
+        notes = self.consequences(answer.consequences)
+        if answer.share is not None:
+            notes.append(self._share("share_of_case", answer.share))
+        return f"{text} ({'; '.join(notes)})" if notes else text
+
+    def _share(self, key: str, share: float) -> str:
+        return self.language.say(f"letter.{key}", share=self.language.percent(share))
+
+    def _listed(self, items: Sequence[str], mark: str, last: str) -> str:
+        """Clauses below one another, as one sentence; numbered unless there is a mark."""
+        ends = [self.language.messages["lists.comma"].rstrip()] * len(items)
+        ends[-2:] = [self.language.messages[last], "."]
+        marks = [mark or f"{number}." for number in range(1, len(items) + 1)]
+        lines = [f"{m} {item}{end}" for m, item, end in zip(marks, items, ends, strict=True)]
+        start = self.language.say("letter.if_list", would=self.labels.say("would"))
+        return "\n".join([start, *lines])
+
+
 def readable(value: Decimal, digits: int) -> Decimal:
     """A number with two decimal places, or so many digits if these take more."""
     places = max(PLACES, digits - 1 - value.adjusted()) if value else 0
@@ -346,7 +338,7 @@ class CellWords:
             return self._clauses.number(label, readable(to_decimal(cell), digits))
         if isinstance(cell, (bool, np.bool_, date)):
             return self.language.value(cell)
-        return plain(cell)
+        return short_line(cell)
 
 
 def say_cells(words: CellWords, cells: Mapping[Any, Mapping[str, Any]]) -> str:

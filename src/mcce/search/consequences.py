@@ -34,7 +34,7 @@ from ..relations import Dependency, Equality, Equivalence, Linear, Relation
 from ..relations.relation import match_values, values_of
 from ..tables.columns import as_numbers, assemble, is_time, stack, unwrapped
 from ..tables.dtypes import to_dtype
-from ..tables.features import ULPS, Feature, decimals, epsilon, is_single, known_numbers
+from ..tables.features import ULPS, Feature, decimals, epsilon, is_float32, known_numbers
 from ..tables.schema import OWN, EncodedRows, Schema
 from .config import ExactSearch, Search
 
@@ -462,7 +462,7 @@ class GrowingTables:
 
     def _as_cells(self, row: int, numbers: FloatArray) -> FloatArray:
         """Numbers as cells of the column hold them, with one zero."""
-        single = is_single(self._tables[row].dtype)
+        single = is_float32(self._tables[row].dtype)
         return (numbers.astype(np.float32).astype(np.float64) if single else numbers) + 0.0
 
     def _sorted(self, row: int) -> tuple[FloatArray, Codes]:

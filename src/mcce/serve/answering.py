@@ -31,6 +31,7 @@ from ..fitted import Fitted
 from ..predictors.decision import Interval
 from ..protocols import Callback
 from ..report.labels import Labels
+from ..report.language import languages
 from ..report.letters import write_letters
 from ..report.sentences import CellWords
 from ..search.config import SearchName
@@ -233,7 +234,7 @@ def describe(
         "desired": _desired(explainer.decision_.desired),
         "title": settings.title,
         "language": labels.language.code,
-        "languages": settings.languages,
+        "languages": languages(),
         "labelled": list(settings.labels),
         "features": [
             _feature(

@@ -19,7 +19,7 @@ from starlette.exceptions import HTTPException
 from ..constraints import Constraint
 from ..errors import McceError
 from ..explainer import MCCE
-from ..report.language import find_language
+from ..report.language import find_language, languages
 from ..version import __version__
 from . import responses
 from .answering import Answerer, describe
@@ -43,7 +43,7 @@ from .requests import (
 from .responses import body_of, describe_api, refused_with
 from .settings import ServiceSettings
 from .tasks import TaskMaker, to_json
-from .uploads import BEAT, Jobs
+from .uploads import BEAT, Jobs, JobState
 
 # Seconds that work in progress gets when the service ends; servers wait for requests before.
 GRACE = 1.0
@@ -160,7 +160,7 @@ class Routes:
         self.scoring = Engine(limits.scoring)
         self.schemas = {
             code: to_json(describe(tasks.answerer, tasks.people.kinds, self.settings, code))
-            for code in self.settings.languages
+            for code in languages()
         }
 
     def add_to(self, app: FastAPI) -> None:
@@ -171,9 +171,7 @@ class Routes:
         app.get("/metrics", response_class=Response)(self.numbers)
         known: dict[str, Any] = {"response_class": Response}
         app.get("/schema", responses=_of(responses.ServiceSchema, 422), **known)(self.schema)
-        app.get("/messages/{language}", responses=_of(responses.Messages, 404), **known)(
-            self.messages
-        )
+        app.get("/messages/{language}", responses=_of(dict[str, str], 404), **known)(self.messages)
         app.get("/people", responses=_of(responses.PeopleFound, 422), **known)(self.list_people)
         app.get("/people/{row}", responses=_of(responses.PersonFound, 404, 422), **known)(
             self.person
@@ -316,7 +314,7 @@ class JobRoutes:
             responses=refused_with(408, 413, 415, 422, 429, 502, 503),
             openapi_extra={"requestBody": body},
         )(self.begin)
-        app.get("/jobs/{job}", response_model=responses.Job, responses=refused_with(404, 422))(
+        app.get("/jobs/{job}", response_model=JobState, responses=refused_with(404, 422))(
             self.state
         )
         app.get(

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import asdict, dataclass
 
 from starlette.responses import Response
 
@@ -24,10 +23,6 @@ class Problem:
     loc: tuple[str | int, ...]
     msg: str
     type: str = "value"
-
-    def as_json(self) -> dict[str, Any]:
-        """The problem in plain types."""
-        return {"loc": list(self.loc), "msg": self.msg, "type": self.type}
 
 
 class RefusalError(Exception):
@@ -46,7 +41,7 @@ class RefusalError(Exception):
 
     def response(self) -> Response:
         """What is answered."""
-        detail = [problem.as_json() for problem in self.problems[:MAX_PROBLEMS]]
+        detail = [asdict(problem) for problem in self.problems[:MAX_PROBLEMS]]
         content = json.dumps({"detail": detail})
         return Response(content, self.status, self.headers, "application/json")
 

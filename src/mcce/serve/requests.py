@@ -39,7 +39,7 @@ from .refusals import MAX_PROBLEMS, Problem, RefusalError
 
 # What a person is depends on the explainer: the description puts it in the place of this.
 PERSON = {"title": "Person", "type": "object"}
-Person = Annotated[dict[str, Any], WithJsonSchema(PERSON)]
+JsonPerson = Annotated[dict[str, Any], WithJsonSchema(PERSON)]
 Rule = Annotated[
     dict[str, Any],
     WithJsonSchema(
@@ -56,7 +56,7 @@ Rules = Annotated[
     list[Rule],
     Field(description="Entries of a rule file.", examples=[[{"max_changes": 1}]]),
 ]
-People = Annotated[list[Person], Field(min_length=1)]
+JsonPersonList = Annotated[list[JsonPerson], Field(min_length=1)]
 BodyT = TypeVar("BodyT", bound="Body")
 # Numbers may be so many times as far from training as training is wide.
 FARTHEST = 1_000
@@ -94,14 +94,14 @@ class Body(BaseModel):
 class ScoreBody(Body):
     """People to score; as rows of one person, with what follows from the changes."""
 
-    people: People
-    person: Person | None = None
+    people: JsonPersonList
+    person: JsonPerson | None = None
 
 
 class ExplainBody(Body):
     """People to explain, and how."""
 
-    people: People
+    people: JsonPersonList
     rules: Rules = []
     search: str | None = None
     n_counterfactuals: Annotated[int, Field(ge=1, le=1000)] | None = None
@@ -113,30 +113,30 @@ class ExplainBody(Body):
 class RangesBody(Body):
     """Answers of a person, to find their ranges."""
 
-    person: Person
-    answers: People
+    person: JsonPerson
+    answers: JsonPersonList
     rules: Rules = []
 
 
 class ReceiptBody(Body):
     """A person and the answer that they keep."""
 
-    person: Person
-    answer: Person
+    person: JsonPerson
+    answer: JsonPerson
     rules: Rules = []
 
 
 class RelaxBody(Body):
     """A person without an answer, and the rules."""
 
-    person: Person
+    person: JsonPerson
     rules: Rules = []
 
 
 class InstancesBody(Body):
     """People in the form of KServe: objects, or lists of cells in the order of the columns."""
 
-    instances: Annotated[list[Person | list[Any]], Field(min_length=1)]
+    instances: Annotated[list[JsonPerson | list[Any]], Field(min_length=1)]
 
 
 class UploadBody(Body):

@@ -12,6 +12,7 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel, ConfigDict
 
+from .refusals import Problem
 from .requests import MAX_LEVELS, PERSON, Body, CellKind, JsonPeople
 
 REFERENCE = {"$ref": "#/components/schemas/Person"}
@@ -96,18 +97,10 @@ class Content(BaseModel):
     model_config = ConfigDict(extra="allow")
 
 
-class FieldProblem(Content):
-    """What is wrong with a field."""
-
-    loc: list[str | int]
-    msg: str
-    type: str
-
-
 class Refused(Content):
     """Why a request is not answered."""
 
-    detail: list[FieldProblem]
+    detail: list[Problem]
 
 
 class Status(Content):
@@ -186,12 +179,6 @@ class ServiceSchema(Content):
     n_counterfactuals: int
     limits: dict[str, float]
     people: int | None
-
-
-class Messages(BaseModel):
-    """Words by key."""
-
-    model_config = ConfigDict(extra="allow")
 
 
 class ListedPerson(Content):
@@ -335,13 +322,3 @@ class JobBegun(Content):
     """The name of an upload."""
 
     id: str
-
-
-class Job(Content):
-    """How far an upload is."""
-
-    state: Literal["waiting", "running", "done", "failed"]
-    done: int
-    total: int | None
-    error: str | None
-    files: list[str]

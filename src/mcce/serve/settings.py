@@ -16,9 +16,8 @@ from ..explainer import MCCE
 from ..kernels import IntArray
 from ..parameters import check_count, check_real
 from ..report.labels import Labels
-from ..report.language import languages
 from ..report.receipts import Origin
-from ..tables.text import plain
+from ..tables.text import short_line
 from .engine import EngineLimits
 
 # The fewest characters of a token.
@@ -151,11 +150,6 @@ class ServiceSettings:
         """Code of the language of the page."""
         return next(iter(self.labels))
 
-    @property
-    def languages(self) -> list[str]:
-        """Codes of all languages."""
-        return languages()
-
     def words(self, language: str | None) -> Labels:
         """The words of a language.
 
@@ -185,7 +179,9 @@ class Directory:
 
     def add(self, groups: Sequence[tuple[IntArray, pd.DataFrame]], names: Sequence[str]) -> None:
         """Add a block of people: rows by their places in the block, and everybody's name."""
-        listed = [{"row": row, "name": plain(name)} for row, name in enumerate(names, len(self))]
+        listed = [
+            {"row": row, "name": short_line(name)} for row, name in enumerate(names, len(self))
+        ]
         self._people += listed
         for at, frame in groups:
             scored = self._explainer.decision_.score(self._explainer.schema_.encode(frame).frame)

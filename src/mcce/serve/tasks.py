@@ -23,6 +23,7 @@ from ..errors import shorten
 from ..explainer import requirements_of
 from ..kernels import check_cancellation
 from ..protocols import Callback
+from ..report.language import languages
 from ..report.receipts import Origin, make_receipt
 from ..runtime.progress import Progress
 from ..version import __version__
@@ -189,7 +190,7 @@ class TaskMaker:
         """Raise for a search, number of answers or language that there is not."""
         for field, value, choices in (
             ("search", search, self.answerer.searches),
-            ("language", language, self.settings.languages),
+            ("language", language, languages()),
         ):
             if value is not None and value not in choices:
                 message = f"expected one of {list(choices)}, got {shorten(value)}"

@@ -23,7 +23,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Literal
 
 import pandas as pd
 
@@ -63,7 +63,8 @@ BLOCK = 200
 # People whom the report shows one by one.
 MOST_SHOWN = 500
 PREFIX = "mcce_"
-Show = Callable[[int, int | None], None]
+# Takes how many people are done, about how many there are, and how many more are done by now.
+Show = Callable[[int, int | None, int], None]
 Results = list[tuple[IntArray, Counterfactuals[pd.DataFrame]]]
 
 
@@ -71,7 +72,7 @@ Results = list[tuple[IntArray, Counterfactuals[pd.DataFrame]]]
 class JobState:
     """How far a job is."""
 
-    state: str = "waiting"
+    state: Literal["waiting", "running", "done", "failed"] = "waiting"
     done: int = 0
     total: int | None = None
     error: str | None = None
@@ -193,11 +194,11 @@ class Jobs:
         folder = path.parent
         self._begun[folder.name] = time.monotonic()
 
-        def show(done: int, total: int | None) -> None:
+        def show(done: int, total: int | None, n_more: int) -> None:
             nonlocal state, written
             if not folder.exists():
                 raise RemovedError
-            state = replace(state, done=done, total=total)
+            state = replace(state, done=done + n_more, total=total)
             if time.monotonic() - written > PERIOD:
                 self._write(folder, state)
                 written = time.monotonic()
@@ -315,7 +316,7 @@ class Upload:
         results: Results = []
         names: list[Any] = []
         with self._open() as (source, reader):
-            nobody = self._explain(reader.empty(), lambda n_done: None)
+            nobody = self._explain(reader.empty(), lambda n_more: None)
             layout = Layout.plan(reader, nobody, _prefix(reader, nobody))
             for block in iterate(self.path, source, reader.columns, BLOCK):
                 if block.first + block.n_rows > most:
@@ -326,10 +327,9 @@ class Upload:
                 people, done = reader.read(block), block.first
                 answered: Results = []
                 for at, rows in people.groups:
-                    begun = partial(_show_more, show, done, total)
-                    answered.append((at, self._explain(rows, begun)))
+                    answered.append((at, self._explain(rows, partial(show, done, total))))
                     done += len(rows)
-                show(done, total)
+                show(done, total, 0)
                 tables.append(layout.table(people, answered))
                 results.extend((block.first + at, result) for at, result in answered)
                 names.extend(cell for cells in people.kept.values() for cell in cells)
@@ -403,7 +403,3 @@ def _prefix(reader: PeopleReader, nobody: Counterfactuals[pd.DataFrame]) -> str:
     except ParameterError:
         return PREFIX
     return ""
-
-
-def _show_more(show: Show, before: int, total: int | None, n_done: int) -> None:
-    show(before + n_done, total)

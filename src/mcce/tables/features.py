@@ -173,10 +173,10 @@ def known_numbers(feature: Feature) -> FloatArray:
 
 def epsilon(dtype: Any) -> float:
     """The relative distance of neighbouring floats in a dtype; that of float64 for integers."""
-    return float(np.finfo(np.float32 if is_single(dtype) else np.float64).eps)
+    return float(np.finfo(np.float32 if is_float32(dtype) else np.float64).eps)
 
 
-def is_single(dtype: Any) -> bool:
+def is_float32(dtype: Any) -> bool:
     """Whether a dtype holds floats of 32 bits."""
     return dtype.kind == "f" and dtype.itemsize == 4
 

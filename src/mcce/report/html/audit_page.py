@@ -14,7 +14,7 @@ from typing import Any
 from ...errors import ParameterError, shorten
 from ...privacy import Figure, PrivacyAudit
 from ...runtime.replacing import replacing, writing
-from ...tables.text import plain
+from ...tables.text import short_line
 from ...version import __version__
 from ..labels import Labels
 from ..plots import plot_closest_records, plot_membership
@@ -84,7 +84,7 @@ def write_privacy_report(
     text = template.render(
         say=words.say,
         language=words.language.code,
-        title=plain(title or words.language.say("privacy.title"), MAX_TITLE),
+        title=short_line(title or words.language.say("privacy.title"), MAX_TITLE),
         privacy=AuditSection(audit, words),
         version=__version__,
         style=style,
@@ -135,7 +135,7 @@ class AuditSection:
         ]
         if self.audit.quasi_identifiers:
             notes = [
-                self.say(key, names=", ".join(map(plain, names)))
+                self.say(key, names=", ".join(map(short_line, names)))
                 for key, names in (
                     ("quasi_identifiers", self.audit.quasi_identifiers),
                     ("excluded", self.audit.excluded),

@@ -42,8 +42,8 @@ class PageWords:
     Examples
     --------
     >>> words = PageWords(Labels.make({"language": "de"}))
-    >>> words.number(0.12345), words.percent(0.125)
-    ('0,123', '13\xa0%')
+    >>> words.number(0.12345), words.flag(True)
+    ('0,123', 'ja')
     """
 
     def __init__(self, labels: Labels) -> None:
@@ -72,10 +72,6 @@ class PageWords:
         if not shown and value:
             shown = Decimal(f"{float(value):.1e}")
         return self.language.number(shown, places=places)
-
-    def percent(self, share: float) -> str:
-        """A share in whole percent; a dash if it is not defined."""
-        return self.language.percent(share)
 
     def flag(self, value: bool) -> str:
         """Yes or no."""

@@ -27,7 +27,7 @@ from ...kernels import IntArray
 from ...parameters import check_count
 from ...privacy import PrivacyAudit
 from ...runtime.replacing import replacing, writing
-from ...tables.text import one_line, plain
+from ...tables.text import one_line, short_line
 from ...version import __version__
 from ..labels import Labels
 from ..letters import check_explainer
@@ -45,13 +45,12 @@ from .page import (
     source_hash,
 )
 from .people_section import (
-    Assessment,
     Dumbbells,
+    PeopleSection,
     PeopleSettings,
     PersonView,
     join_results,
-    limits,
-    view_people,
+    page_limits,
 )
 from .run_section import RunSection
 
@@ -205,7 +204,7 @@ def _page(
     words, together = PageWords(options.labels), join_results(results)
     rows = together.people.index.tolist()
     names = dict(zip(rows, rows if options.names is None else options.names, strict=True))
-    most_cells, most_changes = _limits(together, options)
+    most_cells, most_changes = page_limits(together, options.n_answers, options.max_people)
     settings = PeopleSettings(
         words=words,
         schema=explainer.schema_,
@@ -219,15 +218,14 @@ def _page(
     shown = rows[: options.max_people]
 
     def view(some: Counterfactuals[pd.DataFrame]) -> Iterator[PersonView]:
-        part = Assessment.make(explainer, some, options.labels, options.constraints)
-        return view_people(part, settings, dumbbells)
+        return PeopleSection(explainer, some, options.constraints, settings, dumbbells).views()
 
     script, style = read_file("report.js"), page_style(words)
     return {
         "words": words,
         "say": words.say,
         "language": options.labels.language.code,
-        "title": plain(options.title or words.say("title"), MAX_TITLE),
+        "title": short_line(options.title or words.say("title"), MAX_TITLE),
         "card": "\n".join(map(one_line, (options.card or "")[:MAX_CARD].splitlines())),
         "run": RunSection(explainer, together, words, names, options.groups, options.constraints),
         "privacy": None if options.privacy is None else AuditSection(options.privacy, words),
@@ -245,15 +243,6 @@ def _page(
         "style": style,
         "hashes": {"script": source_hash(script), "style": source_hash(style)},
     }
-
-
-def _limits(result: Counterfactuals[Any], options: ReportOptions) -> tuple[int, int]:
-    """How much of everybody is shown, by how much there is to show."""
-    ranks = result.frame.index.get_level_values("rank")
-    shown = (result.owner < options.max_people) & (ranks <= options.n_answers)
-    n_changes = int(result.measures["sparsity"].to_numpy()[shown].sum())
-    n_people = min(len(result.people), options.max_people)
-    return limits(n_people, int(shown.sum()), n_changes)
 
 
 def _everybody(

@@ -16,7 +16,7 @@ from ...errors import ParameterError, shorten
 from ...explainer import MCCE, requirements_of
 from ...kernels import IntArray
 from ...tables.columns import is_measured
-from ...tables.text import plain
+from ...tables.text import short_line
 from ..changes import cells_of
 from ..label_checks import level_key
 from ..plots import plot_changed_features, plot_group_costs
@@ -63,7 +63,7 @@ class RunSection:
         n_declined = len(result.people) - self.counts[STATUS[ALREADY]]
         coverage = self.counts[STATUS[ANSWERED]] / n_declined if n_declined else np.nan
         figures = [
-            (words.say("coverage"), words.percent(coverage)),
+            (words.say("coverage"), words.language.percent(coverage)),
             (words.say("mean_sparsity"), words.number(best["sparsity"].mean(), 2)),
             (words.say("mean_distance"), words.number(best["gower"].mean())),
         ]
@@ -92,7 +92,7 @@ class RunSection:
         """Which features change, as a table."""
         words, n_answered = self.words, max(1, self.counts[STATUS[ANSWERED]])
         rows = [
-            [words.cells.name(name), words.number(n), words.percent(n / n_answered)]
+            [words.cells.name(name), words.number(n), words.language.percent(n / n_answered)]
             for name, n in self._n_changed
         ]
         heads = words.say_each("feature", "people", "share")
@@ -117,19 +117,19 @@ class RunSection:
 
     def name(self, row: int) -> str:
         """What a person is called."""
-        return plain(self.names[row], MAX_NAME)
+        return short_line(self.names[row], MAX_NAME)
 
     @property
     def rules(self) -> list[str]:
         """The constraints."""
         listed = requirements_of(self.explainer, self.constraints).constraints.listed
-        return [plain(repr(rule), MAX_SETTING) for rule in listed]
+        return [short_line(repr(rule), MAX_SETTING) for rule in listed]
 
     @property
     def relations(self) -> list[str]:
         """The relations that answers keep."""
         kept = requirements_of(self.explainer, self.constraints).relations
-        return [plain(relation.name, MAX_SETTING) for relation in kept]
+        return [short_line(relation.name, MAX_SETTING) for relation in kept]
 
     @property
     def settings(self) -> list[tuple[str, str]]:
@@ -138,7 +138,7 @@ class RunSection:
         shown = {name: value for name, value in given.items() if name not in LEFT_OUT}
         shown["seed"] = self.explainer.seed_
         return [
-            (name, plain(value if isinstance(value, str) else repr(value), MAX_SETTING))
+            (name, short_line(value if isinstance(value, str) else repr(value), MAX_SETTING))
             for name, value in shown.items()
             if value is not None
         ]
@@ -151,7 +151,9 @@ class RunSection:
         if fitted.value_counts:
             n_train = int(fitted.value_counts[0].sum())
             facts.append((words.say("n_train"), words.number(n_train)))
-            facts.append((words.say("share_desired"), words.percent(fitted.n_desired / n_train)))
+            facts.append(
+                (words.say("share_desired"), words.language.percent(fitted.n_desired / n_train))
+            )
         facts.append((words.say("n_desired"), words.number(fitted.n_desired)))
         facts.append((words.say("n_features"), words.number(len(fitted.schema.features))))
         return facts
@@ -163,7 +165,7 @@ class RunSection:
         rows = [
             [
                 words.cells.name(feature.name),
-                plain(feature.name),
+                short_line(feature.name),
                 words.say(f"kind_{feature.kind}"),
                 words.say("role_held" if feature.immutable else "role_free"),
                 words.number(len(feature.known)),

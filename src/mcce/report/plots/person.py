@@ -442,7 +442,7 @@ class Track:
         inner = np.quantile(others, [TAIL, 1 - TAIL], method="nearest") if others.size else others
         known = np.concatenate([own, inner])
         if not known.size:
-            return cls(np.full(values.size, MISSING_PLACE), *_no_bars())
+            return cls(np.full(values.size, MISSING_PLACE), np.empty(0), np.empty(0), 0.0)
         low, high = float(known.min()), float(known.max())
         shown = others[(others >= low) & (others <= high)]
         distinct, counts = np.unique(shown, return_counts=True)
@@ -469,10 +469,6 @@ class Track:
             [MISSING_PLACE if cell is None else bars[order[level_key(cell)]] for cell in shown]
         )
         return cls(places, bars, _share(counts), min(0.12, 0.8 / max(1, len(order) - 1)))
-
-
-def _no_bars() -> tuple[FloatArray, FloatArray, float]:
-    return np.empty(0), np.empty(0), 0.0
 
 
 def _place(values: FloatArray, low: float, high: float) -> FloatArray:

@@ -22,7 +22,7 @@ from ...errors import MissingExtraError, ParameterError, SchemaError, shorten
 from ...kernels import BoolArray, IntArray
 from ...tables.columns import differ
 from ...tables.frames import read_frame
-from ...tables.text import plain
+from ...tables.text import short_line
 from ..labels import Labels
 
 if TYPE_CHECKING:
@@ -170,7 +170,7 @@ def wrap(text: str, width: int = LINE, lines: int = LINES) -> str:
     if len(broken) <= lines:
         return "\n".join(broken)
     rest = " ".join(broken[lines - 1 :])
-    return "\n".join([*broken[: lines - 1], plain(rest, width)])
+    return "\n".join([*broken[: lines - 1], short_line(rest, width)])
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,7 +16,7 @@ from ...errors import ParameterError, shorten
 from ...kernels import BoolArray, FloatArray
 from ...parameters import check_count, check_real, check_whole
 from ...tables.columns import as_numbers, differ, is_measured
-from ...tables.text import plain
+from ...tables.text import short_line
 from ..changes import cells_of
 from ..label_checks import level_key
 from ..labels import Labels
@@ -391,7 +391,7 @@ def _points(
     if isinstance(results, Mapping):
         if person is not None:
             raise ParameterError("person is for a single result. Leave it out for several.")
-        named = {plain(name): _mean_costs(name, result) for name, result in results.items()}
+        named = {short_line(name): _mean_costs(name, result) for name, result in results.items()}
     else:
         answers = select_answers(results, person)
         costs = answers.measures[["sparsity", "gower"]].to_numpy(dtype=float)
