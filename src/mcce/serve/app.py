@@ -373,5 +373,4 @@ class JobRoutes:
             if isinstance(fields.get(name), str):
                 fields[name] = parse_json(fields[name].encode(), "body", name)
         body = check_fields(fields, UploadBody)
-        self.tasks.check_options(body.search, body.n_counterfactuals, body.language)
-        return body, [constraint for _, constraint in self.tasks.read_rules(body.rules)]
+        return body, self.tasks.read_options(body)

@@ -33,10 +33,10 @@ class Engine:
 
     def __init__(
         self,
-        limits: EngineLimits | None = None,
+        limits: EngineLimits,
         observe: Callable[[int, int], None] = lambda tasks, people: None,
     ) -> None:
-        self.limits, self._observe = limits or EngineLimits(), observe
+        self.limits, self._observe = limits, observe
         self._queue: deque[QueuedTask] = deque()
         self._workers: list[Worker] = []
         self._change = threading.Condition()
@@ -269,10 +269,10 @@ class Worker:
 class EngineLimits:
     """How much an engine takes on."""
 
-    threads: int = 2
-    queue: int = 64
-    batch: int = 64
-    seconds: float = 30.0
+    threads: int
+    queue: int
+    batch: int
+    seconds: float
     spare: int = 8
 
     def allowed(self, batch: Sequence[QueuedTask]) -> float:

@@ -98,16 +98,21 @@ class ScoreBody(Body):
     person: JsonPerson | None = None
 
 
-class ExplainBody(Body):
-    """People to explain, and how."""
+class SearchBody(Body):
+    """How people are explained."""
 
-    people: JsonPersonList
     rules: Rules = []
     search: str | None = None
     n_counterfactuals: Annotated[int, Field(ge=1, le=1000)] | None = None
+    language: str | None = None
+
+
+class ExplainBody(SearchBody):
+    """People to explain, and how."""
+
+    people: JsonPersonList
     seconds: Annotated[float, Field(gt=0, le=3600)] | None = None
     details: bool = False
-    language: str | None = None
 
 
 class RangesBody(Body):
@@ -139,13 +144,9 @@ class InstancesBody(Body):
     instances: Annotated[list[JsonPerson | list[Any]], Field(min_length=1)]
 
 
-class UploadBody(Body):
+class UploadBody(SearchBody):
     """What goes with an upload."""
 
-    rules: Rules = []
-    search: str | None = None
-    n_counterfactuals: Annotated[int, Field(ge=1, le=1000)] | None = None
-    language: str | None = None
     name: str | None = None
     delimiter: str = ","
 

@@ -39,6 +39,7 @@ from .requests import (
     ReceiptBody,
     RelaxBody,
     ScoreBody,
+    SearchBody,
     read_rules,
 )
 from .settings import ServiceSettings
@@ -83,8 +84,7 @@ class TaskMaker:
     def explain(self, body: ExplainBody) -> QueuedTask:
         """What would have given people the desired decision."""
         frame = self._read(body.people, "people")
-        constraints = [constraint for _, constraint in self.read_rules(body.rules)]
-        self.check_options(body.search, body.n_counterfactuals, body.language)
+        constraints = self.read_options(body)
         seconds = min(body.seconds or self.limits.seconds, self.limits.seconds)
         labels = self.settings.words(body.language) if body.details else None
 
@@ -184,21 +184,19 @@ class TaskMaker:
         explainer = self.answerer.explainer
         return read_rules(entries, explainer.constraints, explainer.schema_)
 
-    def check_options(
-        self, search: str | None, n_counterfactuals: int | None, language: str | None
-    ) -> None:
-        """Raise for a search, number of answers or language that there is not."""
-        for field, value, choices in (
-            ("search", search, self.answerer.searches),
-            ("language", language, languages()),
-        ):
+    def read_options(self, body: SearchBody) -> list[Constraint]:
+        """The constraints of a request; raises for another option that there is not."""
+        constraints = [constraint for _, constraint in self.read_rules(body.rules)]
+        for field, choices in (("search", self.answerer.searches), ("language", languages())):
+            value = getattr(body, field)
             if value is not None and value not in choices:
                 message = f"expected one of {list(choices)}, got {shorten(value)}"
                 raise RefusalError.of(422, message, "choice", "body", field)
-        most = self.limits.answers
-        if n_counterfactuals is not None and n_counterfactuals > most:
-            message = f"expected at most {most}, got {shorten(n_counterfactuals)}"
+        most, given = self.limits.answers, body.n_counterfactuals
+        if given is not None and given > most:
+            message = f"expected at most {most}, got {shorten(given)}"
             raise RefusalError.of(422, message, "too_many", "body", "n_counterfactuals")
+        return constraints
 
 
 def to_json(content: Any) -> bytes:
