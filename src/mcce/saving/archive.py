@@ -69,7 +69,7 @@ def write(
     target = _checked(path)
     check_key(key)
     arrays: dict[str, np.ndarray] = {}
-    plain = {name: _take_out(value, name, arrays) for name, value in document.items()}
+    plain = {name: _extract(value, name, arrays) for name, value in document.items()}
     _check_writable(plain, arrays)
     members = {DOCUMENT: _json(plain)} | {name: _npy(array) for name, array in arrays.items()}
     manifest = _json(_manifest(members))
@@ -100,7 +100,7 @@ def read_whole(
         is_signed = members.pop(SIGNATURE, None) is not None
         plain = _parse(members.pop(DOCUMENT), DOCUMENT)
         arrays = {name: _array(data) for name, data in members.items()}
-        document: dict[str, Any] = _put_in(plain, "", arrays)
+        document: dict[str, Any] = _insert(plain, "", arrays)
         if arrays:
             raise SavedFileError(f"nothing refers to {shorten(sorted(arrays))}")
         return document, manifest, is_signed
@@ -159,19 +159,19 @@ def _os_errors_as(what: str) -> Iterator[None]:
         raise SavedFileError(f"{what}: {error.strerror or error}. Name another file.") from error
 
 
-def _take_out(value: Any, name: str, arrays: dict[str, np.ndarray]) -> Any:
+def _extract(value: Any, name: str, arrays: dict[str, np.ndarray]) -> Any:
     """The value with its arrays replaced by the names they have in ``arrays``."""
     if isinstance(value, np.ndarray):
         arrays[f"{name}.npy"] = value
         return {ARRAY: f"{name}.npy"}
     if isinstance(value, dict):
-        return {key: _take_out(inner, f"{name}/{key}", arrays) for key, inner in value.items()}
+        return {key: _extract(inner, f"{name}/{key}", arrays) for key, inner in value.items()}
     if isinstance(value, list):
-        return [_take_out(inner, f"{name}/{place}", arrays) for place, inner in enumerate(value)]
+        return [_extract(inner, f"{name}/{place}", arrays) for place, inner in enumerate(value)]
     return value
 
 
-def _put_in(value: Any, name: str, arrays: dict[str, np.ndarray]) -> Any:
+def _insert(value: Any, name: str, arrays: dict[str, np.ndarray]) -> Any:
     """The value with its arrays, each of which is taken once, from the name of its place."""
     if isinstance(value, dict):
         if value.keys() == {ARRAY}:
@@ -179,9 +179,9 @@ def _put_in(value: Any, name: str, arrays: dict[str, np.ndarray]) -> Any:
                 raise SavedFileError(f"the array {shorten(name)} is missing, or at another place")
             return arrays.pop(value[ARRAY])
         within = f"{name}/" if name else ""
-        return {key: _put_in(inner, f"{within}{key}", arrays) for key, inner in value.items()}
+        return {key: _insert(inner, f"{within}{key}", arrays) for key, inner in value.items()}
     if isinstance(value, list):
-        return [_put_in(inner, f"{name}/{place}", arrays) for place, inner in enumerate(value)]
+        return [_insert(inner, f"{name}/{place}", arrays) for place, inner in enumerate(value)]
     return value
 
 
@@ -301,7 +301,7 @@ def _members(data: memoryview, key: bytes | None) -> dict[str, memoryview]:
     """Every member, checked against the manifest and the signature."""
     if bytes(data[:4]) != b"PK\3\4":
         raise SavedFileError("it is no saved explainer" if len(data) else "the file is empty")
-    members = _take_apart(data)
+    members = _split_members(data)
     if MANIFEST not in members or len(members[MANIFEST]) > MOST_MANIFEST_BYTES:
         raise SavedFileError(
             f"it is a zip file, but no saved explainer: {MANIFEST} is missing or too large"
@@ -365,7 +365,7 @@ def _lay_out(members: Mapping[str, bytes | memoryview]) -> Iterator[bytes | memo
     yield _end(len(directory), len(entries), offset)
 
 
-def _take_apart(data: memoryview) -> dict[str, memoryview]:
+def _split_members(data: memoryview) -> dict[str, memoryview]:
     """The members of a file, in order; raises unless each can be found."""
     members: dict[str, memoryview] = {}
     at = 0

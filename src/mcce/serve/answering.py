@@ -116,7 +116,7 @@ class Answerer:
         robustness = self.explainer.robustness(result, constraints=list(constraints))
         texts: Mapping[Hashable, str] = letters.answers["text"].to_dict()
         ranges = _ranges_by_answer(letters.ranges)
-        firm = dict(zip(robustness.index, as_records(robustness), strict=True))
+        robust = dict(zip(robustness.index, as_records(robustness), strict=True))
         rounded = self._rounded(letters.frame)
         for person, record in enumerate(records):
             record["letter"] = letters.people["text"].iloc[person]
@@ -124,7 +124,7 @@ class Answerer:
                 key = person, answer["rank"]
                 answer["text"] = texts.get(key)
                 answer["ranges"] = ranges.get(key, [])
-                answer["robustness"] = firm[key]
+                answer["robustness"] = robust[key]
                 # A row that the predictor refuses once it is rounded has no text.
                 answer["rounded"] = rounded[key] if key in texts else None
         return records
@@ -278,7 +278,8 @@ def _feature(
     return {
         "name": str(feature.name),
         "label": words.name(feature.name),
-        "unit": _unit(label.unit[1]),
+        # How a number is written with its unit, if it has one.
+        "unit": None if label.unit[1] == "{number}" else label.unit[1],
         "scale": label.scale,
         "grouping": label.grouping,
         "kind": feature.kind,
@@ -294,11 +295,6 @@ def _feature(
         "frozen": frozen,
         "follows": follows,
     }
-
-
-def _unit(template: str) -> str | None:
-    """How a number is written with its unit; None if it has none."""
-    return None if template == "{number}" else template
 
 
 def _levels(feature: Feature, kind: CellKind, words: CellWords) -> list[dict[str, Any]] | None:

@@ -118,7 +118,7 @@ class Jobs:
         try:
             with path.open("xb") as file:
                 shutil.copyfileobj(stream, file)
-            with _about(path, name):
+            with _errors_as_refusals(path, name):
                 upload.check()
             self._write(folder, JobState())
             self.engine.submit(task)
@@ -205,7 +205,7 @@ class Jobs:
 
         try:
             self._write(folder, state)
-            with _about(path, name):
+            with _errors_as_refusals(path, name):
                 files = upload.run(show)
             state = replace(state, state="done", files=files, total=state.done)
         except RemovedError:
@@ -252,7 +252,7 @@ def _last_change(folder: Path) -> float:
 
 
 @contextmanager
-def _about(path: Path, name: str) -> Iterator[None]:
+def _errors_as_refusals(path: Path, name: str) -> Iterator[None]:
     """Turn errors about an upload into refusals that call the file by its own name."""
     try:
         yield

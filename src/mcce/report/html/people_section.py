@@ -22,7 +22,6 @@ from ...explainer import MCCE, requirements_of
 from ...fitted import Fitted
 from ...tables.columns import is_measured
 from ...tables.features import Feature
-from ...tables.schema import Schema
 from ...tables.text import short_line
 from ...version import __version__
 from ..changes import cells_by_answer, cells_of, shown_share
@@ -90,17 +89,18 @@ class PersonView:
     fingerprint: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class PeopleSettings:
     """How people are shown."""
 
+    explainer: MCCE
+    constraints: Any
     words: PageWords
-    schema: Schema
     names: Mapping[int, Any]
+    dumbbells: Dumbbells
     n_answers: int
     most_cells: int
     most_changes: int
-    seed: int
 
 
 def page_limits(
@@ -119,16 +119,10 @@ def page_limits(
 class PeopleSection:
     """The people of one numbered result, for the template."""
 
-    def __init__(
-        self,
-        explainer: MCCE,
-        result: Counterfactuals[pd.DataFrame],
-        constraints: Any,
-        settings: PeopleSettings,
-        dumbbells: Dumbbells,
-    ) -> None:
-        self.settings, self.dumbbells, self.anonymous = settings, dumbbells, result.anonymous
-        self.words, self.schema = settings.words, settings.schema
+    def __init__(self, result: Counterfactuals[pd.DataFrame], settings: PeopleSettings) -> None:
+        explainer, constraints = settings.explainer, settings.constraints
+        self.settings, self.anonymous = settings, result.anonymous
+        self.words, self.schema = settings.words, explainer.schema_
         self.own = _columns(result.factuals)
         self.new = _columns(result.frame)
         self.people = result.people.to_dict("list")
@@ -276,7 +270,7 @@ class PeopleSection:
             others=others,
             together=together,
             follows=kind == "consequence",
-            picture=self.dumbbells.draw(name, cells, ends),
+            picture=self.settings.dumbbells.draw(name, cells, ends),
         )
 
     def _interval(self, low: str, high: str, low_open: bool, high_open: bool) -> str:
@@ -300,7 +294,8 @@ class PeopleSection:
             {str(name): cells[answer] for name, cells in self.new.items()}
             for answer in self.answers[place]
         ]
-        return fingerprint([__version__, self.settings.seed, self.people["status"][place], rows])
+        seed, status = self.settings.explainer.seed_, self.people["status"][place]
+        return fingerprint([__version__, seed, status, rows])
 
 
 def _cut(letter: str) -> str:

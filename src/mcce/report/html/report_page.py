@@ -204,21 +204,12 @@ def _page(
     words, together = PageWords(options.labels), join_results(results)
     rows = together.people.index.tolist()
     names = dict(zip(rows, rows if options.names is None else options.names, strict=True))
-    most_cells, most_changes = page_limits(together, options.n_answers, options.max_people)
-    settings = PeopleSettings(
-        words=words,
-        schema=explainer.schema_,
-        names=names,
-        n_answers=options.n_answers,
-        most_cells=most_cells,
-        most_changes=most_changes,
-        seed=explainer.seed_,
-    )
+    limits = page_limits(together, options.n_answers, options.max_people)
     dumbbells = Dumbbells(explainer.fitted_, words)
+    settings = PeopleSettings(
+        explainer, options.constraints, words, names, dumbbells, options.n_answers, *limits
+    )
     shown = rows[: options.max_people]
-
-    def view(some: Counterfactuals[pd.DataFrame]) -> Iterator[PersonView]:
-        return PeopleSection(explainer, some, options.constraints, settings, dumbbells).views()
 
     script, style = read_file("report.js"), page_style(words)
     return {
@@ -229,12 +220,11 @@ def _page(
         "card": "\n".join(map(one_line, (options.card or "")[:MAX_CARD].splitlines())),
         "run": RunSection(explainer, together, words, names, options.groups, options.constraints),
         "privacy": None if options.privacy is None else AuditSection(options.privacy, words),
-        "people": _everybody(results, shown, view, options.callback),
+        "people": _everybody(results, shown, settings, options.callback),
         "shown": set(shown),
         "n_shown": len(shown),
         "n_people": len(rows),
-        "shows_accepted": dumbbells.shows_accepted,
-        "frame": dumbbells.frame,
+        "dumbbells": dumbbells,
         "version": __version__,
         "seed": explainer.seed_,
         "provenance": options.provenance,
@@ -248,7 +238,7 @@ def _page(
 def _everybody(
     results: Sequence[Counterfactuals[pd.DataFrame]],
     shown: Sequence[int],
-    view: Callable[[Counterfactuals[pd.DataFrame]], Iterator[PersonView]],
+    settings: PeopleSettings,
     callback: Callable[[int], object] | None,
 ) -> Iterator[PersonView]:
     """The people who are shown, in their order."""
@@ -256,7 +246,8 @@ def _everybody(
     def in_steps(result: Counterfactuals[pd.DataFrame]) -> Iterator[PersonView]:
         places = np.flatnonzero(result.people.index.isin(shown))
         for start in range(0, places.size, STEP):
-            yield from view(take_people(result, places[start : start + STEP]))
+            some = take_people(result, places[start : start + STEP])
+            yield from PeopleSection(some, settings).views()
 
     everybody = merge(*map(in_steps, results), key=lambda person: person.row)
     for n_shown, person in enumerate(everybody, start=1):
