@@ -198,7 +198,7 @@ class Routes:
         engine: Engine,
         make: Callable[[BodyT], QueuedTask],
         kind: type[BodyT],
-        found: type[responses.Content],
+        found: type[Any],
     ) -> None:
         """Add a route whose body makes a task of an engine."""
 

@@ -6,12 +6,14 @@ description shows people as this explainer takes them, with examples.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel, ConfigDict
 
+from ..report.receipts import ReceiptContent
 from .refusals import Problem
 from .requests import MAX_LEVELS, PERSON, Body, CellKind, JsonPeople
 
@@ -268,24 +270,10 @@ class RangesFound(Content):
     answers: list[AnswerRanges]
 
 
-class ReceiptMade(Content):
+@dataclass(frozen=True)
+class ReceiptMade(ReceiptContent):
     """A receipt, which ``mcce verify`` checks."""
 
-    receipt: int
-    mcce: str
-    made: str
-    seed: int
-    explainer: str
-    predictor: str
-    desired: str
-    rules: list[dict[str, Any]]
-    person: dict[str, Any]
-    answer: dict[str, Any]
-    changes: list[dict[str, Any]]
-    score_before: float
-    score_after: float
-    sparsity: int
-    gower: float
     checksum: str
 
 
